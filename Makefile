@@ -1,0 +1,102 @@
+# Everything a clone needs: `make demo` to see it work, `make test` to know that it does.
+# Needs Python >= 3.11, a C++17 compiler and the package index; the rest goes into .venv.
+
+PYTHON ?= python3
+JOBS ?= 2
+SUITES ?= bundled perfect synthetic
+BENCH ?= --solver auto --solver greedy --peer omnimalloc --timeout 10 --limit 20
+
+ifeq ($(origin CXX),default)
+CXX := $(firstword $(foreach name,c++ g++ clang++,$(shell command -v $(name) 2>/dev/null)))
+endif
+
+# The tools of .venv come first, also for CMake where it looks for Ninja.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export CXX
+export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
+export CTEST_PARALLEL_LEVEL := $(JOBS)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+NATIVE := pyproject.toml CMakeLists.txt $(shell find core bindings -path core/tests -prune -o -type f -print)
+CXX_FILES := $(shell find core bindings examples -name '*.h' -o -name '*.cpp' -o -name '*.c')
+PYTHON_FILES := memplan tests examples
+
+.PHONY: help setup demo test check check-python check-format check-core check-embed bench format clean
+
+help: ## Show the targets.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: .venv/.package ## Make .venv with the package in it, editable, and all tools.
+
+demo: .venv/.package ## Plan the bundled problems; leave plans and pictures in demo/.
+	@mkdir -p demo
+	@memplan bench bundled --solver auto --solver greedy --timeout 5
+	@echo
+	@memplan plan examples/five.csv --capacity 12 -o demo/five.plan.csv
+	@memplan view examples/five.csv demo/five.plan.csv -o demo/five.png
+	@echo
+	@python examples/demo.py demo
+
+test: check ## Run all checks and all tests.
+	pytest -q -n $(JOBS)
+
+check: check-python check-format check-core check-embed ## Lint, types, formatting, the C++ tests.
+
+check-python: .venv/.package
+	ruff check $(PYTHON_FILES)
+	ruff format --check $(PYTHON_FILES)
+	mypy
+
+check-format: .venv/.tools
+	@echo 'clang-format --dry-run --Werror' && clang-format --dry-run --Werror $(CXX_FILES)
+
+# Twice: as it is shipped, and under AddressSanitizer and UndefinedBehaviorSanitizer.
+check-core: .venv/.tools
+	@mkdir -p build
+	@for preset in release sanitize; do \
+	  echo "core: $$preset" && cmake --preset $$preset >build/$$preset.log 2>&1 \
+	    || { cat build/$$preset.log; exit 1; } \
+	  && cmake --build --preset $$preset && ctest --preset $$preset || exit 1; \
+	done
+
+# The library as another project finds it: installed, through find_package.
+check-embed: check-core
+	@cmake --install build/release --prefix build/prefix >build/embed.log
+	@cmake -G Ninja -S examples/embed -B build/embed -D CMAKE_PREFIX_PATH="$(CURDIR)/build/prefix" >>build/embed.log
+	cmake --build build/embed && ctest --test-dir build/embed --output-on-failure --no-tests=error
+
+bench: .venv/.peers ## Run SUITES="..." with BENCH="options" beside the peers; rows to build/bench.csv.
+	memplan bench $(SUITES) $(BENCH) --compare --out build/bench.csv
+
+format: .venv/.tools ## Format all Python and C++.
+	ruff check --fix $(PYTHON_FILES)
+	ruff format $(PYTHON_FILES)
+	clang-format -i $(CXX_FILES)
+
+clean: ## Remove what was built; `rm -r .venv` removes the environment too.
+	rm -rf build dist demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .venv/.package
+
+# ---- the environment: a stamp for each stage, so that nothing is done twice
+
+.venv/.python:
+	@command -v "$(PYTHON)" >/dev/null || { echo 'There is no "$(PYTHON)" here: install Python 3.11 or newer, or say where it is with make PYTHON=...' >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo '"$(PYTHON)" is older than Python 3.11: install a newer one, or say where it is with make PYTHON=...' >&2; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { echo '"$(PYTHON)" cannot make virtual environments: install its venv module (on Debian and Ubuntu: apt install python3-venv).' >&2; exit 1; }
+	@"$(PYTHON)" -m venv .venv
+	@python -m pip install --quiet --upgrade 'pip>=25.1'
+	@touch $@
+
+.venv/.tools: pyproject.toml | .venv/.python
+	@echo 'Installing the tools into .venv ...'
+	@python -m pip install --quiet --group build --group dev
+	@touch $@
+
+.venv/.package: $(NATIVE) .venv/.tools
+	@echo 'int main() { return __cplusplus < 201703L; }' | "$(or $(CXX),no compiler)" -std=c++17 -fsyntax-only -x c++ - 2>/dev/null || { echo 'There is no C++17 compiler here (tried "$(or $(CXX),c++ g++ clang++)"): install one, or say where it is with make CXX=...' >&2; exit 1; }
+	@echo 'Building memplan ...'
+	@python -m pip install --quiet --no-build-isolation --editable '.[plot,bench]'
+	@touch $@
+
+.venv/.peers: .venv/.package
+	@python -m pip install --quiet --no-build-isolation --editable '.[peers]'
+	@touch $@

@@ -1,0 +1,208 @@
+// memplan._core: converts what Python has to what the core takes, and back. No logic.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "memplan/bounds.h"
+#include "memplan/sections.h"
+#include "memplan/solve.h"
+#include "options.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace memplan::python {
+
+namespace {
+
+using Column = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using View = nb::ndarray<nb::numpy, const T, nb::ndim<1>>;
+
+std::vector<std::int64_t> copied(const Column& column) {
+  return {column.data(), column.data() + column.size()};
+}
+
+// The rows of several columns are read side by side: none may be shorter than the first.
+void require_rows(const char* name, const Column& column, std::size_t rows) {
+  if (column.size() == rows) return;
+  throw nb::value_error((std::string(name) + " has " + std::to_string(column.size()) +
+                         " rows, but must have " + std::to_string(rows))
+                            .c_str());
+}
+
+Problem make_problem(const Column& start, const Column& end, const Column& size,
+                     const Column& alignment, const Column& pin, const Column& hint,
+                     const Column& gap_buffer, const Column& gap_start, const Column& gap_end,
+                     const Column& gap_lower, const Column& gap_upper, const Column& reserved_lower,
+                     const Column& reserved_upper, std::optional<Bytes> capacity) {
+  Problem problem;
+  problem.start = copied(start);
+  problem.end = copied(end);
+  problem.size = copied(size);
+  problem.alignment = copied(alignment);
+  problem.pin = copied(pin);
+  problem.hint = copied(hint);
+  problem.capacity = capacity;
+
+  require_rows("gap_start", gap_start, gap_buffer.size());
+  require_rows("gap_end", gap_end, gap_buffer.size());
+  require_rows("gap_lower", gap_lower, gap_buffer.size());
+  require_rows("gap_upper", gap_upper, gap_buffer.size());
+  problem.gaps.resize(gap_buffer.size());
+  for (std::size_t i = 0; i < problem.gaps.size(); ++i) {
+    const bool holds_nothing = gap_lower(i) == kNoOffset && gap_upper(i) == kNoOffset;
+    problem.gaps[i] = {static_cast<BufferIdx>(gap_buffer(i)), gap_start(i), gap_end(i),
+                       holds_nothing ? 0 : gap_lower(i), holds_nothing ? 0 : gap_upper(i)};
+  }
+
+  require_rows("reserved_upper", reserved_upper, reserved_lower.size());
+  problem.reserved.resize(reserved_lower.size());
+  for (std::size_t i = 0; i < problem.reserved.size(); ++i) {
+    problem.reserved[i] = {reserved_lower(i), reserved_upper(i)};
+  }
+  return problem;
+}
+
+// Asked by the core while the GIL is released. Ctrl-C ends the search with the best plan; what
+// any other signal handler raises is kept, and thrown when the search has ended.
+class Signals {
+ public:
+  bool pending() {
+    const nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() == 0) return false;
+    if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
+      PyErr_Clear();
+    } else {
+      raised_.emplace();  // takes the error that is set
+    }
+    return true;
+  }
+  void rethrow() {
+    if (raised_) throw nb::python_error(*raised_);
+  }
+
+ private:
+  std::optional<nb::python_error> raised_;
+};
+
+Plan call_solve(const Problem& problem, const std::string& solver, bool minimize,
+                std::optional<double> seconds, std::optional<std::int64_t> nodes, int threads,
+                std::uint64_t seed, const nb::typed<nb::dict, nb::str, nb::object>& options) {
+  SolveOptions chosen;
+  chosen.solver = solver;
+  chosen.objective = minimize ? Objective::kMinPeak : Objective::kFit;
+  chosen.budget.seconds = seconds.value_or(chosen.budget.seconds);
+  chosen.budget.nodes = nodes.value_or(chosen.budget.nodes);
+  chosen.threads = threads;
+  chosen.seed = seed;
+  set_switches(&chosen, options);
+  Signals signals;
+  chosen.interrupt = [&signals] { return signals.pending(); };
+
+  Plan plan;
+  {
+    const nb::gil_scoped_release released;
+    plan = solve(problem, chosen);
+  }
+  signals.rethrow();
+  return plan;
+}
+
+nb::tuple call_lower_bound(const Problem& problem) {
+  Bound bound;
+  Time start = 0;
+  Time end = 0;
+  {
+    const nb::gil_scoped_release released;
+    if (const std::string fault = check(problem); !fault.empty()) {
+      throw std::invalid_argument(fault);
+    }
+    const Sections sections = sweep(problem);
+    bound = lower_bound(problem, sections);
+    if (bound.section >= 0) {
+      start = sections.start[bound.section];
+      end = sections.end[bound.section];
+    }
+  }
+  if (bound.section < 0) return nb::make_tuple(bound.bytes, bound.rule, nb::none(), nb::none());
+  return nb::make_tuple(bound.bytes, bound.rule, start, end);
+}
+
+// Shares the memory of the plan, which lives as long as the array does.
+template <typename T>
+View<T> view(nb::handle plan, const std::vector<T>& column) {
+  return View<T>(column.data(), {column.size()}, plan);
+}
+
+}  // namespace
+
+}  // namespace memplan::python
+
+NB_MODULE(_core, m) {
+  using memplan::Plan;
+  using memplan::Problem;
+  namespace py = memplan::python;
+
+  m.doc() = "The C++ core of memplan. `memplan.solvers` is the door to it.";
+
+  nb::class_<Problem>(m, "Problem", "Columns, copied. Optional ones may be empty.")
+      .def(
+          "__init__",
+          [](Problem* self, const py::Column& start, const py::Column& end, const py::Column& size,
+             const py::Column& alignment, const py::Column& pin, const py::Column& hint,
+             const py::Column& gap_buffer, const py::Column& gap_start, const py::Column& gap_end,
+             const py::Column& gap_lower, const py::Column& gap_upper,
+             const py::Column& reserved_lower, const py::Column& reserved_upper,
+             std::optional<memplan::Bytes> capacity) {
+            new (self) Problem(py::make_problem(start, end, size, alignment, pin, hint, gap_buffer,
+                                                gap_start, gap_end, gap_lower, gap_upper,
+                                                reserved_lower, reserved_upper, capacity));
+          },
+          "start"_a, "end"_a, "size"_a, "alignment"_a, "pin"_a, "hint"_a, "gap_buffer"_a,
+          "gap_start"_a, "gap_end"_a, "gap_lower"_a, "gap_upper"_a, "reserved_lower"_a,
+          "reserved_upper"_a, "capacity"_a.none())
+      .def("check", &memplan::check, "One sentence on what is wrong, or an empty string.");
+
+  nb::class_<Plan>(m, "Plan", "The answer to one call of `solve`.")
+      .def_prop_ro("status", [](const Plan& plan) { return memplan::name(plan.status); })
+      .def_prop_ro("has_offsets", &Plan::has_offsets)
+      .def_prop_ro(
+          "offsets",
+          [](nb::handle_t<Plan> self) { return py::view(self, nb::inst_ptr<Plan>(self)->offsets); },
+          "In bytes, one per buffer; empty without a plan.")
+      .def_ro("lower_bound", &Plan::lower_bound)
+      .def_prop_ro(
+          "conflict",
+          [](nb::handle_t<Plan> self) {
+            return py::view(self, nb::inst_ptr<Plan>(self)->conflict);
+          },
+          "Rows that cannot be placed together.")
+      .def_prop_ro("solver", [](const Plan& plan) { return plan.stats.solver; })
+      .def_prop_ro("nodes", [](const Plan& plan) { return plan.stats.nodes; })
+      .def_prop_ro("restarts", [](const Plan& plan) { return plan.stats.restarts; })
+      .def_prop_ro(
+          "seconds", [](const Plan& plan) { return plan.stats.seconds; }, "By phase.")
+      .def_prop_ro("note", [](const Plan& plan) { return plan.stats.note; })
+      .def_prop_ro("interrupted", [](const Plan& plan) { return plan.stats.interrupted; });
+
+  m.def("solve", &py::call_solve, "problem"_a, "solver"_a, "minimize"_a, "seconds"_a.none(),
+        "nodes"_a.none(), "threads"_a, "seed"_a, "options"_a,
+        "Runs one solver without the GIL; Ctrl-C ends it with its best plan.");
+  m.def("lower_bound", &py::call_lower_bound, "problem"_a,
+        nb::sig("def lower_bound(problem: Problem) -> tuple[int, str, int | None, int | None]"),
+        "Bytes, the rule that gave them, and start and end of the section, if it is of one.");
+  m.def("version", [] { return MEMPLAN_VERSION; });
+  m.def("greedy_orders", &memplan::greedy_orders, "The names that the option `orders` may have.");
+}

@@ -1,0 +1,24 @@
+// Lower bounds on the peak that need no search.
+#pragma once
+
+#include <string>
+
+#include "memplan/problem.h"
+#include "memplan/sections.h"
+
+namespace memplan {
+
+struct Bound {
+  Bytes bytes = 0;          // no plan has a smaller peak
+  SectionIdx section = -1;  // where it is attained, if it is of one section
+  const char* rule = "";    // which of the rules in bounds.cpp gave it
+};
+
+Bound lower_bound(const Problem& problem, const Sections& sections);
+
+// The least peak at or above `at_least` that a best plan can have: where buffers can only rest on
+// one another, peaks are sums of sizes, and not every sum exists. `at_least` itself where the
+// rule does not apply, or would take too long. For a search that has just refuted at_least - 1.
+Bytes next_reachable_peak(const Problem& problem, const Sections& sections, Bytes at_least);
+
+}  // namespace memplan

@@ -1,0 +1,109 @@
+/* The door of solve.h for C, and for every language that can call C.
+ *
+ *     memplan_problem* problem = memplan_problem_create(n, start, end, size, error, sizeof error);
+ *     memplan_options options;
+ *     memplan_default_options(&options, sizeof options);
+ *     memplan_plan* plan = memplan_solve(problem, &options, error, sizeof error);
+ *     if (plan != NULL && memplan_plan_offsets(plan) != NULL) ...
+ *     memplan_plan_free(plan);
+ *     memplan_problem_free(problem);
+ *
+ * No exception leaves a function. What can fail takes `error`, a buffer of `error_size` bytes for
+ * one sentence (cut to fit, always ended by a NUL; NULL and 0 if the sentence is not wanted), and
+ * says so by returning NULL or 0. Bytes and times are signed, at most 2^62. A problem may be
+ * solved by several threads at once, as long as none changes it.
+ */
+#ifndef MEMPLAN_C_API_H_
+#define MEMPLAN_C_API_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Stands for "not pinned", "no hint" and "no capacity". */
+#define MEMPLAN_NONE ((int64_t)-1)
+
+typedef struct memplan_problem memplan_problem;
+typedef struct memplan_plan memplan_plan;
+
+typedef enum memplan_status {
+  MEMPLAN_OPTIMAL = 0,    /* the peak is proved to be the least, or fits where a fit was asked */
+  MEMPLAN_FEASIBLE = 1,   /* a plan, not proved to be the best */
+  MEMPLAN_INFEASIBLE = 2, /* proved: there is no plan within the capacity */
+  MEMPLAN_UNKNOWN = 3     /* the budget ran out without a plan */
+} memplan_status;
+
+typedef enum memplan_objective {
+  MEMPLAN_FIT = 0,     /* stop at the first plan within the capacity */
+  MEMPLAN_MIN_PEAK = 1 /* find the smallest peak (within the capacity, if there is one) */
+} memplan_objective;
+
+/* Fields are only ever added at the end; `struct_size` says how many of them the caller knows. */
+typedef struct memplan_options {
+  size_t struct_size;                /* set by memplan_default_options() */
+  const char* solver;                /* "auto", "greedy", "minimalloc" or "exact" */
+  memplan_objective objective;       /* MEMPLAN_MIN_PEAK */
+  double seconds;                    /* negative: no limit */
+  int64_t nodes;                     /* negative: no limit */
+  int32_t threads;                   /* 1; changes the time, never the answer */
+  uint64_t seed;                     /* 0 */
+  int (*interrupt)(void* user_data); /* NULL, or asked every 20 ms: other than 0 stops */
+  void* user_data;                   /* handed to it */
+} memplan_options;
+
+/* `options_size` is sizeof(memplan_options) as the caller was compiled with. */
+void memplan_default_options(memplan_options* options, size_t options_size);
+
+/* Buffer i holds size[i] bytes during [start[i], end[i]). The columns are copied. */
+memplan_problem* memplan_problem_create(size_t count, const int64_t* start, const int64_t* end,
+                                        const int64_t* size, char* error, size_t error_size);
+void memplan_problem_free(memplan_problem* problem); /* NULL is fine */
+
+/* Each of these replaces what was set before, and copies; NULL (or a count of 0) removes it. They
+ * return 1, or 0 for lack of memory and counts that are too large; values are checked by
+ * memplan_solve() and memplan_problem_check(). Columns have a value for every buffer. */
+int memplan_problem_set_alignment(memplan_problem* problem, const int64_t* alignment);
+int memplan_problem_set_pins(memplan_problem* problem, const int64_t* pin);
+int memplan_problem_set_hints(memplan_problem* problem, const int64_t* hint);
+/* In gap i, buffer[i] holds only [lower[i], upper[i]) of itself; nothing if they are equal. Sorted
+ * by buffer and start, disjoint for each buffer. lower and upper may both be NULL. */
+int memplan_problem_set_gaps(memplan_problem* problem, size_t count, const int32_t* buffer,
+                             const int64_t* start, const int64_t* end, const int64_t* lower,
+                             const int64_t* upper);
+/* Addresses [lower[i], upper[i]) that no buffer may touch; sorted and disjoint. */
+int memplan_problem_set_reserved(memplan_problem* problem, size_t count, const int64_t* lower,
+                                 const int64_t* upper);
+void memplan_problem_set_capacity(memplan_problem* problem, int64_t capacity);
+
+/* 1 if the problem is well formed; otherwise 0 and one sentence. */
+int memplan_problem_check(const memplan_problem* problem, char* error, size_t error_size);
+
+/* `options` may be NULL for the default ones. NULL if the problem is not well formed, if the
+ * options are wrong or for lack of memory; a problem without a plan is no error but a status. */
+memplan_plan* memplan_solve(const memplan_problem* problem, const memplan_options* options,
+                            char* error, size_t error_size);
+void memplan_plan_free(memplan_plan* plan); /* NULL is fine */
+
+/* Pointers are valid until the plan is freed. */
+memplan_status memplan_plan_status(const memplan_plan* plan);
+size_t memplan_plan_count(const memplan_plan* plan);           /* buffers; 0 without a plan */
+const int64_t* memplan_plan_offsets(const memplan_plan* plan); /* or NULL without a plan */
+int64_t memplan_plan_peak(const memplan_plan* plan);           /* 0 without a plan */
+int64_t memplan_plan_lower_bound(const memplan_plan* plan);    /* no plan has a smaller peak */
+size_t memplan_plan_conflict_count(const memplan_plan* plan);
+const int32_t* memplan_plan_conflict(const memplan_plan* plan); /* cannot be placed together */
+int64_t memplan_plan_nodes(const memplan_plan* plan);           /* search nodes, or placements */
+const char* memplan_plan_solver(const memplan_plan* plan);      /* the one that answered */
+const char* memplan_plan_note(const memplan_plan* plan);        /* what decided the answer */
+int memplan_plan_interrupted(const memplan_plan* plan);         /* interrupt() said stop */
+
+const char* memplan_status_name(memplan_status status);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MEMPLAN_C_API_H_ */

@@ -1,0 +1,32 @@
+// The exact search: feasibility at a capacity, with proof either way.
+#pragma once
+
+#include "memplan/budget.h"
+#include "memplan/plan.h"
+#include "memplan/problem.h"
+#include "memplan/sections.h"
+
+namespace memplan {
+
+// Each technique a switch, so that an ablation is a table and not an edit. None changes an
+// answer, only the number of nodes it takes.
+struct ExactOptions {
+  bool portfolio = true;      // restarts over several branching rules
+  bool release_dates = true;  // the bound looks at the floors of a section's buffers
+  bool backjumping = true;    // return through nodes that a conflict does not depend on
+  bool gap_jump = true;       // raise an empty floor to the next level that can carry a buffer
+  bool contraction = true;    // drop sections that another one contains
+  bool decomposition = true;  // split at times that no buffer crosses
+  bool nogoods = true;        // remember refuted problems, compare by dominance
+  bool twins = true;          // identical buffers in one order only
+  bool full_span = true;      // buffers alive in every section go to the ceiling or the floor
+  bool mirror = true;         // half of the portfolio on the reversed time axis
+};
+
+// Fit within `capacity`: kOptimal (it fits), kInfeasible (proved; `conflict` is filled), or
+// kUnknown where the budget ran out. The answer does not depend on the number of threads.
+Plan exact_fit(const Problem& problem, const Sections& sections, Bytes capacity,
+               const ExactOptions& options, std::int64_t node_budget, int threads,
+               std::uint64_t seed, Stopper& stopper);
+
+}  // namespace memplan

@@ -1,0 +1,49 @@
+// What is asked: buffers with lifetimes and sizes, and the constraints on their offsets.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "memplan/types.h"
+
+namespace memplan {
+
+// While `start <= t < end`, the buffer holds only the window [lower, upper) of itself, counted
+// from its own offset; lower == upper means that it holds nothing.
+struct Gap {
+  BufferIdx buffer = 0;
+  Time start = 0;
+  Time end = 0;
+  Bytes lower = 0;
+  Bytes upper = 0;
+};
+
+// Addresses [lower, upper) that no buffer may use at any time.
+struct Reserved {
+  Bytes lower = 0;
+  Bytes upper = 0;
+};
+
+// Columns: row i of each is buffer i. The optional columns are either empty or of full length.
+struct Problem {
+  std::vector<Time> start;  // lifetime [start, end)
+  std::vector<Time> end;
+  std::vector<Bytes> size;         // 0 is allowed: such a buffer conflicts with nothing
+  std::vector<Bytes> alignment;    // the offset is a multiple of it; empty: all 1
+  std::vector<Bytes> pin;          // the offset itself, or kNoOffset; empty: none pinned
+  std::vector<Bytes> hint;         // an offset to prefer, or kNoOffset; empty: no hints
+  std::vector<Gap> gaps;           // sorted by (buffer, start), disjoint per buffer
+  std::vector<Reserved> reserved;  // sorted, disjoint
+  std::optional<Bytes> capacity;   // offset + size <= capacity
+
+  BufferIdx count() const { return static_cast<BufferIdx>(size.size()); }
+  Bytes alignment_of(BufferIdx b) const { return alignment.empty() ? 1 : alignment[b]; }
+  Bytes pin_of(BufferIdx b) const { return pin.empty() ? kNoOffset : pin[b]; }
+  Bytes hint_of(BufferIdx b) const { return hint.empty() ? kNoOffset : hint[b]; }
+};
+
+// An empty string, or one sentence that names the first buffer and field that is wrong.
+std::string check(const Problem& problem);
+
+}  // namespace memplan

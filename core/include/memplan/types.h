@@ -1,0 +1,20 @@
+// The words every header shares.
+#pragma once
+
+#include <cstdint>
+
+namespace memplan {
+
+using BufferIdx = std::int32_t;   // a row of a Problem
+using SectionIdx = std::int32_t;  // a column of the sweep (sections.h)
+using Time = std::int64_t;        // logical time, no unit
+using Bytes = std::int64_t;       // a size or an offset in the arena
+
+// Sizes, offsets, capacities and the load stay at or below 2^62, so that the sum of any two
+// of them fits in 64 bits.
+constexpr Bytes kMaxBytes = Bytes{1} << 62;
+
+// Stands for "not pinned", "no hint" and "not placed" in columns of offsets.
+constexpr Bytes kNoOffset = -1;
+
+}  // namespace memplan

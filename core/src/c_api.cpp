@@ -1,0 +1,252 @@
+#include "memplan/c_api.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "memplan/solve.h"
+
+struct memplan_problem {
+  memplan::Problem problem;
+};
+
+struct memplan_plan {
+  memplan::Plan plan;
+};
+
+namespace {
+
+using memplan::Bytes;
+
+void say(const char* sentence, char* error, size_t error_size) {
+  if (error == nullptr || error_size == 0) return;
+  const size_t length = std::min(std::strlen(sentence), error_size - 1);
+  std::memcpy(error, sentence, length);
+  error[length] = '\0';
+}
+
+// Runs `body`, whose exceptions end here: as their sentence, and as `failed`.
+template <typename Result, typename Body>
+Result guarded(Result failed, char* error, size_t error_size, Body body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    say("there is not enough memory", error, error_size);
+  } catch (const std::exception& e) {
+    say(e.what(), error, error_size);
+  } catch (...) {
+    say("the search failed for a reason that it did not give", error, error_size);
+  }
+  return failed;
+}
+
+std::vector<Bytes> copied(const int64_t* column, size_t count) {
+  if (column == nullptr) return {};
+  return std::vector<Bytes>(column, column + count);
+}
+
+int set_column(std::vector<Bytes>* into, const memplan_problem* problem, const int64_t* column) {
+  return guarded(0, nullptr, 0, [&] {
+    *into = copied(column, problem->problem.size.size());
+    return 1;
+  });
+}
+
+// The defaults, with the fields on top that the caller's version of the struct has.
+memplan_options completed(const memplan_options* given) {
+  memplan_options options;
+  memplan_default_options(&options, sizeof options);
+  if (given == nullptr) return options;
+  if (given->struct_size < sizeof given->struct_size) {
+    throw std::invalid_argument(
+        "struct_size of the options is not set; "
+        "call memplan_default_options() first");
+  }
+  std::memcpy(&options, given, std::min(given->struct_size, sizeof options));
+  return options;
+}
+
+memplan::SolveOptions converted(const memplan_options& given) {
+  if (given.solver == nullptr) throw std::invalid_argument("solver is NULL");
+  if (given.objective != MEMPLAN_FIT && given.objective != MEMPLAN_MIN_PEAK) {
+    throw std::invalid_argument("objective must be MEMPLAN_FIT or MEMPLAN_MIN_PEAK");
+  }
+  if (given.threads < 1) throw std::invalid_argument("threads must be at least 1");
+  memplan::SolveOptions options;
+  options.solver = given.solver;
+  options.objective =
+      given.objective == MEMPLAN_FIT ? memplan::Objective::kFit : memplan::Objective::kMinPeak;
+  if (given.seconds >= 0) options.budget.seconds = given.seconds;
+  if (given.nodes >= 0) options.budget.nodes = given.nodes;
+  options.threads = given.threads;
+  options.seed = given.seed;
+  if (given.interrupt != nullptr) {
+    options.interrupt = [ask = given.interrupt, user_data = given.user_data] {
+      return ask(user_data) != 0;
+    };
+  }
+  return options;
+}
+
+}  // namespace
+
+// ---- problems
+
+memplan_problem* memplan_problem_create(size_t count, const int64_t* start, const int64_t* end,
+                                        const int64_t* size, char* error, size_t error_size) {
+  return guarded<memplan_problem*>(nullptr, error, error_size, [&] {
+    if (count > 0 && (start == nullptr || end == nullptr || size == nullptr)) {
+      throw std::invalid_argument("start, end and size must not be NULL");
+    }
+    if (count > static_cast<size_t>(std::numeric_limits<memplan::BufferIdx>::max())) {
+      throw std::invalid_argument("there are too many buffers");
+    }
+    memplan::Problem problem;
+    problem.start = copied(start, count);
+    problem.end = copied(end, count);
+    problem.size = copied(size, count);
+    return new memplan_problem{std::move(problem)};
+  });
+}
+
+void memplan_problem_free(memplan_problem* problem) { delete problem; }
+
+int memplan_problem_set_alignment(memplan_problem* problem, const int64_t* alignment) {
+  return set_column(&problem->problem.alignment, problem, alignment);
+}
+
+int memplan_problem_set_pins(memplan_problem* problem, const int64_t* pin) {
+  return set_column(&problem->problem.pin, problem, pin);
+}
+
+int memplan_problem_set_hints(memplan_problem* problem, const int64_t* hint) {
+  return set_column(&problem->problem.hint, problem, hint);
+}
+
+int memplan_problem_set_gaps(memplan_problem* problem, size_t count, const int32_t* buffer,
+                             const int64_t* start, const int64_t* end, const int64_t* lower,
+                             const int64_t* upper) {
+  return guarded(0, nullptr, 0, [&] {
+    std::vector<memplan::Gap> gaps(count);
+    for (size_t i = 0; i < count; ++i) {
+      gaps[i] = {buffer[i], start[i], end[i], lower == nullptr ? 0 : lower[i],
+                 upper == nullptr ? 0 : upper[i]};
+    }
+    problem->problem.gaps = std::move(gaps);
+    return 1;
+  });
+}
+
+int memplan_problem_set_reserved(memplan_problem* problem, size_t count, const int64_t* lower,
+                                 const int64_t* upper) {
+  return guarded(0, nullptr, 0, [&] {
+    std::vector<memplan::Reserved> reserved(count);
+    for (size_t i = 0; i < count; ++i) reserved[i] = {lower[i], upper[i]};
+    problem->problem.reserved = std::move(reserved);
+    return 1;
+  });
+}
+
+void memplan_problem_set_capacity(memplan_problem* problem, int64_t capacity) {
+  problem->problem.capacity.reset();
+  if (capacity != MEMPLAN_NONE) problem->problem.capacity = capacity;
+}
+
+int memplan_problem_check(const memplan_problem* problem, char* error, size_t error_size) {
+  return guarded(0, error, error_size, [&] {
+    const std::string fault = memplan::check(problem->problem);
+    if (!fault.empty()) say(fault.c_str(), error, error_size);
+    return fault.empty() ? 1 : 0;
+  });
+}
+
+// ---- solving
+
+void memplan_default_options(memplan_options* options, size_t options_size) {
+  memplan_options all{};
+  all.struct_size = options_size;
+  all.solver = "auto";
+  all.objective = MEMPLAN_MIN_PEAK;
+  all.seconds = -1;
+  all.nodes = -1;
+  all.threads = 1;
+  std::memset(options, 0, options_size);  // a later version's fields, too
+  std::memcpy(options, &all, std::min(options_size, sizeof all));
+}
+
+memplan_plan* memplan_solve(const memplan_problem* problem, const memplan_options* options,
+                            char* error, size_t error_size) {
+  return guarded<memplan_plan*>(nullptr, error, error_size, [&] {
+    return new memplan_plan{memplan::solve(problem->problem, converted(completed(options)))};
+  });
+}
+
+// ---- plans
+
+void memplan_plan_free(memplan_plan* plan) { delete plan; }
+
+memplan_status memplan_plan_status(const memplan_plan* plan) {
+  switch (plan->plan.status) {
+    case memplan::Status::kOptimal:
+      return MEMPLAN_OPTIMAL;
+    case memplan::Status::kFeasible:
+      return MEMPLAN_FEASIBLE;
+    case memplan::Status::kInfeasible:
+      return MEMPLAN_INFEASIBLE;
+    case memplan::Status::kUnknown:
+      break;
+  }
+  return MEMPLAN_UNKNOWN;
+}
+
+size_t memplan_plan_count(const memplan_plan* plan) { return plan->plan.offsets.size(); }
+
+const int64_t* memplan_plan_offsets(const memplan_plan* plan) {
+  // Of no buffers at all, a vector may hold no memory; that plan is still not "no plan".
+  static constexpr int64_t kNone = 0;
+  if (!plan->plan.has_offsets()) return nullptr;
+  return plan->plan.offsets.empty() ? &kNone : plan->plan.offsets.data();
+}
+
+int64_t memplan_plan_peak(const memplan_plan* plan) { return plan->plan.peak; }
+
+int64_t memplan_plan_lower_bound(const memplan_plan* plan) { return plan->plan.lower_bound; }
+
+size_t memplan_plan_conflict_count(const memplan_plan* plan) { return plan->plan.conflict.size(); }
+
+const int32_t* memplan_plan_conflict(const memplan_plan* plan) {
+  return plan->plan.conflict.empty() ? nullptr : plan->plan.conflict.data();
+}
+
+int64_t memplan_plan_nodes(const memplan_plan* plan) { return plan->plan.stats.nodes; }
+
+const char* memplan_plan_solver(const memplan_plan* plan) {
+  return plan->plan.stats.solver.c_str();
+}
+
+const char* memplan_plan_note(const memplan_plan* plan) { return plan->plan.stats.note.c_str(); }
+
+int memplan_plan_interrupted(const memplan_plan* plan) {
+  return plan->plan.stats.interrupted ? 1 : 0;
+}
+
+const char* memplan_status_name(memplan_status status) {
+  switch (status) {
+    case MEMPLAN_OPTIMAL:
+      return memplan::name(memplan::Status::kOptimal);
+    case MEMPLAN_FEASIBLE:
+      return memplan::name(memplan::Status::kFeasible);
+    case MEMPLAN_INFEASIBLE:
+      return memplan::name(memplan::Status::kInfeasible);
+    case MEMPLAN_UNKNOWN:
+      break;
+  }
+  return memplan::name(memplan::Status::kUnknown);
+}

@@ -1,0 +1,93 @@
+// Refuted problems, remembered across restarts.
+//
+// A nogood {(id, v)} says: items with these ids, each with floor - ceiling >= v, cannot be placed.
+// It is filed under the set of all ids of the node that it was learned at. A node with the same
+// set whose floors are at least as tight is refuted by it: dominance, not equality, which is what
+// makes the table strong (ALGORITHMS.md, section 1).
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "exact/id_set.h"
+
+namespace memplan::exact {
+
+template <typename V>
+class Nogoods {
+ public:
+  struct Term {
+    std::int32_t id;
+    V tightness;  // floor - ceiling at the node that was refuted
+  };
+
+  explicit Nogoods(int ids) : tightness_(ids), seen_(ids, 0) {}
+
+  void clear() {
+    heads_.clear();
+    entries_.clear();
+    terms_.clear();
+  }
+  bool full() const { return terms_.size() >= kMaxTerms; }
+
+  // Looks for a nogood that refutes the node; on success its ids are put in `conflict`.
+  // Every id is checked against the node itself, so a collision of keys proves nothing wrong.
+  template <typename Items>
+  bool refutes(std::uint64_t key, const Items* items, int count, V ceiling, IdSet conflict) {
+    const auto head = heads_.find(key);
+    if (head == heads_.end()) return false;
+    ++stamp_;
+    for (int i = 0; i < count; ++i) {
+      seen_[items[i].id] = stamp_;
+      tightness_[items[i].id] = items[i].floor - ceiling;
+    }
+    for (std::int32_t e = head->second; e >= 0; e = entries_[e].next) {
+      if (!holds(entries_[e])) continue;
+      conflict.clear();
+      for (std::uint32_t t = entries_[e].begin; t < entries_[e].end; ++t)
+        conflict.add(terms_[t].id);
+      return true;
+    }
+    return false;
+  }
+
+  template <typename Items>
+  void learn(std::uint64_t key, const Items* items, int count, V ceiling, const IdSet& conflict) {
+    if (full()) return;
+    const auto begin = static_cast<std::uint32_t>(terms_.size());
+    for (int i = 0; i < count; ++i) {
+      if (conflict.has(items[i].id)) terms_.push_back({items[i].id, items[i].floor - ceiling});
+    }
+    const auto [head, fresh] = heads_.try_emplace(key, -1);
+    entries_.push_back({begin, static_cast<std::uint32_t>(terms_.size()), head->second});
+    head->second = static_cast<std::int32_t>(entries_.size() - 1);
+  }
+
+ private:
+  // About 400 MB at 64-bit values; beyond it the search goes on without learning more.
+  static constexpr std::size_t kMaxTerms = std::size_t{1} << 25;
+
+  struct Entry {
+    std::uint32_t begin;
+    std::uint32_t end;
+    std::int32_t next;
+  };
+
+  bool holds(const Entry& entry) const {
+    for (std::uint32_t t = entry.begin; t < entry.end; ++t) {
+      const Term& term = terms_[t];
+      if (seen_[term.id] != stamp_ || tightness_[term.id] < term.tightness) return false;
+    }
+    return true;
+  }
+
+  std::unordered_map<std::uint64_t, std::int32_t> heads_;
+  std::vector<Entry> entries_;
+  std::vector<Term> terms_;
+  std::vector<V> tightness_;         // of the node being looked up, by id
+  std::vector<std::uint32_t> seen_;  // stamp_ where the id is in that node
+  std::uint32_t stamp_ = 0;
+};
+
+}  // namespace memplan::exact

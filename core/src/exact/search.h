@@ -1,0 +1,162 @@
+// The exact search of ALGORITHMS.md, section 1, on one temporal component.
+//
+// Every node is a complete problem of its own: items with floors, and a ceiling. Placing an item
+// removes it and raises the floors of those that overlap it, so nothing of the past is kept, and
+// every rule below is local to the node.
+//
+// A conflict is a set of ids such that the node restricted to them is infeasible. Restriction
+// keeps every rule sound: with fewer items fewer things can slip below an item or carry it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "exact/arena.h"
+#include "exact/id_set.h"
+#include "exact/nogoods.h"
+#include "exact/rules.h"
+#include "exact/task.h"
+#include "memplan/budget.h"
+#include "memplan/exact.h"
+
+namespace memplan::exact {
+
+enum class Verdict {
+  kSat,     // offsets() holds a plan
+  kUnsat,   // conflict() holds a reason
+  kBudget,  // nodes, time or memory ran out
+};
+
+// V: std::int32_t where all values fit, otherwise (and where restricted) std::int64_t.
+// kRestricted: see Task.
+template <typename V, bool kRestricted>
+class Search {
+ public:
+  Search(const Task& task, const ExactOptions& options);
+
+  // One run from the root. Nogoods are kept from run to run, section weights are not.
+  // `stopper` may be null (then only `cancel` is watched).
+  Verdict run(const Strategy& strategy, std::int64_t node_budget, Stopper* stopper,
+              const std::atomic<bool>* cancel);
+
+  std::int64_t nodes() const { return nodes_; }                   // of all runs
+  const std::vector<Bytes>& offsets() const { return offsets_; }  // by id, in units
+  bool in_conflict(int id) const { return conflict_.has(id); }
+
+ private:
+  using Node = Item<V>;
+
+  // A problem on its way into open(). Its arrays lie on the arena above `mark`.
+  struct Child {
+    Node* items = nullptr;
+    std::int32_t* section = nullptr;  // the root's name for each section, for the weights
+    int count = 0;
+    int sections = 0;
+    V ceiling = 0;
+    Arena::Mark mark;
+  };
+
+  struct Frame {
+    Child problem;   // reduced: contracted, in one part, no item over all sections
+    IdSet resolved;  // ids that the full-span rule placed here; they join every conflict
+    bool split = false;
+    // split: the parts, solved one after the other
+    Child* parts = nullptr;
+    int part_count = 0;
+    // branch: who may rest on the floor of the section, then the gap
+    int* options = nullptr;
+    int option_count = 0;
+    int next = 0;
+    int section = 0;
+    V floor = 0;
+    V jump = 0;                // the floor if nobody rests on this one; kNoJump: nobody can
+    bool explain_gap = false;  // the gap is shut by the ceiling: all items of the section are why
+    std::uint64_t key = 0;
+    IdSet learned;  // the conflict in the making
+    IdSet raised;   // ids whose floor the child at work raised
+  };
+
+  enum class Step { kAdvance, kChild, kSat, kUnsat, kBudget };
+  enum class Reduction { kDone, kSplit, kUnsat, kEmpty };
+
+  Step open(Child child);
+  Step advance();
+  Step absorb(Step verdict);
+  Step close(Step verdict);
+
+  Reduction reduce(Child& problem, IdSet& resolved);
+  int contract(Child& problem);
+  bool place_full_span(Child& problem, IdSet& resolved, bool& changed);
+  Step open_split(const Child& problem, const IdSet& resolved);
+  bool bound_holds(const Child& problem);
+  bool floors_hold(const Child& problem);
+  void place_stack(const Child& problem);
+  void choose_section(Frame& frame);
+  void order_options(Frame& frame);
+  void find_jump(Frame& frame);
+  bool place_child(const Frame& frame, const Node& placed);
+  bool raise_section(const Frame& frame);
+  template <typename Affected>
+  bool raise(const Child& problem, int skip, V floor, Affected affected, IdSet raised);
+  std::uint64_t key_of(const Child& problem) const;
+  double value_key(const Node& item) const;
+  bool out_of_budget();
+
+  // The least floor at or above `value` that is a legal offset of the item.
+  V legal_floor(V value, int id) const {
+    if constexpr (kRestricted) {
+      return world_->legal_above(source_[id], value);
+    } else {
+      (void)id;
+      return value;
+    }
+  }
+
+  bool same_legal_offsets(int a, int b) const {
+    const ItemIdx i = source_[a], k = source_[b];
+    return world_->alignment[i] == world_->alignment[k] &&
+           world_->earliest[i] == world_->earliest[k] && world_->latest[i] == world_->latest[k];
+  }
+
+  static constexpr V kNoJump = -1;
+  static constexpr std::int32_t kNotEligible = -1;
+  static constexpr std::size_t kMaxArena = std::size_t{1} << 31;
+
+  ExactOptions options_;
+  int words_;
+  std::vector<Node> root_;
+  int root_sections_;
+  V root_ceiling_;
+  const Items* world_;
+  std::vector<ItemIdx> source_;
+  std::vector<std::uint64_t> zobrist_;
+
+  Arena arena_;
+  std::vector<Frame> frames_;
+  Child child_;
+  std::vector<std::uint64_t> conflict_bits_;
+  IdSet conflict_;
+  Nogoods<V> nogoods_;
+  std::vector<Bytes> offsets_;
+
+  // Scratch of one node, per section.
+  std::vector<V> load_, floor_, top_;
+  std::vector<std::int32_t> begins_, ends_, map_, choices_;
+  std::vector<std::int32_t> weight_;  // failures per root section
+  std::vector<double> noise_;         // per id, of this run
+  std::vector<Node> held_;
+
+  Strategy strategy_;
+  std::int64_t nodes_ = 0;
+  std::int64_t node_limit_ = 0;
+  Stopper* stopper_ = nullptr;
+  const std::atomic<bool>* cancel_ = nullptr;
+};
+
+extern template class Search<std::int32_t, false>;
+extern template class Search<std::int64_t, false>;
+extern template class Search<std::int64_t, true>;
+
+}  // namespace memplan::exact

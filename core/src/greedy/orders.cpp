@@ -1,0 +1,169 @@
+#include "greedy/orders.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+
+namespace memplan {
+
+namespace {
+
+// The best-ranked section over any range of sections: a tree of minima over the ranks.
+class RangeMin {
+ public:
+  explicit RangeMin(const std::vector<SectionIdx>& values)
+      : leaves_(values.size()), node_(2 * values.size()) {
+    std::copy(values.begin(), values.end(), node_.begin() + static_cast<std::ptrdiff_t>(leaves_));
+    for (std::size_t i = leaves_; i-- > 1;) node_[i] = std::min(node_[2 * i], node_[2 * i + 1]);
+  }
+
+  SectionIdx over(SectionIdx first, SectionIdx last) const {
+    std::size_t left = leaves_ + static_cast<std::size_t>(first);
+    std::size_t right = leaves_ + static_cast<std::size_t>(last) + 1;
+    SectionIdx least = node_[left];
+    for (; left < right; left /= 2, right /= 2) {
+      if (left % 2 == 1) least = std::min(least, node_[left++]);
+      if (right % 2 == 1) least = std::min(least, node_[--right]);
+    }
+    return least;
+  }
+
+ private:
+  std::size_t leaves_;
+  std::vector<SectionIdx> node_;
+};
+
+// How many sections lie between the span and section s.
+SectionIdx gap_to(const Span& span, SectionIdx s) {
+  return std::max({SectionIdx{0}, span.first - s, s - span.last});
+}
+
+double size_of(const Profile& p, BufferIdx b) { return static_cast<double>(p.problem.size[b]); }
+double start_of(const Profile& p, BufferIdx b) { return static_cast<double>(p.problem.start[b]); }
+
+// The power of two at or below the length: buffers of like length together.
+double length_class(const Profile& p, BufferIdx b) {
+  return p.length[b] > 0 ? std::ilogb(p.length[b]) : 0;
+}
+
+// 32 classes between nothing and the peak.
+double load_class(const Profile& p, BufferIdx b) {
+  return p.max_load > 0 ? std::floor(32 * (p.contention[b] / p.max_load)) : 0;
+}
+
+// TFLite puts tensors that live all the time first, by index, and the rest by falling size; of
+// two alike, the one allocated earlier goes first.
+Key tflite_by_size(const Profile& p, BufferIdx b) {
+  const bool always = p.problem.start[b] == p.first_start && p.problem.end[b] == p.last_end;
+  if (always) return {1, 0, 0, 0};
+  return {0, size_of(p, b), -start_of(p, b), 0};
+}
+
+// Source 001, section 3.1: contention, then alignment, size * lifetime^2, lifetime.
+Key tela_key(const Profile& p, BufferIdx b) {
+  const double lifetime = p.lifetime(b);
+  return {p.contention[b], static_cast<double>(p.problem.alignment_of(b)),
+          size_of(p, b) * (lifetime * lifetime), lifetime};
+}
+
+}  // namespace
+
+double Profile::lifetime(BufferIdx b) const {
+  return static_cast<double>(static_cast<std::uint64_t>(problem.end[b]) -
+                             static_cast<std::uint64_t>(problem.start[b]));
+}
+
+Profile::Profile(const Problem& asked, const Sections& sections, Stopper& stopper)
+    : problem(asked),
+      length(asked.size.size(), 0),
+      contention(asked.size.size(), 0),
+      breadth_rank(asked.size.size(), 0),
+      distance(asked.size.size(), 0) {
+  if (!problem.start.empty()) {
+    first_start = *std::min_element(problem.start.begin(), problem.start.end());
+    last_end = *std::max_element(problem.end.begin(), problem.end.end());
+  }
+  if (sections.count == 0 || stopper.look()) return;
+  const std::vector<Bytes> load = loads(sections);
+  std::vector<SectionIdx> by_load(load.size());
+  std::iota(by_load.begin(), by_load.end(), 0);
+  std::stable_sort(by_load.begin(), by_load.end(),
+                   [&load](SectionIdx a, SectionIdx b) { return load[a] > load[b]; });
+  std::vector<SectionIdx> rank(load.size());
+  for (std::size_t i = 0; i < by_load.size(); ++i) rank[by_load[i]] = static_cast<SectionIdx>(i);
+  max_load = static_cast<double>(load[by_load[0]]);
+
+  const RangeMin best(rank);
+  for (BufferIdx b = 0; b < problem.count() && !stopper.expired(); ++b) {
+    SectionIdx least = sections.count;
+    SectionIdx away = sections.count;
+    for (auto i = sections.span_begin[b]; i < sections.span_begin[b + 1]; ++i) {
+      const Span& span = sections.spans[i];
+      length[b] += span.last - span.first + 1;
+      least = std::min(least, best.over(span.first, span.last));
+      away = std::min(away, gap_to(span, by_load[0]));
+    }
+    breadth_rank[b] = least;
+    distance[b] = away;
+    contention[b] = least < sections.count ? static_cast<double>(load[by_load[least]]) : 0;
+  }
+}
+
+const std::vector<Order>& orders() {
+  using P = const Profile&;
+  using B = BufferIdx;
+  static const std::vector<Order> all = {
+      {"size", [](P p, B b) { return Key{size_of(p, b), p.lifetime(b)}; }},
+      {"area", [](P p, B b) { return Key{size_of(p, b) * p.lifetime(b), size_of(p, b)}; }},
+      {"lifetime", [](P p, B b) { return Key{p.lifetime(b), size_of(p, b)}; }},
+      {"start", [](P p, B b) { return Key{-start_of(p, b), size_of(p, b)}; }},
+      {"contention", [](P p, B b) { return Key{p.contention[b], size_of(p, b)}; }},
+      {"tflite_by_size", tflite_by_size},
+      // Operators by falling breadth, which is the load; the buffers of each by falling size.
+      {"tflite_by_breadth",
+       [](P p, B b) { return Key{-static_cast<double>(p.breadth_rank[b]), size_of(p, b)}; }},
+      {"tela", tela_key},
+      // The rest follow no publication; they won on measured problems.
+      {"contention_length", [](P p, B b) { return Key{p.contention[b], p.length[b]}; }},
+      {"load_class", [](P p, B b) { return Key{load_class(p, b), size_of(p, b)}; }},
+      {"length", [](P p, B b) { return Key{p.length[b], size_of(p, b)}; }},
+      {"length_class_start", [](P p, B b) { return Key{length_class(p, b), -start_of(p, b)}; }},
+      {"length_class_size", [](P p, B b) { return Key{length_class(p, b), size_of(p, b)}; }},
+      {"peak_distance", [](P p, B b) { return Key{-p.distance[b], p.length[b]}; }},
+  };
+  return all;
+}
+
+std::vector<BufferIdx> sorted(KeyOf key, const Profile& profile, Stopper& stopper) {
+  struct Row {
+    Key key;
+    BufferIdx buffer;
+  };
+  std::vector<Row> rows(profile.length.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto b = static_cast<BufferIdx>(i);
+    rows[i] = {key(profile, b), b};
+  }
+  const auto before = [](const Row& x, const Row& y) {
+    return x.key != y.key ? x.key > y.key : x.buffer < y.buffer;
+  };
+  // A merge sort from runs of a size that sorts within a few milliseconds, so that a deadline
+  // is seen in time.
+  constexpr std::ptrdiff_t kRun = 1 << 14;
+  const auto n = static_cast<std::ptrdiff_t>(rows.size());
+  const auto row = [&rows, n](std::ptrdiff_t i) { return rows.begin() + std::min(i, n); };
+  for (std::ptrdiff_t i = 0; i < n && !stopper.look(); i += kRun) {
+    std::sort(row(i), row(i + kRun), before);
+  }
+  for (std::ptrdiff_t run = kRun; run < n; run *= 2) {
+    for (std::ptrdiff_t i = 0; i + run < n && !stopper.look(); i += 2 * run) {
+      std::inplace_merge(row(i), row(i + run), row(i + 2 * run), before);
+    }
+  }
+  std::vector<BufferIdx> order(rows.size());
+  std::transform(rows.begin(), rows.end(), order.begin(), [](const Row& r) { return r.buffer; });
+  return order;
+}
+
+}  // namespace memplan

@@ -1,0 +1,46 @@
+// The orders in which the greedy passes take the buffers.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "memplan/budget.h"
+#include "memplan/problem.h"
+#include "memplan/sections.h"
+
+namespace memplan {
+
+// What the orders look at, one row per buffer.
+struct Profile {
+  // Left half done where the stopper says so.
+  Profile(const Problem& problem, const Sections& sections, Stopper& stopper);
+
+  const Problem& problem;
+  std::vector<double> length;            // in sections
+  std::vector<double> contention;        // greatest load over the sections of the buffer
+  std::vector<SectionIdx> breadth_rank;  // place of that section among all, by falling load
+  std::vector<double> distance;          // sections between the buffer and the peak section
+  double max_load = 0;
+  Time first_start = 0;  // of all buffers
+  Time last_end = 0;
+
+  double lifetime(BufferIdx b) const;  // in time
+};
+
+// The buffers that go first have the greatest keys, compared in turn; ties go by index. What
+// rounding to doubles makes equal, above 2^53, is a tie on every machine alike.
+using Key = std::array<double, 4>;
+using KeyOf = Key (*)(const Profile&, BufferIdx);
+
+struct Order {
+  const char* name;
+  KeyOf key;
+};
+
+const std::vector<Order>& orders();
+
+// Every buffer once. Cut short by the stopper, the order is left half done.
+std::vector<BufferIdx> sorted(KeyOf key, const Profile& profile, Stopper& stopper);
+
+}  // namespace memplan

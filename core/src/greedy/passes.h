@@ -1,0 +1,63 @@
+// A greedy pass: every buffer placed once, none moved again.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "greedy/occupancy.h"
+#include "greedy/orders.h"
+#include "memplan/budget.h"
+#include "memplan/problem.h"
+#include "memplan/sections.h"
+
+namespace memplan {
+
+// When to give a pass up.
+struct Limits {
+  Bytes bytes = kMaxBytes;  // no buffer may end above
+  std::int64_t steps = 0;   // of work
+  std::int64_t nodes = 0;   // placements
+};
+
+struct Draft {
+  std::vector<Bytes> offsets;  // kNoOffset where not placed
+  Bytes peak = 0;
+  std::int64_t nodes = 0;
+  std::int64_t steps = 0;
+  bool complete = false;
+};
+
+enum class Fit { kFirst, kBest };
+
+// All passes place the pinned buffers first, then the others around them.
+class Passes {
+ public:
+  // All must outlive it.
+  Passes(const Problem& problem, const Sections& sections, Stopper& stopper);
+
+  // The buffers one by one, each at its first or best fit.
+  Draft in_order(const std::vector<BufferIdx>& order, Fit fit, const Limits& limits);
+
+  // Before all others the buffers with a hint, from the lowest up, each at its hint if that is
+  // free; then the rest at their first fit.
+  Draft at_hints(const std::vector<BufferIdx>& order, const Limits& limits);
+
+  // Bottom-up: always the lowest offset at which some buffer rests on the skyline of those
+  // placed before; among those that rest there, the first in the order.
+  Draft on_skyline(const std::vector<BufferIdx>& order, const Limits& limits);
+
+ private:
+  // The pinned buffers in place. False where one ends above the limit.
+  bool begin(const Limits& limits, Draft* draft);
+  bool in_budget(const Limits& limits, const Draft& draft);
+  void put(BufferIdx b, Bytes offset, Draft* draft);
+  void fill(const std::vector<BufferIdx>& order, Fit fit, const Limits& limits, Draft* draft);
+
+  const Problem& problem_;
+  const Sections& sections_;
+  Stopper& stopper_;
+  Occupancy occupancy_;
+  std::int64_t steps_before_ = 0;  // of the occupancy, when the pass began
+};
+
+}  // namespace memplan

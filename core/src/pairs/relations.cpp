@@ -1,0 +1,89 @@
+#include "pairs/relations.h"
+
+#include <algorithm>
+
+#include "meetings.h"
+
+namespace memplan {
+
+namespace {
+
+// 48 bytes a pair and more: 2 897 buffers that all overlap are enough for a search over pairs.
+constexpr std::int64_t kMaxPairs = std::int64_t{1} << 22;
+
+// One pair of spans that meet: it forbids from < off_other - off_self < to.
+struct Forbidden {
+  ItemIdx other;
+  Bytes from;
+  Bytes to;
+};
+
+// `begin .. end` are all of one pair, sorted by `from`.
+void add_relation(ItemIdx i, const Forbidden* begin, const Forbidden* end, Relations* relations) {
+  std::vector<Differences>& allowed = relations->allowed;
+  const auto first = static_cast<std::int32_t>(allowed.size());
+  Bytes from = -kMaxBytes;
+  for (const Forbidden* f = begin; f != end; ++f) {
+    // Where two open intervals touch, the point between them is allowed.
+    if (f == begin || f->from >= from) allowed.push_back({from, f->from});
+    from = std::max(from, f->to);
+  }
+  allowed.push_back({from, kMaxBytes});
+  relations->all.push_back({i, begin->other, first, static_cast<std::int32_t>(allowed.size())});
+}
+
+}  // namespace
+
+const char* Relations::build(const Items& items, Stopper& stopper) {
+  std::vector<std::vector<Forbidden>> forbidden(items.size.size());
+  const auto add = [&forbidden](ItemIdx i, const Span& a, ItemIdx j, const Span& b) {
+    if (i < j) {
+      forbidden[i].push_back({j, a.lower - b.upper, a.upper - b.lower});
+    } else {
+      forbidden[j].push_back({i, b.lower - a.upper, b.upper - a.lower});
+    }
+  };
+  const char* refusal = for_each_meeting(items, kMaxPairs, stopper, add);
+  if (refusal != nullptr) return refusal;
+
+  of_item.resize(items.size.size());
+  for (ItemIdx i = 0; i < items.count(); ++i) {
+    if (stopper.look()) return "the budget ran out";
+    std::vector<Forbidden>& list = forbidden[i];
+    std::sort(list.begin(), list.end(), [](const Forbidden& a, const Forbidden& b) {
+      return a.other != b.other ? a.other < b.other : a.from < b.from;
+    });
+    for (std::size_t k = 0; k < list.size();) {
+      std::size_t end = k;
+      while (end < list.size() && list[end].other == list[k].other) ++end;
+      const auto relation = static_cast<std::int32_t>(all.size());
+      of_item[i].push_back(relation);
+      of_item[list[k].other].push_back(relation);
+      add_relation(i, list.data() + k, list.data() + end, this);
+      k = end;
+    }
+  }
+  return nullptr;
+}
+
+std::vector<std::vector<ItemIdx>> Relations::parts() const {
+  std::vector<std::vector<ItemIdx>> parts;
+  std::vector<char> seen(of_item.size(), 0);
+  for (ItemIdx root = 0; root < static_cast<ItemIdx>(of_item.size()); ++root) {
+    if (seen[root]) continue;
+    seen[root] = 1;
+    std::vector<ItemIdx> part = {root};
+    for (std::size_t k = 0; k < part.size(); ++k) {
+      for (const std::int32_t r : of_item[part[k]]) {
+        const ItemIdx other = all[r].i == part[k] ? all[r].j : all[r].i;
+        if (seen[other]) continue;
+        seen[other] = 1;
+        part.push_back(other);
+      }
+    }
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+}  // namespace memplan

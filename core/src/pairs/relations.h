@@ -1,0 +1,52 @@
+// What two buffers with several spans ask of each other: the allowed differences of their offsets.
+//
+//   i:  ##    ####      j:  xx       A span of j collides with a span of i in one open interval of
+//       ####  ##            xxxx     off_j - off_i. What is left between such intervals is allowed:
+//       ---time--->         -time->
+//                                    <--------]     [---]     [----------->   off_j - off_i
+//                                     j below   j in a      j above
+//                                               nook of i
+#pragma once
+
+#include <vector>
+
+#include "items.h"
+#include "memplan/budget.h"
+
+namespace memplan {
+
+// Closed at both ends. The first range of a pair begins at -kMaxBytes and the last one ends at
+// kMaxBytes: no difference of offsets is further out.
+struct Differences {
+  Bytes from;
+  Bytes to;
+};
+
+struct Relation {
+  ItemIdx i;
+  ItemIdx j;
+  std::int32_t begin;  // allowed[begin .. end), ascending and disjoint; two or more
+  std::int32_t end;
+};
+
+struct Relations {
+  std::vector<Relation> all;  // one for every pair that ever holds something together
+  std::vector<Differences> allowed;
+  std::vector<std::vector<std::int32_t>> of_item;
+
+  // Null, or why they could not be listed.
+  const char* build(const Items& items, Stopper& stopper);
+
+  // The greatest k of begin <= k < end with allowed[k].from <= difference. It is allowed if it is
+  // also at or below allowed[k].to.
+  std::int32_t range_at(const Relation& relation, Bytes difference) const {
+    std::int32_t k = relation.begin;
+    while (k + 1 < relation.end && allowed[k + 1].from <= difference) ++k;
+    return k;
+  }
+
+  // Items that are linked by no chain of relations are independent.
+  std::vector<std::vector<ItemIdx>> parts() const;
+};
+
+}  // namespace memplan

@@ -1,0 +1,141 @@
+#include "memplan/sections.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace memplan {
+
+namespace {
+
+// A span before its times are mapped to sections.
+struct TimedSpan {
+  Time start;
+  Time end;
+  Bytes lower;
+  Bytes upper;
+};
+
+// The spans of one buffer in order of time: the whole of it between its gaps, the window within
+// them. Neighbours that hold the same bytes become one, so that a span always means a change.
+class Cutter {
+ public:
+  explicit Cutter(std::vector<TimedSpan>* spans) : spans_(spans), first_(spans->size()) {}
+
+  void add(Time start, Time end, Bytes lower, Bytes upper) {
+    if (start >= end || lower >= upper) return;
+    if (spans_->size() > first_) {
+      TimedSpan& last = spans_->back();
+      if (last.end == start && last.lower == lower && last.upper == upper) {
+        last.end = end;
+        return;
+      }
+    }
+    spans_->push_back({start, end, lower, upper});
+  }
+
+ private:
+  std::vector<TimedSpan>* spans_;
+  std::size_t first_;
+};
+
+// Fills `span_begin` of the sections on the way.
+std::vector<TimedSpan> cut(const Problem& problem, Sections* sections) {
+  std::vector<TimedSpan> spans;
+  spans.reserve(problem.size.size() + 2 * problem.gaps.size());
+  sections->span_begin.reserve(problem.size.size() + 1);
+  sections->span_begin.push_back(0);
+  std::size_t gap = 0;
+  for (BufferIdx b = 0; b < problem.count(); ++b) {
+    Cutter cutter(&spans);
+    const Bytes size = problem.size[b];
+    Time at = problem.start[b];
+    for (; gap < problem.gaps.size() && problem.gaps[gap].buffer == b; ++gap) {
+      const Gap& g = problem.gaps[gap];
+      cutter.add(at, g.start, 0, size);
+      cutter.add(g.start, g.end, g.lower, g.upper);
+      at = g.end;
+    }
+    cutter.add(at, problem.end[b], 0, size);
+
+    const std::int32_t begin = sections->span_begin.back();
+    const auto end = static_cast<std::int32_t>(spans.size());
+    const bool whole =
+        end == begin || (end == begin + 1 && spans[begin].upper - spans[begin].lower == size);
+    sections->single_span = sections->single_span && whole;
+    sections->span_begin.push_back(end);
+  }
+  return spans;
+}
+
+struct Event {
+  Time time;
+  std::int32_t span;
+};
+
+std::vector<Event> sorted_events(const std::vector<TimedSpan>& spans, Time TimedSpan::* time) {
+  std::vector<Event> events(spans.size());
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    events[i] = {spans[i].*time, static_cast<std::int32_t>(i)};
+  }
+  std::sort(events.begin(), events.end(),
+            [](const Event& a, const Event& b) { return a.time < b.time; });
+  return events;
+}
+
+}  // namespace
+
+// Walks the times at which a span begins or ends. What is live between two of them is a section.
+//
+// Contraction: let "fresh" count the spans that began since the last section that was kept. A
+// section without fresh spans, or at whose end nothing ends, has all its live spans in the kept
+// section before it, or in the section after it: every conflict and every load of it is implied
+// there. A span always keeps one section: the last before the first end at or after its start.
+Sections sweep(const Problem& problem, Contract contract) {
+  Sections sections;
+  const std::vector<TimedSpan> timed = cut(problem, &sections);
+  const std::vector<Event> starts = sorted_events(timed, &TimedSpan::start);
+  const std::vector<Event> ends = sorted_events(timed, &TimedSpan::end);
+
+  sections.spans.resize(timed.size());
+  std::size_t live = 0;
+  std::size_t fresh = 0;
+  Time last_time = 0;
+  auto start = starts.begin();
+  auto end = ends.begin();
+  while (end != ends.end()) {
+    const bool any_starts = start != starts.end() && start->time <= end->time;
+    const Time now = any_starts ? start->time : end->time;
+    const bool any_ends = end->time == now;
+    const bool keep = contract == Contract::kYes ? fresh > 0 && any_ends : live > 0;
+    if (keep) {
+      sections.start.push_back(last_time);
+      sections.end.push_back(now);
+      ++sections.count;
+      fresh = 0;
+    }
+    for (; end != ends.end() && end->time == now; ++end, --live) {
+      sections.spans[end->span].last = sections.count - 1;
+    }
+    for (; start != starts.end() && start->time == now; ++start, ++live, ++fresh) {
+      const TimedSpan& t = timed[start->span];
+      sections.spans[start->span] = {sections.count, 0, t.lower, t.upper};
+    }
+    last_time = now;
+  }
+  return sections;
+}
+
+// A running sum of differences. The spans that begin with a section are all live in it, as those
+// that ended before it were in the one before, so no difference leaves [-2^62, 2^62].
+std::vector<Bytes> loads(const Sections& sections) {
+  std::vector<Bytes> load(static_cast<std::size_t>(sections.count) + 1, 0);
+  for (const Span& span : sections.spans) {
+    load[span.first] += span.upper - span.lower;
+    load[span.last + 1] -= span.upper - span.lower;
+  }
+  for (SectionIdx s = 1; s < sections.count; ++s) load[s] += load[s - 1];
+  load.pop_back();
+  return load;
+}
+
+}  // namespace memplan

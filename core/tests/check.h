@@ -1,0 +1,68 @@
+// The least that a test needs: named cases, and a failure that shows what was expected.
+#pragma once
+
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace check {
+
+struct Case {
+  const char* name;
+  std::function<void()> body;
+};
+
+inline std::vector<Case>& cases() {
+  static std::vector<Case> all;
+  return all;
+}
+
+struct Register {
+  Register(const char* name, std::function<void()> body) { cases().push_back({name, body}); }
+};
+
+inline void require(bool ok, const char* text, const char* file, int line) {
+  if (ok) return;
+  std::ostringstream out;
+  out << file << ":" << line << ": " << text;
+  throw std::runtime_error(out.str());
+}
+
+template <typename A, typename B>
+void require_equal(const A& a, const B& b, const char* text, const char* file, int line) {
+  if (a == b) return;
+  std::ostringstream out;
+  out << file << ":" << line << ": " << text << ": " << a << " is not " << b;
+  throw std::runtime_error(out.str());
+}
+
+inline int run() {
+  int failed = 0;
+  for (const Case& c : cases()) {
+    try {
+      c.body();
+    } catch (const std::exception& e) {
+      ++failed;
+      std::printf("FAILED %s\n  %s\n", c.name, e.what());
+    }
+  }
+  std::printf("%zu cases, %d failed\n", cases().size(), failed);
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace check
+
+#define CHECK_JOIN_(a, b) a##b
+#define CHECK_JOIN(a, b) CHECK_JOIN_(a, b)
+#define TEST(name)                                                       \
+  static void name();                                                    \
+  static const check::Register CHECK_JOIN(register_, name)(#name, name); \
+  static void name()
+#define CHECK(x) check::require((x), #x, __FILE__, __LINE__)
+#define CHECK_EQ(a, b) check::require_equal((a), (b), #a " == " #b, __FILE__, __LINE__)
+#define TEST_MAIN \
+  int main() { return check::run(); }

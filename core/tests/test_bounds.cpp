@@ -1,0 +1,176 @@
+// Tests of the lower bounds: each rule on a problem of its own, all of them against brute force.
+#include <set>
+#include <string>
+
+#include "check.h"
+#include "memplan/bounds.h"
+#include "oracle.h"
+
+using namespace memplan;
+
+namespace {
+
+Problem all_alive(const std::vector<Bytes>& sizes) {
+  Problem problem;
+  problem.size = sizes;
+  problem.start.assign(sizes.size(), 0);
+  problem.end.assign(sizes.size(), 1);
+  return problem;
+}
+
+Bound bound_of(const Problem& problem) { return lower_bound(problem, sweep(problem)); }
+
+void check_bound(const Problem& problem, Bytes bytes, const std::string& rule) {
+  const Bound bound = bound_of(problem);
+  CHECK_EQ(bound.bytes, bytes);
+  CHECK_EQ(std::string(bound.rule), rule);
+  CHECK_EQ(oracle::least_peak(problem, 1000), bytes);  // each of these is reached
+}
+
+}  // namespace
+
+// Tests that the load is the bound of a plain problem, and names its section.
+TEST(load) {
+  Problem problem = all_alive({3, 4, 5});
+  problem.start[2] = 1;
+  problem.end[2] = 2;
+  problem.start[1] = 0;
+  problem.end[1] = 2;
+  check_bound(problem, 9, "load");
+  CHECK_EQ(bound_of(problem).section, 1);
+}
+
+// Tests that an empty problem has the bound 0.
+TEST(empty) { CHECK_EQ(bound_of(Problem{}).bytes, 0); }
+
+// Tests that a buffer counts with all its size, though it never holds all of it.
+TEST(windowed_buffer_counts_whole) {
+  Problem problem = all_alive({8});
+  problem.gaps = {{0, 0, 1, 2, 4}};
+  check_bound(problem, 8, "buffer");
+}
+
+// Tests that the top of a pin is a bound, also for a buffer of size 0.
+TEST(pin_top) {
+  Problem problem = all_alive({4, 0});
+  problem.pin = {6, kNoOffset};
+  check_bound(problem, 10, "buffer");
+  problem.pin = {kNoOffset, 12};
+  check_bound(problem, 12, "buffer");
+}
+
+// Tests that a buffer too large for the room below a reserved range counts from above it.
+TEST(buffer_above_reserved) {
+  Problem problem = all_alive({4, 0});
+  problem.reserved = {{3, 5}};
+  check_bound(problem, 9, "buffer");
+}
+
+// Tests that free bytes are counted around pins and reserved ranges.
+TEST(load_around_fixed) {
+  Problem problem = all_alive({2, 3, 4, 1});
+  problem.pin = {4, kNoOffset, kNoOffset, kNoOffset};
+  problem.reserved = {{8, 10}};
+  // Free below: [0, 4) and [6, 8); 8 bytes to place, two of them above 10.
+  const Bound bound = bound_of(problem);
+  CHECK(bound.bytes >= 12);
+  CHECK(bound.bytes <= oracle::least_peak(problem, 1000));
+}
+
+// Tests that sizes are rounded up where all offsets are aligned, but for the topmost.
+TEST(granules) {
+  Problem problem = all_alive({5, 5, 3});
+  problem.alignment = {4, 8, 4};
+  check_bound(problem, 17, "load in aligned granules");  // 8 + 8 + 4, less 3
+}
+
+// Tests that a window that does not begin with its buffer switches the granules off.
+TEST(granules_and_windows) {
+  Problem problem = all_alive({4, 2});
+  problem.alignment = {4, 4};
+  problem.gaps = {{0, 0, 1, 3, 4}};
+  CHECK_EQ(oracle::least_peak(problem, 1000), 4);
+  CHECK_EQ(bound_of(problem).bytes, 4);
+}
+
+// Tests that a bound is raised to the next sum of sizes on a base.
+TEST(sums) {
+  Problem problem = all_alive({4, 4, 4});
+  problem.reserved = {{2, 3}};
+  // The load around the range is 13, the stacks are 4, 8, 12 on 0 or on 3.
+  check_bound(problem, 15, "sums of sizes");
+}
+
+// Tests the next reachable peak of plain problems: multiples, sums, and nothing beyond the last.
+TEST(next_reachable) {
+  const Problem problem = all_alive({6, 10, 10, 10, 10});
+  const Sections sections = sweep(problem);
+  const auto next = [&](Bytes at_least) {
+    return next_reachable_peak(problem, sections, at_least);
+  };
+  CHECK_EQ(next(0), 0);
+  CHECK_EQ(next(1), 6);
+  CHECK_EQ(next(7), 10);
+  CHECK_EQ(next(17), 20);
+  CHECK_EQ(next(41), 46);
+  CHECK_EQ(next(46), 46);
+}
+
+// Tests that alignment switches the sums off where it can lift a buffer, and only there.
+TEST(next_reachable_with_alignment) {
+  Problem problem = all_alive({6, 6});
+  problem.alignment = {2, 2};
+  CHECK_EQ(next_reachable_peak(problem, sweep(problem), 7), 12);
+  problem.alignment = {4, 4};
+  CHECK_EQ(next_reachable_peak(problem, sweep(problem), 7), 7);
+}
+
+// Tests that sums of thousands of large sizes are left alone rather than waited for.
+TEST(next_reachable_is_bounded) {
+  std::vector<Bytes> sizes;
+  for (Bytes i = 0; i < 3000; ++i) sizes.push_back((Bytes{1} << 40) + 2 * i + 1);
+  const Problem problem = all_alive(sizes);
+  const Bytes at_least = (Bytes{1} << 51) + 1;
+  CHECK_EQ(next_reachable_peak(problem, sweep(problem), at_least), at_least);
+}
+
+// Tests that sizes, pins and reserved ranges at 2^62 do not overflow.
+TEST(extremes) {
+  Problem problem = all_alive({kMaxBytes});
+  problem.alignment = {kMaxBytes};
+  CHECK_EQ(bound_of(problem).bytes, kMaxBytes);
+  problem.pin = {0};
+  CHECK_EQ(bound_of(problem).bytes, kMaxBytes);
+  problem.pin = {kNoOffset};
+  problem.reserved = {{0, kMaxBytes}};
+  CHECK_EQ(bound_of(problem).bytes, kMaxBytes);  // there is no plan
+}
+
+// Tests on random problems of every mix of constraints that no bound is above the least peak, nor
+// is the next reachable peak of anything up to it; and that every rule had its turn.
+TEST(never_above_brute_force) {
+  oracle::Generator generator(3);
+  std::set<std::string> rules;
+  int tight = 0;
+  for (int round = 0; round < 1500; ++round) {
+    const oracle::Features with = oracle::features(round % 16);
+    const Problem problem = generator.problem(generator.pick(1, 4), 4, 5, with);
+    CHECK_EQ(memplan::check(problem), "");
+    const Bytes least = oracle::least_peak(problem, 64);
+    CHECK(least < 64);
+    for (const Contract contract : {Contract::kNo, Contract::kYes}) {
+      const Sections sections = sweep(problem, contract);
+      const Bound bound = lower_bound(problem, sections);
+      CHECK(bound.bytes <= least);
+      rules.insert(bound.rule);
+      tight += bound.bytes == least ? 1 : 0;
+      for (Bytes at = 0; at <= least; ++at) {
+        CHECK(next_reachable_peak(problem, sections, at) <= least);
+      }
+    }
+  }
+  CHECK_EQ(rules.size(), std::size_t{5});
+  CHECK(tight > 2000);  // of 3000
+}
+
+TEST_MAIN

@@ -1,0 +1,201 @@
+// The C door, through its header alone; test_c_api_header.c holds that header to C99.
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "check.h"
+#include "memplan/c_api.h"
+
+extern "C" int c99_round_trip(void);  // of test_c_api_header.c
+
+namespace {
+
+// The five buffers of source 000, figure 2: they fit into 12 bytes and into no fewer.
+const std::vector<int64_t> kStart = {0, 3, 0, 9, 0};
+const std::vector<int64_t> kEnd = {3, 9, 9, 21, 21};
+const std::vector<int64_t> kSize = {4, 4, 4, 4, 4};
+
+struct Five {
+  memplan_problem* problem =
+      memplan_problem_create(5, kStart.data(), kEnd.data(), kSize.data(), nullptr, 0);
+  Five() = default;
+  Five(const Five&) = delete;
+  Five& operator=(const Five&) = delete;
+  ~Five() { memplan_problem_free(problem); }
+};
+
+memplan_options defaults() {
+  memplan_options options;
+  memplan_default_options(&options, sizeof options);
+  return options;
+}
+
+}  // namespace
+
+TEST(smallest_peak_with_default_options) {
+  const Five five;
+  char error[80] = "";
+  memplan_plan* plan = memplan_solve(five.problem, nullptr, error, sizeof error);
+  CHECK_EQ(std::string(error), "");
+  CHECK(plan != nullptr);
+  CHECK_EQ(memplan_plan_status(plan), MEMPLAN_OPTIMAL);
+  CHECK_EQ(memplan_plan_peak(plan), 12);
+  CHECK_EQ(memplan_plan_lower_bound(plan), 12);
+  CHECK_EQ(memplan_plan_count(plan), size_t{5});
+  const int64_t* offset = memplan_plan_offsets(plan);
+  for (size_t i = 0; i < 5; ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const bool meet = kStart[i] < kEnd[j] && kStart[j] < kEnd[i];
+      const bool apart = offset[i] + kSize[i] <= offset[j] || offset[j] + kSize[j] <= offset[i];
+      CHECK(!meet || apart);
+    }
+  }
+  CHECK_EQ(memplan_plan_interrupted(plan), 0);
+  CHECK(std::strlen(memplan_plan_solver(plan)) > 0);
+  memplan_plan_free(plan);
+}
+
+TEST(a_capacity_below_the_load_is_infeasible) {
+  const Five five;
+  memplan_problem_set_capacity(five.problem, 11);
+  memplan_options options = defaults();
+  options.objective = MEMPLAN_FIT;
+  memplan_plan* plan = memplan_solve(five.problem, &options, nullptr, 0);
+  CHECK_EQ(memplan_plan_status(plan), MEMPLAN_INFEASIBLE);
+  CHECK(memplan_plan_offsets(plan) == nullptr);
+  CHECK_EQ(memplan_plan_count(plan), size_t{0});
+  memplan_plan_free(plan);
+}
+
+TEST(every_column_reaches_the_solver) {
+  const Five five;
+  const int64_t pin[] = {16, -1, -1, -1, -1};
+  const int64_t alignment[] = {8, 8, 8, 8, 8};
+  const int64_t reserved_lower[] = {0};
+  const int64_t reserved_upper[] = {8};
+  CHECK_EQ(memplan_problem_set_pins(five.problem, pin), 1);
+  CHECK_EQ(memplan_problem_set_alignment(five.problem, alignment), 1);
+  CHECK_EQ(memplan_problem_set_reserved(five.problem, 1, reserved_lower, reserved_upper), 1);
+  memplan_plan* plan = memplan_solve(five.problem, nullptr, nullptr, 0);
+  const int64_t* offset = memplan_plan_offsets(plan);
+  CHECK_EQ(offset[0], 16);
+  for (size_t i = 0; i < 5; ++i) CHECK(offset[i] >= 8 && offset[i] % 8 == 0);
+  CHECK_EQ(memplan_plan_peak(plan), 28);
+  memplan_plan_free(plan);
+
+  // Two buffers that live at once share their bytes where one of them holds nothing.
+  const int64_t start[] = {0, 2};
+  const int64_t end[] = {9, 5};
+  const int64_t size[] = {6, 6};
+  memplan_problem* two = memplan_problem_create(2, start, end, size, nullptr, 0);
+  const int32_t buffer[] = {0};
+  CHECK_EQ(memplan_problem_set_gaps(two, 1, buffer, &start[1], &end[1], nullptr, nullptr), 1);
+  plan = memplan_solve(two, nullptr, nullptr, 0);
+  CHECK_EQ(memplan_plan_peak(plan), 6);
+  memplan_plan_free(plan);
+  CHECK_EQ(memplan_problem_set_gaps(two, 0, nullptr, nullptr, nullptr, nullptr, nullptr), 1);
+  plan = memplan_solve(two, nullptr, nullptr, 0);
+  CHECK_EQ(memplan_plan_peak(plan), 12);
+  memplan_plan_free(plan);
+  memplan_problem_free(two);
+}
+
+TEST(errors_are_sentences_and_no_exceptions) {
+  char error[200] = "";
+  CHECK(memplan_problem_create(1, nullptr, nullptr, nullptr, error, sizeof error) == nullptr);
+  CHECK(std::string(error).find("NULL") != std::string::npos);
+
+  const int64_t zero[] = {0};
+  memplan_problem* empty_life = memplan_problem_create(1, zero, zero, zero, nullptr, 0);
+  CHECK_EQ(memplan_problem_check(empty_life, error, sizeof error), 0);
+  CHECK(std::string(error).find("buffer 0: end is 0") != std::string::npos);
+  CHECK(memplan_solve(empty_life, nullptr, nullptr, 0) == nullptr);
+  char small[9];
+  CHECK(memplan_solve(empty_life, nullptr, small, sizeof small) == nullptr);
+  CHECK_EQ(std::string(small), "buffer 0");
+  memplan_problem_free(empty_life);
+
+  const Five five;
+  CHECK_EQ(memplan_problem_check(five.problem, error, sizeof error), 1);
+  memplan_options options = defaults();
+  options.solver = "oracle";
+  CHECK(memplan_solve(five.problem, &options, error, sizeof error) == nullptr);
+  CHECK(std::string(error).find("oracle") != std::string::npos);
+  options = defaults();
+  options.objective = MEMPLAN_FIT;
+  CHECK(memplan_solve(five.problem, &options, error, sizeof error) == nullptr);
+  CHECK(std::string(error).find("capacity") != std::string::npos);
+  options = defaults();
+  options.threads = 0;
+  CHECK(memplan_solve(five.problem, &options, error, sizeof error) == nullptr);
+  CHECK(std::string(error).find("threads") != std::string::npos);
+  options.struct_size = 0;
+  CHECK(memplan_solve(five.problem, &options, error, sizeof error) == nullptr);
+  CHECK(std::string(error).find("struct_size") != std::string::npos);
+}
+
+TEST(options_of_an_older_and_a_newer_header) {
+  const Five five;
+  memplan_options older = defaults();
+  older.solver = "greedy";
+  older.struct_size = offsetof(memplan_options, objective);  // knew the solver, and no more
+  older.threads = -7;                                        // not a field of that version
+  memplan_plan* plan = memplan_solve(five.problem, &older, nullptr, 0);
+  CHECK(plan != nullptr);
+  CHECK_EQ(std::string(memplan_plan_solver(plan)), "greedy");
+  memplan_plan_free(plan);
+
+  struct {
+    memplan_options known;
+    int64_t later;
+  } newer;
+  newer.later = 77;
+  memplan_default_options(&newer.known, sizeof newer);
+  CHECK_EQ(newer.later, 0);
+  plan = memplan_solve(five.problem, &newer.known, nullptr, 0);
+  CHECK(plan != nullptr);
+  memplan_plan_free(plan);
+}
+
+TEST(the_caller_may_interrupt) {
+  const Five five;
+  memplan_options options = defaults();
+  int asked = 0;
+  options.interrupt = [](void* user_data) {
+    ++*static_cast<int*>(user_data);
+    return 1;
+  };
+  options.user_data = &asked;
+  // One above its bound, so that greedy alone does not settle it.
+  const int64_t start[] = {4, 2, 3, 5, 0, 1, 1, 2};
+  const int64_t end[] = {6, 6, 5, 7, 2, 4, 5, 3};
+  const int64_t size[] = {2, 2, 1, 2, 3, 1, 1, 2};
+  memplan_problem* jagged = memplan_problem_create(8, start, end, size, nullptr, 0);
+  memplan_plan* plan = memplan_solve(jagged, &options, nullptr, 0);
+  CHECK(plan != nullptr);
+  CHECK(asked > 0);
+  CHECK_EQ(memplan_plan_interrupted(plan), 1);
+  memplan_plan_free(plan);
+  memplan_problem_free(jagged);
+}
+
+TEST(nothing_to_place) {
+  memplan_problem* none = memplan_problem_create(0, nullptr, nullptr, nullptr, nullptr, 0);
+  memplan_plan* plan = memplan_solve(none, nullptr, nullptr, 0);
+  CHECK_EQ(memplan_plan_status(plan), MEMPLAN_OPTIMAL);
+  CHECK(memplan_plan_offsets(plan) != nullptr);
+  CHECK_EQ(memplan_plan_peak(plan), 0);
+  memplan_plan_free(plan);
+  memplan_problem_free(none);
+  memplan_plan_free(nullptr);
+  memplan_problem_free(nullptr);
+}
+
+TEST(names_of_statuses) {
+  CHECK_EQ(std::string(memplan_status_name(MEMPLAN_OPTIMAL)), "optimal");
+  CHECK_EQ(std::string(memplan_status_name(MEMPLAN_UNKNOWN)), "unknown");
+}
+
+TEST(the_header_serves_c99) { CHECK_EQ(c99_round_trip(), 12); }
+
+TEST_MAIN

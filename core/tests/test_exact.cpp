@@ -1,0 +1,189 @@
+// Tests of the exact search against brute force: every answer, every switch, every thread count.
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "check.h"
+#include "exact/task.h"
+#include "items.h"
+#include "memplan/exact.h"
+#include "oracle.h"
+
+using namespace memplan;
+
+namespace {
+
+constexpr double kForever = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+
+Plan fit(const Problem& problem, Bytes capacity, const ExactOptions& options = {},
+         std::int64_t nodes = kNoLimit, int threads = 1) {
+  Stopper stopper(kForever);
+  return exact_fit(problem, sweep(problem), capacity, options, nodes, threads, 0, stopper);
+}
+
+Problem subset(const Problem& problem, const std::vector<BufferIdx>& rows) {
+  Problem result;
+  result.reserved = problem.reserved;
+  for (const BufferIdx b : rows) {
+    result.start.push_back(problem.start[b]);
+    result.end.push_back(problem.end[b]);
+    result.size.push_back(problem.size[b]);
+    result.alignment.push_back(problem.alignment_of(b));
+    result.pin.push_back(problem.pin_of(b));
+    for (Gap gap : problem.gaps) {
+      if (gap.buffer != b) continue;
+      gap.buffer = static_cast<BufferIdx>(result.size.size() - 1);
+      result.gaps.push_back(gap);
+    }
+  }
+  return result;
+}
+
+// At the optimum there is a plan, one byte below it there is none, and the conflict says why.
+void check_optimum(const Problem& problem, const ExactOptions& options) {
+  constexpr Bytes kLimit = 36;
+  const Bytes best = oracle::least_peak(problem, kLimit);
+  if (best == kLimit) return;
+  Problem at_best = problem;
+  at_best.capacity = best;
+  const Plan plan = fit(problem, best, options);
+  CHECK_EQ(name(plan.status), std::string("optimal"));
+  CHECK(oracle::valid(at_best, plan.offsets));
+  CHECK_EQ(plan.peak, best);
+  if (best == 0) return;
+  const Plan none = fit(problem, best - 1, options);
+  CHECK_EQ(name(none.status), std::string("infeasible"));
+  CHECK(!none.conflict.empty());
+  CHECK(oracle::least_peak(subset(problem, none.conflict), kLimit) >= best);
+}
+
+ExactOptions switches(int bits) {
+  ExactOptions options;
+  bool* const all[] = {&options.portfolio, &options.release_dates, &options.backjumping,
+                       &options.gap_jump,  &options.contraction,   &options.decomposition,
+                       &options.nogoods,   &options.twins,         &options.full_span,
+                       &options.mirror};
+  for (int k = 0; k < 10; ++k) *all[k] = ((bits >> k) & 1) == 0;
+  return options;
+}
+
+// Source 000, section 2.2.
+Problem five() {
+  Problem problem;
+  problem.start = {0, 3, 0, 9, 0};
+  problem.end = {3, 9, 9, 21, 21};
+  problem.size = {4, 4, 4, 4, 4};
+  return problem;
+}
+
+}  // namespace
+
+TEST(finds_the_plan_of_the_five_buffers_and_no_smaller_one) {
+  const Plan plan = fit(five(), 12);
+  CHECK_EQ(name(plan.status), std::string("optimal"));
+  CHECK_EQ(plan.peak, 12);
+  const Plan none = fit(five(), 11);
+  CHECK_EQ(name(none.status), std::string("infeasible"));
+}
+
+TEST(agrees_with_brute_force_under_every_mix_of_constraints) {
+  for (unsigned seed = 0; seed < 3000; ++seed) {
+    oracle::Generator random(seed);
+    const Bytes count = random.pick(1, 5);
+    check_optimum(random.problem(count, 5, 5, oracle::features(seed % oracle::kFeatureSets)), {});
+  }
+}
+
+TEST(no_switch_changes_an_answer) {
+  for (unsigned seed = 0; seed < 4096; ++seed) {
+    oracle::Generator random(seed + 5000);
+    const int mix = seed % 3 == 0 ? static_cast<int>(seed / 3 % 8) : 0;
+    const Bytes count = random.pick(3, 5);
+    check_optimum(random.problem(count, 6, 5, oracle::features(mix)),
+                  switches(static_cast<int>(seed)));
+  }
+}
+
+TEST(equal_alignments_with_sizes_that_are_not_multiples_stay_exact) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    oracle::Generator random(seed + 9000);
+    Problem problem = random.problem(4, 4, 7, {});
+    problem.alignment.assign(problem.size.size(), 4);
+    check_optimum(problem, {});
+  }
+}
+
+TEST(threads_and_row_order_do_not_change_the_plan) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    oracle::Generator random(seed + 77);
+    const Problem problem = random.problem(40, 30, 50, {});
+    const Bytes load = [&] {
+      const std::vector<Bytes> all = loads(sweep(problem));
+      return *std::max_element(all.begin(), all.end());
+    }();
+    const Plan one = fit(problem, load, {}, 20000, 1);
+    const Plan four = fit(problem, load, {}, 20000, 4);
+    CHECK_EQ(name(one.status), std::string(name(four.status)));
+    CHECK(one.offsets == four.offsets);
+    CHECK_EQ(one.stats.nodes, four.stats.nodes);
+
+    Problem turned;
+    for (BufferIdx b = problem.count() - 1; b >= 0; --b) {
+      turned.start.push_back(problem.start[b]);
+      turned.end.push_back(problem.end[b]);
+      turned.size.push_back(problem.size[b]);
+    }
+    CHECK_EQ(fit(turned, load, {}, 20000).stats.nodes, one.stats.nodes);
+  }
+}
+
+TEST(a_node_budget_ends_the_search_without_a_claim) {
+  oracle::Generator random(3);
+  Problem problem;
+  for (int b = 0; b < 40; ++b) {
+    problem.start.push_back(random.pick(0, 20));
+    problem.end.push_back(problem.start.back() + random.pick(5, 20));
+    problem.size.push_back(random.pick(20, 110));
+  }
+  const std::vector<Bytes> all = loads(sweep(problem));
+  const Plan plan = fit(problem, *std::max_element(all.begin(), all.end()), {}, 1);
+  CHECK_EQ(name(plan.status), std::string("unknown"));
+  CHECK(plan.stats.nodes <= 2);
+}
+
+TEST(sizes_near_the_limit_do_not_overflow) {
+  Problem problem;
+  problem.start = {0, 0, 2};
+  problem.end = {2, 3, 3};
+  problem.size = {kMaxBytes / 2 - 1, kMaxBytes / 2 + 1, kMaxBytes / 2 - 7};
+  CHECK_EQ(name(fit(problem, kMaxBytes).status), std::string("optimal"));
+  CHECK_EQ(name(fit(problem, kMaxBytes - 1).status), std::string("infeasible"));
+}
+
+TEST(a_deep_dive_needs_no_deep_stack) {
+  Problem problem;
+  for (int b = 0; b < 3000; ++b) {
+    problem.start.push_back(b);
+    problem.end.push_back(b + 2);
+    problem.size.push_back(1 + b % 3);
+  }
+  CHECK_EQ(name(fit(problem, 5).status), std::string("optimal"));
+}
+
+TEST(reversing_a_task_twice_gives_it_back) {
+  oracle::Generator random(11);
+  const Problem problem = random.problem(12, 8, 9, {});
+  const Sections sections = sweep(problem);
+  const Items items = make_items(problem, sections, 100);
+  for (const exact::Task& task : exact::make_tasks(items)) {
+    const exact::Task again = exact::reversed(exact::reversed(task));
+    for (std::size_t i = 0; i < task.items.size(); ++i) {
+      CHECK_EQ(again.items[i].first, task.items[i].first);
+      CHECK_EQ(again.items[i].last, task.items[i].last);
+      CHECK_EQ(again.items[i].size, task.items[i].size);
+    }
+  }
+}
+
+TEST_MAIN

@@ -1,0 +1,338 @@
+// Tests of the greedy passes: valid plans for every order and constraint, and their places.
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "check.h"
+#include "greedy/interval_lists.h"
+#include "greedy/occupancy.h"
+#include "memplan/greedy.h"
+#include "oracle.h"
+
+using namespace memplan;
+
+namespace {
+
+constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+
+Plan run(const Problem& problem, const GreedyOptions& options, std::int64_t nodes = kNoLimit,
+         Contract contract = Contract::kYes) {
+  Stopper stopper(std::numeric_limits<double>::infinity());
+  return greedy(problem, sweep(problem, contract), options, nodes, stopper);
+}
+
+GreedyOptions only(const std::string& order, bool best_fit = false) {
+  GreedyOptions options;
+  options.orders = {order};
+  options.first_fit = !best_fit;
+  options.best_fit = best_fit;
+  return options;
+}
+
+// The example of source 000, figure 2.
+Problem five_buffers() {
+  Problem problem;
+  problem.start = {0, 3, 0, 9, 0};
+  problem.end = {3, 9, 9, 21, 21};
+  problem.size = {4, 4, 4, 4, 4};
+  return problem;
+}
+
+Problem all_alive(const std::vector<Bytes>& sizes) {
+  Problem problem;
+  problem.size = sizes;
+  problem.start.assign(sizes.size(), 0);
+  problem.end.assign(sizes.size(), 1);
+  return problem;
+}
+
+}  // namespace
+
+// Tests that lists keep sorted, disjoint intervals and tell what was new.
+TEST(interval_lists) {
+  IntervalLists lists(2);
+  CHECK(lists.add(0, {10, 20}));
+  CHECK(lists.add(0, {30, 40}));
+  CHECK(lists.add(0, {0, 5}));
+  CHECK(!lists.add(0, {12, 20}));
+  CHECK(lists.add(0, {20, 30}));  // touches both neighbours
+  CHECK_EQ(lists.end(0) - lists.begin(0), 2);
+  CHECK_EQ(lists.begin(0)[1].lower, 10);
+  CHECK_EQ(lists.begin(0)[1].upper, 40);
+  CHECK(lists.empty(1));
+  lists.clear();
+  CHECK(lists.empty(0));
+}
+
+// Tests random lists against a row of bits, through many moves between blocks.
+TEST(interval_lists_match_bits) {
+  oracle::Generator generator(4);
+  IntervalLists lists(3);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<std::vector<bool>> bits(3, std::vector<bool>(130, false));
+    lists.clear();
+    for (int step = 0; step < 60; ++step) {
+      const auto list = static_cast<std::size_t>(generator.pick(0, 2));
+      const Bytes lower = generator.pick(0, 120);
+      const Bytes upper = lower + generator.pick(1, 3);
+      bool fresh = false;
+      for (Bytes i = lower; i < upper; ++i) {
+        fresh = fresh || !bits[list][i];
+        bits[list][i] = true;
+      }
+      CHECK_EQ(lists.add(list, {lower, upper}), fresh);
+    }
+    for (std::size_t list = 0; list < 3; ++list) {
+      std::vector<bool> seen(130, false);
+      Bytes before = -1;
+      for (const Interval* i = lists.begin(list); i != lists.end(list); ++i) {
+        CHECK(i->lower > before);  // touching ones would be one
+        before = i->upper;
+        for (Bytes b = i->lower; b < i->upper; ++b) seen[b] = true;
+      }
+      CHECK(seen == bits[list]);
+    }
+  }
+}
+
+// Tests first and best fit on random occupations against trying every offset.
+TEST(fits_match_every_offset) {
+  oracle::Generator generator(5);
+  for (int round = 0; round < 1000; ++round) {
+    oracle::Features with = oracle::features(round % 16);
+    with.pins = false;
+    const Problem problem = generator.problem(7, 6, 5, with);
+    const Sections sections = sweep(problem);
+    Occupancy occupancy(problem, sections);
+    std::vector<Bytes> offsets;
+    for (BufferIdx b = 0; b < problem.count(); ++b) {
+      // Every legal offset in turn; a gap is a row of offsets that are free of conflict.
+      constexpr Bytes kTop = 100;
+      const Bytes from = generator.pick(0, 3);
+      Bytes first = kNoOffset;
+      Bytes best = kNoOffset;
+      Bytes best_room = kTop;
+      Bytes run_start = kNoOffset;
+      for (Bytes offset = 0; offset < kTop; ++offset) {
+        Problem unaligned = problem;
+        unaligned.alignment.clear();
+        bool free = oracle::legal(unaligned, b, offset);
+        for (BufferIdx a = 0; free && a < b; ++a) {
+          free = !oracle::conflict(problem, a, offsets[a], b, offset);
+        }
+        const bool aligned = offset % problem.alignment_of(b) == 0;
+        if (free && aligned && offset >= from && first == kNoOffset) first = offset;
+        if (free && aligned && run_start == kNoOffset) run_start = offset;
+        if (!free && run_start != kNoOffset) {
+          if (offset - run_start < best_room) {
+            best = run_start;
+            best_room = offset - run_start;
+          }
+          run_start = kNoOffset;
+        }
+      }
+      if (best == kNoOffset) best = run_start;  // no gap: on top
+      CHECK_EQ(occupancy.first_fit(b, from, 200), first);
+      CHECK_EQ(occupancy.best_fit(b, 200), best);
+      CHECK_EQ(occupancy.first_fit(b, 0, problem.size[b] - 1), kNoOffset);
+      offsets.push_back(generator.pick(0, 1) == 0 ? occupancy.first_fit(b, from, 200) : best);
+      occupancy.place(b, offsets[b]);
+    }
+  }
+}
+
+// Tests that the example of source 000 is planned at its capacity of 12, and no pass does worse
+// than 16.
+TEST(five_buffer_example) {
+  CHECK_EQ(run(five_buffers(), {}).peak, 12);
+  for (const std::string& order : greedy_orders()) {
+    CHECK(run(five_buffers(), only(order)).peak <= 16);
+  }
+}
+
+// Tests the example of source 003: 330 without reuse, 230 planned, in all orders.
+TEST(example_of_source_003) {
+  Problem problem;
+  problem.start = {0, 2, 3, 10};
+  problem.end = {10, 12, 8, 15};
+  problem.size = {100, 50, 80, 100};
+  for (const std::string& order : greedy_orders()) {
+    const Plan plan = run(problem, only(order));
+    CHECK_EQ(plan.peak, 230);
+    CHECK(oracle::valid(problem, plan.offsets));
+  }
+}
+
+// Tests that best fit takes the smallest gap where first fit takes the lowest.
+TEST(best_fit_takes_the_smallest_gap) {
+  // Two gaps at the bottom, of 5 and of 2, in the lifetime of the last buffer of size 2.
+  Problem problem = all_alive({3, 3, 2});
+  problem.pin = {5, 10, kNoOffset};
+  const std::vector<Bytes> first = run(problem, only("size")).offsets;
+  const std::vector<Bytes> best = run(problem, only("size", true)).offsets;
+  CHECK_EQ(first[2], 0);
+  CHECK_EQ(best[2], 8);
+}
+
+// Tests that the skyline never uses the room below what is placed, as the source has it.
+TEST(skyline_places_on_top) {
+  // The long buffer goes first by contention, the wide one rests on it and leaves a hole.
+  Problem problem;
+  problem.start = {0, 0, 2};
+  problem.end = {2, 4, 4};
+  problem.size = {5, 1, 3};
+  const Plan plan = run(problem, only("tela"));
+  CHECK(oracle::valid(problem, plan.offsets));
+  CHECK(plan.offsets == (std::vector<Bytes>{0, 5, 0}));
+}
+
+// Tests that hints are followed where they are free, and only there.
+TEST(hints) {
+  Problem problem = all_alive({4, 4, 4, 4});
+  problem.hint = {8, 9, kNoOffset, 4};
+  const Plan plan = run(problem, only("hint"));
+  // 8 is taken where 9 is asked for: the second goes with the rest.
+  CHECK(plan.offsets == (std::vector<Bytes>{8, 0, 12, 4}));
+}
+
+// Tests that a plan given as hints is found again as it is.
+TEST(hints_reproduce_a_plan) {
+  oracle::Generator generator(6);
+  for (int round = 0; round < 200; ++round) {
+    Problem problem = generator.problem(8, 8, 6, oracle::features(round % 16));
+    const Plan plan = run(problem, only("size"));
+    problem.hint = plan.offsets;
+    CHECK(run(problem, only("hint")).offsets == plan.offsets);
+  }
+}
+
+// Tests every order, fit and mix of constraints on random problems against the definition, with
+// and without contraction, and the peak against what the offsets say.
+TEST(every_order_with_every_constraint) {
+  oracle::Generator generator(7);
+  for (int round = 0; round < 8 * oracle::kFeatureSets; ++round) {
+    const oracle::Features with = oracle::features(round % oracle::kFeatureSets);
+    const Problem problem = generator.problem(generator.pick(0, 12), 10, 8, with);
+    const Contract contract = round % 3 == 0 ? Contract::kNo : Contract::kYes;
+    for (const std::string& order : greedy_orders()) {
+      for (const bool best_fit : {false, true}) {
+        const Plan plan = run(problem, only(order, best_fit), kNoLimit, contract);
+        // These two have a way of their own to place, and no best fit.
+        const bool answers = !best_fit || (order != "hint" && order != "tela");
+        CHECK_EQ(plan.has_offsets(), answers);
+        if (!answers) continue;
+        CHECK(oracle::valid(problem, plan.offsets));
+        CHECK_EQ(plan.peak, oracle::peak(problem, plan.offsets));
+      }
+    }
+  }
+}
+
+// Tests that no plan exceeds the capacity, that a plan is found where the portfolio has one, and
+// that none is claimed where it has not.
+TEST(capacity) {
+  oracle::Generator generator(8);
+  int found = 0;
+  int failed = 0;
+  for (int round = 0; round < 600; ++round) {
+    Problem problem = generator.problem(8, 6, 6, oracle::features(round % 32));
+    const Bytes peak = run(problem, {}).peak;
+    if (peak < 2) continue;
+    problem.capacity = peak;
+    const Plan at = run(problem, {});
+    CHECK_EQ(at.peak, peak);
+    CHECK(oracle::valid(problem, at.offsets));
+    problem.capacity = peak - 1;
+    const Plan below = run(problem, {});
+    CHECK(!below.has_offsets() || oracle::valid(problem, below.offsets));
+    ++(below.has_offsets() ? found : failed);
+    if (!below.has_offsets()) CHECK(below.offsets.empty());
+  }
+  CHECK(failed > 300);
+}
+
+// Tests that the portfolio is never worse than its first pass, which nothing cuts short, and that
+// it stops at the target.
+TEST(portfolio) {
+  oracle::Generator generator(9);
+  for (int round = 0; round < 100; ++round) {
+    const Problem problem = generator.problem(40, 30, 50, {});
+    const Plan plan = run(problem, {});
+    CHECK(plan.peak <= run(problem, only("size")).peak);
+    GreedyOptions easy;
+    easy.target = kMaxBytes;
+    CHECK_EQ(run(problem, easy).stats.restarts, 1);
+    GreedyOptions reached;
+    reached.target = plan.peak;
+    const Plan again = run(problem, reached);
+    CHECK_EQ(again.peak, plan.peak);
+    CHECK(again.stats.restarts <= plan.stats.restarts);
+    CHECK_EQ(again.stats.note, plan.stats.note);
+  }
+}
+
+// Tests that placements are counted, and that a budget of them ends the portfolio: without a plan
+// where it is too small for one, with the first plan where it is just enough.
+TEST(node_budget) {
+  const Problem problem = five_buffers();
+  CHECK(!run(problem, {}, 4).has_offsets());
+  CHECK_EQ(run(problem, {}, 4).stats.nodes, 4);
+  const Plan plan = run(problem, {}, 5);
+  CHECK(plan.has_offsets());
+  CHECK_EQ(plan.stats.nodes, 5);
+}
+
+// Tests that a stopper that has run out leaves no plan, and no half of one.
+TEST(stopper) {
+  Stopper stopper(0);
+  const Problem problem = five_buffers();
+  const Plan plan = greedy(problem, sweep(problem), {}, kNoLimit, stopper);
+  CHECK(!plan.has_offsets());
+  CHECK(plan.offsets.empty());
+}
+
+// Tests that the interrupt of the caller is seen and told.
+TEST(interrupt) {
+  Stopper stopper(1e9, [] { return true; });
+  const Problem problem = five_buffers();
+  CHECK(greedy(problem, sweep(problem), {}, kNoLimit, stopper).stats.interrupted);
+}
+
+// Tests that times, sizes, pins and alignments at their limits do not overflow.
+TEST(extremes) {
+  Problem problem;
+  problem.start = {std::numeric_limits<Time>::min(), 0, 0};
+  problem.end = {0, std::numeric_limits<Time>::max(), 1};
+  problem.size = {kMaxBytes, kMaxBytes / 2, kMaxBytes / 4};
+  problem.alignment = {kMaxBytes, kMaxBytes / 2, 1};
+  problem.pin = {kNoOffset, kMaxBytes / 2, kNoOffset};
+  problem.hint = {kMaxBytes, kMaxBytes, kMaxBytes};
+  for (const std::string& order : greedy_orders()) {
+    const Plan plan = run(problem, only(order));
+    CHECK(oracle::valid(problem, plan.offsets));
+    CHECK_EQ(plan.peak, kMaxBytes);
+  }
+}
+
+// Tests that an order that does not exist is refused by name.
+TEST(unknown_order) {
+  std::string error;
+  try {
+    run(five_buffers(), only("sise"));
+  } catch (const std::invalid_argument& e) {
+    error = e.what();
+  }
+  CHECK(error.find("\"sise\"") != std::string::npos);
+  CHECK(error.find("tflite_by_breadth") != std::string::npos);
+}
+
+// Tests that thousands of buffers are planned validly, with the same plan each time.
+TEST(many_buffers) {
+  oracle::Generator generator(10);
+  const Problem problem = generator.problem(1500, 4000, 1000, oracle::features(31));
+  const Plan plan = run(problem, {});
+  CHECK(oracle::valid(problem, plan.offsets));
+  CHECK(run(problem, {}).offsets == plan.offsets);
+}
+
+TEST_MAIN

@@ -1,0 +1,123 @@
+// Tests of the one door: every solver, both objectives, all constraints, against brute force.
+#include <stdexcept>
+#include <string>
+
+#include "check.h"
+#include "memplan/solve.h"
+#include "oracle.h"
+
+using namespace memplan;
+
+namespace {
+
+constexpr const char* kSolvers[] = {"auto", "greedy", "minimalloc", "exact"};
+
+SolveOptions options(const char* solver, Objective objective) {
+  SolveOptions result;
+  result.solver = solver;
+  result.objective = objective;
+  result.budget.nodes = 20000;
+  return result;
+}
+
+}  // namespace
+
+TEST(every_solver_keeps_its_promises_under_every_mix_of_constraints) {
+  constexpr Bytes kLimit = 36;
+  for (unsigned seed = 0; seed < 2000; ++seed) {
+    oracle::Generator random(seed + 100);
+    const Bytes count = random.pick(1, 5);
+    Problem problem = random.problem(count, 5, 5, oracle::features(seed % oracle::kFeatureSets));
+    const Bytes best = oracle::least_peak(problem, kLimit);
+    if (best == kLimit) continue;
+    for (const char* solver : kSolvers) {
+      problem.capacity.reset();
+      const Plan least = solve(problem, options(solver, Objective::kMinPeak));
+      CHECK(least.has_offsets());
+      CHECK(oracle::valid(problem, least.offsets));
+      CHECK_EQ(least.peak, oracle::peak(problem, least.offsets));
+      CHECK(least.lower_bound <= best);
+      CHECK(least.peak >= best);
+      if (least.status == Status::kOptimal) CHECK_EQ(least.peak, best);
+      const bool complete = std::string(solver) == "exact" || std::string(solver) == "auto";
+      if (complete) CHECK_EQ(name(least.status), std::string("optimal"));
+
+      if (best == 0) continue;
+      problem.capacity = best;
+      const Plan fits = solve(problem, options(solver, Objective::kFit));
+      if (fits.has_offsets()) CHECK(oracle::valid(problem, fits.offsets));
+      CHECK(fits.status != Status::kInfeasible);
+      if (complete) CHECK_EQ(name(fits.status), std::string("optimal"));
+      if (best == 1) continue;
+      problem.capacity = best - 1;
+      if (!memplan::check(problem).empty()) continue;  // a pin beyond the capacity
+      const Plan none = solve(problem, options(solver, Objective::kFit));
+      CHECK(!none.has_offsets());
+      if (complete) CHECK_EQ(name(none.status), std::string("infeasible"));
+    }
+  }
+}
+
+TEST(a_plan_above_the_capacity_is_never_returned) {
+  Problem problem;
+  problem.start = {0, 3, 0, 9, 0};
+  problem.end = {3, 9, 9, 21, 21};
+  problem.size = {4, 4, 4, 4, 4};
+  problem.capacity = 11;
+  for (const char* solver : kSolvers) {
+    for (const Objective objective : {Objective::kFit, Objective::kMinPeak}) {
+      const Plan plan = solve(problem, options(solver, objective));
+      CHECK_EQ(name(plan.status), std::string("infeasible"));
+      CHECK_EQ(plan.conflict.size(), std::size_t{3});
+    }
+  }
+}
+
+TEST(an_empty_problem_has_the_empty_plan) {
+  for (const char* solver : kSolvers) {
+    const Plan plan = solve(Problem{}, options(solver, Objective::kMinPeak));
+    CHECK_EQ(name(plan.status), std::string("optimal"));
+    CHECK_EQ(plan.peak, 0);
+  }
+}
+
+TEST(an_interrupt_ends_the_search_with_the_best_plan) {
+  oracle::Generator random(5);
+  Problem problem;
+  for (int b = 0; b < 60; ++b) {
+    problem.start.push_back(random.pick(0, 20));
+    problem.end.push_back(problem.start.back() + random.pick(8, 20));
+    problem.size.push_back(random.pick(2000, 11000));
+  }
+  SolveOptions stopped;
+  stopped.solver = "exact";
+  stopped.interrupt = [] { return true; };
+  const Plan plan = solve(problem, stopped);
+  CHECK(plan.stats.interrupted);
+  CHECK(plan.status == Status::kFeasible || plan.status == Status::kUnknown);
+  if (plan.has_offsets()) CHECK(oracle::valid(problem, plan.offsets));
+}
+
+TEST(refuses_what_it_does_not_know) {
+  const auto refused = [](const Problem& problem, const SolveOptions& asked) {
+    try {
+      solve(problem, asked);
+    } catch (const std::invalid_argument& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  SolveOptions unknown;
+  unknown.solver = "best";
+  CHECK(refused(Problem{}, unknown).find("'best'") != std::string::npos);
+  SolveOptions fit;
+  fit.objective = Objective::kFit;
+  CHECK(refused(Problem{}, fit).find("capacity") != std::string::npos);
+  Problem bad;
+  bad.start = {3};
+  bad.end = {3};
+  bad.size = {1};
+  CHECK(!refused(bad, SolveOptions{}).empty());
+}
+
+TEST_MAIN

@@ -1,0 +1,75 @@
+"""Static memory planning: place every buffer at an offset of one arena, and prove how well.
+
+>>> import memplan as mp
+>>> problem = mp.Problem([mp.Buffer("b1", start=0, end=3, size=4)], capacity=12)
+>>> plan = mp.solve(problem)
+>>> mp.verify(problem, plan)
+>>> str(plan.status), plan.peak, plan.lower_bound, plan.offset("b1")
+('optimal', 4, 4, 0)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memplan import _core
+from memplan.errors import (
+    FormatError,
+    MemplanError,
+    MissingExtraError,
+    PlanError,
+    ProblemError,
+    UnsupportedError,
+)
+
+# `explain` and `verify` are functions and modules of the same name. An import binds a submodule
+# to its name only the first time; that is here, so that the functions stay on top of them.
+from memplan.explain import explain
+from memplan.plan import Plan, Status
+from memplan.problem import Buffer, Gap, Problem, Reserved
+from memplan.solvers import Budget, Interrupted, lower_bound, solve
+from memplan.verify import verify
+
+if TYPE_CHECKING:
+    from memplan.formats import load, load_plan, save
+
+__version__ = _core.version()
+
+__all__ = [
+    "Budget",
+    "Buffer",
+    "FormatError",
+    "Gap",
+    "Interrupted",
+    "MemplanError",
+    "MissingExtraError",
+    "Plan",
+    "PlanError",
+    "Problem",
+    "ProblemError",
+    "Reserved",
+    "Status",
+    "UnsupportedError",
+    "__version__",
+    "explain",
+    "load",
+    "load_plan",
+    "lower_bound",
+    "save",
+    "solve",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> object:
+    # A compiler that solves in memory does not wait for the readers of files.
+    if name not in ("load", "load_plan", "save"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from memplan import formats
+
+    value = globals()[name] = getattr(formats, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

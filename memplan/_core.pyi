@@ -1,0 +1,67 @@
+"""The C++ core of memplan. `memplan.solvers` is the door to it."""
+
+from typing import Annotated
+
+import numpy
+from numpy.typing import NDArray
+
+
+class Problem:
+    """Columns, copied. Optional ones may be empty."""
+
+    def __init__(self, start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], size: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], alignment: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], pin: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], hint: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], gap_buffer: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], gap_start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], gap_end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], gap_lower: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], gap_upper: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], reserved_lower: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], reserved_upper: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], capacity: int | None) -> None: ...
+
+    def check(self) -> str:
+        """One sentence on what is wrong, or an empty string."""
+
+class Plan:
+    """The answer to one call of `solve`."""
+
+    @property
+    def status(self) -> str: ...
+
+    @property
+    def has_offsets(self) -> bool: ...
+
+    @property
+    def offsets(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]:
+        """In bytes, one per buffer; empty without a plan."""
+
+    @property
+    def lower_bound(self) -> int: ...
+
+    @property
+    def conflict(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), writable=False)]:
+        """Rows that cannot be placed together."""
+
+    @property
+    def solver(self) -> str: ...
+
+    @property
+    def nodes(self) -> int: ...
+
+    @property
+    def restarts(self) -> int: ...
+
+    @property
+    def seconds(self) -> list[tuple[str, float]]:
+        """By phase."""
+
+    @property
+    def note(self) -> str: ...
+
+    @property
+    def interrupted(self) -> bool: ...
+
+def solve(problem: Problem, solver: str, minimize: bool, seconds: float | None, nodes: int | None, threads: int, seed: int, options: dict[str, object]) -> Plan:
+    """Runs one solver without the GIL; Ctrl-C ends it with its best plan."""
+
+def lower_bound(problem: Problem) -> tuple[int, str, int | None, int | None]:
+    """
+    Bytes, the rule that gave them, and start and end of the section, if it is of one.
+    """
+
+def version() -> str: ...
+
+def greedy_orders() -> list[str]:
+    """The names that the option `orders` may have."""

@@ -1,0 +1,27 @@
+"""Seeded generators of problems: the same arguments give the same problem, on any machine.
+
+Chance comes from `numpy.random.Generator(PCG64(...))` alone, and only through draws that are
+integer arithmetic, so no difference between maths libraries can show.
+"""
+
+from memplan.bench.generators.flat_load import flat_load
+from memplan.bench.generators.microbenchmarks import full_overlap, non_overlapping
+from memplan.bench.generators.networks import nn_like, training_like
+from memplan.bench.generators.noise import with_size_noise
+from memplan.bench.generators.packing import Packing
+from memplan.bench.generators.perfect import perfect_packing, perfect_packing_solved
+from memplan.bench.generators.synthetic import synthetic, synthetic_solved
+
+__all__ = [
+    "Packing",
+    "flat_load",
+    "full_overlap",
+    "nn_like",
+    "non_overlapping",
+    "perfect_packing",
+    "perfect_packing_solved",
+    "synthetic",
+    "synthetic_solved",
+    "training_like",
+    "with_size_noise",
+]

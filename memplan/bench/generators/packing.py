@@ -1,0 +1,60 @@
+"""A problem made backwards, from a placement: its optimum is known because it was drawn first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from memplan.problem import Problem
+
+Columns = npt.NDArray[np.int64]
+
+
+class Piece(NamedTuple):
+    """A rectangle of a packing: time `[start, end)` x address `[lower, upper)`."""
+
+    start: int
+    end: int
+    lower: int
+    upper: int
+
+    @property
+    def area(self) -> int:
+        """In grid cells."""
+        return (self.end - self.start) * (self.upper - self.lower)
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """Buffers together with offsets that fit into `capacity`.
+
+    Attributes
+    ----------
+    start, end, offset, size
+        `int64` columns of shape `(n,)`; sizes and offsets in bytes.
+    capacity
+        Bytes. Some section is full, so no plan needs less: this is the optimum.
+    """
+
+    start: Columns
+    end: Columns
+    offset: Columns
+    size: Columns
+    capacity: int
+
+    @classmethod
+    def of(cls, pieces: list[Piece], capacity: int, unit: int, rng: np.random.Generator) -> Packing:
+        """Turn pieces with addresses counted in `unit` bytes into shuffled rows.
+
+        Shuffled, because the order in which pieces were cut tells where they lie.
+        """
+        table = np.array(pieces, dtype=np.int64).reshape(-1, 4)[rng.permutation(len(pieces))]
+        start, end, lower, upper = table.T.copy()
+        return cls(start, end, lower * unit, (upper - lower) * unit, capacity * unit)
+
+    def problem(self) -> Problem:
+        """Return the problem alone, without its answer."""
+        return Problem.from_arrays(self.start, self.end, self.size, capacity=self.capacity)

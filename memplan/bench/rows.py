@@ -1,0 +1,112 @@
+"""What is asked of one run and what it leaves behind: one row for each case and solver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+SOLVED = frozenset({"optimal", "feasible"})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to run; `timeout` (seconds) and `nodes` are None where there is no limit."""
+
+    problem: str  # path of a file written by `exchange`
+    solver: str
+    objective: str
+    timeout: float | None
+    nodes: int | None
+    threads: int
+    seed: int
+    repeat: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one solver did on one problem.
+
+    Attributes
+    ----------
+    status
+        A plan's status (`optimal`, `feasible`, `infeasible`, `unknown`), or what kept it away:
+        `unsupported` (a constraint that the solver does not have), `error` (it raised or
+        crashed), `failed` (a peer's non-zero exit), `invalid` (the plan breaks the problem),
+        `killed` (far beyond its time).
+    peak, lower_bound
+        Bytes, or None where there is none.
+    wall, cpu
+        Seconds of each repetition, user and system time of all threads together in `cpu`.
+    peak_rss_mib
+        The largest resident memory of the whole process, in MiB, or None where unknown.
+    nodes, restarts
+        As the solver counts them, or None.
+    error
+        One sentence, or empty.
+    """
+
+    status: str
+    peak: int | None = None
+    lower_bound: int | None = None
+    wall: tuple[float, ...] = ()
+    cpu: tuple[float, ...] = ()
+    peak_rss_mib: float | None = None
+    nodes: int | None = None
+    restarts: int | None = None
+    error: str = ""
+
+    def but(self, status: str, error: str) -> Outcome:
+        """Return the same measurements with another end."""
+        return replace(self, status=status, error=error)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the results; the fields are the columns of the files, in this order.
+
+    Attributes
+    ----------
+    suite, case, n
+        The problem, and its number of buffers.
+    solver, objective
+        Who was asked for what (`fit` or `min_peak`).
+    status, peak, error, nodes, restarts, peak_rss_mib
+        See `Outcome`.
+    max_load, lower_bound, ratio
+        Bytes; the best bound known to this run; `peak / lower_bound`.
+    wall_s, cpu_s, wall_min_s, cpu_min_s
+        Median and minimum over the repetitions, of solving alone: not of starting Python,
+        reading the problem or checking the plan.
+    """
+
+    suite: str
+    case: str
+    n: int
+    solver: str
+    objective: str
+    status: str
+    peak: int | None = None
+    max_load: int | None = None
+    lower_bound: int | None = None
+    ratio: float | None = None
+    wall_s: float | None = None
+    cpu_s: float | None = None
+    wall_min_s: float | None = None
+    cpu_min_s: float | None = None
+    peak_rss_mib: float | None = None
+    nodes: int | None = None
+    restarts: int | None = None
+    error: str = ""
+
+    @property
+    def solved(self) -> bool:
+        """Whether there is a plan that passed the referee."""
+        return self.status in SOLVED
+
+
+COLUMNS = tuple(f.name for f in fields(Row))
+
+
+def last_line(text: str) -> str:
+    """Return the last line that says anything: where programs put their reason."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else "it said nothing"

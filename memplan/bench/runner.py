@@ -1,0 +1,248 @@
+"""Suites x solvers -> rows, each run in a fresh process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import asdict, replace
+from itertools import count
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+
+from memplan.bench import exchange
+from memplan.bench.peers import Command
+from memplan.bench.rows import Outcome, Request, Row, last_line
+from memplan.bench.suites import Case, Options, cases
+from memplan.errors import MemplanError
+from memplan.problem import Problem
+
+_WORKER = (sys.executable, "-m", "memplan.bench.worker")
+
+# What a worker may take beyond its timeouts: to start, to read, to check.
+_GRACE = 10.0
+_GRACE_PER_BUFFER = 2e-5
+
+Step = Callable[[str], None]  # told what begins now
+Runner = Callable[[Problem, Request], Outcome]
+
+
+def run(
+    suites: Sequence[str],
+    solvers: Sequence[str],
+    *,
+    data: Path | None = None,
+    sizes: Sequence[int] | None = None,
+    seeds: int | None = None,
+    limit: int | None = None,
+    objective: str | None = None,
+    timeout: float | None = None,
+    nodes: int | None = None,
+    threads: int = 1,
+    seed: int = 0,
+    repeat: int = 1,
+    commands: Mapping[str, str] | None = None,
+    progress: bool = False,
+    on_row: Callable[[Row], None] | None = None,
+) -> list[Row]:
+    """Run every solver on every case.
+
+    Solvers take turns on each case, so that a machine that slows down slows all of them. What
+    goes wrong with one run (a crash, a hang, a wrong plan) ends as a row, never the sweep.
+
+    Parameters
+    ----------
+    suites
+        Names of `memplan.bench.suites.SUITES`, with or without a variant behind them.
+    solvers
+        Names of our own solvers, and of the peers `omnimalloc` or `omnimalloc:ALLOCATOR`.
+    data, sizes, seeds, limit
+        Which cases; see `memplan.bench.suites.Options`.
+    objective
+        `fit` or `min_peak`; None: `fit` where the problem has a capacity.
+    timeout
+        Seconds for one solve. A run that does not stop by itself is killed some seconds later.
+    nodes
+        Search nodes for one solve; for our own solvers only.
+    threads
+        Threads that a solver may use.
+    seed
+        Of the solvers; the instances have seeds of their own.
+    repeat
+        Solves in each process; the rows hold median and minimum.
+    commands
+        Programs to run beside them, name -> command line; see `memplan.bench.peers.Command`.
+    progress
+        Whether to show a bar on standard error.
+    on_row
+        Called with each row as it comes. A caller that wants the rows so far after an interrupt
+        (`KeyboardInterrupt` passes through, with no process left behind) collects them here.
+
+    Returns
+    -------
+    list of Row
+        By suite, case and solver, in the order asked for.
+
+    Raises
+    ------
+    MemplanError
+        Before anything runs: an unknown suite, no files, no solvers, an unusable command line, a
+        count below 1.
+    """
+    if repeat < 1:
+        raise MemplanError(f"repeat is {repeat}; solve at least once")
+    options = Options(data, sizes, seeds, limit)
+    todo = [case for suite in suites for case in cases(suite, options)]
+    runners = _runners(solvers, commands or {})
+    settings = Request("", "", objective or "", timeout, nodes, threads, seed, repeat)
+    rows: list[Row] = []
+    with _bar(len(todo) * len(runners)) if progress else nullcontext(_no_step) as step:
+        for case in todo:
+            for row in _case_rows(case, runners, settings, step):
+                rows.append(row)
+                if on_row:
+                    on_row(row)
+    return rows
+
+
+def _runners(solvers: Sequence[str], commands: Mapping[str, str]) -> dict[str, Runner]:
+    runners: dict[str, Runner] = dict.fromkeys(solvers, _in_worker)
+    for name, template in commands.items():
+        if name in runners:
+            raise MemplanError(f"peer {name!r} has the name of a solver; give it another")
+        runners[name] = _as_command(Command.parse(name, template))
+    if not runners:
+        raise MemplanError("there is nothing to compare; name a solver or a peer")
+    return runners
+
+
+def _case_rows(
+    case: Case, runners: Mapping[str, Runner], settings: Request, step: Step
+) -> Iterator[Row]:
+    try:
+        problem = case.make()
+    except (ValueError, MemoryError) as error:  # a bad file, or a size that cannot be made
+        for solver in runners:
+            step(case.name)
+            yield Row(
+                case.suite, case.name, 0, solver, settings.objective, "error", error=f"{error}"
+            )
+        return
+    fits = problem.capacity is not None
+    objective = settings.objective or ("fit" if fits else "min_peak")
+    with TemporaryDirectory(prefix="memplan-bench-") as folder:
+        file = Path(folder) / "problem.npz"
+        exchange.write(problem, file)
+        for solver, runner in runners.items():
+            step(f"{case.suite} · {case.name} · {solver}")
+            request = replace(settings, problem=str(file), solver=solver, objective=objective)
+            yield _row(case, problem, request, runner(problem, request))
+
+
+def _row(case: Case, problem: Problem, request: Request, outcome: Outcome) -> Row:
+    bound = max(problem.max_load, outcome.lower_bound or 0)
+    ratio = None
+    if outcome.peak is not None:
+        ratio = outcome.peak / bound if bound else 1.0
+    return Row(
+        suite=case.suite,
+        case=case.name,
+        n=len(problem),
+        solver=request.solver,
+        objective=request.objective,
+        status=outcome.status,
+        peak=outcome.peak,
+        max_load=problem.max_load,
+        lower_bound=bound,
+        ratio=ratio,
+        wall_s=median(outcome.wall) if outcome.wall else None,
+        cpu_s=median(outcome.cpu) if outcome.cpu else None,
+        wall_min_s=min(outcome.wall, default=None),
+        cpu_min_s=min(outcome.cpu, default=None),
+        peak_rss_mib=outcome.peak_rss_mib,
+        nodes=outcome.nodes,
+        restarts=outcome.restarts,
+        error=outcome.error,
+    )
+
+
+def _as_command(command: Command) -> Runner:
+    def run_command(problem: Problem, request: Request) -> Outcome:
+        return command.run(
+            problem,
+            objective=request.objective,
+            timeout=request.timeout,
+            threads=request.threads,
+            seed=request.seed,
+            repeat=request.repeat,
+        )
+
+    return run_command
+
+
+def _in_worker(problem: Problem, request: Request) -> Outcome:
+    limit = None
+    if request.timeout is not None:
+        limit = request.repeat * request.timeout * 1.05 + _GRACE + _GRACE_PER_BUFFER * len(problem)
+    worker = subprocess.Popen(
+        _WORKER,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # so that whatever it starts can be killed with it
+    )
+    try:
+        said, complained = worker.communicate(json.dumps(asdict(request)), timeout=limit)
+    except subprocess.TimeoutExpired:
+        _kill(worker)
+        return Outcome("killed", error=f"it was killed after {limit:.0f} s, far past its time-out")
+    except BaseException:
+        _kill(worker)
+        raise
+    if worker.returncode != 0:
+        return Outcome("error", error=f"{_end(worker.returncode)}: {last_line(complained)}")
+    try:
+        return Outcome(**json.loads(said.splitlines()[-1]))
+    except (IndexError, ValueError, TypeError):
+        return Outcome("error", error=f"the process gave no answer, but: {last_line(said)}")
+
+
+def _kill(worker: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(worker.pid, signal.SIGKILL)
+    worker.communicate()
+
+
+def _end(code: int) -> str:
+    if code >= 0:
+        return f"the process ended with code {code}"
+    return f"the process crashed with {signal.Signals(-code).name}"
+
+
+def _no_step(_: str) -> None:
+    """Show nothing."""
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Step]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    text = TextColumn("{task.description}")
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), text)
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=total)
+        begun = count()
+        yield lambda what: progress.update(task, completed=next(begun), description=what)

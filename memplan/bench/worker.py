@@ -1,0 +1,107 @@
+"""One solver on one problem, in a process of its own: `python -m memplan.bench.worker < request`.
+
+The request is one JSON object on standard input, the answer one JSON line at the end of standard
+output. A fresh process makes the memory measured the solver's own, a crash its own, and a hang
+something that can be killed.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TypeVar
+
+from memplan.bench import exchange, peers
+from memplan.bench.memory import peak_rss_mib
+from memplan.bench.rows import Outcome, Request
+from memplan.errors import MemplanError, PlanError, UnsupportedError
+from memplan.plan import Plan
+from memplan.problem import Problem
+from memplan.verify import verify
+
+T = TypeVar("T")
+
+
+def main() -> None:
+    """Answer the request on standard input."""
+    request = Request(**json.load(sys.stdin))
+    outcome = answer(exchange.read(Path(request.problem)), request)
+    print(json.dumps(asdict(outcome)), flush=True)
+
+
+def answer(problem: Problem, request: Request) -> Outcome:
+    """Solve, measure and check; whatever goes wrong becomes an outcome, so that a sweep goes on."""
+    try:
+        if peers.is_omnimalloc(request.solver):
+            return _peer(problem, request)
+        return _own(problem, request)
+    except UnsupportedError as error:
+        return Outcome("unsupported", error=str(error))
+    except MemplanError as error:
+        return Outcome("error", error=str(error))
+    except Exception as error:  # a defect, ours or a peer's: it costs one row
+        return Outcome("error", error=f"{type(error).__name__}: {error}")
+
+
+def _own(problem: Problem, request: Request) -> Outcome:
+    from memplan.solvers import solve  # not at the top: peers need no native module of ours
+
+    plan, measured = _timed(
+        lambda: solve(
+            problem,
+            solver=request.solver,
+            objective=request.objective,
+            timeout=request.timeout,
+            nodes=request.nodes,
+            threads=request.threads,
+            seed=request.seed,
+        ),
+        request.repeat,
+    )
+    outcome = replace(
+        measured,
+        status=plan.status.value,
+        peak=plan.peak,
+        lower_bound=plan.lower_bound,
+        nodes=_count(plan, "nodes"),
+        restarts=_count(plan, "restarts"),
+    )
+    try:
+        if plan.has_offsets:
+            verify(problem, plan)
+    except PlanError as error:
+        return replace(outcome, status="invalid", error=str(error))
+    return outcome
+
+
+def _peer(problem: Problem, request: Request) -> Outcome:
+    job = peers.prepare(problem, request.solver, request.timeout, request.threads, request.seed)
+    finish, measured = _timed(job, request.repeat)
+    return peers.judge(problem, finish(), request.objective, measured)
+
+
+def _timed(call: Callable[[], T], repeat: int) -> tuple[T, Outcome]:
+    """Call `repeat` times; return the last result, and the times and memory as an outcome."""
+    wall, cpu = [], []
+    gc.disable()  # its pauses belong to nobody
+    for _ in range(repeat):
+        wall_begin, cpu_begin = time.perf_counter(), time.process_time()
+        result = call()
+        cpu.append(time.process_time() - cpu_begin)
+        wall.append(time.perf_counter() - wall_begin)
+    gc.enable()
+    return result, Outcome("unknown", wall=tuple(wall), cpu=tuple(cpu), peak_rss_mib=peak_rss_mib())
+
+
+def _count(plan: Plan, name: str) -> int | None:
+    value = plan.stats.get(name)
+    return value if isinstance(value, int) else None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""`memplan bench`: suites x solvers -> tables and files."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memplan.cli import options, output
+from memplan.errors import FormatError, MissingExtraError
+
+if TYPE_CHECKING:
+    from memplan.bench import Row
+
+NAME = "bench"
+
+
+def command(
+    suites: Annotated[
+        list[str] | None, typer.Argument(metavar="SUITE...", help="See --list.")
+    ] = None,
+    solver: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--solver", help="May be repeated; `auto` if left out. See `memplan solvers`."
+        ),
+    ] = None,
+    peer: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--peer",
+            metavar="NAME='COMMAND'",
+            help="A program beside ours, with {input}, {capacity} and {output} in its command; "
+            "or omnimalloc, or omnimalloc:ALLOCATOR. May be repeated.",
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="A file or folder, for suites that read some.")
+    ] = None,
+    sizes: Annotated[
+        str | None,
+        typer.Option("--sizes", metavar="N,N,...", help="Numbers of buffers, where generated."),
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", min=1, help="Instances of each size.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="At most so many cases of each suite.")
+    ] = None,
+    timeout: options.Timeout = None,
+    nodes: options.Nodes = None,
+    threads: Annotated[int, typer.Option("--threads", min=1)] = 1,
+    seed: options.Seed = 0,
+    minimize: options.Minimize = False,
+    repeat: Annotated[
+        int, typer.Option("--repeat", min=1, help="Solves of each case; the median counts.")
+    ] = 1,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Write all rows: .csv or .parquet."),
+    ] = None,
+    details: Annotated[bool, typer.Option("--details", help="Show every case.")] = False,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Show the first solver over each other one.")
+    ] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    show_list: Annotated[bool, typer.Option("--list", help="List the suites, and end.")] = False,
+) -> None:
+    """Run suites of problems through solvers and peers, each run in a fresh process."""
+    if show_list:
+        _list()
+        return
+    if not suites:
+        raise typer.BadParameter("name a suite; --list shows them", param_hint="'SUITE...'")
+    _check_rows_file(out)
+    solvers, commands = _contestants(solver, peer)
+
+    from memplan import bench
+
+    rows: list[Row] = []
+    try:
+        bench.run(
+            suites,
+            solvers,
+            data=data,
+            sizes=_sizes(sizes),
+            seeds=seeds,
+            limit=limit,
+            objective="min_peak" if minimize else None,
+            timeout=timeout,
+            nodes=nodes,
+            threads=threads,
+            seed=seed,
+            repeat=repeat,
+            commands=commands,
+            progress=sys.stderr.isatty(),
+            on_row=rows.append,
+        )
+    except KeyboardInterrupt:
+        output.message(f"interrupted after {len(rows)} runs, which follow")
+        _report(rows, out, details=details, compare=compare, markdown=markdown)
+        raise typer.Exit(output.INTERRUPTED) from None
+    _report(rows, out, details=details, compare=compare, markdown=markdown)
+
+
+def _contestants(
+    solver: Sequence[str] | None, peer: Sequence[str] | None
+) -> tuple[list[str], dict[str, str]]:
+    """Return our solvers and the libraries by name, and the programs with their commands."""
+    names = list(solver or ["auto"])
+    commands: dict[str, str] = {}
+    for text in peer or ():
+        name, equals, template = text.partition("=")
+        if equals:
+            commands[name] = template
+        elif name.partition(":")[0] == "omnimalloc":
+            names.append(name)
+        else:
+            raise typer.BadParameter(
+                f"{text!r} is neither NAME='COMMAND' nor omnimalloc", param_hint="'--peer'"
+            )
+    return names, commands
+
+
+def _sizes(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    sizes = text.split(",")
+    if not all(size.strip().isascii() and size.strip().isdigit() for size in sizes):
+        raise typer.BadParameter(
+            f"{text!r} is not a list of numbers such as 100,1000", param_hint="'--sizes'"
+        )
+    return [int(size) for size in sizes]
+
+
+def _check_rows_file(path: str | None) -> None:
+    """Refuse before hours of work what could not be written after them."""
+    if path is None:
+        return
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix not in (".csv", ".parquet"):
+        raise FormatError(path, "results are written as .csv or .parquet; choose one by the suffix")
+    if suffix == ".parquet" and find_spec("pyarrow") is None:
+        raise MissingExtraError(
+            "Parquet needs pyarrow; run: pip install 'memplan[bench]', or write .csv"
+        )
+    output.check_output(path)
+
+
+def _report(
+    rows: Sequence[Row], out: str | None, *, details: bool, compare: bool, markdown: bool
+) -> None:
+    from memplan.bench import report
+
+    if out is not None:
+        report.write(rows, out)
+    if markdown:
+        output.line(report.markdown(rows).rstrip())
+        return
+    console = output.console()
+    if details:
+        console.print(report.details(rows))
+    console.print(report.table(rows))
+    if compare:
+        console.print(report.comparison(rows))
+
+
+def _list() -> None:
+    from memplan.bench.suites import SUITES, VARIANTS
+
+    for name in SUITES:
+        output.line(name)
+    variants = ", ".join(f"-{name}" for name in VARIANTS)
+    output.message(f"each of them also with {variants} behind its name")

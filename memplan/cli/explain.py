@@ -1,0 +1,43 @@
+"""`memplan explain`: why it does not fit."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from memplan.cli import options, output
+
+NAME = "explain"
+
+
+def command(
+    input: options.Input,
+    capacity: options.Capacity = None,
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            "--nodes", min=1, help="Search nodes for each question; 1,000,000 if left out."
+        ),
+    ] = None,
+    timeout: options.Timeout = None,
+    threads: options.Threads = None,
+    seed: options.Seed = 0,
+    reserve: options.Reserve = None,
+    pin: options.Pin = None,
+    top: options.Top = 10,
+) -> None:
+    """Say whether a problem fits into a capacity, and if not: by how much, when, whose fault.
+
+    Exit 0 whenever there is an answer to print, also where the problem does not fit.
+    """
+    problem = options.read_problem(input, capacity, reserve, pin)
+    if problem.capacity is None:
+        raise typer.BadParameter("the file has no capacity; give one", param_hint="'--capacity'")
+
+    from memplan.explain import DEFAULT_NODES, explain
+    from memplan.view import text
+
+    limit = DEFAULT_NODES if nodes is None else nodes
+    found = explain(problem, nodes=limit, timeout=timeout, threads=threads, seed=seed)
+    output.console().print(text.explanation(problem, found, top))

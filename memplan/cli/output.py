@@ -1,0 +1,88 @@
+"""Where results and messages go, how a run ends, and which files may be written."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+
+from memplan.errors import FormatError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# How a run ends. An error of the command line is 2 as well: Click's own number for it.
+OK = 0
+INFEASIBLE = 1  # proved; or a plan that does not verify
+BAD_INPUT = 2
+UNKNOWN = 3  # the budget ended without a plan
+DEFECT = 70  # of memplan itself; EX_SOFTWARE of sysexits.h, so that 1 keeps its one meaning
+INTERRUPTED = 130  # as shells count: 128 + SIGINT
+BROKEN_PIPE = 141  # 128 + SIGPIPE
+
+_WIDTH_OF_FILES = 100
+
+
+def console() -> Console:
+    """Return standard output as Rich writes to it: no colour in files and pipes."""
+    from rich.console import Console
+
+    class Output(Console):
+        def on_broken_pipe(self) -> None:
+            broken_pipe()
+
+    # A file has no width, and Rich's own guess of 80 would fold names.
+    wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDTH_OF_FILES
+    return Output(width=wide, markup=False, highlight=False, emoji=False, soft_wrap=False)
+
+
+def line(text: str) -> None:
+    """Print one line of a result."""
+    try:
+        typer.echo(text)
+    except BrokenPipeError:  # Click would exit with 1, which means infeasible here
+        broken_pipe()
+
+
+def message(text: str) -> None:
+    """Say something beside the results, in one line on standard error."""
+    typer.echo(f"memplan: {text}", err=True)
+
+
+def broken_pipe() -> NoReturn:
+    """End quietly: whoever read the results has seen enough."""
+    # The interpreter flushes standard output once more at its end, and must not complain.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(BROKEN_PIPE)
+
+
+def check_output(path: str | None, *inputs: str) -> None:
+    """Refuse an output file that could not be written, before the work and not after it.
+
+    Raises
+    ------
+    FormatError
+        If it is one of the inputs, a folder, or in a folder where nothing can be written.
+    """
+    if path is None:
+        return
+    if any(_same(path, each) for each in inputs):
+        raise FormatError(path, "is the input; choose another file for the output")
+    if os.path.isdir(path):
+        raise FormatError(path, "is a folder; name a file in it")
+    if os.path.exists(path) and not os.path.isfile(path):
+        return  # a pipe or a device, such as /dev/stdout: it is no matter of its folder
+    folder = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(folder):
+        raise FormatError(path, "cannot be written: its folder does not exist")
+    if not os.access(folder, os.W_OK):
+        raise FormatError(path, "cannot be written: its folder is read-only")
+
+
+def _same(path: str, other: str) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except OSError:  # one of them is not there
+        return False

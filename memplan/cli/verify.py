@@ -1,0 +1,38 @@
+"""`memplan verify`: the independent check."""
+
+from __future__ import annotations
+
+import typer
+
+from memplan.cli import options, output
+
+NAME = "verify"
+
+
+def command(
+    problem: options.Input,
+    plan: options.PlanInput,
+    capacity: options.Capacity = None,
+    reserve: options.Reserve = None,
+    pin: options.Pin = None,
+) -> None:
+    """Check a plan against its problem: exit 0 if it is safe, 1 if it is not.
+
+    The check shares no code with any solver. A plan made with --pin or --reserve is checked with
+    the same --pin and --reserve.
+    """
+    asked = options.read_problem(problem, capacity, reserve, pin)
+
+    from memplan import formats
+    from memplan.errors import PlanError
+    from memplan.verify import verify
+    from memplan.view.units import exact, plural
+
+    answered = formats.load_plan(plan)
+    try:
+        verify(asked, answered)
+    except PlanError as error:
+        output.message(f"{plan}: {error}")
+        raise typer.Exit(output.INFEASIBLE) from None
+    limit = "" if asked.capacity is None else f" within {exact(asked.capacity)}"
+    output.line(f"OK: {plural(len(asked), 'buffer')}, peak {exact(answered.peak or 0)}{limit}")

@@ -1,0 +1,90 @@
+"""What went wrong, in one sentence for a person.
+
+Every error that memplan raises on purpose is a `MemplanError`, so that a caller can catch one
+type and print `str(error)`; anything else is a defect of memplan.
+"""
+
+from __future__ import annotations
+
+_SHOWN = 60  # characters of somebody's text that an error repeats
+
+
+class MemplanError(ValueError):
+    """Base of all errors of this package; `str(error)` is one sentence for a person.
+
+    Parameters
+    ----------
+    message
+        The sentence.
+    row
+        The index of the buffer, where one buffer is at fault. Readers of files turn it into a
+        line.
+    field
+        The column at fault, in the words of `memplan.problem.Buffer`.
+    """
+
+    def __init__(self, message: str, *, row: int | None = None, field: str | None = None) -> None:
+        super().__init__(message)
+        self.row = row
+        self.field = field
+
+
+class ProblemError(MemplanError):
+    """A problem that is not well formed; the sentence names the buffer and the field."""
+
+
+class FormatError(MemplanError):
+    """A file that cannot be read or written.
+
+    Parameters
+    ----------
+    path
+        The file, as the user named it.
+    message
+        What is wrong with it.
+    line
+        The line at fault (the first is 1), where one is known.
+    """
+
+    def __init__(self, path: str, message: str, *, line: int | None = None) -> None:
+        super().__init__(f"{path}: {message}" if line is None else f"{path}:{line}: {message}")
+        self.path = path
+        self.line = line
+        self.message = message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Errors cross process borders in benchmarks; the default would pass the whole sentence
+        # as `path`.
+        return (_format_error, (self.path, self.message, self.line))
+
+
+class PlanError(MemplanError):
+    """A plan that breaks its problem, or that contradicts itself."""
+
+
+class UnsupportedError(MemplanError):
+    """A solver was asked for a constraint or an option that it does not have."""
+
+
+class MissingExtraError(MemplanError):
+    """An optional dependency is missing; the sentence names the extra to install."""
+
+
+def quoted(text: str) -> str:
+    """Somebody's text as an error may repeat it: in quotes, on one line, not too long."""
+    cut = text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+    safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+    return f'"{safe}"'
+
+
+def shown(value: object) -> str:
+    """Somebody's value as an error may repeat it; of a container (it may be deep) its type."""
+    if isinstance(value, str):
+        return quoted(value)
+    if value is None or isinstance(value, (bool, int, float)):
+        return quoted(repr(value))[1:-1]
+    return f"a {type(value).__name__}"
+
+
+def _format_error(path: str, message: str, line: int | None) -> FormatError:
+    return FormatError(path, message, line=line)

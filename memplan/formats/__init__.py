@@ -1,0 +1,114 @@
+"""Problems and plans as text on disk; which format, a file's content says.
+
+A file that begins with `{` or `[` is JSON (`memplan.formats.json`), any other is MiniMalloc's CSV
+(`memplan.formats.minimalloc_csv`).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+from memplan._intake import take_capacity
+from memplan.errors import MemplanError, quoted
+from memplan.formats import json, minimalloc_csv
+from memplan.formats._files import read_text, write_text
+from memplan.formats.minimalloc_csv import Dialect
+from memplan.plan import Plan
+from memplan.problem import Problem
+
+__all__ = ["Dialect", "load", "load_plan", "save"]
+
+Format = Literal["csv", "json"]
+
+
+def load(path: str | os.PathLike[str], *, capacity: int | None = None) -> Problem:
+    """Read a problem from a file, CSV or JSON.
+
+    Parameters
+    ----------
+    path
+        The file; its name does not matter.
+    capacity
+        The capacity, in place of the file's own. CSV files have none.
+
+    Raises
+    ------
+    FormatError
+        `path:line: ` and one sentence, for everything that is wrong with the file.
+    ProblemError
+        If the capacity given here is not a positive number.
+    """
+    limit = take_capacity(capacity)
+    text = read_text(path)
+    read = json.read_problem if _is_json(text) else minimalloc_csv.read_problem
+    return read(text, os.fspath(path), capacity=limit)
+
+
+def load_plan(path: str | os.PathLike[str]) -> Plan:
+    """Read a plan from a file, CSV (ours or MiniMalloc's own) or JSON.
+
+    Nothing is checked against a problem: that is for `memplan.verify`.
+
+    Raises
+    ------
+    FormatError
+        `path:line: ` and one sentence, for everything that is wrong with the file.
+    """
+    text = read_text(path)
+    read = json.read_plan if _is_json(text) else minimalloc_csv.read_plan
+    return read(text, os.fspath(path))
+
+
+def save(
+    what: Problem | Plan,
+    path: str | os.PathLike[str],
+    *,
+    format: Format | None = None,
+    dialect: Dialect = "lower-upper",
+    problem: Problem | None = None,
+) -> None:
+    """Write a problem or a plan to a file: all of it, or nothing and the old file stays.
+
+    Parameters
+    ----------
+    what
+        The problem or the plan.
+    path
+        The file.
+    format
+        "csv" or "json"; `None` takes JSON for names that end in `.json`, and CSV for all others.
+    dialect
+        Of CSV: "lower-upper", "start-end" or "begin-end".
+    problem
+        What a plan is for, where the plan was read from JSON (which has no lifetimes) and CSV is
+        to be written.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be written.
+    MemplanError
+        If the format cannot carry what is to be written.
+    """
+    if format is None:
+        format = "json" if os.fspath(path).lower().endswith(".json") else "csv"
+    if format not in ("csv", "json"):
+        raise MemplanError(f"unknown format {quoted(format)}; known are csv and json")
+    if isinstance(what, Problem):
+        text = (
+            json.write_problem(what)
+            if format == "json"
+            else minimalloc_csv.write_problem(what, dialect)
+        )
+    else:
+        text = (
+            json.write_plan(what)
+            if format == "json"
+            else minimalloc_csv.write_plan(problem, what, dialect)
+        )
+    write_text(path, text)
+
+
+def _is_json(text: str) -> bool:
+    return text.lstrip()[:1] in ("{", "[")

@@ -1,0 +1,326 @@
+"""Problems and plans as JSON: all that there is of them, in a versioned schema.
+
+    {"memplan": {"kind": "problem", "version": 1},
+     "capacity": 12,
+     "reserved": [[16, 32]],
+     "buffers": [
+       {"id": "b1", "start": 0, "end": 3, "size": 4},
+       {"id": "b2", "start": 3, "end": 9, "size": 4, "alignment": 4, "pin": 0, "hint": 8,
+        "gaps": [{"start": 4, "end": 5}, {"start": 6, "end": 7, "window": [0, 2]}]}]}
+
+    {"memplan": {"kind": "plan", "version": 1},
+     "problem": "sha256:...",
+     "status": "optimal", "peak": 12, "lower_bound": 12, "capacity": 12, "solver": "exact",
+     "stats": {"nodes": 7}, "conflict": [],
+     "buffers": [
+       {"id": "b1", "size": 4, "offset": 8}, ...]}
+
+Lifetimes and gaps are half-open. What says nothing (an alignment of 1, no pin, no window, no
+capacity) may be left out or `null`; unknown fields are refused, so that a constraint is never
+dropped in silence. Numbers are whole; only `stats` may hold others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from memplan._columns import NONE
+from memplan.buffer import Buffer
+from memplan.errors import FormatError, MemplanError, PlanError, ProblemError, quoted
+from memplan.plan import Plan, Status
+from memplan.problem import Problem
+
+VERSION = 1
+
+_PROBLEM = {"memplan": True, "capacity": False, "reserved": False, "buffers": True}
+_BUFFER = {
+    **dict.fromkeys(("id", "start", "end", "size"), True),
+    **dict.fromkeys(("alignment", "pin", "hint", "gaps"), False),
+}
+_GAP = {"start": True, "end": True, "window": False}
+_PLAN = {
+    **dict.fromkeys(("memplan", "problem", "status", "peak", "lower_bound", "buffers"), True),
+    **dict.fromkeys(("capacity", "solver", "stats", "conflict"), False),
+}
+_PLACED = {"id": True, "size": True, "offset": False}
+
+
+def read_problem(text: str, name: str, *, capacity: int | None = None) -> Problem:
+    """Read a problem.
+
+    Parameters
+    ----------
+    text
+        The file.
+    name
+        What errors call it.
+    capacity
+        In place of the file's own, if not `None`.
+
+    Raises
+    ------
+    FormatError
+        One sentence with the file and the field, and the line where the text is not JSON.
+    """
+    reader = _Reader(name)
+    document = reader.document(text, "problem", _PROBLEM)
+    buffers = reader.objects(document["buffers"], "buffers", _BUFFER)
+    gaps = reader.gaps(buffers)
+    try:
+        return Problem.from_arrays(
+            [buffer["start"] for buffer in buffers],
+            [buffer["end"] for buffer in buffers],
+            [buffer["size"] for buffer in buffers],
+            ids=[buffer["id"] for buffer in buffers],
+            alignment=_column(buffers, "alignment", 1),
+            pin=_column(buffers, "pin", NONE),
+            hint=_column(buffers, "hint", NONE),
+            gaps=gaps,
+            capacity=document.get("capacity") if capacity is None else capacity,
+            reserved=reader.array(document.get("reserved", []), "reserved"),
+        )
+    except ProblemError as error:
+        raise FormatError(name, reader.located(error)) from None
+
+
+def write_problem(problem: Problem) -> str:
+    """Write a problem, one buffer a line."""
+    head: dict[str, object] = {}
+    if problem.capacity is not None:
+        head["capacity"] = problem.capacity
+    if problem.has_reserved:
+        head["reserved"] = [[block.lower, block.upper] for block in problem.reserved]
+    return _document("problem", head, map(_row, problem.buffers))
+
+
+def read_plan(text: str, name: str) -> Plan:
+    """Read a plan.
+
+    Raises
+    ------
+    FormatError
+        One sentence with the file and the field, and the line where the text is not JSON.
+    """
+    reader = _Reader(name)
+    document = reader.document(text, "plan", _PLAN)
+    buffers = reader.objects(document["buffers"], "buffers", _PLACED)
+    peak = reader.scalar(document["peak"], "peak", int)
+    offsets = None
+    if peak is not None or any("offset" in buffer for buffer in buffers):
+        offsets = _column(buffers, "offset", None)
+    status = document["status"]
+    if status not in list(Status):
+        known = ", ".join(Status)
+        raise FormatError(name, f"status is {_shown(status)}; it must be one of {known}")
+    try:
+        return Plan(
+            ids=[buffer["id"] for buffer in buffers],
+            size=[buffer["size"] for buffer in buffers],
+            offsets=offsets,
+            status=Status(status),
+            peak=peak,
+            lower_bound=reader.scalar(document["lower_bound"], "lower_bound", int) or 0,
+            capacity=reader.scalar(document.get("capacity"), "capacity", int),
+            solver=reader.scalar(document.get("solver"), "solver", str) or "",
+            stats=reader.scalar(document.get("stats"), "stats", dict),
+            conflict=[
+                reader.scalar(id, f"conflict[{at}]", str) or ""
+                for at, id in enumerate(reader.array(document.get("conflict", []), "conflict"))
+            ],
+            fingerprint=reader.scalar(document["problem"], "problem", str),
+        )
+    except (ProblemError, PlanError) as error:
+        raise FormatError(name, reader.located(error)) from None
+
+
+def write_plan(plan: Plan) -> str:
+    """Write a plan, one buffer a line.
+
+    Raises
+    ------
+    MemplanError
+        If the plan's `stats` hold something that JSON has no word for.
+    """
+    head = {
+        "problem": plan.fingerprint,
+        "status": str(plan.status),
+        "peak": plan.peak,
+        "lower_bound": plan.lower_bound,
+        "capacity": plan.capacity,
+        "solver": plan.solver,
+        "stats": dict(plan.stats),
+        "conflict": list(plan.conflict),
+    }
+    rows: Iterable[dict[str, object]]
+    sizes = zip(plan.ids, plan.size.tolist(), strict=True)
+    if plan.offsets is None:
+        rows = ({"id": id, "size": size} for id, size in sizes)
+    else:
+        rows = (
+            {"id": id, "size": size, "offset": offset}
+            for (id, size), offset in zip(sizes, plan.offsets.tolist(), strict=True)
+        )
+    return _document("plan", head, rows)
+
+
+class _RefusedError(ValueError):
+    """What the json module would let pass, in the words of an error."""
+
+
+class _Reader:
+    """Looks at a document field by field; every refusal names the file and the place in it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def document(self, text: str, kind: str, fields: Mapping[str, bool]) -> dict[str, Any]:
+        """Parse, and check the head: the kind, the version, the fields."""
+        try:
+            document = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+        except json.JSONDecodeError as error:
+            message = f"is not JSON: {error.msg} at column {error.colno}"
+            raise FormatError(self.name, message, line=error.lineno) from None
+        except _RefusedError as error:
+            raise FormatError(self.name, str(error)) from None
+        except ValueError:
+            raise FormatError(self.name, "has a number with thousands of digits") from None
+        except RecursionError:
+            raise FormatError(self.name, "is nested too deeply") from None
+        head = document.get("memplan") if isinstance(document, dict) else None
+        if not isinstance(head, dict) or head.keys() != {"kind", "version"}:
+            example = f'"memplan": {{"kind": "{kind}", "version": {VERSION}}}'
+            raise FormatError(self.name, f"is JSON, but not of memplan: it does not say {example}")
+        if head["kind"] != kind:
+            raise FormatError(self.name, f'says that it is {_shown(head["kind"])}, not "{kind}"')
+        version = head["version"]
+        if type(version) is not int or version != VERSION:
+            raise FormatError(
+                self.name,
+                f"has version {_shown(version)} of the format; this memplan reads {VERSION}",
+            )
+        self._check_fields(document, "the document", fields)
+        return document  # type: ignore[no-any-return]
+
+    def objects(self, value: object, where: str, fields: Mapping[str, bool]) -> list[Any]:
+        """Check that `value` is an array of objects with these fields."""
+        rows = self.array(value, where)
+        required = {field for field, needed in fields.items() if needed}
+        for at, row in enumerate(rows):
+            if not isinstance(row, dict):
+                raise FormatError(
+                    self.name, f"{where}[{at}] is {_shown(row)}; it must be an object"
+                )
+            if not required <= row.keys() <= fields.keys():
+                self._check_fields(row, f"{where}[{at}]", fields)
+        return rows
+
+    def array(self, value: object, where: str) -> list[Any]:
+        """Check that `value` is an array."""
+        if not isinstance(value, list):
+            raise FormatError(self.name, f"{where} is {_shown(value)}; it must be an array")
+        return value
+
+    def scalar(self, value: Any, where: str, kind: type) -> Any:
+        """Check that `value` is of a type, or null."""
+        if value is not None and type(value) is not kind:
+            words = {int: "a whole number", str: "a string", dict: "an object"}
+            raise FormatError(self.name, f"{where} is {_shown(value)}; it must be {words[kind]}")
+        return value
+
+    def gaps(self, buffers: list[Any]) -> list[Any] | None:
+        """Return the gaps of all buffers as the columns of `Problem.from_arrays`."""
+        rows: list[tuple[Any, ...]] = []
+        for row, buffer in enumerate(buffers):
+            if "gaps" in buffer:
+                where = f"buffers[{row}].gaps"
+                for at, gap in enumerate(self.objects(buffer["gaps"], where, _GAP)):
+                    window = self.window(gap.get("window"), f"{where}[{at}]")
+                    rows.append((row, gap["start"], gap["end"], *window))
+        return list(zip(*rows, strict=True)) if rows else None
+
+    def window(self, value: object, where: str) -> tuple[Any, Any]:
+        """Return the two ends of a gap's window."""
+        if value is None:
+            return NONE, NONE
+        if not isinstance(value, list) or len(value) != 2 or NONE in value:
+            raise FormatError(
+                self.name, f"{where}.window is {_shown(value)}; it must be [lower, upper]"
+            )
+        return value[0], value[1]
+
+    def located(self, error: MemplanError) -> str:
+        """Say which of the buffers a sentence is about, for ids that are no help."""
+        return str(error) if error.row is None else f"buffers[{error.row}]: {error}"
+
+    def _check_fields(self, row: dict[str, Any], where: str, fields: Mapping[str, bool]) -> None:
+        for field in row:
+            if field not in fields:
+                raise FormatError(self.name, f"{where} has the unknown field {quoted(field)}")
+        for field, needed in fields.items():
+            if needed and field not in row:
+                raise FormatError(self.name, f"{where} has no field {quoted(field)}")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise _RefusedError(f"has the field {quoted(twice)} twice in one object")
+    return fields
+
+
+def _constant(word: str) -> float:
+    raise _RefusedError(f"has {word}, which is not JSON")
+
+
+def _column(rows: list[Any], field: str, default: int | None) -> list[Any]:
+    """Return one field of all rows; what is null or left out is the default."""
+    values = (row.get(field) for row in rows)
+    return [default if value is None else value for value in values]
+
+
+def _row(buffer: Buffer) -> dict[str, object]:
+    row: dict[str, object] = {
+        "id": buffer.id,
+        "start": buffer.start,
+        "end": buffer.end,
+        "size": buffer.size,
+    }
+    if buffer.alignment != 1:
+        row["alignment"] = buffer.alignment
+    if buffer.pin is not None:
+        row["pin"] = buffer.pin
+    if buffer.hint is not None:
+        row["hint"] = buffer.hint
+    if buffer.gaps:
+        row["gaps"] = [
+            {"start": gap.start, "end": gap.end}
+            | ({} if gap.window is None else {"window": gap.window})
+            for gap in buffer.gaps
+        ]
+    return row
+
+
+def _document(kind: str, head: Mapping[str, object], rows: Iterable[dict[str, object]]) -> str:
+    fields = {"memplan": {"kind": kind, "version": VERSION}, **head}
+    try:
+        parts = [f"{_dumps(key)}: {_dumps(value)}" for key, value in fields.items()]
+    except (TypeError, ValueError) as error:
+        raise MemplanError(f"JSON cannot carry the stats of this plan: {error}") from None
+    buffers = ",\n".join(f"    {_dumps(row)}" for row in rows)
+    parts.append(f'"buffers": [\n{buffers}\n  ]')
+    return "{\n  " + ",\n  ".join(parts) + "\n}\n"
+
+
+def _dumps(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _shown(value: object) -> str:
+    """Return a value as the file has it; of what may be long or deep, only the kind."""
+    if isinstance(value, (list, dict)):
+        return "an array" if isinstance(value, list) else "an object"
+    return quoted(value) if isinstance(value, str) else json.dumps(value)[:60]

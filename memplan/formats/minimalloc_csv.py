@@ -1,0 +1,352 @@
+"""Problems and plans as MiniMalloc's CSV (source 000, section A.3.4), in all of its dialects.
+
+Columns stand in any order under their names: `id` (or `buffer`, `buffer_id`); `lower` and
+`upper`, half-open, or `start`/`begin` and `end`, where the end is inclusive; `size`; and
+optionally `alignment`, `hint`, `gaps` (`3-7@0:128 9-12`: times, with a window or without) and
+`offset`, which is a pin in a problem and the answer in a plan. For `hint` and a pin, -1 or an
+empty field is none.
+
+A plan of ours ends with a blank line, where MiniMalloc's own reader stops, and one comment with
+all that the columns do not say:
+
+    # memplan plan 1 status=optimal peak=12 lower_bound=12 capacity=12 problem=sha256:...
+
+A CSV file carries no capacity and no reserved ranges, and a plan in it no `stats` and no
+`conflict`: JSON does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import quote, unquote
+
+import numpy as np
+
+from memplan._columns import MAX_BYTES, NONE, Column
+from memplan._dialect import Header, format_gap, parse_gaps
+from memplan.errors import FormatError, MemplanError, PlanError, ProblemError, quoted
+from memplan.formats._records import cell, records
+from memplan.plan import Plan, Status
+from memplan.problem import Problem
+
+Dialect = Literal["lower-upper", "start-end", "begin-end"]
+DIALECTS: tuple[Dialect, ...] = ("lower-upper", "start-end", "begin-end")
+
+_WHOLE = re.compile(r"-?[0-9]+")
+_TRAILER = "# memplan plan "
+
+
+def read_problem(text: str, name: str, *, capacity: int | None = None) -> Problem:
+    """Read a problem.
+
+    Parameters
+    ----------
+    text
+        The file.
+    name
+        What errors call it.
+    capacity
+        The problem's capacity, which the file does not carry.
+
+    Raises
+    ------
+    FormatError
+        One sentence with the file, the line where it is known, and the field.
+    """
+    table = _Table.of(text, name)
+    if table.trailer is not None:
+        line = table.trailer[0]
+        raise FormatError(name, "is a plan (it says so at its end), not a problem", line=line)
+    start, end = table.lifetimes()
+    with table.located():
+        gaps = None
+        if "gaps" in table.columns:
+            gaps = parse_gaps(table.columns["gaps"], table.header.inclusive, table.label)
+        return Problem.from_arrays(
+            start,
+            end,
+            table.required("size"),
+            ids=table.columns["id"],
+            alignment=table.integers("alignment"),
+            hint=table.integers("hint"),
+            pin=table.integers("offset"),
+            gaps=gaps,
+            capacity=capacity,
+        )
+
+
+def write_problem(problem: Problem, dialect: Dialect = "lower-upper") -> str:
+    """Write a problem; its capacity is lost.
+
+    Raises
+    ------
+    MemplanError
+        For a problem with reserved ranges, or ids with a NUL in them.
+    """
+    if problem.has_reserved:
+        raise MemplanError("CSV cannot carry reserved ranges; write this problem as JSON")
+    columns = _problem_columns(problem, dialect)
+    if problem.has_hints:
+        columns["hint"] = map(str, problem.hint.tolist())
+    if problem.has_pins:
+        columns["offset"] = map(str, problem.pin.tolist())
+    return _table_text(columns)
+
+
+def read_plan(text: str, name: str) -> Plan:
+    """Read a plan, of ours or of MiniMalloc, which says nothing but offsets: `feasible`.
+
+    Raises
+    ------
+    FormatError
+        One sentence with the file, the line where it is known, and the field.
+    """
+    table = _Table.of(text, name)
+    start, end = table.lifetimes()
+    size, offset = table.required("size"), table.required("offset")
+    claims = {} if table.trailer is None else _read_trailer(*table.trailer, name)
+    with table.located():
+        return Plan(
+            ids=table.columns["id"],
+            size=size,
+            offsets=offset,
+            start=start,
+            end=end,
+            **claims,  # type: ignore[arg-type]
+        )
+
+
+def write_plan(problem: Problem | None, plan: Plan, dialect: Dialect = "lower-upper") -> str:
+    """Write a plan with offsets, in the order of the problem's rows.
+
+    Parameters
+    ----------
+    problem
+        What the plan is for; `None` for a plan that knows its lifetimes, as one read from CSV.
+    plan, dialect
+        What to write, and how.
+
+    Raises
+    ------
+    MemplanError
+        For a plan without offsets, a plan for other buffers, and ids with a NUL in them.
+    """
+    if plan.offsets is None:
+        raise MemplanError(f"CSV cannot carry a plan without offsets ({plan.status}); write JSON")
+    if problem is None:
+        problem = plan.problem
+    if problem is None:
+        if plan.start is None or plan.end is None:
+            raise MemplanError("CSV needs the lifetimes of the buffers: give the problem, too")
+        problem = Problem.from_arrays(plan.start, plan.end, plan.size, ids=plan.ids)
+    elif plan.fingerprint not in (None, problem.fingerprint):
+        raise PlanError("the plan was made for another problem: the fingerprints differ")
+    columns = _problem_columns(problem, dialect)
+    columns["offset"] = (str(plan.offset(id)) for id in problem.ids)
+    return f"{_table_text(columns)}\n{_trailer(plan)}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The fields of a file by what they mean, as text."""
+
+    name: str
+    header: Header
+    columns: dict[str, list[str]]
+    lines: list[int]  # of every row
+    trailer: tuple[int, str] | None  # the line and the text of a plan's last comment
+
+    @classmethod
+    def of(cls, text: str, name: str) -> _Table:
+        comments: list[tuple[int, str]] = []
+        found = records(text, name, comments)
+        line, names = next(found, (0, None))
+        if names is None:
+            raise FormatError(name, "is empty but for comments")
+        try:
+            header = Header.of(names)
+        except ProblemError as error:
+            raise FormatError(name, str(error), line=line) from None
+        cells: list[str] = []  # of all rows, one behind the other: no list per row to keep
+        lines: list[int] = []
+        for line, fields in found:
+            if len(fields) != len(names):
+                raise FormatError(name, _wrong_count(fields, names), line=line)
+            cells += fields
+            lines.append(line)
+        trailers = [comment for comment in comments if comment[1].startswith(_TRAILER)]
+        if len(trailers) > 1:
+            raise FormatError(name, "ends as a plan twice", line=trailers[1][0])
+        return cls(
+            name,
+            header,
+            {
+                field: cells[names.index(column) :: len(names)]
+                for field, column in header.names.items()
+            },
+            lines,
+            trailers[0] if trailers else None,
+        )
+
+    def label(self, row: int) -> str:
+        return f"buffer {quoted(self.columns['id'][row])}"
+
+    def required(self, field: str) -> Column:
+        column = self.integers(field)
+        if column is None:
+            raise FormatError(self.name, f"column {field} is missing")
+        return column
+
+    def integers(self, field: str) -> Column | None:
+        """Return a column as integers, or `None` if the file does not have it."""
+        cells = self.columns.get(field)
+        if cells is None:
+            return None
+        if field in ("hint", "offset"):
+            cells = [text or str(NONE) for text in cells]
+        # int() takes more than this format does (underscores, other scripts' digits, spaces), but
+        # of these characters only what is a whole number.
+        if not "".join(cells).encode(errors="replace").translate(None, b"-0123456789"):
+            try:
+                column = np.array(list(map(int, cells)), dtype=np.int64)
+            except (ValueError, OverflowError):
+                pass
+            else:
+                if not len(column) or -MAX_BYTES <= column.min() <= column.max() <= MAX_BYTES:
+                    return column
+        raise self._bad_integer(field, cells)
+
+    def _bad_integer(self, field: str, cells: Iterable[str]) -> FormatError:
+        for row, text in enumerate(cells):
+            if _WHOLE.fullmatch(text) is None:
+                wanted = "a whole number"
+            elif len(text) > 30 or abs(int(text)) > MAX_BYTES:
+                wanted = "between -2^62 and 2^62"
+            else:
+                continue
+            column = self.header.names[field]
+            message = f"{self.label(row)}: {column} is {quoted(text)}; it must be {wanted}"
+            return FormatError(self.name, message, line=self.lines[row])
+        raise AssertionError(f"every {field} is fine")
+
+    def lifetimes(self) -> tuple[Column, Column]:
+        """Return starts and half-open ends; errors speak of the columns as the file has them."""
+        start, end = self.required("start"), self.required("end") + self.header.inclusive
+        bad = end <= start
+        if bad.any():
+            row = int(bad.argmax())
+            first, last = self.header.names["start"], self.header.names["end"]
+            order = "before" if self.header.inclusive else "not after"
+            message = (
+                f"{self.label(row)}: {last} is {self.columns['end'][row]}, "
+                f"{order} {first} ({self.columns['start'][row]})"
+            )
+            raise FormatError(self.name, message, line=self.lines[row])
+        return start, end
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Say where in the file a buffer stands that the problem or the plan refuses."""
+        try:
+            yield
+        except (ProblemError, PlanError) as error:
+            line = None if error.row is None else self.lines[error.row]
+            raise FormatError(self.name, str(error), line=line) from None
+
+
+def _wrong_count(fields: list[str], names: list[str]) -> str:
+    if len(fields) > len(names):
+        return f"has {len(fields)} fields, but the header has {len(names)} columns"
+    return f"has {len(fields)} of {len(names)} fields; {names[len(fields)]} is missing"
+
+
+def _problem_columns(problem: Problem, dialect: Dialect) -> dict[str, Iterable[str]]:
+    """Return what a problem and a plan have in common, by the names of the dialect."""
+    if dialect not in DIALECTS:
+        raise MemplanError(f"unknown dialect {quoted(dialect)}; known are {', '.join(DIALECTS)}")
+    first, last = dialect.split("-")
+    inclusive = last == "end"
+    if any("\0" in id for id in problem.ids):
+        raise MemplanError("CSV cannot carry an id with a NUL in it; write JSON")
+    columns: dict[str, Iterable[str]] = {
+        "id": map(cell, problem.ids),
+        first: map(str, problem.start.tolist()),
+        last: map(str, (problem.end - inclusive).tolist()),
+        "size": map(str, problem.size.tolist()),
+    }
+    if problem.has_alignment:
+        columns["alignment"] = map(str, problem.alignment.tolist())
+    if problem.has_gaps:
+        cells = [""] * len(problem)
+        gaps = (
+            problem.gap_buffer,
+            problem.gap_start,
+            problem.gap_end,
+            problem.gap_lower,
+            problem.gap_upper,
+        )
+        lists = (column.tolist() for column in gaps)
+        for row, start, end, lower, upper in zip(*lists, strict=True):
+            text = format_gap(start, end, lower, upper, inclusive)
+            cells[row] = f"{cells[row]} {text}" if cells[row] else text
+        columns["gaps"] = cells
+    return columns
+
+
+def _table_text(columns: dict[str, Iterable[str]]) -> str:
+    rows = map(",".join, zip(*columns.values(), strict=True))
+    return "\n".join([",".join(columns), *rows, ""])
+
+
+def _trailer(plan: Plan) -> str:
+    claims = {
+        "status": str(plan.status),
+        "peak": plan.peak,
+        "lower_bound": plan.lower_bound,
+        "capacity": plan.capacity,
+        "solver": quote(plan.solver, safe="") or None,  # one word, whatever its name
+        "problem": plan.fingerprint,
+    }
+    said = (f"{key}={value}" for key, value in claims.items() if value is not None)
+    return f"{_TRAILER}1 {' '.join(said)}"
+
+
+def _whole(text: str) -> int:
+    if _WHOLE.fullmatch(text) is None:
+        raise ValueError(text)
+    return int(text)
+
+
+_CLAIMS: dict[str, tuple[str, Callable[[str], object]]] = {
+    "status": ("status", Status),
+    "peak": ("peak", _whole),
+    "lower_bound": ("lower_bound", _whole),
+    "capacity": ("capacity", _whole),
+    "solver": ("solver", unquote),
+    "problem": ("fingerprint", str),
+}
+
+
+def _read_trailer(line: int, text: str, name: str) -> dict[str, object]:
+    """Return the claims of a plan as the arguments of `Plan`."""
+    version, *parts = text.removeprefix(_TRAILER).split()
+    if version != "1":
+        message = f"is a plan of version {quoted(version)}; this memplan reads version 1"
+        raise FormatError(name, message, line=line)
+    claims: dict[str, object] = {}
+    for part in parts:
+        key, _, value = part.partition("=")
+        if key not in _CLAIMS or key in claims:
+            raise FormatError(
+                name, f"the plan says {quoted(part)}, once too often or unknown", line=line
+            )
+        argument, convert = _CLAIMS[key]
+        try:
+            claims[argument] = convert(value)
+        except ValueError:
+            raise FormatError(name, f"the plan's {key} is {quoted(value)}", line=line) from None
+    return claims

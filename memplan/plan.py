@@ -1,0 +1,295 @@
+"""What is answered: an offset for every buffer, and how good that is."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from memplan._columns import MAX_BYTES, Column, int_column, whole_number
+from memplan._intake import take_ids
+from memplan.errors import PlanError, ProblemError, quoted
+from memplan.problem import Problem
+
+__all__ = ["Plan", "Status"]
+
+
+class Status(enum.StrEnum):
+    """What a solver says of its answer."""
+
+    OPTIMAL = "optimal"  # the peak is a proven lower bound, or fits where only a fit was asked
+    FEASIBLE = "feasible"  # a plan, not proved to be the best
+    INFEASIBLE = "infeasible"  # proved: there is no plan within the capacity
+    UNKNOWN = "unknown"  # the budget ran out without a plan
+
+
+class Plan:
+    """Offsets for the buffers of a problem, immutable, with what was proved about them.
+
+    Solvers and peers use `Plan.of`; this constructor is for readers of files, which have no
+    problem at hand. Nothing here says that the plan is safe: that is for `memplan.verify`.
+
+    Parameters
+    ----------
+    ids, size
+        The buffers that the plan was made for, shape (n,).
+    offsets
+        In bytes, shape (n,); `None` for a plan without offsets.
+    status
+        What the solver says.
+    peak
+        `max(offset + size)` as claimed; `None` computes it.
+    lower_bound
+        Proven: no plan has a smaller peak. 0 where nothing is known.
+    capacity
+        The limit that the solver kept, or `None`.
+    solver
+        Who made it.
+    stats
+        What the solver did: nodes, restarts, seconds by phase.
+    conflict
+        Ids of buffers that cannot be placed together, for an infeasible problem; may be empty.
+    fingerprint
+        Of the problem that the plan was made for, or `None` where a file does not say.
+    start, end
+        The lifetimes that the plan was made for, where a file says them but no fingerprint.
+
+    Raises
+    ------
+    PlanError
+        For columns of different lengths, values that are not whole numbers, and offsets that are
+        negative or so large that `offset + size` is beyond 2^62.
+    """
+
+    def __init__(
+        self,
+        *,
+        ids: Iterable[str],
+        size: npt.ArrayLike,
+        offsets: npt.ArrayLike | None,
+        status: Status = Status.FEASIBLE,
+        peak: int | None = None,
+        lower_bound: int = 0,
+        capacity: int | None = None,
+        solver: str = "",
+        stats: Mapping[str, object] | None = None,
+        conflict: Iterable[str] = (),
+        fingerprint: str | None = None,
+        start: npt.ArrayLike | None = None,
+        end: npt.ArrayLike | None = None,
+    ) -> None:
+        with _reworded():
+            self.__dict__.update(problem=None, ids=take_ids(ids), fingerprint=fingerprint)
+        for field, values in (("size", size), ("start", start), ("end", end)):
+            self.__dict__[field] = None if values is None else self._column(values, field)
+        self._answer(offsets, status, peak, lower_bound, capacity, solver, stats, conflict)
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        offsets: npt.ArrayLike | None,
+        *,
+        status: Status = Status.FEASIBLE,
+        lower_bound: int = 0,
+        solver: str = "",
+        stats: Mapping[str, object] | None = None,
+        conflict: Iterable[str] = (),
+    ) -> Plan:
+        """Make the plan of a problem in memory; the peak is computed, the capacity its own.
+
+        Parameters
+        ----------
+        problem
+            What was asked.
+        offsets
+            In the order of the problem's rows, shape (n,); `None` for no plan.
+        status, lower_bound, solver, stats, conflict
+            As in the constructor.
+
+        Raises
+        ------
+        PlanError
+            As the constructor does.
+        """
+        plan = cls.__new__(cls)
+        plan.__dict__.update(
+            problem=problem, size=problem.size, start=problem.start, end=problem.end
+        )
+        capacity = problem.capacity
+        plan._answer(offsets, status, None, lower_bound, capacity, solver, stats, conflict)
+        return plan
+
+    # Set by both ways in; there is no other writer.
+    problem: Problem | None  # that the plan was made for, where it is in memory
+    size: Column
+    start: Column | None
+    end: Column | None
+    offsets: Column | None
+    status: Status
+    peak: int | None
+    lower_bound: int
+    capacity: int | None
+    solver: str
+    stats: Mapping[str, object]
+    conflict: tuple[str, ...]
+
+    def _answer(
+        self,
+        offsets: npt.ArrayLike | None,
+        status: Status,
+        peak: int | None,
+        lower_bound: int,
+        capacity: int | None,
+        solver: str,
+        stats: Mapping[str, object] | None,
+        conflict: Iterable[str],
+    ) -> None:
+        placed = None if offsets is None else self._checked_offsets(offsets)
+        if placed is not None and peak is None:
+            peak = int((placed + self.size).max()) if len(placed) else 0
+        if placed is None and peak is not None:
+            raise PlanError(f"a plan without offsets cannot have a peak ({peak})")
+        with _reworded():
+            bound = whole_number(lower_bound, "lower_bound", "lower_bound")
+        self.__dict__.update(
+            offsets=placed,
+            status=Status(status),
+            peak=peak,
+            lower_bound=bound,
+            capacity=capacity,
+            solver=solver,
+            stats=MappingProxyType(dict(stats or {})),
+            conflict=tuple(conflict),
+        )
+
+    def _checked_offsets(self, offsets: npt.ArrayLike) -> Column:
+        column = self._column(offsets, "offset")
+        bad = (column < 0) | (column > MAX_BYTES - self.size)
+        if bad.any():
+            row = int(bad.argmax())
+            raise PlanError(
+                f"{self._label(row)}: offset is {column[row]}; "
+                f"its {self.size[row]} bytes must lie between 0 and 2^62",
+                row=row,
+                field="offset",
+            )
+        return column
+
+    def _column(self, values: npt.ArrayLike, field: str) -> Column:
+        with _reworded():
+            column = int_column(values, field, self._label)
+        count = len(self.ids) if self.problem is None else len(self.problem)
+        if len(column) != count:
+            raise PlanError(f"{field} has {len(column)} values for {count} buffers")
+        return column
+
+    def _label(self, row: int) -> str:
+        if self.problem is not None:
+            return self.problem.label(row)
+        return f"buffer {quoted(self.ids[row]) if row < len(self.ids) else row}"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Plan is immutable; cannot set {name}")
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """The buffers, in the order of `offsets`."""
+        assert self.problem is not None  # otherwise the constructor has set it
+        return self.problem.ids
+
+    @cached_property
+    def fingerprint(self) -> str | None:
+        """The fingerprint of the problem that the plan was made for, if it is known."""
+        assert self.problem is not None  # otherwise the constructor has set it
+        return self.problem.fingerprint
+
+    @property
+    def has_offsets(self) -> bool:
+        """Whether there is anything to use."""
+        return self.offsets is not None
+
+    @property
+    def gap(self) -> float | None:
+        """How far the peak may be from the best, `peak / lower_bound - 1`.
+
+        `None` where there is no peak or no bound; 0.0 where both are 0.
+        """
+        if self.peak is None or (self.peak > 0 and self.lower_bound <= 0):
+            return None
+        return self.peak / self.lower_bound - 1 if self.peak else 0.0
+
+    def __len__(self) -> int:
+        return len(self.size)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._rows
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {name: row for row, name in enumerate(self.ids)}
+
+    def offset(self, id: str) -> int:
+        """Return the offset of one buffer, in bytes.
+
+        Raises
+        ------
+        PlanError
+            If the plan does not place it.
+        """
+        if self.offsets is None:
+            raise PlanError(f"the plan has no offsets (its status is {self.status})")
+        row = self._rows.get(id)
+        if row is None:
+            raise PlanError(f"the plan has no buffer {quoted(str(id))}")
+        return int(self.offsets[row])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Plan):
+            return NotImplemented
+        scalars = ("status", "peak", "lower_bound", "capacity", "solver", "stats", "conflict")
+        return (
+            all(getattr(self, name) == getattr(other, name) for name in scalars)
+            and self.has_offsets == other.has_offsets
+            and (self.offsets is None or np.array_equal(self.offsets, other.offsets))  # type: ignore[arg-type]
+            and np.array_equal(self.size, other.size)
+            and self.ids == other.ids
+            and self.fingerprint == other.fingerprint
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        peak = "no offsets" if self.peak is None else f"peak {self.peak}"
+        return f"<Plan: {self.status}, {peak}, lower bound {self.lower_bound}, {len(self)} buffers>"
+
+    def summary(self) -> str:
+        """Return the outcome in a few lines of plain text."""
+        lines = [("status", str(self.status)), ("buffers", f"{len(self):,}")]
+        if self.peak is not None:
+            lines.append(("peak", f"{self.peak:,} bytes"))
+        bound = f"{self.lower_bound:,} bytes"
+        lines.append(
+            ("lower bound", bound if self.gap is None else f"{bound} (gap {self.gap:.2%})")
+        )
+        if self.capacity is not None:
+            lines.append(("capacity", f"{self.capacity:,} bytes"))
+        if self.solver:
+            lines.append(("solver", self.solver))
+        if self.conflict:
+            lines.append(("conflict", f"{len(self.conflict):,} buffers that cannot be together"))
+        return "\n".join(f"{name:<12} {value}" for name, value in lines)
+
+
+@contextmanager
+def _reworded() -> Iterator[None]:
+    """Turn what the checks of problems refuse into an error of the plan."""
+    try:
+        yield
+    except ProblemError as error:
+        raise PlanError(str(error), row=error.row, field=error.field) from None

@@ -1,0 +1,202 @@
+"""Solvers: a problem goes in, a plan comes out."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from memplan.errors import MemplanError, shown
+from memplan.plan import Plan
+from memplan.problem import Buffer, Problem
+from memplan.solvers import native, registry
+from memplan.solvers.native import Bound, greedy_orders
+
+__all__ = ["Bound", "Budget", "Interrupted", "bound", "greedy_orders", "lower_bound", "solve"]
+
+_MAX_COUNT = (1 << 63) - 1  # nodes, in the core
+_MAX_SEED = (1 << 64) - 1
+_MAX_THREADS = 1 << 10  # of no use beyond; a typo should not exhaust the machine
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """When to stop a search.
+
+    Attributes
+    ----------
+    seconds
+        Of wall clock, or `None`. A clock makes the answer depend on the machine.
+    nodes
+        Search nodes (for greedy: placements), or `None`. The answer repeats.
+    """
+
+    seconds: float | None = None
+    nodes: int | None = None
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a search; not caught by `except Exception`, like any Ctrl-C.
+
+    Attributes
+    ----------
+    plan
+        The best one so far; its status may be `unknown`.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__("interrupted")
+        self.plan = plan
+
+    def __reduce__(self) -> tuple[type[Interrupted], tuple[Plan]]:
+        return Interrupted, (self.plan,)
+
+
+def solve(
+    problem: Problem | Iterable[Buffer] | Any,
+    solver: str = "auto",
+    objective: str | None = None,
+    timeout: float | None = None,
+    nodes: int | None = None,
+    threads: int | None = None,
+    seed: int = 0,
+    *,
+    budget: Budget | None = None,
+    **options: object,
+) -> Plan:
+    """Place every buffer of a problem.
+
+    Parameters
+    ----------
+    problem
+        A `Problem`, any iterable of `Buffer`, or a pandas or polars frame (see
+        `Problem.from_frame`).
+    solver
+        One of `memplan.solvers.registry.SOLVERS`.
+    objective
+        "fit" stops at the first plan within the capacity; the default where there is one.
+        "min_peak" looks for the smallest peak (within the capacity, where there is one).
+    timeout
+        Seconds, or `None` for no limit. A clock makes the answer depend on the machine.
+    nodes
+        Search nodes (for greedy: placements), or `None` for no limit; the answer repeats.
+    threads
+        Of the search, or `None` for one per available core. Never changes the answer unless the
+        clock cuts it short.
+    seed
+        Of the search.
+    budget
+        In place of `timeout` and `nodes`.
+    **options
+        Switches of the solver; see `memplan.solvers.registry`.
+
+    Returns
+    -------
+    Plan
+        Also where there is none: its `status` is then `infeasible` or `unknown`. `stats` has
+        `solver` (the one that found the answer), `nodes`, `restarts`, `seconds` by phase, `note`.
+
+    Raises
+    ------
+    ProblemError
+        If buffers or a frame make no well formed problem.
+    UnsupportedError
+        If the solver does not exist, or lacks a constraint of the problem or an option.
+    MemplanError
+        If an argument is out of range, and for "fit" without a capacity.
+    Interrupted
+        On Ctrl-C, with the best plan so far.
+    """
+    asked = _as_problem(problem)
+    if budget is not None:
+        if timeout is not None or nodes is not None:
+            raise MemplanError("give either a budget, or timeout and nodes")
+        timeout, nodes = budget.seconds, budget.nodes
+    registry.check(solver, asked, options)
+    plan, interrupted = native.solve(
+        asked,
+        solver=solver,
+        minimize=_minimize(objective, asked),
+        seconds=_seconds(timeout),
+        nodes=None if nodes is None else _whole(nodes, "nodes", 1, _MAX_COUNT),
+        threads=_cores() if threads is None else _whole(threads, "threads", 1, _MAX_THREADS),
+        seed=_whole(seed, "seed", 0, _MAX_SEED),
+        options=options,
+    )
+    if interrupted:
+        raise Interrupted(plan)
+    return plan
+
+
+def lower_bound(problem: Problem | Iterable[Buffer] | Any) -> int:
+    """Return a lower bound on the peak, in bytes: no plan has a smaller one.
+
+    Raises
+    ------
+    ProblemError
+        If buffers or a frame make no well formed problem.
+    """
+    return bound(problem).bytes
+
+
+def bound(problem: Problem | Iterable[Buffer] | Any) -> Bound:
+    """Return a lower bound on the peak with the rule that gave it, and the section.
+
+    Raises
+    ------
+    ProblemError
+        If buffers or a frame make no well formed problem.
+    """
+    return native.lower_bound(_as_problem(problem))
+
+
+def _as_problem(given: Problem | Iterable[Buffer] | Any) -> Problem:
+    if isinstance(given, Problem):
+        return given
+    if hasattr(given, "columns"):
+        return Problem.from_frame(given)
+    if not isinstance(given, Iterable):
+        raise MemplanError(f"a problem must be a Problem, buffers or a frame, not {shown(given)}")
+    return Problem(given)
+
+
+def _minimize(objective: str | None, problem: Problem) -> bool:
+    if objective is None:
+        return problem.capacity is None
+    if objective not in ("fit", "min_peak"):
+        raise MemplanError(f'objective is {shown(objective)}; it must be "fit" or "min_peak"')
+    if objective == "fit" and problem.capacity is None:
+        raise MemplanError('the objective "fit" needs a capacity; the problem has none')
+    return objective == "min_peak"
+
+
+def _seconds(timeout: float | None) -> float | None:
+    if timeout is None:
+        return None
+    number = isinstance(timeout, (int, float, np.integer, np.floating))
+    if not number or isinstance(timeout, bool) or not timeout >= 0:
+        raise MemplanError(f"timeout is {shown(timeout)}; it must be seconds, 0 or more")
+    try:
+        return float(timeout)
+    except OverflowError:  # an int beyond all floats
+        return math.inf
+
+
+def _whole(value: int, name: str, least: int, most: int) -> int:
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or not least <= value <= most:
+        raise MemplanError(
+            f"{name} is {shown(value)}; it must be a whole number from {least} to {most}"
+        )
+    return int(value)
+
+
+def _cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return min(len(os.sched_getaffinity(0)), _MAX_THREADS)
+    return min(os.cpu_count() or 1, _MAX_THREADS)

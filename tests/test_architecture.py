@@ -1,0 +1,164 @@
+"""Tests that the imports keep to the table of docs/architecture.md."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "memplan"
+
+# "beside it" in the table: the parts of `problem`, which all rooms below it share.
+PARTS = frozenset(
+    {"buffer", "_columns", "_intake", "_checks", "_spans", "_dialect", "_fingerprint"}
+)
+ASKED = PARTS | {"errors", "problem"}
+ANSWERED = ASKED | {"plan"}
+
+# For every room what it may import. A part of a room that is a file beside it (`_shrink`) is
+# listed as a room of its own.
+MAY_IMPORT: dict[str, frozenset[str]] = {
+    "errors": frozenset(),
+    **{part: PARTS | {"errors"} for part in PARTS},
+    "problem": PARTS | {"errors"},
+    "plan": ASKED,
+    "loads": ASKED,
+    "verify": ANSWERED,
+    "formats": ANSWERED,
+    "solvers": ANSWERED | {"_core"},
+    "_shrink": ANSWERED | {"loads"},
+    "explain": ANSWERED | {"loads", "solvers", "_shrink"},
+    "view": ANSWERED | {"loads", "formats", "verify", "explain"},
+}
+ABOVE_BENCH = frozenset(MAY_IMPORT) - {"_shrink"}
+MAY_IMPORT["bench"] = ABOVE_BENCH
+MAY_IMPORT["cli"] = ABOVE_BENCH | {"bench"}
+MAY_IMPORT["__init__"] = (ABOVE_BENCH | {"_core"}) - {"view"}
+MAY_IMPORT["__main__"] = frozenset({"cli"})
+
+HEAVY = ("typer", "rich", "matplotlib", "pyarrow", "psutil", "omnimalloc", "pandas", "polars")
+
+
+def files() -> list[Path]:
+    """Return every Python file of the package."""
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def room_of(file: Path) -> str:
+    """Return the room that a file belongs to: its folder, or its own name."""
+    first = file.relative_to(PACKAGE).parts[0]
+    return first.removesuffix(".py")
+
+
+def is_for_types(node: ast.AST) -> bool:
+    """Whether this is `if TYPE_CHECKING:`, which imports nothing when the program runs."""
+    return (
+        isinstance(node, ast.If)
+        and isinstance(node.test, ast.Name)
+        and node.test.id == "TYPE_CHECKING"
+    )
+
+
+def running_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield all nodes but those that are only for the type checker."""
+    for child in ast.iter_child_nodes(node):
+        if not is_for_types(child):
+            yield child
+            yield from running_nodes(child)
+
+
+def imported(file: Path) -> Iterator[str]:
+    """Yield the dotted names of all modules that a file imports, also inside of functions."""
+    for node in running_nodes(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file.name}: imports are absolute"
+            if node.module == "memplan":
+                yield from (f"memplan.{alias.name}" for alias in node.names)
+            else:
+                yield node.module or ""
+
+
+def rooms_imported(file: Path) -> set[str]:
+    """Return the rooms that a file imports."""
+    names = (name.split(".") for name in imported(file))
+    return {parts[1] for parts in names if parts[0] == "memplan" and len(parts) > 1}
+
+
+@pytest.mark.parametrize("file", files(), ids=lambda file: str(file.relative_to(PACKAGE)))
+def test_a_room_imports_only_what_it_may(file: Path) -> None:
+    """Tests every file against the table."""
+    room = room_of(file)
+    assert room in MAY_IMPORT, f"{room} has no row in docs/architecture.md"
+    assert rooms_imported(file) <= MAY_IMPORT[room] | {room}
+
+
+def test_the_table_and_the_page_name_the_same_rooms() -> None:
+    """Tests that every room of the rules is on the page."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    missing = [room for room in MAY_IMPORT if f"{room}.py" not in page and f"{room}/" not in page]
+    assert missing in ([], ["__main__"])
+
+
+def test_only_one_file_knows_the_native_module() -> None:
+    """Tests that `_core` has one door (and that its version is read)."""
+    knows = {file.relative_to(PACKAGE) for file in files() if "_core" in rooms_imported(file)}
+    assert knows == {Path("__init__.py"), Path("solvers/native.py")}
+
+
+def test_shows_are_imported_by_those_who_show() -> None:
+    """Tests that Typer and Rich are imported by cli, view/text.py and bench only."""
+    for file in files():
+        tops = {name.split(".")[0] for name in imported(file)}
+        if tops & {"typer", "rich"}:
+            room = room_of(file)
+            assert room in ("cli", "bench") or file == PACKAGE / "view" / "text.py", file
+
+
+def test_extras_are_imported_inside_of_functions() -> None:
+    """Tests that a missing extra can only hurt who asks for it."""
+    extras = {"matplotlib", "pyarrow", "psutil", "omnimalloc", "pandas", "polars"}
+    for file in files():
+        for node in ast.parse(file.read_text()).body:
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            assert not {name.split(".")[0] for name in names} & extras, file
+
+
+def test_importing_memplan_costs_numpy_and_the_native_module() -> None:
+    """Tests that nothing that is for showing, for extras or for files is loaded."""
+    unwanted = (*HEAVY, "memplan.cli", "memplan.view", "memplan.bench", "memplan.formats")
+    program = f"import sys, memplan; print([m for m in {unwanted} if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert run.stdout == "[]\n", run.stderr
+
+
+def test_the_core_knows_no_python() -> None:
+    """Tests that core/ includes nothing of Python, and nothing of the bindings."""
+    sources = [p for end in ("*.h", "*.cpp", "*.c") for p in (ROOT / "core").rglob(end)]
+    assert len(sources) > 20
+    for source in sources:
+        includes = [line for line in source.read_text().splitlines() if line.startswith("#include")]
+        for line in includes:
+            assert not any(word in line.lower() for word in ("python", "nanobind", "numpy")), source
+            assert "bindings" not in line, source
+
+
+def test_public_headers_include_only_public_headers() -> None:
+    """Tests that what is installed is complete by itself."""
+    folder = ROOT / "core" / "include" / "memplan"
+    for header in folder.glob("*.h"):
+        for line in header.read_text().splitlines():
+            if line.startswith('#include "'):
+                name = line.split('"')[1]
+                assert name.startswith("memplan/"), header
+                assert (folder.parent / name).is_file(), f"{header} includes {name}"

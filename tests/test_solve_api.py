@@ -1,0 +1,534 @@
+"""Tests of `memplan.solve` and the rest of the public face: arguments, errors, interrupts."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import numpy as np
+import oracle
+import pytest
+import strategies
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import memplan as mp
+from memplan import _core, solvers
+from memplan.solvers import registry
+
+ALL = tuple(registry.SOLVERS)
+
+
+@pytest.fixture
+def jagged() -> mp.Problem:
+    """Return eight buffers of load 6 that need 7, found by brute force."""
+    lives = [(4, 6, 2), (2, 6, 2), (3, 5, 1), (5, 7, 2), (0, 2, 3), (1, 4, 1), (1, 5, 1), (2, 3, 2)]
+    return mp.Problem([mp.Buffer(f"b{i}", *life) for i, life in enumerate(lives)])
+
+
+# What comes out --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ALL)
+@pytest.mark.parametrize("objective", ["fit", "min_peak", None])
+def test_five(five: mp.Problem, solver: str, objective: str | None) -> None:
+    """Tests that every solver places the example of source 000 for every objective."""
+    plan = mp.solve(five, solver, objective)
+    mp.verify(five, plan)
+    assert (plan.status, plan.peak, plan.lower_bound, plan.capacity) == ("optimal", 12, 12, 12)
+    assert plan.solver == solver
+    assert plan.problem is five
+    assert list(plan.stats) == ["solver", "nodes", "restarts", "seconds", "note"]
+    assert plan.stats["nodes"] > 0
+    assert plan.stats["seconds"]
+    assert all(second >= 0 for second in plan.stats["seconds"].values())
+
+
+@settings(max_examples=60)
+@given(problem=strategies.problems(max_buffers=6), solver=st.sampled_from(ALL), data=st.data())
+def test_small_problems_by_brute_force(
+    problem: mp.Problem, solver: str, data: st.DataObject
+) -> None:
+    """Tests what every solver says of any mix of constraints against brute force."""
+    objective = data.draw(st.sampled_from(["fit", "min_peak"]))
+    if problem.capacity is None and objective == "fit":
+        objective = "min_peak"
+    plan = mp.solve(problem, solver, objective, nodes=100_000, threads=1)
+    best = oracle.minimum_peak(problem)
+    if plan.has_offsets:
+        mp.verify(problem, plan)
+        assert best is not None
+        assert plan.peak >= best >= plan.lower_bound
+        if plan.status is mp.Status.OPTIMAL and objective == "min_peak":
+            assert plan.peak == best
+    elif plan.status is mp.Status.INFEASIBLE:
+        assert best is None
+        assert set(plan.conflict) <= set(problem.ids)
+        assert plan.offsets is None
+    else:
+        assert plan.status is mp.Status.UNKNOWN
+
+
+def test_the_offsets_are_read_only_and_outlive_the_plan(five: mp.Problem) -> None:
+    """Tests the column that is shared with the core."""
+    offsets = mp.solve(five).offsets
+    assert offsets is not None
+    assert (offsets.dtype, offsets.shape) == (np.int64, (5,))
+    with pytest.raises(ValueError, match="read-only"):
+        offsets[0] = 1
+    assert sorted(set(offsets.tolist())) == [0, 4, 8]
+
+
+def test_nothing_to_place() -> None:
+    """Tests that no buffers at all are the easiest problem."""
+    plan = mp.solve([])
+    assert (plan.status, plan.peak, len(plan)) == ("optimal", 0, 0)
+    assert mp.lower_bound([]) == 0
+
+
+def test_infeasible_without_a_search(five: mp.Problem) -> None:
+    """Tests that a capacity below the load is a status, and no error."""
+    plan = mp.solve(five.with_capacity(11))
+    assert (plan.status, plan.offsets, plan.peak) == ("infeasible", None, None)
+    assert plan.lower_bound == 12
+
+
+def test_a_search_that_proves_a_misfit_names_the_conflict(jagged: mp.Problem) -> None:
+    """Tests that the conflict comes as ids, and cannot be placed together."""
+    limited = jagged.with_capacity(6)
+    assert mp.lower_bound(limited) == 6
+    for solver in ("minimalloc", "exact", "auto"):
+        plan = mp.solve(limited, solver)
+        assert plan.status is mp.Status.INFEASIBLE
+        part = limited.subset([limited.index(id) for id in plan.conflict])
+        assert len(part)
+        assert oracle.fit(part, 6) is None
+
+
+def test_the_smallest_peak_above_the_bound(jagged: mp.Problem) -> None:
+    """Tests that a peak above the load is proved."""
+    for solver in ("minimalloc", "exact", "auto"):
+        plan = mp.solve(jagged, solver)
+        assert (plan.status, plan.peak, plan.lower_bound) == ("optimal", 7, 7)
+
+
+def test_a_budget_that_is_too_small_is_unknown(jagged: mp.Problem) -> None:
+    """Tests that nothing is claimed when the nodes are over."""
+    plan = mp.solve(jagged.with_capacity(6), "exact", nodes=1)
+    assert (plan.status, plan.conflict) == ("unknown", ())
+
+
+@pytest.mark.parametrize("solver", ALL)
+def test_no_time_at_all_is_no_error(five: mp.Problem, solver: str) -> None:
+    """Tests that a timeout of 0 gives an honest answer."""
+    plan = mp.solve(five, solver, timeout=0)
+    if plan.has_offsets:
+        mp.verify(five, plan)
+
+
+@pytest.mark.parametrize("solver", ALL)
+def test_the_same_again(jagged: mp.Problem, solver: str) -> None:
+    """Tests that neither repetition nor threads change the plan."""
+    first = mp.solve(jagged, solver, nodes=5000, threads=1, seed=7)
+    for threads in (1, 2, 4):
+        again = mp.solve(jagged, solver, nodes=5000, threads=threads, seed=7)
+        assert again.offsets is not None
+        assert again.offsets.tolist() == first.offsets.tolist()  # type: ignore[union-attr]
+        assert (again.status, again.stats["nodes"]) == (first.status, first.stats["nodes"])
+
+
+# What goes in ----------------------------------------------------------------------------------
+
+
+def test_buffers_in_place_of_a_problem(five: mp.Problem) -> None:
+    """Tests that any iterable of buffers will do."""
+    plan = mp.solve(iter(list(five.buffers)))
+    assert (plan.peak, plan.capacity) == (12, None)
+    assert plan.ids == five.ids
+    assert mp.lower_bound(five.buffers) == 12
+
+
+def test_a_frame_in_place_of_a_problem(five: mp.Problem) -> None:
+    """Tests that a frame is known by its columns."""
+
+    class Frame(dict[str, SimpleNamespace]):
+        @property
+        def columns(self) -> list[str]:
+            return list(self)
+
+    columns = {"id": np.array(five.ids), "lower": five.start, "upper": five.end, "size": five.size}
+    frame = Frame({k: SimpleNamespace(to_numpy=lambda v=v: v) for k, v in columns.items()})
+    assert mp.solve(frame).peak == 12
+
+
+def test_a_gap_without_a_window_holds_nothing() -> None:
+    """Tests that -1 / -1 reaches the core as an empty window, and a window as itself."""
+    inner = mp.Buffer("inner", 2, 5, 6)
+    for window, peak in ((None, 6), ((0, 2), 8), ((0, 6), 12)):
+        outer = mp.Buffer("outer", 0, 9, 6, gaps=(mp.Gap(2, 5, window),))
+        plan = mp.solve([outer, inner])
+        assert (plan.status, plan.peak) == ("optimal", peak)
+
+
+def test_pins_reserved_ranges_and_alignment_reach_the_core(five: mp.Problem) -> None:
+    """Tests that every column is handed on."""
+    pinned = five.with_capacity(None).with_pins({"b1": 20}).with_reserved([(0, 3), (30, 31)])
+    plan = mp.solve(pinned)
+    mp.verify(pinned, plan)
+    assert plan.offset("b1") == 20
+    aligned = mp.Problem.from_arrays([0, 0], [1, 1], [3, 3], alignment=[8, 8])
+    assert mp.solve(aligned).peak == 11
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"solver": "magic"}, 'there is no solver "magic"; choose one of auto, greedy'),
+        ({"solver": None}, "there is no solver"),
+        ({"objective": "fast"}, 'objective is "fast"; it must be "fit" or "min_peak"'),
+        ({"timeout": -1}, "timeout is -1; it must be seconds, 0 or more"),
+        ({"timeout": float("nan")}, "timeout is nan"),
+        ({"timeout": "1s"}, 'timeout is "1s"'),
+        ({"timeout": True}, "timeout is True"),
+        ({"nodes": 0}, "nodes is 0; it must be a whole number from 1 to"),
+        ({"nodes": 1.5}, r"nodes is 1\.5"),
+        ({"nodes": 1 << 63}, "nodes is 9223372036854775808"),
+        ({"threads": 0}, "threads is 0; it must be a whole number from 1 to"),
+        ({"threads": True}, "threads is True"),
+        ({"seed": -1}, "seed is -1; it must be a whole number from 0 to"),
+        ({"seed": 1 << 64}, "seed is 18446744073709551616"),
+        ({"budget": mp.Budget(nodes=9), "nodes": 9}, "either a budget, or timeout and nodes"),
+        ({"budget": mp.Budget(seconds=-2)}, "timeout is -2"),
+    ],
+)
+def test_a_wrong_argument_is_one_sentence(
+    five: mp.Problem, arguments: dict[str, object], sentence: str
+) -> None:
+    """Tests that the argument and its value are named."""
+    with pytest.raises(mp.MemplanError, match=sentence) as caught:
+        mp.solve(five, **arguments)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+
+
+def test_a_fit_needs_a_capacity(five: mp.Problem) -> None:
+    """Tests that "fit" without a limit is refused, and not taken as something else."""
+    with pytest.raises(mp.MemplanError, match='"fit" needs a capacity'):
+        mp.solve(five.with_capacity(None), objective="fit")
+
+
+@pytest.mark.parametrize("given", [None, 7, 1.5])
+def test_what_is_no_problem(given: object) -> None:
+    """Tests that something else entirely is refused as such."""
+    with pytest.raises(mp.MemplanError, match="a problem must be"):
+        mp.solve(given)
+    with pytest.raises(mp.ProblemError, match="not a Buffer"):
+        mp.solve([given])
+
+
+def test_numpy_numbers_are_numbers(five: mp.Problem) -> None:
+    """Tests that arguments may come out of arrays."""
+    plan = mp.solve(
+        five, timeout=np.float32(9), nodes=np.int32(99), threads=np.int64(1), seed=np.uint8(3)
+    )
+    assert plan.peak == 12
+    assert mp.solve(five, timeout=10**400, seed=(1 << 64) - 1).peak == 12
+
+
+def test_a_budget_is_nodes_and_seconds(jagged: mp.Problem) -> None:
+    """Tests that a budget says what timeout and nodes say."""
+    limited = jagged.with_capacity(6)
+    apart = mp.solve(limited, "exact", nodes=1, timeout=60)
+    together = mp.solve(limited, "exact", budget=mp.Budget(seconds=60, nodes=1))
+    assert apart.status is together.status is mp.Status.UNKNOWN
+    assert apart.stats["nodes"] == together.stats["nodes"]
+
+
+# Options ---------------------------------------------------------------------------------------
+
+
+def options_of(solver: str) -> list[str]:
+    """Return the switches of a solver, without the lists of names."""
+    return [name for name in registry.SOLVERS[solver].options if name != "orders"]
+
+
+@pytest.mark.parametrize(
+    ("solver", "option"), [(solver, option) for solver in ALL for option in options_of(solver)]
+)
+def test_every_switch_is_known_to_the_core(five: mp.Problem, solver: str, option: str) -> None:
+    """Tests that the registry and the bindings have the same switches, and that none is needed."""
+    for value in (True, False):
+        plan = mp.solve(five, solver, **{option: value})  # type: ignore[arg-type]
+        assert plan.peak == 12
+    with pytest.raises(mp.MemplanError, match=f"{option} of {solver} must be True or False"):
+        mp.solve(five, solver, **{option: "yes"})  # type: ignore[arg-type]
+
+
+def test_the_core_has_no_switch_that_the_registry_hides() -> None:
+    """Tests the switches by count, with those of the headers: 2 of greedy, 9 and 10."""
+    counts = {solver: len(options_of(solver)) for solver in ALL}
+    assert counts == {"auto": 12, "greedy": 2, "minimalloc": 9, "exact": 10}
+
+
+@pytest.mark.parametrize("solver", ALL)
+def test_an_unknown_option_names_solver_and_option(five: mp.Problem, solver: str) -> None:
+    """Tests that a typo is not taken silently, by Python or by the core."""
+    with pytest.raises(mp.UnsupportedError, match=f'{solver} has no option "speed"; it has '):
+        mp.solve(five, solver, speed=11)
+    native = solvers.native._converted(five)
+    with pytest.raises(ValueError, match=f"{solver} has no option speed"):
+        _core.solve(native, solver, True, None, None, 1, 0, {"speed": 11})
+
+
+def test_orders(five: mp.Problem) -> None:
+    """Tests that orders are names, and that an order that does not exist is named."""
+    assert mp.solve(five, "minimalloc", orders=["TAW"]).peak == 12
+    for order in solvers.greedy_orders():
+        mp.verify(five, mp.solve(five.with_capacity(None), "greedy", orders=[order]))
+    with pytest.raises(mp.MemplanError, match="colour"):
+        mp.solve(five, "greedy", orders=["colour"])
+    with pytest.raises(mp.MemplanError, match="'Q' is not one of the keys"):
+        mp.solve(five, "minimalloc", orders=["WAQ"])
+    for wrong in ("size", 3, [3]):
+        with pytest.raises(mp.MemplanError, match="orders of greedy must be a list"):
+            mp.solve(five, "greedy", orders=wrong)
+
+
+# The registry ----------------------------------------------------------------------------------
+
+
+def test_everything_is_supported_by_everyone() -> None:
+    """Tests the table that `memplan solvers` prints."""
+    assert list(registry.SOLVERS) == ["auto", "greedy", "minimalloc", "exact"]
+    for name, solver in registry.SOLVERS.items():
+        assert solver.name == name
+        assert solver.supports == frozenset(registry.CONSTRAINTS)
+
+
+def test_a_solver_that_lacks_a_constraint_refuses_by_name(
+    monkeypatch: pytest.MonkeyPatch, five: mp.Problem
+) -> None:
+    """Tests that a problem with a constraint never reaches a solver without it."""
+    features: dict[str, mp.Problem] = {
+        "capacity": five,
+        "alignment": mp.Problem([mp.Buffer("b", 0, 1, 4, alignment=4)]),
+        "pins": mp.Problem([mp.Buffer("b", 0, 1, 4, pin=4)]),
+        "reserved": mp.Problem([], reserved=[(0, 4)]),
+        "gaps": mp.Problem([mp.Buffer("b", 0, 5, 4, gaps=(mp.Gap(1, 2),))]),
+        "windows": mp.Problem([mp.Buffer("b", 0, 5, 4, gaps=(mp.Gap(1, 2, (0, 1)),))]),
+        "hints": mp.Problem([mp.Buffer("b", 0, 1, 4, hint=4)]),
+        "zero-size": mp.Problem([mp.Buffer("b", 0, 1, 0)]),
+    }
+    assert set(features) == set(registry.CONSTRAINTS)
+    for constraint, problem in features.items():
+        rest = frozenset(registry.CONSTRAINTS) - {constraint}
+        lacking = registry.Solver("plain", "for this test", rest)
+        monkeypatch.setattr(registry, "SOLVERS", {"plain": lacking})
+        with pytest.raises(mp.UnsupportedError, match=f"plain does not support {constraint}"):
+            registry.check("plain", problem)
+        registry.check("plain", mp.Problem([mp.Buffer("b", 0, 1, 4)]))
+
+
+# Bounds ----------------------------------------------------------------------------------------
+
+
+def test_a_bound_has_a_rule_and_a_section(five: mp.Problem) -> None:
+    """Tests where the load of the example is greatest."""
+    bound = solvers.bound(five)
+    assert (bound.bytes, bound.section) == (12, (0, 3))
+    assert bound.rule
+    assert mp.lower_bound(five) == 12
+
+
+@given(problem=strategies.problems(max_buffers=6))
+def test_a_bound_is_below_every_plan(problem: mp.Problem) -> None:
+    """Tests that no plan is better than the bound, which is no worse than the load."""
+    best = oracle.minimum_peak(problem)
+    bound = mp.lower_bound(problem)
+    assert bound >= problem.max_load
+    assert best is None or bound <= best
+
+
+# Interrupts ------------------------------------------------------------------------------------
+
+
+def run(program: str) -> str:
+    """Run a program that must not need more than a minute; return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# A search that does not end by itself, and a signal in the middle of it: thirty times in a row
+# what needs 7 bytes and is asked for 6, for a search that may neither split it nor learn of it.
+HARD = """
+import signal
+import memplan as mp
+
+lives = [(4, 6, 2), (2, 6, 2), (3, 5, 1), (5, 7, 2), (0, 2, 3), (1, 4, 1), (1, 5, 1), (2, 3, 2)]
+rows = [
+    mp.Buffer(f"{i}/{j}", 7 * i + start, 7 * i + end, size)
+    for i in range(30)
+    for j, (start, end, size) in enumerate(lives)
+]
+problem = mp.Problem(rows, capacity=100)
+options = dict.fromkeys(("section_inference", "dynamic_decomposition", "unallocated_floor"), False)
+
+def search():
+    mp.solve(problem, "minimalloc", "min_peak", **options)
+    print("ended by itself")
+
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
+def test_ctrl_c_gives_the_best_plan() -> None:
+    """Tests that an interrupt ends the search with `Interrupted`, which has the plan so far."""
+    answer = run(
+        HARD
+        + """
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+try:
+    search()
+except mp.Interrupted as stop:
+    mp.verify(problem, stop.plan)
+    print(isinstance(stop, KeyboardInterrupt), stop.plan.status)
+"""
+    )
+    assert answer == "True feasible\n"
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
+def test_what_another_signal_handler_raises_comes_through() -> None:
+    """Tests that somebody's own timeout is not taken for Ctrl-C."""
+    answer = run(
+        HARD
+        + """
+class Late(Exception):
+    pass
+
+def late(*_):
+    raise Late("too late")
+
+signal.signal(signal.SIGALRM, late)
+try:
+    search()
+except Late as error:
+    print("Late:", error)
+"""
+    )
+    assert answer == "Late: too late\n"
+
+
+def test_other_threads_go_on_during_a_search() -> None:
+    """Tests that the search runs without the GIL: two of them count to the same answer."""
+    rng = np.random.default_rng(5)
+    start = rng.integers(0, 60, 80)
+    problem = mp.Problem.from_arrays(
+        start, start + rng.integers(5, 30, 80), rng.integers(1, 1 << 16, 80)
+    )
+    plans: list[mp.Plan] = []
+
+    def work() -> None:
+        plans.append(mp.solve(problem, "exact", nodes=20_000, threads=1))
+
+    workers = [threading.Thread(target=work) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(plans) == 2
+    assert plans[0].peak == plans[1].peak
+    assert plans[0].stats["nodes"] == plans[1].stats["nodes"]
+
+
+def test_interrupted_is_a_keyboard_interrupt_with_a_plan(five: mp.Problem) -> None:
+    """Tests that it passes `except Exception`, and process borders."""
+    plan = mp.solve(five)
+    stop = mp.Interrupted(plan)
+    assert not isinstance(stop, Exception)
+    assert stop.plan is plan
+    kind, arguments = stop.__reduce__()
+    assert kind(*arguments).plan is plan
+
+
+def test_an_interrupt_of_the_core_is_raised(
+    monkeypatch: pytest.MonkeyPatch, five: mp.Problem
+) -> None:
+    """Tests the step from the core's word to the exception, without a signal."""
+    plan = mp.solve(five)
+    monkeypatch.setattr(solvers.native, "solve", lambda *_, **__: (plan, True))
+    with pytest.raises(mp.Interrupted) as caught:
+        mp.solve(five)
+    assert caught.value.plan is plan
+
+
+# The face --------------------------------------------------------------------------------------
+
+
+def test_version() -> None:
+    """Tests that the version of the native module is that of the package."""
+    assert mp.__version__ == importlib.metadata.version("memplan")
+
+
+def test_every_public_name_is_there() -> None:
+    """Tests `__all__`, also where names are loaded when they are asked for."""
+    for name in mp.__all__:
+        assert getattr(mp, name) is not None
+        assert name in dir(mp)
+    with pytest.raises(AttributeError, match="no attribute 'slove'"):
+        mp.slove  # type: ignore[attr-defined]  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import memplan",
+        "import memplan.explain, memplan.verify",
+        "from memplan.verify import verify; from memplan.explain import explain; import memplan",
+        "import memplan.solvers, memplan.formats, memplan.bench, memplan.verify",
+        "import importlib, memplan; importlib.import_module('memplan.verify')",
+    ],
+)
+def test_verify_and_explain_are_functions_after_any_import(imports: str) -> None:
+    """Tests that the modules of the same names never hide the functions."""
+    program = f"{imports}; print(memplan.verify.__name__, callable(memplan.explain))"
+    assert run(program) == "verify True\n"
+
+
+def test_plans_survive_a_copy(five: mp.Problem) -> None:
+    """Tests that a plan whose offsets the core owns can be pickled."""
+    plan = mp.solve(five)
+    assert plan.offsets is not None
+    assert pickle.loads(pickle.dumps(plan.offsets)).tolist() == plan.offsets.tolist()
+
+
+def test_the_core_refuses_columns_that_do_not_match(five: mp.Problem) -> None:
+    """Tests that columns of different lengths never reach memory that is not theirs."""
+    column: Callable[[int], np.ndarray] = lambda n: np.zeros(n, dtype=np.int64)  # noqa: E731
+    empty, one = column(0), column(1)
+    columns = [five.start, five.end, five.size, *[empty] * 10]
+    for at in range(6, 11):
+        gaps = list(columns)
+        gaps[6] = one if at != 6 else empty
+        for other in range(7, 11):
+            gaps[other] = one if other != at and at != 6 else empty
+        if at == 6:
+            gaps[7] = one
+        with pytest.raises(ValueError, match="rows"):
+            _core.Problem(*gaps, None)
+    with pytest.raises(ValueError, match="reserved_upper has 0 rows"):
+        _core.Problem(*columns[:11], one, empty, None)
+    short = _core.Problem(five.start, five.end[:4].copy(), five.size, *columns[3:], None)
+    assert "end has 4 rows" in short.check()
+    with pytest.raises(ValueError, match="end has 4 rows"):
+        _core.lower_bound(short)
