@@ -16,11 +16,12 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from memplan.bench import exchange
-from memplan.bench.peers import Command
+from memplan.bench.peers import Command, is_omnimalloc
 from memplan.bench.rows import Outcome, Request, Row, last_line
 from memplan.bench.suites import Case, Options, cases
 from memplan.errors import MemplanError
 from memplan.problem import Problem
+from memplan.solvers import registry
 
 _WORKER = (sys.executable, "-m", "memplan.bench.worker")
 
@@ -111,6 +112,10 @@ def run(
 
 
 def _runners(solvers: Sequence[str], commands: Mapping[str, str]) -> dict[str, Runner]:
+    for name in solvers:
+        if name not in registry.SOLVERS and not is_omnimalloc(name):
+            known = ", ".join(registry.SOLVERS)
+            raise MemplanError(f"there is no solver {name!r}; choose from {known} or a peer")
     runners: dict[str, Runner] = dict.fromkeys(solvers, _in_worker)
     for name, template in commands.items():
         if name in runners:

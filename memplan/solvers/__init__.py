@@ -105,9 +105,9 @@ def solve(
     ProblemError
         If buffers or a frame make no well formed problem.
     UnsupportedError
-        If the solver does not exist, or lacks a constraint of the problem or an option.
+        If the solver lacks a constraint of the problem, or an option.
     MemplanError
-        If an argument is out of range, and for "fit" without a capacity.
+        If there is no such solver, an argument is out of range, and for "fit" without a capacity.
     Interrupted
         On Ctrl-C, with the best plan so far.
     """

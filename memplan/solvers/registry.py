@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from memplan.errors import UnsupportedError, quoted
+from memplan.errors import MemplanError, UnsupportedError, quoted
 from memplan.problem import Problem
 
 __all__ = ["CONSTRAINTS", "SOLVERS", "Solver", "check"]
@@ -98,12 +98,14 @@ def check(solver: str, problem: Problem, options: Iterable[str] = ()) -> None:
 
     Raises
     ------
+    MemplanError
+        If it does not exist.
     UnsupportedError
-        Otherwise; it names the solver, and the constraint or option.
+        If it lacks a constraint or an option, which is named.
     """
     known = SOLVERS.get(solver) if isinstance(solver, str) else None
     if known is None:
-        raise UnsupportedError(
+        raise MemplanError(
             f"there is no solver {quoted(str(solver))}; choose one of {', '.join(SOLVERS)}"
         )
     for option in options:

@@ -316,16 +316,19 @@ def _subset(problem: Problem, found: Explanation, most: int) -> RenderableType:
 
 def solver_table(
     rows: Iterable[tuple[str, str, Sequence[bool]]], constraints: Sequence[str]
-) -> Table:
-    """Return the solvers by name, with the constraints that each supports and what it is."""
-    table = _table("solver")
-    for constraint in constraints:
-        table.add_column(constraint, justify="center", no_wrap=True)
-    table.add_column("what it is")
-    for name, summary, supported in rows:
-        marks = ["yes" if each else "-" for each in supported]
-        table.add_row(Text(name, style="bold"), *marks, Text(summary))
-    return table
+) -> RenderableType:
+    """Return the solvers by name: what each is, then the constraints that each supports.
+
+    The constraints are rows and not columns, so that the table fits a narrow terminal.
+    """
+    rows = list(rows)
+    table = _table("constraint")
+    for name, _, _ in rows:
+        table.add_column(name, justify="center", no_wrap=True)
+    for number, constraint in enumerate(constraints):
+        marks = ["yes" if supported[number] else "-" for _, _, supported in rows]
+        table.add_row(constraint, *marks)
+    return Group(_facts([(name, summary) for name, summary, _ in rows]), "", table)
 
 
 # Parts -----------------------------------------------------------------------------------------
