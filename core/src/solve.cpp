@@ -11,7 +11,7 @@ namespace memplan {
 namespace {
 
 // Greedy before search: `auto` does not search above this many buffers, where one node costs
-// milliseconds and a dive does not end (ALGORITHMS.md, section 3, has the chain for such sizes).
+// milliseconds and a dive does not end (docs/algorithms.md, "Limits").
 constexpr BufferIdx kSearchLimit = 10000;
 
 // The search of `auto` without a budget of the caller's: item visits, so that the time is about
@@ -168,7 +168,8 @@ class Run {
   }
 
   // Least peak by probes between the bound and the best plan. The bound itself comes first: it
-  // is the optimum more often than not, and then its plan is its own proof. Where a probe runs out
+  // is the optimum more often than not, and then its plan is its own proof. Refuted, it rises in
+  // steps that double, since the optimum may be any number of bytes away. Where a probe runs out
   // of its slice, easier limits are tried, a half nearer to the best plan each; when the rounds
   // come back to the bound, slices have doubled.
   template <typename Fit>
@@ -182,6 +183,7 @@ class Run {
       const Lap lap(*this, "greedy");
       take(greedy(problem_, sections_, greedy_options, nodes_left_, stopper_), "greedy");
     }
+    Bytes stride = 0;  // from the bound to the next probe
     while (!settled() && !out_of_budget()) {
       Bytes limit = best_.lower_bound;
       bool cut_short = false;  // some probe of this round would go on with more nodes
@@ -191,7 +193,9 @@ class Run {
         const std::int64_t nodes_before = best_.stats.nodes;
         const Status status = probe(fit, limit, std::min(slice, nodes_left_));
         if (status != Status::kUnknown) {
-          limit = best_.lower_bound;
+          stride = status == Status::kInfeasible ? std::max<Bytes>(1, 2 * stride) : stride / 4;
+          stride = std::min(stride, (top - std::min(top, best_.lower_bound)) / 2);
+          limit = best_.lower_bound + stride;
           cut_short = true;
           continue;
         }

@@ -76,7 +76,8 @@ def solve(
         A `Problem`, any iterable of `Buffer`, or a pandas or polars frame (see
         `Problem.from_frame`).
     solver
-        One of `memplan.solvers.registry.SOLVERS`.
+        One of `memplan.solvers.registry.SOLVERS`, or one with options as the command line takes
+        them: `minimalloc:dominance=off`.
     objective
         "fit" stops at the first plan within the capacity; the default where there is one.
         "min_peak" looks for the smallest peak (within the capacity, where there is one).
@@ -116,10 +117,12 @@ def solve(
         if timeout is not None or nodes is not None:
             raise MemplanError("give either a budget, or timeout and nodes")
         timeout, nodes = budget.seconds, budget.nodes
-    registry.check(solver, asked, options)
+    name, switches = registry.parse(solver)
+    options = switches | options
+    registry.check(name, asked, options)
     plan, interrupted = native.solve(
         asked,
-        solver=solver,
+        solver=name,
         minimize=_minimize(objective, asked),
         seconds=_seconds(timeout),
         nodes=None if nodes is None else _whole(nodes, "nodes", 1, _MAX_COUNT),

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from memplan.errors import MemplanError, UnsupportedError, quoted
 from memplan.problem import Problem
 
-__all__ = ["CONSTRAINTS", "SOLVERS", "Solver", "check"]
+__all__ = ["CONSTRAINTS", "SOLVERS", "Solver", "check", "parse"]
 
 CONSTRAINTS = (
     "capacity",
@@ -93,21 +93,43 @@ SOLVERS: Mapping[str, Solver] = MappingProxyType(
 )
 
 
-def check(solver: str, problem: Problem, options: Iterable[str] = ()) -> None:
-    """Return if a solver exists, keeps all constraints of a problem, and has these options.
+def parse(spec: str) -> tuple[str, dict[str, object]]:
+    """Split a solver with options, such as `minimalloc:dominance=off,orders=WAT+TAW`.
+
+    Returns
+    -------
+    tuple
+        The name, and its options: `on` and `off` as booleans, anything else as a list of the
+        names between `+`.
 
     Raises
     ------
     MemplanError
-        If it does not exist.
+        If there is no such solver, or an option is not of the form `name=value`.
+    """
+    name, _, rest = str(spec).partition(":")
+    if name not in SOLVERS:
+        raise MemplanError(f"there is no solver {quoted(name)}; choose one of {', '.join(SOLVERS)}")
+    options: dict[str, object] = {}
+    for option in filter(None, rest.split(",")):
+        key, equals, value = option.partition("=")
+        if not equals or not value:
+            raise MemplanError(
+                f"solver option {quoted(option)} is not of the form name=on, name=off or name=a+b"
+            )
+        options[key] = value == "on" if value in ("on", "off") else value.split("+")
+    return name, options
+
+
+def check(solver: str, problem: Problem, options: Iterable[str] = ()) -> None:
+    """Return if a solver keeps all constraints of a problem, and has these options.
+
+    Raises
+    ------
     UnsupportedError
         If it lacks a constraint or an option, which is named.
     """
-    known = SOLVERS.get(solver) if isinstance(solver, str) else None
-    if known is None:
-        raise MemplanError(
-            f"there is no solver {quoted(str(solver))}; choose one of {', '.join(SOLVERS)}"
-        )
+    known = SOLVERS[solver]
     for option in options:
         if option not in known.options:
             raise UnsupportedError(

@@ -31,9 +31,10 @@ struct Sections {
   bool single_span = true;               // every buffer has at most one span, its whole size
 };
 
+// See docs/algorithms.md, "Sections and contraction".
 enum class Contract {
   kNo,   // every section of source 000, section 6.2
-  kYes,  // only sections whose live set is maximal: the others imply nothing new (ALGORITHMS 1)
+  kYes,  // only sections whose live set is maximal: the others imply nothing new
 };
 
 // O(n log n) in the number of buffers and gaps.

@@ -186,7 +186,9 @@ Answer Lanes::run(std::int64_t node_budget, int threads, Stopper& stopper) {
       node_budget -= slices[k];
     }
     int winner = -1;
-    if (threads <= 1) {
+    // The first rounds have one lane: most problems are solved before a thread would have begun.
+    const auto idle = std::count(slices.begin(), slices.end(), 0);
+    if (threads <= 1 || idle >= count - 1) {
       for (int k = 0; k < count && winner < 0; ++k) {
         lanes_[k]->run(round_, slices[k], &stopper, &never);
         if (lanes_[k]->verdict() != Verdict::kBudget) winner = k;

@@ -25,7 +25,7 @@ struct Answer {
   std::int64_t restarts = 0;
 };
 
-// One component, kept between calls: each goes on where the last one stopped.
+// One component. A second call of run() goes on where the first one stopped.
 class Lanes {
  public:
   Lanes(const Task& task, const ExactOptions& options, std::uint64_t seed);

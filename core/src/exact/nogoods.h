@@ -3,7 +3,7 @@
 // A nogood {(id, v)} says: items with these ids, each with floor - ceiling >= v, cannot be placed.
 // It is filed under the set of all ids of the node that it was learned at. A node with the same
 // set whose floors are at least as tight is refuted by it: dominance, not equality, which is what
-// makes the table strong (ALGORITHMS.md, section 1).
+// makes the table strong (docs/algorithms.md, "Nogoods by dominance").
 #pragma once
 
 #include <cstdint>
@@ -86,8 +86,8 @@ class Nogoods {
   std::vector<Entry> entries_;
   std::vector<Term> terms_;
   std::vector<V> tightness_;         // of the node being looked up, by id
-  std::vector<std::uint32_t> seen_;  // stamp_ where the id is in that node
-  std::uint32_t stamp_ = 0;
+  std::vector<std::uint64_t> seen_;  // stamp_ where the id is in that node
+  std::uint64_t stamp_ = 0;
 };
 
 }  // namespace memplan::exact

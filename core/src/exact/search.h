@@ -1,4 +1,4 @@
-// The exact search of ALGORITHMS.md, section 1, on one temporal component.
+// The exact search on one temporal component (docs/algorithms.md, "The exact search").
 //
 // Every node is a complete problem of its own: items with floors, and a ceiling. Placing an item
 // removes it and raises the floors of those that overlap it, so nothing of the past is kept, and

@@ -1,0 +1,219 @@
+"""Tests of the promises that every solver keeps (docs/architecture.md), solver by constraint."""
+
+from __future__ import annotations
+
+import time
+from itertools import permutations
+
+import oracle
+import pytest
+import strategies
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import memplan as mp
+from memplan.bench import generators
+from memplan.solvers import registry
+
+SOLVERS = tuple(registry.SOLVERS)
+COMPLETE = ("auto", "exact")
+PAIRS = [(s, c) for s in SOLVERS for c in sorted(strategies.FEATURES)]
+
+
+def best_peak(problem: mp.Problem, solver: str = "exact") -> int:
+    """Return the proved optimum."""
+    plan = mp.solve(problem, solver, "min_peak", nodes=1_000_000, threads=1)
+    assert plan.status == "optimal"
+    mp.verify(problem, plan)
+    assert plan.peak is not None
+    return plan.peak
+
+
+@pytest.mark.parametrize(("solver", "feature"), PAIRS)
+def test_every_solver_with_every_constraint(solver: str, feature: str) -> None:
+    """Tests plans, bounds and proofs against brute force, one constraint at a time."""
+
+    @settings(max_examples=25)
+    @given(problem=strategies.problems(max_buffers=6, features=frozenset({feature})))
+    def run(problem: mp.Problem) -> None:
+        best = oracle.minimum_peak(problem)
+        plan = mp.solve(problem, solver, "min_peak", nodes=100_000, threads=1)
+        if plan.has_offsets:
+            mp.verify(problem, plan)
+            assert best is not None
+            assert plan.peak is not None
+            assert plan.lower_bound <= best <= plan.peak
+            if plan.status == "optimal":
+                assert plan.peak == best
+        if plan.status == "infeasible":
+            assert best is None
+        if solver in COMPLETE:
+            assert plan.status == ("infeasible" if best is None else "optimal")
+
+    run()
+
+
+@settings(max_examples=12)
+@given(problem=strategies.problems(min_buffers=7, max_buffers=7, max_size=3, max_time=6))
+def test_seven_buffers(problem: mp.Problem) -> None:
+    """Tests the proved optimum of the largest problems that brute force can take."""
+    best = oracle.minimum_peak(problem)
+    plan = mp.solve(problem, "exact", "min_peak", nodes=1_000_000, threads=1)
+    assert plan.status == ("infeasible" if best is None else "optimal")
+    assert plan.peak == best
+
+
+@settings(max_examples=30)
+@given(
+    problem=strategies.problems(min_buffers=1, features=frozenset({"alignment", "zero"})),
+    seed=st.integers(0, 99),
+    factor=st.integers(2, 1 << 40),
+)
+def test_what_changes_nothing_changes_nothing(problem: mp.Problem, seed: int, factor: int) -> None:
+    """Tests that shuffled rows, scaled sizes, stretched and reversed time keep the optimum."""
+    best = best_peak(problem)
+    assert best_peak(problem.shuffled(seed)) == best
+    assert best_peak(problem.reversed_in_time()) == best
+    stretched = mp.Problem.from_arrays(
+        problem.start * 7 - 3, problem.end * 7 - 3, problem.size, alignment=problem.alignment
+    )
+    assert best_peak(stretched) == best
+    scaled = mp.Problem.from_arrays(
+        problem.start, problem.end, problem.size * factor, alignment=problem.alignment * factor
+    )
+    assert best_peak(scaled) == best * factor
+
+
+@pytest.mark.parametrize("solver", COMPLETE)
+def test_rows_in_another_order_take_the_same_nodes(solver: str) -> None:
+    """Tests that the search does not depend on the order of the rows of a file."""
+    problem = generators.synthetic(40, 3)
+    counts = {
+        mp.solve(problem.shuffled(seed), "exact", threads=1).stats["nodes"] for seed in range(5)
+    }
+    assert counts == {mp.solve(problem, "exact", threads=1).stats["nodes"]}
+    assert best_peak(problem, solver) == problem.capacity
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_threads_and_repetition_give_the_same_plan(seed: int) -> None:
+    """Tests that a plan and its node count are the same again, and with any number of threads."""
+    problem = generators.synthetic(56, seed).with_capacity(None)
+    runs = [mp.solve(problem, "exact", nodes=30_000, threads=t, seed=4) for t in (1, 1, 2, 5)]
+    assert len({tuple(run.offsets.tolist()) for run in runs if run.offsets is not None}) == 1
+    assert len({run.stats["nodes"] for run in runs}) == 1
+    assert len({run.status for run in runs}) == 1
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_the_deadline_is_kept_with_a_plan_and_a_bound(solver: str) -> None:
+    """Tests that a short deadline ends a search soon, with a legal plan and a valid bound."""
+    problem = generators.flat_load(64, 1).with_capacity(None)
+    begin = time.perf_counter()
+    plan = mp.solve(problem, solver, timeout=0.2, threads=1)
+    assert time.perf_counter() - begin < 5  # not 0.21: the machine may be busy
+    mp.verify(problem, plan)
+    assert plan.peak is not None
+    assert problem.max_load <= plan.lower_bound <= plan.peak
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_sizes_up_to_the_limit(solver: str) -> None:
+    """Tests that loads of 2^62 bytes are planned and that nothing wraps around."""
+    half = 1 << 61
+    problem = mp.Problem(
+        [
+            mp.Buffer("a", 0, 2, half - 1),
+            mp.Buffer("b", 0, 3, half + 1),
+            mp.Buffer("c", 2, 3, half - 9),
+        ]
+    )
+    plan = mp.solve(problem, solver)
+    mp.verify(problem, plan)
+    assert (plan.status, plan.peak) == ("optimal", 1 << 62)
+
+
+# The worked examples of the sources --------------------------------------------------------------
+
+
+def orders_of(offsets: list[int], lives: list[tuple[int, int]], size: int) -> list[tuple[int, ...]]:
+    """Return the orders of placing that lead to these offsets (source 000, section 2.3)."""
+    found = []
+    for order in permutations(range(len(lives))):
+        placed: dict[int, int] = {}
+        for b in order:
+            tops = [
+                placed[o] + size
+                for o in placed
+                if lives[o][0] < lives[b][1] and lives[b][0] < lives[o][1]
+            ]
+            placed[b] = max(tops, default=0)
+        if [placed[b] for b in range(len(lives))] == offsets:
+            found.append(order)
+    return found
+
+
+def test_the_eight_isomorphic_solutions(five: mp.Problem, five_offsets: list[int]) -> None:
+    """Tests Table 1 of source 000: 8 orders, 4 offset monotonic, 3 index monotonic, 1 both."""
+    lives = [(b.start, b.end) for b in five.buffers]
+    orders = orders_of(five_offsets, lives, 4)
+    by_offset = {o for o in orders if sorted(o, key=lambda b: five_offsets[b]) == list(o)}
+    by_index = {
+        order
+        for order in orders
+        if all(
+            a < b
+            for i, a in enumerate(order)
+            for b in order[i + 1 :]
+            if five_offsets[a] == five_offsets[b]
+        )
+    }
+    assert (len(orders), len(by_offset), len(by_index)) == (8, 4, 3)
+    assert by_offset & by_index == {(4, 2, 3, 0, 1)}  # b5, b3, b4, b1, b2
+
+
+def test_canonical_solutions_only_is_fewer_nodes(five: mp.Problem) -> None:
+    """Tests that the switches of MiniMalloc prune the refutation of a capacity too small by one."""
+    tight = generators.flat_load(20, 3)
+    tight = tight.with_capacity(best_peak(tight.with_capacity(None)) - 1)
+
+    def nodes(**switches: bool) -> int:
+        plan = mp.solve(tight, "minimalloc", nodes=300_000, **switches)
+        assert plan.status in ("infeasible", "unknown")
+        count = plan.stats["nodes"]
+        assert isinstance(count, int)
+        return count
+
+    assert nodes() < nodes(canonical=False)
+    assert nodes() < nodes(section_inference=False)
+    assert nodes() <= nodes(dominance=False)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_the_example_of_the_course(solver: str) -> None:
+    """Tests source 003: 330 KB without sharing, 230 KB planned."""
+    problem = mp.Problem(
+        [
+            mp.Buffer("T1", 0, 10, 100_000),
+            mp.Buffer("T2", 2, 12, 50_000),
+            mp.Buffer("T3", 3, 8, 80_000),
+            mp.Buffer("T4", 10, 15, 100_000),
+        ]
+    )
+    plan = mp.solve(problem, solver)
+    mp.verify(problem, plan)
+    assert int(problem.size.sum()) == 330_000
+    assert (plan.status, plan.peak) == ("optimal", 230_000)
+
+
+# Real problems ----------------------------------------------------------------------------------
+
+
+def test_generated_problems_are_solved_to_their_known_optimum() -> None:
+    """Tests a slice of the synthetic suite, which knows its optimum by construction."""
+    for n in range(20, 61, 8):
+        for seed in range(3):
+            problem = generators.synthetic(n, seed)
+            plan = mp.solve(problem, "exact", nodes=200_000, threads=1)
+            mp.verify(problem, plan)
+            assert plan.status == "optimal"
