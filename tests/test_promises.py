@@ -33,7 +33,7 @@ def best_peak(problem: mp.Problem, solver: str = "exact") -> int:
 def test_every_solver_with_every_constraint(solver: str, feature: str) -> None:
     """Tests plans, bounds and proofs against brute force, one constraint at a time."""
 
-    @settings(max_examples=25)
+    @settings(max_examples=100)
     @given(problem=strategies.problems(max_buffers=6, features=frozenset({feature})))
     def run(problem: mp.Problem) -> None:
         best = oracle.minimum_peak(problem)
@@ -53,7 +53,7 @@ def test_every_solver_with_every_constraint(solver: str, feature: str) -> None:
     run()
 
 
-@settings(max_examples=12)
+@settings(max_examples=40)
 @given(problem=strategies.problems(min_buffers=7, max_buffers=7, max_size=3, max_time=6))
 def test_seven_buffers(problem: mp.Problem) -> None:
     """Tests the proved optimum of the largest problems that brute force can take."""
@@ -63,7 +63,7 @@ def test_seven_buffers(problem: mp.Problem) -> None:
     assert plan.peak == best
 
 
-@settings(max_examples=30)
+@settings(max_examples=80)
 @given(
     problem=strategies.problems(min_buffers=1, features=frozenset({"alignment", "zero"})),
     seed=st.integers(0, 99),

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <string>
+#include <utility>
 
 #include "minimalloc/orders.h"
 #include "minimalloc/rules.h"
@@ -35,6 +37,7 @@ struct Frame {
   ItemIdx item = kNoItem;
   bool overhead = false;  // something unallocated overlaps item
   PartialSolution::Mark mark = {0, 0};
+  std::size_t ranks_mark = 0;      // in Search::rank_trail_
   std::size_t children_begin = 0;  // in Search::partitions_
   std::size_t children_end = 0;
   std::size_t child = 0;  // the one that is being solved
@@ -44,15 +47,18 @@ struct Frame {
 class Search {
  public:
   Search(const Items& items, const Overlaps& overlaps, const Rules& rules, Stopper& stopper)
-      : items_(items), rules_(rules.on), solution_(items, overlaps, rules), stopper_(stopper) {}
+      : items_(items),
+        rules_(rules.on),
+        solution_(items, overlaps, rules),
+        stopper_(stopper),
+        rank_(items.size.size(), 0) {}
 
   // The problem cut at the times that nothing crosses.
   std::vector<std::vector<ItemIdx>> parts();
 
-  // Solves one part from the start, in at most `limit` calls of the search function. `rank` is
-  // the static order, by item. What it places stays placed.
-  Verdict run(const std::vector<ItemIdx>& part, const std::vector<std::int32_t>& rank,
-              std::int64_t limit);
+  // Solves one part from the start, in at most `limit` calls of the search function. What it
+  // places stays placed.
+  Verdict run(const std::vector<ItemIdx>& part, StaticOrder* order, std::int64_t limit);
 
   std::int64_t nodes() const { return nodes_; }
   const PartialSolution& solution() const { return solution_; }
@@ -68,13 +74,17 @@ class Search {
   bool eligible(const Frame& frame, ItemIdx i) const;
   bool alternatives_are_dead(const Frame& frame) const;
   void add_children(Frame* frame, bool divides);
-  Step step_of(ItemIdx i) const { return {solution_.offset(i), (*rank_)[i]}; }
+  void split(const Partition& rest);
+  void rank(const Partition& partition);
+  Step step_of(ItemIdx i) const { return {solution_.offset(i), rank_[i]}; }
 
   const Items& items_;
   const MiniMallocOptions rules_;
   PartialSolution solution_;
   Stopper& stopper_;
-  const std::vector<std::int32_t>* rank_ = nullptr;
+  StaticOrder* order_ = nullptr;
+  std::vector<std::int32_t> rank_;  // by item: the static index, unique within a partition
+  std::vector<std::pair<ItemIdx, std::int32_t>> rank_trail_;
   std::vector<ItemIdx> slots_;
   std::vector<Partition> partitions_;
   std::vector<Frame> frames_;
@@ -85,9 +95,7 @@ class Search {
 std::vector<std::vector<ItemIdx>> Search::parts() {
   slots_.resize(items_.size.size());
   std::iota(slots_.begin(), slots_.end(), 0);
-  Frame whole;
-  whole.partition = {-1, items_.count(), {0, items_.section_count - 1}, Step()};
-  add_children(&whole, true);
+  split({0, items_.count(), {0, items_.section_count - 1}, Step()});
   std::vector<std::vector<ItemIdx>> parts;
   for (const Partition& p : partitions_) {
     parts.emplace_back(slots_.begin() + p.begin, slots_.begin() + p.end);
@@ -95,10 +103,9 @@ std::vector<std::vector<ItemIdx>> Search::parts() {
   return parts;
 }
 
-Verdict Search::run(const std::vector<ItemIdx>& part, const std::vector<std::int32_t>& rank,
-                    std::int64_t limit) {
+Verdict Search::run(const std::vector<ItemIdx>& part, StaticOrder* order, std::int64_t limit) {
   const PartialSolution::Mark before = solution_.mark();
-  rank_ = &rank;
+  order_ = order;
   nodes_end_ = limit < kNoLimit - nodes_ ? nodes_ + limit : kNoLimit;
   slots_ = part;
   SectionRange sections = {items_.section_count, 0};
@@ -107,6 +114,8 @@ Verdict Search::run(const std::vector<ItemIdx>& part, const std::vector<std::int
     sections.last = std::max(sections.last, items_.last(i));
   }
   partitions_ = {{0, static_cast<std::int32_t>(part.size()), sections, Step()}};
+  rank(partitions_.front());
+  rank_trail_.clear();
   frames_.assign(1, Frame());  // it places nothing, and its only child is the whole part
   frames_.back().children_end = 1;
   const Verdict verdict = descend();
@@ -171,6 +180,7 @@ bool Search::place(Frame* frame) {
   frame->item = slots_[frame->partition.begin];
   frame->tried = step_of(frame->item);
   frame->mark = solution_.mark();
+  frame->ranks_mark = rank_trail_.size();
   frame->children_begin = frame->children_end = frame->child = partitions_.size();
   const PartialSolution::Effect effect = solution_.place(frame->item);
   frame->overhead = effect.overhead;
@@ -185,6 +195,9 @@ bool Search::place(Frame* frame) {
 
 void Search::take_back(Frame* frame) {
   solution_.undo(frame->mark);
+  for (; rank_trail_.size() > frame->ranks_mark; rank_trail_.pop_back()) {
+    rank_[rank_trail_.back().first] = rank_trail_.back().second;
+  }
   partitions_.resize(frame->children_begin);
 }
 
@@ -217,9 +230,8 @@ std::int32_t Search::next_candidate(const Frame& frame) const {
   if (rules_.dynamic_ordering) return best >= 0 && best_step.offset <= highest ? best : -1;
   for (std::int32_t k = frame.partition.begin; k < frame.partition.end; ++k) {
     const ItemIdx i = slots_[k];
-    if ((*rank_)[i] <= frame.tried.index || !eligible(frame, i)) continue;
-    if (solution_.offset(i) <= highest && (best < 0 || (*rank_)[i] < (*rank_)[slots_[best]]))
-      best = k;
+    if (rank_[i] <= frame.tried.index || !eligible(frame, i)) continue;
+    if (solution_.offset(i) <= highest && (best < 0 || rank_[i] < rank_[slots_[best]])) best = k;
   }
   return best;
 }
@@ -234,36 +246,57 @@ bool Search::alternatives_are_dead(const Frame& frame) const {
   if (!rules_.canonical || rules_.dynamic_ordering) return true;
   for (std::int32_t k = frame.partition.begin; k < frame.partition.end; ++k) {
     const ItemIdx i = slots_[k];
-    const bool untried = (*rank_)[i] > frame.tried.index;
+    const bool untried = rank_[i] > frame.tried.index;
     if (untried && eligible(frame, i) && step_of(i) < frame.tried) return false;
   }
   return true;
 }
 
-// Dynamic decomposition (section 7): items are cut apart at the times that none of them crosses.
-// Each part is a problem of its own, in which only minimum viable offsets tell of the rest, and
-// canonical solutions begin anew.
 void Search::add_children(Frame* frame, bool divides) {
   Partition rest = frame->partition;
   ++rest.begin;
-  if (frame->item != kNoItem && rules_.canonical) rest.floor = frame->tried;
-  if (rest.begin < rest.end && !(divides && rules_.dynamic_decomposition)) {
-    partitions_.push_back(rest);
+  if (rest.begin < rest.end && divides && rules_.dynamic_decomposition) {
+    split(rest);
+    for (std::size_t k = frame->children_begin; k < partitions_.size(); ++k) rank(partitions_[k]);
   } else if (rest.begin < rest.end) {
-    std::sort(slots_.begin() + rest.begin, slots_.begin() + rest.end,
-              [this](ItemIdx a, ItemIdx b) { return items_.first(a) < items_.first(b); });
-    for (std::int32_t k = rest.begin; k < rest.end; ++k) {
-      const ItemIdx i = slots_[k];
-      if (k == rest.begin || items_.first(i) > partitions_.back().sections.last) {
-        partitions_.push_back({k, k, {items_.first(i), items_.last(i)}, Step()});
-      }
-      partitions_.back().end = k + 1;
-      partitions_.back().sections.last = std::max(partitions_.back().sections.last, items_.last(i));
-    }
-    // A single part is the same problem as before.
-    if (partitions_.size() == frame->children_begin + 1) partitions_.back().floor = rest.floor;
+    if (rules_.canonical) rest.floor = frame->tried;
+    partitions_.push_back(rest);
   }
   frame->children_end = partitions_.size();
+}
+
+// Dynamic decomposition (section 7): items are cut apart at the times that none of them crosses.
+// Each part is a problem of its own, in which only minimum viable offsets tell of the rest, and
+// canonical solutions begin anew: without a floor, and with indexes of its own (see rank).
+void Search::split(const Partition& rest) {
+  const std::size_t parts_begin = partitions_.size();
+  std::sort(slots_.begin() + rest.begin, slots_.begin() + rest.end,
+            [this](ItemIdx a, ItemIdx b) { return items_.first(a) < items_.first(b); });
+  for (std::int32_t k = rest.begin; k < rest.end; ++k) {
+    const ItemIdx i = slots_[k];
+    if (partitions_.size() == parts_begin || items_.first(i) > partitions_.back().sections.last) {
+      partitions_.push_back({k, k, {items_.first(i), items_.last(i)}, Step()});
+    }
+    partitions_.back().end = k + 1;
+    partitions_.back().sections.last = std::max(partitions_.back().sections.last, items_.last(i));
+  }
+}
+
+// Gives the items of a part their indexes, by the static order as of now. That keeps canonical
+// search complete: "sorted by (offset, index)" is enough with any indexes that stand still while
+// steps are compared. If the sequence of the problem above goes on into this part, then the part
+// has a solution, and so one of least sum, whose own sequence is canonical by the new indexes.
+// Steps on both sides of the cut are never compared, as floors begin anew here, and going back
+// above it brings the old indexes back.
+void Search::rank(const Partition& partition) {
+  order_->sort(slots_.begin() + partition.begin, slots_.begin() + partition.end,
+               solution_.unallocated());
+  for (std::int32_t k = partition.begin; k < partition.end; ++k) {
+    const ItemIdx i = slots_[k];
+    if (rank_[i] == k) continue;
+    rank_trail_.emplace_back(i, rank_[i]);
+    rank_[i] = k;
+  }
 }
 
 Plan unknown(const char* note) {
@@ -288,33 +321,33 @@ Plan fitting(const Problem& problem, std::vector<Bytes> offsets, const char* not
   return plan;
 }
 
-using Ranks = std::vector<std::vector<std::int32_t>>;
-
-Ranks ranks_of(const Problem& problem, const Items& items, const Overlaps& overlaps,
-               const MiniMallocOptions& options, Stopper& stopper) {
-  Ranks ranks;
+std::vector<StaticOrder> orders_of(const Problem& problem, const Items& items,
+                                   const Overlaps& overlaps, const MiniMallocOptions& options,
+                                   Stopper& stopper) {
+  std::vector<StaticOrder> orders;
   if (options.static_ordering) {
-    for (const std::string& order : options.orders) {
+    for (const std::string& word : options.orders) {
       if (stopper.look()) break;
-      ranks.push_back(static_ranks(problem, items, overlaps, order));
+      orders.emplace_back(problem, items, overlaps, word);
     }
   }
-  if (ranks.empty()) ranks.push_back(static_ranks(problem, items, overlaps, ""));
-  return ranks;
+  if (orders.empty()) orders.emplace_back(problem, items, overlaps, "");
+  return orders;
 }
 
 // One run after another over the orders, with limits that double: an order that is bad for the
 // part at hand wastes little. Parts take turns of their own, since the order that is good for one
 // may be bad for its neighbour.
-Verdict round_robin(const std::vector<ItemIdx>& part, const Ranks& ranks, std::int64_t node_budget,
-                    Search* search, std::int64_t* runs, const Stopper& stopper) {
-  std::int64_t limit = ranks.size() == 1 ? kNoLimit : 2 * static_cast<std::int64_t>(part.size());
+Verdict round_robin(const std::vector<ItemIdx>& part, std::vector<StaticOrder>* orders,
+                    std::int64_t node_budget, Search* search, std::int64_t* runs,
+                    const Stopper& stopper) {
+  std::int64_t limit = orders->size() == 1 ? kNoLimit : 2 * static_cast<std::int64_t>(part.size());
   for (;;) {
-    for (const std::vector<std::int32_t>& rank : ranks) {
+    for (StaticOrder& order : *orders) {
       if (search->nodes() >= node_budget || stopper.stopped()) return Verdict::kCutShort;
       ++*runs;
       const std::int64_t left = node_budget - search->nodes();
-      const Verdict verdict = search->run(part, rank, std::min(limit, left));
+      const Verdict verdict = search->run(part, &order, std::min(limit, left));
       if (verdict != Verdict::kCutShort) return verdict;
     }
     if (limit <= kNoLimit / 2) limit *= 2;
@@ -334,13 +367,13 @@ Plan exhausted(const Items& items, const std::vector<ItemIdx>& part) {
 
 Plan solve_parts(const Problem& problem, const Items& items, const Overlaps& overlaps,
                  const MiniMallocOptions& options, std::int64_t node_budget, Stopper& stopper) {
-  const Ranks ranks = ranks_of(problem, items, overlaps, options, stopper);
+  std::vector<StaticOrder> orders = orders_of(problem, items, overlaps, options, stopper);
   Search search(items, overlaps, Rules(options, overlaps), stopper);
   std::int64_t runs = 0;
   Plan plan;
   Verdict verdict = Verdict::kSolved;
   for (const std::vector<ItemIdx>& part : search.parts()) {
-    verdict = round_robin(part, ranks, node_budget, &search, &runs, stopper);
+    verdict = round_robin(part, &orders, node_budget, &search, &runs, stopper);
     if (verdict == Verdict::kExhausted) plan = exhausted(items, part);
     if (verdict == Verdict::kCutShort) plan = unknown("the budget ran out");
     if (verdict != Verdict::kSolved) break;

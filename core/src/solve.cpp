@@ -16,7 +16,7 @@ constexpr BufferIdx kSearchLimit = 10000;
 
 // The search of `auto` without a budget of the caller's: item visits, so that the time is about
 // the same for any size of problem, and the answer repeats.
-constexpr std::int64_t kAutoVisits = 300000000;
+constexpr std::int64_t kAutoVisits = 100000000;
 
 // The first slice of a search for the least peak, in nodes; it doubles from round to round.
 constexpr std::int64_t kFirstSlice = 2000;

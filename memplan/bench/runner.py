@@ -200,6 +200,8 @@ def _in_worker(problem: Problem, request: Request) -> Outcome:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,  # so that whatever it starts can be killed with it
+        # Threads that NumPy starts and nobody asked for would count as CPU time of the solver.
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
     )
     try:
         said, complained = worker.communicate(json.dumps(asdict(request)), timeout=limit)

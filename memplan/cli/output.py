@@ -22,7 +22,7 @@ DEFECT = 70  # of memplan itself; EX_SOFTWARE of sysexits.h, so that 1 keeps its
 INTERRUPTED = 130  # as shells count: 128 + SIGINT
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 
-_WIDTH_OF_FILES = 100
+_WIDTH_OF_FILES = 140
 
 
 def console() -> Console:

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
 #include <stdexcept>
 
 namespace memplan {
@@ -17,14 +16,6 @@ double sections_of(const Items& items, ItemIdx i) {
   return count;
 }
 
-std::vector<Bytes> section_totals(const Items& items) {
-  std::vector<Bytes> total(static_cast<std::size_t>(items.section_count), 0);
-  for (const Span& span : items.spans) {
-    for (SectionIdx s = span.first; s <= span.last; ++s) total[s] += span.upper - span.lower;
-  }
-  return total;
-}
-
 double fullest_section(const Items& items, const std::vector<Bytes>& total, ItemIdx i) {
   Bytes most = 0;
   for (const Span* span = items.begin(i); span != items.end(i); ++span) {
@@ -36,7 +27,7 @@ double fullest_section(const Items& items, const std::vector<Bytes>& total, Item
 
 // Keys are doubles because areas pass 2^63; two that differ only beyond 53 bits are a tie.
 double key_of(char key, const Problem& problem, const Items& items, const Overlaps& overlaps,
-              const std::vector<Bytes>& total, ItemIdx i) {
+              ItemIdx i) {
   const BufferIdx b = items.buffer[i];
   const auto start = static_cast<double>(problem.start[b]);
   const auto end = static_cast<double>(problem.end[b]);
@@ -47,7 +38,7 @@ double key_of(char key, const Problem& problem, const Items& items, const Overla
     case 'A':
       return size * (end - start);
     case 'T':
-      return fullest_section(items, total, i);
+      return 0;  // of the moment: see sort
     case 'Z':
       return size;
     case 'L':
@@ -66,31 +57,34 @@ double key_of(char key, const Problem& problem, const Items& items, const Overla
 
 }  // namespace
 
-std::vector<std::int32_t> static_ranks(const Problem& problem, const Items& items,
-                                       const Overlaps& overlaps, const std::string& order) {
-  const std::vector<Bytes> total = section_totals(items);
-  const std::size_t width = order.size();
-  std::vector<double> keys;
-  keys.reserve(items.size.size() * width);
+StaticOrder::StaticOrder(const Problem& problem, const Items& items, const Overlaps& overlaps,
+                         const std::string& word)
+    : items_(items), word_(word) {
+  keys_.reserve(items.size.size() * word.size());
   for (ItemIdx i = 0; i < items.count(); ++i) {
-    for (const char key : order) {
-      keys.push_back(key_of(key, problem, items, overlaps, total, i));
+    for (const char key : word) keys_.push_back(key_of(key, problem, items, overlaps, i));
+  }
+}
+
+void StaticOrder::sort(std::vector<ItemIdx>::iterator begin, std::vector<ItemIdx>::iterator end,
+                       const std::vector<Bytes>& unallocated) {
+  const std::size_t width = word_.size();
+  if (word_.find('T') != std::string::npos) {
+    for (auto at = begin; at != end; ++at) {
+      const double fullest = fullest_section(items_, unallocated, *at);
+      for (std::size_t k = 0; k < width; ++k) {
+        if (word_[k] == 'T') keys_[*at * width + k] = fullest;
+      }
     }
   }
-  std::vector<ItemIdx> sorted(items.size.size());
-  std::iota(sorted.begin(), sorted.end(), 0);
-  std::stable_sort(sorted.begin(), sorted.end(), [&keys, width](ItemIdx a, ItemIdx b) {
-    const auto row_a = keys.begin() + static_cast<std::ptrdiff_t>(a * width);
-    const auto row_b = keys.begin() + static_cast<std::ptrdiff_t>(b * width);
-    const auto end_a = row_a + static_cast<std::ptrdiff_t>(width);
-    const auto end_b = row_b + static_cast<std::ptrdiff_t>(width);
-    return std::lexicographical_compare(row_b, end_b, row_a, end_a);
+  std::sort(begin, end, [this, width](ItemIdx a, ItemIdx b) {
+    const double* row_a = keys_.data() + a * width;
+    const double* row_b = keys_.data() + b * width;
+    for (std::size_t k = 0; k < width; ++k) {
+      if (row_a[k] != row_b[k]) return row_a[k] > row_b[k];
+    }
+    return a < b;
   });
-  std::vector<std::int32_t> rank(items.size.size());
-  for (std::size_t k = 0; k < sorted.size(); ++k) {
-    rank[sorted[k]] = static_cast<std::int32_t>(k);
-  }
-  return rank;
 }
 
 }  // namespace memplan

@@ -9,9 +9,22 @@
 
 namespace memplan {
 
-// The rank of every item when they are sorted by the keys of `order` (minimalloc.h), all
-// descending, ties by row. Throws std::invalid_argument for a letter that is no key.
-std::vector<std::int32_t> static_ranks(const Problem& problem, const Items& items,
-                                       const Overlaps& overlaps, const std::string& order);
+// A word of keys (minimalloc.h). Items are sorted by them, all descending, ties by row.
+class StaticOrder {
+ public:
+  // Throws std::invalid_argument for a letter that is no key.
+  StaticOrder(const Problem& problem, const Items& items, const Overlaps& overlaps,
+              const std::string& word);
+
+  // T is the most of `unallocated`, bytes by section, where the item lives: it is taken anew in
+  // each call, and so belongs to the moment. All other keys are the items' own.
+  void sort(std::vector<ItemIdx>::iterator begin, std::vector<ItemIdx>::iterator end,
+            const std::vector<Bytes>& unallocated);
+
+ private:
+  const Items& items_;
+  std::string word_;
+  std::vector<double> keys_;  // a row of as many as the word has letters, by item
+};
 
 }  // namespace memplan

@@ -59,6 +59,8 @@ class PartialSolution {
   Bytes offset(ItemIdx i) const { return offset_[i]; }
   bool fits(ItemIdx i) const { return offset_[i] <= items_.latest[i]; }
   Bytes height(ItemIdx i) const { return offset_[i] + items_.size[i]; }
+  // By section: the bytes that are still to be placed.
+  const std::vector<Bytes>& unallocated() const { return unallocated_; }
 
   struct Effect {
     bool overhead = false;  // an unallocated item overlaps the one placed

@@ -1,0 +1,239 @@
+// Part of search.cpp, which includes it once and instantiates everything: which section a
+// node branches on, who may rest on its floor, and the children.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+
+#include "exact/search.h"
+
+namespace memplan::exact {
+
+// A feasible problem has a plan in which every item lies at its floor or rests on another. In
+// section j with least floor f, one of the items with that floor starts at f, or the lowest item
+// of j lies higher. An item at its floor has all that overlap it above, if nothing fits below it
+// ("placeable": no overlapping item could have its top at or below that floor). A section is
+// eligible if that holds for all its items at f; the one with the least floor of all always is.
+template <typename V, bool kRestricted>
+void Search<V, kRestricted>::choose_section(Frame& frame) {
+  const Child& p = frame.problem;
+  std::fill(choices_.begin(), choices_.begin() + p.sections, 0);
+  for (int i = 0; i < p.count; ++i) {
+    const Node& item = p.items[i];
+    V least_top = std::numeric_limits<V>::max();
+    bool lowest_somewhere = false;
+    for (int j = item.first; j <= item.last; ++j) {
+      least_top = least_top < top_[j] ? least_top : top_[j];
+      lowest_somewhere |= floor_[j] == item.floor;
+    }
+    if (!lowest_somewhere) continue;
+    const bool placeable = least_top > item.floor;
+    for (int j = item.first; j <= item.last; ++j) {
+      if (floor_[j] != item.floor) continue;
+      if (!placeable) {
+        choices_[j] = kNotEligible;
+      } else if (choices_[j] != kNotEligible) {
+        ++choices_[j];
+      }
+    }
+  }
+  double best[3] = {0, 0, 0};
+  int chosen = -1;
+  for (int k = 0; k < p.sections; ++k) {
+    const int j = strategy_.from_right ? p.sections - 1 - k : k;
+    if (choices_[j] <= 0) continue;
+    const V room = static_cast<V>(p.ceiling - floor_[j] - load_[j]);
+    const double slack = static_cast<double>(room);
+    const double options = choices_[j] + (room > 0 ? 1 : 0);
+    const double floor = static_cast<double>(floor_[j]);
+    const double weighted = options / weight_[p.section[j]];
+    double key[3] = {0, 0, 0};
+    switch (strategy_.section) {
+      case SectionRule::kOptionsSlack:
+        key[0] = options, key[1] = slack;
+        break;
+      case SectionRule::kFloorOptionsSlack:
+        key[0] = floor, key[1] = options, key[2] = slack;
+        break;
+      case SectionRule::kSlackOptions:
+        key[0] = slack, key[1] = options;
+        break;
+      case SectionRule::kFloorSlackOptions:
+        key[0] = floor, key[1] = slack, key[2] = options;
+        break;
+      case SectionRule::kOptionsFloor:
+        key[0] = options, key[1] = floor;
+        break;
+      case SectionRule::kOptionsPerWeight:
+        key[0] = weighted;
+        break;
+      case SectionRule::kFloorOptionsPerWeight:
+        key[0] = floor, key[1] = weighted;
+        break;
+    }
+    if (chosen >= 0 && !std::lexicographical_compare(key, key + 3, best, best + 3)) continue;
+    std::copy(key, key + 3, best);
+    chosen = j;
+  }
+  frame.section = chosen;
+  frame.floor = floor_[chosen];
+}
+
+template <typename V, bool kRestricted>
+double Search<V, kRestricted>::value_key(const Node& item) const {
+  const double length = item.last - item.first + 1;
+  const double size = static_cast<double>(item.size);
+  // Two keys in one: a length is below 2^31, and a tie-break below one never outweighs it.
+  const double tie = size / (size + 1) * 0.999;
+  switch (strategy_.value) {
+    case ValueRule::kArea:
+      return size * length;
+    case ValueRule::kLongest:
+      return length + tie;
+    case ValueRule::kLargest:
+      return size;
+    case ValueRule::kShortest:
+      return 1 / (length + 1 - tie);
+  }
+  return 0;
+}
+
+// The items that may start at the floor of the section, best first, one of each kind.
+template <typename V, bool kRestricted>
+void Search<V, kRestricted>::order_options(Frame& frame) {
+  const Child& p = frame.problem;
+  struct Option {
+    double key;
+    int index;
+  };
+  Option* options = arena_.take<Option>(p.count);
+  int count = 0;
+  // Items come by descending floor: those at the section's floor are one run near the end.
+  for (int i = p.count - 1; i >= 0; --i) {
+    const Node& item = p.items[i];
+    if (item.floor > frame.floor) break;
+    if (item.floor < frame.floor || item.first > frame.section || item.last < frame.section) {
+      continue;
+    }
+    const auto twin = [&](const Option& o) {
+      const Node& other = p.items[o.index];
+      if (kRestricted && !same_legal_offsets(other.id, item.id)) return false;
+      return other.first == item.first && other.last == item.last && other.size == item.size;
+    };
+    if (options_.twins && std::any_of(options, options + count, twin)) continue;
+    options[count++] = {value_key(item) * noise_[item.id], i};
+  }
+  std::sort(options, options + count, [&](const Option& a, const Option& b) {
+    if (a.key != b.key) return a.key > b.key;
+    return p.items[a.index].id < p.items[b.index].id;
+  });
+  frame.options = arena_.take<int>(count);
+  frame.option_count = count;
+  for (int k = 0; k < count; ++k) frame.options[k] = options[k].index;
+}
+
+// The other alternative: nobody in the section starts at its floor f. The lowest then has a
+// greater floor of its own, or rests on an item outside the section, which overlaps one of the
+// items at f (a placeable one, so its top is above f). Nothing of the section lies below the
+// least of these levels.
+template <typename V, bool kRestricted>
+void Search<V, kRestricted>::find_jump(Frame& frame) {
+  const Child& p = frame.problem;
+  const int j = frame.section;
+  frame.jump = kNoJump;
+  if (p.ceiling - frame.floor - load_[j] == 0) {
+    frame.explain_gap = true;
+    return;
+  }
+  int left = j, right = j;  // sections in which the items at the floor live
+  for (int k = 0; k < frame.option_count; ++k) {
+    left = std::min(left, p.items[frame.options[k]].first);
+    right = std::max(right, p.items[frame.options[k]].last);
+  }
+  V level = std::numeric_limits<V>::max();
+  for (int i = 0; i < p.count; ++i) {
+    const Node& item = p.items[i];
+    const bool inside = item.first <= j && j <= item.last;
+    if (inside && item.floor > frame.floor) level = std::min(level, item.floor);
+    if (!inside && item.first <= right && item.last >= left) {
+      level = std::min(level, static_cast<V>(item.floor + item.size));
+    }
+  }
+  if (level == std::numeric_limits<V>::max()) return;
+  if (!options_.gap_jump) level = static_cast<V>(frame.floor + 1);
+  if (level > p.ceiling - load_[j]) {
+    frame.explain_gap = true;
+    return;
+  }
+  frame.jump = level;
+}
+
+// Makes child_ from `problem`: without item `skip`, and with the floors of the affected items
+// below `floor` raised to it. The order by descending floor is kept by a merge: items at or above
+// the level, then the raised ones, then the rest. Returns false (with a conflict) if an item is
+// raised above its latest offset.
+template <typename V, bool kRestricted>
+template <typename Affected>
+bool Search<V, kRestricted>::raise(const Child& problem, int skip, V floor, Affected affected,
+                                   IdSet raised) {
+  raised.clear();
+  child_ = problem;
+  child_.mark = arena_.mark();
+  child_.items = arena_.take<Node>(problem.count);
+  Node* out = child_.items;
+  const Node* in = problem.items;
+  int i = 0;
+  for (; i < problem.count && in[i].floor >= floor; ++i) {
+    if (i != skip) *out++ = in[i];
+  }
+  Node* const first_raised = out;
+  int held = 0;
+  for (; i < problem.count; ++i) {
+    if (i == skip) continue;
+    if (!affected(in[i])) {
+      held_[held++] = in[i];
+      continue;
+    }
+    *out = in[i];
+    out->floor = legal_floor(floor, in[i].id);
+    raised.add(in[i].id);
+    if constexpr (kRestricted) {
+      if (out->floor > world_->latest[source_[out->id]]) {
+        conflict_.clear();
+        conflict_.add(out->id);
+        arena_.release(child_.mark);
+        return false;
+      }
+    }
+    ++out;
+  }
+  out = std::copy(held_.begin(), held_.begin() + held, out);
+  if constexpr (kRestricted) {
+    // Rounding sends raised items to different levels, some above untouched ones.
+    if (first_raised != out) {
+      std::stable_sort(child_.items, out,
+                       [](const Node& a, const Node& b) { return a.floor > b.floor; });
+    }
+  }
+  child_.count = static_cast<int>(out - child_.items);
+  return true;
+}
+
+template <typename V, bool kRestricted>
+bool Search<V, kRestricted>::place_child(const Frame& frame, const Node& placed) {
+  offsets_[placed.id] = frame.floor;
+  const auto overlaps = [&](const Node& item) {
+    return item.first <= placed.last && placed.first <= item.last;
+  };
+  return raise(frame.problem, frame.options[frame.next - 1],
+               static_cast<V>(frame.floor + placed.size), overlaps, frame.raised);
+}
+
+template <typename V, bool kRestricted>
+bool Search<V, kRestricted>::raise_section(const Frame& frame) {
+  const int j = frame.section;
+  const auto inside = [j](const Node& item) { return item.first <= j && j <= item.last; };
+  return raise(frame.problem, -1, frame.jump, inside, frame.raised);
+}
+
+}  // namespace memplan::exact

@@ -1,0 +1,262 @@
+// Part of search.cpp, which includes it once and instantiates everything: what a node can
+// decide without a choice, and the bound.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+
+#include "exact/search.h"
+
+namespace memplan::exact {
+
+template <typename V, bool kRestricted>
+typename Search<V, kRestricted>::Reduction Search<V, kRestricted>::reduce(Child& problem,
+                                                                          IdSet& resolved) {
+  while (true) {
+    if (problem.count == 0) return Reduction::kEmpty;
+    if (contract(problem) > 1 && options_.decomposition) return Reduction::kSplit;
+    // Swapping a full-span item with its neighbours moves them by its size: not allowed where
+    // one of them is pinned, or aligned to something else.
+    if (kRestricted || !options_.full_span) return Reduction::kDone;
+    bool changed = false;
+    if (!place_full_span(problem, resolved, changed)) return Reduction::kUnsat;
+    if (!changed) return Reduction::kDone;
+  }
+}
+
+// Drops every section whose items are all in a kept neighbour: it implies nothing that the
+// neighbour does not. A section is kept if an item began since the last kept one and one ends in
+// it. Returns the number of parts between times that no item crosses.
+template <typename V, bool kRestricted>
+int Search<V, kRestricted>::contract(Child& problem) {
+  const int sections = problem.sections;
+  std::fill(begins_.begin(), begins_.begin() + sections, 0);
+  std::fill(ends_.begin(), ends_.begin() + sections, 0);
+  for (int i = 0; i < problem.count; ++i) {
+    ++begins_[problem.items[i].first];
+    ++ends_[problem.items[i].last];
+  }
+  int kept = 0, parts = 0, alive = 0;
+  bool begun = false;
+  for (int j = 0; j < sections; ++j) {
+    alive += begins_[j];
+    begun = begun || begins_[j] > 0;
+    map_[j] = kept;
+    if (options_.contraction ? (begun && ends_[j] > 0) : alive > 0) {
+      choices_[kept++] = j;
+      begun = false;
+    }
+    alive -= ends_[j];
+    if (ends_[j] > 0 && alive == 0) ++parts;
+  }
+  if (kept == sections) return parts;
+  std::int32_t* names = arena_.take<std::int32_t>(kept);
+  for (int j = 0; j < kept; ++j) names[j] = problem.section[choices_[j]];
+  problem.section = names;
+  problem.sections = kept;
+  // first -> the first kept section at or after it; last -> the last kept one at or before it.
+  map_[sections] = kept;
+  for (int i = 0; i < problem.count; ++i) {
+    Node& item = problem.items[i];
+    item.first = map_[item.first];
+    item.last = map_[item.last + 1] - 1;
+  }
+  return parts;
+}
+
+// An item over all sections overlaps every other, so it can be moved past its neighbours if they
+// give way by its size: to the ceiling if no floor is above its own (those that come down by its
+// size still lie above its old place), to its floor if no floor is below its own (those that go
+// up only rise). Returns false if its place is above what the ceiling allows.
+template <typename V, bool kRestricted>
+bool Search<V, kRestricted>::place_full_span(Child& problem, IdSet& resolved, bool& changed) {
+  const auto full = [&](const Node& item) {
+    return item.first == 0 && item.last == problem.sections - 1;
+  };
+  const auto take = [&](int i) {
+    const Node item = problem.items[i];
+    resolved.add(item.id);
+    std::copy(problem.items + i + 1, problem.items + problem.count, problem.items + i);
+    --problem.count;
+    changed = true;
+    return item;
+  };
+  bool again = true;
+  while (again && problem.count > 0) {
+    again = false;
+    Node* items = problem.items;
+    for (int i = 0; i < problem.count && items[i].floor == items[0].floor; ++i) {
+      if (!full(items[i])) continue;
+      const Node item = take(i);
+      problem.ceiling = static_cast<V>(problem.ceiling - item.size);
+      offsets_[item.id] = problem.ceiling;
+      if (item.floor > problem.ceiling) {
+        conflict_.clear();
+        return false;
+      }
+      again = true;
+      break;
+    }
+    if (again) continue;
+    for (int i = problem.count - 1; i >= 0 && items[i].floor == items[problem.count - 1].floor;
+         --i) {
+      if (!full(items[i])) continue;
+      const Node item = take(i);
+      const V top = static_cast<V>(item.floor + item.size);
+      offsets_[item.id] = item.floor;
+      if (top > problem.ceiling) {
+        conflict_.clear();
+        return false;
+      }
+      for (int k = problem.count - 1; k >= 0 && items[k].floor < top; --k) items[k].floor = top;
+      again = true;
+      break;
+    }
+  }
+  return true;
+}
+
+// Cuts a contracted problem at the times that no item crosses; the tightest part is solved first,
+// because it is the most likely to fail.
+template <typename V, bool kRestricted>
+typename Search<V, kRestricted>::Step Search<V, kRestricted>::open_split(const Child& problem,
+                                                                         const IdSet& resolved) {
+  // After contraction: where each part begins, and the load of each section.
+  const int sections = problem.sections;
+  std::fill(load_.begin(), load_.begin() + sections, V{0});
+  std::fill(begins_.begin(), begins_.begin() + sections + 1, 0);
+  for (int i = 0; i < problem.count; ++i) {
+    const Node& item = problem.items[i];
+    for (int j = item.first; j <= item.last; ++j) {
+      load_[j] = static_cast<V>(load_[j] + item.size);
+      floor_[j] = item.floor;  // items come by descending floor: the last one is the least
+    }
+    ++begins_[item.first + 1];  // crossings of the boundary before a section
+    --begins_[item.last + 1];
+  }
+  int parts = 0;
+  for (int j = 0, crossing = 0; j < sections; ++j) {
+    crossing += begins_[j];
+    if (crossing == 0) choices_[parts++] = j;
+    map_[j] = parts - 1;
+  }
+  choices_[parts] = sections;
+
+  Frame frame;
+  frame.problem = problem;
+  frame.resolved = resolved;
+  frame.split = true;
+  frame.part_count = parts;
+  frame.parts = arena_.take<Child>(parts);
+  V* slack = arena_.take<V>(parts);
+  int* order = arena_.take<int>(parts);
+  for (int p = 0; p < parts; ++p) {
+    Child part;
+    part.sections = choices_[p + 1] - choices_[p];
+    part.section = problem.section + choices_[p];
+    part.ceiling = problem.ceiling;
+    slack[p] = std::numeric_limits<V>::max();
+    for (int j = choices_[p]; j < choices_[p + 1]; ++j) {
+      slack[p] = std::min<V>(slack[p], static_cast<V>(problem.ceiling - floor_[j] - load_[j]));
+    }
+    order[p] = p;
+    frame.parts[p] = part;
+  }
+  for (int i = 0; i < problem.count; ++i) ++frame.parts[map_[problem.items[i].first]].count;
+  for (int p = 0; p < parts; ++p) {
+    frame.parts[p].items = arena_.take<Node>(frame.parts[p].count);
+    frame.parts[p].count = 0;
+  }
+  for (int i = 0; i < problem.count; ++i) {
+    Node item = problem.items[i];
+    const int p = map_[item.first];
+    item.first -= choices_[p];
+    item.last -= choices_[p];
+    frame.parts[p].items[frame.parts[p].count++] = item;
+  }
+  std::sort(order, order + parts,
+            [&](int a, int b) { return slack[a] != slack[b] ? slack[a] < slack[b] : a < b; });
+  Child* sorted = arena_.take<Child>(parts);
+  for (int p = 0; p < parts; ++p) sorted[p] = frame.parts[order[p]];
+  frame.parts = sorted;
+  frames_.push_back(frame);
+  return Step::kAdvance;
+}
+
+// One section, no restriction: stack by ascending floor. bound_holds() has shown that it fits.
+template <typename V, bool kRestricted>
+void Search<V, kRestricted>::place_stack(const Child& problem) {
+  V at = 0;
+  for (int i = problem.count - 1; i >= 0; --i) {
+    at = std::max(at, problem.items[i].floor);
+    offsets_[problem.items[i].id] = at;
+    at = static_cast<V>(at + problem.items[i].size);
+  }
+}
+
+// ---- the bound
+
+// In every section, items with floor >= f need their sizes above f: for a single section this is
+// exact (one machine with release dates). Leaves load_, floor_ and top_ (the least top that an
+// item of the section could have) for the choice of a branch. On failure the conflict is the
+// items seen so far in the section that overflows.
+template <typename V, bool kRestricted>
+bool Search<V, kRestricted>::bound_holds(const Child& problem) {
+  if (kRestricted && !floors_hold(problem)) return false;
+  const int sections = problem.sections;
+  V* const load = load_.data();
+  V* const floor = floor_.data();
+  V* const top = top_.data();
+  std::fill(load, load + sections, V{0});
+  std::fill(top, top + sections, std::numeric_limits<V>::max());
+  for (int i = 0; i < problem.count; ++i) {
+    const Node& item = problem.items[i];
+    const V item_top = static_cast<V>(item.floor + item.size);
+    V highest = 0;
+    for (int j = item.first; j <= item.last; ++j) {
+      load[j] = static_cast<V>(load[j] + item.size);
+      floor[j] = item.floor;
+      top[j] = top[j] < item_top ? top[j] : item_top;
+      highest = highest > load[j] ? highest : load[j];
+    }
+    // Without release dates the floor of the section counts once all its items are in.
+    const V base = options_.release_dates || i + 1 == problem.count ? item.floor : V{0};
+    if (highest <= problem.ceiling - base) continue;
+    int worst = item.first;
+    for (int j = item.first; j <= item.last; ++j) {
+      if (load[j] > load[worst]) worst = j;
+    }
+    conflict_.clear();
+    for (int k = 0; k <= i; ++k) {
+      const Node& other = problem.items[k];
+      if (other.first <= worst && worst <= other.last) conflict_.add(other.id);
+    }
+    ++weight_[problem.section[worst]];
+    return false;
+  }
+  return true;
+}
+
+// Restricted problems only: an item whose floor has passed its latest offset is a conflict.
+template <typename V, bool kRestricted>
+bool Search<V, kRestricted>::floors_hold(const Child& problem) {
+  if constexpr (kRestricted) {
+    for (int i = 0; i < problem.count; ++i) {
+      const Node& item = problem.items[i];
+      if (item.floor <= world_->latest[source_[item.id]]) continue;
+      conflict_.clear();
+      conflict_.add(item.id);
+      return false;
+    }
+  }
+  return true;
+}
+
+template <typename V, bool kRestricted>
+std::uint64_t Search<V, kRestricted>::key_of(const Child& problem) const {
+  std::uint64_t key = 0;
+  for (int i = 0; i < problem.count; ++i) key ^= zobrist_[problem.items[i].id];
+  return key;
+}
+
+}  // namespace memplan::exact
