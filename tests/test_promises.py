@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from itertools import permutations
+from pathlib import Path
 
 import oracle
 import pytest
@@ -216,4 +217,22 @@ def test_generated_problems_are_solved_to_their_known_optimum() -> None:
             problem = generators.synthetic(n, seed)
             plan = mp.solve(problem, "exact", nodes=200_000, threads=1)
             mp.verify(problem, plan)
+            assert plan.status == "optimal"
+
+
+CHALLENGING = Path(__file__).parents[1] / ".." / "shared" / "data" / "challenging"
+
+
+@pytest.mark.skipif(not CHALLENGING.is_dir(), reason="the published instances are not here")
+@pytest.mark.parametrize(("solver", "most"), [("exact", 5_000), ("minimalloc", 250_000)])
+def test_the_challenging_instances_take_few_nodes(solver: str, most: int) -> None:
+    """Tests node counts on the published instances; for `exact`, on their variants as well."""
+    for path in sorted(CHALLENGING.glob("*.csv")):
+        problem = mp.load(path, capacity=1 << 20)
+        variants = [problem]
+        if solver == "exact":
+            variants += [problem.reversed_in_time(), problem.shuffled(1)]
+        for variant in variants:
+            plan = mp.solve(variant, solver, nodes=most, threads=1)
+            mp.verify(variant, plan)
             assert plan.status == "optimal"

@@ -58,7 +58,7 @@ _MINIMALLOC = {
     "dominance": "no offset that leaves room for another buffer below (6.3)",
     "hatless": "a buffer with nothing overhead has no alternatives (7)",
     "dynamic_ordering": "lowest viable offset first (7)",
-    "static_ordering": "sort once by the orders (7)",
+    "static_ordering": "sort by the orders (7)",
     "dynamic_decomposition": "split where no unallocated buffer crosses (7)",
     "orders": "static orders of keys W A T Z L U C O, tried round robin (7)",
 }

@@ -19,10 +19,11 @@ struct MiniMallocOptions {
   bool dominance = true;              // 6.3: o_i < h_min
   bool hatless = true;                // 7: a buffer with nothing overhead has no alternatives
   bool dynamic_ordering = true;       // 7: lowest viable offset first
-  bool static_ordering = true;        // 7: sort once by the orders below
+  bool static_ordering = true;        // 7: sort by the orders below
   bool dynamic_decomposition = true;  // 7: split where no unallocated buffer crosses
   // Static orders tried round robin, with node limits that double: keys W(idth), A(rea),
   // T(otal of the fullest section), Z (size), L(ower), U(pper), C (sections), O(verlaps).
+  // Every part is sorted when it is cut off, and T counts what is unplaced then.
   std::vector<std::string> orders = {"WAT", "TAW", "TWA"};
 };
 

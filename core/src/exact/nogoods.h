@@ -65,8 +65,9 @@ class Nogoods {
   }
 
  private:
-  // About 400 MB at 64-bit values; beyond it the search goes on without learning more.
-  static constexpr std::size_t kMaxTerms = std::size_t{1} << 25;
+  // 64 to 128 MiB a lane; beyond it the search goes on without learning more. Freeing much more
+  // would take longer than the deadline allows.
+  static constexpr std::size_t kMaxTerms = std::size_t{1} << 23;
 
   struct Entry {
     std::uint32_t begin;
