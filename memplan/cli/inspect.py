@@ -20,6 +20,6 @@ def command(
     from memplan import solvers
     from memplan.view import text
 
-    bound = solvers.lower_bound(problem)
-    rule = "the max load" if bound == problem.max_load else "a rule stronger than the max load"
-    output.console().print(text.inspection(problem, bound, rule, top))
+    bound = solvers.bound(problem)
+    rule = "the max load" if bound.bytes == problem.max_load else f"the rule: {bound.rule}"
+    output.console().print(text.inspection(problem, bound.bytes, rule, top))
