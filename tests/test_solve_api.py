@@ -367,20 +367,15 @@ def run(program: str) -> str:
     return done.stdout
 
 
-# A search that does not end by itself, and a signal in the middle of it: thirty times in a row
-# what needs 7 bytes and is asked for 6, for a search that may neither split it nor learn of it.
+# A search that does not end by itself, and a signal in the middle of it: sixty-four buffers whose
+# optimum is above their load, for a search without its best rules.
 HARD = """
 import signal
 import memplan as mp
+from memplan.bench import generators
 
-lives = [(4, 6, 2), (2, 6, 2), (3, 5, 1), (5, 7, 2), (0, 2, 3), (1, 4, 1), (1, 5, 1), (2, 3, 2)]
-rows = [
-    mp.Buffer(f"{i}/{j}", 7 * i + start, 7 * i + end, size)
-    for i in range(30)
-    for j, (start, end, size) in enumerate(lives)
-]
-problem = mp.Problem(rows, capacity=100)
-options = dict.fromkeys(("section_inference", "dynamic_decomposition", "unallocated_floor"), False)
+problem = generators.flat_load(64, 1).with_capacity(100_000)
+options = dict.fromkeys(("section_inference", "dominance", "unallocated_floor"), False)
 
 def search():
     mp.solve(problem, "minimalloc", "min_peak", **options)
