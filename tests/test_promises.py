@@ -173,7 +173,7 @@ def test_the_eight_isomorphic_solutions(five: mp.Problem, five_offsets: list[int
     assert by_offset & by_index == {(4, 2, 3, 0, 1)}  # b5, b3, b4, b1, b2
 
 
-def test_canonical_solutions_only_is_fewer_nodes(five: mp.Problem) -> None:
+def test_canonical_solutions_only_is_fewer_nodes() -> None:
     """Tests that the switches of MiniMalloc prune the refutation of a capacity too small by one."""
     tight = generators.flat_load(20, 3)
     tight = tight.with_capacity(best_peak(tight.with_capacity(None)) - 1)

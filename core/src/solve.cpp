@@ -43,6 +43,9 @@ class Run {
       run_greedy();
       return finish("greedy");
     }
+    // A search for the least peak wants a first plan: without it, it would not know how far the
+    // bound may be from the truth.
+    if (options_.solver == "auto" || !fit_only()) run_greedy();
     if (options_.solver == "minimalloc") {
       search([this](Bytes capacity, std::int64_t nodes) {
         const Lap lap(*this, "minimalloc");
@@ -59,7 +62,6 @@ class Run {
       search(exact);
       return finish("exact");
     }
-    run_greedy();
     if (settled()) return finish("greedy");
     if (problem_.count() > kSearchLimit) {
       best_.stats.note = "too many buffers for the search; " + best_.stats.note;
@@ -175,14 +177,6 @@ class Run {
   template <typename Fit>
   void minimise(Fit fit) {
     std::int64_t slice = kFirstSlice + 4 * static_cast<std::int64_t>(problem_.count());
-    if (!best_.has_offsets()) {
-      // A first plan at any price, to have a ceiling for the probes: without it `exact` would not
-      // know how far the bound is from the truth.
-      GreedyOptions greedy_options = options_.greedy;
-      greedy_options.target = best_.lower_bound;
-      const Lap lap(*this, "greedy");
-      take(greedy(problem_, sections_, greedy_options, nodes_left_, stopper_), "greedy");
-    }
     Bytes stride = 0;  // from the bound to the next probe
     while (!settled() && !out_of_budget()) {
       Bytes limit = best_.lower_bound;

@@ -24,11 +24,6 @@ class Nogoods {
 
   explicit Nogoods(int ids) : tightness_(ids), seen_(ids, 0) {}
 
-  void clear() {
-    heads_.clear();
-    entries_.clear();
-    terms_.clear();
-  }
   bool full() const { return terms_.size() >= kMaxTerms; }
 
   // Looks for a nogood that refutes the node; on success its ids are put in `conflict`.
