@@ -91,11 +91,37 @@ def write(rows: Iterable[Row], path: str | os.PathLike[str]) -> None:
     MissingExtraError
         If Parquet is asked for and pyarrow is not installed.
     """
-    name = os.fspath(path)
-    suffix = os.path.splitext(name)[1].lower()
+    check_file(path)
+    write_bytes(os.fspath(path), _WRITERS[_suffix(path)](list(rows)))
+
+
+def check_file(path: str | os.PathLike[str]) -> None:
+    """Refuse, before hours of work, a file that `write` would refuse after them.
+
+    Raises
+    ------
+    FormatError
+        For a suffix that is neither `.csv` nor `.parquet`.
+    MissingExtraError
+        If Parquet is asked for and pyarrow is not installed.
+    """
+    suffix = _suffix(path)
     if suffix not in _WRITERS:
-        raise FormatError(name, "results are written as .csv or .parquet; choose one by the suffix")
-    write_bytes(name, _WRITERS[suffix](list(rows)))
+        raise FormatError(
+            os.fspath(path), "results are written as .csv or .parquet; choose one by the suffix"
+        )
+    if suffix != ".parquet":
+        return
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        raise MissingExtraError(
+            "Parquet needs pyarrow; run: pip install 'memplan[bench]', or write .csv"
+        ) from None
+
+
+def _suffix(path: str | os.PathLike[str]) -> str:
+    return os.path.splitext(os.fspath(path))[1].lower()
 
 
 # Files -----------------------------------------------------------------------------------------
@@ -110,13 +136,9 @@ def _csv(rows: list[Row]) -> bytes:
 
 
 def _parquet(rows: list[Row]) -> bytes:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingExtraError(
-            "Parquet needs pyarrow; run: pip install 'memplan[bench]', or write .csv"
-        ) from None
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     # Types are said and not inferred: a column that is empty today has the same type tomorrow.
     types = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
     schema = pa.schema([(f.name, types[str(f.type).split(" ")[0]]) for f in fields(Row)])

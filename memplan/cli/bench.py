@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memplan.cli import options, output
-from memplan.errors import FormatError, MissingExtraError
 
 if TYPE_CHECKING:
     from memplan.bench import Row
@@ -142,13 +139,9 @@ def _check_rows_file(path: str | None) -> None:
     """Refuse before hours of work what could not be written after them."""
     if path is None:
         return
-    suffix = os.path.splitext(path)[1].lower()
-    if suffix not in (".csv", ".parquet"):
-        raise FormatError(path, "results are written as .csv or .parquet; choose one by the suffix")
-    if suffix == ".parquet" and find_spec("pyarrow") is None:
-        raise MissingExtraError(
-            "Parquet needs pyarrow; run: pip install 'memplan[bench]', or write .csv"
-        )
+    from memplan.bench import report
+
+    report.check_file(path)
     output.check_output(path)
 
 
