@@ -20,6 +20,7 @@ SEEDED: dict[str, Callable[[int, int], Problem]] = {
     "synthetic": g.synthetic,
     "perfect_packing": g.perfect_packing,
     "flat_load": g.flat_load,
+    "dense": g.dense,
     "nn_like": g.nn_like,
     "training_like": g.training_like,
 }
@@ -47,6 +48,7 @@ def test_seed_decides_all(name: str, n: int) -> None:
         ("synthetic", "8708eaa846cb739b"),
         ("perfect_packing", "5df3a6a46cc5e7ef"),
         ("flat_load", "5572029ea9d5897b"),
+        ("dense", "fefbbdf1bab8859d"),
         ("nn_like", "6cde08d2df6ea121"),
         ("training_like", "ca619ffad061bf78"),
     ],
@@ -117,6 +119,24 @@ def test_flat_load_is_flat(n: int) -> None:
         assert problem.size.min() >= 20
         assert problem.size.max() <= 110
         assert problem.capacity is None
+
+
+@pytest.mark.parametrize("n", [12, 24, 60])
+def test_dense_is_dense(n: int) -> None:
+    """Tests that the load is the same at every time, and that most buffers are live together."""
+    for seed in range(10):
+        problem = g.dense(n, seed)
+        loads = Loads(problem).load.tolist()
+        assert len(problem) == n
+        assert len(set(loads)) == 1
+        assert 4 <= len(loads) <= 7
+        assert all(2 * len(Loads(problem).held(s)) >= n for s in range(len(loads)))
+
+
+def test_dense_needs_some_buffers() -> None:
+    """Tests that too small an n is refused with the least that will do."""
+    with pytest.raises(ValueError, match="at least 12"):
+        g.dense(11, 0)
 
 
 def test_flat_load_needs_some_buffers() -> None:

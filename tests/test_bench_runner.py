@@ -12,6 +12,7 @@ import pytest
 
 from memplan import bench, formats
 from memplan.bench import exchange, peers, runner, suites
+from memplan.bench.generators import with_size_noise
 from memplan.bench.peers import command
 from memplan.bench.rows import Outcome, Row
 from memplan.errors import MemplanError, UnsupportedError
@@ -67,6 +68,7 @@ def data(tmp_path: Path, five: Problem) -> Path:
         ("synthetic", 525),
         ("perfect", 25),
         ("flat-load", 20),
+        ("dense", 20),
         ("nn-like", 4),
         ("training-like", 4),
     ],
@@ -125,6 +127,15 @@ def test_variants(data: Path, five: Problem) -> None:
     assert mirrored.make() == five.reversed_in_time()
     assert len(suites.cases("challenging-shuffled", suites.Options(data=data))) == 40
     assert suites.cases("csv-noise", options)[0].make().capacity is None
+
+
+def test_variants_of_variants(data: Path, five: Problem) -> None:
+    """Tests that variants behind one another are applied from left to right, with one seed."""
+    options = suites.Options(data=data / "five.12.csv", seeds=3)
+    cases = suites.cases("csv-noise-shuffled-reversed", options)
+    assert [case.name for case in cases] == [f"five-noise-shuffled-reversed-{s}" for s in range(3)]
+    expected = with_size_noise(five, 2).shuffled(2).reversed_in_time()
+    assert cases[2].make() == expected
 
 
 @pytest.mark.parametrize(

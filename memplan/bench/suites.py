@@ -57,7 +57,8 @@ def cases(suite: str, options: Options = Options()) -> list[Case]:
     Parameters
     ----------
     suite
-        A name of `SUITES`, with or without one of `VARIANTS` behind it: `challenging-shuffled`.
+        A name of `SUITES`, with or without some of `VARIANTS` behind it: `challenging-shuffled`,
+        `csv-noise-reversed`. They share the seed.
     options
         See `Options`.
 
@@ -66,34 +67,41 @@ def cases(suite: str, options: Options = Options()) -> list[Case]:
     MemplanError
         If there is no such suite, or no file where it should read some.
     """
-    base, variant = _parse(suite)
+    base, variants = _parse(suite)
     found = SUITES[base](options)
-    if variant:
-        vary, count = VARIANTS[variant]
+    if variants:
+        count = max(VARIANTS[name][1] for name in variants)
         seeds = range(count if options.seeds is None or count == 1 else options.seeds)
-        found = [_varied(case, variant, vary, seed, count) for case in found for seed in seeds]
+        found = [_varied(case, variants, seed, count) for case in found for seed in seeds]
     if options.limit is not None and options.limit < len(found):
         found = [found[i * len(found) // options.limit] for i in range(options.limit)]
     return [Case(suite, case.name, case.make) for case in found]
 
 
-def _parse(suite: str) -> tuple[str, str]:
-    if suite in SUITES:
-        return suite, ""
-    base, _, variant = suite.rpartition("-")
-    if base in SUITES and variant in VARIANTS:
-        return base, variant
-    raise MemplanError(
-        f"there is no suite {suite!r}; the suites are {', '.join(SUITES)}, "
-        f"and each may end in {' or '.join('-' + name for name in VARIANTS)}"
-    )
+def _parse(suite: str) -> tuple[str, list[str]]:
+    base, variants = suite, list[str]()
+    while base not in SUITES:
+        base, _, variant = base.rpartition("-")
+        if variant not in VARIANTS or not base:
+            raise MemplanError(
+                f"there is no suite {suite!r}; the suites are {', '.join(SUITES)}, "
+                f"and each may end in {' or '.join('-' + name for name in VARIANTS)}, or several"
+            )
+        variants.insert(0, variant)
+    return base, variants
 
 
-def _varied(
-    case: Case, variant: str, vary: Callable[[Problem, int], Problem], seed: int, count: int
-) -> Case:
-    suffix = variant if count == 1 else f"{variant}-{seed}"
-    return Case(case.suite, f"{case.name}-{suffix}", lambda: vary(case.make(), seed))
+def _varied(case: Case, variants: Sequence[str], seed: int, count: int) -> Case:
+    """Return the case with all variants of one seed, from left to right."""
+
+    def make() -> Problem:
+        problem = case.make()
+        for name in variants:
+            problem = VARIANTS[name][0](problem, seed)
+        return problem
+
+    suffix = "-".join(variants)
+    return Case(case.suite, f"{case.name}-{suffix}" + (f"-{seed}" if count > 1 else ""), make)
 
 
 # Suites that read files ------------------------------------------------------------------------
@@ -206,6 +214,7 @@ SUITES: Mapping[str, Callable[[Options], list[Case]]] = {
     "synthetic": _generated("synthetic", generators.synthetic, range(20, 61, 2), 25),
     "perfect": _generated("perfect", generators.perfect_packing, (50, 100, 200, 500, 1_000), 5),
     "flat-load": _generated("flat-load", generators.flat_load, (35, 42, 49, 56, 64), 4),
+    "dense": _generated("dense", generators.dense, (60,), 20),
     "nn-like": _generated("nn-like", generators.nn_like, (1_000, 10_000, 100_000, 1_000_000), 1),
     "training-like": _generated(
         "training-like", generators.training_like, (1_000, 10_000, 100_000, 1_000_000), 1

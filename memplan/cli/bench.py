@@ -169,4 +169,4 @@ def _list() -> None:
     for name in SUITES:
         output.line(name)
     variants = ", ".join(f"-{name}" for name in VARIANTS)
-    output.message(f"each of them also with {variants} behind its name")
+    output.message(f"each of them also with {variants}, or several, behind its name")

@@ -4,6 +4,7 @@ Chance comes from `numpy.random.Generator(PCG64(...))` alone, and only through d
 integer arithmetic, so no difference between maths libraries can show.
 """
 
+from memplan.bench.generators.dense import dense
 from memplan.bench.generators.flat_load import flat_load
 from memplan.bench.generators.microbenchmarks import full_overlap, non_overlapping
 from memplan.bench.generators.networks import nn_like, training_like
@@ -14,6 +15,7 @@ from memplan.bench.generators.synthetic import synthetic, synthetic_solved
 
 __all__ = [
     "Packing",
+    "dense",
     "flat_load",
     "full_overlap",
     "nn_like",
