@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -75,31 +76,57 @@ Problem make_problem(const Column& start, const Column& end, const Column& size,
   return problem;
 }
 
-// Asked by the core while the GIL is released. Ctrl-C ends the search with the best plan; what
-// any other signal handler raises is kept, and thrown when the search has ended.
-class Signals {
+// Seconds, the best peak, the lower bound, the phase and the nodes.
+using Watcher =
+    nb::typed<nb::callable, void(double, std::optional<Bytes>, Bytes, std::string, std::int64_t)>;
+
+// What the core asks and tells its caller while the GIL is released. Ctrl-C ends the search with
+// the best plan, also where it comes while `watcher` runs; what any other signal handler or
+// `watcher` raises is kept, and thrown when the search has ended.
+class Caller {
  public:
-  bool pending() {
+  explicit Caller(std::optional<Watcher> watcher) : watcher_(std::move(watcher)) {}
+
+  bool stops() {
     const nb::gil_scoped_acquire gil;
-    if (PyErr_CheckSignals() == 0) return false;
-    if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
-      PyErr_Clear();
-    } else {
-      raised_.emplace();  // takes the error that is set
-    }
-    return true;
+    if (!interrupted_ && !raised_ && PyErr_CheckSignals() != 0) take(nb::python_error());
+    return interrupted_ || raised_;
   }
+  void watch(const Progress& progress) {
+    const nb::gil_scoped_acquire gil;
+    if (interrupted_ || raised_) return;
+    std::optional<Bytes> peak;
+    if (progress.has_plan) peak = progress.peak;
+    try {
+      (*watcher_)(progress.seconds, peak, progress.lower_bound, progress.phase, progress.nodes);
+    } catch (const nb::python_error& error) {
+      take(error);
+    }
+  }
+  bool watches() const { return watcher_.has_value(); }
+  bool interrupted() const { return interrupted_; }
   void rethrow() {
     if (raised_) throw nb::python_error(*raised_);
   }
 
  private:
+  void take(const nb::python_error& error) {
+    if (error.matches(PyExc_KeyboardInterrupt)) {
+      interrupted_ = true;
+    } else {
+      raised_.emplace(error);
+    }
+  }
+
+  std::optional<Watcher> watcher_;
+  bool interrupted_ = false;
   std::optional<nb::python_error> raised_;
 };
 
 Plan call_solve(const Problem& problem, const std::string& solver, bool minimize,
                 std::optional<double> seconds, std::optional<std::int64_t> nodes, int threads,
-                std::uint64_t seed, const nb::typed<nb::dict, nb::str, nb::object>& options) {
+                std::uint64_t seed, const nb::typed<nb::dict, nb::str, nb::object>& options,
+                std::optional<Watcher> progress, const std::optional<std::string>& proof) {
   SolveOptions chosen;
   chosen.solver = solver;
   chosen.objective = minimize ? Objective::kMinPeak : Objective::kFit;
@@ -108,15 +135,25 @@ Plan call_solve(const Problem& problem, const std::string& solver, bool minimize
   chosen.threads = threads;
   chosen.seed = seed;
   set_switches(&chosen, options);
-  Signals signals;
-  chosen.interrupt = [&signals] { return signals.pending(); };
+  Caller caller(std::move(progress));
+  chosen.interrupt = [&caller] { return caller.stops(); };
+  if (caller.watches()) {
+    chosen.progress = [&caller](const Progress& known) { caller.watch(known); };
+  }
+  std::ofstream log;
+  if (proof) {
+    log.open(*proof, std::ios::app | std::ios::binary);
+    if (!log) throw nb::value_error(("cannot write to " + *proof).c_str());
+    chosen.proof = &log;
+  }
 
   Plan plan;
   {
     const nb::gil_scoped_release released;
     plan = solve(problem, chosen);
   }
-  signals.rethrow();
+  caller.rethrow();
+  plan.stats.interrupted = plan.stats.interrupted || caller.interrupted();
   return plan;
 }
 
@@ -198,8 +235,9 @@ NB_MODULE(_core, m) {
       .def_prop_ro("interrupted", [](const Plan& plan) { return plan.stats.interrupted; });
 
   m.def("solve", &py::call_solve, "problem"_a, "solver"_a, "minimize"_a, "seconds"_a.none(),
-        "nodes"_a.none(), "threads"_a, "seed"_a, "options"_a,
-        "Runs one solver without the GIL; Ctrl-C ends it with its best plan.");
+        "nodes"_a.none(), "threads"_a, "seed"_a, "options"_a, "progress"_a.none(), "proof"_a.none(),
+        "Runs one solver without the GIL; Ctrl-C ends it with its best plan. `progress` is called "
+        "with seconds, peak, bound, phase and nodes; a refutation is added to the file `proof`.");
   m.def("lower_bound", &py::call_lower_bound, "problem"_a,
         nb::sig("def lower_bound(problem: Problem) -> tuple[int, str, int | None, int | None]"),
         "Bytes, the rule that gave them, and start and end of the section, if it is of one.");

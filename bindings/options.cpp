@@ -43,6 +43,28 @@ constexpr Switch<ExactOptions> kExact[] = {
     {"contraction", &ExactOptions::contraction}, {"decomposition", &ExactOptions::decomposition},
     {"nogoods", &ExactOptions::nogoods},         {"twins", &ExactOptions::twins},
     {"full_span", &ExactOptions::full_span},     {"mirror", &ExactOptions::mirror},
+    {"tiling", &ExactOptions::tiling},
+};
+
+constexpr Switch<ProverOptions> kProver[] = {
+    {"learning", &ProverOptions::learning},
+    {"minimisation", &ProverOptions::minimisation},
+    {"lifting", &ProverOptions::lifting},
+    {"set_bounds", &ProverOptions::set_bounds},
+    {"overload", &ProverOptions::overload},
+    {"edge_finding", &ProverOptions::edge_finding},
+    {"transitivity", &ProverOptions::transitivity},
+    {"cuts", &ProverOptions::cuts},
+    {"foundation", &ProverOptions::foundation},
+    {"symmetry", &ProverOptions::symmetry},
+    {"phases", &ProverOptions::phases},
+    {"restarts", &ProverOptions::restarts},
+};
+
+constexpr Switch<LargeOptions> kLarge[] = {
+    {"portfolio", &LargeOptions::portfolio}, {"bump", &LargeOptions::bump},
+    {"best_fit", &LargeOptions::best_fit},   {"core", &LargeOptions::core},
+    {"windows", &LargeOptions::windows},
 };
 
 [[noreturn]] void refuse(const std::string& what) { throw nb::value_error(what.c_str()); }
@@ -76,17 +98,25 @@ bool set_names(Names* names, const std::string& solver, const std::string& name,
   return true;
 }
 
-bool set_switch(SolveOptions* options, const std::string& name, nb::handle value) {
+// Whether the solver has this option; if so, sets it in every part of the solver that has it.
+bool set_option(SolveOptions* options, const std::string& name, nb::handle value) {
   const std::string& solver = options->solver;
-  if (solver == "minimalloc") {
-    return set(kMiniMalloc, &options->minimalloc, solver, name, value) ||
-           set_names(&options->minimalloc.orders, solver, name, value);
+  const bool all = solver == "auto";
+  bool known = false;
+  if (all || solver == "greedy") {
+    known |= set(kGreedy, &options->greedy, solver, name, value);
+    known |= set_names(&options->greedy.orders, solver, name, value);
   }
-  const bool greedy = solver == "greedy" || solver == "auto";
-  const bool exact = solver == "exact" || solver == "auto";
-  return (greedy && set(kGreedy, &options->greedy, solver, name, value)) ||
-         (greedy && set_names(&options->greedy.orders, solver, name, value)) ||
-         (exact && set(kExact, &options->exact, solver, name, value));
+  if (all || solver == "large") known |= set(kLarge, &options->large, solver, name, value);
+  if (all || solver == "exact") known |= set(kExact, &options->exact, solver, name, value);
+  if (all || solver == "exact" || solver == "prover") {
+    known |= set(kProver, &options->prover, solver, name, value);
+  }
+  if (solver == "minimalloc") {
+    known |= set(kMiniMalloc, &options->minimalloc, solver, name, value);
+    known |= set_names(&options->minimalloc.orders, solver, name, value);
+  }
+  return known;
 }
 
 }  // namespace
@@ -94,7 +124,7 @@ bool set_switch(SolveOptions* options, const std::string& name, nb::handle value
 void set_switches(SolveOptions* options, const nb::dict& given) {
   for (const auto& [key, value] : given) {
     const std::string name = nb::cast<std::string>(key);
-    if (!set_switch(options, name, value)) refuse(options->solver + " has no option " + name);
+    if (!set_option(options, name, value)) refuse(options->solver + " has no option " + name);
   }
 }
 

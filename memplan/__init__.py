@@ -19,6 +19,7 @@ from memplan.errors import (
     MissingExtraError,
     PlanError,
     ProblemError,
+    ProofError,
     UnsupportedError,
 )
 
@@ -27,7 +28,7 @@ from memplan.errors import (
 from memplan.explain import explain
 from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem, Reserved
-from memplan.solvers import Budget, Interrupted, lower_bound, solve
+from memplan.solvers import Budget, Interrupted, Progress, lower_bound, solve
 from memplan.verify import verify
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ __all__ = [
     "PlanError",
     "Problem",
     "ProblemError",
+    "Progress",
+    "ProofError",
     "Reserved",
     "Status",
     "UnsupportedError",

@@ -1,5 +1,6 @@
 """The C++ core of memplan. `memplan.solvers` is the door to it."""
 
+from collections.abc import Callable
 from typing import Annotated
 
 import numpy
@@ -53,8 +54,10 @@ class Plan:
     @property
     def interrupted(self) -> bool: ...
 
-def solve(problem: Problem, solver: str, minimize: bool, seconds: float | None, nodes: int | None, threads: int, seed: int, options: dict[str, object]) -> Plan:
-    """Runs one solver without the GIL; Ctrl-C ends it with its best plan."""
+def solve(problem: Problem, solver: str, minimize: bool, seconds: float | None, nodes: int | None, threads: int, seed: int, options: dict[str, object], progress: Callable[[float, int | None, int, str, int], None] | None, proof: str | None) -> Plan:
+    """
+    Runs one solver without the GIL; Ctrl-C ends it with its best plan. `progress` is called with seconds, peak, bound, phase and nodes; a refutation is added to the file `proof`.
+    """
 
 def lower_bound(problem: Problem) -> tuple[int, str, int | None, int | None]:
     """

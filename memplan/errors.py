@@ -33,6 +33,10 @@ class ProblemError(MemplanError):
     """A problem that is not well formed; the sentence names the buffer and the field."""
 
 
+class GraphError(MemplanError):
+    """A graph that is not well formed; the sentence names the tensor or the operator."""
+
+
 class FormatError(MemplanError):
     """A file that cannot be read or written.
 
@@ -60,6 +64,22 @@ class FormatError(MemplanError):
 
 class PlanError(MemplanError):
     """A plan that breaks its problem, or that contradicts itself."""
+
+
+class ProofError(MemplanError):
+    """A proof that proves nothing; the sentence says what is wrong with it.
+
+    Parameters
+    ----------
+    message
+        The sentence.
+    line
+        The line at fault (the first is 1), where one is known.
+    """
+
+    def __init__(self, message: str, *, line: int | None = None) -> None:
+        super().__init__(message if line is None else f"line {line}: {message}")
+        self.line = line
 
 
 class UnsupportedError(MemplanError):

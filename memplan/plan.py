@@ -220,9 +220,7 @@ class Plan:
 
         `None` where there is no peak or no bound; 0.0 where both are 0.
         """
-        if self.peak is None or (self.peak > 0 and self.lower_bound <= 0):
-            return None
-        return self.peak / self.lower_bound - 1 if self.peak else 0.0
+        return gap(self.peak, self.lower_bound)
 
     def __len__(self) -> int:
         return len(self.size)
@@ -284,6 +282,13 @@ class Plan:
         if self.conflict:
             lines.append(("conflict", f"{len(self.conflict):,} buffers that cannot be together"))
         return "\n".join(f"{name:<12} {value}" for name, value in lines)
+
+
+def gap(peak: int | None, lower_bound: int) -> float | None:
+    """Return `peak / lower_bound - 1`, `None` where there is no peak or no bound; 0.0 for 0 / 0."""
+    if peak is None or (peak > 0 and lower_bound <= 0):
+        return None
+    return peak / lower_bound - 1 if peak else 0.0
 
 
 @contextmanager

@@ -29,13 +29,16 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "plan": ASKED,
     "loads": ASKED,
     "verify": ANSWERED,
+    "_ground": ASKED,
+    "_orders": ASKED | {"_ground"},
+    "verify_proof": ASKED | {"_ground", "_orders"},
     "formats": ANSWERED,
     "solvers": ANSWERED | {"_core"},
     "_shrink": ANSWERED | {"loads"},
     "explain": ANSWERED | {"loads", "solvers", "_shrink"},
     "view": ANSWERED | {"loads", "formats", "verify", "explain"},
 }
-ABOVE_BENCH = frozenset(MAY_IMPORT) - {"_shrink"}
+ABOVE_BENCH = frozenset(MAY_IMPORT) - {"_shrink", "_ground", "_orders"}
 MAY_IMPORT["bench"] = ABOVE_BENCH
 MAY_IMPORT["cli"] = ABOVE_BENCH | {"bench"}
 MAY_IMPORT["__init__"] = (ABOVE_BENCH | {"_core"}) - {"view"}

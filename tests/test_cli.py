@@ -257,6 +257,7 @@ def test_json_is_one_object_for_scripts(five_csv: Path) -> None:
         "conflict": [],
         "problem": formats.load(five_csv).fingerprint,
         "output": "out.csv",
+        "proof": None,
     }
 
 

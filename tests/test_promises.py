@@ -17,7 +17,7 @@ from memplan.bench import generators
 from memplan.solvers import registry
 
 SOLVERS = tuple(registry.SOLVERS)
-COMPLETE = ("auto", "exact")
+COMPLETE = ("auto", "exact", "prover")
 PAIRS = [(s, c) for s in SOLVERS for c in sorted(strategies.FEATURES)]
 
 
@@ -37,6 +37,10 @@ def test_every_solver_with_every_constraint(solver: str, feature: str) -> None:
     @settings(max_examples=100)
     @given(problem=strategies.problems(max_buffers=6, features=frozenset({feature})))
     def run(problem: mp.Problem) -> None:
+        if problem.has_windows and "windows" not in registry.SOLVERS[solver].supports:
+            with pytest.raises(mp.UnsupportedError, match=f"{solver} does not support windows"):
+                mp.solve(problem, solver)
+            return
         best = oracle.minimum_peak(problem)
         plan = mp.solve(problem, solver, "min_peak", nodes=100_000, threads=1)
         if plan.has_offsets:

@@ -63,8 +63,8 @@ ExactOptions switches(int bits) {
   bool* const all[] = {&options.portfolio, &options.release_dates, &options.backjumping,
                        &options.gap_jump,  &options.contraction,   &options.decomposition,
                        &options.nogoods,   &options.twins,         &options.full_span,
-                       &options.mirror};
-  for (int k = 0; k < 10; ++k) *all[k] = ((bits >> k) & 1) == 0;
+                       &options.mirror,    &options.tiling};
+  for (int k = 0; k < 11; ++k) *all[k] = ((bits >> k) & 1) == 0;
   return options;
 }
 

@@ -24,6 +24,7 @@ from memplan.cli import (
     plan,
     solvers,
     verify,
+    verify_proof,
     view,
 )
 from memplan.errors import MemplanError
@@ -38,7 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (plan, verify, inspect, explain, convert, view, bench, solvers):
+for module in (plan, verify, verify_proof, inspect, explain, convert, view, bench, solvers):
     # Rich keeps the line breaks of a docstring; help is as wide as the terminal.
     paragraphs = cleandoc(module.command.__doc__ or "").split("\n\n")
     text = "\n\n".join(" ".join(each.split()) for each in paragraphs)

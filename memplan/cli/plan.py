@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memplan.cli import options, output
+from memplan.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
     from memplan.plan import Plan
@@ -41,6 +45,20 @@ def command(
         bool, typer.Option("--json", help="Print the summary as one JSON object, for scripts.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary.")] = False,
+    proof: Annotated[
+        str | None,
+        typer.Option(
+            "--proof", metavar="FILE", help="Write down why no plan is better; see verify-proof."
+        ),
+    ] = None,
+    progress: Annotated[
+        bool | None,
+        typer.Option(
+            "--progress/--no-progress",
+            help="Show the best plan so far; by default on a terminal.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Place every buffer, and say how good the plan is.
 
@@ -48,34 +66,44 @@ def command(
     smallest peak is looked for. Ctrl-C ends the search with the best plan so far.
     """
     output.check_output(out, input)
+    output.check_output(proof, input)
+    if out is not None and proof is not None and os.path.realpath(out) == os.path.realpath(proof):
+        raise typer.BadParameter("the plan is written there", param_hint="'--proof'")
     problem = options.read_problem(input, capacity, reserve, pin)
 
     from memplan import formats, solvers
 
+    if progress is None:
+        progress = sys.stderr.isatty() and not quiet and not as_json
     begun = time.perf_counter()
-    found, interrupted = _until_interrupted(
-        lambda: solvers.solve(
-            problem,
-            solver=solver,
-            objective="min_peak" if minimize else None,
-            timeout=timeout,
-            nodes=nodes,
-            threads=threads,
-            seed=seed,
+    with ProgressLine() if progress else nullcontext() as watch:
+        found, interrupted = _until_interrupted(
+            lambda: solvers.solve(
+                problem,
+                solver=solver,
+                objective="min_peak" if minimize else None,
+                timeout=timeout,
+                nodes=nodes,
+                threads=threads,
+                seed=seed,
+                progress=watch,
+                proof=proof,
+            )
         )
-    )
     elapsed = time.perf_counter() - begun
     _referee(problem, found)
     if out is not None and found.has_offsets:
         formats.save(found, out, format=format.literal if format else None)
     if as_json:
-        output.line(json.dumps(_summary(problem, found, elapsed, interrupted, out)))
+        output.line(json.dumps(_summary(problem, found, elapsed, interrupted, out, proof)))
     elif not quiet:
         _show(problem, found, elapsed, interrupted, top)
     if interrupted:
         output.message(f"interrupted: {found.status}, not proved")
     if out is not None and not found.has_offsets:
         output.message(f"there is no plan to write; {out} was not touched")
+    if proof is not None and not found.stats.get("proof"):
+        output.message(f"there is no complete proof to write; {proof} was not touched")
     raise typer.Exit(_exit_code(found, interrupted))
 
 
@@ -112,7 +140,12 @@ def _show(problem: Problem, plan: Plan, elapsed: float, interrupted: bool, top: 
 
 
 def _summary(
-    problem: Problem, plan: Plan, elapsed: float, interrupted: bool, out: str | None
+    problem: Problem,
+    plan: Plan,
+    elapsed: float,
+    interrupted: bool,
+    out: str | None,
+    proof: str | None,
 ) -> dict[str, object]:
     return {
         "status": str(plan.status),
@@ -130,6 +163,7 @@ def _summary(
         "conflict": list(plan.conflict),
         "problem": problem.fingerprint,
         "output": out if plan.has_offsets else None,
+        "proof": proof if plan.stats.get("proof") else None,
     }
 
 

@@ -23,13 +23,13 @@ dropped in silence. Numbers are whole; only `stats` may hold others.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from memplan._columns import NONE
 from memplan.buffer import Buffer
-from memplan.errors import FormatError, MemplanError, PlanError, ProblemError, quoted
+from memplan.errors import FormatError, MemplanError, PlanError, ProblemError
+from memplan.formats._fields import Fields, shown
 from memplan.plan import Plan, Status
 from memplan.problem import Problem
 
@@ -114,7 +114,7 @@ def read_plan(text: str, name: str) -> Plan:
     status = document["status"]
     if status not in list(Status):
         known = ", ".join(Status)
-        raise FormatError(name, f"status is {_shown(status)}; it must be one of {known}")
+        raise FormatError(name, f"status is {shown(status)}; it must be one of {known}")
     try:
         return Plan(
             ids=[buffer["id"] for buffer in buffers],
@@ -166,69 +166,26 @@ def write_plan(plan: Plan) -> str:
     return _document("plan", head, rows)
 
 
-class _RefusedError(ValueError):
-    """What the json module would let pass, in the words of an error."""
-
-
-class _Reader:
-    """Looks at a document field by field; every refusal names the file and the place in it."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
+class _Reader(Fields):
+    """What problems and plans have in common, and gaps."""
 
     def document(self, text: str, kind: str, fields: Mapping[str, bool]) -> dict[str, Any]:
         """Parse, and check the head: the kind, the version, the fields."""
-        try:
-            document = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
-        except json.JSONDecodeError as error:
-            message = f"is not JSON: {error.msg} at column {error.colno}"
-            raise FormatError(self.name, message, line=error.lineno) from None
-        except _RefusedError as error:
-            raise FormatError(self.name, str(error)) from None
-        except ValueError:
-            raise FormatError(self.name, "has a number with thousands of digits") from None
-        except RecursionError:
-            raise FormatError(self.name, "is nested too deeply") from None
+        document = self.parse(text)
         head = document.get("memplan") if isinstance(document, dict) else None
         if not isinstance(head, dict) or head.keys() != {"kind", "version"}:
             example = f'"memplan": {{"kind": "{kind}", "version": {VERSION}}}'
             raise FormatError(self.name, f"is JSON, but not of memplan: it does not say {example}")
         if head["kind"] != kind:
-            raise FormatError(self.name, f'says that it is {_shown(head["kind"])}, not "{kind}"')
+            raise FormatError(self.name, f'says that it is {shown(head["kind"])}, not "{kind}"')
         version = head["version"]
         if type(version) is not int or version != VERSION:
             raise FormatError(
                 self.name,
-                f"has version {_shown(version)} of the format; this memplan reads {VERSION}",
+                f"has version {shown(version)} of the format; this memplan reads {VERSION}",
             )
-        self._check_fields(document, "the document", fields)
+        self.check(document, "the document", fields)
         return document  # type: ignore[no-any-return]
-
-    def objects(self, value: object, where: str, fields: Mapping[str, bool]) -> list[Any]:
-        """Check that `value` is an array of objects with these fields."""
-        rows = self.array(value, where)
-        required = {field for field, needed in fields.items() if needed}
-        for at, row in enumerate(rows):
-            if not isinstance(row, dict):
-                raise FormatError(
-                    self.name, f"{where}[{at}] is {_shown(row)}; it must be an object"
-                )
-            if not required <= row.keys() <= fields.keys():
-                self._check_fields(row, f"{where}[{at}]", fields)
-        return rows
-
-    def array(self, value: object, where: str) -> list[Any]:
-        """Check that `value` is an array."""
-        if not isinstance(value, list):
-            raise FormatError(self.name, f"{where} is {_shown(value)}; it must be an array")
-        return value
-
-    def scalar(self, value: Any, where: str, kind: type) -> Any:
-        """Check that `value` is of a type, or null."""
-        if value is not None and type(value) is not kind:
-            words = {int: "a whole number", str: "a string", dict: "an object"}
-            raise FormatError(self.name, f"{where} is {_shown(value)}; it must be {words[kind]}")
-        return value
 
     def gaps(self, buffers: list[Any]) -> list[Any] | None:
         """Return the gaps of all buffers as the columns of `Problem.from_arrays`."""
@@ -247,33 +204,13 @@ class _Reader:
             return NONE, NONE
         if not isinstance(value, list) or len(value) != 2 or NONE in value:
             raise FormatError(
-                self.name, f"{where}.window is {_shown(value)}; it must be [lower, upper]"
+                self.name, f"{where}.window is {shown(value)}; it must be [lower, upper]"
             )
         return value[0], value[1]
 
     def located(self, error: MemplanError) -> str:
         """Say which of the buffers a sentence is about, for ids that are no help."""
         return str(error) if error.row is None else f"buffers[{error.row}]: {error}"
-
-    def _check_fields(self, row: dict[str, Any], where: str, fields: Mapping[str, bool]) -> None:
-        for field in row:
-            if field not in fields:
-                raise FormatError(self.name, f"{where} has the unknown field {quoted(field)}")
-        for field, needed in fields.items():
-            if needed and field not in row:
-                raise FormatError(self.name, f"{where} has no field {quoted(field)}")
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise _RefusedError(f"has the field {quoted(twice)} twice in one object")
-    return fields
-
-
-def _constant(word: str) -> float:
-    raise _RefusedError(f"has {word}, which is not JSON")
 
 
 def _column(rows: list[Any], field: str, default: int | None) -> list[Any]:
@@ -317,10 +254,3 @@ def _document(kind: str, head: Mapping[str, object], rows: Iterable[dict[str, ob
 
 def _dumps(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
-
-
-def _shown(value: object) -> str:
-    """Return a value as the file has it; of what may be long or deep, only the kind."""
-    if isinstance(value, (list, dict)):
-        return "an array" if isinstance(value, list) else "an object"
-    return quoted(value) if isinstance(value, str) else json.dumps(value)[:60]

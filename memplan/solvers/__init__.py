@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,19 @@ from memplan.errors import MemplanError, shown
 from memplan.plan import Plan
 from memplan.problem import Buffer, Problem
 from memplan.solvers import native, registry
-from memplan.solvers.native import Bound, greedy_orders
+from memplan.solvers._proof_file import proof_file
+from memplan.solvers.native import Bound, Progress, greedy_orders
 
-__all__ = ["Bound", "Budget", "Interrupted", "bound", "greedy_orders", "lower_bound", "solve"]
+__all__ = [
+    "Bound",
+    "Budget",
+    "Interrupted",
+    "Progress",
+    "bound",
+    "greedy_orders",
+    "lower_bound",
+    "solve",
+]
 
 _MAX_COUNT = (1 << 63) - 1  # nodes, in the core
 _MAX_SEED = (1 << 64) - 1
@@ -66,6 +77,8 @@ def solve(
     seed: int = 0,
     *,
     budget: Budget | None = None,
+    progress: Callable[[Progress], object] | None = None,
+    proof: str | os.PathLike[str] | None = None,
     **options: object,
 ) -> Plan:
     """Place every buffer of a problem.
@@ -92,6 +105,13 @@ def solve(
         Of the search.
     budget
         In place of `timeout` and `nodes`.
+    progress
+        Called with a `Progress`, in the thread of the caller, when the best plan or the bound
+        changes and about twice a second. What it raises ends the search and comes out here.
+    proof
+        A file to write down why no plan is better (docs/proofs.md), for
+        `memplan.verify_proof.verify_proof`. It is written as a whole or not at all: only where
+        the plan is a proved optimum or a capacity is refuted. It takes time of its own.
     **options
         Switches of the solver; see `memplan.solvers.registry`.
 
@@ -99,7 +119,8 @@ def solve(
     -------
     Plan
         Also where there is none: its `status` is then `infeasible` or `unknown`. `stats` has
-        `solver` (the one that found the answer), `nodes`, `restarts`, `seconds` by phase, `note`.
+        `solver` (the one that found the answer), `nodes`, `restarts`, `seconds` by phase, `note`;
+        and with `proof`, whether the file was written.
 
     Raises
     ------
@@ -109,6 +130,8 @@ def solve(
         If the solver lacks a constraint of the problem, or an option.
     MemplanError
         If there is no such solver, an argument is out of range, and for "fit" without a capacity.
+    FormatError
+        If the proof cannot be written.
     Interrupted
         On Ctrl-C, with the best plan so far.
     """
@@ -120,7 +143,10 @@ def solve(
     name, switches = registry.parse(solver)
     options = switches | options
     registry.check(name, asked, options)
-    plan, interrupted = native.solve(
+    if progress is not None and not callable(progress):
+        raise MemplanError(f"progress is {shown(progress)}; it must be callable")
+    ask = partial(
+        native.solve,
         asked,
         solver=name,
         minimize=_minimize(objective, asked),
@@ -129,7 +155,14 @@ def solve(
         threads=_cores() if threads is None else _whole(threads, "threads", 1, _MAX_THREADS),
         seed=_whole(seed, "seed", 0, _MAX_SEED),
         options=options,
+        progress=progress,
     )
+    if proof is None:
+        plan, interrupted = ask()
+    else:
+        registry.check_proof(name, asked)
+        with proof_file(proof, asked) as file:
+            plan, interrupted = ask(proof=file)
     if interrupted:
         raise Interrupted(plan)
     return plan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -10,10 +10,11 @@ import numpy as np
 from memplan import _core
 from memplan._columns import frozen
 from memplan.errors import MemplanError
-from memplan.plan import Plan, Status
+from memplan.plan import Plan, Status, gap
 from memplan.problem import Problem
+from memplan.solvers._proof_file import ProofFile
 
-__all__ = ["Bound", "greedy_orders", "lower_bound", "solve"]
+__all__ = ["Bound", "Progress", "greedy_orders", "lower_bound", "solve"]
 
 # "Nobody has this": the core's rules for problems without pins are stronger, and it tells them by
 # the empty column.
@@ -38,6 +39,33 @@ class Bound(NamedTuple):
     section: tuple[int, int] | None
 
 
+class Progress(NamedTuple):
+    """What is known while a solver is at work.
+
+    Attributes
+    ----------
+    seconds
+        Since it began.
+    peak
+        Of the best plan, in bytes; `None` before there is one.
+    lower_bound
+        No plan has a smaller peak, in bytes.
+    gap
+        How far the peak may be from the best, as `Plan.gap`.
+    phase
+        What is at work: greedy, exact, prover, ...
+    nodes
+        As `Plan.stats` counts them.
+    """
+
+    seconds: float
+    peak: int | None
+    lower_bound: int
+    gap: float | None
+    phase: str
+    nodes: int
+
+
 def solve(
     problem: Problem,
     *,
@@ -48,20 +76,30 @@ def solve(
     threads: int,
     seed: int,
     options: Mapping[str, object],
+    progress: Callable[[Progress], object] | None = None,
+    proof: ProofFile | None = None,
 ) -> tuple[Plan, bool]:
     """Return the plan of one solver, and whether Ctrl-C cut it short; nothing is checked here."""
     native = _converted(problem)
+    watch = None if progress is None else _watch(progress)
+    log = None if proof is None else proof.temporary
     try:
-        answer = _core.solve(native, solver, minimize, seconds, nodes, threads, seed, dict(options))
+        answer = _core.solve(
+            native, solver, minimize, seconds, nodes, threads, seed, dict(options), watch, log
+        )
     except ValueError as error:
+        if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+            raise  # by Python code below: the caller's, in a signal handler or in `progress`
         raise MemplanError(str(error)) from None
-    stats = {
+    stats: dict[str, object] = {
         "solver": answer.solver,
         "nodes": answer.nodes,
         "restarts": answer.restarts,
         "seconds": dict(answer.seconds),
         "note": answer.note,
     }
+    if proof is not None:
+        stats["proof"] = proof.keep()
     conflict = answer.conflict
     plan = Plan.of(
         problem,
@@ -84,6 +122,15 @@ def lower_bound(problem: Problem) -> Bound:
 def greedy_orders() -> list[str]:
     """Return the names that the option `orders` of greedy may have, in the order of trial."""
     return _core.greedy_orders()
+
+
+def _watch(
+    progress: Callable[[Progress], object],
+) -> Callable[[float, int | None, int, str, int], None]:
+    def watch(seconds: float, peak: int | None, bound: int, phase: str, nodes: int) -> None:
+        progress(Progress(seconds, peak, bound, gap(peak, bound), phase, nodes))
+
+    return watch
 
 
 def _converted(problem: Problem) -> _core.Problem:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from memplan.errors import MemplanError, UnsupportedError, quoted
 from memplan.problem import Problem
 
-__all__ = ["CONSTRAINTS", "SOLVERS", "Solver", "check", "parse"]
+__all__ = ["CONSTRAINTS", "SOLVERS", "Solver", "check", "check_proof", "parse"]
 
 CONSTRAINTS = (
     "capacity",
@@ -37,12 +37,15 @@ class Solver:
         Those of `CONSTRAINTS` that it keeps. Hints are wishes: keeping them out of mind is legal.
     options
         What each keyword does that `memplan.solve` hands on to it.
+    proves
+        Whether it can write down why no plan is better.
     """
 
     name: str
     summary: str
     supports: frozenset[str]
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    proves: bool = False
 
 
 _GREEDY = {
@@ -73,21 +76,67 @@ _EXACT = {
     "twins": "identical buffers in one order only",
     "full_span": "buffers alive in every section go to the ceiling or the floor",
     "mirror": "half of the portfolio on the reversed time axis",
+    "tiling": "full sections in a row: all address orders at once",
 }
 
 
-def _solver(name: str, summary: str, options: Mapping[str, str]) -> Solver:
-    return Solver(name, summary, frozenset(CONSTRAINTS), MappingProxyType(options))
+_PROVER = {
+    "learning": "of clauses (off: plain backtracking on the last decision)",
+    "minimisation": "drop literals of a learned clause that the others imply",
+    "lifting": "weaken explanations as far as their use allows",
+    "set_bounds": "a buffer is above the sum of what is decided to lie below it",
+    "overload": "a set of a clique does not fit between its bounds",
+    "edge_finding": "a buffer that does not fit among a set lies above all of it",
+    "transitivity": "below what is below something is below it",
+    "cuts": "what lives at two times lies on one side of a buffer, whichever",
+    "foundation": "a buffer that conflicts with all others goes to the bottom",
+    "symmetry": "interchangeable buffers by index; one pair fixes up and down",
+    "phases": "decide first as the best plan has it",
+    "restarts": "begin anew now and then, and keep what was learned",
+}
+_LARGE = {
+    "portfolio": "first-fit passes over many orders at the target",
+    "bump": "rejected buffers go to the front of the order, and again",
+    "best_fit": "place into the tightest hole, for some orders",
+    "core": "the buffers of the fullest sections placed by the exact search",
+    "windows": "stretches around the peak placed anew, their surroundings pinned",
+}
 
 
+def _solver(
+    name: str,
+    summary: str,
+    options: Mapping[str, str],
+    *,
+    lacks: Iterable[str] = (),
+    proves: bool = False,
+) -> Solver:
+    supports = frozenset(CONSTRAINTS).difference(lacks)
+    return Solver(name, summary, supports, MappingProxyType(options), proves)
+
+
+# A switch that several parts of `auto` have is for all of them.
 SOLVERS: Mapping[str, Solver] = MappingProxyType(
     {
         each.name: each
         for each in (
-            _solver("auto", "greedy, then exact where that can improve it", _GREEDY | _EXACT),
+            _solver(
+                "auto",
+                "greedy, then exact or large where that can improve it",
+                _LARGE | _GREEDY | _PROVER | _EXACT,
+                proves=True,
+            ),
             _solver("greedy", "first fit and best fit over many orders; no proof", _GREEDY),
             _solver("minimalloc", "the search of MiniMalloc as published", _MINIMALLOC),
-            _solver("exact", "branch and bound with learning and proof", _EXACT),
+            _solver("exact", "branch and bound beside the prover", _EXACT | _PROVER, proves=True),
+            _solver(
+                "prover",
+                "clause learning over pair orders, by itself",
+                _PROVER,
+                lacks=["windows"],
+                proves=True,
+            ),
+            _solver("large", "for a million buffers: orders, critical core, windows", _LARGE),
         )
     }
 )
@@ -140,6 +189,21 @@ def check(solver: str, problem: Problem, options: Iterable[str] = ()) -> None:
     for constraint, present in _constraints(problem).items():
         if present and constraint not in known.supports:
             raise UnsupportedError(f"{solver} does not support {constraint}; the problem has some")
+
+
+def check_proof(solver: str, problem: Problem) -> None:
+    """Return if a solver can write down a proof about a problem.
+
+    Raises
+    ------
+    UnsupportedError
+        If it has none, or the problem has windows, of which a proof cannot speak.
+    """
+    if not SOLVERS[solver].proves:
+        able = ", ".join(name for name, each in SOLVERS.items() if each.proves)
+        raise UnsupportedError(f"{solver} writes no proof; choose one of {able}")
+    if problem.has_windows:
+        raise UnsupportedError("a proof cannot speak of windows; the problem has some")
 
 
 def _constraints(problem: Problem) -> dict[str, bool]:

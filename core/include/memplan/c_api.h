@@ -43,13 +43,13 @@ typedef enum memplan_objective {
 
 /* Fields are only ever added at the end; `struct_size` says how many of them the caller knows. */
 typedef struct memplan_options {
-  size_t struct_size;                /* set by memplan_default_options() */
-  const char* solver;                /* "auto", "greedy", "minimalloc" or "exact" */
-  memplan_objective objective;       /* MEMPLAN_MIN_PEAK */
-  double seconds;                    /* negative: no limit */
-  int64_t nodes;                     /* negative: no limit */
-  int32_t threads;                   /* 1; changes the time, never the answer */
-  uint64_t seed;                     /* 0 */
+  size_t struct_size;          /* set by memplan_default_options() */
+  const char* solver;          /* "auto", "greedy", "large", "minimalloc", "exact", "prover" */
+  memplan_objective objective; /* MEMPLAN_MIN_PEAK */
+  double seconds;              /* negative: no limit */
+  int64_t nodes;               /* negative: no limit */
+  int32_t threads;             /* 1; changes the time, never the answer */
+  uint64_t seed;               /* 0 */
   int (*interrupt)(void* user_data); /* NULL, or asked every 20 ms: other than 0 stops */
   void* user_data;                   /* handed to it */
 } memplan_options;

@@ -21,6 +21,7 @@ struct ExactOptions {
   bool twins = true;          // identical buffers in one order only
   bool full_span = true;      // buffers alive in every section go to the ceiling or the floor
   bool mirror = true;         // half of the portfolio on the reversed time axis
+  bool tiling = true;         // full sections in a row: all address orders at once, by a PQ-tree
 };
 
 // Fit within `capacity`: kOptimal (it fits), kInfeasible (proved; `conflict` is filled), or

@@ -2,15 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
 #include "memplan/budget.h"
 #include "memplan/exact.h"
 #include "memplan/greedy.h"
+#include "memplan/large.h"
 #include "memplan/minimalloc.h"
 #include "memplan/plan.h"
 #include "memplan/problem.h"
+#include "memplan/prover.h"
 
 namespace memplan {
 
@@ -19,8 +23,18 @@ enum class Objective {
   kMinPeak,  // find the smallest peak (within the capacity, if there is one)
 };
 
+// What is known while a solver is at work.
+struct Progress {
+  double seconds = 0;     // since the start
+  bool has_plan = false;  // peak means nothing before
+  Bytes peak = 0;         // of the best plan
+  Bytes lower_bound = 0;
+  std::string phase;  // what is at work: greedy, exact, prover, ...
+  std::int64_t nodes = 0;
+};
+
 struct SolveOptions {
-  std::string solver = "auto";  // auto, greedy, minimalloc, exact
+  std::string solver = "auto";  // auto, greedy, minimalloc, exact, prover, large
   Objective objective = Objective::kMinPeak;
   Budget budget;
   int threads = 1;  // never changes the answer, only the time
@@ -29,6 +43,13 @@ struct SolveOptions {
   GreedyOptions greedy;
   MiniMallocOptions minimalloc;
   ExactOptions exact;
+  ProverOptions prover;
+  LargeOptions large;
+  // Called by the thread that called solve(), when the best plan or the bound has changed and
+  // about twice a second; may be empty.
+  std::function<void(const Progress&)> progress;
+  // Where a refutation is written down (docs/proofs.md), or null. Then only the prover refutes.
+  std::ostream* proof = nullptr;
 };
 
 // Throws std::invalid_argument, with the sentence of check(), for a problem that is not well

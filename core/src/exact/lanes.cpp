@@ -10,6 +10,8 @@
 #include <thread>
 #include <utility>
 
+#include "exact/tiling.h"
+
 namespace memplan::exact {
 
 namespace {
@@ -55,6 +57,7 @@ class AnySearch {
   virtual std::int64_t nodes() const = 0;
   virtual const std::vector<Bytes>& offsets() const = 0;
   virtual bool in_conflict(int id) const = 0;
+  virtual bool exhausted() const { return false; }  // more nodes would not help
 };
 
 template <typename V, bool kRestricted>
@@ -71,6 +74,22 @@ class TypedSearch final : public AnySearch {
 
  private:
   Search<V, kRestricted> search_;
+};
+
+class TilingSearch final : public AnySearch {
+ public:
+  explicit TilingSearch(const Task& task) : tiling_(task) {}
+  Verdict run(const Strategy& /*strategy*/, std::int64_t budget, Stopper* stopper,
+              const std::atomic<bool>* cancel) override {
+    return tiling_.run(budget, stopper, cancel);
+  }
+  std::int64_t nodes() const override { return tiling_.nodes(); }
+  const std::vector<Bytes>& offsets() const override { return tiling_.offsets(); }
+  bool in_conflict(int id) const override { return tiling_.in_conflict(id); }
+  bool exhausted() const override { return tiling_.exhausted(); }
+
+ private:
+  Tiling tiling_;
 };
 
 std::unique_ptr<AnySearch> make_search(const Task& task, const ExactOptions& options) {
@@ -93,7 +112,7 @@ std::unique_ptr<AnySearch> make_search(const Task& task, const ExactOptions& opt
 
 class Lanes::Lane {
  public:
-  enum class Kind { kPortfolio, kProof };
+  enum class Kind { kTiling, kPortfolio, kProof };
 
   // `begin`: the first round that the lane takes part in.
   Lane(Task task, const ExactOptions& options, Kind kind, int begin, std::uint64_t seed)
@@ -101,8 +120,9 @@ class Lanes::Lane {
 
   std::int64_t slice(int round) const {
     const auto n = static_cast<std::int64_t>(task_.items.size());
-    if (round < begin_) return 0;
+    if (round < begin_ || exhausted()) return 0;
     const std::int64_t nodes = grown(100 + 3 * n, 1.15, round);
+    if (kind_ == Kind::kTiling) return kTilingNodes * nodes;
     if (kind_ == Kind::kPortfolio) return nodes;
     // Half of all nodes, but in few long runs: a proof that is cut short is begun anew.
     return round % kProofEvery == kProofEvery - 1 ? 2 * kProofEvery * nodes : 0;
@@ -111,12 +131,14 @@ class Lanes::Lane {
   void run(int round, std::int64_t budget, Stopper* stopper, const std::atomic<bool>* cancel) {
     verdict_ = Verdict::kBudget;
     if (budget <= 0) return;
+    if (!search_ && kind_ == Kind::kTiling) search_ = std::make_unique<TilingSearch>(task_);
     if (!search_) search_ = make_search(task_, options_);
     ++restarts_;
     verdict_ = search_->run(strategy(round), budget, stopper, cancel);
   }
 
   Verdict verdict() const { return verdict_; }
+  bool exhausted() const { return search_ && search_->exhausted(); }
   std::int64_t nodes() const { return search_ ? search_->nodes() : 0; }
   std::int64_t restarts() const { return restarts_; }
 
@@ -133,10 +155,11 @@ class Lanes::Lane {
   ItemIdx world_size() const { return task_.world->count(); }
 
  private:
-  static constexpr int kProofEvery = 4;  // rounds
+  static constexpr int kProofEvery = 4;   // rounds
+  static constexpr int kTilingNodes = 4;  // as long as one node of a search
 
   Strategy strategy(int round) const {
-    if (kind_ == Kind::kProof) return kProof;
+    if (kind_ != Kind::kPortfolio) return kProof;
     Strategy result = kPortfolio[options_.portfolio ? round % kPortfolioSize : 0];
     const int cycle = round / kPortfolioSize;
     if (cycle > 0) result.noise = kNoise;
@@ -156,6 +179,11 @@ class Lanes::Lane {
 };
 
 Lanes::Lanes(const Task& task, const ExactOptions& options, std::uint64_t seed) {
+  if (options.tiling && Tiling::applies(task)) {
+    // It has a round of its own before all others: often it needs no more.
+    round_ = -1;
+    lanes_.push_back(std::make_unique<Lane>(task, options, Lane::Kind::kTiling, -1, seed));
+  }
   lanes_.push_back(std::make_unique<Lane>(task, options, Lane::Kind::kPortfolio, 0, seed));
   if (options.mirror) {
     lanes_.push_back(
@@ -170,18 +198,19 @@ Answer Lanes::run(std::int64_t node_budget, int threads, Stopper& stopper) {
   const int count = static_cast<int>(lanes_.size());
   Answer answer;
   answer.offsets.assign(lanes_[0]->world_size(), kNoOffset);
-  const auto tally = [&](int last) {
-    answer.nodes = answer.restarts = 0;
+  std::vector<std::int64_t> slices(count), nodes(count), restarts(count);
+  const auto tally = [&](int last) {  // what the lanes up to this one used in a round
     for (int k = 0; k <= last; ++k) {
-      answer.nodes += lanes_[k]->nodes();
-      answer.restarts += lanes_[k]->restarts();
+      answer.nodes += lanes_[k]->nodes() - nodes[k];
+      answer.restarts += lanes_[k]->restarts() - restarts[k];
     }
   };
   const std::atomic<bool> never{false};
   while (node_budget > 0 && !stopper.look()) {
     // Slices are allotted before anything runs: what a lane may use cannot depend on the others.
-    std::vector<std::int64_t> slices(count);
     for (int k = 0; k < count; ++k) {
+      nodes[k] = lanes_[k]->nodes();
+      restarts[k] = lanes_[k]->restarts();
       slices[k] = std::min(node_budget, lanes_[k]->slice(round_));
       node_budget -= slices[k];
     }
@@ -197,13 +226,17 @@ Answer Lanes::run(std::int64_t node_budget, int threads, Stopper& stopper) {
       winner = run_round(slices, threads, stopper);
     }
     ++round_;
+    tally(winner >= 0 ? winner : count - 1);
     if (winner >= 0) {
       lanes_[winner]->report(answer);
-      tally(winner);
       return answer;
     }
+    // What a lane at its end has left over is for the others.
+    for (int k = 0; k < count; ++k) {
+      const std::int64_t left = slices[k] - (lanes_[k]->nodes() - nodes[k]);
+      if (lanes_[k]->exhausted()) node_budget += std::max<std::int64_t>(0, left);
+    }
   }
-  tally(count - 1);
   return answer;
 }
 

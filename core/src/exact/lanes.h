@@ -21,7 +21,7 @@ struct Answer {
   Verdict verdict = Verdict::kBudget;
   std::vector<Bytes> offsets;     // by item of the task's world, bytes; only this task's are set
   std::vector<ItemIdx> conflict;  // items of the world
-  std::int64_t nodes = 0;         // of the lanes that count: up to the one that answered
+  std::int64_t nodes = 0;  // of this run, and the lanes that count: up to the one that answered
   std::int64_t restarts = 0;
 };
 

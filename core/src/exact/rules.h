@@ -30,6 +30,12 @@ struct Strategy {
   double noise = 0;         // relative, on the value key
   bool from_right = false;  // ties between sections go to the last one
   std::uint64_t seed = 0;
+
+  bool floor_first() const {
+    return section == SectionRule::kFloorOptionsSlack ||
+           section == SectionRule::kFloorSlackOptions ||
+           section == SectionRule::kFloorOptionsPerWeight;
+  }
 };
 
 }  // namespace memplan::exact

@@ -70,6 +70,7 @@ Verdict Search<V, kRestricted>::run(const Strategy& strategy, std::int64_t node_
   root.count = static_cast<int>(root_.size());
   root.sections = root_sections_;
   root.ceiling = root_ceiling_;
+  root.risen_last = root_sections_ - 1;
   root.items = arena_.take<Node>(root_.size());
   std::copy(root_.begin(), root_.end(), root.items);
   root.section = arena_.take<std::int32_t>(root_sections_);
@@ -126,7 +127,8 @@ typename Search<V, kRestricted>::Step Search<V, kRestricted>::open(Child child) 
     case Reduction::kDone:
       break;
   }
-  if (!bound_holds(child)) return decided(Step::kUnsat);
+  const bool fits = strategy_.floor_first() ? bound_holds<false>(child) : bound_holds<true>(child);
+  if (!fits) return decided(Step::kUnsat);
   if (!kRestricted && options_.release_dates && child.sections == 1) {
     place_stack(child);
     return decided(Step::kSat);

@@ -55,6 +55,10 @@ class Search {
     int count = 0;
     int sections = 0;
     V ceiling = 0;
+    // The sections in which floors rose since the bound was last seen to hold: only there can it
+    // fail. May be empty.
+    std::int32_t risen_first = 0;
+    std::int32_t risen_last = -1;
     Arena::Mark mark;
   };
 
@@ -78,6 +82,11 @@ class Search {
     IdSet raised;   // ids whose floor the child at work raised
   };
 
+  struct Option {
+    double key;
+    int index;
+  };
+
   enum class Step { kAdvance, kChild, kSat, kUnsat, kBudget };
   enum class Reduction { kDone, kSplit, kUnsat, kEmpty };
 
@@ -90,9 +99,13 @@ class Search {
   int contract(Child& problem);
   bool place_full_span(Child& problem, IdSet& resolved, bool& changed);
   Step open_split(const Child& problem, const IdSet& resolved);
+  template <bool kTops>
   bool bound_holds(const Child& problem);
+  void sum_loads(const Child& problem);
   bool floors_hold(const Child& problem);
   void place_stack(const Child& problem);
+  void count_lowest(const Child& problem);
+  void count_placeable(const Child& problem);
   void choose_section(Frame& frame);
   void order_options(Frame& frame);
   void find_jump(Frame& frame);
@@ -147,6 +160,7 @@ class Search {
   std::vector<std::int32_t> weight_;  // failures per root section
   std::vector<double> noise_;         // per id, of this run
   std::vector<Node> held_;
+  std::vector<Option> candidates_;
 
   Strategy strategy_;
   std::int64_t nodes_ = 0;

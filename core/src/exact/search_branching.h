@@ -9,17 +9,24 @@
 
 namespace memplan::exact {
 
-// A feasible problem has a plan in which every item lies at its floor or rests on another. In
-// section j with least floor f, one of the items with that floor starts at f, or the lowest item
-// of j lies higher. An item at its floor has all that overlap it above, if nothing fits below it
-// ("placeable": no overlapping item could have its top at or below that floor). A section is
-// eligible if that holds for all its items at f; the one with the least floor of all always is.
+// Options by section, where only sections with the least floor of all can be chosen: nothing slips
+// below that.
 template <typename V, bool kRestricted>
-void Search<V, kRestricted>::choose_section(Frame& frame) {
-  const Child& p = frame.problem;
+void Search<V, kRestricted>::count_lowest(const Child& p) {
+  std::fill(choices_.begin(), choices_.begin() + p.sections, 0);
+  const V lowest = p.items[p.count - 1].floor;
+  for (int i = p.count - 1; i >= 0 && p.items[i].floor == lowest; --i) {
+    const Node item = p.items[i];
+    for (int j = item.first; j <= item.last; ++j) ++choices_[j];
+  }
+}
+
+// Options by section, or kNotEligible where something could slip below one of them.
+template <typename V, bool kRestricted>
+void Search<V, kRestricted>::count_placeable(const Child& p) {
   std::fill(choices_.begin(), choices_.begin() + p.sections, 0);
   for (int i = 0; i < p.count; ++i) {
-    const Node& item = p.items[i];
+    const Node item = p.items[i];
     V least_top = std::numeric_limits<V>::max();
     bool lowest_somewhere = false;
     for (int j = item.first; j <= item.last; ++j) {
@@ -37,15 +44,33 @@ void Search<V, kRestricted>::choose_section(Frame& frame) {
       }
     }
   }
+}
+
+// A feasible problem has a plan in which every item lies at its floor or rests on another. In
+// section j with least floor f, one of the items with that floor starts at f, or the lowest item
+// of j lies higher. An item at its floor has all that overlap it above, if nothing fits below it
+// ("placeable": no overlapping item could have its top at or below that floor). A section is
+// eligible if that holds for all its items at f; the one with the least floor of all always is.
+template <typename V, bool kRestricted>
+void Search<V, kRestricted>::choose_section(Frame& frame) {
+  const Child& p = frame.problem;
+  const bool lowest_only = strategy_.floor_first();
+  const V lowest = p.items[p.count - 1].floor;
+  if (lowest_only) {
+    count_lowest(p);
+  } else {
+    count_placeable(p);
+  }
   double best[3] = {0, 0, 0};
   int chosen = -1;
   for (int k = 0; k < p.sections; ++k) {
     const int j = strategy_.from_right ? p.sections - 1 - k : k;
     if (choices_[j] <= 0) continue;
-    const V room = static_cast<V>(p.ceiling - floor_[j] - load_[j]);
+    const V level = lowest_only ? lowest : floor_[j];
+    const V room = static_cast<V>(p.ceiling - level - load_[j]);
     const double slack = static_cast<double>(room);
     const double options = choices_[j] + (room > 0 ? 1 : 0);
-    const double floor = static_cast<double>(floor_[j]);
+    const double floor = static_cast<double>(level);
     const double weighted = options / weight_[p.section[j]];
     double key[3] = {0, 0, 0};
     switch (strategy_.section) {
@@ -76,7 +101,7 @@ void Search<V, kRestricted>::choose_section(Frame& frame) {
     chosen = j;
   }
   frame.section = chosen;
-  frame.floor = floor_[chosen];
+  frame.floor = lowest_only ? lowest : floor_[chosen];
 }
 
 template <typename V, bool kRestricted>
@@ -102,12 +127,7 @@ double Search<V, kRestricted>::value_key(const Node& item) const {
 template <typename V, bool kRestricted>
 void Search<V, kRestricted>::order_options(Frame& frame) {
   const Child& p = frame.problem;
-  struct Option {
-    double key;
-    int index;
-  };
-  Option* options = arena_.take<Option>(p.count);
-  int count = 0;
+  candidates_.clear();
   // Items come by descending floor: those at the section's floor are one run near the end.
   for (int i = p.count - 1; i >= 0; --i) {
     const Node& item = p.items[i];
@@ -120,16 +140,17 @@ void Search<V, kRestricted>::order_options(Frame& frame) {
       if (kRestricted && !same_legal_offsets(other.id, item.id)) return false;
       return other.first == item.first && other.last == item.last && other.size == item.size;
     };
-    if (options_.twins && std::any_of(options, options + count, twin)) continue;
-    options[count++] = {value_key(item) * noise_[item.id], i};
+    auto& options = candidates_;
+    if (options_.twins && std::any_of(options.begin(), options.end(), twin)) continue;
+    options.push_back({value_key(item) * noise_[item.id], i});
   }
-  std::sort(options, options + count, [&](const Option& a, const Option& b) {
+  std::sort(candidates_.begin(), candidates_.end(), [&](const Option& a, const Option& b) {
     if (a.key != b.key) return a.key > b.key;
     return p.items[a.index].id < p.items[b.index].id;
   });
-  frame.options = arena_.take<int>(count);
-  frame.option_count = count;
-  for (int k = 0; k < count; ++k) frame.options[k] = options[k].index;
+  frame.option_count = static_cast<int>(candidates_.size());
+  frame.options = arena_.take<int>(candidates_.size());
+  for (int k = 0; k < frame.option_count; ++k) frame.options[k] = candidates_[k].index;
 }
 
 // The other alternative: nobody in the section starts at its floor f. The lowest then has a
@@ -188,6 +209,7 @@ bool Search<V, kRestricted>::raise(const Child& problem, int skip, V floor, Affe
   }
   Node* const first_raised = out;
   int held = 0;
+  int from = problem.sections, to = -1;
   for (; i < problem.count; ++i) {
     if (i == skip) continue;
     if (!affected(in[i])) {
@@ -197,6 +219,8 @@ bool Search<V, kRestricted>::raise(const Child& problem, int skip, V floor, Affe
     *out = in[i];
     out->floor = legal_floor(floor, in[i].id);
     raised.add(in[i].id);
+    from = std::min(from, in[i].first);
+    to = std::max(to, in[i].last);
     if constexpr (kRestricted) {
       if (out->floor > world_->latest[source_[out->id]]) {
         conflict_.clear();
@@ -216,6 +240,8 @@ bool Search<V, kRestricted>::raise(const Child& problem, int skip, V floor, Affe
     }
   }
   child_.count = static_cast<int>(out - child_.items);
+  child_.risen_first = to < 0 ? 0 : from;
+  child_.risen_last = to;
   return true;
 }
 

@@ -56,6 +56,8 @@ int Search<V, kRestricted>::contract(Child& problem) {
   problem.sections = kept;
   // first -> the first kept section at or after it; last -> the last kept one at or before it.
   map_[sections] = kept;
+  problem.risen_first = map_[problem.risen_first];
+  problem.risen_last = map_[problem.risen_last + 1] - 1;
   for (int i = 0; i < problem.count; ++i) {
     Node& item = problem.items[i];
     item.first = map_[item.first];
@@ -109,6 +111,8 @@ bool Search<V, kRestricted>::place_full_span(Child& problem, IdSet& resolved, bo
         return false;
       }
       for (int k = problem.count - 1; k >= 0 && items[k].floor < top; --k) items[k].floor = top;
+      problem.risen_first = 0;
+      problem.risen_last = problem.sections - 1;
       again = true;
       break;
     }
@@ -155,6 +159,12 @@ typename Search<V, kRestricted>::Step Search<V, kRestricted>::open_split(const C
     part.sections = choices_[p + 1] - choices_[p];
     part.section = problem.section + choices_[p];
     part.ceiling = problem.ceiling;
+    const int from = std::max(problem.risen_first, choices_[p]);
+    const int to = std::min(problem.risen_last, choices_[p + 1] - 1);
+    if (from <= to) {
+      part.risen_first = from - choices_[p];
+      part.risen_last = to - choices_[p];
+    }
     slack[p] = std::numeric_limits<V>::max();
     for (int j = choices_[p]; j < choices_[p + 1]; ++j) {
       slack[p] = std::min<V>(slack[p], static_cast<V>(problem.ceiling - floor_[j] - load_[j]));
@@ -197,33 +207,47 @@ void Search<V, kRestricted>::place_stack(const Child& problem) {
 // ---- the bound
 
 // In every section, items with floor >= f need their sizes above f: for a single section this is
-// exact (one machine with release dates). Leaves load_, floor_ and top_ (the least top that an
-// item of the section could have) for the choice of a branch. On failure the conflict is the
-// items seen so far in the section that overflows.
+// exact (one machine with release dates). Looked at only where floors rose: elsewhere a section
+// has at most the items that it had when the bound held, with the same floors. (An item that goes
+// to the ceiling takes its size from both sides.)
+//
+// Leaves load_ for the choice of a branch, and with kTops floor_ and top_ (the least top that an
+// item of the section could have). On failure the conflict is the items seen so far in the
+// section that overflows.
 template <typename V, bool kRestricted>
+template <bool kTops>
 bool Search<V, kRestricted>::bound_holds(const Child& problem) {
   if (kRestricted && !floors_hold(problem)) return false;
   const int sections = problem.sections;
+  const bool everywhere = kTops || !options_.release_dates;
+  const int from = everywhere ? 0 : problem.risen_first;
+  const int to = everywhere ? sections - 1 : problem.risen_last;
   V* const load = load_.data();
   V* const floor = floor_.data();
   V* const top = top_.data();
   std::fill(load, load + sections, V{0});
-  std::fill(top, top + sections, std::numeric_limits<V>::max());
+  if (kTops) std::fill(top, top + sections, std::numeric_limits<V>::max());
   for (int i = 0; i < problem.count; ++i) {
-    const Node& item = problem.items[i];
-    const V item_top = static_cast<V>(item.floor + item.size);
-    V highest = 0;
-    for (int j = item.first; j <= item.last; ++j) {
-      load[j] = static_cast<V>(load[j] + item.size);
-      floor[j] = item.floor;
-      top[j] = top[j] < item_top ? top[j] : item_top;
-      highest = highest > load[j] ? highest : load[j];
-    }
+    const Node item = problem.items[i];  // a copy: the sums below could alias it
+    const int first = std::max(item.first, from), last = std::min(item.last, to);
     // Without release dates the floor of the section counts once all its items are in.
     const V base = options_.release_dates || i + 1 == problem.count ? item.floor : V{0};
-    if (highest <= problem.ceiling - base) continue;
-    int worst = item.first;
-    for (int j = item.first; j <= item.last; ++j) {
+    const V room = static_cast<V>(problem.ceiling - base);
+    V over = 0;  // negative as soon as one of the differences is
+    for (int j = first; j <= last; ++j) {
+      load[j] = static_cast<V>(load[j] + item.size);
+      over |= static_cast<V>(room - load[j]);
+    }
+    if (kTops) {
+      const V item_top = static_cast<V>(item.floor + item.size);
+      for (int j = first; j <= last; ++j) {
+        floor[j] = item.floor;
+        top[j] = top[j] < item_top ? top[j] : item_top;
+      }
+    }
+    if (over >= 0) continue;
+    int worst = first;
+    for (int j = first; j <= last; ++j) {
       if (load[j] > load[worst]) worst = j;
     }
     conflict_.clear();
@@ -234,7 +258,20 @@ bool Search<V, kRestricted>::bound_holds(const Child& problem) {
     ++weight_[problem.section[worst]];
     return false;
   }
+  if (from > 0 || to < sections - 1) sum_loads(problem);
   return true;
+}
+
+template <typename V, bool kRestricted>
+void Search<V, kRestricted>::sum_loads(const Child& problem) {
+  V* const load = load_.data();
+  std::fill(load, load + problem.sections + 1, V{0});
+  for (int i = 0; i < problem.count; ++i) {
+    const Node item = problem.items[i];
+    load[item.first] = static_cast<V>(load[item.first] + item.size);
+    load[item.last + 1] = static_cast<V>(load[item.last + 1] - item.size);
+  }
+  for (int j = 1; j < problem.sections; ++j) load[j] = static_cast<V>(load[j] + load[j - 1]);
 }
 
 // Restricted problems only: an item whose floor has passed its latest offset is a conflict.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <numeric>
+#include <utility>
 
 namespace memplan {
 
@@ -74,6 +75,12 @@ double Profile::lifetime(BufferIdx b) const {
                              static_cast<std::uint64_t>(problem.start[b]));
 }
 
+int Profile::room_class(BufferIdx b) const {
+  constexpr double kLeast = 0x1p-10;
+  const double size = std::max(1.0, size_of(*this, b));
+  return std::ilogb(std::max(kLeast, (max_load - contention[b]) / size));
+}
+
 Profile::Profile(const Problem& asked, const Sections& sections, Stopper& stopper)
     : problem(asked),
       length(asked.size.size(), 0),
@@ -125,6 +132,10 @@ const std::vector<Order>& orders() {
        [](P p, B b) { return Key{-static_cast<double>(p.breadth_rank[b]), size_of(p, b)}; }},
       {"tela", tela_key},
       // The rest follow no publication; they won on measured problems.
+      {"room_length",
+       [](P p, B b) {
+         return Key{-static_cast<double>(p.room_class(b)), p.length[b], size_of(p, b)};
+       }},
       {"contention_length", [](P p, B b) { return Key{p.contention[b], p.length[b]}; }},
       {"load_class", [](P p, B b) { return Key{load_class(p, b), size_of(p, b)}; }},
       {"length", [](P p, B b) { return Key{p.length[b], size_of(p, b)}; }},
@@ -135,17 +146,8 @@ const std::vector<Order>& orders() {
   return all;
 }
 
-std::vector<BufferIdx> sorted(KeyOf key, const Profile& profile, Stopper& stopper) {
-  struct Row {
-    Key key;
-    BufferIdx buffer;
-  };
-  std::vector<Row> rows(profile.length.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto b = static_cast<BufferIdx>(i);
-    rows[i] = {key(profile, b), b};
-  }
-  const auto before = [](const Row& x, const Row& y) {
+std::vector<BufferIdx> sorted(std::vector<KeyedBuffer> rows, Stopper& stopper) {
+  const auto before = [](const KeyedBuffer& x, const KeyedBuffer& y) {
     return x.key != y.key ? x.key > y.key : x.buffer < y.buffer;
   };
   // A merge sort from runs of a size that sorts within a few milliseconds, so that a deadline
@@ -162,8 +164,18 @@ std::vector<BufferIdx> sorted(KeyOf key, const Profile& profile, Stopper& stoppe
     }
   }
   std::vector<BufferIdx> order(rows.size());
-  std::transform(rows.begin(), rows.end(), order.begin(), [](const Row& r) { return r.buffer; });
+  std::transform(rows.begin(), rows.end(), order.begin(),
+                 [](const KeyedBuffer& r) { return r.buffer; });
   return order;
+}
+
+std::vector<BufferIdx> sorted(KeyOf key, const Profile& profile, Stopper& stopper) {
+  std::vector<KeyedBuffer> rows(profile.length.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto b = static_cast<BufferIdx>(i);
+    rows[i] = {key(profile, b), b};
+  }
+  return sorted(std::move(rows), stopper);
 }
 
 }  // namespace memplan

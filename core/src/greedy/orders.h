@@ -26,6 +26,10 @@ struct Profile {
   Time last_end = 0;
 
   double lifetime(BufferIdx b) const;  // in time
+
+  // How many buffers of its size fit beside the load where the load is greatest, as the exponent
+  // of a power of two.
+  int room_class(BufferIdx b) const;
 };
 
 // The buffers that go first have the greatest keys, compared in turn; ties go by index. What
@@ -40,7 +44,15 @@ struct Order {
 
 const std::vector<Order>& orders();
 
-// Every buffer once. Cut short by the stopper, the order is left half done.
+struct KeyedBuffer {
+  Key key;
+  BufferIdx buffer;
+};
+
+// The buffers of the rows. Cut short by the stopper, the order is left half done.
+std::vector<BufferIdx> sorted(std::vector<KeyedBuffer> rows, Stopper& stopper);
+
+// Every buffer once.
 std::vector<BufferIdx> sorted(KeyOf key, const Profile& profile, Stopper& stopper);
 
 }  // namespace memplan

@@ -1,0 +1,31 @@
+// The chain for large problems: portfolio, critical core, windows.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "memplan/budget.h"
+#include "memplan/plan.h"
+#include "memplan/problem.h"
+#include "memplan/sections.h"
+
+namespace memplan {
+
+struct LargeOptions {
+  bool portfolio = true;  // first-fit passes over many orders at the target
+  bool bump = true;       // rejected buffers go to the front of the order, and again
+  bool best_fit = true;   // for some orders, after first fit
+  bool core = true;       // the buffers of the fullest sections placed by the exact search
+  bool windows = true;    // stretches around the peak placed anew, their surroundings pinned
+  // Stop at the first plan whose peak is at or below this (the lower bound, or the capacity).
+  Bytes target = 0;
+};
+
+// The best plan: kFeasible, or kUnknown where none fits the capacity (and the pins and reserved
+// ranges). lower_bound is left for the caller. Anytime: `improved` is called with every plan that
+// is better than all before (it may be empty). `sections` must be contracted.
+Plan large(const Problem& problem, const Sections& sections, const LargeOptions& options,
+           std::int64_t node_budget, std::uint64_t seed, Stopper& stopper,
+           const std::function<void(const Plan&)>& improved = nullptr);
+
+}  // namespace memplan

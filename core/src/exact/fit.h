@@ -1,0 +1,47 @@
+// One question to the exact search: do these buffers fit within a capacity?
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "exact/lanes.h"
+#include "exact/task.h"
+#include "items.h"
+#include "memplan/budget.h"
+#include "memplan/exact.h"
+#include "memplan/plan.h"
+#include "memplan/problem.h"
+#include "memplan/sections.h"
+
+namespace memplan::exact {
+
+// A run that its budget ends can be taken up again: nothing learned is lost between two runs.
+class Fit {
+ public:
+  // `problem`, `sections` and `options` must outlive it.
+  Fit(const Problem& problem, const Sections& sections, Bytes capacity, const ExactOptions& options,
+      std::uint64_t seed);
+
+  // As exact_fit(); nodes and restarts are those of this run.
+  Plan run(std::int64_t nodes, int threads, Stopper& stopper);
+
+  Bytes capacity() const { return capacity_; }
+
+ private:
+  Plan infeasible(std::vector<BufferIdx> conflict, const char* note) const;
+  Plan placed() const;
+
+  const Problem& problem_;
+  const Sections& sections_;
+  Bytes capacity_;
+  const ExactOptions& options_;
+  std::uint64_t seed_;
+  Items items_;
+  std::vector<Task> tasks_;
+  std::size_t task_ = 0;          // the one at work; those before are placed
+  std::unique_ptr<Lanes> lanes_;  // on that one
+  std::vector<Bytes> offsets_;    // by item
+};
+
+}  // namespace memplan::exact

@@ -1,0 +1,307 @@
+#include "exact/tiling.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "exact/tiling_ways.h"
+
+namespace memplan::exact {
+
+namespace {
+
+constexpr int kRepairChoices = 16;  // looked at behind a failure, the nearest first
+constexpr int kRepairWays = 16;     // tried of each
+constexpr int kRepairAhead = 20;    // boundaries that a change has to prove itself on
+constexpr int kMaxRepairs = 1000;
+
+std::vector<Bytes> loads(const Task& task) {
+  std::vector<Bytes> change(task.sections + 1, 0);
+  for (const Item<Bytes>& item : task.items) {
+    change[item.first] += item.size;
+    change[item.last + 1] -= item.size;
+  }
+  for (SectionIdx j = 1; j < task.sections; ++j) change[j] += change[j - 1];
+  change.pop_back();
+  return change;
+}
+
+}  // namespace
+
+bool Tiling::applies(const Task& task) {
+  if (task.restricted) return false;
+  const std::vector<Bytes> load = loads(task);
+  for (SectionIdx j = 1; j < task.sections; ++j) {
+    if (load[j - 1] == task.ceiling && load[j] == task.ceiling) return true;
+  }
+  return false;
+}
+
+Tiling::Tiling(const Task& task)
+    : task_(task),
+      boundaries_(task.sections),
+      marked_(task.items.size(), 0),
+      conflict_(task.items.size(), 0),
+      offsets_(task.items.size(), kNoOffset) {
+  const std::vector<Bytes> load = loads(task);
+  for (SectionIdx j = 0; j < task.sections; ++j) {
+    if (load[j] != task.ceiling) continue;
+    if (j > 0 && load[j - 1] == task.ceiling) {
+      windows_.back().last = j;
+    } else {
+      windows_.push_back({j, j});
+    }
+  }
+  for (const Item<Bytes>& item : task.items) {
+    boundaries_[item.last].ending.push_back(item.id);
+    if (item.first > 0) boundaries_[item.first - 1].beginning.push_back(item.id);
+  }
+  at_ = windows_[0].first;
+  tree_ = PqTree(live_in(at_));
+}
+
+Verdict Tiling::run(std::int64_t node_budget, Stopper* stopper, const std::atomic<bool>* cancel) {
+  const std::int64_t limit = nodes_ + std::min(node_budget, std::int64_t{1} << 60);
+  stopper_ = stopper;
+  cancel_ = cancel;
+  while (!exhausted_ && nodes_ < limit && !must_stop()) {
+    const Verdict verdict = at_ == windows_[window_].last ? finish_window() : step();
+    if (verdict != Verdict::kBudget) return verdict;
+  }
+  return Verdict::kBudget;
+}
+
+bool Tiling::must_stop() {
+  if (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) return true;
+  return stopper_ != nullptr && stopper_->expired();
+}
+
+// A window that can be crossed proves nothing, unless it is the whole task: then it is a plan.
+Verdict Tiling::finish_window() {
+  const Window& window = windows_[window_];
+  if (window.first == 0 && window.last == task_.sections - 1) {
+    place();
+    exhausted_ = true;
+    return Verdict::kSat;
+  }
+  if (++window_ == windows_.size()) {
+    exhausted_ = true;
+    return Verdict::kBudget;
+  }
+  at_ = windows_[window_].first;
+  complete_ = true;
+  repairing_ = true;
+  repairs_ = 0;
+  highest_ = 0;
+  steps_.clear();
+  tree_ = PqTree(live_in(at_));
+  return Verdict::kBudget;
+}
+
+// Crosses the boundary at_ in the way at work there, or mends what was chosen before.
+Verdict Tiling::step() {
+  Boundary& boundary = boundaries_[at_];
+  if (boundary.ways.empty()) list_ways(boundary);
+  if (repairing_ || boundary.way == 0) {
+    boundary.reach = at_;
+    boundary.steps_before = steps_.size();
+    if (boundary.ways.size() > 1) boundary.before = tree_;
+  }
+  if (cross(tree_, at_, &steps_)) {
+    ++at_;
+    return Verdict::kBudget;
+  }
+  const int reach = find_reach(at_);
+  if (exhausted_) return Verdict::kBudget;
+  if (repairing_) return repair(reach);
+  highest_ = std::max(highest_, at_);
+  boundary.reach = std::min(boundary.reach, reach);
+  return go_back();
+}
+
+// The boundary at_ cannot be crossed: changes the one choice behind it that leads farthest. Not a
+// systematic search; where it ends, that begins.
+Verdict Tiling::repair(int reach) {
+  const int failed = at_;
+  int best = failed, choice = -1, best_way = 0;
+  int choices = 0;
+  for (int c = failed; c >= reach && choices < kRepairChoices; --c) {
+    const int ways = std::min(kRepairWays, static_cast<int>(boundaries_[c].ways.size()));
+    choices += ways > 1 ? 1 : 0;
+    const int used = boundaries_[c].way;
+    for (int way = 0; way < ways; ++way) {
+      if (way == used) continue;
+      boundaries_[c].way = way;
+      const int far = leads_to(c, failed + kRepairAhead);
+      if (far > best) {
+        best = far;
+        choice = c;
+        best_way = way;
+      }
+    }
+    boundaries_[c].way = used;
+  }
+  if (exhausted_) return Verdict::kBudget;
+  if (choice < 0 || ++repairs_ > kMaxRepairs) {
+    repairing_ = false;
+    for (Boundary& boundary : boundaries_) boundary.way = 0;
+    at_ = windows_[window_].first;
+    tree_ = PqTree(live_in(at_));
+    steps_.clear();
+    return Verdict::kBudget;
+  }
+  Boundary& changed = boundaries_[choice];
+  changed.way = best_way;
+  tree_ = changed.before;
+  steps_.resize(changed.steps_before);
+  at_ = choice;
+  return Verdict::kBudget;
+}
+
+// The first boundary from `from` on that cannot be crossed, or `end`.
+int Tiling::leads_to(int from, int end) {
+  PqTree tree = boundaries_[from].before;
+  end = std::min(end, windows_[window_].last);
+  for (int j = from; j < end && !exhausted_; ++j) {
+    exhausted_ = must_stop();
+    if (boundaries_[j].ways.empty()) list_ways(boundaries_[j]);
+    if (!cross(tree, j, nullptr)) return j;
+  }
+  return end;
+}
+
+// The way at work at boundary `at` is refuted, by what lies from its reach on. Takes the next way
+// of the last boundary that has a say in it.
+Verdict Tiling::go_back() {
+  while (true) {
+    Boundary& failed = boundaries_[at_];
+    if (++failed.way < static_cast<int>(failed.ways.size())) {
+      tree_ = failed.before;
+      steps_.resize(failed.steps_before);
+      return Verdict::kBudget;
+    }
+    complete_ = complete_ && failed.all_ways;
+    const int reach = failed.reach;
+    failed.way = 0;
+    int back = at_ - 1;
+    while (back >= reach && boundaries_[back].ways.size() == 1) boundaries_[back--].way = 0;
+    if (back < reach) break;
+    boundaries_[back].reach = std::min(boundaries_[back].reach, reach);
+    at_ = back;
+  }
+  exhausted_ = true;
+  if (!complete_) return Verdict::kBudget;
+  const int reach = boundaries_[at_].reach;
+  for (const Item<Bytes>& item : task_.items) {
+    conflict_[item.id] = item.last >= reach && item.first <= highest_ + 1;
+  }
+  return Verdict::kUnsat;
+}
+
+bool Tiling::cross(PqTree& tree, int at, std::vector<PqTree::Exchange>* steps) {
+  const Boundary& boundary = boundaries_[at];
+  for (PqTree::Exchange exchange : boundary.ways[boundary.way]) {
+    ++nodes_;
+    for (const int id : exchange.out) marked_[id] = 1;
+    const std::vector<int> leaving = exchange.out;
+    const bool done = tree.apply(exchange, marked_);
+    for (const int id : leaving) marked_[id] = 0;
+    if (!done) return false;
+    if (steps != nullptr) steps->push_back(std::move(exchange));
+  }
+  return true;
+}
+
+bool Tiling::fails_from(int first, int at) {
+  PqTree tree(live_in(first));
+  for (int j = first; j <= at && !exhausted_; ++j) {
+    if (!cross(tree, j, nullptr)) return true;
+    exhausted_ = must_stop();  // cut short, nothing that follows would be sound
+  }
+  return false;
+}
+
+// The last section such that the sections from there on suffice to refute the way at work at
+// boundary `at`.
+int Tiling::find_reach(int at) {
+  int fails = windows_[window_].first, holds = at;
+  for (int step = 1; at - step > fails; step *= 2) {
+    if (fails_from(at - step, at)) {
+      fails = at - step;
+      break;
+    }
+    holds = at - step;
+  }
+  while (holds - fails > 1) {
+    const int middle = fails + (holds - fails) / 2;
+    (fails_from(middle, at) ? fails : holds) = middle;
+  }
+  return fails;
+}
+
+void Tiling::list_ways(Boundary& boundary) const {
+  std::vector<Bytes> ending, beginning;
+  for (const int id : boundary.ending) ending.push_back(task_.items[id].size);
+  for (const int id : boundary.beginning) beginning.push_back(task_.items[id].size);
+  if (std::max(ending.size(), beginning.size()) > 63) {
+    boundary.ways.push_back({{boundary.ending, boundary.beginning, -1, false}});
+    boundary.all_ways = ending.size() == 1 || beginning.size() == 1;
+    return;
+  }
+  const Matchings found = matchings(ending, beginning);
+  boundary.all_ways = found.all;
+  const auto pick = [](const std::vector<int>& ids, std::uint64_t subset) {
+    std::vector<int> picked;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if ((subset >> i & 1) != 0) picked.push_back(ids[i]);
+    }
+    return picked;
+  };
+  for (const std::vector<Match>& matches : found.ways) {
+    Way way;
+    for (const Match& match : matches) {
+      way.push_back({pick(boundary.ending, match.ending), pick(boundary.beginning, match.beginning),
+                     -1, false});
+    }
+    boundary.ways.push_back(std::move(way));
+  }
+}
+
+std::vector<int> Tiling::live_in(int section) const {
+  std::vector<int> live;
+  for (const Item<Bytes>& item : task_.items) {
+    if (item.first <= section && section <= item.last) live.push_back(item.id);
+  }
+  return live;
+}
+
+// Any order that is left for the last section, then backwards: each exchange undone in the place
+// where it happened.
+void Tiling::place() {
+  std::vector<int> order = tree_.order();
+  const auto stack = [&] {
+    Bytes at = 0;
+    for (const int id : order) {
+      offsets_[id] = at;
+      at += task_.items[id].size;
+    }
+  };
+  stack();
+  for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
+    for (const int id : step->in) marked_[id] = 1;
+    const auto begin =
+        std::find_if(order.begin(), order.end(), [&](int id) { return marked_[id] != 0; });
+    for (const int id : step->in) marked_[id] = 0;
+    if (step->witness >= 0) {
+      const auto witness = std::find(order.begin(), order.end(), step->witness);
+      if ((witness < begin) != step->witness_first) {
+        std::reverse(step->out.begin(), step->out.end());
+      }
+    }
+    const auto hole = order.erase(begin, begin + static_cast<std::ptrdiff_t>(step->in.size()));
+    order.insert(hole, step->out.begin(), step->out.end());
+    stack();
+  }
+}
+
+}  // namespace memplan::exact

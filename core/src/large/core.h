@@ -1,0 +1,35 @@
+// The critical core: the buffers that have hardly any freedom, placed before all others.
+#pragma once
+
+#include <vector>
+
+#include "memplan/problem.h"
+#include "memplan/sections.h"
+
+namespace memplan::chain {
+
+// Hard sections, and every buffer that is live in one of them, over its whole lifetime.
+class Core {
+ public:
+  // `room`: see rooms(). All must outlive it.
+  Core(const Problem& problem, const Sections& sections, const std::vector<double>& room);
+
+  // Sections with at most so much room are hard.
+  void widen(double room);
+
+  // What first fit could not place around the core joins it, with all that is live in the
+  // tightest sections of each. False where nothing new came in.
+  bool grow(const std::vector<BufferIdx>& rejected);
+
+  // By rising index, and with all pinned buffers.
+  std::vector<BufferIdx> members() const;
+
+ private:
+  const Problem& problem_;
+  const Sections& sections_;
+  const std::vector<double>& room_;
+  std::vector<char> hard_;    // by section
+  std::vector<char> forced_;  // by buffer
+};
+
+}  // namespace memplan::chain

@@ -1,0 +1,81 @@
+#include "large/core_placer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "large/packer.h"
+#include "memplan/sections.h"
+
+namespace memplan::chain {
+
+namespace {
+
+constexpr int kPasses = 30;  // usually a few settle it, or none does
+
+}  // namespace
+
+PartPacker::PartPacker(const Part& part, Stopper& stopper)
+    : part_(part),
+      stopper_(stopper),
+      sections_(sweep(part.problem)),
+      packer_(part.problem, sections_, stopper) {}
+
+Packing PartPacker::pack(const std::vector<Bytes>& fixed, Bytes goal, const Limits& limits,
+                         int most_passes, Ranking* ranking) {
+  std::vector<Bytes> fixed_rows;
+  if (!fixed.empty()) {
+    for (const BufferIdx b : part_.rows) fixed_rows.push_back(fixed[b]);
+  }
+  Packing best;
+  std::int64_t nodes = 0;
+  std::int64_t steps = 0;
+  for (int k = 0; k < most_passes && (k == 0 || steps < limits.steps) && !stopper_.look(); ++k) {
+    const Goal pass{goal, goal, INT64_MAX, limits.nodes - nodes};
+    Packing packing = packer_.pack(ranked_rows(*ranking), fixed_rows, Fit::kFirst, pass);
+    nodes += packing.nodes;
+    steps += packing.steps;
+    if (!packing.ended) break;
+    for (BufferIdx& b : packing.rejected) b = part_.rows[b];
+    if (k == 0 || packing.rejected.size() < best.rejected.size()) best = packing;
+    if (packing.rejected.empty()) break;
+    ranking->promote(packing.rejected);
+  }
+  best.nodes = nodes;
+  best.steps = steps;
+  return best;
+}
+
+// The rows in the order of the ranking, which knows the buffers of the whole.
+std::vector<BufferIdx> PartPacker::ranked_rows(const Ranking& ranking) {
+  const std::vector<BufferIdx>& rows = part_.rows;
+  std::vector<BufferIdx> order = ranking.sorted(rows, stopper_);
+  for (BufferIdx& b : order) {
+    b = static_cast<BufferIdx>(std::lower_bound(rows.begin(), rows.end(), b) - rows.begin());
+  }
+  return order;
+}
+
+PlacedCore place_core(const Part& part, Bytes goal, const CoreEffort& effort, std::uint64_t seed,
+                      Ranking* ranking, Stopper& stopper) {
+  PlacedCore placed;
+  Limits limits;
+  limits.nodes = effort.search.nodes;
+  limits.steps = effort.steps;
+  Packing packing = PartPacker(part, stopper).pack({}, goal, limits, kPasses, ranking);
+  placed.nodes = packing.nodes;
+  placed.offsets = std::move(packing.offsets);
+  placed.offsets.resize(part.rows.size(), kNoOffset);
+  placed.whole = packing.ended && packing.rejected.empty();
+  if (placed.whole) return placed;
+  Effort search = effort.search;
+  search.nodes -= placed.nodes;
+  Plan plan = fit_part(part, goal, search, seed, stopper);
+  placed.nodes += plan.stats.nodes;
+  placed.refuted = plan.status == Status::kInfeasible;
+  if (!plan.has_offsets()) return placed;
+  placed.offsets = std::move(plan.offsets);
+  placed.whole = true;
+  return placed;
+}
+
+}  // namespace memplan::chain

@@ -1,0 +1,32 @@
+// A part of a problem, to be placed anew by the exact search.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "memplan/budget.h"
+#include "memplan/plan.h"
+#include "memplan/problem.h"
+
+namespace memplan::chain {
+
+struct Part {
+  std::vector<BufferIdx> rows;  // row i of `problem` is buffer rows[i] of the whole
+  Problem problem;              // without hints and capacity
+};
+
+// The buffers `rows` (rising), with all their constraints.
+Part take_part(const Problem& problem, std::vector<BufferIdx> rows);
+
+// How much work a part is worth. A node of the search looks at every section of every buffer.
+struct Effort {
+  std::int64_t looks = 0;
+  std::int64_t nodes = 0;
+};
+
+// Fits the part below `capacity`. Offsets are by row of the part. kUnknown where it is too much
+// work, or of a kind that the search is not made for.
+Plan fit_part(const Part& part, Bytes capacity, const Effort& effort, std::uint64_t seed,
+              Stopper& stopper);
+
+}  // namespace memplan::chain

@@ -1,0 +1,203 @@
+#include "prover/analysis.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace memplan::prover {
+
+Analysis::Analysis(const Model& model, const ProverOptions& options, const Trail& trail,
+                   Clauses& clauses, Order& order, ProofLog* log)
+    : model_(model),
+      options_(options),
+      trail_(trail),
+      clauses_(clauses),
+      order_(order),
+      log_(log),
+      explainer_(model, options, trail, clauses),
+      needs_(model.halves()) {}
+
+bool Analysis::learn(const Conflict& conflict) {
+  lines_.clear();
+  marked_.resize(trail_.size(), 0);
+  // The premises may all lie below the level of the last decision.
+  level_ = 0;
+  const std::vector<Literal>& premises = explainer_.explain(conflict);
+  for (const Literal& l : premises) {
+    if (l.value > trail_.fact(l.half)) level_ = std::max(level_, trail_[trail_.origin(l)].level);
+  }
+  if (log_ != nullptr) note_conflict(conflict, premises);
+  if (level_ == 0) {
+    if (log_ != nullptr) {
+      write({});
+      log_->refuted();
+    }
+    return false;
+  }
+  resolve_to_first_uip(conflict);
+  minimise();
+  assemble();
+  if (log_ != nullptr) write(clause_);
+  return true;
+}
+
+// Notes that a literal must hold; facts do.
+void Analysis::require(Literal literal) {
+  if (literal.value <= trail_.fact(literal.half)) return;
+  Need& need = needs_[literal.half];
+  if (need.position != kNowhere) {
+    if (literal.value <= need.value) return;
+    marked_[need.position] = 0;
+    if (trail_[need.position].level == level_) --open_;
+  } else if (!model_.is_item(literal.half)) {
+    order_.bump((literal.half >> 1) - model_.items);
+  }
+  need = {literal.value, trail_.origin(literal)};
+  marked_[need.position] = 1;
+  if (trail_[need.position].level == level_) {
+    ++open_;
+  } else {
+    below_.push_back(need.position);
+  }
+}
+
+void Analysis::resolve_to_first_uip(const Conflict& conflict) {
+  below_.clear();
+  open_ = 0;
+  if (conflict.kind == Conflict::Kind::kClause) clauses_.touch(conflict.index);
+  for (const Literal& l : explainer_.explain(conflict)) require(l);
+  std::int32_t position = trail_.size();
+  for (;;) {
+    do --position;
+    while (marked_[position] == 0);
+    if (open_ == 1) break;
+    const Half h = trail_[position].half;
+    marked_[position] = 0;
+    --open_;
+    const std::vector<Literal>& premises = reason(position);
+    needs_[h].position = kNowhere;
+    for (const Literal& l : premises) require(l);
+  }
+  uip_ = position;
+}
+
+// The premises of what is needed at a position; a line of the proof if there is one.
+const std::vector<Literal>& Analysis::reason(std::int32_t position) {
+  const Entry& entry = trail_[position];
+  const Literal needed{entry.half, needs_[entry.half].value};
+  const bool by_clause = entry.reason.rule == Rule::kClause;
+  if (by_clause) clauses_.touch(entry.reason.index);
+  const std::vector<Literal>& premises = explainer_.explain(position, needed);
+  steps_ += 8 + 2 * static_cast<std::int64_t>(premises.size());
+  if (log_ != nullptr) note(position, by_clause ? entry.reason.index : -1, needed, premises);
+  return premises;
+}
+
+// Literals whose premises are all among the others, or facts. A premise on the half of a literal
+// that came later does not count: that one may rest on what is being dropped.
+void Analysis::minimise() {
+  kept_.clear();
+  for (const std::int32_t position : below_) {
+    if (marked_[position] != 1) continue;
+    marked_[position] = 2;  // once
+    kept_.push_back(position);
+  }
+  if (!options_.minimisation) return;
+  kept_.erase(std::remove_if(kept_.begin(), kept_.end(),
+                             [&](std::int32_t p) {
+                               if (!implied_by_the_rest(p)) return false;
+                               marked_[p] = 3;
+                               return true;
+                             }),
+              kept_.end());
+}
+
+bool Analysis::implied_by_the_rest(std::int32_t position) {
+  const Rule rule = trail_[position].reason.rule;
+  if (rule == Rule::kDecision) return false;
+  const std::size_t lines = lines_.size();
+  const std::vector<Literal>& premises = reason(position);
+  const bool implied = std::all_of(premises.begin(), premises.end(), [&](const Literal& l) {
+    if (l.value <= trail_.fact(l.half)) return true;
+    const Need& need = needs_[l.half];
+    return need.position != kNowhere && need.position < position && need.value >= l.value;
+  });
+  if (!implied) lines_.resize(lines);
+  return implied;
+}
+
+// The clause, its levels, and an analysis without needs for the next conflict.
+void Analysis::assemble() {
+  ++conflicts_;
+  level_seen_.resize(trail_.level() + 1, 0);
+  std::sort(kept_.begin(), kept_.end(), std::greater<>());
+  kept_.insert(kept_.begin(), uip_);
+  clause_.clear();
+  glue_ = 0;
+  for (const std::int32_t position : kept_) {
+    const Entry& entry = trail_[position];
+    clause_.push_back(model_.negation({entry.half, needs_[entry.half].value}));
+    if (level_seen_[entry.level] != conflicts_) ++glue_;
+    level_seen_[entry.level] = conflicts_;
+  }
+  backjump_level_ = kept_.size() > 1 ? trail_[kept_[1]].level : 0;
+  below_.push_back(uip_);
+  for (const std::int32_t position : below_) {
+    marked_[position] = 0;
+    needs_[trail_[position].half].position = kNowhere;
+  }
+}
+
+// ---- the proof
+
+void Analysis::note(std::int32_t position, std::int32_t clause, Literal conclusion,
+                    const std::vector<Literal>& premises) {
+  Line line;
+  line.position = position;
+  line.clause = clause;
+  line.conclusion = conclusion;
+  if (clause < 0) line.premises = premises;
+  lines_.push_back(std::move(line));
+}
+
+void Analysis::note_conflict(const Conflict& conflict, std::vector<Literal> premises) {
+  if (conflict.kind != Conflict::Kind::kCrossed) {
+    const bool by_clause = conflict.kind == Conflict::Kind::kClause;
+    note(trail_.size(), by_clause ? conflict.index : -1, {-1, 0}, premises);
+    return;
+  }
+  const Entry& last = trail_[trail_.size() - 1];
+  const bool by_clause = last.reason.rule == Rule::kClause;
+  const Literal crossing = model_.negation(premises.back());
+  premises.pop_back();
+  note(trail_.size() - 1, by_clause ? last.reason.index : -1, crossing, premises);
+}
+
+// In the order of the trail, each line finds its premises above it.
+void Analysis::write(const std::vector<Literal>& clause) {
+  std::stable_sort(lines_.begin(), lines_.end(),
+                   [](const Line& a, const Line& b) { return a.position < b.position; });
+  for (const Line& line : lines_) {
+    if (line.clause >= 0) {
+      log_->use(clauses_.number(line.clause));
+    } else if (line.conclusion.half < 0) {
+      log_->contradiction(model_, line.premises);
+    } else {
+      log_->derived(model_, line.conclusion, line.premises);
+    }
+  }
+  number_ = log_->clause(model_, clause);
+}
+
+void Analysis::log_facts(std::int32_t begin) {
+  for (std::int32_t p = begin; p < trail_.size(); ++p) {
+    const Entry& entry = trail_[p];
+    if (entry.reason.rule == Rule::kRoot) continue;
+    lines_.clear();
+    const Literal fact{entry.half, entry.value};
+    const bool by_clause = entry.reason.rule == Rule::kClause;
+    note(p, by_clause ? entry.reason.index : -1, fact, explainer_.explain(p, fact));
+    write({fact});
+  }
+}
+
+}  // namespace memplan::prover

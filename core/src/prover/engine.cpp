@@ -1,0 +1,233 @@
+#include "prover/engine.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace memplan::prover {
+
+using exact::Verdict;
+
+namespace {
+
+constexpr std::int64_t kRestartUnit = 64;  // conflicts
+constexpr std::int64_t kFirstReduction = 2000;
+constexpr std::int64_t kReductionGrowth = 300;
+
+// SplitMix64: a fixed, portable source of phases.
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+// 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ... from index 0 (Luby, Sinclair and Zuckerman, 1993).
+std::int64_t luby(std::int64_t index) {
+  std::int64_t size = 1, value = 1;
+  while (size < index + 1) {
+    size = 2 * size + 1;
+    value *= 2;
+  }
+  while (size - 1 != index) {
+    size = (size - 1) / 2;
+    value /= 2;
+    index %= size;
+  }
+  return value;
+}
+
+std::int64_t sum_or_most(std::int64_t a, std::int64_t b) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  return b > most - a ? most : a + b;
+}
+
+ProverOptions with_log(ProverOptions options, const ProofLog* log) {
+  options.learning = options.learning || log != nullptr;
+  return options;
+}
+
+}  // namespace
+
+Engine::Engine(const exact::Task& task, const ProverOptions& options, std::uint64_t seed,
+               ProofLog* log)
+    : options_(with_log(options, log)),
+      model_(task, options_, log != nullptr),
+      log_(log),
+      trail_(model_),
+      clauses_(model_, trail_),
+      propagator_(model_, options_, trail_, clauses_),
+      order_(model_.arcs / 2),
+      analysis_(model_, options_, trail_, clauses_, order_, log),
+      limit_(std::numeric_limits<Bytes>::max()),
+      next_restart_(kRestartUnit),
+      next_reduction_(kFirstReduction) {
+  for (int pair = 0; pair < model_.arcs / 2; ++pair) {
+    phase_.push_back(static_cast<char>(mix(seed * 1000003 + static_cast<std::uint64_t>(pair)) & 1));
+  }
+  for (const Bytes floor : model_.foundation.floor) offsets_.push_back(floor * model_.unit);
+  logged_ = trail_.size();
+  if (log_ != nullptr) log_->begin(model_);
+  const auto fix = [&](int low, int high) {
+    trail_.raise(model_.arc_of(low, high), 1, {Rule::kRoot, 0, -1});
+  };
+  for (const auto& [low, high] : model_.twins) fix(low, high);
+  if (model_.upright.first >= 0) fix(model_.upright.first, model_.upright.second);
+}
+
+Verdict Engine::run(Bytes limit, std::int64_t conflicts, std::int64_t steps, Stopper* stopper,
+                    const std::atomic<bool>* cancel) {
+  if (refuted_ || !lower(limit)) return Verdict::kUnsat;
+  const std::int64_t last_conflict = sum_or_most(conflicts_, conflicts);
+  const std::int64_t last_step = sum_or_most(this->steps(), steps);
+  Conflict conflict;
+  for (;;) {
+    if (!propagate(&conflict)) {
+      ++conflicts_;
+      if (!resolve(conflict)) {
+        refuted_ = true;
+        return Verdict::kUnsat;
+      }
+      continue;
+    }
+    if (conflicts_ >= last_conflict || this->steps() >= last_step ||
+        (cancel != nullptr && cancel->load(std::memory_order_relaxed)) ||
+        (stopper != nullptr && stopper->expired())) {
+      return Verdict::kBudget;
+    }
+    if (options_.restarts && options_.learning && conflicts_ >= next_restart_) restart();
+    if (!decide()) {
+      take_plan();
+      return Verdict::kSat;
+    }
+  }
+}
+
+// Brings the tops of all items down to the limit. What was learned holds for fewer plans, too.
+bool Engine::lower(Bytes limit) {
+  if (limit >= limit_) return true;
+  limit_ = limit;
+  backtrack(0);
+  if (log_ != nullptr) log_->cap(limit);
+  propagator_.narrow();
+  for (int i = 0; i < model_.items; ++i) {
+    const Bytes latest = model_.latest(i, limit);
+    const Literal top = {2 * i + 1, -latest - model_.size[i]};
+    // The trail notices where bounds cross, but these two may have begun so.
+    if (latest >= trail_.bound(2 * i) && trail_.raise(top.half, top.value, {Rule::kRoot, 0, -1})) {
+      continue;
+    }
+    refuted_ = true;
+    if (log_ != nullptr) {
+      log_->refute_outright();
+    }
+    return false;
+  }
+  return true;
+}
+
+bool Engine::propagate(Conflict* conflict) {
+  if (trail_.level() == 0) trail_.measure();
+  const bool ok = propagator_.propagate(conflict);
+  if (log_ != nullptr && trail_.level() == 0) {
+    analysis_.log_facts(logged_);
+    logged_ = trail_.size();
+  }
+  return ok;
+}
+
+bool Engine::resolve(const Conflict& conflict) {
+  if (!options_.learning) return backtrack_once();
+  if (!analysis_.learn(conflict)) return false;
+  const std::vector<Literal>& clause = analysis_.clause();
+  backtrack(analysis_.backjump_level());
+  Reason reason{Rule::kRoot, 0, -1};
+  if (clause.size() > 1) {
+    reason = {Rule::kClause, 0, clauses_.add(clause, analysis_.glue(), analysis_.number())};
+  }
+  order_.decay();
+  if (!trail_.raise(clause[0].half, clause[0].value, reason)) {
+    // Only by rounding to a legal offset.
+    ++conflicts_;
+    return resolve({Conflict::Kind::kCrossed, clause[0].half});
+  }
+  if (clauses_.learned() >= next_reduction_) {
+    clauses_.reduce();
+    next_reduction_ = clauses_.learned() + kFirstReduction + kReductionGrowth * restarts_;
+  }
+  return true;
+}
+
+// Without learning: the last decision the other way round, as a consequence of those before it.
+bool Engine::backtrack_once() {
+  if (trail_.level() == 0) return false;
+  const Literal decided{trail_.decision(trail_.level()).half, 1};
+  backtrack(trail_.level() - 1);
+  const Literal opposite = model_.negation(decided);
+  trail_.raise(opposite.half, opposite.value, {Rule::kDecision, 0, -1});
+  return true;
+}
+
+void Engine::backtrack(int level) {
+  trail_.backtrack(level, [&](Half h) {
+    if (model_.is_item(h)) return;
+    const int pair = (h >> 1) - model_.items;
+    phase_[pair] = static_cast<char>((h & 1) == 0);
+    order_.put_back(pair);
+  });
+  propagator_.forget();
+}
+
+void Engine::restart() {
+  ++restarts_;
+  next_restart_ = conflicts_ + kRestartUnit * luby(restarts_);
+  backtrack(0);
+}
+
+// False when every pair is decided.
+bool Engine::decide() {
+  while (!order_.empty()) {
+    const int pair = order_.take();
+    const Half even = 2 * (model_.items + pair);
+    if (trail_.bound(even) > 0 || trail_.bound(even ^ 1) > 0) continue;
+    trail_.open_level();
+    trail_.raise(phase_[pair] != 0 ? even : even ^ 1, 1, {Rule::kDecision, 0, -1});
+    steps_ += 10;
+    return true;
+  }
+  return false;
+}
+
+void Engine::take_plan() {
+  for (int i = 0; i < model_.items; ++i) {
+    offsets_[model_.row_of[i]] = trail_.bound(2 * i) * model_.unit;
+  }
+  suggest(offsets_);
+}
+
+// Pairs that conflicts say nothing about are decided from the bottom up, item by item, and for each
+// from its top neighbour down: then bounds move once, and most orders follow by transitivity.
+void Engine::suggest(const std::vector<Bytes>& offsets) {
+  if (!options_.phases) return;
+  std::vector<int> by_offset(model_.items), height(model_.items);
+  std::iota(by_offset.begin(), by_offset.end(), 0);
+  std::stable_sort(by_offset.begin(), by_offset.end(), [&](int i, int k) {
+    return offsets[model_.row_of[i]] < offsets[model_.row_of[k]];
+  });
+  for (int k = 0; k < model_.items; ++k) height[by_offset[k]] = k;
+
+  std::vector<int> ranks(model_.arcs / 2);
+  int rank = 0;
+  for (const int high : by_offset) {
+    for (int k = height[high] - 1; k >= 0; --k) {
+      const Half a = model_.arc_of(by_offset[k], high);
+      if (a == Model::kNoArc) continue;
+      const int pair = (a >> 1) - model_.items;
+      phase_[pair] = static_cast<char>((a & 1) == 0);
+      ranks[pair] = rank++;
+    }
+  }
+  order_.rank(ranks);
+}
+
+}  // namespace memplan::prover

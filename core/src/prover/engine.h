@@ -1,0 +1,87 @@
+// The proving engine (docs/algorithms.md, "The prover"): does a component fit below a limit?
+//
+// Lazy clause generation. Decide for pairs of items which one is below; propagate bounds; learn a
+// clause from every conflict. When all pairs are decided, the least offsets are a plan.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "exact/search.h"
+#include "exact/task.h"
+#include "memplan/budget.h"
+#include "memplan/prover.h"
+#include "prover/analysis.h"
+#include "prover/clauses.h"
+#include "prover/explainer.h"
+#include "prover/model.h"
+#include "prover/order.h"
+#include "prover/proof_log.h"
+#include "prover/propagation.h"
+#include "prover/trail.h"
+
+namespace memplan::prover {
+
+class Engine {
+ public:
+  // `task`: one temporal component, whose world must outlive the engine; no windows. `log` may be
+  // null. It is given the whole refutation after `run` has answered kUnsat; learning is then on.
+  Engine(const exact::Task& task, const ProverOptions& options, std::uint64_t seed, ProofLog* log);
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // False where there are too many pairs for this engine's tables, or windows.
+  static bool suits(const exact::Task& task) { return Model::suits(task); }
+
+  // Is there a plan in which all items end at or below `limit` bytes? Goes on where the last call
+  // stopped; a limit may be followed by itself or a lower one. Ends with kBudget after that many
+  // more conflicts or steps (units of work, some nanoseconds each, the same on any machine), or
+  // on the word of `stopper` (null: not asked) or `cancel`.
+  exact::Verdict run(Bytes limit, std::int64_t conflicts, std::int64_t steps, Stopper* stopper,
+                     const std::atomic<bool>* cancel);
+
+  // After kSat: bytes, by id of the task.
+  const std::vector<Bytes>& offsets() const { return offsets_; }
+  // After kUnsat: items of the world that do not fit together.
+  const std::vector<ItemIdx>& conflict() const { return model_.rows; }
+  // Decide pairs first as this plan has them; bytes, by id.
+  void suggest(const std::vector<Bytes>& offsets);
+
+  std::int64_t conflicts() const { return conflicts_; }
+  std::int64_t steps() const {
+    return steps_ + propagator_.steps() + clauses_.steps() + analysis_.steps();
+  }
+
+ private:
+  bool lower(Bytes limit);
+  bool propagate(Conflict* conflict);
+  bool resolve(const Conflict& conflict);
+  bool backtrack_once();
+  void backtrack(int level);
+  bool decide();
+  void restart();
+  void take_plan();
+
+  const ProverOptions options_;
+  const Model model_;
+  ProofLog* log_;
+  Trail trail_;
+  Clauses clauses_;
+  Propagator propagator_;
+  Order order_;
+  Analysis analysis_;
+
+  std::vector<char> phase_;  // by pair: 1 if its even arc is to be decided first
+  std::vector<Bytes> offsets_;
+  Bytes limit_;
+  bool refuted_ = false;
+  std::int32_t logged_ = 0;  // entries of level 0 that the proof has
+  std::int64_t conflicts_ = 0;
+  std::int64_t steps_ = 0;
+  std::int64_t restarts_ = 0;
+  std::int64_t next_restart_ = 0;
+  std::int64_t next_reduction_ = 0;
+};
+
+}  // namespace memplan::prover

@@ -1,0 +1,44 @@
+// The fixpoint of everything that follows from the trail without a decision.
+#pragma once
+
+#include <cstdint>
+
+#include "memplan/prover.h"
+#include "prover/clauses.h"
+#include "prover/cliques.h"
+#include "prover/cuts.h"
+#include "prover/trail.h"
+
+namespace memplan::prover {
+
+class Propagator {
+ public:
+  Propagator(const Model& model, const ProverOptions& options, Trail& trail, Clauses& clauses);
+
+  // False at a conflict.
+  bool propagate(Conflict* conflict);
+  // After all items lost room: looks again at what only depends on orders.
+  void narrow();
+  // After the trail went back to a level that was at its fixpoint.
+  void forget();
+
+  std::int64_t steps() const { return steps_ + cliques_.steps() + cuts_.steps(); }
+
+ private:
+  bool visit(std::int32_t position, Conflict* conflict);
+  bool push(Half h, Conflict* conflict);
+  bool settle(Half a, Conflict* conflict);
+  bool close(Half a, Conflict* conflict);
+  bool raise(Half h, Bytes value, Reason reason, Conflict* conflict);
+
+  const Model& model_;
+  const ProverOptions options_;
+  Trail& trail_;
+  Clauses& clauses_;
+  Cliques cliques_;
+  Cuts cuts_;
+  std::int32_t next_ = 0;  // entry of the trail
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace memplan::prover

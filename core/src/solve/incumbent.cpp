@@ -1,0 +1,117 @@
+#include "solve/incumbent.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "memplan/bounds.h"
+
+namespace memplan {
+
+namespace {
+constexpr double kReportEvery = 0.5;  // seconds, where nothing has changed
+}
+
+Incumbent::Incumbent(const Problem& problem, const SolveOptions& options)
+    : problem_(problem),
+      options_(options),
+      stopper_(options.budget.seconds, [this] { return look_up(); }),
+      nodes_left_(options.budget.nodes) {
+  const Lap lap(*this, "sweep");
+  sections_ = sweep(problem);
+  const Bound bound = memplan::lower_bound(problem, sections_);
+  best_.lower_bound = bound.bytes;
+  best_.stats.note = std::string("bound: ") + bound.rule;
+  for (BufferIdx b = 0; b < problem.count(); ++b) {
+    for (auto k = sections_.span_begin[b]; k < sections_.span_begin[b + 1]; ++k) {
+      const Span& span = sections_.spans[k];
+      if (span.first <= bound.section && bound.section <= span.last) conflict_.push_back(b);
+    }
+  }
+  if (best_.lower_bound > capacity()) best_.status = Status::kInfeasible;
+}
+
+bool Incumbent::settled() const {
+  if (best_.status == Status::kInfeasible) return true;
+  if (!best_.has_offsets()) return false;
+  return fit_only() || best_.peak <= best_.lower_bound;
+}
+
+void Incumbent::charge(const Stats& stats) {
+  best_.stats.nodes += stats.nodes;
+  best_.stats.restarts += stats.restarts;
+  nodes_left_ -= std::max<std::int64_t>(1, stats.nodes);
+}
+
+void Incumbent::offer(Plan found, const char* solver) {
+  if (!found.has_offsets() || (best_.has_offsets() && found.peak >= best_.peak)) return;
+  best_.status = Status::kFeasible;
+  best_.offsets = std::move(found.offsets);
+  best_.peak = found.peak;
+  best_.stats.solver = solver;
+  best_.stats.note = found.stats.note;
+  report();
+}
+
+void Incumbent::refuted(Bytes limit, std::vector<BufferIdx> conflict, const std::string& note) {
+  if (limit < best_.lower_bound) return;
+  best_.stats.note = note;
+  conflict_ = std::move(conflict);
+  best_.lower_bound = next_reachable_peak(problem_, sections_, limit + 1);
+  if (best_.lower_bound > capacity()) best_.status = Status::kInfeasible;
+  // Between the limit and the capacity there is no sum of sizes; but of these rows alone there may.
+  if (limit < capacity() && best_.status == Status::kInfeasible) conflict_.clear();
+  report();
+}
+
+Status Incumbent::learn(Bytes limit, Plan answer, const char* solver) {
+  const Status status = answer.status;
+  charge(answer.stats);
+  if (status == Status::kInfeasible) {
+    refuted(limit, std::move(answer.conflict), answer.stats.note);
+  } else if (status == Status::kUnknown && !has_plan()) {
+    note(answer.stats.note);
+  }
+  offer(std::move(answer), solver);
+  return status;
+}
+
+Plan Incumbent::finish(const char* solver) {
+  if (best_.stats.solver.empty()) best_.stats.solver = solver;
+  if (best_.status == Status::kFeasible && settled()) best_.status = Status::kOptimal;
+  if (!best_.has_offsets()) best_.peak = 0;
+  if (best_.status == Status::kInfeasible) best_.conflict = std::move(conflict_);
+  best_.stats.interrupted = stopper_.interrupted();
+  return std::move(best_);
+}
+
+// Every 20 ms, from inside whatever is at work.
+bool Incumbent::look_up() {
+  if (stopper_.elapsed() - reported_ >= kReportEvery) report();
+  return options_.interrupt && options_.interrupt();
+}
+
+void Incumbent::report() {
+  if (!options_.progress) return;
+  reported_ = stopper_.elapsed();
+  options_.progress(
+      {reported_, has_plan(), best_.peak, best_.lower_bound, phase_, best_.stats.nodes});
+}
+
+Incumbent::Lap::Lap(Incumbent& incumbent, const char* phase)
+    : incumbent_(incumbent),
+      phase_(phase),
+      outer_(incumbent.phase_),
+      begin_(incumbent.stopper_.elapsed()) {
+  incumbent.phase_ = phase;
+}
+
+Incumbent::Lap::~Lap() {
+  if (*outer_ != '\0') incumbent_.phase_ = outer_;  // what follows is said of the last phase
+  auto& seconds = incumbent_.best_.stats.seconds;
+  const auto same = [this](const auto& entry) { return entry.first == phase_; };
+  auto at = std::find_if(seconds.begin(), seconds.end(), same);
+  if (at == seconds.end()) at = seconds.insert(seconds.end(), {phase_, 0.0});
+  at->second += incumbent_.stopper_.elapsed() - begin_;
+}
+
+}  // namespace memplan

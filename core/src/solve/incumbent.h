@@ -1,0 +1,90 @@
+// What is known while a problem is solved: the best plan, the bound, and what is left to spend.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "memplan/budget.h"
+#include "memplan/plan.h"
+#include "memplan/problem.h"
+#include "memplan/sections.h"
+#include "memplan/solve.h"
+
+namespace memplan {
+
+class Incumbent {
+ public:
+  // Sweeps, and starts from the lower bound. Both must outlive it.
+  Incumbent(const Problem& problem, const SolveOptions& options);
+
+  const Problem& problem() const { return problem_; }
+  const SolveOptions& options() const { return options_; }
+  const Sections& sections() const { return sections_; }
+  Stopper& stopper() { return stopper_; }
+
+  bool has_plan() const { return best_.has_offsets(); }
+  const std::vector<Bytes>& offsets() const { return best_.offsets; }
+  Bytes peak() const { return best_.peak; }
+  Bytes lower_bound() const { return best_.lower_bound; }
+  // Rows that do not fit below the bound, or none if nobody said which.
+  const std::vector<BufferIdx>& conflict() const { return conflict_; }
+  bool fit_only() const { return options_.objective == Objective::kFit; }
+  Bytes capacity() const { return problem_.capacity.value_or(kMaxBytes); }
+  // The greatest peak that would be news.
+  Bytes top() const { return has_plan() ? best_.peak - 1 : capacity(); }
+
+  // Nothing left to do: a fit was asked and is there, or no plan can be better.
+  bool settled() const;
+  bool out_of_budget() { return nodes_left_ <= 0 || stopper_.look(); }
+  std::int64_t nodes_left() const { return nodes_left_; }
+  void limit_nodes(std::int64_t nodes) { nodes_left_ = std::min(nodes_left_, nodes); }
+
+  // What an attempt cost.
+  void charge(const Stats& stats);
+  // Keeps a plan if it is better than the best so far.
+  void offer(Plan found, const char* solver);
+  // No plan has a peak of at most `limit`; `conflict` are rows that do not fit below it, if known.
+  void refuted(Bytes limit, std::vector<BufferIdx> conflict, const std::string& note);
+  // charge(), then offer() or refuted(), by the status of the answer to "within `limit`?".
+  Status learn(Bytes limit, Plan answer, const char* solver);
+  // Said in the statistics.
+  void note(const std::string& text) { best_.stats.note = text; }
+  const std::string& note() const { return best_.stats.note; }
+
+  // Adds the time until it goes out of scope to a phase of the statistics, and names the phase to
+  // whoever watches.
+  class Lap {
+   public:
+    Lap(Incumbent& incumbent, const char* phase);
+    ~Lap();
+    Lap(const Lap&) = delete;
+    Lap& operator=(const Lap&) = delete;
+
+   private:
+    Incumbent& incumbent_;
+    const char* phase_;
+    const char* outer_;
+    double begin_;
+  };
+
+  // The answer, once. `solver` is who it was left to, if nobody made a plan.
+  Plan finish(const char* solver);
+
+ private:
+  bool look_up();
+  void report();
+
+  const Problem& problem_;
+  const SolveOptions& options_;
+  Stopper stopper_;
+  std::int64_t nodes_left_;
+  Sections sections_;
+  Plan best_;
+  std::vector<BufferIdx> conflict_;
+  const char* phase_ = "";
+  double reported_ = 0;  // seconds since the start
+};
+
+}  // namespace memplan

@@ -1,0 +1,62 @@
+#include "solve/proof.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "memplan/sections.h"
+#include "prover/prover.h"
+
+namespace memplan {
+
+namespace {
+
+// The same rows, of which only some hold anything: their numbers are those of the whole problem.
+Problem reduced_to(const Problem& whole, const std::vector<BufferIdx>& rows) {
+  std::vector<char> kept(whole.size.size(), 0);
+  for (const BufferIdx row : rows) kept[row] = 1;
+  Problem part = whole;
+  for (BufferIdx b = 0; b < part.count(); ++b) {
+    if (kept[b] != 0) continue;
+    part.size[b] = 0;
+    if (!part.pin.empty()) part.pin[b] = kNoOffset;
+  }
+  part.gaps.erase(std::remove_if(part.gaps.begin(), part.gaps.end(),
+                                 [&kept](const Gap& gap) { return kept[gap.buffer] == 0; }),
+                  part.gaps.end());
+  return part;
+}
+
+// The rows of a component that has no plan within `limit`; none, if none was found in the budget.
+std::vector<BufferIdx> refute(Incumbent& incumbent, const Problem& problem, Bytes limit,
+                              prover::ProofLog* log) {
+  const Sections sections = sweep(problem);
+  if (!prover::Prover::suits(problem, sections)) return {};
+  const SolveOptions& options = incumbent.options();
+  prover::Prover prover(problem, sections, limit, options.prover, options.seed, log);
+  prover::Slice slice{std::numeric_limits<std::int64_t>::max(),
+                      std::numeric_limits<std::int64_t>::max()};
+  const Plan answer = prover.run(limit, &slice, &incumbent.stopper(), nullptr);
+  return answer.status == Status::kInfeasible ? answer.conflict : std::vector<BufferIdx>{};
+}
+
+}  // namespace
+
+void write_proof(Incumbent& incumbent, std::ostream* out) {
+  if (!incumbent.settled() || (incumbent.fit_only() && incumbent.has_plan())) return;
+  const Incumbent::Lap lap(incumbent, "proof");
+  const Bytes limit = incumbent.top();
+  if (limit < 0) return;  // a peak of 0 needs no proof
+  const Problem& whole = incumbent.problem();
+  // Whoever found the refutation may have said whose it is. Those alone may be a shorter proof; but
+  // a bound that was rounded up to the next sum of sizes needs the others, too.
+  std::vector<BufferIdx> rows =
+      refute(incumbent, reduced_to(whole, incumbent.conflict()), limit, nullptr);
+  if (rows.empty()) rows = refute(incumbent, whole, limit, nullptr);
+  if (rows.empty()) return;
+  prover::ProofLog log(*out);
+  refute(incumbent, reduced_to(whole, rows), limit, &log);
+}
+
+}  // namespace memplan

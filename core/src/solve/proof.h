@@ -1,0 +1,15 @@
+// The refutation behind an answer, written down.
+#pragma once
+
+#include <ostream>
+
+#include "solve/incumbent.h"
+
+namespace memplan {
+
+// Where the answer is proved (no plan below its peak, or none within the capacity), derives that
+// once more with the prover alone, in the words of docs/proofs.md. The last line is "refuted" only
+// if it came to an end within the budget.
+void write_proof(Incumbent& incumbent, std::ostream* out);
+
+}  // namespace memplan

@@ -1,0 +1,136 @@
+#include "solve/windows.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "memplan/greedy.h"
+#include "solve/together.h"
+
+namespace memplan {
+
+namespace {
+constexpr std::size_t kPerRound = 4;
+}
+
+Windows::Windows(Incumbent& incumbent)
+    : incumbent_(incumbent), loads_(loads(incumbent.sections())) {}
+
+// For every first section the longest window; of windows that share more than half of their
+// sections the fuller one only.
+void Windows::cut_up(BufferIdx width) {
+  const Sections& sections = incumbent_.sections();
+  std::vector<std::int32_t> begins(sections.count + 1, 0), ends(sections.count + 1, 0);
+  for (const Span& span : sections.spans) {
+    ++begins[span.first];
+    ++ends[span.last + 1];
+  }
+  std::vector<Window> all;
+  std::int32_t live = 0;  // spans in first..last
+  SectionIdx next = 0;    // behind the last section that is in
+  for (SectionIdx first = 0; first < sections.count; ++first) {
+    live -= ends[first];
+    const SectionIdx before = next;
+    while (next < sections.count && (live + begins[next] <= width || next <= first)) {
+      live += begins[next++];
+    }
+    if (next == before && first > 0) continue;  // inside the one before
+    all.push_back(
+        {first, next - 1, *std::max_element(loads_.begin() + first, loads_.begin() + next)});
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Window& a, const Window& b) {
+    return std::make_pair(a.load, a.last - a.first) > std::make_pair(b.load, b.last - b.first);
+  });
+  windows_.clear();
+  for (const Window& w : all) {
+    const bool known = std::any_of(windows_.begin(), windows_.end(), [&w](const Window& other) {
+      const SectionIdx shared = std::min(w.last, other.last) - std::max(w.first, other.first) + 1;
+      return 2 * shared > w.last - w.first + 1;
+    });
+    if (!known) windows_.push_back(w);
+    if (windows_.size() >= 64 * kPerRound) break;
+  }
+}
+
+bool Windows::round(BufferIdx width, std::int64_t nodes) {
+  if (2 * static_cast<std::size_t>(width) > incumbent_.sections().spans.size()) return false;
+  if (width != width_) {
+    cut_up(width);
+    width_ = width;
+    next_ = 0;
+  }
+  for (std::size_t k = 0; k < kPerRound && next_ < windows_.size(); ++k) {
+    if (incumbent_.settled() || incumbent_.out_of_budget()) break;
+    solve_window(windows_[next_++], nodes / static_cast<std::int64_t>(kPerRound));
+  }
+  return true;
+}
+
+// Time is counted in sections. A span of a part of its buffer becomes a window in a gap, and what
+// lies between two spans a gap.
+Problem Windows::cut_out(const Window& window, std::vector<BufferIdx>* rows) const {
+  const Problem& whole = incumbent_.problem();
+  const Sections& sections = incumbent_.sections();
+  Problem part;
+  for (BufferIdx b = 0; b < whole.count(); ++b) {
+    const auto row = static_cast<BufferIdx>(rows->size());
+    Time end = 0;  // of the spans so far
+    for (auto k = sections.span_begin[b]; k < sections.span_begin[b + 1]; ++k) {
+      const Span& span = sections.spans[k];
+      if (span.last < window.first || span.first > window.last) continue;
+      const Time from = std::max(span.first, window.first);
+      const Time to = std::min(span.last, window.last) + 1;
+      if (part.count() == row) {
+        part.start.push_back(from);
+        part.end.push_back(to);
+        part.size.push_back(whole.size[b]);
+        if (!whole.alignment.empty()) part.alignment.push_back(whole.alignment[b]);
+        if (!whole.pin.empty()) part.pin.push_back(whole.pin[b]);
+      } else if (end < from) {
+        part.gaps.push_back({row, end, from, 0, 0});
+      }
+      if (span.upper - span.lower < whole.size[b]) {
+        part.gaps.push_back({row, from, to, span.lower, span.upper});
+      }
+      part.end[row] = end = to;
+    }
+    if (part.count() > row) rows->push_back(b);
+  }
+  part.reserved = whole.reserved;
+  part.capacity = incumbent_.top();
+  return part;
+}
+
+void Windows::solve_window(const Window& window, std::int64_t nodes) {
+  std::vector<BufferIdx> rows;
+  const Problem part = cut_out(window, &rows);
+  SolveOptions options = incumbent_.options();
+  options.budget = {};
+  options.budget.nodes = std::min(nodes, incumbent_.nodes_left());
+  options.progress = nullptr;
+  options.interrupt = [this] { return incumbent_.stopper().look(); };
+
+  Incumbent within(part, options);
+  GreedyOptions quick;
+  quick.orders = {"length", "size"};
+  quick.target = incumbent_.fit_only() ? incumbent_.top() : incumbent_.lower_bound();
+  if (!within.settled()) {
+    within.learn(within.top(),
+                 greedy(part, within.sections(), quick, within.nodes_left(), within.stopper()),
+                 "greedy");
+  }
+  Together together(within, {exact_search(within), "exact", true});
+  // A plan at the bound of the whole: nothing to be learned here.
+  while (!within.settled() && !within.out_of_budget() &&
+         !(within.has_plan() && within.peak() <= incumbent_.lower_bound())) {
+    if (!together.round(options.budget.nodes / 4)) break;
+  }
+  const Bytes bound = std::min(within.lower_bound(), incumbent_.top() + 1);
+  const bool none = within.settled() && !within.has_plan();
+  Plan answer = within.finish("exact");
+  incumbent_.charge(answer.stats);
+  if (!none && bound <= incumbent_.lower_bound()) return;
+  incumbent_.refuted(none ? incumbent_.top() : bound - 1, std::move(rows),
+                     "refuted in a stretch of time");
+}
+
+}  // namespace memplan

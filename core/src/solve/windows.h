@@ -1,0 +1,40 @@
+// Bounds above the load from stretches of time (docs/algorithms.md, "Windows").
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "solve/incumbent.h"
+
+namespace memplan {
+
+// If the buffers of a stretch of time, cut to that stretch, need so many bytes, all buffers do.
+// Where the whole is too large to be refuted, a part of it may not be.
+class Windows {
+ public:
+  explicit Windows(Incumbent& incumbent);
+
+  // Looks for the least peak of a few windows of up to `width` buffers, the fullest first, with
+  // `nodes` in all; the next round goes on with the next windows. False where the problem is
+  // not twice as wide.
+  bool round(BufferIdx width, std::int64_t nodes);
+
+ private:
+  struct Window {
+    SectionIdx first = 0;
+    SectionIdx last = 0;
+    Bytes load = 0;  // of its fullest section
+  };
+
+  void cut_up(BufferIdx width);
+  Problem cut_out(const Window& window, std::vector<BufferIdx>* rows) const;
+  void solve_window(const Window& window, std::int64_t nodes);
+
+  Incumbent& incumbent_;
+  std::vector<Bytes> loads_;
+  std::vector<Window> windows_;  // of the width at work, the fullest first
+  std::size_t next_ = 0;
+  BufferIdx width_ = 0;
+};
+
+}  // namespace memplan

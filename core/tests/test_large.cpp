@@ -1,0 +1,439 @@
+// Tests of the chain for large problems: its plans, its promises, and its parts one by one.
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "check.h"
+#include "large/core.h"
+#include "large/core_placer.h"
+#include "large/packer.h"
+#include "large/part.h"
+#include "large/ranking.h"
+#include "large/rooms.h"
+#include "large/windows.h"
+#include "memplan/bounds.h"
+#include "memplan/large.h"
+#include "oracle.h"
+
+using namespace memplan;
+
+namespace {
+
+constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+constexpr double kForever = std::numeric_limits<double>::infinity();
+
+Plan run(const Problem& problem, const LargeOptions& options = {}, std::int64_t nodes = kNoLimit,
+         std::uint64_t seed = 0, const std::function<void(const Plan&)>& improved = nullptr) {
+  Stopper stopper(kForever);
+  return large(problem, sweep(problem), options, nodes, seed, stopper, improved);
+}
+
+// The example of source 000, figure 2.
+Problem five_buffers() {
+  Problem problem;
+  problem.start = {0, 3, 0, 9, 0};
+  problem.end = {3, 9, 9, 21, 21};
+  problem.size = {4, 4, 4, 4, 4};
+  return problem;
+}
+
+// A rectangle of `width` by `height` cut at random into `count` buffers: its load is flat, and a
+// plan at that load exists.
+Problem cut_rectangle(oracle::Generator& generator, int count, Bytes width, Bytes height) {
+  Problem problem;
+  struct Box {
+    Time start, end;
+    Bytes lower, upper;
+  };
+  std::vector<Box> boxes = {{0, width, 0, height}};
+  while (static_cast<int>(boxes.size()) < count) {
+    const auto at =
+        static_cast<std::size_t>(generator.pick(0, static_cast<Bytes>(boxes.size()) - 1));
+    Box& box = boxes[at];
+    Box other = box;
+    if (generator.pick(0, 1) == 0) {
+      if (box.end - box.start < 2) continue;
+      box.end = other.start = generator.pick(box.start + 1, box.end - 1);
+    } else {
+      if (box.upper - box.lower < 2) continue;
+      box.upper = other.lower = generator.pick(box.lower + 1, box.upper - 1);
+    }
+    boxes.push_back(other);
+  }
+  for (const Box& box : boxes) {
+    problem.start.push_back(box.start);
+    problem.end.push_back(box.end);
+    problem.size.push_back(box.upper - box.lower);
+  }
+  return problem;
+}
+
+// Many long-lived buffers that meet in the middle, and at any time a short one that needs up to
+// `share` of what they leave in one piece.
+Problem waves(oracle::Generator& generator, Time horizon, double share) {
+  Problem problem;
+  std::vector<Bytes> load(static_cast<std::size_t>(horizon), 0);
+  const auto add = [&](Time start, Time end, Bytes size) {
+    problem.start.push_back(start);
+    problem.end.push_back(end);
+    problem.size.push_back(size);
+    for (Time t = start; t < end; ++t) load[t] += size;
+  };
+  for (Time i = 0; i < horizon / 4; ++i) {
+    const Time start = generator.pick(0, horizon / 2 - 1);
+    add(start, std::max(start + 1, horizon - generator.pick(0, horizon / 2 - 1)),
+        generator.pick(1, 1000));
+  }
+  const Bytes peak = *std::max_element(load.begin(), load.end());
+  for (Time t = 0; t + 8 < horizon; t += generator.pick(1, 8)) {
+    const Time end = t + generator.pick(2, 8);
+    const Bytes left = peak - *std::max_element(load.begin() + t, load.begin() + end);
+    const auto most = static_cast<Bytes>(share * static_cast<double>(left));
+    if (most > 0) add(t, end, generator.pick(1, most));
+  }
+  return problem;
+}
+
+LargeOptions without(int part) {
+  LargeOptions options;
+  bool* const switches[] = {&options.portfolio, &options.bump, &options.best_fit, &options.core,
+                            &options.windows};
+  *switches[part] = false;
+  return options;
+}
+constexpr int kSwitches = 5;
+
+}  // namespace
+
+// Tests that known problems are planned at their optimum.
+TEST(known_optima) {
+  CHECK_EQ(run(five_buffers()).peak, 12);
+  oracle::Generator generator(1);
+  for (int round = 0; round < 20; ++round) {
+    const Problem problem = cut_rectangle(generator, 12, 40, 1000);
+    const Plan plan = run(problem);
+    CHECK_EQ(plan.peak, 1000);
+    CHECK(oracle::valid(problem, plan.offsets));
+  }
+}
+
+// Tests that no problem at all is no problem.
+TEST(empty) {
+  const Plan plan = run({});
+  CHECK(plan.has_offsets());
+  CHECK_EQ(plan.peak, 0);
+}
+
+// Tests every mix of constraints on random problems against the definition, and the peak against
+// what the offsets say.
+TEST(every_constraint) {
+  oracle::Generator generator(2);
+  for (int round = 0; round < 6 * oracle::kFeatureSets; ++round) {
+    const Problem problem = generator.problem(generator.pick(0, 30), 12, 8,
+                                              oracle::features(round % oracle::kFeatureSets));
+    const Plan plan = run(problem);
+    CHECK(plan.status == Status::kFeasible);
+    CHECK(oracle::valid(problem, plan.offsets));
+    CHECK_EQ(plan.peak, oracle::peak(problem, plan.offsets));
+  }
+}
+
+// Tests that plans of a handful of buffers are rarely above the optimum and never below.
+TEST(optimum_of_small_problems) {
+  oracle::Generator generator(3);
+  int optimal = 0;
+  constexpr int kRounds = 200;
+  for (int round = 0; round < kRounds; ++round) {
+    const Problem problem = generator.problem(6, 6, 5, oracle::features(round % 16));
+    const Plan plan = run(problem);
+    const Bytes least = oracle::least_peak(problem, plan.peak + 1);
+    CHECK(plan.peak >= least);
+    optimal += plan.peak == least ? 1 : 0;
+  }
+  CHECK(optimal > kRounds * 9 / 10);
+}
+
+// Tests that every switch can be off, alone and with all others, and plans stay valid.
+TEST(switches) {
+  oracle::Generator generator(4);
+  LargeOptions nothing;
+  nothing.portfolio = nothing.bump = nothing.best_fit = nothing.core = nothing.windows = false;
+  for (int round = 0; round < 32; ++round) {
+    const Problem problem = generator.problem(20, 30, 20, oracle::features(round));
+    const Bytes plain = run(problem, nothing).peak;
+    CHECK(oracle::valid(problem, run(problem, nothing).offsets));
+    for (int part = 0; part < kSwitches; ++part) {
+      const Plan plan = run(problem, without(part));
+      CHECK(oracle::valid(problem, plan.offsets));
+      CHECK(plan.peak <= plain);
+    }
+  }
+}
+
+// Tests that the core brings problems to their load that first fit by room does not.
+TEST(core_is_worth_it) {
+  oracle::Generator generator(5);
+  LargeOptions one_pass;
+  one_pass.portfolio = one_pass.windows = one_pass.core = false;
+  LargeOptions with_core = one_pass;
+  with_core.core = true;
+  int missed = 0;
+  for (int round = 0; round < 10; ++round) {
+    const Problem problem = waves(generator, 400, 0.3);
+    const Bytes load = lower_bound(problem, sweep(problem)).bytes;
+    CHECK_EQ(run(problem, with_core).peak, load);
+    missed += run(problem, one_pass).peak > load ? 1 : 0;
+  }
+  CHECK(missed > 5);
+}
+
+// Tests that a problem of thousands of buffers is planned at its load, validly and again the same.
+TEST(many_buffers) {
+  oracle::Generator generator(6);
+  const Problem problem = waves(generator, 4000, 0.15);
+  const Plan plan = run(problem);
+  CHECK(oracle::valid(problem, plan.offsets));
+  CHECK_EQ(plan.peak, lower_bound(problem, sweep(problem)).bytes);
+  CHECK(run(problem).offsets == plan.offsets);
+}
+
+// Tests that the plan repeats with a seed for every mix of constraints.
+TEST(deterministic) {
+  oracle::Generator generator(7);
+  for (int round = 0; round < oracle::kFeatureSets; ++round) {
+    const Problem problem = generator.problem(35, 20, 50, oracle::features(round));
+    const Plan plan = run(problem, {}, kNoLimit, 5);
+    const Plan again = run(problem, {}, kNoLimit, 5);
+    CHECK(again.offsets == plan.offsets);
+    CHECK_EQ(again.stats.nodes, plan.stats.nodes);
+    CHECK_EQ(again.stats.note, plan.stats.note);
+  }
+}
+
+// Tests that a budget of nodes is kept, and that more of it never makes a plan worse.
+TEST(node_budget) {
+  oracle::Generator generator(8);
+  const Problem problem = cut_rectangle(generator, 60, 60, 500);
+  CHECK(!run(problem, {}, 59).has_offsets());
+  Bytes before = kMaxBytes;
+  for (std::int64_t nodes = 60; nodes < 100'000; nodes *= 2) {
+    const Plan plan = run(problem, {}, nodes);
+    CHECK(plan.stats.nodes <= nodes);
+    CHECK(plan.has_offsets());
+    CHECK(plan.peak <= before);
+    before = plan.peak;
+  }
+}
+
+// Tests that improved() is told of every plan, each better than the one before, the last one
+// being the answer.
+TEST(improved_is_told) {
+  oracle::Generator generator(9);
+  bool several = false;
+  for (int round = 0; round < 30; ++round) {
+    const Problem problem = cut_rectangle(generator, 80, 60, 5000);
+    std::vector<Bytes> peaks;
+    const Plan plan = run(problem, {}, kNoLimit, 0, [&](const Plan& better) {
+      CHECK(oracle::valid(problem, better.offsets));
+      CHECK_EQ(better.peak, oracle::peak(problem, better.offsets));
+      CHECK(peaks.empty() || better.peak < peaks.back());
+      peaks.push_back(better.peak);
+    });
+    CHECK_EQ(peaks.back(), plan.peak);
+    several = several || peaks.size() > 1;
+  }
+  CHECK(several);
+}
+
+// Tests that no plan exceeds the capacity, and that none is claimed where there is none.
+TEST(capacity) {
+  oracle::Generator generator(10);
+  int without_plan = 0;
+  for (int round = 0; round < 200; ++round) {
+    Problem problem = generator.problem(10, 6, 6, oracle::features(round % 32));
+    const Bytes peak = run(problem).peak;
+    if (peak == 0) continue;
+    problem.capacity = peak;
+    const Plan at = run(problem);
+    CHECK_EQ(at.peak, peak);
+    CHECK(oracle::valid(problem, at.offsets));
+    problem.capacity = peak - 1;
+    const Plan below = run(problem);
+    CHECK(!below.has_offsets() || oracle::valid(problem, below.offsets));
+    if (!below.has_offsets()) CHECK(below.offsets.empty() && below.status == Status::kUnknown);
+    without_plan += below.has_offsets() ? 0 : 1;
+  }
+  CHECK(without_plan > 100);
+}
+
+// Tests that it stops at the target, and that an easy one costs one pass.
+TEST(target) {
+  oracle::Generator generator(11);
+  const Problem problem = cut_rectangle(generator, 50, 50, 1000);
+  LargeOptions easy;
+  easy.target = 100'000;
+  const Plan plan = run(problem, easy);
+  CHECK_EQ(plan.stats.restarts, 1);
+  CHECK_EQ(plan.stats.nodes, 50);
+}
+
+// Tests that a stopper that has run out leaves no half of a plan, and that an interrupt is told.
+TEST(stopper) {
+  const Problem problem = five_buffers();
+  Stopper out_of_time(0);
+  CHECK(!large(problem, sweep(problem), {}, kNoLimit, 0, out_of_time).has_offsets());
+  Stopper interrupted(kForever, [] { return true; });
+  CHECK(large(problem, sweep(problem), {}, kNoLimit, 0, interrupted).stats.interrupted);
+}
+
+// Tests that sizes, pins and alignments at their limits do not overflow.
+TEST(extremes) {
+  Problem problem;
+  problem.start = {std::numeric_limits<Time>::min(), 0, 0};
+  problem.end = {0, std::numeric_limits<Time>::max(), 1};
+  problem.size = {kMaxBytes, kMaxBytes / 2, kMaxBytes / 4};
+  problem.alignment = {kMaxBytes, kMaxBytes / 2, 1};
+  problem.pin = {kNoOffset, kMaxBytes / 2, kNoOffset};
+  const Plan plan = run(problem);
+  CHECK(oracle::valid(problem, plan.offsets));
+  CHECK_EQ(plan.peak, kMaxBytes);
+}
+
+// Tests the room of every section against its definition.
+TEST(rooms) {
+  oracle::Generator generator(12);
+  for (int round = 0; round < 100; ++round) {
+    const Problem problem = generator.problem(12, 20, 9, oracle::features(round % 16));
+    const Sections sections = sweep(problem);
+    constexpr Bytes kTarget = 1000;
+    Bytes usable = kTarget;
+    for (const Reserved& r : problem.reserved) usable -= r.upper - r.lower;
+    const std::vector<double> room = chain::rooms(problem, sections, kTarget);
+    for (SectionIdx s = 0; s < sections.count; ++s) {
+      Bytes load = 0;
+      Bytes widest = 0;
+      for (const Span& span : sections.spans) {
+        if (span.first > s || s > span.last) continue;
+        load += span.upper - span.lower;
+        widest = std::max(widest, span.upper - span.lower);
+      }
+      CHECK_EQ(room[s], static_cast<double>(usable - load) / static_cast<double>(widest));
+    }
+  }
+}
+
+// Tests that the packer rejects what does not fit below its target, and places it last.
+TEST(packer_rejects) {
+  Problem problem;
+  problem.size = {3, 5, 4};
+  problem.start = {0, 0, 0};
+  problem.end = {1, 1, 1};
+  const Sections sections = sweep(problem);
+  Stopper stopper(kForever);
+  chain::Packer packer(problem, sections, stopper);
+  const chain::Goal goal{8, kMaxBytes, kNoLimit, kNoLimit};
+  const chain::Packing packing = packer.pack({0, 2, 1}, {}, Fit::kFirst, goal);
+  CHECK(packing.complete);
+  CHECK(packing.rejected == std::vector<BufferIdx>{1});
+  CHECK(packing.offsets == (std::vector<Bytes>{0, 7, 3}));
+  CHECK_EQ(packing.peak, 12);
+  const chain::Packing around = packer.pack({0, 2}, {kNoOffset, 0, kNoOffset}, Fit::kFirst, goal);
+  CHECK(around.offsets == (std::vector<Bytes>{5, 0, 8}));
+  std::vector<BufferIdx> order = {0, 2, 1};
+  chain::bump({1}, &order);
+  CHECK(order == (std::vector<BufferIdx>{1, 0, 2}));
+}
+
+// Tests that the ranking puts tight buffers first, then long ones, and that promotion helps.
+TEST(ranking) {
+  Problem problem = five_buffers();
+  problem.size = {1, 2, 8, 8, 1};
+  const Sections sections = sweep(problem);
+  Stopper stopper(kForever);
+  const Profile profile(problem, sections, stopper);
+  chain::Ranking ranking(profile);
+  const std::vector<BufferIdx> rows = {0, 1, 2, 3, 4};
+  const std::vector<BufferIdx> before = ranking.sorted(rows, stopper);
+  CHECK_EQ(before.front(), 4);  // no room at all beside the load, and the longest of those
+  for (int k = 0; k < 40; ++k) ranking.promote({before.back()});
+  CHECK_EQ(ranking.sorted(rows, stopper).front(), before.back());
+}
+
+// Tests that the core has what lives in tight sections, and grows by what was rejected.
+TEST(core_members) {
+  const Problem problem = five_buffers();
+  const Sections sections = sweep(problem);  // {0, 2, 4}, {1, 2, 4}, {3, 4}
+  CHECK_EQ(sections.count, 3);
+  const std::vector<double> room = {0, 5, 9};
+  chain::Core core(problem, sections, room);
+  CHECK(core.members().empty());
+  core.widen(1);
+  CHECK(core.members() == (std::vector<BufferIdx>{0, 2, 4}));
+  CHECK(core.grow({3}));
+  CHECK(core.members() == (std::vector<BufferIdx>{0, 2, 3, 4}));  // itself
+  CHECK(core.grow({3}));                                          // and what lives with it
+  CHECK(!core.grow({3}));
+  core.widen(5);
+  CHECK_EQ(core.members().size(), 5U);
+}
+
+// Tests that parts keep all constraints of their buffers: what fits as a part fits as a whole.
+TEST(parts) {
+  oracle::Generator generator(13);
+  Stopper stopper(kForever);
+  int found = 0;
+  for (int round = 0; round < 200; ++round) {
+    const Problem problem = generator.problem(10, 10, 9, oracle::features(round % 32));
+    std::vector<BufferIdx> rows;
+    for (BufferIdx b = 0; b < problem.count(); ++b) {
+      if (b % 3 != round % 3 || problem.pin_of(b) != kNoOffset) rows.push_back(b);
+    }
+    const chain::Part part = chain::take_part(problem, rows);
+    CHECK(memplan::check(part.problem).empty());
+    const Plan plan = chain::fit_part(part, 60, {kNoLimit, 10'000}, 0, stopper);
+    if (!plan.has_offsets()) continue;
+    ++found;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      CHECK(oracle::legal(problem, rows[i], plan.offsets[i]));
+      for (std::size_t j = 0; j < i; ++j) {
+        CHECK(!oracle::conflict(problem, rows[i], plan.offsets[i], rows[j], plan.offsets[j]));
+      }
+    }
+  }
+  CHECK(found > 100);
+}
+
+// Tests that a window makes room for a rejected buffer by moving only what lives near it, and
+// that partial plans stay valid under every mix of constraints.
+TEST(windows) {
+  oracle::Generator generator(14);
+  Stopper stopper(kForever);
+  int inserted = 0;
+  for (int round = 0; round < 300; ++round) {
+    const Problem problem = generator.problem(14, 16, 20, oracle::features(round % 32));
+    const Sections sections = sweep(problem);
+    chain::Packer packer(problem, sections, stopper);
+    std::vector<BufferIdx> order(problem.size.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<BufferIdx>(i);
+    const Bytes target = lower_bound(problem, sections).bytes;
+    chain::Packing packing =
+        packer.pack(order, {}, Fit::kFirst, {target, kMaxBytes, kNoLimit, kNoLimit});
+    for (const BufferIdx b : packing.rejected) packing.offsets[b] = kNoOffset;
+    const std::size_t before = packing.rejected.size();
+    chain::Windows windows(problem, sections, 1, stopper);
+    windows.insert(target, 100'000, &packing.offsets, &packing.rejected);
+    inserted += static_cast<int>(before - packing.rejected.size());
+    for (BufferIdx a = 0; a < problem.count(); ++a) {
+      if (packing.offsets[a] == kNoOffset) continue;
+      CHECK(packing.offsets[a] + problem.size[a] <= target);
+      CHECK(oracle::legal(problem, a, packing.offsets[a]));
+      for (BufferIdx b = 0; b < a; ++b) {
+        if (packing.offsets[b] == kNoOffset) continue;
+        CHECK(!oracle::conflict(problem, a, packing.offsets[a], b, packing.offsets[b]));
+      }
+    }
+  }
+  CHECK(inserted > 50);
+}
+
+TEST_MAIN

@@ -1,0 +1,285 @@
+// Tests of the proving engine against brute force and the exact search.
+#include <algorithm>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "check.h"
+#include "exact/task.h"
+#include "items.h"
+#include "memplan/exact.h"
+#include "oracle.h"
+#include "prover/engine.h"
+
+using namespace memplan;
+using exact::Verdict;
+
+namespace {
+
+constexpr double kForever = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+
+// The least peak of a component, in steps of what each plan found leaves to ask; its plan goes to
+// `offsets`, by buffer. `limit` + 1 where nothing fits.
+Bytes minimise(const exact::Task& task, const ProverOptions& options, Bytes limit,
+               std::vector<Bytes>* offsets) {
+  const Items& world = *task.world;
+  prover::Engine engine(task, options, 0, nullptr);
+  Bytes best = limit + 1;
+  while (engine.run(best - 1, kNoLimit, kNoLimit, nullptr, nullptr) == Verdict::kSat) {
+    Bytes peak = 0;
+    for (std::size_t id = 0; id < task.source.size(); ++id) {
+      const ItemIdx i = task.source[id];
+      (*offsets)[world.buffer[i]] = engine.offsets()[id];
+      peak = std::max(peak, engine.offsets()[id] + world.size[i]);
+    }
+    CHECK(peak < best);
+    best = peak;
+  }
+  CHECK(!engine.conflict().empty());
+  return best;
+}
+
+// The least peak by the prover alone; `capacity` + 1 where no plan is within the capacity.
+Bytes least_peak(const Problem& problem, const ProverOptions& options, Bytes capacity) {
+  const Sections sections = sweep(problem);
+  const Items items = make_items(problem, sections, capacity);
+  if (items.misfit >= 0) return capacity + 1;
+  std::vector<Bytes> offsets = items.offsets;
+  for (const exact::Task& task : exact::make_tasks(items)) {
+    CHECK(prover::Engine::suits(task));
+    if (minimise(task, options, capacity, &offsets) > capacity) return capacity + 1;
+  }
+  Problem within = problem;
+  within.capacity = capacity;
+  CHECK(oracle::valid(within, offsets));
+  return peak_of(problem, offsets);
+}
+
+void check_optimum(const Problem& problem, const ProverOptions& options) {
+  constexpr Bytes kLimit = 36;
+  const Bytes best = oracle::least_peak(problem, kLimit);
+  CHECK_EQ(least_peak(problem, options, kLimit - 1), best);
+}
+
+constexpr unsigned kSwitches = 12;
+
+ProverOptions switches(unsigned bits) {
+  ProverOptions options;
+  bool* const all[] = {&options.learning,     &options.minimisation, &options.lifting,
+                       &options.set_bounds,   &options.overload,     &options.edge_finding,
+                       &options.transitivity, &options.cuts,         &options.foundation,
+                       &options.symmetry,     &options.phases,       &options.restarts};
+  for (unsigned k = 0; k < kSwitches; ++k) *all[k] = ((bits >> k) & 1) == 0;
+  return options;
+}
+
+// Gaps in which nothing is held: several spans, no windows.
+Problem without_windows(Problem problem) {
+  for (Gap& gap : problem.gaps) gap.upper = gap.lower;
+  return problem;
+}
+
+Problem random_problem(oracle::Generator& random, int count, Time horizon, Bytes largest) {
+  return random.problem(count, horizon, largest, {});
+}
+
+// The source's example of five buffers (000, section 2.2).
+Problem five() {
+  Problem problem;
+  problem.start = {0, 3, 0, 9, 0};
+  problem.end = {3, 9, 9, 21, 21};
+  problem.size = {4, 4, 4, 4, 4};
+  return problem;
+}
+
+// A chain of many buffers with a load that is the same everywhere, where learning counts.
+Problem chain(unsigned seed, int count) {
+  oracle::Generator random(seed);
+  Problem problem;
+  for (int b = 0; b < count; ++b) {
+    problem.start.push_back(b / 3);
+    problem.end.push_back(b / 3 + random.pick(1, 4));
+    problem.size.push_back(random.pick(3, 17));
+  }
+  return problem;
+}
+
+struct Proof {
+  Verdict verdict;
+  std::string text;
+};
+
+Proof refute(const Problem& problem, Bytes limit) {
+  const Sections sections = sweep(problem);
+  const Items items = make_items(problem, sections, 1000);
+  std::ostringstream out;
+  prover::ProofLog log(out);
+  prover::Engine engine(exact::make_tasks(items).front(), {}, 0, &log);
+  const Verdict verdict = engine.run(limit, kNoLimit, kNoLimit, nullptr, nullptr);
+  return {verdict, out.str()};
+}
+
+}  // namespace
+
+TEST(finds_the_least_peak_of_the_five_buffers) { CHECK_EQ(least_peak(five(), {}, 100), 12); }
+
+TEST(agrees_with_brute_force_under_every_mix_of_constraints) {
+  for (unsigned seed = 0; seed < 1500; ++seed) {
+    oracle::Generator random(seed);
+    const Bytes count = random.pick(1, 5);
+    check_optimum(
+        without_windows(random.problem(
+            count, 5, 5, oracle::features(static_cast<int>(seed) % oracle::kFeatureSets))),
+        {});
+  }
+}
+
+TEST(agrees_with_brute_force_on_more_buffers) {
+  for (unsigned seed = 0; seed < 150; ++seed) {
+    oracle::Generator random(seed + 20000);
+    const Bytes count = random.pick(6, 7);
+    check_optimum(random.problem(count, 6, 4, {}), {});
+  }
+}
+
+TEST(no_switch_changes_an_answer) {
+  for (unsigned seed = 0; seed < 2048; ++seed) {
+    oracle::Generator random(seed + 5000);
+    const unsigned bits = seed * 2654435761U >> (32 - kSwitches);  // all kinds of mixtures
+    const int mix = seed % 3 == 0 ? static_cast<int>(seed / 3 % 16) : 0;
+    const Bytes count = random.pick(3, 5);
+    check_optimum(without_windows(random.problem(count, 6, 5, oracle::features(mix))),
+                  switches(bits));
+  }
+}
+
+TEST(agrees_with_the_exact_search_where_each_switch_is_off) {
+  for (unsigned seed = 0; seed < 120; ++seed) {
+    oracle::Generator random(seed + 300);
+    const Problem problem = random_problem(random, 8 + static_cast<int>(seed % 9), 10, 20);
+    const Bytes best = least_peak(problem, switches(1U << (seed % (kSwitches + 1)) >> 1), 999);
+    Stopper stopper(kForever);
+    const Sections sections = sweep(problem);
+    const Plan at = exact_fit(problem, sections, best, {}, kNoLimit, 1, 0, stopper);
+    CHECK_EQ(name(at.status), std::string("optimal"));
+    if (best == 0) continue;
+    const Plan below = exact_fit(problem, sections, best - 1, {}, kNoLimit, 1, 0, stopper);
+    CHECK_EQ(name(below.status), std::string("infeasible"));
+  }
+}
+
+TEST(equal_alignments_with_sizes_that_are_not_multiples_stay_exact) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    oracle::Generator random(seed + 9000);
+    Problem problem = random.problem(4, 4, 7, {});
+    problem.alignment.assign(problem.size.size(), 4);
+    check_optimum(problem, {});
+  }
+}
+
+TEST(a_limit_may_be_lowered_in_small_steps_and_answers_stay_the_same) {
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    const Problem problem = chain(seed, 24);
+    const Bytes best = least_peak(problem, {}, 500);
+    const Items items = make_items(problem, sweep(problem), 500);
+    Bytes reached = 0;
+    for (const exact::Task& task : exact::make_tasks(items)) {
+      prover::Engine engine(task, {}, 7, nullptr);
+      Bytes limit = best + 12;
+      while (engine.run(limit, kNoLimit, kNoLimit, nullptr, nullptr) == Verdict::kSat) --limit;
+      CHECK(engine.run(limit, kNoLimit, kNoLimit, nullptr, nullptr) == Verdict::kUnsat);
+      reached = std::max(reached, limit + 1);
+    }
+    CHECK_EQ(reached, best);
+  }
+}
+
+TEST(slices_of_conflicts_and_steps_lead_to_the_same_answer_as_one_run) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    const Problem problem = chain(seed, 30);
+    const Bytes best = least_peak(problem, {}, 500);
+    const Items items = make_items(problem, sweep(problem), 500);
+    bool sat = true;
+    for (const exact::Task& task : exact::make_tasks(items)) {
+      prover::Engine whole(task, {}, 0, nullptr), sliced(task, {}, 0, nullptr);
+      const Verdict verdict = whole.run(best - 1, kNoLimit, kNoLimit, nullptr, nullptr);
+      Verdict answer = Verdict::kBudget;
+      for (int slice = 0; answer == Verdict::kBudget; ++slice) {
+        CHECK(slice < 1000000);
+        answer = slice % 2 == 0 ? sliced.run(best - 1, 1, kNoLimit, nullptr, nullptr)
+                                : sliced.run(best - 1, kNoLimit, 100, nullptr, nullptr);
+      }
+      CHECK(answer == verdict);
+      CHECK_EQ(sliced.conflicts(), whole.conflicts());
+      sat = sat && verdict == Verdict::kSat;
+    }
+    CHECK(!sat);
+  }
+}
+
+TEST(a_cancelled_run_makes_no_claim) {
+  const Problem problem = chain(1, 60);
+  const Items items = make_items(problem, sweep(problem), 1000);
+  for (const exact::Task& task : exact::make_tasks(items)) {
+    const std::atomic<bool> cancel{true};
+    prover::Engine engine(task, {}, 0, nullptr);
+    CHECK(engine.run(1000, kNoLimit, kNoLimit, nullptr, &cancel) == Verdict::kBudget);
+  }
+}
+
+TEST(a_suggested_plan_is_found_without_a_conflict) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    const Problem problem = chain(seed, 30);
+    const Items items = make_items(problem, sweep(problem), 500);
+    for (const exact::Task& task : exact::make_tasks(items)) {
+      std::vector<Bytes> offsets(problem.size.size(), 0);
+      const Bytes best = minimise(task, {}, 500, &offsets);
+      std::vector<Bytes> by_id;
+      for (const ItemIdx i : task.source) by_id.push_back(offsets[items.buffer[i]]);
+      ProverOptions options;
+      options.symmetry = false;  // the plan may not be the one that it allows
+      prover::Engine engine(task, options, 0, nullptr);
+      engine.suggest(by_id);
+      CHECK(engine.run(best, kNoLimit, kNoLimit, nullptr, nullptr) == Verdict::kSat);
+      CHECK_EQ(engine.conflicts(), 0);
+    }
+  }
+}
+
+TEST(sizes_near_the_limit_do_not_overflow) {
+  Problem problem;
+  problem.start = {0, 0, 2};
+  problem.end = {2, 3, 3};
+  problem.size = {kMaxBytes / 2 - 1, kMaxBytes / 2 + 1, kMaxBytes / 2 - 7};
+  CHECK_EQ(least_peak(problem, {}, kMaxBytes), kMaxBytes);
+  problem.pin = {kNoOffset, kMaxBytes / 2 - 1, kNoOffset};
+  CHECK_EQ(least_peak(problem, {}, kMaxBytes), kMaxBytes);
+}
+
+TEST(a_proof_begins_with_the_rows_and_ends_with_the_empty_clause) {
+  const Proof proof = refute(five(), 11);
+  CHECK(proof.verdict == Verdict::kUnsat);
+  CHECK_EQ(proof.text.substr(0, 5), std::string("rows "));
+  CHECK(proof.text.find("\nunit 4\n") != std::string::npos);
+  CHECK(proof.text.find("cap 11\n") != std::string::npos);
+  const std::string end = "\nrefuted\n";
+  CHECK(proof.text.size() > end.size());
+  CHECK_EQ(proof.text.substr(proof.text.size() - end.size()), end);
+}
+
+TEST(windows_and_huge_cliques_are_declined) {
+  Problem problem = five();
+  problem.gaps = {{4, 5, 6, 1, 2}};
+  const Items windows = make_items(problem, sweep(problem), 100);
+  CHECK(!prover::Engine::suits(exact::make_tasks(windows).front()));
+  Problem wide;
+  wide.start.assign(5000, 0);
+  wide.end.assign(5000, 1);
+  wide.size.assign(5000, 1);
+  const Items many = make_items(wide, sweep(wide), 5000);
+  CHECK(!prover::Engine::suits(exact::make_tasks(many).front()));
+}
+
+TEST_MAIN

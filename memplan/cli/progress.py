@@ -1,0 +1,74 @@
+"""What is known so far, on one line of standard error."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from memplan.view.units import human
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from memplan.solvers import Progress
+
+_PAUSE = 0.2  # seconds between two lines on a terminal
+_CLEAR = "\r\x1b[K"
+
+
+class ProgressLine:
+    """Shows `Progress`: on a terminal one line, in place; otherwise a line for every change.
+
+    A context: what stands on the terminal is gone afterwards.
+    """
+
+    def __init__(self) -> None:
+        self._stream = sys.stderr
+        self._in_place = self._stream.isatty()
+        # What is done at once need not be shown.
+        self._shown_at = time.monotonic()
+        self._known: tuple[object, ...] | None = None
+
+    def __enter__(self) -> ProgressLine:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._in_place and self._known is not None:
+            self._write(_CLEAR)
+
+    def __call__(self, progress: Progress) -> None:
+        """Show it, unless the last one is too fresh or says the same."""
+        now = time.monotonic()
+        known = (progress.peak, progress.lower_bound)
+        if now - self._shown_at < _PAUSE if self._in_place else known == self._known:
+            return
+        self._shown_at, self._known = now, known
+        if self._in_place:
+            width = shutil.get_terminal_size().columns - 1
+            self._write(f"{_CLEAR}{text(progress)[:width]}")
+        else:
+            self._write(f"memplan: {text(progress)}\n")
+
+    def _write(self, what: str) -> None:
+        self._stream.write(what)
+        self._stream.flush()
+
+
+def text(progress: Progress) -> str:
+    """Return elapsed time, best plan, bound, gap and phase in a line."""
+    peak = "no plan yet" if progress.peak is None else f"peak {human(progress.peak)}"
+    gap = "" if progress.gap is None else f" (gap {progress.gap:.2%})"
+    words = [
+        f"{progress.seconds:6.1f} s",
+        peak,
+        f"bound {human(progress.lower_bound)}{gap}",
+        progress.phase,
+    ]
+    return "  ".join(filter(None, words))

@@ -1,0 +1,68 @@
+"""`memplan verify-proof`: the independent check of a proof."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memplan.cli import options, output
+
+if TYPE_CHECKING:
+    from memplan.problem import Problem
+
+NAME = "verify-proof"
+
+
+def command(
+    problem: options.Input,
+    proof: Annotated[str, typer.Argument(metavar="PROOF", help="From `memplan plan --proof`.")],
+    plan: Annotated[
+        str | None,
+        typer.Option("--plan", metavar="PLAN", help="Say also whether this plan is optimal."),
+    ] = None,
+    reserve: options.Reserve = None,
+    pin: options.Pin = None,
+) -> None:
+    """Check a proof that no plan is better: exit 0 if it is right, 1 if it is not.
+
+    The check shares no code with any solver. What was proved with --pin or --reserve is checked
+    with the same --pin and --reserve.
+    """
+    asked = options.read_problem(problem, None, reserve, pin)
+
+    from memplan.errors import ProofError
+    from memplan.verify_proof import verify_proof
+    from memplan.view.units import exact, plural
+
+    peak = None if plan is None else _peak(asked, plan)
+    try:
+        claim = verify_proof(asked, proof)
+    except ProofError as error:
+        output.message(f"{proof}: {error}")
+        raise typer.Exit(output.INFEASIBLE) from None
+    length = plural(claim.clauses, "clause")
+    output.line(f"proved: no plan has a peak of at most {exact(claim.cap)} ({length})")
+    if peak is None:
+        return
+    if peak > claim.lower_bound:
+        least = exact(claim.lower_bound)
+        output.line(f"the plan may not be optimal: its peak is {exact(peak)}, not {least}")
+        raise typer.Exit(output.INFEASIBLE)
+    output.line(f"the plan is optimal: its peak is {exact(peak)}")
+
+
+def _peak(problem: Problem, path: str) -> int:
+    """Return the peak of a plan that the referee lets pass."""
+    from memplan import formats
+    from memplan.errors import PlanError
+    from memplan.verify import verify
+
+    plan = formats.load_plan(path)
+    try:
+        verify(problem, plan)
+    except PlanError as error:
+        output.message(f"{path}: {error}")
+        raise typer.Exit(output.INFEASIBLE) from None
+    assert plan.peak is not None  # or the referee would have refused it
+    return plan.peak

@@ -1,0 +1,104 @@
+"""JSON documents looked at field by field: every refusal names the file and the place in it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from memplan.errors import FormatError, quoted
+
+__all__ = ["Fields", "shown"]
+
+
+class _RefusedError(ValueError):
+    """What the json module would let pass, in the words of an error."""
+
+
+class Fields:
+    """Checks what is in a document.
+
+    Parameters
+    ----------
+    name
+        What errors call the file.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def parse(self, text: str) -> Any:
+        """Return what a text says; NaN, infinities and fields that are there twice are refused."""
+        try:
+            return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+        except json.JSONDecodeError as error:
+            message = f"is not JSON: {error.msg} at column {error.colno}"
+            raise FormatError(self.name, message, line=error.lineno) from None
+        except _RefusedError as error:
+            raise self.error(str(error)) from None
+        except ValueError:
+            raise self.error("has a number with thousands of digits") from None
+        except RecursionError:
+            raise self.error("is nested too deeply") from None
+
+    def error(self, message: str) -> FormatError:
+        """Return an error about the file."""
+        return FormatError(self.name, message)
+
+    def objects(self, value: object, where: str, fields: Mapping[str, bool]) -> list[Any]:
+        """Check that `value` is an array of objects with these fields."""
+        rows = self.array(value, where)
+        required = {field for field, needed in fields.items() if needed}
+        for at, row in enumerate(rows):
+            if not isinstance(row, dict):
+                raise self.error(f"{where}[{at}] is {shown(row)}; it must be an object")
+            if not required <= row.keys() <= fields.keys():
+                self.check(row, f"{where}[{at}]", fields)
+        return rows
+
+    def array(self, value: object, where: str) -> list[Any]:
+        """Check that `value` is an array."""
+        if not isinstance(value, list):
+            raise self.error(f"{where} is {shown(value)}; it must be an array")
+        return value
+
+    def scalar(self, value: Any, where: str, kind: type) -> Any:
+        """Check that `value` is of a type, or null."""
+        if value is not None and type(value) is not kind:
+            words = {
+                int: "a whole number",
+                str: "a string",
+                dict: "an object",
+                bool: "true or false",
+            }
+            raise self.error(f"{where} is {shown(value)}; it must be {words[kind]}")
+        return value
+
+    def check(self, row: dict[str, Any], where: str, fields: Mapping[str, bool]) -> None:
+        """Check that an object has the fields that it needs, and no other than these."""
+        for field in row:
+            if field not in fields:
+                raise self.error(f"{where} has the unknown field {quoted(field)}")
+        for field, needed in fields.items():
+            if needed and field not in row:
+                raise self.error(f"{where} has no field {quoted(field)}")
+
+
+def shown(value: object) -> str:
+    """Return a value as the file has it; of what may be long or deep, only the kind."""
+    if isinstance(value, (list, dict)):
+        return "an array" if isinstance(value, list) else "an object"
+    return quoted(value) if isinstance(value, str) else json.dumps(value)[:60]
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise _RefusedError(f"has the field {quoted(twice)} twice in one object")
+    return fields
+
+
+def _constant(word: str) -> float:
+    raise _RefusedError(f"has {word}, which is not JSON")
