@@ -62,8 +62,9 @@ constexpr Switch<ProverOptions> kProver[] = {
 };
 
 constexpr Switch<LargeOptions> kLarge[] = {
-    {"portfolio", &LargeOptions::portfolio}, {"bump", &LargeOptions::bump},
-    {"best_fit", &LargeOptions::best_fit},   {"core", &LargeOptions::core},
+    {"core", &LargeOptions::core},       {"promote", &LargeOptions::promote},
+    {"shells", &LargeOptions::shells},   {"portfolio", &LargeOptions::portfolio},
+    {"bump", &LargeOptions::bump},       {"best_fit", &LargeOptions::best_fit},
     {"windows", &LargeOptions::windows},
 };
 

@@ -42,9 +42,10 @@ constexpr int kMostDeadEnds = 3;                     // in a row
 constexpr std::int64_t kMostLooks = 11'000'000'000;  // of one search of a core: a few seconds
 constexpr std::int64_t kMostNodes = 1'000'000;
 constexpr double kShells[] = {2, 4, 16};  // times the room of the core
+constexpr int kCorePasses = 30;           // usually a few settle it, or none does
 constexpr int kShellPasses = 3;
 
-constexpr Bytes kHair = 1050;
+constexpr Bytes kHair = 1050;      // the least raise of the target is one part of so many
 constexpr int kGoals = 12;         // after the target itself
 constexpr Bytes kFinest = 10'000;  // steps to a target: closer to a peak than one is not asked
 
@@ -82,7 +83,7 @@ class Chain {
       grow_core();
       // Where the core is too tight, a hair's breadth more often does it, and all that follows
       // has a good plan to beat.
-      goal_ = target_ + target_ / kHair;
+      goal_ = std::min(limit_, target_ + target_ / kHair);
       grow_core();
       goal_ = target_;
     }
@@ -95,8 +96,7 @@ class Chain {
   }
 
  private:
-  // What this round asks for is reached (or the target, by luck), or there is nothing left to
-  // spend.
+  // No plan can be better, or there is nothing left to spend.
   bool enough() {
     return reached(target_) || target_ > limit_ || nodes_left_ <= 0 || stopper_.look();
   }
@@ -169,6 +169,7 @@ class Chain {
   // The buffers without freedom first, then the others around them. Those that find no place join
   // the core.
   void grow_core() {
+    if (round_over()) return;
     const std::vector<double> room = chain::rooms(problem_, sections_, goal_);
     chain::Core core(problem_, sections_, room);
     double width = kFirstRoom;
@@ -176,20 +177,22 @@ class Chain {
     int dead_ends = 0;
     for (int k = 0; k < kCores && dead_ends <= kMostDeadEnds && !round_over(); ++k) {
       const chain::Part part = chain::take_part(problem_, core.members());
-      const chain::CoreEffort effort{times(kPatience, fastest_),
-                                     {kMostLooks, std::min(kMostNodes, nodes_left_)}};
-      const chain::PlacedCore placed = chain::place_core(
-          part, goal_, effort, seed_ + static_cast<std::uint64_t>(k), &ranking_, stopper_);
+      const std::int64_t nodes = std::min(kMostNodes, nodes_left_);
+      const chain::Patience patience{options_.promote ? kCorePasses : 1, times(kPatience, fastest_),
+                                     nodes};
+      const chain::PlacedCore placed =
+          chain::place_core(part, goal_, patience, {kMostLooks, nodes},
+                            seed_ + static_cast<std::uint64_t>(k), &ranking_, stopper_);
       spend(placed.nodes);
       ++plan_.stats.restarts;
       if (placed.refuted) {
-        target_ = goal_ + 1;
+        plan_.lower_bound = target_ = goal_ + 1;
         return;
       }
       dead_ends = placed.whole ? 0 : dead_ends + 1;
       std::vector<Bytes> fixed(problem_.size.size(), kNoOffset);
       for (std::size_t i = 0; i < part.rows.size(); ++i) fixed[part.rows[i]] = placed.offsets[i];
-      const std::vector<BufferIdx> rejected = place_around(core, width, std::move(fixed));
+      const std::vector<BufferIdx> rejected = place_around(core, width, fixed);
       if (!core.grow(rejected) || dead_ends > 1) core.widen(width *= kWider);
     }
   }
@@ -212,22 +215,21 @@ class Chain {
 
   // First fit of the rest: first in shells around the core, which are cheap and show most of what
   // will find no place, then all. Returns the first rejected that turn up.
-  std::vector<BufferIdx> place_around(chain::Core core, double width, std::vector<Bytes> fixed) {
+  std::vector<BufferIdx> place_around(chain::Core core, double width,
+                                      const std::vector<Bytes>& fixed) {
     const std::string note =
         "first fit around a core of " +
         std::to_string(std::count_if(fixed.begin(), fixed.end(),
                                      [](Bytes offset) { return offset != kNoOffset; })) +
         " buffers";
     for (const double factor : kShells) {
+      if (!options_.shells) break;
       if (round_over()) return {};
       core.widen(factor * width);
       const chain::Part shell = chain::take_part(problem_, core.members());
       if (shell.rows.size() > everything_.size() / 3) break;
-      Limits limits;
-      limits.nodes = nodes_left_;
-      limits.steps = fastest_;
-      Packing packing =
-          chain::PartPacker(shell, stopper_).pack(fixed, goal_, limits, kShellPasses, &ranking_);
+      const chain::Patience patience{options_.promote ? kShellPasses : 1, fastest_, nodes_left_};
+      Packing packing = chain::PartPacker(shell, stopper_).pack(fixed, goal_, patience, &ranking_);
       spend(packing.nodes);
       ++plan_.stats.restarts;
       if (!packing.rejected.empty()) return std::move(packing.rejected);

@@ -1,6 +1,7 @@
 #include "memplan/solve.h"
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -78,6 +79,12 @@ class Run {
                       std::min(nodes, incumbent_.nodes_left()), options_.seed, incumbent_.stopper(),
                       [this](const Plan& better) { incumbent_.offer(better, "large"); });
     incumbent_.charge(plan.stats);
+    // A part that was refuted on the way; whose buffers it has, the chain does not say.
+    if (plan.lower_bound > incumbent_.lower_bound()) {
+      std::vector<BufferIdx> all(incumbent_.problem().size.size());
+      std::iota(all.begin(), all.end(), 0);
+      incumbent_.refuted(plan.lower_bound - 1, std::move(all), "a part was refuted by search");
+    }
     incumbent_.offer(std::move(plan), "large");
   }
 

@@ -96,12 +96,12 @@ Problem waves(oracle::Generator& generator, Time horizon, double share) {
 
 LargeOptions without(int part) {
   LargeOptions options;
-  bool* const switches[] = {&options.portfolio, &options.bump, &options.best_fit, &options.core,
-                            &options.windows};
+  bool* const switches[] = {&options.core, &options.promote,  &options.shells, &options.portfolio,
+                            &options.bump, &options.best_fit, &options.windows};
   *switches[part] = false;
   return options;
 }
-constexpr int kSwitches = 5;
+constexpr int kSwitches = 7;
 
 }  // namespace
 
@@ -148,6 +148,7 @@ TEST(optimum_of_small_problems) {
     const Plan plan = run(problem);
     const Bytes least = oracle::least_peak(problem, plan.peak + 1);
     CHECK(plan.peak >= least);
+    CHECK(plan.lower_bound <= least);
     optimal += plan.peak == least ? 1 : 0;
   }
   CHECK(optimal > kRounds * 9 / 10);
@@ -342,6 +343,22 @@ TEST(packer_rejects) {
   std::vector<BufferIdx> order = {0, 2, 1};
   chain::bump({1}, &order);
   CHECK(order == (std::vector<BufferIdx>{1, 0, 2}));
+}
+
+// Tests that a target above the limit lets nothing end above the limit.
+TEST(packer_keeps_its_limit) {
+  Problem problem;
+  problem.size = {3, 5, 4};
+  problem.start = {0, 0, 0};
+  problem.end = {1, 1, 1};
+  const Sections sections = sweep(problem);
+  Stopper stopper(kForever);
+  chain::Packer packer(problem, sections, stopper);
+  const chain::Packing packing =
+      packer.pack({0, 1, 2}, {}, Fit::kFirst, {20, 8, kNoLimit, kNoLimit});
+  CHECK(!packing.complete);
+  CHECK(packing.rejected == std::vector<BufferIdx>{2});
+  CHECK_EQ(packing.peak, 8);
 }
 
 // Tests that the ranking puts tight buffers first, then long ones, and that promotion helps.

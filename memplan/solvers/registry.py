@@ -95,11 +95,13 @@ _PROVER = {
     "restarts": "begin anew now and then, and keep what was learned",
 }
 _LARGE = {
+    "core": "the buffers of the tightest sections first, grown by what is rejected",
+    "promote": "first fit of a core again, with the rejected ranked as tighter",
+    "shells": "around a core, try what is nearly as tight before all the rest",
     "portfolio": "first-fit passes over many orders at the target",
-    "bump": "rejected buffers go to the front of the order, and again",
-    "best_fit": "place into the tightest hole, for some orders",
-    "core": "the buffers of the fullest sections placed by the exact search",
-    "windows": "stretches around the peak placed anew, their surroundings pinned",
+    "bump": "of these, the rejected go to the front of the order, and again",
+    "best_fit": "for some orders, after first fit",
+    "windows": "stretches around the rejected placed anew, their surroundings pinned",
 }
 
 

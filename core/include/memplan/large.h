@@ -11,19 +11,22 @@
 
 namespace memplan {
 
+// Each stage a switch. One pass of first fit is made in any case.
 struct LargeOptions {
+  bool core = true;       // the buffers of the tightest sections first, grown by what is rejected
+  bool promote = true;    // first fit of a core again, with the rejected ranked as tighter
+  bool shells = true;     // around a core, try what is nearly as tight before all the rest
   bool portfolio = true;  // first-fit passes over many orders at the target
-  bool bump = true;       // rejected buffers go to the front of the order, and again
+  bool bump = true;       // of these, the rejected go to the front of the order, and again
   bool best_fit = true;   // for some orders, after first fit
-  bool core = true;       // the buffers of the fullest sections placed by the exact search
-  bool windows = true;    // stretches around the peak placed anew, their surroundings pinned
+  bool windows = true;    // stretches around the rejected placed anew, their surroundings pinned
   // Stop at the first plan whose peak is at or below this (the lower bound, or the capacity).
   Bytes target = 0;
 };
 
 // The best plan: kFeasible, or kUnknown where none fits the capacity (and the pins and reserved
-// ranges). lower_bound is left for the caller. Anytime: `improved` is called with every plan that
-// is better than all before (it may be empty). `sections` must be contracted.
+// ranges). lower_bound is what was refuted on the way, or 0. Anytime: `improved` is called with
+// every plan that is better than all before (it may be empty). `sections` must be contracted.
 Plan large(const Problem& problem, const Sections& sections, const LargeOptions& options,
            std::int64_t node_budget, std::uint64_t seed, Stopper& stopper,
            const std::function<void(const Plan&)>& improved = nullptr);

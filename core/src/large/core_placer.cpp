@@ -8,20 +8,14 @@
 
 namespace memplan::chain {
 
-namespace {
-
-constexpr int kPasses = 30;  // usually a few settle it, or none does
-
-}  // namespace
-
 PartPacker::PartPacker(const Part& part, Stopper& stopper)
     : part_(part),
       stopper_(stopper),
       sections_(sweep(part.problem)),
       packer_(part.problem, sections_, stopper) {}
 
-Packing PartPacker::pack(const std::vector<Bytes>& fixed, Bytes goal, const Limits& limits,
-                         int most_passes, Ranking* ranking) {
+Packing PartPacker::pack(const std::vector<Bytes>& fixed, Bytes goal, const Patience& patience,
+                         Ranking* ranking) {
   std::vector<Bytes> fixed_rows;
   if (!fixed.empty()) {
     for (const BufferIdx b : part_.rows) fixed_rows.push_back(fixed[b]);
@@ -29,8 +23,9 @@ Packing PartPacker::pack(const std::vector<Bytes>& fixed, Bytes goal, const Limi
   Packing best;
   std::int64_t nodes = 0;
   std::int64_t steps = 0;
-  for (int k = 0; k < most_passes && (k == 0 || steps < limits.steps) && !stopper_.look(); ++k) {
-    const Goal pass{goal, goal, INT64_MAX, limits.nodes - nodes};
+  for (int k = 0; k < patience.passes && (k == 0 || steps < patience.steps) && !stopper_.look();
+       ++k) {
+    const Goal pass{goal, goal, INT64_MAX, patience.nodes - nodes};
     Packing packing = packer_.pack(ranked_rows(*ranking), fixed_rows, Fit::kFirst, pass);
     nodes += packing.nodes;
     steps += packing.steps;
@@ -55,21 +50,17 @@ std::vector<BufferIdx> PartPacker::ranked_rows(const Ranking& ranking) {
   return order;
 }
 
-PlacedCore place_core(const Part& part, Bytes goal, const CoreEffort& effort, std::uint64_t seed,
-                      Ranking* ranking, Stopper& stopper) {
+PlacedCore place_core(const Part& part, Bytes goal, const Patience& patience, const Effort& search,
+                      std::uint64_t seed, Ranking* ranking, Stopper& stopper) {
   PlacedCore placed;
-  Limits limits;
-  limits.nodes = effort.search.nodes;
-  limits.steps = effort.steps;
-  Packing packing = PartPacker(part, stopper).pack({}, goal, limits, kPasses, ranking);
+  Packing packing = PartPacker(part, stopper).pack({}, goal, patience, ranking);
   placed.nodes = packing.nodes;
   placed.offsets = std::move(packing.offsets);
   placed.offsets.resize(part.rows.size(), kNoOffset);
   placed.whole = packing.ended && packing.rejected.empty();
   if (placed.whole) return placed;
-  Effort search = effort.search;
-  search.nodes -= placed.nodes;
-  Plan plan = fit_part(part, goal, search, seed, stopper);
+  const Effort left{search.looks, search.nodes - placed.nodes};
+  Plan plan = fit_part(part, goal, left, seed, stopper);
   placed.nodes += plan.stats.nodes;
   placed.refuted = plan.status == Status::kInfeasible;
   if (!plan.has_offsets()) return placed;

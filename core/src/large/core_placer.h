@@ -11,6 +11,13 @@
 
 namespace memplan::chain {
 
+// When passes over a part are given up. One is made in any case.
+struct Patience {
+  int passes = 1;
+  std::int64_t steps = 0;  // of work, all together
+  std::int64_t nodes = 0;  // placements, all together
+};
+
 // First fit of a part, again and again with what it rejects ranked higher.
 class PartPacker {
  public:
@@ -19,8 +26,8 @@ class PartPacker {
 
   // The pass that rejected the fewest, with the work of all. The offsets are by row of the part;
   // the rejected, which stay without a place, are buffers of the whole. `fixed`: by buffer of the
-  // whole, or empty. One pass is made in any case.
-  Packing pack(const std::vector<Bytes>& fixed, Bytes goal, const Limits& limits, int most_passes,
+  // whole, or empty.
+  Packing pack(const std::vector<Bytes>& fixed, Bytes goal, const Patience& patience,
                Ranking* ranking);
 
  private:
@@ -39,15 +46,9 @@ struct PlacedCore {
   std::int64_t nodes = 0;      // spent, placements and search
 };
 
-// What it may cost.
-struct CoreEffort {
-  std::int64_t steps = 0;  // of first fit; one pass is made in any case
-  Effort search;
-};
-
 // Places the part below `goal`: by first fit, or else by the exact search. Without success, the
-// pass that rejected the fewest is the answer.
-PlacedCore place_core(const Part& part, Bytes goal, const CoreEffort& effort, std::uint64_t seed,
-                      Ranking* ranking, Stopper& stopper);
+// pass that rejected the fewest is the answer. `search.nodes` is for both together.
+PlacedCore place_core(const Part& part, Bytes goal, const Patience& patience, const Effort& search,
+                      std::uint64_t seed, Ranking* ranking, Stopper& stopper);
 
 }  // namespace memplan::chain

@@ -35,11 +35,12 @@ Packing Packer::pack(const std::vector<BufferIdx>& order, const std::vector<Byte
       put(b, offset, &packing);
     }
   }
+  const Bytes target = std::min(goal.target, goal.limit);
   for (const BufferIdx b : order) {
     if (packing.offsets[b] != kNoOffset) continue;
     if (!in_budget(goal, packing)) return packing;
-    const Bytes offset = fit == Fit::kFirst ? occupancy_.first_fit(b, 0, goal.target)
-                                            : occupancy_.best_fit(b, goal.target);
+    const Bytes offset =
+        fit == Fit::kFirst ? occupancy_.first_fit(b, 0, target) : occupancy_.best_fit(b, target);
     if (offset == kNoOffset) {
       packing.rejected.push_back(b);
     } else {
