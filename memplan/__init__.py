@@ -32,7 +32,8 @@ from memplan.solvers import Budget, Interrupted, Progress, lower_bound, solve
 from memplan.verify import verify
 
 if TYPE_CHECKING:
-    from memplan.formats import load, load_plan, save
+    from memplan.formats import load_plan, save
+    from memplan.sources import load_problem as load
 
 __version__ = _core.version()
 
@@ -68,9 +69,10 @@ def __getattr__(name: str) -> object:
     # A compiler that solves in memory does not wait for the readers of files.
     if name not in ("load", "load_plan", "save"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from memplan import formats
+    from memplan import formats, sources
 
-    value = globals()[name] = getattr(formats, name)
+    value = sources.load_problem if name == "load" else getattr(formats, name)
+    globals()[name] = value
     return value
 
 

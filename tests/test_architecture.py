@@ -33,10 +33,13 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "_orders": ASKED | {"_ground"},
     "verify_proof": ASKED | {"_ground", "_orders"},
     "formats": ANSWERED,
+    "graph": ASKED,
+    "sources": ASKED | {"graph", "formats"},
+    "runtimes": ASKED | {"graph", "sources"},
     "solvers": ANSWERED | {"_core"},
     "_shrink": ANSWERED | {"loads"},
     "explain": ANSWERED | {"loads", "solvers", "_shrink"},
-    "view": ANSWERED | {"loads", "formats", "verify", "explain"},
+    "view": ANSWERED | {"loads", "formats", "sources", "verify", "explain"},
 }
 ABOVE_BENCH = frozenset(MAY_IMPORT) - {"_shrink", "_ground", "_orders"}
 MAY_IMPORT["bench"] = ABOVE_BENCH
@@ -44,7 +47,10 @@ MAY_IMPORT["cli"] = ABOVE_BENCH | {"bench"}
 MAY_IMPORT["__init__"] = (ABOVE_BENCH | {"_core"}) - {"view"}
 MAY_IMPORT["__main__"] = frozenset({"cli"})
 
-HEAVY = ("typer", "rich", "matplotlib", "pyarrow", "psutil", "omnimalloc", "pandas", "polars")
+HEAVY = (
+    *("typer", "rich", "matplotlib", "pyarrow", "psutil", "omnimalloc", "pandas", "polars"),
+    *("onnx", "onnxruntime", "tflite", "tflite_micro", "torch", "google.protobuf"),
+)
 
 
 def files() -> list[Path]:

@@ -245,6 +245,9 @@ def test_json_is_one_object_for_scripts(five_csv: Path) -> None:
     assert answer.pop("nodes") >= 0
     assert answer.pop("solver")
     assert answer == {
+        "source": "csv",
+        "tensors": 5,
+        "runtimes": [],
         "status": "optimal",
         "interrupted": False,
         "peak": 12,

@@ -25,13 +25,18 @@ def command(
     seed: options.Seed = 0,
     reserve: options.Reserve = None,
     pin: options.Pin = None,
+    dim: options.Dim = None,
+    include: options.Include = None,
+    exclude: options.Exclude = None,
+    in_place: options.InPlace = False,
     top: options.Top = 10,
 ) -> None:
     """Say whether a problem fits into a capacity, and if not: by how much, when, whose fault.
 
     Exit 0 whenever there is an answer to print, also where the problem does not fit.
     """
-    problem = options.read_problem(input, capacity, reserve, pin)
+    model = options.Model(dim, include, exclude, in_place)
+    problem = options.read_problem(input, capacity, reserve, pin, model)
     if problem.capacity is None:
         raise typer.BadParameter("the file has no capacity; give one", param_hint="'--capacity'")
 

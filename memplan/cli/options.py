@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -12,7 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
+    from memplan.graph import Kind
     from memplan.problem import Problem
+    from memplan.sources import Loaded
+    from memplan.sources.options import Options as ModelOptions
 
 _SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([kmgtp]?i?b?)", re.ASCII | re.IGNORECASE)
 _HEX = re.compile(r"0x[0-9a-f]{1,16}", re.ASCII | re.IGNORECASE)
@@ -81,7 +85,14 @@ def parse_seconds(text: str) -> float:
     return value
 
 
-Input = Annotated[str, typer.Argument(metavar="INPUT", help="A problem: CSV or JSON.")]
+Input = Annotated[
+    str,
+    typer.Argument(
+        metavar="INPUT",
+        help="A model (.onnx, .tflite, .pt2), a dump, a snapshot, a graph, or a problem as CSV or "
+        "JSON; its content says which.",
+    ),
+]
 PlanInput = Annotated[str, typer.Argument(metavar="PLAN", help="A plan: CSV or JSON.")]
 Capacity = Annotated[
     int | None,
@@ -123,6 +134,38 @@ Threads = Annotated[
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Another seed, another plan as good.")]
 Top = Annotated[int, typer.Option("--top", min=1, help="How many buffers to name.")]
+Dim = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dim", metavar="NAME=N", help="Size of a symbolic dimension of a model. May be repeated."
+    ),
+]
+Include = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--include",
+        metavar="KIND",
+        help="Also plan this kind of tensor of a model: constants, inputs, outputs, variables, "
+        "workspaces. May be repeated.",
+    ),
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option("--exclude", metavar="KIND", help="Do not plan this kind. May be repeated."),
+]
+InPlace = Annotated[
+    bool,
+    typer.Option(
+        "--in-place", help="Let operators of a model write over inputs that nobody needs any more."
+    ),
+]
+Runtime = Annotated[
+    bool,
+    typer.Option(
+        "--runtime/--no-runtime",
+        help="Ask the format's own runtime what it would use, where it is installed.",
+    ),
+]
 Minimize = Annotated[
     bool,
     typer.Option(
@@ -131,19 +174,95 @@ Minimize = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What the command line says about reading a model; nothing, for a problem."""
+
+    dim: Sequence[str] | None = None
+    include: Sequence[str] | None = None
+    exclude: Sequence[str] | None = None
+    in_place: bool = False
+
+    def reading(self) -> ModelOptions:
+        """Return the same for a source."""
+        from memplan.sources.options import Options
+
+        return Options(dims=_dims(self.dim or ()), in_place=self.in_place)
+
+
 def read_problem(
     path: str,
     capacity: int | None = None,
     reserve: Sequence[str] | None = None,
     pin: Sequence[str] | None = None,
+    model: Model = Model(),
 ) -> Problem:
     """Load a problem and add what the command line says."""
-    from memplan import formats
+    return read_input(path, capacity, reserve, pin, model).problem
 
-    problem = formats.load(path, capacity=capacity)
+
+def read_input(
+    path: str,
+    capacity: int | None = None,
+    reserve: Sequence[str] | None = None,
+    pin: Sequence[str] | None = None,
+    model: Model = Model(),
+) -> Loaded:
+    """Load whatever it is, and add to its problem what the command line says."""
+    from memplan import sources
+
+    loaded = sources.load(path, options=model.reading(), capacity=capacity)
+    if model.include or model.exclude:
+        loaded = _with_kinds(loaded, model)
+    problem = loaded.problem
     if reserve:
         problem = problem.with_reserved([*problem.reserved, *map(_block, reserve)])
-    return problem.with_pins(_pins(pin)) if pin else problem
+    if pin:
+        problem = problem.with_pins(_pins(pin))
+    return replace(loaded, problem=problem)
+
+
+def _with_kinds(loaded: Loaded, model: Model) -> Loaded:
+    from memplan import sources
+    from memplan.errors import MemplanError
+
+    also = _kinds(model.include or (), "'--include'")
+    never = _kinds(model.exclude or (), "'--exclude'")
+    if loaded.graph is None:
+        raise MemplanError(f"a {loaded.source} file does not tell kinds of tensors apart")
+    chosen = sources.of_graph(
+        loaded.graph,
+        include=(loaded.graph.planned | also) - never,
+        in_place=model.in_place,
+        figures=loaded.figures,
+        notes=loaded.notes,
+    )
+    return replace(chosen, problem=chosen.problem.with_capacity(loaded.problem.capacity))
+
+
+def _dims(texts: Sequence[str]) -> dict[str, int]:
+    dims: dict[str, int] = {}
+    for text in texts:
+        name, _, value = text.rpartition("=")
+        if not name or not value.isascii() or not value.isdecimal() or len(value) > 18:
+            raise typer.BadParameter(f"{text!r} is not NAME=N", param_hint="'--dim'")
+        if name in dims:
+            raise typer.BadParameter(f"{name!r} is given twice", param_hint="'--dim'")
+        dims[name] = int(value)
+    return dims
+
+
+def _kinds(texts: Sequence[str], hint: str) -> frozenset[Kind]:
+    from memplan.graph import Kind
+
+    kinds = []
+    for text in texts:
+        try:
+            kinds.append(Kind(text.removesuffix("s")))
+        except ValueError:
+            known = ", ".join(f"{kind}s" for kind in Kind)
+            raise typer.BadParameter(f"{text!r} is none of {known}", param_hint=hint) from None
+    return frozenset(kinds)
 
 
 def _block(text: str) -> tuple[int, int]:

@@ -6,8 +6,10 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +20,7 @@ from memplan.cli.progress import ProgressLine
 if TYPE_CHECKING:
     from memplan.plan import Plan
     from memplan.problem import Problem
+    from memplan.sources import Figure, Loaded
 
 NAME = "plan"
 
@@ -40,6 +43,11 @@ def command(
     seed: options.Seed = 0,
     reserve: options.Reserve = None,
     pin: options.Pin = None,
+    dim: options.Dim = None,
+    include: options.Include = None,
+    exclude: options.Exclude = None,
+    in_place: options.InPlace = False,
+    runtime: options.Runtime = True,
     top: options.Top = 10,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the summary as one JSON object, for scripts.")
@@ -69,35 +77,56 @@ def command(
     output.check_output(proof, input)
     if out is not None and proof is not None and os.path.realpath(out) == os.path.realpath(proof):
         raise typer.BadParameter("the plan is written there", param_hint="'--proof'")
-    problem = options.read_problem(input, capacity, reserve, pin)
+    if in_place and proof is not None:
+        raise typer.BadParameter(
+            "a proof is of one plan; leave out --in-place", param_hint="'--proof'"
+        )
+    model = options.Model(dim, include, exclude, in_place)
+    loaded = options.read_input(input, capacity, reserve, pin, model)
 
     from memplan import formats, solvers
 
     if progress is None:
         progress = sys.stderr.isatty() and not quiet and not as_json
-    begun = time.perf_counter()
-    with ProgressLine() if progress else nullcontext() as watch:
-        found, interrupted = _until_interrupted(
-            lambda: solvers.solve(
-                problem,
-                solver=solver,
-                objective="min_peak" if minimize else None,
-                timeout=timeout,
-                nodes=nodes,
-                threads=threads,
-                seed=seed,
-                progress=watch,
-                proof=proof,
+
+    def solve(problem: Problem) -> tuple[Plan, bool]:
+        with ProgressLine() if progress else nullcontext() as watch:
+            return _until_interrupted(
+                lambda: solvers.solve(
+                    problem,
+                    solver=solver,
+                    objective="min_peak" if minimize else None,
+                    timeout=timeout,
+                    nodes=nodes,
+                    threads=threads,
+                    seed=seed,
+                    progress=watch,
+                    proof=proof,
+                )
             )
-        )
+
+    begun = time.perf_counter()
+    found, interrupted = solve(loaded.problem)
+    if in_place and not interrupted:
+        # What shares memory cannot be placed apart, so the other plan may be the better one.
+        apart = options.read_input(input, capacity, reserve, pin, replace(model, in_place=False))
+        other, interrupted = solve(apart.problem)
+        if _is_better(other, found):
+            loaded, found = apart, other
+            output.message("nothing shares memory in place here: apart, the buffers need less")
     elapsed = time.perf_counter() - begun
+    problem = loaded.problem
     _referee(problem, found)
     if out is not None and found.has_offsets:
         formats.save(found, out, format=format.literal if format else None)
-    if as_json:
-        output.line(json.dumps(_summary(problem, found, elapsed, interrupted, out, proof)))
-    elif not quiet:
-        _show(problem, found, elapsed, interrupted, top)
+    if as_json or not quiet:
+        report = Report(
+            loaded, found, elapsed, interrupted, _figures(loaded, input, model, runtime)
+        )
+        if as_json:
+            output.line(json.dumps(report.summary(out, proof)))
+        else:
+            report.show(top)
     if interrupted:
         output.message(f"interrupted: {found.status}, not proved")
     if out is not None and not found.has_offsets:
@@ -105,6 +134,22 @@ def command(
     if proof is not None and not found.stats.get("proof"):
         output.message(f"there is no complete proof to write; {proof} was not touched")
     raise typer.Exit(_exit_code(found, interrupted))
+
+
+def _is_better(one: Plan, other: Plan) -> bool:
+    if one.peak is None or other.peak is None:
+        return other.peak is None and one.peak is not None
+    return one.peak < other.peak
+
+
+def _figures(loaded: Loaded, path: str, model: options.Model, runtime: bool) -> tuple[Figure, ...]:
+    """Return what other planners need: what the file says, and what can be measured."""
+    if not runtime or not loaded.labels:
+        return loaded.figures
+    from memplan import runtimes
+
+    measured = runtimes.measure(loaded.source, Path(path), model.reading())
+    return loaded.figures if measured is None else (*loaded.figures, measured)
 
 
 def _until_interrupted(solve: Callable[[], Plan]) -> tuple[Plan, bool]:
@@ -129,42 +174,61 @@ def _referee(problem: Problem, plan: Plan) -> None:
             raise RuntimeError(f"{plan.solver} made a plan that is wrong: {error}") from error
 
 
-def _show(problem: Problem, plan: Plan, elapsed: float, interrupted: bool, top: int) -> None:
-    from memplan.view import text
+@dataclass(frozen=True)
+class Report:
+    """What is said of a plan."""
 
-    console = output.console()
-    console.print(text.plan_summary(problem, plan, elapsed=elapsed, interrupted=interrupted))
-    if plan.has_offsets and len(problem):
-        console.print()
-        console.print(text.peak_buffers(problem, plan, top))
+    loaded: Loaded
+    plan: Plan
+    elapsed: float
+    interrupted: bool
+    figures: Sequence[Figure]
 
+    def show(self, top: int) -> None:
+        """Print it for a person."""
+        from memplan.view import text
 
-def _summary(
-    problem: Problem,
-    plan: Plan,
-    elapsed: float,
-    interrupted: bool,
-    out: str | None,
-    proof: str | None,
-) -> dict[str, object]:
-    return {
-        "status": str(plan.status),
-        "interrupted": interrupted,
-        "peak": plan.peak,
-        "lower_bound": plan.lower_bound,
-        "gap": plan.gap,
-        "capacity": problem.capacity,
-        "buffers": len(problem),
-        "sum_of_sizes": sum(problem.size.tolist()),
-        "max_load": problem.max_load,
-        "solver": plan.solver,
-        "seconds": round(elapsed, 6),
-        "nodes": plan.stats.get("nodes"),
-        "conflict": list(plan.conflict),
-        "problem": problem.fingerprint,
-        "output": out if plan.has_offsets else None,
-        "proof": proof if plan.stats.get("proof") else None,
-    }
+        problem, console = self.loaded.problem, output.console()
+        console.print(
+            text.plan_summary(
+                problem,
+                self.plan,
+                elapsed=self.elapsed,
+                interrupted=self.interrupted,
+                loaded=self.loaded,
+                figures=self.figures,
+            )
+        )
+        if self.loaded.notes:
+            console.print(text.notes(self.loaded))
+        if self.plan.has_offsets and len(problem):
+            console.print()
+            console.print(text.peak_buffers(problem, self.plan, top, self.loaded.labels))
+
+    def summary(self, out: str | None, proof: str | None) -> dict[str, object]:
+        """Return it for a script."""
+        problem, plan = self.loaded.problem, self.plan
+        return {
+            "source": self.loaded.source,
+            "tensors": self.loaded.tensors,
+            "status": str(plan.status),
+            "interrupted": self.interrupted,
+            "peak": plan.peak,
+            "lower_bound": plan.lower_bound,
+            "gap": plan.gap,
+            "capacity": problem.capacity,
+            "buffers": len(problem),
+            "sum_of_sizes": sum(problem.size.tolist()),
+            "max_load": problem.max_load,
+            "runtimes": [asdict(figure) for figure in self.figures],
+            "solver": plan.solver,
+            "seconds": round(self.elapsed, 6),
+            "nodes": plan.stats.get("nodes"),
+            "conflict": list(plan.conflict),
+            "problem": problem.fingerprint,
+            "output": out if plan.has_offsets else None,
+            "proof": proof if plan.stats.get("proof") else None,
+        }
 
 
 def _exit_code(plan: Plan, interrupted: bool) -> int:

@@ -15,13 +15,18 @@ def command(
     capacity: options.Capacity = None,
     reserve: options.Reserve = None,
     pin: options.Pin = None,
+    dim: options.Dim = None,
+    include: options.Include = None,
+    exclude: options.Exclude = None,
+    in_place: options.InPlace = False,
 ) -> None:
     """Check a plan against its problem: exit 0 if it is safe, 1 if it is not.
 
-    The check shares no code with any solver. A plan made with --pin or --reserve is checked with
-    the same --pin and --reserve.
+    The check shares no code with any solver. A plan is checked with the same options that
+    it was made with: --pin, --reserve, --dim, ...
     """
-    asked = options.read_problem(problem, capacity, reserve, pin)
+    model = options.Model(dim, include, exclude, in_place)
+    asked = options.read_problem(problem, capacity, reserve, pin, model)
 
     from memplan import formats
     from memplan.errors import PlanError

@@ -23,13 +23,18 @@ def command(
     ] = None,
     reserve: options.Reserve = None,
     pin: options.Pin = None,
+    dim: options.Dim = None,
+    include: options.Include = None,
+    exclude: options.Exclude = None,
+    in_place: options.InPlace = False,
 ) -> None:
     """Check a proof that no plan is better: exit 0 if it is right, 1 if it is not.
 
-    The check shares no code with any solver. What was proved with --pin or --reserve is checked
-    with the same --pin and --reserve.
+    The check shares no code with any solver. What was proved with --pin, --reserve or --dim is
+    checked with the same.
     """
-    asked = options.read_problem(problem, None, reserve, pin)
+    model = options.Model(dim, include, exclude, in_place)
+    asked = options.read_problem(problem, None, reserve, pin, model)
 
     from memplan.errors import ProofError
     from memplan.verify_proof import verify_proof

@@ -20,10 +20,15 @@ def command(
     ],
     reserve: options.Reserve = None,
     pin: options.Pin = None,
+    dim: options.Dim = None,
+    include: options.Include = None,
+    exclude: options.Exclude = None,
+    in_place: options.InPlace = False,
 ) -> None:
     """Draw a plan: time to the right, addresses upwards. Needs the extra `plot`."""
     output.check_output(out, problem, plan)
-    asked = options.read_problem(problem, None, reserve, pin)
+    model = options.Model(dim, include, exclude, in_place)
+    asked = options.read_problem(problem, None, reserve, pin, model)
 
     from memplan import formats
     from memplan.view import plot

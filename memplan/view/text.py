@@ -20,10 +20,11 @@ from memplan.explain import Explanation, SectionAtFault
 from memplan.loads import Held, Loads
 from memplan.plan import Plan, Status
 from memplan.problem import Problem
+from memplan.sources.loaded import Figure, Label, Loaded
 from memplan.view.curve import load_curve
 from memplan.view.units import exact, human, lifetime, percent, plural, seconds
 
-__all__ = ["explanation", "inspection", "peak_buffers", "plan_summary", "solver_table"]
+__all__ = ["explanation", "inspection", "notes", "peak_buffers", "plan_summary", "solver_table"]
 
 _MOST_ROWS = 10
 _FULL_SECTIONS = 3  # with their buffers; the others get a line
@@ -40,13 +41,35 @@ _STATUS_STYLE = {
 
 
 def plan_summary(
-    problem: Problem, plan: Plan, *, elapsed: float, interrupted: bool = False
+    problem: Problem,
+    plan: Plan,
+    *,
+    elapsed: float,
+    interrupted: bool = False,
+    loaded: Loaded | None = None,
+    figures: Sequence[Figure] = (),
 ) -> RenderableType:
-    """Return what was asked and what was answered, one fact a line."""
-    facts: list[tuple[str, str | Text]] = [
+    """Return what was asked and what was answered, one fact a line.
+
+    Parameters
+    ----------
+    problem, plan
+        The question and the answer.
+    elapsed
+        Seconds that the solver took.
+    interrupted
+        Whether Ctrl-C cut it short.
+    loaded
+        Where the problem comes from a model.
+    figures
+        What other planners need for it.
+    """
+    facts: list[tuple[str, str | Text]] = _origin(loaded)
+    facts += [
         ("buffers", f"{len(problem):,}"),
         ("sum of sizes", exact(_total(problem.size))),
     ]
+    facts += _figures(figures)
     if problem.capacity is not None:
         facts.append(("capacity", exact(problem.capacity)))
     facts.append(("lower bound", exact(plan.lower_bound)))
@@ -60,6 +83,25 @@ def plan_summary(
     facts.append(("solver", plan.solver or "-"))
     facts.append(("time", seconds(elapsed)))
     return _facts(facts)
+
+
+def _origin(loaded: Loaded | None) -> list[tuple[str, str | Text]]:
+    if loaded is None or not loaded.labels:
+        return []
+    return [("format", loaded.source), ("tensors", f"{loaded.tensors:,}")]
+
+
+def _figures(figures: Sequence[Figure]) -> list[tuple[str, str | Text]]:
+    facts: list[tuple[str, str | Text]] = []
+    for figure in figures:
+        how = figure.how + (f", {figure.what}" if figure.what else "")
+        facts.append((quoted(figure.runtime)[1:-1], f"{exact(figure.bytes)}, {how}"))
+    return facts
+
+
+def notes(loaded: Loaded) -> RenderableType:
+    """Return what was left out or assumed when a model was read."""
+    return Group(*(Text(f"note: {quoted(note)[1:-1]}", style="dim") for note in loaded.notes))
 
 
 def status_text(plan: Plan, interrupted: bool) -> Text:
@@ -85,10 +127,13 @@ def _meaning(plan: Plan) -> str:
             return "the budget ended without a plan and without a proof"
 
 
-def peak_buffers(problem: Problem, plan: Plan, most: int = _MOST_ROWS) -> RenderableType:
+def peak_buffers(
+    problem: Problem, plan: Plan, most: int = _MOST_ROWS, labels: Sequence[Label] = ()
+) -> RenderableType:
     """Return who is live at the peak of a plan: what a smaller model would have to shrink.
 
-    Of all sections in which a buffer touches the peak, the one with the greatest load.
+    Of all sections in which a buffer touches the peak, the one with the greatest load. `labels`, by
+    row, say which operators make and use a buffer.
     """
     if plan.offsets is None:
         return Text("")
@@ -104,8 +149,23 @@ def peak_buffers(problem: Problem, plan: Plan, most: int = _MOST_ROWS) -> Render
     return Group(
         Text(f"Live at the peak, time {when}", style="bold"),
         Text(f"{plural(len(held), 'buffer')} hold {exact(load)}{unused}"),
-        _held_table(held, load, most, offsets),
+        _held_table(held, load, most, offsets, _who(problem, held[:most], labels)),
     )
+
+
+def _who(problem: Problem, held: Sequence[Held], labels: Sequence[Label]) -> dict[str, str] | None:
+    """Return by buffer "maker -> user, user"; `None` where nobody is known."""
+    if not labels:
+        return None
+    found = {}
+    for each in held:
+        label = labels[problem.index(each.id)]
+        users = [quoted(user)[1:-1] for user in label.used_by]
+        more = f" and {len(users) - 2:,} more" if len(users) > 2 else ""
+        reads = ", ".join(users[:2]) + more
+        made = quoted(label.made_by)[1:-1] if label.made_by else str(label.kind)
+        found[each.id] = f"{made} -> {reads}" if reads else made
+    return found
 
 
 # Problems --------------------------------------------------------------------------------------
@@ -123,7 +183,12 @@ class Curve:
 
 
 def inspection(
-    problem: Problem, bound: int, bound_rule: str, most: int = _MOST_ROWS
+    problem: Problem,
+    bound: int,
+    bound_rule: str,
+    most: int = _MOST_ROWS,
+    loaded: Loaded | None = None,
+    figures: Sequence[Figure] = (),
 ) -> RenderableType:
     """Return what a problem asks: its amounts, its constraints, its load and who makes it.
 
@@ -135,11 +200,16 @@ def inspection(
         The lower bound on the peak in bytes, and what gave it.
     most
         How many buffers to name.
+    loaded, figures
+        Where the problem comes from a model: that, and what other planners need for it.
     """
     loads = Loads(problem)
-    facts: list[tuple[str, str | Text]] = [
+    labels = loaded.labels if loaded else ()
+    facts: list[tuple[str, str | Text]] = _origin(loaded)
+    facts += [
         ("buffers", f"{len(problem):,}"),
         ("sum of sizes", exact(_total(problem.size))),
+        *_figures(figures),
         ("max load", exact(loads.peak)),
     ]
     section = loads.peak_section
@@ -156,7 +226,9 @@ def inspection(
     if section is not None:
         held = loads.held(section)
         heading = f"Live at the greatest load: {plural(len(held), 'buffer')}"
-        parts += [Text(), Text(heading, style="bold"), _held_table(held, loads.peak, most)]
+        who = _who(problem, held[:most], labels)
+        table = _held_table(held, loads.peak, most, who=who)
+        parts += [Text(), Text(heading, style="bold"), table]
         parts += [Text(), Text("Load over time", style="bold"), Curve(loads)]
     return Group(*parts)
 
@@ -347,19 +419,27 @@ def _table(first: str) -> Table:
 
 
 def _held_table(
-    held: Sequence[Held], total: int, most: int, offsets: dict[str, int] | None = None
+    held: Sequence[Held],
+    total: int,
+    most: int,
+    offsets: dict[str, int] | None = None,
+    who: dict[str, str] | None = None,
 ) -> Table:
     """Return the largest buffers, and all others in one line."""
     table = _table("buffer")
     names = ["bytes", "", "share", "lifetime"] + (["offset"] if offsets is not None else [])
     for name in names:
         table.add_column(name, justify="right", no_wrap=True)
+    if who is not None:
+        table.add_column("made by -> used by", overflow="fold")
     for each in held[:most]:
         size = f"{each.bytes:,}" + (f" of {each.size:,}" if each.bytes != each.size else "")
         cells = [size, human(each.bytes), percent(each.bytes, total)]
         cells.append(lifetime(each.start, each.end))
         if offsets is not None:
             cells.append(f"{offsets[each.id]:,}")
+        if who is not None:
+            cells.append(who[each.id])
         table.add_row(_name(each.id), *map(Text, cells))
     rest = held[most:]
     if rest:

@@ -1,0 +1,173 @@
+"""The checks at the door of a graph: what `lives` and `lay_out` rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memplan.errors import GraphError, quoted
+
+if TYPE_CHECKING:
+    from memplan.graph.model import Graph, Operator
+
+__all__ = ["MAX_DEPTH", "check"]
+
+MAX_BYTES = 1 << 62
+MAX_DEPTH = 100  # of blocks in blocks; far below Python's own limit on recursion
+
+
+def check(graph: Graph) -> None:
+    """Raise `GraphError` for the first thing that is wrong."""
+    _check_depth(graph)
+    _check_tensors(graph)
+    _check_operators(graph)
+    _check_views(graph)
+    _Order(graph).check()
+
+
+def _check_depth(graph: Graph) -> None:
+    level = list(graph.operators)
+    for _ in range(MAX_DEPTH):
+        level = [inner for op in level for block in op.blocks for inner in block.operators]
+        if not level:
+            return
+    raise GraphError(f"blocks are nested more than {MAX_DEPTH} deep")
+
+
+def _check_tensors(graph: Graph) -> None:
+    if not 1 <= graph.alignment <= MAX_BYTES:
+        raise GraphError(f"the alignment is {graph.alignment}; it must be between 1 and 2^62")
+    seen: set[str] = set()
+    for number, tensor in enumerate(graph.tensors):
+        if not tensor.name:
+            raise GraphError(f"tensor number {number} has no name")
+        if tensor.name in seen:
+            raise GraphError(f"two tensors have the name {quoted(tensor.name)}")
+        seen.add(tensor.name)
+        name = f"tensor {quoted(tensor.name)}"
+        if not 0 <= tensor.bytes <= MAX_BYTES:
+            raise GraphError(
+                f"{name} has a size of {tensor.bytes} bytes; it must be between 0 and 2^62"
+            )
+        if tensor.pin is not None and not 0 <= tensor.pin <= MAX_BYTES:
+            raise GraphError(
+                f"{name} is pinned to offset {tensor.pin}; it must be between 0 and 2^62"
+            )
+
+
+def _check_operators(graph: Graph) -> None:
+    exists = range(len(graph.tensors))
+    for where, indices in _mentions(graph):
+        if any(index not in exists for index in indices):
+            raise GraphError(f"{where} names a tensor that does not exist")
+    for operator in graph.walk():
+        if not 0 <= operator.workspace <= MAX_BYTES:
+            raise GraphError(
+                f"{_who(operator)} has a workspace of {operator.workspace} bytes; "
+                "it must be between 0 and 2^62"
+            )
+        for source, target in operator.in_place:
+            if source not in operator.inputs or target not in operator.outputs:
+                raise GraphError(
+                    f"{_who(operator)} has an in-place pair that is not an input and an output"
+                )
+
+
+def _mentions(graph: Graph) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield all indices of tensors, and who says them."""
+    yield "an input of the graph", graph.inputs
+    yield "an output of the graph", graph.outputs
+    for pair in graph.aliases:
+        yield "an alias", pair
+    for view in graph.views:
+        yield "a view", (view.tensor, view.base)
+    for operator in graph.walk():
+        yield _who(operator), operator.inputs + operator.outputs
+        for pair in operator.in_place:
+            yield _who(operator), pair
+        for block in operator.blocks:
+            yield _who(operator), block.inputs + block.outputs
+
+
+def _check_views(graph: Graph) -> None:
+    base: dict[int, int] = {}
+    for view in graph.views:
+        name = quoted(graph.tensors[view.tensor].name)
+        if view.offset < 0:
+            raise GraphError(f"the view {name} begins {-view.offset} bytes before its base")
+        if view.tensor in base:
+            raise GraphError(f"tensor {name} is a view of two tensors")
+        base[view.tensor] = view.base
+    settled: set[int] = set()
+    for tensor in base:
+        path = {tensor}
+        at = tensor
+        while at in base and at not in settled:
+            at = base[at]
+            if at in path:
+                name = quoted(graph.tensors[at].name)
+                raise GraphError(f"the view {name} is a view of itself")
+            path.add(at)
+        settled.update(path)
+
+
+class _Order:
+    """Whoever reads a tensor comes after its maker; views are made with their bases."""
+
+    def __init__(self, graph: Graph) -> None:
+        given = ("input", "constant", "variable")
+        self._graph = graph
+        self._base = {view.tensor: view.base for view in graph.views}
+        self._there = {i for i, tensor in enumerate(graph.tensors) if tensor.kind in given}
+        self._there.update(graph.inputs)
+        self._made: set[int] = set()
+
+    def check(self) -> None:
+        self._run(self._graph.operators)
+        for index in self._graph.outputs:
+            self._read(index, "is an output of the graph")
+
+    def _run(self, operators: tuple[Operator, ...]) -> None:
+        for operator in operators:
+            for index in operator.inputs:
+                if index not in self._there:
+                    self._read(index, f"is read by {_who(operator)}")
+            for block in operator.blocks:
+                self._there.update(block.inputs)
+                self._run(block.operators)
+                for index in block.outputs:
+                    self._read(index, f"is handed out by block {quoted(block.name)}")
+            for index in operator.outputs:
+                if index in self._made:
+                    name = quoted(self._graph.tensors[index].name)
+                    raise GraphError(f"two operators make tensor {name}")
+                self._made.add(index)
+                self._there.add(index)
+
+    def _read(self, index: int, how: str) -> None:
+        source = index
+        while source not in self._there and source in self._base:
+            source = self._base[source]
+        if source in self._there:
+            return
+        name = f"tensor {quoted(self._graph.tensors[source].name)}"
+        if source != index:
+            how = f"has the view {quoted(self._graph.tensors[index].name)}, which {how}"
+        if source not in self._ever_made():
+            raise GraphError(f"nothing makes {name}, which {how}")
+        raise GraphError(
+            f"{name}, which {how}, is not made before: the operators are not in order, "
+            "or run in a cycle"
+        )
+
+    def _ever_made(self) -> set[int]:
+        found: set[int] = set()
+        for operator in self._graph.walk():
+            found.update(operator.outputs)
+            for block in operator.blocks:
+                found.update(block.inputs)
+        return found
+
+
+def _who(operator: Operator) -> str:
+    return f"operator {quoted(operator.name or operator.type)}"

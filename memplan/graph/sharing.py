@@ -1,0 +1,180 @@
+"""Which tensors share memory: views, aliases, and results written over what has had its day."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from memplan.errors import GraphError, quoted
+from memplan.graph.liveness import Lives
+from memplan.graph.model import Graph, Kind, Operator
+
+__all__ = ["Group", "Sharing"]
+
+
+@dataclass(slots=True)
+class Group:
+    """Tensors that share memory.
+
+    Attributes
+    ----------
+    tensors
+        Indices into the tensors of the graph.
+    bytes
+        What all of them need.
+    start, end
+        When one of them is needed.
+    kind
+        Of the base if that is more than an intermediate, or of the first other that is.
+    pin
+        The offset that the file gives the base, itself or through another tensor.
+    """
+
+    tensors: list[int]
+    bytes: int
+    start: int
+    end: int
+    kind: Kind
+    pin: int | None
+
+
+class Sharing:
+    """A forest of tensors: each with its offset in a parent, each tree a piece of memory.
+
+    Raises
+    ------
+    GraphError
+        If a view reaches beyond its base, or aliases and pins contradict each other.
+    """
+
+    def __init__(self, graph: Graph, times: Lives, *, pins: bool) -> None:
+        self._graph = graph
+        self._times = times
+        self._pins = pins
+        self._parent = list(range(len(graph.tensors)))
+        self._offset = [0] * len(graph.tensors)  # in the parent
+        for view in graph.views:
+            self._parent[view.tensor] = view.base
+            self._offset[view.tensor] = view.offset
+        for view in graph.views:
+            self._require_inside(view.tensor)
+        for one, other in graph.aliases:
+            self._join(one, other)
+
+    def find(self, tensor: int) -> tuple[int, int]:
+        """Return the base of a tensor, and its offset there."""
+        path = []
+        while self._parent[tensor] != tensor:
+            path.append(tensor)
+            tensor = self._parent[tensor]
+        offset = 0
+        for node in reversed(path):  # and hang the whole path right under the base
+            offset += self._offset[node]
+            self._parent[node], self._offset[node] = tensor, offset
+        return tensor, offset
+
+    def groups(self) -> dict[int, Group]:
+        """Return the tensors of every base, by base in the order of the graph."""
+        members: dict[int, list[int]] = {}
+        for tensor, parent in enumerate(self._parent):
+            base = tensor if parent == tensor else self.find(tensor)[0]
+            members.setdefault(base, []).append(tensor)
+        return {base: self._group(base, members[base]) for base in sorted(members)}
+
+    def _group(self, base: int, indices: list[int]) -> Group:
+        tensors, start, end = self._graph.tensors, self._times.start, self._times.end
+        pin = self._pin_of(base, indices) if self._pins else None
+        alone = tensors[base]
+        if len(indices) == 1:  # as most are
+            return Group(indices, alone.bytes, start[base], end[base], alone.kind, pin)
+        used = [t for t in indices if end[t] > start[t]]
+        return Group(
+            tensors=indices,
+            bytes=max(self._offset[t] + tensors[t].bytes for t in indices),
+            start=min((start[t] for t in used), default=0),
+            end=max((end[t] for t in used), default=0),
+            kind=_first_named(tensors[t].kind for t in (base, *indices)),
+            pin=pin,
+        )
+
+    def take_in_place(self, planned: frozenset[Kind]) -> None:
+        """Let results be written over inputs that die, from the first operator to the last.
+
+        Only among what is planned: the memory of a caller has its own size, and stays as it is.
+        """
+        groups = self.groups()
+        for operator in self._graph.walk():
+            over: set[int] = set()
+            for source, target in operator.in_place:
+                (old, at), (new, inside) = self.find(source), self.find(target)
+                if inside != 0 or old == new or {old, new} & over:
+                    continue
+                if not {groups[old].kind, groups[new].kind} <= planned:
+                    continue
+                if not self._may_go_over(groups[old], groups[new], source, at):
+                    continue
+                if self._reads_more(operator, source, old):
+                    continue
+                self._parent[new], self._offset[new] = old, at
+                groups[old].end = groups[new].end
+                groups[old].kind = _first_named((groups[old].kind, groups[new].kind))
+                over |= {old, new}
+
+    def _may_go_over(self, old: Group, new: Group, source: int, at: int) -> bool:
+        """Whether a group can be written over this input, which lies `at` in the older group."""
+        if old.kind not in (Kind.INTERMEDIATE, Kind.INPUT):
+            return False
+        if old.kind is Kind.INPUT and new.kind is Kind.OUTPUT:
+            return False
+        here = None if old.pin is None else old.pin + at
+        return (
+            old.end == new.start + 1
+            and new.bytes <= self._graph.tensors[source].bytes
+            and new.pin == here
+        )
+
+    def _reads_more(self, operator: Operator, source: int, base: int) -> bool:
+        """Whether an operator also reads other tensors of this base, which it would destroy."""
+        return any(t != source and self.find(t)[0] == base for t in operator.inputs)
+
+    def _require_inside(self, tensor: int) -> None:
+        base, offset = self.find(tensor)
+        tensors = self._graph.tensors
+        if offset + tensors[tensor].bytes > tensors[base].bytes:
+            raise GraphError(
+                f"the view {quoted(tensors[tensor].name)} reaches {offset + tensors[tensor].bytes} "
+                f"bytes into {quoted(tensors[base].name)}, which has {tensors[base].bytes}"
+            )
+
+    def _join(self, one: int, other: int) -> None:
+        """Put two tensors on the same bytes; of their bases the first in time is the base."""
+        (a, at_a), (b, at_b) = self.find(one), self.find(other)
+        if a == b:
+            if at_a != at_b:
+                names = [quoted(self._graph.tensors[t].name) for t in (one, other, a)]
+                raise GraphError(
+                    f"{names[0]} and {names[1]} must have the same memory, "
+                    f"but lie at offsets {at_a} and {at_b} of {names[2]}"
+                )
+            return
+        start = self._times.start
+        # At offset 0 of both either may be the base; else it is the one that begins first.
+        if (at_a - at_b, start[b], b) < (0, start[a], a):
+            a, at_a, b, at_b = b, at_b, a, at_a
+        self._parent[b], self._offset[b] = a, at_a - at_b
+
+    def _pin_of(self, base: int, indices: Iterable[int]) -> int | None:
+        tensors = self._graph.tensors
+        pins = {p - self._offset[t] for t in indices if (p := tensors[t].pin) is not None}
+        if not pins:
+            return None
+        name = quoted(tensors[base].name)
+        if len(pins) > 1:
+            raise GraphError(f"{name} shares its memory with a tensor that is pinned elsewhere")
+        if min(pins) < 0:
+            raise GraphError(f"a view of {name} is pinned so low that its base would begin below 0")
+        return min(pins)
+
+
+def _first_named(kinds: Iterable[Kind]) -> Kind:
+    return next((kind for kind in kinds if kind is not Kind.INTERMEDIATE), Kind.INTERMEDIATE)

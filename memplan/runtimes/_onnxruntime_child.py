@@ -1,0 +1,95 @@
+"""Let onnxruntime run a model twice, and say what its arena held (on standard output, as JSON).
+
+Run by `memplan.runtimes.onnxruntime` as a program: native code may crash, and takes nothing else
+down with it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_TYPES: dict[str, Any] = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(string)": np.object_,
+}
+
+# What onnxruntime calls its rewriting of operators; what is left folds constants, and takes out
+# operators that do nothing. It does not mind names that a version lacks.
+_FUSIONS = """
+    CastElimination ClipQuantFusion CommonSubexpressionElimination ConcatSliceElimination
+    ConstantSharing ConvAddFusion ConvBNFusion ConvMulFusion DivMulFusion DoubleQDQPairsRemover
+    EnsureUniqueDQForNodeUnit FuseReluClip GemmActivationFusion GemmSumFusion GemmTransposeFusion
+    LabelEncoderFusion MatMulAddFusion MatMulScaleFusion MatMul_BatchNormalization_Fusion
+    NoopElimination NotWhereFusion Pad_Fusion PreShapeNodeElimination QDQPropagationTransformer
+    ReluQuantFusion ReshapeFusion TransposeOptimizer
+"""
+
+
+def main() -> None:
+    """Read what to do from standard input: path, dimensions, whether to fuse, a scratch folder."""
+    import onnxruntime
+
+    order = json.load(sys.stdin)
+    onnxruntime.set_default_logger_severity(4)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.enable_profiling = True
+    options.profile_file_prefix = str(Path(order["folder"]) / "profile")
+    # Weights are no part of a plan.
+    options.add_session_config_entry("session.use_device_allocator_for_initializers", "1")
+    for name, size in order["dims"].items():
+        options.add_free_dimension_override_by_name(name, size)
+    left_out: list[str] = []
+    if not order["fused"]:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        left_out = _FUSIONS.split()
+    session = onnxruntime.InferenceSession(
+        order["path"], options, ["CPUExecutionProvider"], disabled_optimizers=left_out
+    )
+    try:
+        _run_twice(session, order["dims"], 0)
+    except Exception:  # of the native library, which has many kinds: zero may be too little
+        _run_twice(session, order["dims"], 1)
+    events = json.loads(Path(session.end_profiling()).read_text())
+    print(json.dumps({"version": onnxruntime.__version__, **_held(events)}))
+
+
+def _run_twice(session: Any, dims: Mapping[str, int], value: int) -> None:
+    """Run once to let the runtime learn all sizes, and once as it plans from them."""
+    feeds = {}
+    for one in session.get_inputs():
+        shape = [
+            size if isinstance(size, int) else dims[size if size in dims else f"{one.name}:{axis}"]
+            for axis, size in enumerate(one.shape)
+        ]
+        dtype = _TYPES.get(one.type) or np.dtype(one.type.removeprefix("tensor(").rstrip(")"))
+        feeds[one.name] = np.full(shape, value, dtype)
+    for _ in range(2):
+        session.run(None, feeds)
+
+
+def _held(events: list[dict[str, Any]]) -> dict[str, int]:
+    """Return what the arena had in use at most, as asked for and as rounded."""
+    seen = [event["args"] for event in events if "mem_in_use_peak" in event.get("args", {})]
+    first, last = seen[0], seen[-1]
+    # What was there before the first operator: weights in another layout.
+    loaded = int(first["mem_bytes_in_use"]) - int(first["mem_in_use_delta"])
+    asked = int(first["mem_bytes_requested_in_use"]) - int(first["mem_requested_in_use_delta"])
+    in_use = max(int(one["mem_bytes_in_use"]) for one in seen)
+    # The arena's own high-water mark also has what a kernel gives back before it ends. If it never
+    # rose, it is that of loading the model.
+    if int(last["mem_in_use_peak"]) > int(first["mem_in_use_peak"]):
+        in_use = max(in_use, int(last["mem_in_use_peak"]))
+    requested = max(int(one["mem_bytes_requested_in_use"]) for one in seen)
+    return {"requested": requested - asked, "in_use": in_use - loaded}
+
+
+if __name__ == "__main__":
+    main()

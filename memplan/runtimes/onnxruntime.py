@@ -1,0 +1,79 @@
+"""What onnxruntime needs for a model: the most that is asked of its arena, measured.
+
+It takes no plan from outside, and fuses operators before it makes its own. What compares is what it
+needs for the operators of the file; what it needs with its fusions is told beside.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from memplan.sources.loaded import Figure
+from memplan.sources.options import Options
+
+__all__ = ["measure"]
+
+_CHILD: Final = Path(__file__).with_name("_onnxruntime_child.py")
+_TIMEOUT: Final = 20.0  # seconds
+
+
+class _Held(NamedTuple):
+    version: str
+    requested: int
+    in_use: int
+
+
+def measure(path: Path, options: Options) -> Figure | None:
+    """Return what is asked of onnxruntime's arena at most while a model runs on its CPU.
+
+    The model runs twice, on zeros, with one thread; the second time with the memory pattern that
+    the runtime makes of the first. Weights and inputs are not counted, outputs are.
+
+    Returns
+    -------
+    Figure or None
+        In bytes at the end of any operator; `what` has what the arena had in use for it, with the
+        scratch of kernels and its own rounding, and what it takes after fusions. `None` if the
+        runtime is not installed, does not take the model, or needs longer than 20 seconds.
+    """
+    plain = _run(path, options, fused=False)
+    if plain is None:
+        return None
+    what = f"{plain.in_use} with kernel scratch and the arena's rounding"
+    fused = _run(path, options, fused=True)
+    if fused is not None:
+        what += f"; {fused.requested} and {fused.in_use} after fusing operators"
+    return Figure(f"onnxruntime {plain.version}", plain.requested, "measured", what)
+
+
+def _run(path: Path, options: Options, *, fused: bool) -> _Held | None:
+    if find_spec("onnxruntime") is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        order = {
+            "path": str(path.absolute()),
+            "dims": dict(options.dims),
+            "fused": fused,
+            "folder": folder,
+        }
+        try:
+            # -P: the folder of the child has a module of the library's name, this one.
+            run = subprocess.run(
+                [sys.executable, "-P", str(_CHILD)],
+                input=json.dumps(order),
+                capture_output=True,
+                text=True,
+                timeout=_TIMEOUT,
+            )
+        except subprocess.TimeoutExpired:
+            return None
+    if run.returncode != 0:
+        return None
+    found = json.loads(run.stdout)
+    return _Held(found["version"], found["requested"], found["in_use"])

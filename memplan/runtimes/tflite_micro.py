@@ -1,0 +1,217 @@
+"""What TensorFlow Lite Micro's own planner needs for a model: the head of its arena.
+
+Measured with its interpreter where the package `tflite-micro` is installed; otherwise its
+`GreedyMemoryPlanner` is followed as documented (tensorflow/lite/micro/docs/memory_management.md
+and memory_planner/greedy_memory_planner.h). Both give the same number of bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from bisect import insort_right
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from memplan.graph import Kind
+from memplan.sources.loaded import Figure
+from memplan.sources.options import Options
+from memplan.sources.tflite.graph import folded, graph_of, handles, rounded
+from memplan.sources.tflite.kernels import scratch
+from memplan.sources.tflite.model import Model, load, resized
+
+__all__ = ["Request", "head", "measure", "requests"]
+
+_NAME: Final = "TensorFlow Lite Micro"
+_CHILD: Final = Path(__file__).with_name("_tflite_micro_child.py")
+_TIMEOUT: Final = 20.0  # seconds
+_HEAD: Final = re.compile(r"Arena allocation head (\d+) bytes")
+_PLANNED: Final = frozenset({Kind.INPUT, Kind.OUTPUT, Kind.INTERMEDIATE, Kind.WORKSPACE})
+_LARGEST: Final = (1 << 31) - 1  # TFLM counts in int32
+_SPARE: Final = 64 << 20  # for what TFLM keeps beside the plan; pages not touched cost nothing
+
+
+class Request(NamedTuple):
+    """What TFLM's planner is asked to place: bytes, first and last use (both included), a pin."""
+
+    size: int
+    first: int
+    last: int
+    pin: int | None = None
+
+
+def measure(path: Path, options: Options) -> Figure | None:
+    """Return the head of TFLM's arena for a model, measured if that can be.
+
+    Raises
+    ------
+    FormatError, GraphError, MemplanError
+        As `memplan.sources.tflite.read`.
+    """
+    stored = load(path)
+    model = resized(stored, options.dims)
+    graph_of(model)  # refuses what cannot be planned, and what native code should not see
+    what = "with float32 weights" if any(folded(model).values()) else ""
+    if options.include not in (None, _PLANNED):
+        what = f"{what}, inputs, outputs and kernel scratch".removeprefix(", ")
+    size = head(model)
+    measured = _measured(path, model, size) if model is stored and size <= _LARGEST else None
+    if measured is None:
+        return Figure(_NAME, size, "re-implemented", what)
+    return Figure(f"{_NAME} {measured[0]}", measured[1], "measured", what)
+
+
+def head(model: Model) -> int:
+    """Return the peak of TFLM's own plan in bytes, kernel scratch and pins included.
+
+    Pins first, in the order of the file; then by size, the largest first and of equal ones the
+    last, each into the first gap between those that are in use at the same time.
+    """
+    asked = list(requests(model))
+    pinned = [r for r in asked if r.pin is not None]
+    free = [r for r in asked if r.pin is None]
+    free.reverse()
+    free.sort(key=lambda r: -r.size)
+    placed: list[tuple[int, Request]] = []
+    for request in (*pinned, *free):
+        offset = _first_gap(placed, request) if request.pin is None else request.pin
+        insort_right(placed, (offset, request), key=lambda entry: entry[0])
+    return max((offset + request.size for offset, request in placed), default=0)
+
+
+def _first_gap(placed: list[tuple[int, Request]], wanted: Request) -> int:
+    offset = 0
+    for other_offset, other in placed:
+        if other.first > wanted.last or wanted.first > other.last:
+            continue
+        if other_offset - offset >= wanted.size:
+            break
+        offset = max(offset, other_offset + other.size)
+    return offset
+
+
+def requests(model: Model) -> Iterator[Request]:
+    """Yield what TFLM plans, in the order in which it counts: tensors, then kernel scratch.
+
+    TFLM's clock goes on by one for every operator and every sub-graph that is entered. A tensor is
+    in use from the operator that makes it to the last one that has it as input or output; where
+    operators enter sub-graphs, through all of these. One that nobody uses is planned for time -1.
+    """
+    uses = _Uses(model)
+    uses.enter(0)
+    outside = handles(model)
+    number = 0
+    for subgraph, constants in zip(model.subgraphs, uses.constants, strict=True):
+        for index, tensor in enumerate(subgraph.tensors):
+            pin = model.offsets[number] if model.offsets else -1
+            planned = not (tensor.data or index in constants or number in outside)
+            if planned and tensor.bytes and not (tensor.variable and pin == -1):
+                first, last = uses.first.get(number, -1), uses.last.get(number, -1)
+                yield Request(rounded(tensor.bytes), first, last, None if pin == -1 else pin)
+            number += 1
+    yield from uses.scratch()
+
+
+class _Uses:
+    """First and last use of every tensor (of all sub-graphs), and of every operator's scratch."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._base = model.first
+        self._folded = folded(model)
+        self._now = 0
+        self.first: dict[int, int] = {}
+        self.last: dict[int, int] = {}
+        self._scratch: dict[tuple[int, int], tuple[int, int]] = {}
+        self.constants: list[set[int]] = [
+            {
+                output
+                for index in self._folded[number]
+                for output in subgraph.operators[index].outputs
+            }
+            for number, subgraph in enumerate(model.subgraphs)
+        ]
+
+    def _begin(self, base: int, indices: tuple[int, ...]) -> None:
+        for index in indices:
+            self.first.setdefault(base + index, self._now)
+
+    def _use(self, base: int, indices: tuple[int, ...]) -> None:
+        for index in indices:
+            if index >= 0:
+                self.last[base + index] = self._now
+
+    def enter(self, number: int) -> None:
+        """Count through a sub-graph, and those that its operators enter."""
+        subgraph, base = self._model.subgraphs[number], self._base[number]
+        self._begin(base, subgraph.inputs)
+        self._use(base, subgraph.inputs)
+        for index, operator in enumerate(subgraph.operators):
+            if index in self._folded[number]:
+                continue
+            self._now += 1
+            start = self._now
+            self._begin(base, operator.outputs)
+            for entered in operator.subgraphs:
+                self._now += 1
+                self.enter(entered)
+            self._use(base, operator.inputs)
+            self._use(base, operator.outputs)
+            first, _ = self._scratch.get((number, index), (start, start))
+            self._scratch[number, index] = first, self._now
+        self._begin(base, subgraph.outputs)
+        self._use(base, subgraph.outputs)
+
+    def scratch(self) -> Iterator[Request]:
+        """Yield the scratch of all operators, sub-graph by sub-graph."""
+        for (number, index), (first, last) in sorted(self._scratch.items()):
+            operator = self._model.subgraphs[number].operators[index]
+            tensors = self._model.subgraphs[number].tensors
+            inputs = [tensors[i] if i >= 0 else None for i in operator.inputs]
+            output = tensors[operator.outputs[0]] if operator.outputs else None
+            for size in scratch(operator.type, inputs, output):
+                yield Request(rounded(size), first, last)
+
+
+def _measured(path: Path, model: Model, size: int) -> tuple[str, int] | None:
+    """Return version and head of TFLM; `None` where it is not there, or refuses the model."""
+    try:
+        release = version("tflite-micro")
+    except PackageNotFoundError:
+        return None
+    order = {
+        "path": str(path),
+        "arena": size + 2 * path.stat().st_size + sum(_kept(model)) + _SPARE,
+        "folded": _listed(folded(model)),
+    }
+    # A process of its own: TFLM crashes on some models. -P: no module of the working directory.
+    command = [sys.executable, "-P", str(_CHILD)]
+    try:
+        run = subprocess.run(
+            command,
+            input=json.dumps(order).encode(),
+            capture_output=True,
+            timeout=_TIMEOUT,
+            check=False,
+        )
+    except (subprocess.TimeoutExpired, OSError):
+        return None
+    found = _HEAD.search(run.stderr.decode(errors="replace"))
+    return (release, int(found.group(1))) if run.returncode == 0 and found else None
+
+
+def _kept(model: Model) -> Iterator[int]:
+    """Yield what may lie beside the plan: variables, and what is assigned to handles."""
+    for subgraph in model.subgraphs:
+        yield from (tensor.bytes for tensor in subgraph.tensors if tensor.variable)
+        for operator in subgraph.operators:
+            if operator.type == "ASSIGN_VARIABLE":
+                yield from (subgraph.tensors[i].bytes for i in operator.inputs if i >= 0)
+
+
+def _listed(operators: Mapping[int, set[int]]) -> list[list[int]]:
+    return [sorted(operators[number]) for number in sorted(operators)]

@@ -1,0 +1,141 @@
+"""What users have on disk, as problems: models, traces and dumps, told apart by their content."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from memplan import formats
+from memplan.errors import FormatError
+from memplan.graph import Kind
+from memplan.problem import Problem
+from memplan.sources.loaded import Figure, Label, Loaded, of_graph
+from memplan.sources.options import Options
+
+__all__ = ["Figure", "Label", "Loaded", "Options", "detect", "load", "load_problem", "of_graph"]
+
+_HEAD = 4096  # bytes that a source sees of a file to know it
+
+# Asked in this order: who knows its files for certain comes first.
+_SOURCES = {
+    "tflite": "memplan.sources.tflite",
+    "torch": "memplan.sources.torch_export",
+    "cuda-snapshot": "memplan.sources.cuda_snapshot",
+    "graph": "memplan.sources.graph_json",
+    "xla": "memplan.sources.xla",
+    "onnx": "memplan.sources.onnx",
+}
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    options: Options | None = None,
+    capacity: int | None = None,
+) -> Loaded:
+    """Read a file, whatever it is; its name does not matter.
+
+    Parameters
+    ----------
+    path
+        A model, trace or dump, a folder of `--xla_dump_to`, or a problem as CSV or JSON.
+    options
+        How a model becomes a problem; `None` takes what the format's own runtime does.
+    capacity
+        The capacity, in place of the file's own.
+
+    Raises
+    ------
+    FormatError
+        One sentence, if nobody knows the file or it is damaged.
+    MemplanError
+        If a library that reads it is missing, or a dimension has no value.
+    """
+    path = Path(path)
+    name = detect(path)
+    if name in _SOURCES:
+        loaded: Loaded = _source(name).read(path, options or Options())
+        if capacity is None:
+            return loaded
+        return replace(loaded, problem=loaded.problem.with_capacity(capacity))
+    problem = formats.load(path, capacity=capacity)
+    return Loaded(problem, name, len(problem))
+
+
+def load_problem(
+    path: str | os.PathLike[str],
+    *,
+    capacity: int | None = None,
+    dims: Mapping[str, int] | None = None,
+    include: Iterable[str] | None = None,
+    in_place: bool = False,
+) -> Problem:
+    """Read the problem of a file, whatever it is; its name does not matter.
+
+    Parameters
+    ----------
+    path
+        A model, trace or dump, a folder of `--xla_dump_to`, or a problem as CSV or JSON.
+    capacity
+        The capacity, in place of the file's own.
+    dims
+        Values of symbolic dimensions of a model, by name.
+    include
+        The kinds of tensors (`memplan.graph.Kind`) that are planned; what the format's own runtime
+        plans, if left out.
+    in_place
+        Whether operators write over inputs that nobody needs any more.
+
+    Raises
+    ------
+    FormatError
+        One sentence, if nobody knows the file or it is damaged.
+    MemplanError
+        If a library that reads it is missing, or a dimension has no value.
+    """
+    kinds = None if include is None else frozenset(map(Kind, include))
+    options = Options(dims=dims or {}, include=kinds, in_place=in_place)
+    return load(path, options=options, capacity=capacity).problem
+
+
+def detect(path: str | os.PathLike[str]) -> str:
+    """Return what a file is, by its content: a source's name, "csv" or "json".
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read, is empty, or nobody knows it.
+    """
+    path = Path(path)
+    head = _head(path)
+    for name in _SOURCES:
+        if _source(name).matches(head, path):
+            return name
+    if path.is_dir():
+        raise FormatError(str(path), "is a folder, but not one of --xla_dump_to")
+    if not head:
+        raise FormatError(str(path), "is empty")
+    if b"\0" in head:
+        known = "ONNX, TFLite, torch.export, XLA nor a CUDA memory snapshot"
+        raise FormatError(str(path), f"is a binary file, but neither {known}")
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return "json" if text[:1] in (b"{", b"[") else "csv"
+
+
+def _head(path: Path) -> bytes:
+    try:
+        if path.is_dir():
+            return b""
+        with path.open("rb") as file:
+            return file.read(_HEAD)
+    except (OSError, ValueError) as error:
+        reason = (isinstance(error, OSError) and error.strerror) or str(error)
+        raise FormatError(str(path), f"cannot be read: {reason[:1].lower()}{reason[1:]}") from None
+
+
+def _source(name: str) -> Any:
+    return import_module(_SOURCES[name])

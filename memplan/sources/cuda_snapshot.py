@@ -1,0 +1,264 @@
+"""Memory snapshots of PyTorch's CUDA caching allocator.
+
+`torch.cuda.memory._dump_snapshot` pickles a dictionary: `device_traces` has what the allocator did
+on every device, oldest first, and `segments` what it holds at the end.
+
+    alloc ............. free_requested .... free_completed      one buffer, on one address
+         |<------------------- lifetime ------------------>|
+
+A buffer is named as the viewer at pytorch.org/memory_viz names it: `b7f064c000000_2` is the third
+time that this address was allocated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memplan.errors import FormatError, ProblemError, shown
+from memplan.problem import Problem
+from memplan.sources._plain_pickle import PickleError, load
+from memplan.sources.loaded import Figure, Label, Loaded
+from memplan.sources.options import Options
+
+__all__ = ["ALIGNMENT", "matches", "read"]
+
+ALIGNMENT = 512  # of every block of the caching allocator
+
+_MAX_BYTES = 1 << 62
+_STEPS = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
+_LIVE = ("active_allocated", "active_pending_free", "active_awaiting_free")
+
+
+def matches(head: bytes, path: Path) -> bool:
+    """Whether a file that begins like this is a pickle (of protocol 2 or later)."""
+    return len(head) > 1 and head[0] == 0x80 and 2 <= head[1] <= 5
+
+
+def read(path: Path, options: Options) -> Loaded:
+    """Read a snapshot: what was allocated on its busiest device.
+
+    Raises
+    ------
+    FormatError
+        If the file is no pickle, holds anything but plain data, or is no snapshot.
+    """
+    try:
+        data = path.read_bytes()
+        snapshot = load(data)
+    except OSError as error:
+        raise FormatError(str(path), f"cannot be read: {error.strerror}") from None
+    except PickleError as error:
+        raise FormatError(str(path), str(error)) from None
+    try:
+        return _Snapshot(snapshot, len(data)).loaded()
+    except (_BadFieldError, ProblemError) as error:
+        raise FormatError(str(path), str(error)) from None
+
+
+class _BadFieldError(ValueError):
+    """A field that is not as PyTorch writes it."""
+
+
+@dataclass(slots=True)
+class _Allocation:
+    address: int
+    bytes: int
+    start: int
+    frames: object
+    end: int = -1  # not yet
+
+
+class _Snapshot:
+    """Looks at a snapshot field by field; every refusal names the place in it."""
+
+    def __init__(self, snapshot: object, bytes: int) -> None:
+        if isinstance(snapshot, list):  # torch.cuda.memory_snapshot() has segments only
+            snapshot = {"segments": snapshot, "device_traces": []}
+        if not isinstance(snapshot, dict) or "segments" not in snapshot:
+            raise _BadFieldError("is a pickle, but no memory snapshot: it has no segments")
+        self.segments = _rows(snapshot["segments"], "segments")
+        traces = snapshot.get("device_traces", [])
+        if not isinstance(traces, list):
+            raise _BadFieldError(f"device_traces is {shown(traces)}; it must be a list")
+        lists = [*traces, *(segment.get("blocks") for segment in self.segments)]
+        if sum(len(entries) for entries in lists if isinstance(entries, list)) > bytes:
+            # One list that is said to be in many places could keep us busy for years.
+            raise _BadFieldError("is damaged: it has more entries than bytes")
+        self.traces = [
+            _rows(trace, f"device_traces[{device}]") for device, trace in enumerate(traces)
+        ]
+
+    def loaded(self) -> Loaded:
+        device, notes = self._busiest()
+        trace = self.traces[device] if device < len(self.traces) else []
+        where = f"device_traces[{device}]"
+        segments = [
+            (f"segments[{at}]", segment)
+            for at, segment in enumerate(self.segments)
+            if segment.get("device", 0) == device
+        ]
+        history = _History(trace, where)
+        history.add_blocks(segments)
+        notes += history.notes()
+        return _as_loaded(history.found, self._figures(trace, where, segments), notes)
+
+    def _busiest(self) -> tuple[int, tuple[str, ...]]:
+        """Return the device with the most entries, and a note on the others."""
+        entries: Counter[int] = Counter()
+        for at, segment in enumerate(self.segments):
+            device = _whole(segment, "device", f"segments[{at}]", 0)
+            entries[device] += 1
+        for device, trace in enumerate(self.traces):
+            entries[device] += len(trace)
+        entries = +entries
+        if not entries:
+            raise _BadFieldError("is a memory snapshot in which nothing was allocated")
+        device = min(entries, key=lambda d: (-entries[d], d))
+        others = ", ".join(str(d) for d in sorted(entries) if d != device)
+        if not others:
+            return device, ()
+        return device, (f"only device {device}, the busiest, is read; the snapshot has {others}",)
+
+    def _figures(
+        self, trace: list[dict[str, Any]], where: str, segments: list[tuple[str, dict[str, Any]]]
+    ) -> tuple[Figure, ...]:
+        """Return the most that was reserved: what is at the end, and back through the trace."""
+        now = sum(_whole(segment, "total_size", place) for place, segment in segments)
+        peak = now
+        for at in range(len(trace) - 1, -1, -1):
+            sign = _STEPS.get(_action(trace[at], f"{where}[{at}]"), 0)
+            if sign:
+                now -= sign * _whole(trace[at], "size", f"{where}[{at}]")
+                peak = max(peak, now)
+        if peak == 0:
+            return ()
+        return (Figure("CUDA caching allocator", peak, "recorded", "reserved, in whole segments"),)
+
+
+class _History:
+    """Which allocation lived when, in a time that ticks with every `alloc` and `free_completed`."""
+
+    def __init__(self, trace: list[dict[str, Any]], where: str) -> None:
+        self.found: list[_Allocation] = []
+        self._live: dict[int, _Allocation] = {}
+        self._now = 0
+        self._early = 0
+        for at, event in enumerate(trace):
+            if _action(event, f"{where}[{at}]") in ("alloc", "free_completed"):
+                self._take(event, f"{where}[{at}]")
+        self._now = max(self._now, 1)
+        for allocation in self._live.values():
+            allocation.end = self._now
+
+    def _take(self, event: dict[str, Any], where: str) -> None:
+        address, size = _whole(event, "addr", where), _whole(event, "size", where)
+        old = self._live.pop(address, None)
+        if old is not None:
+            old.end = self._now
+        if event["action"] == "alloc":
+            self._live[address] = _Allocation(address, size, self._now, event.get("frames"))
+            self.found.append(self._live[address])
+        elif old is None:  # the trace has lost its beginning
+            self.found.append(_Allocation(address, size, 0, event.get("frames"), self._now))
+            self._early += 1
+        self._now += 1
+
+    def add_blocks(self, segments: list[tuple[str, dict[str, Any]]]) -> None:
+        """Add what the segments hold at the end and the trace does not allocate."""
+        for address, block, where in _blocks(segments):
+            if block.get("state") not in _LIVE or address in self._live:
+                continue
+            field = "requested_size" if "requested_size" in block else "size"
+            size = _whole(block, field, where)
+            self.found.append(_Allocation(address, size, 0, block.get("frames"), self._now))
+            self._early += 1
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what a user may want to record again."""
+        if self._early == 0:
+            return ()
+        return (
+            f"{self._early} buffers are older than the trace, and taken as live from its start: "
+            "record from the beginning, with enough max_entries, to know better",
+        )
+
+
+def _blocks(
+    segments: list[tuple[str, dict[str, Any]]],
+) -> Iterator[tuple[int, dict[str, Any], str]]:
+    """Yield the blocks of segments, and where they are; old snapshots give no addresses."""
+    for place, segment in segments:
+        address = _whole(segment, "address", place)
+        for at, block in enumerate(_rows(segment.get("blocks", []), f"{place}.blocks")):
+            where = f"{place}.blocks[{at}]"
+            yield _whole(block, "address", where, address), block, where
+            address += _whole(block, "size", where)
+
+
+def _as_loaded(
+    found: list[_Allocation], figures: tuple[Figure, ...], notes: tuple[str, ...]
+) -> Loaded:
+    found = sorted((a for a in found if a.end > a.start and a.bytes), key=lambda a: a.start)
+    times: Counter[int] = Counter()
+    ids = []
+    for allocation in found:
+        ids.append(f"b{allocation.address:x}_{times[allocation.address]}")
+        times[allocation.address] += 1
+    problem = Problem.from_arrays(
+        [a.start for a in found],
+        [a.end for a in found],
+        [a.bytes for a in found],
+        ids=ids,
+        alignment=[ALIGNMENT] * len(found),
+    )
+    labels = tuple(
+        Label((id,), "intermediate", _place(a.frames)) for id, a in zip(ids, found, strict=True)
+    )
+    return Loaded(problem, "cuda-snapshot", len(found), labels, figures=figures, notes=notes)
+
+
+def _place(frames: object) -> str:
+    """Return the innermost line of the user's own Python, as `model.py:12 forward`."""
+    if not isinstance(frames, list):
+        return ""
+    best, rank = "", 0
+    for frame in frames:
+        if not isinstance(frame, dict):
+            continue
+        file, line, name = (frame.get(field) for field in ("filename", "line", "name"))
+        if not (type(file) is str and type(name) is str and type(line) is int):
+            continue
+        parts = file.replace("\\", "/").split("/")
+        python = file.endswith(".py")
+        own = 3 if python and "torch" not in parts else 2 if python else 1
+        if own > rank:
+            best, rank = f"{parts[-1]}:{line} {name}", own
+    return best
+
+
+def _rows(value: object, where: str) -> list[dict[str, Any]]:
+    if not isinstance(value, list):
+        raise _BadFieldError(f"{where} is {shown(value)}; it must be a list")
+    if not set(map(type, value)) <= {dict}:
+        at = next(at for at, row in enumerate(value) if type(row) is not dict)
+        raise _BadFieldError(f"{where}[{at}] is {shown(value[at])}; it must be a dictionary")
+    return value
+
+
+def _action(event: dict[str, Any], where: str) -> str:
+    action = event.get("action")
+    if type(action) is not str:
+        raise _BadFieldError(f"{where}.action is {shown(action)}; it must be a string")
+    return action
+
+
+def _whole(row: dict[str, Any], field: str, where: str, default: int | None = None) -> int:
+    value = row.get(field, default)
+    # Addresses may have their highest bit set; sizes are checked again as a problem.
+    if type(value) is not int or not 0 <= value < 1 << 64:
+        raise _BadFieldError(f"{where}.{field} is {shown(value)}; it must be a whole number")
+    return value

@@ -1,0 +1,328 @@
+"""memplan's own graphs as JSON, for every program that no other source reads.
+
+    {"memplan_graph": 1,
+     "name": "net", "alignment": 16, "planned": ["input", "output", "intermediate", "workspace"],
+     "inputs": ["x"], "outputs": ["y"],
+     "tensors": [
+       {"name": "x", "dtype": "float32", "shape": [1, 8]},
+       {"name": "a", "bytes": 64, "pin": 0},
+       {"name": "head", "bytes": 32},
+       {"name": "y", "bytes": 32}],
+     "views": [{"tensor": "head", "of": "a", "offset": 32}],
+     "aliases": [],
+     "operators": [
+       {"type": "Gemm", "inputs": ["x"], "outputs": ["a"], "workspace": 256},
+       {"name": "relu", "type": "Relu", "inputs": ["head"], "outputs": ["y"],
+        "in_place": [["head", "y"]]}]}
+
+An operator may have `"blocks": [{"name", "inputs", "outputs", "operators"}, ...]`: branches, or,
+with `"loop": true`, what it repeats. What says nothing may be left out or `null`; unknown fields
+are refused, so that a constraint is never dropped in silence. Numbers are whole, up to 2^62.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from memplan.formats._fields import Fields, shown
+from memplan.formats._files import read_text
+from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
+from memplan.graph.checks import MAX_DEPTH
+from memplan.sources._extras import of_file
+from memplan.sources.loaded import Loaded, of_graph
+from memplan.sources.options import Options
+
+__all__ = ["BITS", "matches", "read", "read_graph", "write_graph"]
+
+VERSION = 1
+
+# Bits of an element, for tensors that give their type and shape in place of their bytes.
+BITS = {
+    **dict.fromkeys(("int2", "uint2"), 2),
+    **dict.fromkeys(("int4", "uint4", "float4_e2m1fn"), 4),
+    **dict.fromkeys(("bool", "int8", "uint8"), 8),
+    **dict.fromkeys(("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"), 8),
+    **dict.fromkeys(("int16", "uint16", "float16", "bfloat16"), 16),
+    **dict.fromkeys(("int32", "uint32", "float32"), 32),
+    **dict.fromkeys(("int64", "uint64", "float64", "complex64"), 64),
+    "complex128": 128,
+}
+
+_MAX_RANK = 64
+_MAX_INT = 1 << 62
+
+_GRAPH = {
+    **dict.fromkeys(("memplan_graph", "tensors", "operators"), True),
+    **dict.fromkeys(("name", "source", "alignment", "planned"), False),
+    **dict.fromkeys(("inputs", "outputs", "views", "aliases"), False),
+}
+_TENSOR = {"name": True, **dict.fromkeys(("bytes", "dtype", "shape", "kind", "pin"), False)}
+_VIEW = {"tensor": True, "of": True, "offset": False}
+_OPERATOR = {
+    **dict.fromkeys(("name", "type", "inputs", "outputs", "stream", "workspace"), False),
+    **dict.fromkeys(("in_place", "blocks", "loop"), False),
+}
+_BLOCK = dict.fromkeys(("name", "operators", "inputs", "outputs"), False)
+
+
+def matches(head: bytes, path: Path) -> bool:
+    """Whether a file that begins like this is a graph of memplan's own."""
+    return head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{" and b'"memplan_graph"' in head
+
+
+def read(path: Path, options: Options) -> Loaded:
+    """Read a file.
+
+    Raises
+    ------
+    FormatError
+        One sentence with the file and the field, and the line where the text is not JSON.
+    """
+    graph = read_graph(read_text(path), str(path))
+    with of_file(path):
+        loaded = of_graph(graph, include=options.include, in_place=options.in_place)
+    return replace(loaded, source="graph")
+
+
+def read_graph(text: str, name: str) -> Graph:
+    """Read a graph.
+
+    Parameters
+    ----------
+    text
+        The file.
+    name
+        What errors call it.
+
+    Raises
+    ------
+    FormatError
+        One sentence with the file and the field, and the line where the text is not JSON.
+    """
+    with of_file(Path(name)):
+        return _Reader(name).graph(text)
+
+
+def write_graph(graph: Graph) -> str:
+    """Write a graph, one tensor, view and outermost operator a line."""
+    names = [tensor.name for tensor in graph.tensors]
+    head: dict[str, object] = {"memplan_graph": VERSION}
+    head |= _given(name=graph.name, source=graph.source)
+    head["alignment"] = graph.alignment
+    head["planned"] = sorted(graph.planned)
+    head["inputs"] = [names[index] for index in graph.inputs]
+    head["outputs"] = [names[index] for index in graph.outputs]
+    parts = [f"{_dumps(field)}: {_dumps(value)}" for field, value in head.items()]
+    parts.append(_lines("tensors", map(_tensor_row, graph.tensors)))
+    if graph.views:
+        rows = ({"tensor": names[v.tensor], "of": names[v.base], "offset": v.offset}
+                for v in graph.views)  # fmt: skip
+        parts.append(_lines("views", rows))
+    if graph.aliases:
+        parts.append(_lines("aliases", ([names[a], names[b]] for a, b in graph.aliases)))
+    parts.append(_lines("operators", (_operator_row(op, names) for op in graph.operators)))
+    return "{\n  " + ",\n  ".join(parts) + "\n}\n"
+
+
+class _Reader(Fields):
+    """Reads a graph; places in the document are said as `operators[3].inputs[0]`."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._index: dict[str, int] = {}
+
+    def graph(self, text: str) -> Graph:
+        document = self.parse(text)
+        version = document.get("memplan_graph") if isinstance(document, dict) else None
+        if version is None:
+            raise self.error(f'is JSON, but no graph: it does not say "memplan_graph": {VERSION}')
+        if type(version) is not int or version != VERSION:
+            raise self.error(
+                f"has version {shown(version)} of memplan's graphs; this memplan reads {VERSION}"
+            )
+        self.check(document, "the document", _GRAPH)
+        rows = self.objects(document["tensors"], "tensors", _TENSOR)
+        for at, row in enumerate(rows):
+            name = self.text(row, "name", f"tensors[{at}]")
+            if not name or name in self._index:
+                wrong = "another tensor has this name" if name else "every tensor needs a name"
+                raise self.error(f"tensors[{at}].name is {shown(name)}; {wrong}")
+            self._index[name] = at
+        inputs = self.names(document.get("inputs"), "inputs")
+        outputs = self.names(document.get("outputs"), "outputs")
+        kinds = {**dict.fromkeys(outputs, Kind.OUTPUT), **dict.fromkeys(inputs, Kind.INPUT)}
+        optional = {}
+        if (planned := document.get("planned")) is not None:
+            kind_rows = enumerate(self.array(planned, "planned"))
+            optional["planned"] = frozenset(self.kind(k, f"planned[{at}]") for at, k in kind_rows)
+        views = self.objects(document.get("views") or [], "views", _VIEW)
+        return Graph(
+            self.text(document, "name", "the document"),
+            tuple(self.tensor(row, f"tensors[{at}]", kinds.get(at)) for at, row in enumerate(rows)),
+            self.operators(document["operators"], "operators", 0),
+            inputs,
+            outputs,
+            tuple(self.view(row, f"views[{at}]") for at, row in enumerate(views)),
+            self.pairs(document.get("aliases"), "aliases"),
+            self.whole(document, "alignment", "the document", 1),
+            source=self.text(document, "source", "the document"),
+            **optional,
+        )
+
+    def tensor(self, row: dict[str, Any], where: str, listed: Kind | None) -> Tensor:
+        kind = listed or Kind.INTERMEDIATE
+        if row.get("kind") is not None:
+            kind = self.kind(row["kind"], f"{where}.kind")
+        dtype = self.text(row, "dtype", where)
+        shape = self.shape(row.get("shape"), f"{where}.shape")
+        if row.get("bytes") is not None:
+            size = self.whole(row, "bytes", where, 0)
+        elif shape is None or not dtype:
+            raise self.error(f"{where} has no bytes; it needs them, or both dtype and shape")
+        elif dtype not in BITS:
+            raise self.error(
+                f"{where}.dtype is {shown(dtype)}, of unknown size: "
+                f"give bytes, or one of {', '.join(BITS)}"
+            )
+        else:
+            size = -(-prod(shape) * BITS[dtype] // 8)
+        pin = None if row.get("pin") is None else self.whole(row, "pin", where, 0)
+        return Tensor(row["name"], size, kind, dtype, shape, pin)
+
+    def shape(self, value: object, where: str) -> tuple[int, ...] | None:
+        if value is None:
+            return None
+        sides = self.array(value, where)
+        if len(sides) > _MAX_RANK:
+            raise self.error(f"{where} has {len(sides)} dimensions; at most {_MAX_RANK} are read")
+        return tuple(self.number(side, f"{where}[{at}]") for at, side in enumerate(sides))
+
+    def view(self, row: dict[str, Any], where: str) -> View:
+        return View(
+            self.index(row["tensor"], f"{where}.tensor"),
+            self.index(row["of"], f"{where}.of"),
+            self.whole(row, "offset", where, 0),
+        )
+
+    def operators(self, value: object, where: str, depth: int) -> tuple[Operator, ...]:
+        if depth > MAX_DEPTH:
+            raise self.error(f"has blocks nested more than {MAX_DEPTH} deep")
+        rows = self.objects([] if value is None else value, where, _OPERATOR)
+        return tuple(self.operator(row, f"{where}[{at}]", depth) for at, row in enumerate(rows))
+
+    def operator(self, row: dict[str, Any], where: str, depth: int) -> Operator:
+        blocks = self.objects(row.get("blocks") or [], f"{where}.blocks", _BLOCK)
+        return Operator(
+            self.text(row, "name", where),
+            self.text(row, "type", where),
+            self.names(row.get("inputs"), f"{where}.inputs"),
+            self.names(row.get("outputs"), f"{where}.outputs"),
+            self.whole(row, "stream", where, 0),
+            self.whole(row, "workspace", where, 0),
+            self.pairs(row.get("in_place"), f"{where}.in_place"),
+            tuple(self.block(b, f"{where}.blocks[{at}]", depth) for at, b in enumerate(blocks)),
+            self.scalar(row.get("loop"), f"{where}.loop", bool) or False,
+        )
+
+    def block(self, row: dict[str, Any], where: str, depth: int) -> Block:
+        return Block(
+            self.text(row, "name", where),
+            self.operators(row.get("operators"), f"{where}.operators", depth + 1),
+            self.names(row.get("inputs"), f"{where}.inputs"),
+            self.names(row.get("outputs"), f"{where}.outputs"),
+        )
+
+    def pairs(self, value: object, where: str) -> tuple[tuple[int, int], ...]:
+        found = []
+        for at, pair in enumerate(self.array([] if value is None else value, where)):
+            names = self.names(pair, f"{where}[{at}]")
+            if len(names) != 2:
+                raise self.error(f"{where}[{at}] has {len(names)} names; it must have two")
+            found.append((names[0], names[1]))
+        return tuple(found)
+
+    def names(self, value: object, where: str) -> tuple[int, ...]:
+        """Return the indices of the tensors that an array names."""
+        listed = self.array([] if value is None else value, where)
+        return tuple(self.index(name, f"{where}[{at}]") for at, name in enumerate(listed))
+
+    def index(self, name: object, where: str) -> int:
+        if type(name) is not str:
+            raise self.error(f"{where} is {shown(name)}; it must be the name of a tensor")
+        if name not in self._index:
+            raise self.error(f"{where} is {shown(name)}; no tensor has this name")
+        return self._index[name]
+
+    def kind(self, value: object, where: str) -> Kind:
+        if type(value) is not str or value not in list(Kind):
+            raise self.error(f"{where} is {shown(value)}; it must be one of {', '.join(Kind)}")
+        return Kind(value)
+
+    def text(self, row: dict[str, Any], field: str, where: str) -> str:
+        return self.scalar(row.get(field), f"{where}.{field}", str) or ""
+
+    def whole(self, row: dict[str, Any], field: str, where: str, default: int) -> int:
+        value = row.get(field)
+        return default if value is None else self.number(value, f"{where}.{field}")
+
+    def number(self, value: object, where: str) -> int:
+        if type(value) is not int or not 0 <= value <= _MAX_INT:
+            raise self.error(
+                f"{where} is {shown(value)}; it must be a whole number between 0 and 2^62"
+            )
+        return value
+
+
+def _tensor_row(tensor: Tensor) -> dict[str, object]:
+    row: dict[str, object] = {"name": tensor.name, "bytes": tensor.bytes}
+    row["kind"] = str(tensor.kind)
+    row |= _given(dtype=tensor.dtype)
+    if tensor.shape is not None:
+        row["shape"] = tensor.shape
+    if tensor.pin is not None:
+        row["pin"] = tensor.pin
+    return row
+
+
+def _operator_row(operator: Operator, names: list[str]) -> dict[str, object]:
+    def named(indices: Iterable[int]) -> list[str]:
+        return [names[index] for index in indices]
+
+    return _given(
+        name=operator.name,
+        type=operator.type,
+        inputs=named(operator.inputs),
+        outputs=named(operator.outputs),
+        stream=operator.stream,
+        workspace=operator.workspace,
+        in_place=[named(pair) for pair in operator.in_place],
+        blocks=[
+            _given(
+                name=block.name,
+                inputs=named(block.inputs),
+                outputs=named(block.outputs),
+            )
+            | {"operators": [_operator_row(inner, names) for inner in block.operators]}
+            for block in operator.blocks
+        ],
+        loop=operator.loop,
+    )
+
+
+def _given(**fields: object) -> dict[str, object]:
+    """Return the fields that say something."""
+    return {field: value for field, value in fields.items() if value}
+
+
+def _lines(field: str, rows: Iterable[Mapping[str, object] | list[str]]) -> str:
+    text = ",\n".join(f"    {_dumps(row)}" for row in rows)
+    return f'"{field}": [\n{text}\n  ]' if text else f'"{field}": []'
+
+
+def _dumps(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,138 @@
+"""What a source makes of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from memplan.graph import Graph, Kind, Layout, lay_out
+from memplan.problem import Problem
+
+__all__ = ["Figure", "Label", "Loaded", "of_graph"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What another planner needs for the same program.
+
+    Attributes
+    ----------
+    runtime
+        Whose: "onnxruntime 1.31", "XLA".
+    bytes
+        Its peak.
+    how
+        "measured" by running it, "re-implemented" from its documented policy, or "recorded" in
+        the file.
+    what
+        What is counted, if that is not the same as in our peak: "with kernel scratch".
+    """
+
+    runtime: str
+    bytes: int
+    how: Literal["measured", "re-implemented", "recorded"]
+    what: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a buffer is in the program, in the names that the user wrote.
+
+    Attributes
+    ----------
+    tensors
+        That share it.
+    kind
+        See `memplan.graph.Kind`.
+    made_by, used_by
+        Operators as "name (type)"; empty where there is none, as for an input.
+    """
+
+    tensors: tuple[str, ...]
+    kind: str
+    made_by: str = ""
+    used_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A problem, and where it comes from.
+
+    Attributes
+    ----------
+    problem
+        What is to be placed.
+    source
+        The format: "onnx", "tflite", "torch", "xla", "cuda-snapshot", "graph", or "csv" and "json"
+        for files that are problems already.
+    tensors
+        How many the program has; more than buffers where some share memory.
+    labels
+        By row of the problem; empty for files that are problems already.
+    graph, layout
+        Where the source is a graph.
+    figures
+        What the file itself says of other planners. What can be measured, `memplan.runtimes` does.
+    notes
+        Sentences about what was left out or assumed, that a user can do something about.
+    """
+
+    problem: Problem
+    source: str
+    tensors: int
+    labels: tuple[Label, ...] = ()
+    graph: Graph | None = None
+    layout: Layout | None = None
+    figures: tuple[Figure, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def of_graph(
+    graph: Graph,
+    *,
+    include: Iterable[Kind | str] | None = None,
+    in_place: bool = False,
+    figures: tuple[Figure, ...] = (),
+    notes: tuple[str, ...] = (),
+) -> Loaded:
+    """Lay a graph out, and say for every buffer who makes and who uses it.
+
+    Raises
+    ------
+    GraphError
+        As `memplan.graph.lay_out`.
+    """
+    layout = lay_out(graph, include=include, in_place=in_place)
+    made: dict[int, str] = {}
+    used: dict[int, list[str]] = {}
+    for operator in graph.walk():
+        who = f"{operator.name} ({operator.type})" if operator.name else operator.type
+        for index in operator.outputs:
+            made.setdefault(index, who)
+        for index in operator.inputs:
+            used.setdefault(index, []).append(who)
+    labels = []
+    for row in layout.rows:
+        storage = layout.storages[row]
+        makers = [made[index] for index in storage.tensors if index in made]
+        users = [who for index in storage.tensors for who in used.get(index, ())]
+        names = tuple(graph.tensors[index].name for index in storage.tensors)
+        labels.append(
+            Label(
+                names or (storage.name,),
+                storage.kind,
+                makers[0] if makers else "",
+                tuple(dict.fromkeys(users)),
+            )
+        )
+    return Loaded(
+        layout.problem,
+        graph.source,
+        len(graph.tensors),
+        tuple(labels),
+        graph,
+        layout,
+        figures,
+        notes,
+    )

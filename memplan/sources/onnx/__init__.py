@@ -1,0 +1,104 @@
+"""ONNX models: what an inference of theirs needs, in the order of the file."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from memplan.errors import FormatError, GraphError, ProblemError
+from memplan.graph import Graph
+from memplan.sources._extras import of_file, require
+from memplan.sources.loaded import Loaded, of_graph
+from memplan.sources.onnx._build import build
+from memplan.sources.onnx._order import check_functions, check_order, check_texts, drop_masks
+from memplan.sources.onnx._shapes import with_shapes
+from memplan.sources.onnx._wire import WireError, looks_like_model, skeleton
+from memplan.sources.options import Options
+
+__all__ = ["graph_of", "matches", "read"]
+
+
+def matches(head: bytes, path: Path) -> bool:
+    """Whether a file begins as an ONNX model does."""
+    return looks_like_model(head)
+
+
+def read(path: Path, options: Options) -> Loaded:
+    """Read a model; weights, inside of the file or beside it, are never loaded.
+
+    Raises
+    ------
+    FormatError
+        If the file is no model, or one that contradicts itself, or dimensions are missing.
+    MemplanError
+        If the library is missing, or `options.dims` names a dimension that the model lacks.
+    """
+    require("onnx", extra="onnx")
+    try:
+        with path.open("rb") as file:
+            if path.stat().st_size == 0:
+                raise FormatError(str(path), "the file is empty")
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                serialized = skeleton(data)
+    except OSError as error:
+        raise FormatError(str(path), f"cannot be read: {error.strerror or error}") from None
+    except WireError as error:
+        raise FormatError(str(path), f"the file {error}") from None
+    with of_file(path):
+        model = _parsed(serialized)
+        if not model.graph.name:
+            model.graph.name = path.stem.encode(errors="replace").decode()
+        graph, notes = _planned(model, options.dims)
+        try:
+            return of_graph(graph, include=options.include, in_place=options.in_place, notes=notes)
+        except ProblemError as error:
+            raise FormatError(str(path), str(error)) from None
+
+
+def graph_of(model: Any, dims: Mapping[str, int] | None = None) -> Graph:
+    """Return the graph of a `ModelProto`, which stays as it is.
+
+    Parameters
+    ----------
+    model
+        It may be large: weights are left out before anything else is done.
+    dims
+        Values of symbolic dimensions by their name, or of nameless ones by "TENSOR:AXIS".
+
+    Raises
+    ------
+    GraphError
+        If the model contradicts itself, or dimensions are missing.
+    MemplanError
+        If the library is missing, or `dims` names a dimension that the model lacks.
+    """
+    return _planned(_parsed(skeleton(model.SerializeToString())), dims or {})[0]
+
+
+def _parsed(serialized: bytes) -> Any:
+    onnx = require("onnx", extra="onnx")
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(serialized)
+    except Exception as error:  # of the protobuf library, whichever is installed
+        raise GraphError(f"the file is no ONNX model: {error}") from None
+    if not model.HasField("graph"):
+        raise GraphError("the file is no ONNX model: it has no graph")
+    return model
+
+
+def _planned(model: Any, dims: Mapping[str, int]) -> tuple[Graph, tuple[str, ...]]:
+    check_texts([model.graph, *model.functions])
+    check_order(model.graph)
+    if model.functions:
+        check_functions(model)
+        inliner = require("onnx.inliner", extra="onnx")
+        model = inliner.inline_local_functions(model)
+        check_order(model.graph)
+    drop_masks(model.graph)
+    model, notes = with_shapes(model, dims)
+    # A size of zero can be meant: nothing is cached yet. Only the user can say so.
+    graph, more = build(model, allow_empty=0 in dims.values())
+    return graph, notes + more

@@ -1,0 +1,203 @@
+"""What small operators compute: arithmetic on shapes, in the words of ONNX, done by NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memplan.sources._extras import require
+
+__all__ = ["Array", "array_of", "evaluate", "of_shape"]
+
+Array = NDArray[Any]
+_LARGEST = 1024  # elements of anything that could be about a shape
+_Rule = Callable[[list[Any], dict[str, Any]], Array | None]
+
+
+def array_of(tensor: Any) -> Array | None:
+    """Return the data of a small tensor of numbers that is in the file itself."""
+    elsewhere = tensor.data_location == 1
+    if elsewhere or any(size < 0 for size in tensor.dims) or prod(tensor.dims) > _LARGEST:
+        return None
+    try:
+        array: Array = require("onnx.numpy_helper", extra="onnx").to_array(tensor)
+    except Exception:  # data and shape contradict: the inference says so better
+        return None
+    return array if array.dtype.kind in "biuf" else None
+
+
+def of_shape(node: Any, shape: tuple[int, ...]) -> Array | None:
+    """Return what Shape or Size give for a shape."""
+    if node.op_type == "Size":
+        return np.array(prod(shape), np.int64) if prod(shape) < 2**62 else None
+    options = _options(node)
+    return np.array(shape[options.get("start", 0) : options.get("end", len(shape))], np.int64)
+
+
+def evaluate(node: Any, args: list[Array | None]) -> Array | None:
+    """Return what a node computes, or `None` if that is not known, or not small.
+
+    `args` has its inputs; `None` for one that is left out or not known.
+    """
+    rule = _RULES.get(node.op_type)
+    if rule is None or any(args[at] is None for at, name in enumerate(node.input) if name):
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            found = rule(args, _options(node))
+    except Exception:  # arguments that do not fit each other: the inference says so better
+        return None
+    if found is None or found.size > _LARGEST or found.dtype.kind not in "biuf":
+        return None
+    return found
+
+
+def _options(node: Any) -> dict[str, Any]:
+    """Return the attributes of a node that are numbers or tensors."""
+    found: dict[str, Any] = {}
+    for one in node.attribute:
+        if one.type == 2:
+            found[one.name] = one.i
+        elif one.type == 7:
+            found[one.name] = tuple(one.ints)
+        elif one.type == 4:
+            found[one.name] = array_of(one.t)
+    return found
+
+
+def _axes(args: list[Any], options: dict[str, Any]) -> tuple[int, ...] | None:
+    """Return the axes: an attribute until opset 12, the second input from then on."""
+    if len(args) > 1 and args[1] is not None:
+        return tuple(int(axis) for axis in args[1].ravel())
+    return options.get("axes")
+
+
+def _unsqueeze(args: list[Any], options: dict[str, Any]) -> Array:
+    return np.asarray(np.expand_dims(args[0], _axes(args, options) or ()))
+
+
+def _squeeze(args: list[Any], options: dict[str, Any]) -> Array:
+    return np.asarray(np.squeeze(args[0], _axes(args, options)))
+
+
+def _reshape(args: list[Any], options: dict[str, Any]) -> Array:
+    data, shape = args[0], [int(size) for size in args[1]]
+    if not options.get("allowzero", 0):
+        shape = [size or data.shape[axis] for axis, size in enumerate(shape)]
+    return np.asarray(data.reshape(shape))
+
+
+def _slice(args: list[Any], options: dict[str, Any]) -> Array:
+    data = args[0]
+    if len(args) > 1:
+        given: list[Any] = [None if one is None else one.ravel() for one in args[1:]]
+        given += [None] * (4 - len(given))
+    else:
+        given = [options["starts"], options["ends"], options.get("axes"), None]
+    starts, ends, axes, steps = given
+    axes = range(len(starts)) if axes is None else axes
+    steps = [1] * len(starts) if steps is None else steps
+    cut = [slice(None)] * data.ndim
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        # Before the beginning is written as a large negative number, also with a step back.
+        stop = None if step < 0 and end < -data.shape[axis] else int(end)
+        cut[int(axis)] = slice(int(start), stop, int(step))
+    return np.asarray(data[tuple(cut)])
+
+
+def _constant_of_shape(args: list[Any], options: dict[str, Any]) -> Array | None:
+    value = options.get("value", np.zeros(1, np.float32))
+    shape = _small(args[0])
+    return None if shape is None or value is None else np.full(shape, value.ravel()[0])
+
+
+def _expand(args: list[Any], options: dict[str, Any]) -> Array | None:
+    shape = _small(args[1])
+    if shape is None:
+        return None
+    return np.asarray(np.broadcast_to(args[0], np.broadcast_shapes(args[0].shape, shape)))
+
+
+def _range(args: list[Any], options: dict[str, Any]) -> Array | None:
+    start, limit, delta = (one.item() for one in args)
+    if not 0 <= (limit - start) / delta <= _LARGEST:
+        return None
+    return np.arange(start, limit, delta, dtype=args[0].dtype)
+
+
+def _small(shape: Iterable[Any]) -> tuple[int, ...] | None:
+    sizes = tuple(int(size) for size in shape)
+    return sizes if 0 <= prod(sizes) <= _LARGEST else None
+
+
+def _cast(args: list[Any], options: dict[str, Any]) -> Array | None:
+    helper = require("onnx.helper", extra="onnx")
+    return np.asarray(args[0].astype(helper.tensor_dtype_to_np_dtype(options["to"])))
+
+
+def _div(args: list[Any], options: dict[str, Any]) -> Array:
+    one, other = args
+    if one.dtype.kind == "f":
+        return np.asarray(one / other)
+    found = np.floor_divide(one, other)  # the format rounds towards zero
+    return np.asarray(found + ((found < 0) & (found * other != one)).astype(found.dtype))
+
+
+def _mod(args: list[Any], options: dict[str, Any]) -> Array:
+    return np.asarray((np.fmod if options.get("fmod", 0) else np.mod)(*args))
+
+
+def _reduced(function: Callable[..., Any]) -> _Rule:
+    def rule(args: list[Any], options: dict[str, Any]) -> Array:
+        axes = _axes(args, options)
+        kept = bool(options.get("keepdims", 1))
+        return np.asarray(function(args[0], axis=axes, keepdims=kept, dtype=args[0].dtype))
+
+    return rule
+
+
+def _plain(function: Callable[..., Any]) -> _Rule:
+    return lambda args, options: np.asarray(function(*args))
+
+
+_RULES: dict[str, _Rule] = {
+    "Abs": _plain(np.abs),
+    "Add": _plain(np.add),
+    "And": _plain(np.logical_and),
+    "Cast": _cast,
+    "Ceil": _plain(np.ceil),
+    "Concat": lambda args, options: np.concatenate(args, axis=options["axis"]),
+    "Constant": lambda args, options: options.get("value"),
+    "ConstantOfShape": _constant_of_shape,
+    "Div": _div,
+    "Equal": _plain(np.equal),
+    "Expand": _expand,
+    "Floor": _plain(np.floor),
+    "Gather": lambda args, options: np.asarray(args[0].take(args[1], options.get("axis", 0))),
+    "Greater": _plain(np.greater),
+    "GreaterOrEqual": _plain(np.greater_equal),
+    "Identity": _plain(np.asarray),
+    "Less": _plain(np.less),
+    "LessOrEqual": _plain(np.less_equal),
+    "Max": lambda args, options: np.asarray(np.maximum.reduce(args)),
+    "Min": lambda args, options: np.asarray(np.minimum.reduce(args)),
+    "Mod": _mod,
+    "Mul": _plain(np.multiply),
+    "Neg": _plain(np.negative),
+    "Not": _plain(np.logical_not),
+    "Or": _plain(np.logical_or),
+    "Range": _range,
+    "ReduceProd": _reduced(np.prod),
+    "ReduceSum": _reduced(np.sum),
+    "Reshape": _reshape,
+    "Slice": _slice,
+    "Squeeze": _squeeze,
+    "Sub": _plain(np.subtract),
+    "Transpose": lambda args, options: np.transpose(args[0], options.get("perm")),
+    "Unsqueeze": _unsqueeze,
+    "Where": _plain(np.where),
+}

@@ -1,0 +1,286 @@
+"""From a model whose shapes are known to a `Graph`."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from dataclasses import dataclass, field
+from typing import Any
+
+from memplan.errors import GraphError, quoted
+from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
+from memplan.sources.onnx import _rules
+from memplan.sources.onnx._order import initializers, subgraphs
+from memplan.sources.onnx._types import STRING, bytes_of, dtype_of, tensor_type, types_of
+
+__all__ = ["build"]
+
+_LARGEST = 2**62  # what a problem holds
+# onnxruntime rounds everything that it plans to this many bytes.
+_ALIGNMENT = 256
+# It plans what operators make; inputs stay where the caller has them.
+_PLANNED = frozenset({Kind.OUTPUT, Kind.INTERMEDIATE, Kind.WORKSPACE})
+
+_Scope = ChainMap[str, int]
+
+
+def build(model: Any, *, allow_empty: bool = False) -> tuple[Graph, tuple[str, ...]]:
+    """Return the graph of a model, and notes about what is not planned.
+
+    Parameters
+    ----------
+    model
+        A `ModelProto` with the shape of every tensor, in order, without functions of its own.
+    allow_empty
+        Whether what the model computes may have no elements.
+
+    Raises
+    ------
+    GraphError
+        If a tensor is of a type that ONNX does not have, empty, or larger than 2^62 bytes.
+    """
+    builder = _Builder(allow_empty)
+    scope: _Scope = ChainMap()
+    operators = builder.run(model.graph, scope, "")
+    graph = Graph(
+        name=model.graph.name,
+        tensors=tuple(builder.tensors),
+        operators=operators,
+        inputs=tuple(i for i, one in enumerate(builder.tensors) if one.kind is Kind.INPUT),
+        outputs=tuple(dict.fromkeys(scope[value.name] for value in model.graph.output)),
+        views=tuple(builder.views),
+        aliases=tuple(builder.aliases),
+        alignment=_ALIGNMENT,
+        planned=_PLANNED,
+        source="onnx",
+    )
+    return graph, builder.notes()
+
+
+@dataclass
+class _Builder:
+    allow_empty: bool
+    tensors: list[Tensor] = field(default_factory=list)
+    views: list[View] = field(default_factory=list)
+    aliases: list[tuple[int, int]] = field(default_factory=list)
+    opaque: list[str] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+    root: dict[int, int] = field(default_factory=dict)  # of every view: who owns the memory
+
+    def run(self, graph: Any, scope: _Scope, path: str) -> tuple[Operator, ...]:
+        """Return the operators of a graph, and put its names into the innermost scope.
+
+        `path` leads to the graph from the outermost one, for which it is empty.
+        """
+        for name, (element, shape) in initializers(graph).items():
+            scope[name] = self._tensor(name, path, Kind.CONSTANT, element, shape)
+        inputs = Kind.INTERMEDIATE if path else Kind.INPUT
+        for value in graph.input:
+            if value.name not in scope.maps[0]:  # otherwise a weight, which could be given instead
+                scope[value.name] = self._value(value.name, path, inputs, value.type)
+        level = _Level(scope, path, types_of(graph), frozenset(one.name for one in graph.output))
+        operators = (self._operator(node, level) for node in graph.node)
+        return tuple(operator for operator in operators if operator is not None)
+
+    def _operator(self, node: Any, level: _Level) -> Operator | None:
+        """Return the operator of a node; `None` for one that is done before the run."""
+        slots = [level.scope[name] if name else None for name in node.input]
+        folded = self._is_folded(node, slots, level)
+        blocks = self._blocks(node, level)
+        results = [self._output(name, folded, level) if name else None for name in node.output]
+        if folded:
+            return None
+        inputs = tuple(index for index in slots if index is not None)
+        outputs = tuple(index for index in results if index is not None)
+        in_place: tuple[tuple[int, int], ...] = ()
+        if results and results[0] is not None and node.output[0] not in level.outputs:
+            self._share(node, slots, results)
+            in_place = self._in_place(node, slots, results[0], level)
+        level.made.update(outputs)
+        workspace = self._join(node, blocks, slots, results)
+        return Operator(
+            name=node.name,
+            type=f"{node.domain}.{node.op_type}" if node.domain else node.op_type,
+            inputs=inputs,
+            outputs=outputs,
+            workspace=workspace,
+            in_place=in_place,
+            blocks=blocks,
+            loop=bool(blocks) and node.op_type != "If",
+        )
+
+    def _is_folded(self, node: Any, slots: list[int | None], level: _Level) -> bool:
+        """Whether its results are known before the run; runtimes fold such operators."""
+        if node.domain not in ("", "ai.onnx") or node.op_type in _rules.RANDOM:
+            return False
+        if any(True for _ in subgraphs(node)) or level.outputs & set(node.output):
+            return False
+        if node.op_type in _rules.SHAPE_ONLY:
+            return True
+        read = (index for index in slots if index is not None)
+        return all(self.tensors[index].kind is Kind.CONSTANT for index in read)
+
+    def _output(self, name: str, folded: bool, level: _Level) -> int:
+        kind = Kind.INTERMEDIATE
+        if folded:
+            kind = Kind.CONSTANT
+        elif not level.path and name in level.outputs:
+            kind = Kind.OUTPUT
+        level.scope[name] = self._value(name, level.path, kind, level.types[name])
+        return level.scope[name]
+
+    def _share(self, node: Any, slots: list[int | None], results: list[int | None]) -> None:
+        """Let the output of a view operator be a view."""
+        if node.op_type not in _rules.VIEWS or node.domain not in ("", "ai.onnx"):
+            return
+        source, target = slots[0] if slots else None, results[0]
+        trains = node.op_type == "Dropout" and (len(results) > 1 or len(slots) > 2)
+        if source is None or target is None or trains:
+            return
+        if self.tensors[source].bytes == self.tensors[target].bytes:
+            self._view(target, source)
+
+    def _view(self, tensor: int, base: int) -> None:
+        self.views.append(View(tensor, base))
+        self.root[tensor] = self.root.get(base, base)
+
+    def _in_place(
+        self, node: Any, slots: list[int | None], target: int, level: _Level
+    ) -> tuple[tuple[int, int], ...]:
+        """Return which inputs the first output may be written over.
+
+        As in onnxruntime only what an operator of the same graph has made: inputs are the caller's,
+        and what is outside of a sub-graph may be read again.
+        """
+        positions = _rules.IN_PLACE.get(node.op_type, ()) if node.domain in ("", "ai.onnx") else ()
+        result = self.tensors[target]
+        found = []
+        for source in (slots[at] for at in positions if at < len(slots)):
+            if source is None or self.root.get(source, source) not in level.made:
+                continue
+            if self.tensors[source].shape == result.shape and (
+                self.tensors[source].bytes == result.bytes
+            ):
+                found.append((source, target))
+        return tuple(dict.fromkeys(found))
+
+    def _blocks(self, node: Any, level: _Level) -> tuple[Block, ...]:
+        blocks = []
+        for attribute, graph in subgraphs(node):
+            scope = level.scope.new_child()
+            path = f"{level.path}{node.name or node.op_type}.{attribute}/"
+            operators = self.run(graph, scope, path)
+            inputs = tuple(scope[value.name] for value in graph.input)
+            outputs = tuple(scope[value.name] for value in graph.output)
+            blocks.append(Block(graph.name or attribute, operators, inputs, outputs))
+        return tuple(blocks)
+
+    def _join(
+        self,
+        node: Any,
+        blocks: tuple[Block, ...],
+        slots: list[int | None],
+        results: list[int | None],
+    ) -> int:
+        """Let blocks and their operator share what onnxruntime hands over without a copy.
+
+        Returns the bytes that the operator itself holds.
+        """
+        if node.op_type == "If":
+            for block in blocks:
+                self._hand_over(block, block.outputs, results)
+        elif node.op_type == "Loop" and blocks:
+            states = len(blocks[0].inputs) - 2
+            self._hand_over(blocks[0], blocks[0].outputs[1 : 1 + states], results[:states])
+            # What it collects stays in pieces, one a round, until all are put together.
+            gathered = [index for index in results[max(states, 0) :] if index is not None]
+            return sum(self.tensors[index].bytes for index in gathered)
+        elif node.op_type == "Scan" and blocks:
+            self._slice(node, blocks[0], slots, results)
+        return 0
+
+    def _hand_over(self, block: Block, inner: tuple[int, ...], outer: list[int | None]) -> None:
+        """Let results of a block be results of its operator."""
+        made = {index for operator in block.operators for index in operator.outputs}
+        for one, other in zip(inner, outer, strict=False):
+            if one in made and other is not None:
+                made.remove(one)  # handed out twice, it is copied once
+                self.aliases.append((one, other))
+
+    def _slice(
+        self, node: Any, body: Block, slots: list[int | None], results: list[int | None]
+    ) -> None:
+        """Let a scan read slices of its inputs where they lie, and write into its outputs."""
+        options = {one.name: one for one in node.attribute}
+        scanned = options["num_scan_inputs"].i if "num_scan_inputs" in options else 0
+        states = len(body.inputs) - scanned
+        if len(slots) != len(body.inputs) or len(results) != len(body.outputs) or states < 0:
+            return  # before opset 9 there is a batch, and an input more
+        self._hand_over(body, body.outputs[:states], results[:states])
+        along = {name: set(one.ints) <= {0} for name, one in options.items()}
+        if along.get("scan_input_axes", True):  # other slices do not lie in one piece
+            for inner, outer in zip(body.inputs[states:], slots[states:], strict=True):
+                if outer is not None:
+                    self._view(inner, outer)
+        if along.get("scan_output_axes", True):
+            made = {index for operator in body.operators for index in operator.outputs}
+            made -= set(body.outputs[:states])
+            for inner, result in zip(body.outputs[states:], results[states:], strict=True):
+                if result is not None and inner in made:
+                    made.remove(inner)
+                    self._view(inner, result)
+
+    def _value(self, name: str, path: str, kind: Kind, declared: Any) -> int:
+        one = tensor_type(declared)
+        if one is None:
+            self.opaque.append(name)
+            return self._add(Tensor(self._distinct(name, path), 0, kind, "sequence"))
+        shape = tuple(dim.dim_value for dim in one.shape.dim)
+        return self._tensor(name, path, kind, one.elem_type, shape)
+
+    def _tensor(
+        self, name: str, path: str, kind: Kind, element: int, shape: tuple[int, ...]
+    ) -> int:
+        dtype = dtype_of(element)
+        if dtype is None:
+            raise GraphError(
+                f"tensor {quoted(name)} has the element type {element}, which ONNX does not have"
+            )
+        if any(size < 0 for size in shape):
+            raise GraphError(f"tensor {quoted(name)} has a negative size in its shape {shape}")
+        if element == STRING and kind is not Kind.CONSTANT:
+            self.opaque.append(name)
+        elif 0 in shape and kind is not Kind.CONSTANT and not self.allow_empty:
+            raise GraphError(f"tensor {quoted(name)} has no elements: its shape is {list(shape)}")
+        size = bytes_of(element, shape)
+        if size > _LARGEST:
+            raise GraphError(f"tensor {quoted(name)} has {size} bytes, more than 2^62")
+        return self._add(Tensor(self._distinct(name, path), size, kind, dtype, shape))
+
+    def _add(self, tensor: Tensor) -> int:
+        self.tensors.append(tensor)
+        return len(self.tensors) - 1
+
+    def _distinct(self, name: str, path: str) -> str:
+        """Return the name, after the way to its graph if it is taken: branches may share names."""
+        found = name if name not in self.names else path + name
+        while found in self.names:
+            found += "'"
+        self.names.add(found)
+        return found
+
+    def notes(self) -> tuple[str, ...]:
+        if not self.opaque:
+            return ()
+        listed = ", ".join(quoted(name) for name in self.opaque)
+        return (f"sequences and texts are not planned, their size is not in the file: {listed}",)
+
+
+@dataclass
+class _Level:
+    """What the operators of one graph have in common."""
+
+    scope: _Scope
+    path: str
+    types: dict[str, Any]
+    outputs: frozenset[str]
+    made: set[int] = field(default_factory=set)  # by its operators

@@ -1,0 +1,147 @@
+"""What is known before the run: small constants, and which branch is taken.
+
+The library's own propagation of data knows few operators, and does not look into sub-graphs.
+Exporters write more: the padding of a convolution, say, as ConstantOfShape, Concat, Reshape, Slice,
+Transpose and Cast, or a squeeze that first asks for the size of its axis.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from memplan.sources._extras import require
+from memplan.sources.onnx._arithmetic import Array, array_of, evaluate, of_shape
+from memplan.sources.onnx._order import initializers, subgraphs
+from memplan.sources.onnx._rules import SHAPE_ONLY
+from memplan.sources.onnx._types import known_shape, types_of
+
+__all__ = ["Folder", "open_branches"]
+
+_Values = ChainMap[str, Array | None]
+_Shapes = ChainMap[str, tuple[int, ...] | None]
+
+
+@dataclass
+class Folder:
+    """Puts constants in the place of operators whose small results are known."""
+
+    _lent: set[str] = field(default_factory=set)
+
+    def fold(self, graph: Any) -> bool:
+        """Fold what is known by now; return whether the graph changed."""
+        return self._fold(graph, ChainMap(), ChainMap())
+
+    def take_back(self, graph: Any) -> None:
+        """Take from sub-graphs the constants that were lent to them for the inference."""
+        for node in graph.node:
+            for _, inner in subgraphs(node):
+                for one in [one for one in inner.initializer if one.name in self._lent]:
+                    inner.initializer.remove(one)
+                self.take_back(inner)
+
+    def _fold(self, graph: Any, values: _Values, shapes: _Shapes) -> bool:
+        changed = self._lend(graph, values)
+        types = types_of(graph)
+        values.update(dict.fromkeys(types))
+        values.update({one.name: array_of(one) for one in graph.initializer})
+        shapes.update({name: known_shape(declared) for name, declared in types.items()})
+        shapes.update({name: shape for name, (_, shape) in initializers(graph).items()})
+        results = {value.name for value in graph.output}
+        taken: dict[int, Any] = {}
+        for at, node in enumerate(graph.node):
+            branch = _branch(node, values)
+            if branch is not None and not set(_made(branch)) & shapes.keys():
+                taken[at] = branch
+                continue
+            for _, inner in subgraphs(node):
+                changed |= self._fold(inner, values.new_child(), shapes.new_child())
+            found = _result(node, values, shapes)
+            values.update(dict.fromkeys(node.output, found))
+            if found is not None and node.op_type != "Constant" and node.output[0] not in results:
+                _replace(node, found)
+                changed = True
+        open_branches(graph, taken)
+        return changed or bool(taken)
+
+    def _lend(self, graph: Any, outside: _Values) -> bool:
+        """Give a sub-graph copies of the constants that it reads: the inference sees only those."""
+        own = {value.name for value in graph.input} | set(_made(graph))
+        read = dict.fromkeys(name for node in graph.node for name in node.input)
+        changed = False
+        for name in read:
+            value = None if name in own else outside.get(name)
+            if value is not None:
+                graph.initializer.append(_tensor(value, name))
+                self._lent.add(name)
+                changed = True
+        return changed
+
+
+def _made(graph: Any) -> Iterator[str]:
+    """Yield the names that a graph adds to those around it."""
+    yield from initializers(graph)
+    for node in graph.node:
+        yield from filter(None, node.output)
+
+
+def _branch(node: Any, values: _Values) -> Any | None:
+    """Return the branch of an If whose condition is known."""
+    condition = values.get(node.input[0]) if node.op_type == "If" and node.input else None
+    if condition is None or condition.size != 1:
+        return None
+    return dict(subgraphs(node)).get("then_branch" if condition.item() else "else_branch")
+
+
+def open_branches(graph: Any, taken: dict[int, Any]) -> None:
+    """Put branches in the place of their Ifs, as runtimes do."""
+    if not taken:
+        return
+    make_node = require("onnx.helper", extra="onnx").make_node
+    nodes: list[Any] = []
+    for at, node in enumerate(graph.node):
+        if at not in taken:
+            nodes.append(node)
+            continue
+        branch = taken[at]
+        nodes += branch.node
+        graph.initializer.extend(branch.initializer)
+        graph.sparse_initializer.extend(branch.sparse_initializer)
+        graph.value_info.extend([*branch.value_info, *branch.output])
+        pairs = zip(branch.output, node.output, strict=False)
+        nodes += [make_node("Identity", [one.name], [name], node.name) for one, name in pairs]
+    copies = [_copy(node) for node in nodes]
+    del graph.node[:]
+    graph.node.extend(copies)
+
+
+def _copy(message: Any) -> Any:
+    """Return a copy that outlives what it was part of."""
+    copy = type(message)()
+    copy.CopyFrom(message)
+    return copy
+
+
+def _result(node: Any, values: _Values, shapes: _Shapes) -> Array | None:
+    """Return the one result of a node, if it is known."""
+    if len(node.output) != 1 or node.domain not in ("", "ai.onnx"):
+        return None
+    if node.op_type not in SHAPE_ONLY:
+        return evaluate(node, [values.get(name) if name else None for name in node.input])
+    shape = shapes.get(node.input[0]) if node.input else None
+    return None if shape is None else of_shape(node, shape)
+
+
+def _replace(node: Any, value: Array) -> None:
+    """Make a node a constant of the same name."""
+    make_attribute = require("onnx.helper", extra="onnx").make_attribute
+    del node.input[:]
+    del node.attribute[:]
+    node.op_type = "Constant"
+    node.attribute.append(make_attribute("value", _tensor(value)))
+
+
+def _tensor(value: Array, name: str = "") -> Any:
+    return require("onnx.numpy_helper", extra="onnx").from_array(value, name)

@@ -1,0 +1,133 @@
+"""Names in a model: every one is made once, before it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from memplan.errors import GraphError, quoted
+from memplan.sources.onnx._types import tensor_type
+
+__all__ = [
+    "check_functions",
+    "check_order",
+    "check_texts",
+    "drop_masks",
+    "initializers",
+    "subgraphs",
+]
+
+
+def subgraphs(node: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the graphs inside of a node, with the names of their attributes."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.name, attribute.g
+        for graph in attribute.graphs:
+            yield attribute.name, graph
+
+
+def initializers(graph: Any) -> dict[str, tuple[int, tuple[int, ...]]]:
+    """Return element type and shape of the weights of a graph, also of those stored sparsely."""
+    found = {one.name: (one.data_type, tuple(one.dims)) for one in graph.initializer}
+    for one in graph.sparse_initializer:
+        found[one.values.name] = (one.values.data_type, tuple(one.dims))
+    return found
+
+
+def check_texts(graphs: Iterable[Any]) -> None:
+    """Raise `GraphError` if a name is no text: the parser hands such bytes on as they are."""
+    for graph in graphs:
+        for text in _texts(graph):
+            if not isinstance(text, str):
+                raise GraphError(f"a name in graph {quoted(str(graph.name))} is no UTF-8 text")
+        check_texts(inner for node in graph.node for _, inner in subgraphs(node))
+
+
+def _texts(graph: Any) -> Iterator[object]:
+    """Yield the names in a graph (or function), but not those in graphs inside."""
+    yield graph.name
+    for node in graph.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        yield from (attribute.name for attribute in node.attribute)
+    if not hasattr(graph, "initializer"):  # a function: its inputs are mere names
+        yield from (graph.domain, *graph.input, *graph.output)
+        return
+    yield from initializers(graph)
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        yield value.name
+        one = tensor_type(value.type)
+        yield from (dim.dim_param for dim in one.shape.dim) if one is not None else ()
+
+
+def check_order(graph: Any, outside: frozenset[str] = frozenset()) -> None:
+    """Raise `GraphError` unless every name is made once, before it is read."""
+    known = set(outside) | initializers(graph).keys() | {value.name for value in graph.input}
+    makers = {name for node in graph.node for name in node.output}
+    made: set[str] = set()
+    for node in graph.node:
+        where = f"operator {quoted(node.name or node.op_type)}"
+        for name in node.input:
+            if name and name not in known:
+                raise GraphError(_why_unknown(where, name, name in makers))
+        for _, inner in subgraphs(node):
+            check_order(inner, frozenset(known))
+        for name in filter(None, node.output):
+            if name in made:
+                raise GraphError(f"two operators make tensor {quoted(name)}")
+            made.add(name)
+            known.add(name)
+    for value in graph.output:
+        if value.name not in known:
+            raise GraphError(
+                f"nothing makes tensor {quoted(value.name)}, an output of graph "
+                f"{quoted(graph.name)}"
+            )
+
+
+def _why_unknown(where: str, name: str, made_later: bool) -> str:
+    if made_later:
+        return (
+            f"{where} reads tensor {quoted(name)} before it is made: the operators are not in "
+            "order, or run in a cycle"
+        )
+    return f"nothing makes tensor {quoted(name)}, which {where} reads"
+
+
+def check_functions(model: Any) -> None:
+    """Raise `GraphError` if a function of the model calls itself: it cannot be inlined."""
+    calls = {(one.domain, one.name): list(_called(one.node)) for one in model.functions}
+    done: set[tuple[str, str]] = set()
+    for first in calls:
+        path: list[tuple[str, str]] = []
+        todo = [(first, False)]
+        while todo:
+            function, left = todo.pop()
+            if left:
+                done.add(path.pop())
+            elif function in path:
+                raise GraphError(f"the function {quoted(function[1])} calls itself")
+            elif function in calls and function not in done:
+                path.append(function)
+                todo.append((function, True))
+                todo += [(called, False) for called in calls[function]]
+
+
+def _called(nodes: Any) -> Iterator[tuple[str, str]]:
+    for node in nodes:
+        yield node.domain, node.op_type
+        for _, graph in subgraphs(node):
+            yield from _called(graph.node)
+
+
+def drop_masks(graph: Any) -> None:
+    """Forget the masks of dropouts that nobody reads: no inference makes them."""
+    read = {name for node in graph.node for name in node.input}
+    read |= {value.name for value in graph.output}
+    for node in graph.node:
+        for _, inner in subgraphs(node):
+            drop_masks(inner)
+            read |= {name for one in inner.node for name in one.input}
+    for node in graph.node:
+        if node.op_type == "Dropout" and not read.intersection(node.output[1:]):
+            del node.output[1:]

@@ -1,0 +1,83 @@
+"""Types of ONNX: what is declared of a value, and the sizes of elements."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+__all__ = ["STRING", "bytes_of", "dtype_of", "is_known", "known_shape", "tensor_type", "types_of"]
+
+STRING = 8
+
+# By number of `TensorProto.DataType`, also of types that an old version of the library lacks.
+_TYPES: dict[int, tuple[str, int]] = {
+    1: ("float32", 32),
+    2: ("uint8", 8),
+    3: ("int8", 8),
+    4: ("uint16", 16),
+    5: ("int16", 16),
+    6: ("int32", 32),
+    7: ("int64", 64),
+    STRING: ("string", 0),  # objects elsewhere on the heap
+    9: ("bool", 8),
+    10: ("float16", 16),
+    11: ("float64", 64),
+    12: ("uint32", 32),
+    13: ("uint64", 64),
+    14: ("complex64", 64),
+    15: ("complex128", 128),
+    16: ("bfloat16", 16),
+    17: ("float8e4m3fn", 8),
+    18: ("float8e4m3fnuz", 8),
+    19: ("float8e5m2", 8),
+    20: ("float8e5m2fnuz", 8),
+    21: ("uint4", 4),
+    22: ("int4", 4),
+    23: ("float4e2m1", 4),
+    24: ("float8e8m0", 8),
+    25: ("uint2", 2),
+    26: ("int2", 2),
+}
+
+
+def dtype_of(number: int) -> str | None:
+    """Return the name of an element type, or `None` for one that ONNX does not have."""
+    return _TYPES[number][0] if number in _TYPES else None
+
+
+def bytes_of(number: int, shape: tuple[int, ...]) -> int:
+    """Return what a tensor takes; types below a byte are packed, the last byte is filled up."""
+    return -(-prod(shape) * _TYPES[number][1] // 8)
+
+
+def types_of(graph: Any) -> dict[str, Any]:
+    """Return what a graph declares of its values, by name."""
+    values = (*graph.value_info, *graph.output, *graph.input)
+    return {value.name: value.type for value in values}
+
+
+def tensor_type(declared: Any) -> Any | None:
+    """Return the type of a tensor (also of one that may be absent), `None` for other values."""
+    if declared.HasField("optional_type"):
+        declared = declared.optional_type.elem_type
+    return declared.tensor_type if declared.HasField("tensor_type") else None
+
+
+def is_known(declared: Any | None) -> bool:
+    """Whether the size of a value is known, or never will be: that of sequences and texts."""
+    if declared is None:
+        return False
+    one = tensor_type(declared)
+    if one is None:
+        return bool(declared.WhichOneof("value"))
+    return one.elem_type != 0 and known_shape(declared) is not None
+
+
+def known_shape(declared: Any) -> tuple[int, ...] | None:
+    """Return the shape of a tensor, if all of it is known."""
+    one = tensor_type(declared)
+    if one is None or not one.HasField("shape"):
+        return None
+    if not all(dim.HasField("dim_value") for dim in one.shape.dim):
+        return None
+    return tuple(dim.dim_value for dim in one.shape.dim)

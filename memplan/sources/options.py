@@ -1,0 +1,29 @@
+"""What a user may say about reading a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from memplan.graph import Kind
+
+__all__ = ["Options"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a model becomes a problem.
+
+    Attributes
+    ----------
+    dims
+        Values of symbolic dimensions, by name.
+    include
+        The kinds of tensors that are planned; `None`: what the format's own runtime plans.
+    in_place
+        Whether every in-place choice is taken.
+    """
+
+    dims: Mapping[str, int] = field(default_factory=dict)
+    include: frozenset[Kind] | None = None
+    in_place: bool = False

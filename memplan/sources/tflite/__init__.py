@@ -1,0 +1,87 @@
+"""TFLite models (LiteRT), planned as TensorFlow Lite Micro runs them.
+
+Nothing is needed to read them: the file is checked offset by offset (`flatbuffer`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from memplan.errors import FormatError, ProblemError
+from memplan.graph import Graph
+from memplan.sources._extras import of_file
+from memplan.sources.loaded import Loaded, of_graph
+from memplan.sources.options import Options
+from memplan.sources.tflite.graph import folded
+from memplan.sources.tflite.graph import graph_of as _graph_of
+from memplan.sources.tflite.model import IDENTIFIER, Model, load, parse, resized
+
+__all__ = ["graph_of", "matches", "read"]
+
+
+def matches(head: bytes, path: Path) -> bool:
+    """Whether this is the beginning of a TFLite model."""
+    return head[4:8] == IDENTIFIER
+
+
+def read(path: Path, options: Options) -> Loaded:
+    """Return the problem of a model, with every sub-graph that it can enter.
+
+    Parameters
+    ----------
+    path
+        A `.tflite` file; offsets in its `OfflineMemoryAllocation` become pins.
+    options
+        `dims` may give `batch`, the one dimension that a file may leave open.
+
+    Raises
+    ------
+    FormatError
+        If the file is damaged, or its tensors have no sizes before the run.
+    MemplanError
+        If `dims` do not fit to the model.
+    """
+    model = resized(load(path), options.dims)
+    try:
+        with of_file(path):
+            loaded = of_graph(
+                _graph_of(model),
+                include=options.include,
+                in_place=options.in_place,
+                notes=_notes(model),
+            )
+    except ProblemError as error:  # offsets of the file that contradict each other
+        raise FormatError(str(path), str(error)) from None
+    return replace(loaded, tensors=model.first[-1])  # those of the file
+
+
+def graph_of(data: bytes, name: str = "model") -> Graph:
+    """Return the graph of a model in memory.
+
+    Raises
+    ------
+    FormatError, GraphError
+        As `read`.
+    """
+    return _graph_of(parse(data, name))
+
+
+def _notes(model: Model) -> tuple[str, ...]:
+    notes = []
+    program = model.subgraphs[0]
+    given = [program.tensors[index] for index in program.inputs if index >= 0]
+    if any(tensor.open_axes for tensor in given):
+        several = any(len(tensor.open_axes) > 1 for tensor in model.tensors())
+        other = "convert the model with fixed shapes" if several else "use --dim batch=N"
+        notes.append(
+            "dimensions that the file leaves open have the size that it stores, as TFLM takes "
+            f"them: for another one, {other}"
+        )
+    unpacked = sum(len(operators) for operators in folded(model).values())
+    if unpacked:
+        notes.append(
+            f"{unpacked} operators only unpack float16 or sparse weights, and are planned as "
+            "constants: TFLM runs this model with the weights stored as float32"
+        )
+    return tuple(notes)

@@ -1,0 +1,157 @@
+"""FlatBuffers, read with every offset checked.
+
+The runtime library of FlatBuffers has no verifier in Python, and follows whatever offset a file
+holds. Here nothing is read outside of the file, no vector is longer than the file, and no file
+makes the reader visit more than its own bytes: a damaged one ends in one sentence.
+
+    table ──► -soffset ──► vtable: [its bytes][the table's bytes][offset of field 0][of field 1]...
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memplan.errors import FormatError
+
+__all__ = ["Table", "root"]
+
+_U16: Final = struct.Struct("<H")
+_I32: Final = struct.Struct("<i")
+_U32: Final = struct.Struct("<I")
+_SCALARS: Final = {"b": 1, "B": 1, "i": 4, "I": 4, "Q": 8}
+_SMALLEST: Final = 8  # a root offset and a file identifier
+
+
+class _File:
+    """The bytes, and how much may still be visited."""
+
+    __slots__ = ("_left", "data", "name")
+
+    def __init__(self, data: bytes, name: str) -> None:
+        self.data = data
+        self.name = name
+        # What is written once takes four bytes an element; sharing is allowed, but not so much
+        # that vectors of vectors of the same bytes multiply.
+        self._left = len(data)
+
+    def fail(self, sentence: str) -> FormatError:
+        return FormatError(self.name, f"the file is damaged or cut off: {sentence}")
+
+    def require(self, what: str, at: int, size: int) -> None:
+        if not 0 <= at <= at + size <= len(self.data):
+            raise self.fail(f"{what} at byte {at} ends behind its {len(self.data)} bytes")
+
+    def visit(self, count: int) -> None:
+        self._left -= count
+        if self._left < 0:
+            raise self.fail("its tables refer to the same bytes over and over")
+
+    def u32(self, what: str, at: int) -> int:
+        self.require(what, at, 4)
+        return int(_U32.unpack_from(self.data, at)[0])
+
+
+class Table:
+    """A table of a file; fields are named by their slot in the schema."""
+
+    __slots__ = ("_at", "_file", "_size", "_vtable", "_vtable_size")
+
+    def __init__(self, file: _File, at: int) -> None:
+        file.visit(1)
+        file.require("a table", at, 4)
+        self._file = file
+        self._at = at
+        self._vtable = at - _I32.unpack_from(file.data, at)[0]
+        file.require("the layout of a table", self._vtable, 4)
+        self._vtable_size = _U16.unpack_from(file.data, self._vtable)[0]
+        self._size = _U16.unpack_from(file.data, self._vtable + 2)[0]
+        file.require("the layout of a table", self._vtable, self._vtable_size)
+        file.require("a table", at, self._size)
+
+    def _field(self, slot: int, size: int) -> int | None:
+        """Return where a field is, or `None` where the file leaves it at its default."""
+        entry = 4 + 2 * slot
+        if entry + 2 > self._vtable_size:
+            return None
+        offset = _U16.unpack_from(self._file.data, self._vtable + entry)[0]
+        if offset == 0:
+            return None
+        if not 4 <= offset <= offset + size <= self._size:
+            raise self._file.fail(f"a field of the table at byte {self._at} lies outside of it")
+        return self._at + int(offset)
+
+    def number(self, slot: int, kind: str, default: int = 0) -> int:
+        """Return a scalar of a kind in the letters of `struct`."""
+        at = self._field(slot, _SCALARS[kind])
+        if at is None:
+            return default
+        return int(struct.unpack_from(f"<{kind}", self._file.data, at)[0])
+
+    def table(self, slot: int) -> Table | None:
+        """Return a table that this one refers to."""
+        at = self._target(slot)
+        return None if at is None else Table(self._file, at)
+
+    def tables(self, slot: int) -> Iterator[Table]:
+        """Yield the tables of a vector of them."""
+        at, count = self._vector(slot, 4)
+        for entry in range(at, at + 4 * count, 4):
+            yield Table(self._file, entry + self._file.u32("a table", entry))
+
+    def numbers(self, slot: int) -> tuple[int, ...] | None:
+        """Return a vector of `int32`; `None` where there is none."""
+        if self._target(slot) is None:
+            return None
+        at, count = self._vector(slot, 4)
+        self._file.visit(count)
+        return tuple(np.frombuffer(self._file.data, "<i4", count, at).tolist())
+
+    def raw(self, slot: int) -> NDArray[Any]:
+        """Return a vector of bytes, shape (bytes,), without a copy of it."""
+        at, count = self._vector(slot, 1)
+        return np.frombuffer(self._file.data, np.uint8, count, at)
+
+    def length(self, slot: int) -> int:
+        """Return how many entries a vector of tables has."""
+        return self._vector(slot, 4)[1]
+
+    def text(self, slot: int) -> str:
+        """Return a string; what is not UTF-8 in it is replaced, as names need not be right."""
+        raw = self.raw(slot)
+        self._file.visit(len(raw) // 4)
+        return raw.tobytes().decode("utf-8", errors="replace")
+
+    def _target(self, slot: int) -> int | None:
+        at = self._field(slot, 4)
+        return None if at is None else at + self._file.u32("an offset", at)
+
+    def _vector(self, slot: int, size: int) -> tuple[int, int]:
+        """Return where the entries of a vector begin, and how many they are."""
+        at = self._target(slot)
+        if at is None:
+            return 0, 0
+        count = self._file.u32("a vector", at)
+        self._file.require(f"a vector of {count} entries", at + 4, size * count)
+        return at + 4, count
+
+
+def root(data: bytes, name: str, identifier: bytes) -> Table:
+    """Return the outermost table of a file.
+
+    Raises
+    ------
+    FormatError
+        If the file is too short, or not of this kind; and later, from the table, where an offset
+        leads out of the file.
+    """
+    if len(data) < _SMALLEST:
+        raise FormatError(name, f"the file has {len(data)} bytes, too few for any model")
+    if data[4:8] != identifier:
+        raise FormatError(name, f"this is not a {identifier.decode()} FlatBuffers file")
+    file = _File(data, name)
+    return Table(file, file.u32("the model", 0))

@@ -1,0 +1,322 @@
+"""From a TFLite model to a graph, as TensorFlow Lite Micro runs it.
+
+TFLM copies what goes into a sub-graph and what comes out of it. So an operator that enters one is
+
+    IF ──► then: copy in, operators, copy out
+       └─► else: copy in, operators, copy out       WHILE: the same with condition and body
+
+and what it is given and what it returns is needed from its beginning to its end. A branch could
+do with less, but TFLM counts so when it places kernel scratch around a plan (`kernels.scratch`):
+lifetimes are equal to those of `memplan.runtimes.tflite_micro`, and so are loads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from memplan.errors import FormatError, quoted
+from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lives
+from memplan.sources.tflite.kernels import overwritable, scratch
+from memplan.sources.tflite.model import Model, OperatorInfo, TensorInfo
+from memplan.sources.tflite.names import element_bytes
+
+__all__ = ["ALIGNMENT", "folded", "graph_of", "handles", "rounded"]
+
+ALIGNMENT: Final = 16  # TFLM's MicroArenaBufferAlignment(); sizes are rounded up to it too
+_DEEPEST: Final = 64  # sub-graphs in sub-graphs
+_MOST_TIMES: Final = 16  # that everything in the file is there, as sub-graphs are entered again
+# Operators with sub-graphs that TFLM does not have.
+_UNKNOWN_CONTROL: Final = frozenset(
+    {"CALL", "STABLEHLO_CASE", "STABLEHLO_COMPOSITE", "STABLEHLO_WHILE"}
+)
+
+
+def rounded(size: int) -> int:
+    """Return what TFLM reserves for a number of bytes."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def folded(model: Model) -> dict[int, set[int]]:
+    """Return by sub-graph the operators whose results are constants of the file, unpacked.
+
+    Weights stored as float16 or sparse have a DEQUANTIZE or DENSIFY behind them. TFLM refuses
+    both, so the model runs on it only with the unpacked weights in the file; elsewhere the runtime
+    unpacks them once, outside of its arena.
+    """
+    found: dict[int, set[int]] = {}
+    for number, subgraph in enumerate(model.subgraphs):
+        known = {index for index, tensor in enumerate(subgraph.tensors) if tensor.data}
+        found[number] = set()
+        for index, operator in enumerate(subgraph.operators):
+            if operator.type not in ("DEQUANTIZE", "DENSIFY") or len(operator.inputs) != 1:
+                continue
+            source = operator.inputs[0]
+            packed = operator.type == "DENSIFY" or subgraph.tensors[source].dtype == "float16"
+            if source in known and packed:
+                known.update(operator.outputs)
+                found[number].add(index)
+    return found
+
+
+def handles(model: Model) -> set[int]:
+    """Return the tensors (of all sub-graphs) that TFLM gives memory of its own: variable handles.
+
+    A VAR_HANDLE keeps the number of its variable outside of the arena.
+    """
+    return {
+        first + index
+        for first, subgraph in zip(model.first, model.subgraphs, strict=False)
+        for operator in subgraph.operators
+        if operator.type == "VAR_HANDLE"
+        for index in operator.outputs
+    }
+
+
+def graph_of(model: Model) -> Graph:
+    """Return the graph that TFLM runs, with one tensor for each of the file, in its order.
+
+    Behind them come kernel scratch, and copies for sub-graphs that are entered more than once; each
+    is an alias of the tensor that it is a copy of.
+
+    Raises
+    ------
+    FormatError
+        If a size is not known before the run, or sub-graphs enter each other in a circle.
+    GraphError
+        If operators are not in order.
+    """
+    graph = _Builder(model).graph()
+    views = tuple(_planned_in_place(graph)) if model.offsets else ()
+    return replace(graph, views=views) if views else graph
+
+
+def _planned_in_place(graph: Graph) -> Iterator[View]:
+    """Yield the in-place choices that the file's own offsets have taken."""
+    times = lives(graph)
+    taken: set[int] = set()
+    for operator in graph.walk():
+        for source, target in operator.in_place:
+            pin = graph.tensors[source].pin
+            same = pin is not None and pin == graph.tensors[target].pin
+            dies_here = times.end[source] == times.start[target] + 1
+            fits = graph.tensors[target].bytes <= graph.tensors[source].bytes
+            if same and dies_here and fits and target not in taken:
+                taken.add(target)
+                yield View(target, source)
+
+
+class _Builder:
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._first = model.first
+        self._folded = folded(model)
+        self._handles = handles(model)
+        self._steps = 0
+        self._most_steps = _MOST_TIMES * sum(
+            1 + len(s.operators) + len(s.tensors) for s in model.subgraphs
+        )
+        self._entered: set[int] = set()
+        self._workspaces: dict[tuple[int, int], int] = {}
+        self._aliases: list[tuple[int, int]] = []
+        self._names: dict[str, int] = {}
+        self._tensors: list[Tensor] = []
+        self._infos: list[TensorInfo] = []
+
+    def graph(self) -> Graph:
+        for number in range(len(self._model.subgraphs)):
+            self._add_tensors(number)
+        program = self._model.subgraphs[0]
+        operators = self._operators(0, 0, ())
+        pinned = any(t.pin is not None and t.kind is Kind.VARIABLE for t in self._tensors)
+        kinds = {Kind.INPUT, Kind.OUTPUT, Kind.INTERMEDIATE, Kind.WORKSPACE}
+        return Graph(
+            self._model.name,
+            tuple(self._tensors),
+            tuple(operators),
+            _existing(program.inputs, 0),
+            _existing(program.outputs, 0),
+            aliases=tuple(self._aliases),
+            alignment=ALIGNMENT,
+            planned=frozenset(kinds | ({Kind.VARIABLE} if pinned else set())),
+            source="tflite",
+        )
+
+    def _add_tensors(self, number: int) -> None:
+        subgraph, base = self._model.subgraphs[number], self._first[number]
+        unpacked = {
+            output for index in self._folded[number] for output in subgraph.operators[index].outputs
+        }
+        offsets = self._model.offsets[base : base + len(subgraph.tensors)]
+        for index, info in enumerate(subgraph.tensors):
+            kind = self._kind(number, index, index in unpacked)
+            pin = offsets[index] if offsets and offsets[index] != -1 else None
+            self._infos.append(info)
+            self._tensors.append(
+                Tensor(
+                    self._distinct(info.name or f"tensor {index} of sub-graph {number}"),
+                    self._size(info),
+                    kind,
+                    info.dtype,
+                    info.shape,
+                    None if kind is Kind.CONSTANT else pin,
+                )
+            )
+
+    def _kind(self, number: int, index: int, unpacked: bool) -> Kind:
+        info = self._model.subgraphs[number].tensors[index]
+        if info.data or unpacked or info.elements == 0:  # nothing to place, and nothing to make
+            return Kind.CONSTANT
+        if info.variable or self._first[number] + index in self._handles:
+            return Kind.VARIABLE
+        if number == 0 and index in self._model.subgraphs[0].inputs:
+            return Kind.INPUT
+        if number == 0 and index in self._model.subgraphs[0].outputs:
+            return Kind.OUTPUT
+        return Kind.INTERMEDIATE
+
+    def _size(self, info: TensorInfo) -> int:
+        if info.data or info.elements == 0:
+            return info.bytes
+        name = quoted(info.name)
+        open_axes = [axis for axis, size in enumerate(info.shape) if size < 0]
+        if open_axes:
+            raise FormatError(
+                self._model.name,
+                f"tensor {name} has no size along dimension {open_axes[0]}: give it as "
+                "--dim batch=N, or convert the model with fixed shapes",
+            )
+        if element_bytes(info.dtype) is None:
+            raise FormatError(
+                self._model.name,
+                f"tensor {name} holds elements of {info.dtype}, whose size is not known before "
+                "the run: it cannot be planned",
+            )
+        return info.bytes
+
+    def _distinct(self, name: str) -> str:
+        """Return a name that no tensor has yet."""
+        found = name
+        while found in self._names:
+            self._names[name] += 1
+            found = f"{name} ({self._names[name]})"
+        self._names[found] = 1
+        return found
+
+    def _operators(self, number: int, base: int, path: tuple[int, ...]) -> list[Operator]:
+        """Return the operators of a sub-graph, with its tensors from `base` on."""
+        if number in path:
+            raise self._fail(f"sub-graph {number} enters itself")
+        if len(path) == _DEEPEST:
+            raise self._fail(f"sub-graphs are nested more than {_DEEPEST} deep")
+        self._count(len(self._model.subgraphs[number].operators))
+        return [
+            self._operator(number, index, info, base, path)
+            for index, info in enumerate(self._model.subgraphs[number].operators)
+            if index not in self._folded[number]
+        ]
+
+    def _count(self, steps: int) -> None:
+        self._steps += steps
+        if self._steps > self._most_steps:
+            raise self._fail(f"its sub-graphs are entered more than {_MOST_TIMES} times on average")
+
+    def _fail(self, sentence: str) -> FormatError:
+        return FormatError(self._model.name, f"the model cannot run: {sentence}")
+
+    def _operator(
+        self, number: int, index: int, info: OperatorInfo, base: int, path: tuple[int, ...]
+    ) -> Operator:
+        name = f"#{index}" if number == 0 else f"#{number}.{index}"
+        if info.type in _UNKNOWN_CONTROL:
+            raise self._fail(f"TFLM has no {info.type}, operator {name}, and its sub-graph")
+        inputs = [base + i if i >= 0 else None for i in info.inputs]
+        outputs = _existing(info.outputs, base)
+        infos = [None if i is None else self._infos[i] for i in inputs]
+        output = self._infos[outputs[0]] if outputs else None
+        operator = Operator(
+            name,
+            info.type,
+            tuple(i for i in inputs if i is not None),
+            outputs + self._scratch((number, index), name, scratch(info.type, infos, output)),
+            in_place=tuple(self._in_place(info.type, inputs, infos, outputs)),
+        )
+        return self._with_blocks(operator, info, (*path, number)) if info.subgraphs else operator
+
+    def _scratch(self, key: tuple[int, int], name: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        """Return one tensor for an operator's scratch, or none.
+
+        In one piece, all of it fits in whatever order TFLM places the parts. As a tensor, it has
+        one place where its sub-graph is entered more than once, from the first time to the last.
+        """
+        if not sizes:
+            return ()
+        new = len(self._tensors)
+        size = sum(rounded(size) for size in sizes)
+        self._tensors.append(Tensor(self._distinct(f"{name} (workspace)"), size, Kind.WORKSPACE))
+        self._infos.append(TensorInfo("", "uint8", (size,)))
+        first = self._workspaces.setdefault(key, new)
+        if first != new:
+            self._aliases.append((first, new))
+        return (new,)
+
+    def _in_place(
+        self,
+        type_: str,
+        inputs: Sequence[int | None],
+        infos: Sequence[TensorInfo | None],
+        outputs: tuple[int, ...],
+    ) -> Iterator[tuple[int, int]]:
+        if not outputs:
+            return
+        for position in overwritable(type_, infos, self._infos[outputs[0]]):
+            source = inputs[position]
+            # Where the file gives one of them an offset, the choice is the file's.
+            if source is not None and self._tensors[source].pin == self._tensors[outputs[0]].pin:
+                yield source, outputs[0]
+
+    def _with_blocks(
+        self, operator: Operator, info: OperatorInfo, path: tuple[int, ...]
+    ) -> Operator:
+        loop = info.type == "WHILE"
+        given = [operator.inputs if loop else operator.inputs[1:]]  # the first chooses the branch
+        # The outputs of a loop hold its state: it is copied there first, and from there into
+        # condition and body in every round.
+        given.append(operator.outputs if loop else given[0])
+        blocks = [
+            self._block(operator, number, copied, path)
+            for number, copied in zip(info.subgraphs, given, strict=False)
+        ]
+        blocks[0] = replace(blocks[0], inputs=operator.outputs)
+        return replace(operator, blocks=tuple(blocks), loop=loop)
+
+    def _block(
+        self, operator: Operator, number: int, given: tuple[int, ...], path: tuple[int, ...]
+    ) -> Block:
+        subgraph, base = self._model.subgraphs[number], self._base(number)
+        results = _existing(subgraph.outputs, base)
+        copy = replace(operator, in_place=())
+        copy_in = replace(copy, inputs=given, outputs=_existing(subgraph.inputs, base))
+        copy_out = replace(copy, inputs=(*operator.inputs, *results), outputs=())
+        steps = (copy_in, *self._operators(number, base, path), copy_out)
+        return Block(subgraph.name or f"sub-graph {number}", steps)
+
+    def _base(self, number: int) -> int:
+        """Return the first tensor of a sub-graph, or of a copy where it was entered before."""
+        if number not in self._entered:
+            self._entered.add(number)
+            return self._first[number]
+        base, count = len(self._tensors), len(self._model.subgraphs[number].tensors)
+        self._count(count)
+        for index in range(self._first[number], self._first[number] + count):
+            self._aliases.append((index, len(self._tensors)))
+            self._infos.append(self._infos[index])
+            tensor = self._tensors[index]
+            self._tensors.append(replace(tensor, name=self._distinct(tensor.name), pin=None))
+        return base
+
+
+def _existing(indices: Iterable[int], base: int) -> tuple[int, ...]:
+    """Return indices in the graph, each once, without those that are no tensor."""
+    return tuple(dict.fromkeys(base + index for index in indices if index >= 0))

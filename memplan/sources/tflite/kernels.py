@@ -1,0 +1,183 @@
+"""What is known of the kernels of TFLM: what they may overwrite, and what scratch they ask for.
+
+Both hold for TFLM's reference kernels (tensorflow/lite/micro/kernels/*.cc), which its Python
+package has. Kernels for one chip (CMSIS-NN, Xtensa) ask for other scratch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from memplan.sources.tflite.model import TensorInfo
+from memplan.sources.tflite.names import element_bytes
+
+__all__ = ["IN_PLACE", "InPlace", "overwritable", "scratch"]
+
+
+class InPlace(NamedTuple):
+    """Which inputs of an operator its first output may be written over.
+
+    Attributes
+    ----------
+    inputs
+        Positions among the operator's inputs; the planner takes one of them at most.
+    moves
+        Whether bytes stay what they are: then only the size has to be the same, not the shape.
+    why
+        Why the kernel computes the same when both are the same memory.
+    """
+
+    inputs: tuple[int, ...]
+    moves: bool
+    why: str
+
+
+_EACH = "writes element i once it has read element i of its inputs, and never reads that again"
+_ROWS = "writes element i of a row in the last pass that reads it, and rows are apart"
+_COPY = "copies, element i to element i"
+_NOTHING = "returns at once where output and input are the same memory"
+_BASE = "copies its operand only where the output is other memory, then writes the update into it"
+
+_UNARY = """
+    ABS CAST CEIL COS ELU EXP FLOOR HARD_SWISH LEAKY_RELU LOG LOGICAL_NOT LOGISTIC NEG QUANTIZE
+    RELU RELU6 ROUND RSQRT SIN SQRT SQUARE TANH
+"""
+_BINARY = """
+    ADD DIV FLOOR_DIV FLOOR_MOD LOGICAL_AND LOGICAL_OR MAXIMUM MINIMUM MUL SQUARED_DIFFERENCE SUB
+"""
+
+# The one table of in-place choices. TFLM's planner takes none of them by itself: it places input
+# and output apart, always. A plan in the file's metadata can.
+IN_PLACE: Final[dict[str, InPlace]] = {
+    **{name: InPlace((0,), False, _EACH) for name in _UNARY.split()},
+    **{name: InPlace((0, 1), False, _EACH) for name in _BINARY.split()},
+    "PRELU": InPlace((0,), False, _EACH),  # its second input has one slope a channel
+    "SELECT_V2": InPlace((1, 2), False, _EACH),  # its first has elements of another size
+    "ADD_N": InPlace((0, 1, 2, 3), False, _EACH),
+    "SOFTMAX": InPlace((0,), False, _ROWS),
+    "RESHAPE": InPlace((0,), True, _NOTHING),
+    "SQUEEZE": InPlace((0,), True, _COPY),
+    "EXPAND_DIMS": InPlace((0,), True, _COPY),
+    "DYNAMIC_UPDATE_SLICE": InPlace((0,), False, _BASE),
+}
+
+
+def overwritable(
+    type_: str, inputs: Sequence[TensorInfo | None], output: TensorInfo
+) -> tuple[int, ...]:
+    """Return the positions of the inputs that an operator may write its output over.
+
+    Elements have to be of one size, or a write would reach into elements still to be read; and
+    shapes the same but for leading ones, as what is broadcast is read again.
+    """
+    rule = IN_PLACE.get(type_)
+    if rule is None:
+        return ()
+    found = []
+    for position in rule.inputs:
+        tensor = inputs[position] if position < len(inputs) else None
+        if tensor is None or element_bytes(tensor.dtype) != element_bytes(output.dtype):
+            continue
+        fits = (
+            tensor.elements == output.elements
+            if rule.moves
+            else _trimmed(tensor.shape) == _trimmed(output.shape)
+        )
+        if fits:
+            found.append(position)
+    return tuple(found)
+
+
+def _trimmed(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a shape without its leading ones, which broadcasting adds."""
+    first = next((axis for axis, size in enumerate(shape) if size != 1), len(shape))
+    return shape[first:]
+
+
+_Tensors = Sequence[TensorInfo | None]
+_Request = Callable[[_Tensors, TensorInfo], tuple[int, ...]]
+
+
+def scratch(type_: str, inputs: _Tensors, output: TensorInfo | None) -> tuple[int, ...]:
+    """Return the sizes in bytes of the scratch buffers that a reference kernel asks for.
+
+    TFLM plans them with the tensors, each for the time of its operator, and no metadata can give
+    them an offset.
+    """
+    request = _SCRATCH.get(type_)
+    if request is None or output is None:
+        return ()
+    return tuple(size for size in request(inputs, output) if size > 0)
+
+
+def _rank_and_axes(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
+    """Return what a reduction needs to walk over its axes: two arrays of `int`."""
+    source, axes = _at(inputs, 0), _at(inputs, 1)
+    if source is None or axes is None:
+        return ()
+    return 4 * len(source.shape), 4 * axes.elements
+
+
+def _sums(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
+    source = _at(inputs, 0)
+    quantized = source is not None and source.dtype in ("int8", "int16")
+    return (*((4 * output.elements,) if quantized else ()), *_rank_and_axes(inputs, output))
+
+
+def _unpacked_filter(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
+    weights = _at(inputs, 1)
+    return (weights.elements,) if weights is not None and weights.dtype == "int4" else ()
+
+
+def _accumulators(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
+    source, bias = _at(inputs, 2), _at(inputs, 3)
+    if source is None or source.dtype not in ("int8", "int16"):
+        return ()
+    if source.dtype == "int8":
+        return (4 * output.elements,)
+    widened = bias is not None and bias.dtype == "int16"
+    return (*((8 * bias.elements,) if bias and widened else ()), 8 * output.elements)
+
+
+def _two_shapes(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
+    source = _at(inputs, 0)
+    return () if source is None else (4 * len(source.shape),) * 2
+
+
+def _svdf(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
+    source, features = _at(inputs, 0), _at(inputs, 1)
+    if source is None or features is None or not source.shape or not features.shape:
+        return ()
+    filters = 4 * source.shape[0] * features.shape[0]
+    return (filters, 4 * output.elements) if source.dtype == "int8" else (filters,)
+
+
+def _lstm(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
+    cells = _at(inputs, 19)
+    return () if cells is None else (cells.bytes,) * 4
+
+
+def _pointers(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
+    return (8 * len(inputs),)  # of the machine that runs it; half as much on most chips
+
+
+def _at(tensors: _Tensors, position: int) -> TensorInfo | None:
+    return tensors[position] if position < len(tensors) else None
+
+
+_SCRATCH: Final[dict[str, _Request]] = {
+    "ADD_N": _pointers,
+    "CONV_2D": _unpacked_filter,
+    "DEPTHWISE_CONV_2D": _unpacked_filter,
+    "FULLY_CONNECTED": _unpacked_filter,
+    "MEAN": _sums,
+    "MIRROR_PAD": _two_shapes,
+    "REDUCE_ALL": _rank_and_axes,
+    "REDUCE_MAX": _rank_and_axes,
+    "REDUCE_MIN": _rank_and_axes,
+    "SUM": _sums,
+    "SVDF": _svdf,
+    "TRANSPOSE_CONV": _accumulators,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
+}

@@ -1,0 +1,329 @@
+"""A TFLite model as its file has it: sub-graphs, tensors, operators, and offsets already planned.
+
+Slots are the places of fields in tensorflow/lite/schema/schema.fbs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from memplan.errors import FormatError, MemplanError, quoted
+from memplan.sources.tflite.flatbuffer import Table, root
+from memplan.sources.tflite.names import ELEMENT_TYPES, OPERATORS, element_bytes
+
+__all__ = [
+    "IDENTIFIER",
+    "Model",
+    "OperatorInfo",
+    "SubGraph",
+    "TensorInfo",
+    "load",
+    "parse",
+    "resized",
+]
+
+IDENTIFIER: Final = b"TFL3"
+OFFLINE_PLAN: Final = "OfflineMemoryAllocation"
+BATCH: Final = "batch"  # what `--dim` calls the one open dimension; the file names none
+_MOST_AXES: Final = 64
+_MOST_BYTES: Final = 1 << 62
+
+# Where the options of an operator name the sub-graphs that it enters: option type, slots.
+_ENTERED: Final = {"IF": (92, (0, 1)), "WHILE": (93, (0, 1)), "CALL_ONCE": (103, (0,))}
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """A tensor of the file.
+
+    Attributes
+    ----------
+    name
+        As in the file; neither distinct nor always there.
+    dtype
+        See `names.ELEMENT_TYPES`; "type 42" where it is newer than this list.
+    shape
+        As stored; converters store 1 for a dimension that is open.
+    open_axes
+        The dimensions that the file leaves open (-1).
+    data
+        Bytes of its value in the file; 0: there is none.
+    variable
+        Whether it is state that outlives a run.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    open_axes: tuple[int, ...] = ()
+    data: int = 0
+    variable: bool = False
+
+    @property
+    def elements(self) -> int:
+        """How many elements it has."""
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """What it takes in an arena (0 where its type does not say), or as a constant."""
+        return self.data or self.elements * (element_bytes(self.dtype) or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorInfo:
+    """An operator of the file: its name in the schema, or of the custom one, and its tensors.
+
+    `subgraphs` are those that it enters, in the order in which they run.
+    """
+
+    type: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    subgraphs: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SubGraph:
+    """A sub-graph of the file; indices are into its own tensors, and -1 is no tensor."""
+
+    name: str
+    tensors: tuple[TensorInfo, ...]
+    operators: tuple[OperatorInfo, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A file.
+
+    Attributes
+    ----------
+    name
+        Of the file.
+    subgraphs
+        The first is the program.
+    offsets
+        By tensor of all sub-graphs: where the file's `OfflineMemoryAllocation` puts it, in bytes;
+        -1: nowhere. Empty: the file has none.
+    """
+
+    name: str
+    subgraphs: tuple[SubGraph, ...]
+    offsets: tuple[int, ...] = ()
+
+    @property
+    def first(self) -> tuple[int, ...]:
+        """By sub-graph: the index of its first tensor among those of all sub-graphs."""
+        counts = [0]
+        for subgraph in self.subgraphs:
+            counts.append(counts[-1] + len(subgraph.tensors))
+        return tuple(counts)
+
+    def tensors(self) -> Iterator[TensorInfo]:
+        """Yield the tensors of all sub-graphs, in the order of `offsets`."""
+        for subgraph in self.subgraphs:
+            yield from subgraph.tensors
+
+
+def load(path: Path) -> Model:
+    """Return what a file says.
+
+    Raises
+    ------
+    FormatError
+        As `parse`, or if it cannot be read.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise FormatError(str(path), f"cannot be read: {error.strerror or error}") from None
+    return parse(data, str(path))
+
+
+def parse(data: bytes, name: str) -> Model:
+    """Return what a file says.
+
+    Raises
+    ------
+    FormatError
+        If the file is not a TFLite model, is damaged, or contradicts itself.
+    """
+    return _Reader(root(data, name, IDENTIFIER), name).model()
+
+
+def resized(model: Model, dims: Mapping[str, int]) -> Model:
+    """Return a model whose open dimension has another size.
+
+    A file does not say how sizes follow from each other, so only one open dimension can be given:
+    one that every tensor has at most once, as the batch of most networks.
+
+    Raises
+    ------
+    MemplanError
+        If another name is given, or there is not that one open dimension.
+    """
+    if not dims:
+        return model
+    for name, size in dims.items():
+        if name != BATCH:
+            raise MemplanError(
+                f"{model.name} names no dimension {quoted(name)}: the one that a TFLite file may "
+                f"leave open is given as {BATCH}"
+            )
+        if size < 1:
+            raise MemplanError(f"dimension {BATCH} is {size}; it has to be 1 or more")
+    if not any(tensor.open_axes for tensor in model.tensors()):
+        raise MemplanError(f"{model.name} has a size for every dimension: leave {BATCH} out")
+    for tensor in model.tensors():
+        if len(tensor.open_axes) > 1:
+            raise MemplanError(
+                f"tensor {quoted(tensor.name)} of {model.name} has {len(tensor.open_axes)} open "
+                "dimensions, and the file does not say how other sizes follow from them: convert "
+                "the model with fixed shapes"
+            )
+    return replace(
+        model,
+        subgraphs=tuple(
+            replace(subgraph, tensors=tuple(_with_batch(t, dims[BATCH]) for t in subgraph.tensors))
+            for subgraph in model.subgraphs
+        ),
+    )
+
+
+def _with_batch(tensor: TensorInfo, size: int) -> TensorInfo:
+    if not tensor.open_axes or tensor.data:
+        return tensor
+    shape = list(tensor.shape)
+    axis = tensor.open_axes[0]
+    # A dimension may be a multiple of the batch ([batch * time, ...]): stored is that for one.
+    shape[axis] = size * max(shape[axis], 1)
+    return replace(tensor, shape=tuple(shape), open_axes=())
+
+
+class _Reader:
+    def __init__(self, table: Table, name: str) -> None:
+        self._root = table
+        self._name = name
+        self._buffers = list(table.tables(4))
+        self._data = [self._data_bytes(buffer) for buffer in self._buffers]
+        self._types = [self._operator_type(code) for code in table.tables(1)]
+        self._subgraph_count = table.length(2)
+
+    def model(self) -> Model:
+        subgraphs = tuple(
+            self._subgraph(number, table) for number, table in enumerate(self._root.tables(2))
+        )
+        if not subgraphs:
+            raise self._fail("it has no sub-graph")
+        return Model(self._name, subgraphs, self._offsets(sum(len(s.tensors) for s in subgraphs)))
+
+    def _fail(self, sentence: str) -> FormatError:
+        return FormatError(self._name, f"the model contradicts itself: {sentence}")
+
+    def _data_bytes(self, buffer: Table) -> int:
+        """Return the size of a value, also of one that lies behind the FlatBuffer (over 2 GB)."""
+        inside = len(buffer.raw(0))
+        return inside or (buffer.number(2, "Q") if buffer.number(1, "Q") > 1 else 0)
+
+    def _operator_type(self, code: Table) -> str:
+        number = max(code.number(0, "b"), code.number(3, "i"))  # once a byte, now an int
+        if not 0 <= number < len(OPERATORS):
+            return f"operator {number}"
+        return code.text(1) or "CUSTOM" if OPERATORS[number] == "CUSTOM" else OPERATORS[number]
+
+    def _subgraph(self, number: int, table: Table) -> SubGraph:
+        tensors = tuple(self._tensor(tensor) for tensor in table.tables(0))
+        where = f"sub-graph {number}"
+        return SubGraph(
+            table.text(4),
+            tensors,
+            tuple(
+                self._operator(f"operator {index} of {where}", operator, len(tensors))
+                for index, operator in enumerate(table.tables(3))
+            ),
+            self._indices(where, table.numbers(1), len(tensors)),
+            self._indices(where, table.numbers(2), len(tensors)),
+        )
+
+    def _tensor(self, table: Table) -> TensorInfo:
+        name = table.text(3)
+        number, buffer = table.number(1, "b"), table.number(2, "I")
+        if buffer >= len(self._buffers):
+            raise self._fail(f"tensor {quoted(name)} has its value in a buffer that is not there")
+        known = 0 <= number < len(ELEMENT_TYPES)
+        if table.length(0) > _MOST_AXES:
+            raise self._fail(f"tensor {quoted(name)} has {table.length(0)} dimensions")
+        shape = table.numbers(0) or ()
+        signature = table.numbers(7) or shape
+        if len(signature) != len(shape):
+            signature = shape
+        tensor = TensorInfo(
+            name,
+            ELEMENT_TYPES[number][0] if known else f"type {number}",
+            shape,
+            tuple(axis for axis, size in enumerate(signature) if size < 0),
+            self._data[buffer],
+            bool(table.number(5, "B")),
+        )
+        if abs(tensor.elements) > _MOST_BYTES or tensor.bytes > _MOST_BYTES:
+            raise self._fail(f"tensor {quoted(name)} has more than 2^62 bytes")
+        return tensor
+
+    def _operator(self, where: str, table: Table, tensors: int) -> OperatorInfo:
+        code = table.number(0, "I")
+        if code >= len(self._types):
+            raise self._fail(f"{where} is of a type that is not there")
+        return OperatorInfo(
+            self._types[code],
+            self._indices(where, table.numbers(1), tensors),
+            self._indices(where, table.numbers(2), tensors),
+            self._entered(where, self._types[code], table),
+        )
+
+    def _indices(
+        self, where: str, indices: tuple[int, ...] | None, tensors: int
+    ) -> tuple[int, ...]:
+        for index in indices or ():
+            if not -1 <= index < tensors:
+                raise self._fail(f"{where} names tensor {index}, and there are {tensors}")
+        return indices or ()
+
+    def _entered(self, where: str, kind: str, table: Table) -> tuple[int, ...]:
+        if kind not in _ENTERED:
+            return ()
+        number, slots = _ENTERED[kind]
+        options = table.table(4)
+        if table.number(3, "B") != number or options is None:
+            raise self._fail(f"{where} ({kind}) does not name its sub-graphs")
+        entered = tuple(options.number(slot, "i") for slot in slots)
+        for subgraph in entered:
+            if not 0 <= subgraph < self._subgraph_count:
+                raise self._fail(
+                    f"{where} ({kind}) enters a sub-graph {subgraph} that is not there"
+                )
+        return entered
+
+    def _offsets(self, tensors: int) -> tuple[int, ...]:
+        """Return the last offline plan of the metadata: the one that TFLM obeys."""
+        found: tuple[int, ...] = ()
+        for entry in self._root.tables(6):
+            if entry.text(0) != OFFLINE_PLAN:
+                continue
+            number = entry.number(1, "I")
+            known = number < len(self._buffers)
+            raw = self._buffers[number].raw(0) if known else np.empty(0, np.uint8)
+            words = raw[: len(raw) // 4 * 4].view("<i4")
+            if len(words) < 3 or len(words) < 3 + words[2]:
+                raise self._fail(f"its {OFFLINE_PLAN} is cut off")
+            if words[2] != tensors:
+                raise self._fail(f"its {OFFLINE_PLAN} has {words[2]} offsets for {tensors} tensors")
+            found = tuple(words[3 : 3 + tensors].tolist())
+        return found

@@ -1,0 +1,110 @@
+"""PyTorch programs: `torch.export`, from a `.pt2` file or in memory, and training steps.
+
+Files are read without torch, and nothing in them is run. Programs in memory are traced once more
+with fake tensors, which shows who shares a storage with whom.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from memplan.errors import FormatError
+from memplan.graph import Graph
+from memplan.sources._extras import of_file
+from memplan.sources.loaded import Loaded, of_graph
+from memplan.sources.options import Options
+from memplan.sources.torch_export import aten
+from memplan.sources.torch_export.archive import models_in, read_model
+from memplan.sources.torch_export.builder import graph_of_program
+from memplan.sources.torch_export.program import Program
+from memplan.sources.torch_export.serialized import program_of
+
+__all__ = ["graph_of", "load", "matches", "read", "training_graph"]
+
+_ZIP = b"PK\x03\x04"
+
+
+def matches(head: bytes, path: Path) -> bool:
+    """Return whether a file is an archive of `torch.export.save`, perhaps a damaged one."""
+    if not head.startswith(_ZIP):
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except Exception:  # whatever is wrong with the directory: the first file's name must do
+        return path.suffix == ".pt2" or b"data/weights/" in head or b"serialized_" in head
+    return bool(models_in(names)) or any("archive_format" in name for name in names)
+
+
+def read(path: Path, options: Options) -> Loaded:
+    """Read an exported program from a file, without torch.
+
+    Raises
+    ------
+    FormatError
+        If the file is damaged, is no exported program, or a symbolic dimension has no value.
+    """
+    try:
+        with of_file(path):
+            return _loaded(program_of(read_model(path), path.stem, options.dims), options)
+    except RecursionError:
+        raise FormatError(str(path), "its sub-graphs are nested too deeply") from None
+
+
+def load(program: Any, options: Options | None = None) -> Loaded:
+    """Return what is to be planned for a `torch.export.ExportedProgram` in memory.
+
+    Raises
+    ------
+    GraphError
+        If a symbolic dimension has no value.
+    MemplanError
+        If torch is not installed.
+    """
+    from memplan.sources.torch_export.memory import program_in_memory
+
+    options = options or Options()
+    return _loaded(program_in_memory(program, options.dims), options)
+
+
+def graph_of(program: Any, dims: Mapping[str, int] | None = None) -> Graph:
+    """Return the graph of a `torch.export.ExportedProgram` in memory.
+
+    Parameters
+    ----------
+    program
+        What `torch.export.export` returned.
+    dims
+        Values of symbolic dimensions by the program's names for them ("s77"); by default the
+        largest that they were exported for.
+
+    Raises
+    ------
+    GraphError
+        If a symbolic dimension has no value and no upper limit.
+    """
+    from memplan.sources.torch_export.memory import program_in_memory
+
+    return graph_of_program(program_in_memory(program, dims or {}))
+
+
+def training_graph(module: Any, args: tuple[Any, ...], loss: Any = None) -> Graph:
+    """Return the graph of a training step, forward and backward in one; see `training`."""
+    from memplan.sources.torch_export.training import training_program
+
+    return graph_of(training_program(module, args, loss))
+
+
+def _loaded(program: Program, options: Options) -> Loaded:
+    graph = graph_of_program(program)
+    kernels = sorted({op.type for op in graph.walk() if aten.scratch(op.type)})
+    notes = list(program.notes)
+    if kernels:
+        notes.append(
+            f"scratch memory inside {', '.join(kernels)} counts as zero: leave room for it beside "
+            "the arena"
+        )
+    return of_graph(graph, include=options.include, in_place=options.in_place, notes=tuple(notes))

@@ -1,0 +1,180 @@
+"""What PyTorch's operators do with the memory of their inputs.
+
+An exported file names operators, but not which results share the storage of an argument. These
+tables say it for ATen; the tests compare them with the schemas of an installed torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from memplan.sources.torch_export.values import Value, view_strides
+
+__all__ = ["Call", "in_place_inputs", "is_metadata", "is_update", "scratch", "shares", "writes"]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Results are always views of the first tensor.
+_VIEWS = _words(
+    """
+    _conj _fw_primal _neg_view _reshape_alias _unsafe_view adjoint alias as_strided broadcast_to
+    chunk conj detach diagonal dsplit expand expand_as hsplit imag lift_fresh linalg_diagonal mH mT
+    matrix_H moveaxis movedim narrow numpy_T permute positive real select slice split
+    split_with_sizes squeeze swapaxes swapdims t tensor_split transpose unbind unflatten unfold
+    unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze view view_as view_as_complex
+    view_as_real vsplit
+    """
+)
+# The first tensor itself if nothing had to be changed, otherwise a copy. Not here: `resolve_conj`
+# and `resolve_neg`, as a file does not say whether there is anything to resolve. A copy is the
+# safe guess: whoever has memory of its own can be copied there.
+_SAME = _words(
+    """
+    _autocast_to_full_precision _autocast_to_reduced_precision contiguous cpu cuda pin_memory to
+    type_as
+    """
+)
+# A view if the strides allow it, otherwise a copy.
+_RESHAPES = _words("atleast_1d atleast_2d atleast_3d flatten ravel reshape reshape_as")
+# The first tensor itself unless they drop anything.
+_DROPOUTS = _words("alpha_dropout dropout feature_alpha_dropout feature_dropout")
+# Result i is a view of tensor i.
+_EACH = _words("broadcast_tensors meshgrid")
+
+# Element i of the result needs element i of the inputs, and nothing after it.
+_POINTWISE = _words(
+    """
+    _conj_physical abs acos acosh add addcdiv addcmul angle asin asinh atan atan2 atanh bitwise_and
+    bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil celu clamp
+    clamp_max clamp_min clip conj_physical copysign cos cosh deg2rad digamma div elu elu_backward
+    erf erfc erfinv exp exp2 expm1 float_power floor fmax fmin fmod frac gcd gelu gelu_backward
+    hardshrink hardsigmoid hardsigmoid_backward hardswish hardswish_backward hardtanh
+    hardtanh_backward heaviside hypot i0 igamma igammac lcm ldexp leaky_relu leaky_relu_backward
+    lerp lgamma log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or
+    logical_xor logit logit_backward masked_fill maximum minimum mish mul nan_to_num
+    native_dropout_backward neg nextafter polygamma pow rad2deg reciprocal relu relu6 remainder
+    round rsqrt rsub selu sgn sigmoid sigmoid_backward sign silu silu_backward sin sinc sinh
+    softplus softplus_backward softshrink special_entr special_erfcx special_i0e special_i1
+    special_i1e special_log_ndtr special_ndtri special_xlog1py special_zeta sqrt square sub tan
+    tanh tanh_backward threshold threshold_backward true_divide trunc where xlogy
+    """
+)
+# The result is the first tensor with some elements replaced.
+_UPDATES = _words(
+    """
+    as_strided_scatter diagonal_scatter index_add index_copy index_fill index_put scatter
+    scatter_add select_scatter slice_scatter
+    """
+)
+# They look at sizes, not at elements.
+_METADATA = _words(
+    """
+    _assert_scalar _assert_tensor_metadata sym_constrain_range sym_constrain_range_for_size
+    sym_numel sym_size sym_storage_offset sym_stride
+    """
+)
+# Their kernels may take scratch memory that nothing in the program tells of.
+_SCRATCH = ("conv", "scaled_dot_product", "_scaled_dot_product", "lstm", "gru", "rnn")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An operator with its arguments.
+
+    Attributes
+    ----------
+    target
+        "aten.slice.Tensor".
+    tensors
+        Every tensor argument, in order.
+    flags
+        Arguments that are numbers, by the names of the operator's schema.
+    named
+        Arguments that are one tensor, by name.
+    """
+
+    target: str
+    tensors: tuple[Value, ...] = ()
+    flags: Mapping[str, float] = field(default_factory=dict)
+    named: Mapping[str, Value] = field(default_factory=dict)
+
+    @property
+    def operator(self) -> str:
+        """The name without namespace and overload; empty if it is not ATen's."""
+        parts = self.target.split(".")
+        return parts[1] if len(parts) > 1 and parts[0] == "aten" else ""
+
+
+def shares(call: Call, output: Value, position: int) -> str | None:
+    """Return the name of the argument whose storage a result is in; `None`: it has its own."""
+    name = call.operator
+    if not name or not call.tensors:
+        return None
+    first = call.tensors[0]
+    if "out" in call.named:
+        return call.named["out"].name
+    if name in _VIEWS or _is_in_place(name):
+        return first.name
+    if name in _EACH:
+        return call.tensors[position].name if position < len(call.tensors) else None
+    if name in _SAME:
+        return first.name if output.is_same(first) and not call.flags.get("copy") else None
+    if name in _DROPOUTS:
+        return None if call.flags.get("train") and call.flags.get("p", 0) else first.name
+    if name in _RESHAPES and output.dtype == first.dtype and output.offset == first.offset:
+        steps = view_strides(first.sizes, first.strides, output.sizes)
+        if steps is not None and output.layout == _with(output, steps).layout:
+            return first.name
+    return None
+
+
+def writes(call: Call) -> tuple[str, ...]:
+    """Return the names of the arguments that an operator changes."""
+    name = call.operator
+    found = [call.named["out"].name] if "out" in call.named else []
+    if _is_in_place(name) and call.tensors:
+        found.append(call.tensors[0].name)
+    if "batch_norm" in name and call.flags.get("training", call.flags.get("train", 0)):
+        statistics = ("running_mean", "running_var")
+        found += [call.named[key].name for key in statistics if key in call.named]
+    return tuple(found)
+
+
+def in_place_inputs(target: str, inputs: tuple[Value, ...], output: Value) -> tuple[str, ...]:
+    """Return the inputs over which an operator may write its result, by the operator's nature.
+
+    Whether an input is still needed, or has its storage for itself, is for the caller to know.
+    """
+    name = Call(target).operator
+    if name in _UPDATES:
+        inputs = inputs[:1]
+    elif name not in _POINTWISE:
+        return ()
+    return tuple(value.name for value in inputs if value.layout == output.layout)
+
+
+def is_update(target: str) -> bool:
+    """Whether an operator reads its other inputs while it changes the first."""
+    return Call(target).operator in _UPDATES
+
+
+def is_metadata(target: str) -> bool:
+    """Whether an operator needs no memory of its inputs."""
+    return Call(target).operator in _METADATA
+
+
+def scratch(target: str) -> bool:
+    """Whether an operator's kernel may take memory that the program does not show."""
+    return Call(target).operator.startswith(_SCRATCH)
+
+
+def _is_in_place(name: str) -> bool:
+    return name.endswith("_") and not name.endswith("__")
+
+
+def _with(value: Value, strides: tuple[int, ...]) -> Value:
+    return Value(value.name, value.dtype, value.itemsize, value.sizes, strides, value.offset)

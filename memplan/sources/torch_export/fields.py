@@ -1,0 +1,74 @@
+"""Access to JSON that anybody may have written: everything is checked before it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from memplan.errors import GraphError, quoted
+
+__all__ = ["Json", "get", "only", "slots", "tensors"]
+
+T = TypeVar("T")
+Json = Mapping[str, Any]
+
+
+def get(record: Any, key: str, kind: type[T], where: str) -> T:
+    """Return a field of a record.
+
+    Raises
+    ------
+    GraphError
+        If the record has no such field, or one of another type.
+    """
+    value = record.get(key) if isinstance(record, dict) else None
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise GraphError(f"{where} has no {quoted(key)} as torch.export writes it")
+    return value
+
+
+def only(record: Any, what: str) -> tuple[str, Json]:
+    """Return the one field of a union."""
+    if isinstance(record, dict) and len(record) == 1:
+        role, fields = next(iter(record.items()))
+        if isinstance(fields, dict):
+            return role, fields
+    raise GraphError(f"{what} is not described as torch.export writes it")
+
+
+def tensors(argument: Any, *, bare: bool = False) -> list[str]:
+    """Return the names of all tensors in an argument; `bare`: it may be a tensor's record."""
+    if bare and isinstance(argument, dict) and isinstance(argument.get("name"), str):
+        return [argument["name"]] if "class_fqn" not in argument else []
+    return [name for name in slots(argument) if name is not None]
+
+
+def slots(argument: Any) -> Iterator[str | None]:
+    """Yield the values in an argument one after the other: a tensor's name, otherwise `None`."""
+    if not isinstance(argument, dict):
+        return
+    for key, content in argument.items():
+        if key == "as_tensor":
+            yield get(content, "name", str, "a tensor")
+        elif key in ("as_tensors", "as_nested_tensors"):
+            yield from _names(content)
+        elif key in ("as_optional_tensor", "as_optional_tensors"):
+            for one in content if isinstance(content, list) else [content]:
+                yield from slots(one)
+        elif key == "as_string_to_argument" and isinstance(content, dict):
+            for one in content.values():
+                yield from slots(one)
+        elif key in ("as_ints", "as_sym_ints", "as_floats", "as_bools") and isinstance(
+            content, list
+        ):
+            yield from (None for _ in content)
+        elif key not in ("as_graph", "as_string", "as_operator"):
+            yield None
+
+
+def _names(content: Any) -> Iterator[str]:
+    for one in content if isinstance(content, list) else [content]:
+        if isinstance(one, list):
+            yield from _names(one)
+        else:
+            yield get(one, "name", str, "a tensor")

@@ -1,0 +1,137 @@
+"""From an exported program in memory to a `Program`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from memplan.graph import Kind
+from memplan.sources._extras import require
+from memplan.sources.torch_export import aten
+from memplan.sources.torch_export.program import Body, Given, Node, Program
+from memplan.sources.torch_export.scope import Scope, bodies, scopes
+from memplan.sources.torch_export.sizes import Range, Sizes
+from memplan.sources.torch_export.values import Value
+
+__all__ = ["program_in_memory"]
+
+_WEIGHTS = ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
+
+
+def program_in_memory(program: Any, given: Mapping[str, int]) -> Program:
+    """Return the program of a `torch.export.ExportedProgram`.
+
+    Raises
+    ------
+    GraphError
+        As `Sizes`; also for sparse tensors, whose memory nobody knows before the run.
+    """
+    require("torch", extra="torch")
+    return _Reader(program, given).program()
+
+
+class _Reader:
+    def __init__(self, program: Any, given: Mapping[str, int]) -> None:
+        self._signature = program.graph_signature
+        self._scopes = dict(scopes(program.graph_module))
+        metas = {name: meta for one in self._scopes.values() for name, meta in one.metas.items()}
+        ranges = {str(key): _range(value) for key, value in program.range_constraints.items()}
+        self._sizes = Sizes(metas.items(), ranges, given)
+        self._values = {name: self._sizes.value(name, meta) for name, meta in metas.items()}
+
+    def program(self) -> Program:
+        inputs, names = self._inputs()
+        outputs, updates = [], []
+        for spec in self._signature.output_specs:
+            result = getattr(spec.arg, "name", "")
+            if result not in self._values:
+                continue
+            if spec.kind.name.endswith("MUTATION"):
+                updates.append((result, names[spec.target]))
+            else:
+                outputs.append(result)
+        scope = self._scopes[""]
+        nodes = tuple(self._nodes(scope))
+        name = _module_name(scope)
+        return Program(name, inputs, nodes, tuple(outputs), tuple(updates), self._sizes.notes())
+
+    def _inputs(self) -> tuple[tuple[Given, ...], dict[str, str]]:
+        """Return the inputs, and by the user's name of a weight the program's."""
+        found, names = [], {}
+        for spec in self._signature.input_specs:
+            value = self._values.get(getattr(spec.arg, "name", ""))
+            if value is None:
+                continue
+            label = spec.target if spec.kind.name in _WEIGHTS else ""
+            found.append(Given(value, Kind.CONSTANT if label else Kind.INPUT, label))
+            names[label or value.name] = value.name
+        return tuple(found), names
+
+    def _nodes(self, scope: Scope) -> Iterator[Node]:
+        first: dict[int, str] = {}  # by storage: the tensor that it was made for
+        for node in scope.nodes:
+            names = scope.tensors(node)
+            owners = [first.setdefault(scope.storages[name], name) for name in names]
+            if node.op == "call_function":
+                pairs = zip(names, owners, strict=True)
+                shares = tuple(None if owner == name else owner for name, owner in pairs)
+                yield self._node(scope, node, tuple(self._values[name] for name in names), shares)
+
+    def _node(
+        self, scope: Scope, node: Any, outputs: tuple[Value, ...], shares: tuple[str | None, ...]
+    ) -> Node:
+        call = self._call(scope, node)
+        inner = tuple(prefix for prefix, _ in bodies(scope.module, scope.prefix, node))
+        graphs = [i for i, one in enumerate(node.args) if getattr(one, "op", "") == "get_attr"]
+        operands = node.args[graphs[-1] + 1 :] if inner else ()
+        stack = [path for path, _ in node.meta.get("nn_module_stack", {}).values()]
+        return Node(
+            scope.prefix + (f"{stack[-1]}.{node.name}" if stack and stack[-1] else node.name),
+            call.target,
+            tuple(value.name for value in call.tensors),
+            outputs,
+            shares,
+            aten.writes(call),
+            tuple(self._body(prefix) for prefix in inner),
+            tuple(scope.slots(operands)),
+        )
+
+    def _call(self, scope: Scope, node: Any) -> aten.Call:
+        schema = getattr(node.target, "_schema", None)
+        parameters = [one.name for one in schema.arguments] if schema is not None else []
+        arguments = dict(zip(parameters, node.args, strict=False)) | node.kwargs
+        names = scope.tensors((node.args, node.kwargs))
+        named = {
+            key: self._values[scope.tensors(one)[0]]
+            for key, one in arguments.items()
+            if hasattr(one, "op") and scope.tensors(one)
+        }
+        flags = {key: one for key, one in arguments.items() if isinstance(one, (bool, int, float))}
+        tensors = tuple(self._values[name] for name in names)
+        return aten.Call(str(node.target), tensors, flags, named)
+
+    def _body(self, prefix: str) -> Body:
+        scope = self._scopes[prefix]
+        inputs = [node for node in scope.nodes if node.op == "placeholder"]
+        return Body(
+            prefix.rstrip("/"),
+            tuple(self._values.get(name or "") for name in scope.slots(inputs)),
+            tuple(self._nodes(scope)),
+            tuple(scope.slots(scope.results)),
+        )
+
+
+def _range(constraint: Any) -> Range:
+    return _end(constraint.lower), _end(constraint.upper)
+
+
+def _end(value: Any) -> int | None:
+    return int(value) if getattr(value, "is_Integer", False) else None
+
+
+def _module_name(scope: Scope) -> str:
+    """Return the class of the user's module."""
+    for node in scope.nodes:
+        for _, type_ in node.meta.get("nn_module_stack", {}).values():
+            return str(type_).rsplit(".", 1)[-1]
+    return "program"

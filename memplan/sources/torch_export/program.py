@@ -1,0 +1,93 @@
+"""An exported program, whether it comes from a file or from memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memplan.graph import Kind
+from memplan.sources.torch_export.values import Value
+
+__all__ = ["Body", "Given", "Node", "Program"]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the program is called with: an argument, or a weight under the user's name for it."""
+
+    value: Value
+    kind: Kind
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A sub-graph of a higher-order operator.
+
+    Attributes
+    ----------
+    name
+        As the program has it.
+    inputs
+        Its parameters; `None` for one that is no tensor.
+    outputs
+        Names of what it returns; `None` for a result that is no tensor.
+    """
+
+    name: str
+    inputs: tuple[Value | None, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operator.
+
+    Attributes
+    ----------
+    name
+        With the module that the user called it in.
+    target
+        "aten.conv2d.default", "higher_order.cond".
+    inputs
+        Names of the tensors that it reads.
+    outputs
+        What it makes.
+    shares
+        By output: the name of a tensor in whose storage it is, or `None`.
+    writes
+        Names of the inputs that it changes.
+    bodies, operands
+        Its sub-graphs, and what their parameters are bound to, one after the other.
+    """
+
+    name: str
+    target: str
+    inputs: tuple[str, ...]
+    outputs: tuple[Value, ...]
+    shares: tuple[str | None, ...]
+    writes: tuple[str, ...] = ()
+    bodies: tuple[Body, ...] = ()
+    operands: tuple[str | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What `torch.export` makes of a module.
+
+    Attributes
+    ----------
+    outputs
+        Names of the tensors that the caller gets.
+    updates
+        Pairs (result, argument): the result is copied into the argument in the end.
+    notes
+        Sentences for the user.
+    """
+
+    name: str
+    inputs: tuple[Given, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[str, ...]
+    updates: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,222 @@
+"""From the JSON of a serialized program to a `Program`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from memplan.errors import GraphError, quoted
+from memplan.graph import Kind
+from memplan.sources.torch_export import aten
+from memplan.sources.torch_export.fields import Json, get, only, slots, tensors
+from memplan.sources.torch_export.program import Body, Given, Node, Program
+from memplan.sources.torch_export.sizes import Range, Sizes
+from memplan.sources.torch_export.values import DTYPES, Meta, Value
+
+__all__ = ["program_of"]
+
+_STRIDED = 7
+
+
+def program_of(model: Json, name: str, given: Mapping[str, int]) -> Program:
+    """Return the program of a model's JSON, with sizes for its symbols.
+
+    Raises
+    ------
+    GraphError
+        If anything is missing or is not what torch writes, and as `Sizes`.
+    """
+    module = get(model, "graph_module", dict, "the file")
+    graph = get(module, "graph", dict, "the graph module")
+    signature = get(module, "signature", dict, "the graph module")
+    scopes = list(_scopes(graph, ""))
+    metas = {scope: _metas(inner) for scope, inner in scopes}
+    named = ((scope + name, meta) for scope, _ in scopes for name, meta in metas[scope].items())
+    sizes = Sizes(named, _ranges(model), given)
+    return _Reader(sizes, metas).program(name, graph, signature)
+
+
+class _Reader:
+    """Reads graphs into nodes; a sub-graph's tensors carry the path to it in their names."""
+
+    def __init__(self, sizes: Sizes, metas: Mapping[str, Mapping[str, Meta]]) -> None:
+        self._sizes = sizes
+        self._values = {
+            scope: {name: sizes.value(scope + name, meta) for name, meta in found.items()}
+            for scope, found in metas.items()
+        }
+
+    def program(self, name: str, graph: Json, signature: Json) -> Program:
+        inputs, names = self._inputs(get(signature, "input_specs", list, "the signature"))
+        outputs, updates = [], []
+        for spec in get(signature, "output_specs", list, "the signature"):
+            role, fields = only(spec, "an output")
+            for result in tensors(fields.get("arg"), bare=True):
+                if not role.endswith("mutation"):
+                    outputs.append(result)
+                elif (changed := names.get(_label_in(fields))) is not None:
+                    updates.append((result, changed))
+                else:
+                    raise GraphError(f"tensor {quoted(result)} is to replace an unknown input")
+        nodes = self._nodes(graph, "")
+        return Program(name, inputs, nodes, tuple(outputs), tuple(updates), self._sizes.notes())
+
+    def _inputs(self, specs: list[Any]) -> tuple[tuple[Given, ...], dict[str, str]]:
+        """Return the inputs, and by the user's name of a weight the program's."""
+        found, names = [], {}
+        for spec in specs:
+            role, fields = only(spec, "an input")
+            label = _label_in(fields)
+            kind = Kind.INPUT if role == "user_input" else Kind.CONSTANT
+            for name in tensors(fields.get("arg"), bare=True):
+                found.append(Given(self._value("", name), kind, label))
+                names[label or name] = name
+        return tuple(found), names
+
+    def _value(self, scope: str, name: str) -> Value:
+        value = self._values[scope].get(name)
+        if value is None:
+            raise GraphError(f"tensor {quoted(scope + name)} has no size in the file")
+        return value
+
+    def _nodes(self, graph: Json, scope: str) -> tuple[Node, ...]:
+        nodes = get(graph, "nodes", list, "a graph")
+        return tuple(self._node(node, scope, index) for index, node in enumerate(nodes))
+
+    def _node(self, node: Any, scope: str, index: int) -> Node:
+        target = get(node, "target", str, "a node").removeprefix("torch.ops.")
+        arguments: list[tuple[str, Json]] = [
+            (get(record, "name", str, target), get(record, "arg", dict, target))
+            for record in get(node, "inputs", list, target)
+        ]
+        outputs = tuple(
+            self._value(scope, name)
+            for record in get(node, "outputs", list, target)
+            for name in tensors(record)
+        )
+        call = self._call(target, arguments, scope)
+        bodies = tuple(
+            self._body(argument["as_graph"], _scope_of(scope, node, index, argument["as_graph"]))
+            for _, argument in arguments
+            if "as_graph" in argument
+        )
+        return Node(
+            _label(node, scope, outputs),
+            target,
+            tuple(value.name for value in call.tensors),
+            outputs,
+            tuple(aten.shares(call, value, place) for place, value in enumerate(outputs)),
+            aten.writes(call),
+            bodies,
+            tuple(self._operands(arguments, scope)) if bodies else (),
+        )
+
+    def _call(self, target: str, arguments: list[tuple[str, Json]], scope: str) -> aten.Call:
+        values: list[Value] = []
+        flags: dict[str, float] = {}
+        named: dict[str, Value] = {}
+        for name, argument in arguments:
+            found = [self._value(scope, tensor) for tensor in tensors(argument)]
+            values += found
+            flag = next(iter(argument.values()), None)
+            if isinstance(flag, (bool, int, float)):
+                flags[name] = flag
+            if "as_tensor" in argument:
+                named[name] = found[0]
+        return aten.Call(target, tuple(values), flags, named)
+
+    def _body(self, record: Json, scope: str) -> Body:
+        graph = get(record, "graph", dict, "a sub-graph")
+        inputs = tuple(
+            None if name is None else self._value(scope, name)
+            for argument in get(graph, "inputs", list, "a sub-graph")
+            for name in slots(argument)
+        )
+        outputs = tuple(
+            None if name is None else scope + name
+            for argument in get(graph, "outputs", list, "a sub-graph")
+            for name in slots(argument)
+        )
+        return Body(scope.rstrip("/"), inputs, self._nodes(graph, scope), outputs)
+
+    def _operands(self, arguments: list[tuple[str, Json]], scope: str) -> Iterator[str | None]:
+        """Yield what comes after the last sub-graph: that is bound to its parameters."""
+        last = max(i for i, (_, argument) in enumerate(arguments) if "as_graph" in argument)
+        for _, argument in arguments[last + 1 :]:
+            for name in slots(argument):
+                yield None if name is None else scope + name
+
+
+def _label_in(fields: Json) -> str:
+    """Return the user's name of a weight, or of an argument; empty where there is none."""
+    keys = ("parameter_name", "buffer_name", "tensor_constant_name", "user_input_name")
+    return next((fields[key] for key in keys if isinstance(fields.get(key), str)), "")
+
+
+def _scopes(graph: Json, scope: str) -> Iterator[tuple[str, Json]]:
+    """Yield a graph and its sub-graphs, with the prefix that their tensors get."""
+    yield scope, graph
+    for index, node in enumerate(get(graph, "nodes", list, "a graph")):
+        for record in get(node, "inputs", list, "a node"):
+            inner = get(record, "arg", dict, "an argument").get("as_graph")
+            if inner is not None:
+                below = get(inner, "graph", dict, "a sub-graph")
+                yield from _scopes(below, _scope_of(scope, node, index, inner))
+
+
+def _scope_of(scope: str, node: Json, index: int, record: Any) -> str:
+    name = node.get("name")
+    owner = name if isinstance(name, str) else str(index)
+    return f"{scope}{owner}.{get(record, 'name', str, 'a sub-graph')}/"
+
+
+def _metas(graph: Json) -> dict[str, Meta]:
+    return {
+        name: _meta(name, record)
+        for name, record in get(graph, "tensor_values", dict, "a graph").items()
+    }
+
+
+def _meta(name: str, record: Any) -> Meta:
+    where = f"tensor {quoted(name)}"
+    code = get(record, "dtype", int, where)
+    if code not in DTYPES:
+        raise GraphError(f"{where} has a type of elements that is not known ({code})")
+    if get(record, "layout", int, where) != _STRIDED:
+        raise GraphError(f"{where} is sparse: how much memory it takes is not in the file")
+    dtype, itemsize = DTYPES[code]
+    return Meta(
+        dtype,
+        itemsize,
+        tuple(_size(size, where) for size in get(record, "sizes", list, where)),
+        tuple(_size(step, where) for step in get(record, "strides", list, where)),
+        _size(get(record, "storage_offset", dict, where), where),
+    )
+
+
+def _size(record: Any, where: str) -> int | str:
+    if isinstance(record, dict) and "as_expr" in record:
+        return get(record["as_expr"], "expr_str", str, where)
+    return get(record, "as_int", int, where)
+
+
+def _ranges(model: Json) -> dict[str, Range]:
+    found: dict[str, Range] = {}
+    for symbol, record in get(model, "range_constraints", dict, "the file").items():
+        ends = [
+            record.get(key) if isinstance(record, dict) else None for key in ("min_val", "max_val")
+        ]
+        least, most = (end if isinstance(end, int) else None for end in ends)
+        found[symbol] = least, most
+    return found
+
+
+def _label(node: Json, scope: str, outputs: tuple[Value, ...]) -> str:
+    """Return the name of an operator, after the module that the user called it in."""
+    name = node.get("name")
+    if not isinstance(name, str):
+        name = outputs[0].name.removeprefix(scope) if outputs else ""
+    metadata = node.get("metadata")
+    stack = metadata.get("nn_module_stack") if isinstance(metadata, dict) else None
+    fields = stack.rsplit(";", 1)[-1].split(",") if isinstance(stack, str) else []
+    return scope + (f"{fields[1]}.{name}" if len(fields) > 1 and fields[1] else name)

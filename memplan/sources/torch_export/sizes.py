@@ -1,0 +1,218 @@
+"""Values for symbolic sizes: given by the user, or the largest that the program takes."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from math import ceil, floor, prod, trunc
+
+from memplan.errors import GraphError, quoted
+from memplan.sources.torch_export.values import Meta, Value
+
+__all__ = ["Range", "Sizes"]
+
+Range = tuple[int | None, int | None]
+
+_NO_LIMIT = 2**31  # ranges that end beyond it say "any"; nobody plans for them
+_MOST = 2**62
+# What becomes of an expression that is none, divides by zero, or is nested too deeply.
+_NO_NUMBER = (
+    SyntaxError,
+    LookupError,
+    ValueError,
+    ArithmeticError,
+    RecursionError,
+    MemoryError,
+)
+_SYMBOL = re.compile(r"Symbol\('([^']*)'")
+
+
+class Sizes:
+    """Turns sizes as torch writes them into numbers.
+
+    Parameters
+    ----------
+    metas
+        Every tensor of the program by its name, inputs first.
+    ranges
+        By symbol: the least and the largest value that the program was exported for.
+    given
+        By symbol: what the user asks for.
+
+    Raises
+    ------
+    GraphError
+        If symbols have neither a value nor a largest one (all are listed), or a value is given to
+        a symbol that is not there, or outside of its range.
+    """
+
+    def __init__(
+        self,
+        metas: Iterable[tuple[str, Meta]],
+        ranges: Mapping[str, Range],
+        given: Mapping[str, int],
+    ) -> None:
+        self._where = _symbols(metas)
+        self._known: dict[str, int] = {}
+        self._seen: dict[str, int] = {}
+        self.assumed: dict[str, int] = {}
+        _check_given(self._where, ranges, given)
+        missing = []
+        for symbol, where in self._where.items():
+            most = ranges.get(symbol, (None, None))[1]
+            if symbol in given:
+                self._known[symbol] = given[symbol]
+            elif most is not None and most < _NO_LIMIT:
+                self._known[symbol] = self.assumed[symbol] = most
+            else:
+                missing.append(f"{symbol} ({where})")
+        if missing:
+            verb = "has" if len(missing) == 1 else "have"
+            raise GraphError(
+                f"{', '.join(missing)} {verb} no value and no upper limit: give one with --dim "
+                f"{missing[0].split()[0]}=N"
+            )
+
+    def notes(self) -> tuple[str, ...]:
+        """Return a sentence for every symbol that nobody gave a value."""
+        return tuple(
+            f"{symbol} ({self._where[symbol]}) is planned at {value}, the largest that the program "
+            f"takes: choose another with --dim {symbol}=N"
+            for symbol, value in self.assumed.items()
+        )
+
+    def value(self, name: str, meta: Meta) -> Value:
+        """Return a tensor with numbers for sizes.
+
+        Raises
+        ------
+        GraphError
+            If a size is negative, is no whole number, or the tensor is beyond 2^62 bytes.
+        """
+        sizes = tuple(self._number(size) for size in meta.sizes)
+        strides = tuple(self._number(step) for step in meta.strides)
+        offset = self._number(meta.offset)
+        if len(sizes) != len(strides):
+            raise GraphError(
+                f"tensor {quoted(name)} has {len(sizes)} sizes, {len(strides)} strides"
+            )
+        if any(number < 0 for number in (*sizes, *strides, offset)):
+            raise GraphError(f"tensor {quoted(name)} has a negative size, stride or offset")
+        value = Value(name, meta.dtype, meta.itemsize, sizes, strides, offset, meta.storage)
+        if value.reach > _MOST:
+            raise GraphError(f"tensor {quoted(name)} is larger than 2^62 bytes")
+        return value
+
+    def _number(self, size: int | str) -> int:
+        if isinstance(size, int):
+            return size
+        found = self._seen.get(size)
+        if found is None:
+            try:
+                result = _evaluate(ast.parse(size, mode="eval").body, self._known)
+                found = int(result)
+            except _NO_NUMBER:
+                raise GraphError(f"the size {quoted(size)} cannot be computed") from None
+            if found != result:
+                raise GraphError(f"the size {quoted(size)} is {result}, not a whole number")
+            self._seen[size] = found
+        return found
+
+
+def _symbols(metas: Iterable[tuple[str, Meta]]) -> dict[str, str]:
+    """Return where every symbol is seen first."""
+    found: dict[str, str] = {}
+    for name, meta in metas:
+        for axis, size in enumerate(meta.sizes):
+            if isinstance(size, str):
+                for symbol in _SYMBOL.findall(size):
+                    found.setdefault(symbol, f"dimension {axis} of {name}")
+        for other in (*meta.strides, meta.offset):
+            if isinstance(other, str):
+                for symbol in _SYMBOL.findall(other):
+                    found.setdefault(symbol, f"the layout of {name}")
+    return found
+
+
+def _check_given(
+    where: Mapping[str, str], ranges: Mapping[str, Range], given: Mapping[str, int]
+) -> None:
+    for symbol, value in given.items():
+        if symbol not in where:
+            there = ", ".join(f"{name} ({place})" for name, place in where.items()) or "none"
+            raise GraphError(f"no size depends on {quoted(symbol)}; symbolic dimensions: {there}")
+        least, most = ranges.get(symbol, (None, None))
+        least = max(least or 0, 0)
+        if value < least or (most is not None and value > most):
+            upper = "any" if most is None or most >= _NO_LIMIT else most
+            raise GraphError(
+                f"{symbol} ({where[symbol]}) is {value}, but the program was exported for {least} "
+                f"to {upper}"
+            )
+
+
+def _evaluate(node: ast.expr, known: Mapping[str, int]) -> Fraction:
+    """Compute an expression that names functions of `_FUNCTIONS`, and nothing else."""
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return Fraction(node.value)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_evaluate(node.operand, known)
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+        raise ValueError
+    name = node.func.id
+    if name in ("Symbol", "Float"):
+        text = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
+        if not isinstance(text, str):
+            raise ValueError
+        return Fraction(known[text] if name == "Symbol" else float(text))
+    if name not in _FUNCTIONS or not node.args:
+        raise ValueError
+    try:
+        result = _FUNCTIONS[name](*(_evaluate(argument, known) for argument in node.args))
+    except TypeError:  # a number of arguments that the function does not take
+        raise ValueError from None
+    if abs(result.numerator) >= 2**128 or result.denominator >= 2**128:
+        raise OverflowError
+    return result
+
+
+def _power(base: Fraction, exponent: Fraction) -> Fraction:
+    if exponent.denominator != 1 or abs(exponent) > 64:
+        raise ValueError
+    return base ** int(exponent)
+
+
+def _identity(x: Fraction) -> Fraction:
+    return x
+
+
+# SymPy's names, and those of torch.utils._sympy.functions.
+_FUNCTIONS: dict[str, Callable[..., Fraction]] = {
+    "Integer": _identity,
+    "Identity": _identity,
+    "ToFloat": _identity,
+    "Rational": lambda p, q: p / q,
+    "Add": lambda *terms: Fraction(sum(terms)),
+    "Mul": lambda *factors: Fraction(prod(factors)),
+    "Max": lambda *of: max(of),
+    "Min": lambda *of: min(of),
+    "Pow": _power,
+    "PowByNatural": _power,
+    "FloorDiv": lambda a, b: Fraction(floor(a / b)),
+    "CeilDiv": lambda a, b: Fraction(ceil(a / b)),
+    "CleanDiv": lambda a, b: a / b,
+    "IntTrueDiv": lambda a, b: a / b,
+    "FloatTrueDiv": lambda a, b: a / b,
+    "Mod": lambda a, b: a % b,
+    "PythonMod": lambda a, b: a % b,
+    "ModularIndexing": lambda a, b, n: Fraction(floor(a / b)) % n,
+    "floor": lambda x: Fraction(floor(x)),
+    "FloorToInt": lambda x: Fraction(floor(x)),
+    "ceiling": lambda x: Fraction(ceil(x)),
+    "CeilToInt": lambda x: Fraction(ceil(x)),
+    "TruncToInt": lambda x: Fraction(trunc(x)),
+    "RoundToInt": lambda x: Fraction(round(x)),
+    "Abs": lambda x: abs(x),
+}

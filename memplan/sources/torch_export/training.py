@@ -1,0 +1,47 @@
+"""A training step as one program: forward, loss and backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from memplan.sources._extras import require
+
+__all__ = ["training_program"]
+
+
+def training_program(
+    module: Any, args: tuple[Any, ...], loss: Callable[[Any], Any] | None = None
+) -> Any:
+    """Trace a training step.
+
+    Parameters
+    ----------
+    module
+        A `torch.nn.Module`.
+    args
+        What it is called with; tensors on the "meta" device will do.
+    loss
+        Makes a scalar of what the module returns; by default the module returns its loss.
+
+    Returns
+    -------
+    torch.export.ExportedProgram
+        The joint graph of AOTAutograd. Parameters and buffers go in; the loss and a gradient for
+        every parameter that needs one come out.
+    """
+    torch = require("torch", extra="torch")
+    joint = require("torch.export.experimental", extra="torch")
+
+    base: Any = torch.nn.Module
+
+    class Step(base):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = module
+
+        def forward(self, *inputs: Any) -> Any:
+            result = self.model(*inputs)
+            return result if loss is None else loss(result)
+
+    return joint._export_forward_backward(torch.export.export(Step(), args))

@@ -1,0 +1,121 @@
+"""What XLA dumps with `--xla_dump_to`: a folder, or one file of it.
+
+Protocol buffers (`*.hlo.pb`) are read where there are any, the reports for people
+(`*buffer-assignment.txt`) elsewhere. What is planned is what XLA plans: the temporary buffers of
+one program. Its own offsets are hints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from memplan._columns import NONE
+from memplan.errors import FormatError, ProblemError
+from memplan.graph import Kind
+from memplan.problem import Problem
+from memplan.sources.loaded import Figure, Label, Loaded
+from memplan.sources.options import Options
+from memplan.sources.xla import proto, text
+from memplan.sources.xla.heap import Heap
+
+__all__ = ["matches", "read"]
+
+_PROTO = ".hlo.pb"
+_EARLY = ".before_optimizations.hlo.pb"  # has no buffers yet
+
+
+def matches(head: bytes, path: Path) -> bool:
+    """Whether this is a file of a dump, or a folder that has one."""
+    try:
+        if path.is_dir():
+            return any(_is_dump(file) for file in path.iterdir())
+        return head.startswith(text.HEAD) or proto.looks_like_proto(head, path.stat().st_size)
+    except OSError:
+        return False
+
+
+def read(path: Path, options: Options) -> Loaded:
+    """Read the program with the largest temporary memory.
+
+    Raises
+    ------
+    FormatError
+        If there is no such program, or a file is not as XLA writes it.
+    MemplanError
+        If `protobuf` is needed and not installed.
+    """
+    found = _heaps(path)
+    if not found:
+        raise FormatError(
+            str(path), "has no buffer assignment with temporary memory, so nothing to plan"
+        )
+    largest = max(found, key=lambda heap: heap.bytes)
+    notes = []
+    if len(found) > 1:
+        notes.append(
+            f"only {largest.module} is read, the largest of {len(found)} temporary allocations; "
+            "give a file of the dump to choose another"
+        )
+    if options.include is not None and options.include != {Kind.INTERMEDIATE}:
+        notes.append("XLA's dump has temporary buffers only; no other kinds can be included")
+    return _as_loaded(path, largest, tuple(notes))
+
+
+def _heaps(path: Path) -> list[Heap]:
+    if not path.is_dir():
+        return _reader(path)(path)
+    try:
+        files = sorted(file for file in path.iterdir() if _is_dump(file))
+    except OSError as error:
+        raise FormatError(str(path), f"cannot be read: {error.strerror}") from None
+    protos = [file for file in files if file.name.endswith(_PROTO)]
+    for some in (protos, [file for file in files if file not in protos]):
+        found = [heap for file in some for heap in _reader(file)(file)]
+        if found:
+            return found
+    return []
+
+
+def _reader(path: Path) -> Callable[[Path], list[Heap]]:
+    """Choose by content."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(text.HEAD))
+    except OSError as error:
+        raise FormatError(str(path), f"cannot be read: {error.strerror}") from None
+    return text.heaps if head == text.HEAD else proto.heaps
+
+
+def _is_dump(file: Path) -> bool:
+    if file.name.endswith(_EARLY):
+        return False
+    return file.name.endswith((_PROTO, text.END)) and file.is_file()
+
+
+def _as_loaded(path: Path, heap: Heap, notes: tuple[str, ...]) -> Loaded:
+    chunks = heap.chunks
+    gaps = [(row, *gap, NONE, NONE) for row, c in enumerate(chunks) for gap in c.gaps]
+    try:
+        problem = Problem.from_arrays(
+            [chunk.start for chunk in chunks],
+            [chunk.end for chunk in chunks],
+            [chunk.bytes for chunk in chunks],
+            ids=[chunk.values[0] for chunk in chunks],
+            alignment=[heap.alignment] * len(chunks),
+            hint=[chunk.offset for chunk in chunks],
+            gaps=list(zip(*gaps, strict=True)) or None,
+        )
+    except ProblemError as error:
+        raise FormatError(str(path), str(error)) from None
+    return Loaded(
+        problem,
+        "xla",
+        sum(len(chunk.values) for chunk in chunks),
+        tuple(
+            Label(chunk.values, str(Kind.INTERMEDIATE), chunk.made_by, chunk.used_by)
+            for chunk in chunks
+        ),
+        figures=(Figure("XLA", heap.bytes, "recorded"),),
+        notes=notes,
+    )

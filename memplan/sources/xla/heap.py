@@ -1,0 +1,93 @@
+"""What XLA's heap simulator planned, whichever kind of dump it is read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from math import gcd
+
+__all__ = ["Chunk", "Heap", "always", "tidy"]
+
+MAX_ALIGNMENT = 256  # the largest that any of XLA's backends asks for
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Values that XLA puts on the same bytes, because they are one or written in place.
+
+    Attributes
+    ----------
+    values
+        As "instruction{shape index}", the first that is made first.
+    bytes
+        Of the largest.
+    offset
+        Where XLA put them.
+    start, end
+        When one of them is needed: `[start, end)`.
+    gaps
+        Times in between, `[start, end)`, when none of them is.
+    made_by, used_by
+        Instructions as "name (opcode)", where they are known.
+    """
+
+    values: tuple[str, ...]
+    bytes: int
+    offset: int
+    start: int
+    end: int
+    gaps: tuple[tuple[int, int], ...] = ()
+    made_by: str = ""
+    used_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Heap:
+    """One allocation that XLA planned.
+
+    Attributes
+    ----------
+    module
+        The name of the program.
+    bytes
+        Of the allocation: XLA's peak.
+    chunks
+        What lies in it.
+    """
+
+    module: str
+    bytes: int
+    chunks: tuple[Chunk, ...]
+
+    @property
+    def alignment(self) -> int:
+        """The largest power of two that every offset of XLA's keeps, within reason.
+
+        The dump does not say what the backend asks for. This is at least that, and XLA's own plan
+        keeps it, so that the best plan is no worse than XLA's.
+        """
+        common = gcd(*(chunk.offset for chunk in self.chunks))
+        return min(common & -common, MAX_ALIGNMENT) if common else MAX_ALIGNMENT
+
+
+def always(values: Iterable[Chunk], steps: int) -> list[Chunk]:
+    """Return values of unknown lifetimes as chunks that live from beginning to end.
+
+    Those that XLA put on common bytes are one chunk: it knows that they are never needed at once,
+    and nobody else does.
+    """
+    found: list[Chunk] = []
+    for value in sorted(values, key=lambda v: (v.offset, -v.bytes)):
+        last = found[-1] if found else None
+        if last is not None and value.offset < last.offset + last.bytes:
+            top = max(last.offset + last.bytes, value.offset + value.bytes)
+            found[-1] = replace(last, values=last.values + value.values, bytes=top - last.offset)
+        else:
+            found.append(replace(value, start=0, end=steps))
+    return found
+
+
+def tidy(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
+    """Return chunks in the order of time, without those that hold nothing."""
+    kept = [chunk for chunk in chunks if chunk.bytes and chunk.end > chunk.start]
+    return tuple(sorted(kept, key=lambda chunk: (chunk.start, chunk.offset)))

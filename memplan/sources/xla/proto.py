@@ -1,0 +1,228 @@
+"""Heaps from an `HloProto`: lifetimes are in the trace of XLA's heap simulator.
+
+    ALLOC 45    ALLOC 51    FREE 51    FREE 45    SHARE_WITH 55, 45    FREE 55
+
+A result that is written in place of a value shares with it right after that is freed. Values that
+share, also those that a loop carries round, are one chunk. In between it may have gaps: the state
+of a loop that its body has copied is not needed until the body has made the next one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from memplan.errors import FormatError
+from memplan.sources._extras import require
+from memplan.sources.xla.heap import Chunk, Heap, always, tidy
+from memplan.sources.xla.schema import hlo_proto
+
+__all__ = ["heaps", "looks_like_proto"]
+
+_PASSING = ("tuple", "get-tuple-element")
+_FREE, _SHARE = 1, 2  # the kinds of events; 0 is ALLOC
+
+
+def looks_like_proto(head: bytes, size: int) -> bool:
+    """Whether a file of this size begins with a module that begins with its name."""
+    if head[:1] != b"\x0a":
+        return False
+    module, at = _varint(head, 1)
+    if head[at : at + 1] != b"\x0a":
+        return False
+    length, start = _varint(head, at + 1)
+    name = head[start : start + length]
+    inside = start + length - at <= module <= size - at
+    return inside and 0 < length == len(name) and name.isascii() and name.decode().isprintable()
+
+
+def heaps(path: Path) -> list[Heap]:
+    """Return the allocations that XLA's heap simulator planned; none if there is no assignment.
+
+    Raises
+    ------
+    FormatError
+        If the file is no `HloProto`, is cut off, or contradicts itself.
+    """
+    message = require("google.protobuf.message", extra="xla")
+    hlo = hlo_proto()()
+    try:
+        hlo.ParseFromString(path.read_bytes())
+    except OSError as error:
+        raise FormatError(str(path), f"cannot be read: {error.strerror}") from None
+    except message.DecodeError:
+        raise FormatError(str(path), "is no HLO protocol buffer of XLA, or is cut off") from None
+    return _Assignment(path, hlo).heaps()
+
+
+class _Assignment:
+    def __init__(self, path: Path, hlo: Any) -> None:
+        self._path = path
+        self._module = hlo.hlo_module.name
+        self._assignment = hlo.buffer_assignment
+        self._buffers = {buffer.id: buffer for buffer in self._assignment.logical_buffers}
+        self._instructions: dict[int, Any] = {}
+        self._users: dict[int, list[Any]] = {}
+        for computation in hlo.hlo_module.computations:
+            for instruction in computation.instructions:
+                self._instructions[instruction.id] = instruction
+                for operand in set(instruction.operand_ids):
+                    self._users.setdefault(operand, []).append(instruction)
+
+    def heaps(self) -> list[Heap]:
+        home = {
+            assigned.logical_buffer_id: allocation.index
+            for allocation in self._assignment.buffer_allocations
+            for assigned in allocation.assigned
+        }
+        traces: dict[int, Any] = {}
+        for trace in self._assignment.heap_simulator_traces:
+            # The index that the trace itself gives is from before allocations were combined.
+            homes = Counter(home[e.buffer_id] for e in trace.events if e.buffer_id in home)
+            if homes:
+                index = max(homes, key=lambda i: (homes[i], -i))
+                traces[index] = max(traces.get(index, trace), trace, key=lambda t: len(t.events))
+        return [
+            self._heap(allocation, traces[allocation.index])
+            for allocation in self._assignment.buffer_allocations
+            if allocation.index in traces
+        ]
+
+    def _heap(self, allocation: Any, trace: Any) -> Heap:
+        places = {assigned.logical_buffer_id: assigned for assigned in allocation.assigned}
+        for id, assigned in places.items():
+            if not 0 <= assigned.offset <= allocation.size - assigned.size or assigned.size < 0:
+                raise self._error(f"has logical buffer {id} outside of its allocation")
+        groups = self._groups(trace, places)
+        seen = {id for group in groups for id in group.ids}
+        rest = [self._chunk(_Group([id], [(0, 1)]), places) for id in places if id not in seen]
+        steps = max(len(trace.events), 1)
+        chunks = [self._chunk(group, places) for group in groups]
+        return Heap(self._module, allocation.size, tidy([*chunks, *always(rest, steps)]))
+
+    def _groups(self, trace: Any, places: dict[int, Any]) -> list[_Group]:
+        """Return which values share their memory, and when one of them is needed."""
+        groups: list[_Group] = []
+        group_of: dict[int, _Group] = {}
+        for step, event in enumerate(trace.events):
+            id = event.buffer_id
+            if id not in places:
+                continue  # in another allocation
+            if event.kind == _FREE:
+                if id not in group_of:
+                    raise self._error(f"frees logical buffer {id}, which is not allocated")
+                group_of[id].free(id, step)
+                continue
+            if id in group_of:
+                raise self._error(f"allocates logical buffer {id} twice")
+            if event.kind == _SHARE:
+                group = group_of.get(event.share_with_canonical_id)
+            else:
+                group = _Group()
+                groups.append(group)
+            if group is None:
+                raise self._error(f"shares logical buffer {id} with nothing")
+            group_of[id] = group
+            group.allocate(id, step)
+        starts = sorted(start for group in groups for start, _ in group.spans)
+        for group in groups:
+            group.close(len(trace.events), starts)
+        return groups
+
+    def _chunk(self, group: _Group, places: dict[int, Any]) -> Chunk:
+        offsets = {places[id].offset for id in group.ids}
+        if len(offsets) > 1:
+            raise self._error(f"shares logical buffer {group.ids[0]} with one at another offset")
+        makers = [site for id in group.ids if (site := self._site(id)) is not None]
+        users = [self._say(user) for id in group.ids for user in self._users_of(id)]
+        return Chunk(
+            values=tuple(self._name(id) for id in group.ids),
+            bytes=max(places[id].size for id in group.ids),
+            offset=offsets.pop(),
+            start=group.spans[0][0],
+            end=group.spans[-1][1],
+            gaps=tuple((one[1], two[0]) for one, two in pairwise(group.spans)),
+            made_by=self._say(makers[0]) if makers else "",
+            used_by=tuple(dict.fromkeys(users)),
+        )
+
+    def _site(self, id: int) -> Any:
+        """Return the instruction that defines a value, or `None`."""
+        buffer = self._buffers.get(id)
+        return None if buffer is None else self._instructions.get(buffer.defined_at.instruction_id)
+
+    def _users_of(self, id: int) -> Iterator[Any]:
+        """Yield who reads a value; tuples, and who takes them apart, only pass it on."""
+        site = self._site(id)
+        if site is None:
+            return
+        index = tuple(self._buffers[id].defined_at.shape_index)
+        for user in self._users.get(site.id, ()):
+            if user.opcode == "get-tuple-element" and (user.tuple_index,) == index:
+                readers = self._users.get(user.id, ())
+                yield from (reader for reader in readers if reader.opcode not in _PASSING)
+            elif not index and user.opcode not in _PASSING:
+                yield user
+
+    def _name(self, id: int) -> str:
+        buffer, site = self._buffers.get(id), self._site(id)
+        if buffer is None:
+            return f"buffer {id}"
+        name = buffer.defined_at.instruction_name if site is None else site.name
+        index = ",".join(map(str, buffer.defined_at.shape_index))
+        return f"{name or f'buffer {id}'}{{{index}}}" if index else name or f"buffer {id}"
+
+    def _say(self, instruction: Any) -> str:
+        return f"{instruction.metadata.op_name or instruction.name} ({instruction.opcode})"
+
+    def _error(self, message: str) -> FormatError:
+        return FormatError(str(self._path), f"{message}: the buffer assignment contradicts itself")
+
+
+@dataclass(slots=True)
+class _Group:
+    """Values that share their memory, and the spans of time when one of them is needed."""
+
+    ids: list[int] = field(default_factory=list)
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    _needed: set[int] = field(default_factory=set)
+
+    def allocate(self, id: int, step: int) -> None:
+        self.ids.append(id)
+        if not self._needed:
+            self.spans.append((step, step))
+        self._needed.add(id)
+
+    def free(self, id: int, step: int) -> None:
+        self._needed.discard(id)
+        if not self._needed:
+            self.spans[-1] = (self.spans[-1][0], step)
+
+    def close(self, end: int, starts: list[int]) -> None:
+        """End what is never freed, and drop the gaps in which nobody else's memory begins."""
+        if self._needed:
+            self.spans[-1] = (self.spans[-1][0], end)
+        kept: list[tuple[int, int]] = []
+        for span in self.spans:
+            if kept and bisect_right(starts, kept[-1][1]) == bisect_left(starts, span[0]):
+                kept[-1] = (kept[-1][0], span[1])
+            else:
+                kept.append(span)
+        self.spans = kept
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return a number, and where it ends; 0 where there is none."""
+    value = shift = 0
+    for byte in data[at : at + 10]:
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    return 0, at

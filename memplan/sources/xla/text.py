@@ -1,0 +1,135 @@
+"""Heaps from XLA's reports: `*buffer-assignment.txt`, and the `*live-range.txt` beside it.
+
+    allocation 8: size 32768, preallocated-temp:
+     value: <45 wrapped_tanh @0> (size=16384,offset=0): f32[32,128]{1,0}
+
+      BufferLiveRange:
+        wrapped_tanh{}:7-12
+
+The reports do not say which values must share memory. Those that XLA put on common bytes at a
+common time do, and so does whatever has the place of a value that a loop carries (a `phi`).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from memplan.errors import FormatError
+from memplan.formats._files import read_text
+from memplan.sources.xla.heap import Chunk, Heap, tidy
+
+__all__ = ["END", "HEAD", "heaps"]
+
+HEAD = b"BufferAssignment:"
+END = "buffer-assignment.txt"
+
+_ALLOCATION = re.compile(r"allocation (\d{1,19}): size (\d{1,19})(,.*)?:")
+_VALUE = re.compile(
+    r" *value: <\d{1,19} (.+?)(\{[\d,]*\})?( \(phi\))? @\d{1,19}> "
+    r"\(size=(\d{1,19}),offset=(\d{1,19})\)"
+)
+_RANGE = re.compile(r" {4}(\S+?)(\{[\d,]*\}):(\d{1,18})-(\d{1,18})")
+
+
+def heaps(path: Path) -> list[Heap]:
+    """Return the temporary allocations of a report.
+
+    Raises
+    ------
+    FormatError
+        If the report is not as XLA writes it, or the lifetimes are missing.
+    """
+    text = read_text(path)
+    if not text.startswith(HEAD.decode()):
+        raise FormatError(str(path), "is no buffer assignment of XLA")
+    lines = text.splitlines()
+    found: list[tuple[int, list[re.Match[str]]]] = []
+    for number, line in enumerate(lines, 1):
+        if (head := _ALLOCATION.fullmatch(line)) is not None:
+            found.append((int(head[2]) if "preallocated-temp" in (head[3] or "") else -1, []))
+        elif (value := _VALUE.match(line)) is not None and found:
+            found[-1][1].append(value)
+        elif line.lstrip().startswith(("allocation ", "value: ")):
+            raise FormatError(str(path), "is cut off, or not as XLA writes it", line=number)
+    planned = [(size, values) for size, values in found if size > 0 and values]
+    if not planned:
+        return []
+    spans = _spans(path)
+    steps = max((end for _, end in spans.values()), default=1)
+    module = path.name.removesuffix(END).rstrip("-.")
+    return [_heap(path, module, size, values, spans, steps) for size, values in planned]
+
+
+def _spans(path: Path) -> dict[str, tuple[int, int]]:
+    """Return when every value is needed, from the report beside this one."""
+    beside = path.with_name(path.name.removesuffix(END) + "live-range.txt")
+    if not path.name.endswith(END) or not beside.is_file():
+        raise FormatError(
+            str(path),
+            "has no lifetimes: keep XLA's *live-range.txt beside it, or dump protocol buffers "
+            "(--xla_dump_hlo_as_proto)",
+        )
+    ranges = (_RANGE.match(line) for line in read_text(beside).splitlines())
+    # Both ends are included.
+    return {m[1] + m[2]: (int(m[3]), int(m[4]) + 1) for m in ranges if m is not None}
+
+
+def _heap(
+    path: Path,
+    module: str,
+    size: int,
+    matches: list[re.Match[str]],
+    spans: dict[str, tuple[int, int]],
+    steps: int,
+) -> Heap:
+    carried: dict[tuple[int, int], list[Chunk]] = {}
+    values, looped = [], set()
+    for match in matches:
+        index = match[2] or "{}"
+        start, end = spans.get(match[1] + index, (0, steps))
+        name = match[1] + (index if index != "{}" else "")
+        value = Chunk((name,), int(match[4]), int(match[5]), start, end)
+        if value.offset + value.bytes > size:
+            raise FormatError(str(path), f"has the value {name} outside of its allocation")
+        if match[3]:
+            looped.add((value.offset, value.bytes))
+        values.append(value)
+    chunks: list[Chunk] = []
+    for value in values:
+        if (value.offset, value.bytes) in looped:
+            carried.setdefault((value.offset, value.bytes), []).append(value)
+        elif value.bytes:
+            chunks = _with(chunks, value)
+    for group in carried.values():
+        chunks = _with(chunks, _union(group))
+    return Heap(module, size, tidy(chunks))
+
+
+def _with(chunks: list[Chunk], new: Chunk) -> list[Chunk]:
+    """Add a chunk; those that it meets become one with it, so that XLA's own plan stays good."""
+    while meets := [chunk for chunk in chunks if _meet(chunk, new)]:
+        chunks = [chunk for chunk in chunks if not _meet(chunk, new)]
+        new = _union([*meets, new])
+    return [*chunks, new]
+
+
+def _meet(a: Chunk, b: Chunk) -> bool:
+    return (
+        a.start < b.end
+        and b.start < a.end
+        and a.offset < b.offset + b.bytes
+        and b.offset < a.offset + a.bytes
+    )
+
+
+def _union(chunks: list[Chunk]) -> Chunk:
+    chunks = sorted(chunks, key=lambda chunk: chunk.start)
+    offset = min(chunk.offset for chunk in chunks)
+    return Chunk(
+        values=tuple(value for chunk in chunks for value in chunk.values),
+        bytes=max(chunk.offset + chunk.bytes for chunk in chunks) - offset,
+        offset=offset,
+        start=chunks[0].start,
+        end=max(chunk.end for chunk in chunks),
+    )

@@ -1,0 +1,126 @@
+"""Tests of what onnxruntime says of the same models: its tensors, and its memory."""
+
+from __future__ import annotations
+
+import json
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+import numpy as np
+import onnxruntime
+from onnx_models import BOOL, LIGHT, light, model, node, value
+
+from memplan import runtimes, solve
+from memplan.graph import Graph
+from memplan.runtimes import onnxruntime as runtime
+from memplan.runtimes._onnxruntime_child import _FUSIONS
+from memplan.sources.onnx import read
+from memplan.sources.options import Options
+
+_DTYPES = {"float": "float32", "int64": "int64", "bool": "bool"}
+
+Made = dict[str, list[tuple[str, tuple[int, ...], int]]]
+
+
+def made_by_onnxruntime(path: Path, folder: Path) -> Made:
+    """Return type, shape and bytes of what every operator makes that is run without fusions."""
+    options = onnxruntime.SessionOptions()
+    options.enable_profiling = True
+    options.profile_file_prefix = str(folder / "profile")
+    options.log_severity_level = 4
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    session = onnxruntime.InferenceSession(
+        path, options, ["CPUExecutionProvider"], disabled_optimizers=_FUSIONS.split()
+    )
+    session.run(None, {one.name: np.zeros(one.shape, np.float32) for one in session.get_inputs()})
+    made: Made = {}
+    for event in json.loads(Path(session.end_profiling()).read_text()):
+        if event["name"].endswith("_kernel_time"):
+            types = event["args"]["output_type_shape"]
+            sizes = [(_DTYPES[t], tuple(shape)) for one in types for t, shape in one.items()]
+            results = [(d, shape, prod(shape) * np.dtype(d).itemsize) for d, shape in sizes]
+            assert sum(size for *_, size in results) == int(event["args"]["output_size"])
+            made[event["name"].removesuffix("_kernel_time")] = results
+    return made
+
+
+def made_in(graph: Graph) -> Made:
+    """Return the same of a graph that was read."""
+    return {
+        operator.name: [
+            (graph.tensors[i].dtype, graph.tensors[i].shape or (), graph.tensors[i].bytes)
+            for i in operator.outputs
+        ]
+        for operator in graph.operators
+        if operator.type != "Dropout"  # which it takes out
+    }
+
+
+@pytest.mark.parametrize("name", LIGHT)
+def test_tensors_are_those_of_onnxruntime(name: str, tmp_path: Path) -> None:
+    """Tests that it makes the same intermediate tensors, all of them, of the same sizes."""
+    found = read(light(name), Options()).graph
+    assert found is not None
+    assert made_in(found) == made_by_onnxruntime(light(name), tmp_path)
+
+
+def test_a_measured_peak_is_told_as_such() -> None:
+    """Tests the figure of one network: not below its bound in place, and above our plan."""
+    path = light("light_squeezenet")
+    figure = runtimes.measure("onnx", path, Options())
+    assert figure is not None
+    assert figure.runtime == f"onnxruntime {onnxruntime.__version__}"
+    assert figure.how == "measured"
+    assert "rounding" in figure.what
+    in_place = solve(read(path, Options(in_place=True)).problem)
+    assert in_place.peak <= figure.bytes < read(path, Options()).problem.size.sum()
+
+
+def test_dimensions_are_handed_on(tmp_path: Path) -> None:
+    """Tests that named and nameless sizes reach the runtime, with inputs of other types."""
+    what = model(
+        [node("Exp", "x", "a"), node("Exp", "a", "b"), node("Where", "c b a", "y")],
+        [value("x", ["n", None]), value("c", [None, 1], BOOL)],
+        [value("y", None)],
+    )
+    path = tmp_path / "model.onnx"
+    path.write_bytes(what.SerializeToString())
+    figure = runtime.measure(path, Options(dims={"n": 100, "x:1": 64, "c:0": 100}))
+    assert figure is not None
+    assert figure.bytes == 3 * 100 * 64 * 4
+
+
+@pytest.mark.parametrize("kind", ["none", "garbage", "unknown operator"])
+def test_what_cannot_run_has_no_figure(tmp_path: Path, kind: str) -> None:
+    """Tests that a runtime that refuses a model is no error."""
+    path = tmp_path / "model.onnx"
+    if kind == "garbage":
+        path.write_bytes(b"\x08\x07garbage")
+    elif kind == "unknown operator":
+        what: Any = model([node("Nonesuch", "x", "y")], [value("x", [2])], [value("y", [2])])
+        path.write_bytes(what.SerializeToString())
+    assert runtime.measure(path, Options()) is None
+
+
+def test_without_the_library_there_is_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that nothing is run where onnxruntime is not installed."""
+    monkeypatch.setattr(runtime, "find_spec", lambda name: None)
+    assert runtime.measure(light("light_squeezenet"), Options()) is None
+
+
+def test_what_shares_memory_there_shares_it_here(tmp_path: Path) -> None:
+    """Tests views against what the runtime asks its arena for: one tensor instead of six."""
+    nodes = [node("Exp", "x", "a")]
+    for number, kind in enumerate(("Flatten", "Identity", "Flatten", "Identity")):
+        nodes.append(node(kind, "abcd"[number], "bcde"[number]))
+    what = model([*nodes, node("Exp", "e", "y")], [value("x", [64, 64])], [value("y", None)])
+    path = tmp_path / "model.onnx"
+    path.write_bytes(what.SerializeToString())
+    figure = runtime.measure(path, Options())
+    assert figure is not None
+    assert figure.bytes == solve(read(path, Options()).problem).peak == 2 * 64 * 64 * 4

@@ -1,0 +1,376 @@
+"""Tests that TensorFlow Lite Micro's planner is followed to the byte, and obeys our plans."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tflite_models import Writer, chain, constant, floats, models
+
+from memplan import solve
+from memplan.runtimes import measure, tflite_micro
+from memplan.runtimes.tflite_micro import Request, head, requests
+from memplan.sources import tflite
+from memplan.sources.options import Options
+from memplan.sources.tflite.graph import folded
+from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo, load
+
+MODELS = models()
+every_model = pytest.mark.parametrize(
+    "path", MODELS or [None], ids=lambda p: f"{p.parent.name}/{p.name}" if p else "none"
+)
+KEEP_DIMS_OFF = (27, {0: ("b", 0)})
+ALONG_FIRST = (10, {0: ("i", 0)})
+
+
+def require_tflm() -> None:
+    """Skip the test where TFLM is not installed."""
+    pytest.importorskip("tflite_micro")
+
+
+def doubling(name: str) -> tuple[tuple[TensorInfo, ...], tuple[OperatorInfo, ...]]:
+    """Return tensors 0 to 3 and operators of a sub-graph that doubles eight floats, using 16."""
+    tensors = (
+        floats(f"{name}.a", 1, 8),
+        floats(f"{name}.b", 2, 8),
+        floats(f"{name}.c", 1, 8),
+        constant("first axis", "int32", 1),
+    )
+    operators = (
+        OperatorInfo("CONCATENATION", (0, 0), (1,)),
+        OperatorInfo("SUM", (1, 3), (2,)),
+    )
+    return tensors, operators
+
+
+def branching(shared: bool) -> Model:
+    """Return two IFs in a row; with the same sub-graphs, or with one that is entered always."""
+    main = (
+        TensorInfo("choice", "bool", (1,)),
+        floats("x", 1, 8),
+        floats("y", 1, 8),
+        floats("z", 1, 8),
+        floats("out", 1, 8),
+    )
+    operators = (
+        OperatorInfo("RELU", (1,), (2,)),
+        OperatorInfo("IF", (0, 2), (3,), (1, 2)),
+        OperatorInfo("IF", (0, 3), (4,), (1, 1) if shared else (2, 1)),
+    )
+    then_tensors, then_operators = doubling("then")
+    other = (floats("else.a", 1, 8), floats("else.b", 1, 8))
+    return Model(
+        "m",
+        (
+            SubGraph("main", main, operators, (0, 1), (4,)),
+            SubGraph("then", then_tensors, then_operators, (0,), (2,)),
+            SubGraph("else", other, (OperatorInfo("TANH", (0,), (1,)),), (0,), (1,)),
+        ),
+    )
+
+
+def looping() -> Model:
+    """Return a WHILE that doubles its eight floats until their sum is 100 or more."""
+    main = (floats("x", 1, 8), floats("y", 1, 8), floats("z", 1, 8))
+    operators = (OperatorInfo("WHILE", (0,), (1,), (1, 2)), OperatorInfo("RELU", (1,), (2,)))
+    condition = (
+        floats("a", 1, 8),
+        floats("t", 1),
+        constant("limit", "float32", 1),
+        TensorInfo("go", "bool", (1,)),
+        constant("both axes", "int32", 2),
+    )
+    test = (OperatorInfo("SUM", (0, 4), (1,)), OperatorInfo("LESS", (1, 2), (3,)))
+    body_tensors, body = doubling("body")
+    return Model(
+        "m",
+        (
+            SubGraph("main", main, operators, (0,), (2,)),
+            SubGraph("condition", condition, test, (0,), (3,)),
+            SubGraph("body", body_tensors, body, (0,), (2,)),
+        ),
+    )
+
+
+WRITER = {
+    "options": {"SUM": KEEP_DIMS_OFF, "MEAN": KEEP_DIMS_OFF, "CONCATENATION": ALONG_FIRST},
+    "values": {
+        "first axis": np.array([0], "<i4").tobytes(),
+        "both axes": np.array([0, 1], "<i4").tobytes(),
+        "limit": np.array([100], "<f4").tobytes(),
+    },
+}
+
+
+def one_operator(
+    type_: str, inputs: tuple[TensorInfo, ...], output: TensorInfo, *, given: int = 1
+) -> Model:
+    """Return a model of one operator; its first inputs are the model's."""
+    tensors = (*inputs, output)
+    step = OperatorInfo(type_, tuple(range(len(inputs))), (len(inputs),))
+    subgraph = SubGraph("main", tensors, (step,), tuple(range(given)), (len(inputs),))
+    return Model("m", (subgraph,))
+
+
+def int8(name: str, *shape: int) -> TensorInfo:
+    """Return a tensor of int8."""
+    return TensorInfo(name, "int8", shape)
+
+
+WRITTEN = {
+    "one": chain("RELU"),
+    "chain": chain("RELU", "TANH", "NEG"),
+    "unused": replace(
+        chain("RELU"),
+        subgraphs=(
+            replace(
+                chain("RELU").subgraphs[0],
+                tensors=(*chain("RELU").subgraphs[0].tensors, floats("u", 9), floats("v", 99)),
+            ),
+        ),
+    ),
+    "branching": branching(shared=False),
+    "branching to one": branching(shared=True),
+    "looping": looping(),
+    "pinned": replace(chain("RELU", "TANH", "NEG"), offsets=(-1, 640, -1, 16)),
+    "in place": replace(chain("RELU", "TANH", "NEG"), offsets=(0, 0, 0, 64)),
+    "mean": one_operator(
+        "MEAN", (int8("a", 4, 100), constant("first axis", "int32", 1)), int8("o", 100)
+    ),
+    "int4": one_operator(
+        "FULLY_CONNECTED",
+        (int8("a", 1, 40), TensorInfo("w", "int4", (10, 40), data=200)),
+        int8("o", 1, 10),
+    ),
+    "add_n": one_operator("ADD_N", (floats("a", 9), floats("b", 9)), floats("o", 9), given=2),
+    "mirror_pad": one_operator(
+        "MIRROR_PAD", (floats("a", 2, 9), constant("pads", "int32", 2, 2)), floats("o", 4, 11)
+    ),
+    "svdf": one_operator(
+        "SVDF",
+        (
+            floats("a", 1, 8),
+            constant("f", "float32", 40, 8),
+            constant("t", "float32", 40, 4),
+            constant("bias", "float32", 40),
+            floats("state", 1, 160, variable=True),
+        ),
+        floats("o", 1, 40),
+    ),
+    "transpose_conv": one_operator(
+        "TRANSPOSE_CONV",
+        (
+            constant("size", "int32", 4),
+            constant("w", "int8", 1, 1, 1, 1),
+            int8("a", 1, 9, 9, 1),
+        ),
+        int8("o", 1, 9, 9, 1),
+        given=0,
+    ),
+}
+KERNELS = {
+    "SVDF": (6, {0: ("i", 1)}),
+    "TRANSPOSE_CONV": (49, {0: ("b", 1), 1: ("i", 1), 2: ("i", 1)}),
+    "FULLY_CONNECTED": (8, {}),
+}
+
+
+def written(folder: Path, name: str) -> Path:
+    """Return one of the models above as a file."""
+    path = folder / "model.tflite"
+    options = {**WRITER["options"], **KERNELS}
+    model = WRITTEN[name]
+    if name == "transpose_conv":
+        main = replace(model.subgraphs[0], inputs=(2,))
+        model = replace(model, subgraphs=(main,))
+    path.write_bytes(Writer(options, WRITER["values"]).write(model))
+    return path
+
+
+@every_model
+def test_tflm_plans_every_model_as_re_implemented(path: Path | None) -> None:
+    """Tests that both heads are the same number of bytes, scratch and sub-graphs included."""
+    require_tflm()
+    if path is None:
+        pytest.skip("no wheel with TFLite models is installed")
+    figure = measure("tflite", path, Options())
+    assert figure is not None
+    assert figure.how == "measured"
+    assert figure.bytes == head(load(path))
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_tflm_plans_small_models_as_re_implemented(tmp_path: Path, name: str) -> None:
+    """Tests control flow, pins, scratch of kernels and tensors that nobody uses."""
+    require_tflm()
+    path = written(tmp_path, name)
+    figure = measure("tflite", path, Options())
+    assert figure is not None
+    assert figure.how == "measured"
+    assert figure.bytes == head(load(path))
+
+
+@every_model
+def test_our_peak_is_never_above_tflm_s(path: Path | None) -> None:
+    """Tests the plan against the re-implemented one, which is TFLM's."""
+    if path is None:
+        pytest.skip("no wheel with TFLite models is installed")
+    plan = solve(tflite.read(path, Options()).problem)
+    assert plan.peak is not None
+    assert plan.peak <= head(load(path))
+
+
+RUN = """
+import json, os, sys, tempfile
+import flatbuffers, numpy as np
+from tflite_micro import runtime
+from tflite_micro.tensorflow.lite.micro.python import schema_py_generated as S
+
+path, offsets, given = json.load(sys.stdin)
+data = open(path, "rb").read()
+model = S.ModelT.InitFromPackedBuf(data, 0)
+count = len(model.subgraphs[0].outputs)
+
+def outputs(data):
+    interpreter = runtime.Interpreter.from_bytes(data, arena_size=1 << 26)
+    rng, found = np.random.default_rng(7), []
+    for _ in range(2):
+        for index in range(len(model.subgraphs[0].inputs)):
+            details = interpreter.get_input_details(index)
+            shape, dtype = details["shape"], np.dtype(details["dtype"])
+            value = np.asarray(rng.standard_normal(shape) * 50).astype(dtype)
+            if given is not None:
+                value = np.full(shape, given[index], dtype)
+            interpreter.set_input(value, index)
+        interpreter.invoke()
+        found += [np.array(interpreter.get_output(index)) for index in range(count)]
+    return found, interpreter
+
+before, _ = outputs(data)
+plan = S.BufferT()
+plan.data = np.array([1, len(model.subgraphs), len(offsets), *offsets], "<i4").view(np.uint8)
+entry = S.MetadataT()
+entry.name, entry.buffer = "OfflineMemoryAllocation", len(model.buffers)
+model.buffers.append(plan)
+model.metadata = [*(model.metadata or []), entry]
+builder = flatbuffers.Builder(len(data))
+builder.Finish(model.Pack(builder), b"TFL3")
+after, interpreter = outputs(bytes(builder.Output()))
+interpreter.print_allocations()
+same = all(np.array_equal(a, b, equal_nan=True) for a, b in zip(before, after, strict=True))
+print(json.dumps([same, float(np.ravel(before[0])[0])]))
+"""
+
+
+def obeyed(path: Path, in_place: bool, given: list[float] | None = None) -> tuple[int, bool, float]:
+    """Return the head of TFLM under our plan less our peak; if its outputs stay; the first."""
+    loaded = tflite.read(path, Options(in_place=in_place))
+    plan = solve(loaded.problem)
+    assert loaded.layout is not None
+    assert plan.offsets is not None
+    assert plan.peak is not None
+    offsets = [-1] * sum(1 for _ in load(path).tensors())
+    for row, storage in enumerate(loaded.layout.rows):
+        for tensor in loaded.layout.storages[storage].tensors:
+            if tensor < len(offsets):
+                offsets[tensor] = int(plan.offsets[row])
+    run = subprocess.run(
+        [sys.executable, "-c", RUN],
+        input=json.dumps([str(path), offsets, given]).encode(),
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    found = tflite_micro._HEAD.search(run.stderr.decode())
+    assert found is not None
+    same, first = json.loads(run.stdout.splitlines()[-1])
+    return int(found.group(1)) - plan.peak, same, first
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@every_model
+def test_tflm_obeys_our_plan_and_computes_the_same(path: Path | None, in_place: bool) -> None:
+    """Tests lifetimes, scratch and in-place choices by running them: head and outputs."""
+    require_tflm()
+    if path is None or any(folded(load(path)).values()):
+        pytest.skip("TFLM does not run this file as it is")
+    assert obeyed(path, in_place)[:2] == (0, True)
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize(
+    ("name", "given", "expected"),
+    [
+        ("looping", [1.0], 16.0),  # eight ones are doubled until they are 100 or more together
+        ("branching", [1, 0.5], np.tanh(1.0)),
+        ("branching", [0, 0.5], 2 * np.tanh(0.5)),
+        ("branching to one", [1, 0.5], 2.0),
+        ("branching to one", [0, 0.5], 2 * np.tanh(0.5)),
+    ],
+)
+def test_control_flow_computes_the_same_under_our_plan(
+    tmp_path: Path, name: str, given: list[float], expected: float, in_place: bool
+) -> None:
+    """Tests that what we take as dead in a branch or loop is dead."""
+    require_tflm()
+    above, same, first = obeyed(written(tmp_path, name), in_place, given)
+    assert (above, same) == (0, True)
+    assert first == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_order_is_by_size_and_then_the_last_first() -> None:
+    """Tests the worked example: 32 bytes first, then of two equal ones the one added last."""
+    model = chain("RELU", "RELU")
+    sizes = (4, 8, 4)
+    tensors = tuple(floats(f"t{index}", size) for index, size in enumerate(sizes))
+    model = replace(model, subgraphs=(replace(model.subgraphs[0], tensors=tensors),))
+    assert list(requests(model)) == [Request(16, 0, 1), Request(32, 1, 2), Request(16, 2, 2)]
+    assert head(model) == 48
+
+
+def test_nothing_to_plan_needs_nothing() -> None:
+    """Tests a model whose only tensor is a constant."""
+    model = Model("m", (SubGraph("", (constant("c", "int8", 4),), (), (), (0,)),))
+    assert head(model) == 0
+
+
+def test_the_figure_is_labelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a figure says how it came to be, also where TFLM is not installed or refuses."""
+    path = tmp_path / "model.tflite"
+    path.write_bytes(Writer().write(chain("RELU", "NO_SUCH_OPERATOR")))
+    figure = measure("tflite", path, Options())
+    assert figure is not None
+    assert (figure.how, figure.bytes) == ("re-implemented", 128)
+    path.write_bytes(Writer().write(chain("RELU")))
+    monkeypatch.setattr(tflite_micro, "_measured", lambda *_: None)
+    figure = measure("tflite", path, Options())
+    assert figure is not None
+    assert figure.how == "re-implemented"
+
+
+def test_a_runtime_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that the child has a time limit, after which the re-implementation answers."""
+    require_tflm()
+    path = tmp_path / "model.tflite"
+    path.write_bytes(Writer().write(chain("RELU")))
+    monkeypatch.setattr(tflite_micro, "_TIMEOUT", 0.001)
+    figure = measure("tflite", path, Options())
+    assert figure is not None
+    assert figure.how == "re-implemented"
+
+
+def test_another_batch_is_not_measured(tmp_path: Path) -> None:
+    """Tests that sizes which are not in the file go to the re-implementation."""
+    model = chain("RELU")
+    tensors = tuple(floats(f"t{i}", 1, 8, open_axes=(0,)) for i in range(2))
+    model = replace(model, subgraphs=(replace(model.subgraphs[0], tensors=tensors),))
+    path = tmp_path / "model.tflite"
+    path.write_bytes(Writer().write(model))
+    figure = measure("tflite", path, Options(dims={"batch": 4}))
+    assert figure is not None
+    assert (figure.how, figure.bytes) == ("re-implemented", 256)

@@ -1,0 +1,380 @@
+"""Tests of memplan.sources.graph_json: the schema, round trips, and documents that are not good."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import strategies_graph
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memplan.errors import FormatError
+from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
+from memplan.sources.graph_json import BITS, matches, read, read_graph, write_graph
+from memplan.sources.loaded import Label
+from memplan.sources.options import Options
+
+NET = Graph(
+    "net",
+    (
+        Tensor("x", 32, Kind.INPUT, "float32", (1, 8)),
+        Tensor("a", 64, pin=0),
+        Tensor("head", 32),
+        Tensor("y", 32, Kind.OUTPUT),
+    ),
+    (
+        Operator("", "Gemm", (0,), (1,), workspace=256),
+        Operator("relu", "Relu", (2,), (3,), in_place=((2, 3),)),
+    ),
+    (0,),
+    (3,),
+    (View(2, 1, 32),),
+    alignment=16,
+)
+
+NET_TEXT = """\
+{
+  "memplan_graph": 1,
+  "name": "net",
+  "alignment": 16,
+  "planned": ["input", "intermediate", "output", "workspace"],
+  "inputs": ["x"],
+  "outputs": ["y"],
+  "tensors": [
+    {"name": "x", "bytes": 32, "kind": "input", "dtype": "float32", "shape": [1, 8]},
+    {"name": "a", "bytes": 64, "kind": "intermediate", "pin": 0},
+    {"name": "head", "bytes": 32, "kind": "intermediate"},
+    {"name": "y", "bytes": 32, "kind": "output"}
+  ],
+  "views": [
+    {"tensor": "head", "of": "a", "offset": 32}
+  ],
+  "operators": [
+    {"type": "Gemm", "inputs": ["x"], "outputs": ["a"], "workspace": 256},
+    {"name": "relu", "type": "Relu", "inputs": ["head"], "outputs": ["y"], \
+"in_place": [["head", "y"]]}
+  ]
+}
+"""
+
+BRANCHES = Graph(
+    "",
+    (Tensor("c", 1, Kind.INPUT), Tensor("i", 4), Tensor("t", 4), Tensor("y", 4)),
+    (
+        Operator(
+            "if",
+            "If",
+            (0,),
+            (3,),
+            stream=1,
+            blocks=(Block("then", (Operator("", "T", (1,), (2,)),), (1,), (2,)), Block("else", ())),
+            loop=True,
+        ),
+    ),
+    (0,),
+    aliases=((1, 2),),
+)
+
+
+def refusal(text: str) -> str:
+    """Return the sentence with which a text is refused."""
+    with pytest.raises(FormatError) as caught:
+        read_graph(text, "g.json")
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def outcome(text: str) -> str:
+    """Return the sentence with which a text is refused, or nothing."""
+    try:
+        read_graph(text, "g.json")
+    except FormatError as error:
+        return str(error)
+    return ""
+
+
+def changed(text: str, path: str, value: Any) -> str:
+    """Return a document with the value at a path such as `tensors.0.name` replaced or removed."""
+    document = json.loads(text)
+    *parents, last = [int(step) if step.isdigit() else step for step in path.split(".")]
+    place = document
+    for step in parents:
+        place = place[step]
+    if value is ...:
+        del place[last]
+    else:
+        place[last] = value
+    return json.dumps(document)
+
+
+class TestRoundTrips:
+    """Graphs there and back."""
+
+    def test_text(self) -> None:
+        """Tests the text of a graph, which is the schema's documentation."""
+        assert write_graph(NET) == NET_TEXT
+        assert read_graph(NET_TEXT, "g") == NET
+
+    def test_blocks(self) -> None:
+        """Tests that branches, loops, streams and aliases survive."""
+        text = write_graph(BRANCHES)
+        assert json.loads(text)["operators"] == [
+            {
+                "name": "if",
+                "type": "If",
+                "inputs": ["c"],
+                "outputs": ["y"],
+                "stream": 1,
+                "blocks": [
+                    {
+                        "name": "then",
+                        "inputs": ["i"],
+                        "outputs": ["t"],
+                        "operators": [{"type": "T", "inputs": ["i"], "outputs": ["t"]}],
+                    },
+                    {"name": "else", "operators": []},
+                ],
+                "loop": True,
+            }
+        ]
+        assert read_graph(text, "g") == BRANCHES
+
+    @given(strategies_graph.graphs(scale=(1 << 55) + 1))
+    def test_any(self, graph: Graph) -> None:
+        """Tests that any graph survives, numbers above 2^53 to the byte."""
+        assert read_graph(write_graph(graph), "g") == graph
+
+    def test_largest_number(self) -> None:
+        """Tests that 2^62 bytes are 2^62 bytes."""
+        graph = Graph("", (Tensor("a", 1 << 62), Tensor("b", (1 << 62) - 1)), ())
+        assert read_graph(write_graph(graph), "g") == graph
+
+    def test_nothing_may_be_said_as_null(self) -> None:
+        """Tests that null is none for what may be left out."""
+        empty = dict.fromkeys(("name", "source", "alignment", "planned", "inputs", "outputs"))
+        more = {"memplan_graph": 1, "views": None, "aliases": None}
+        row = {"name": "t", "bytes": 1, "dtype": None, "shape": None, "kind": None, "pin": None}
+        step = dict.fromkeys(
+            ("name", "type", "inputs", "outputs", "stream", "workspace", "in_place", "blocks")
+        )
+        text = json.dumps(
+            {**empty, **more, "tensors": [row], "operators": [{**step, "loop": None}]}
+        )
+        assert read_graph(text, "g") == Graph("", (Tensor("t", 1),), (Operator("", ""),))
+
+
+class TestDefaults:
+    """What need not be said."""
+
+    def test_kinds(self) -> None:
+        """Tests that the lists of inputs and outputs make kinds, and a tensor may say otherwise."""
+        row = {"bytes": 1}
+        names = ["x", "y", "z", "w"]
+        tensors = [{"name": name, **row} for name in names]
+        tensors[3]["kind"] = "constant"
+        document = {"memplan_graph": 1, "inputs": ["x", "z"], "outputs": ["z", "w", "y"]}
+        operators = [{"outputs": ["y"]}]
+        text = json.dumps({**document, "tensors": tensors, "operators": operators})
+        kinds = [tensor.kind for tensor in read_graph(text, "g").tensors]
+        assert kinds == [Kind.INPUT, Kind.OUTPUT, Kind.INPUT, Kind.CONSTANT]
+
+    @pytest.mark.parametrize(
+        ("dtype", "shape", "size"),
+        [
+            ("float32", [2, 3], 24),
+            ("int4", [3], 2),
+            ("bool", [], 1),
+            ("float64", [7, 0], 0),
+            ("complex128", [1], 16),
+            ("bfloat16", [1 << 61], 1 << 62),
+        ],
+    )
+    def test_sizes(self, dtype: str, shape: list[int], size: int) -> None:
+        """Tests that a type and a shape are a size, and that bytes go before them."""
+        text = changed(NET_TEXT, "tensors.0", {"name": "x", "dtype": dtype, "shape": shape})
+        assert read_graph(text, "g").tensors[0].bytes == size
+        assert read_graph(changed(text, "tensors.0.bytes", 5), "g").tensors[0].bytes == 5
+
+    def test_types(self) -> None:
+        """Tests that the types are those of NumPy, with its sizes, where it has them."""
+        numpy = pytest.importorskip("numpy")
+        known = {name: bits for name, bits in BITS.items() if hasattr(numpy, name)}
+        assert len(known) >= 12
+        assert all(numpy.dtype(name).itemsize * 8 == bits for name, bits in known.items())
+
+
+class TestRefusals:
+    """One sentence each, with the place in the document."""
+
+    @pytest.mark.parametrize(
+        ("path", "value", "sentence"),
+        [
+            ("memplan_graph", ..., 'is JSON, but no graph: it does not say "memplan_graph": 1'),
+            ("memplan_graph", 2, "has version 2 of memplan's graphs; this memplan reads 1"),
+            ("memplan_graph", True, "has version true of memplan's graphs"),
+            ("color", 1, 'the document has the unknown field "color"'),
+            ("tensors", ..., 'the document has no field "tensors"'),
+            ("tensors", {}, "tensors is an object; it must be an array"),
+            ("tensors.1", 7, "tensors[1] is 7; it must be an object"),
+            ("tensors.1.name", ..., 'tensors[1] has no field "name"'),
+            ("tensors.1.name", 7, "tensors[1].name is 7; it must be a string"),
+            ("tensors.1.name", "", 'tensors[1].name is ""; every tensor needs a name'),
+            ("tensors.1.name", "x", 'tensors[1].name is "x"; another tensor has this name'),
+            ("tensors.1.size", 7, 'tensors[1] has the unknown field "size"'),
+            ("tensors.1.bytes", 1.0, "tensors[1].bytes is 1.0; it must be a whole number between"),
+            ("tensors.1.bytes", -1, "tensors[1].bytes is -1; it must be a whole number between 0"),
+            ("tensors.1.bytes", True, "tensors[1].bytes is true; it must be a whole number"),
+            ("tensors.1.bytes", (1 << 62) + 1, "tensors[1].bytes is 4611686018427387905; it must"),
+            ("tensors.1.bytes", ..., "tensors[1] has no bytes; it needs them, or both dtype and"),
+            ("tensors.1.pin", -1, "tensors[1].pin is -1; it must be a whole number"),
+            ("tensors.1.kind", "weights", 'tensors[1].kind is "weights"; it must be one of input,'),
+            ("tensors.1.kind", [], "tensors[1].kind is an array; it must be one of input,"),
+            ("tensors.0.shape", [-1], "tensors[0].shape[0] is -1; it must be a whole number"),
+            ("tensors.0.shape", "8", 'tensors[0].shape is "8"; it must be an array'),
+            ("tensors.0.shape", [1] * 65, "tensors[0].shape has 65 dimensions; at most 64"),
+            (
+                "tensors.0",
+                {"name": "x", "dtype": "posit", "shape": [1]},
+                'tensors[0].dtype is "posit", of unknown size: give bytes, or one of int2',
+            ),
+            (
+                "tensors.0",
+                {"name": "x", "dtype": "int8", "shape": [1 << 62, 1 << 62]},
+                'tensor "x" has a size of 21267647932558653966460912964485513216 bytes',
+            ),
+            ("alignment", 0, "the alignment is 0; it must be between 1 and 2^62"),
+            ("planned", ["output", "everything"], 'planned[1] is "everything"; it must be one of'),
+            ("inputs", ["z"], 'inputs[0] is "z"; no tensor has this name'),
+            ("inputs", [["x"]], "inputs[0] is an array; it must be the name of a tensor"),
+            ("outputs", "y", 'outputs is "y"; it must be an array'),
+            ("views.0.of", "z", 'views[0].of is "z"; no tensor has this name'),
+            ("views.0.offset", -4, "views[0].offset is -4; it must be a whole number"),
+            ("views.0.base", "x", 'views[0] has the unknown field "base"'),
+            ("views.0.of", "head", 'the view "head" is a view of itself'),
+            ("aliases", [["x", "y", "a"]], "aliases[0] has 3 names; it must have two"),
+            ("aliases", ["x"], 'aliases[0] is "x"; it must be an array'),
+            ("operators.1", [], "operators[1] is an array; it must be an object"),
+            ("operators.1.inputs", ["hat"], 'operators[1].inputs[0] is "hat"; no tensor has this'),
+            ("operators.1.in_place", [["y"]], "operators[1].in_place[0] has 1 names; it must"),
+            ("operators.1.in_place", [["y", "y"]], 'operator "relu" has an in-place pair that is'),
+            ("operators.1.stream", "0", 'operators[1].stream is "0"; it must be a whole number'),
+            ("operators.1.loop", 1, "operators[1].loop is 1; it must be true or false"),
+            ("operators.1.blocks", [{"ops": []}], "operators[1].blocks[0] has the unknown field"),
+            (
+                "operators.1.blocks",
+                [{}, {"operators": [{}, {"outputs": [3]}]}],
+                "operators[1].blocks[1].operators[1].outputs[0] is 3; it must be the name of",
+            ),
+            ("operators.0.inputs", ["y"], 'tensor "y", which is read by operator "Gemm", is not'),
+            ("operators.0.outputs", [], 'nothing makes tensor "a", which has the view "head", '),
+        ],
+    )
+    def test_bad_documents(self, path: str, value: Any, sentence: str) -> None:
+        """Tests that each thing that is wrong is one sentence with its place in the document."""
+        said = refusal(changed(NET_TEXT, path, value))
+        assert said.startswith(f"g.json: {sentence}")
+
+    @pytest.mark.parametrize(
+        ("text", "sentence"),
+        [
+            ('{"memplan_graph": 1,\n 2}', "g.json:2: is not JSON: "),
+            ("[1]", "g.json: is JSON, but no graph"),
+            (
+                '{"memplan_graph": 1, "memplan_graph": 1}',
+                'g.json: has the field "memplan_graph" tw',
+            ),
+            ('{"memplan_graph": NaN}', "g.json: has NaN, which is not JSON"),
+            ('{"memplan_graph": ' + "1" * 5000 + "}", "g.json: has a number with thousands of"),
+            ('{"memplan_graph": ' + "[" * 100_000, "g.json: is nested too deeply"),
+        ],
+    )
+    def test_not_a_graph(self, text: str, sentence: str) -> None:
+        """Tests that what is not JSON, or would be taken for something else, is refused."""
+        assert refusal(text).startswith(sentence)
+
+    @pytest.mark.parametrize("depth", [101, 150, 3000])
+    def test_blocks_in_blocks(self, depth: int) -> None:
+        """Tests that a hundred levels are read and more refused, whatever Python's own limit."""
+
+        def nested(levels: int) -> str:
+            start = '{"memplan_graph": 1, "tensors": [], "operators": [' + "".join(
+                ['{"blocks": [{"operators": ['] * levels
+            )
+            return start + "{}" + "]}]}" * levels + "]}"
+
+        assert read_graph(nested(99), "g").operators
+        assert refusal(nested(depth)) in (
+            "g.json: has blocks nested more than 100 deep",
+            "g.json: is nested too deeply",
+        )
+
+    @given(st.data())
+    def test_any_change(self, data: st.DataObject) -> None:
+        """Tests that whatever is put in any place, the graph is read or refused in a sentence."""
+        document = json.loads(write_graph(data.draw(strategies_graph.graphs())))
+        place, value = (
+            document,
+            data.draw(
+                st.sampled_from(
+                    [None, True, -1, 1.5, 1 << 70, "x", "", [], {}, ["x"], [["x"]], [{}]]
+                )
+            ),
+        )
+        while True:
+            keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+            key = data.draw(st.sampled_from(keys))
+            if (
+                not isinstance(place[key], (dict, list))
+                or not place[key]
+                or data.draw(st.booleans())
+            ):
+                break
+            place = place[key]
+        place[key] = value
+        assert "\n" not in outcome(json.dumps(document))
+
+
+class TestFiles:
+    """The source, as the command line uses it."""
+
+    def test_read(self, tmp_path: Path) -> None:
+        """Tests that a file becomes a problem whose buffers know who makes and uses them."""
+        path = tmp_path / "net"
+        path.write_text(NET_TEXT, encoding="utf-8-sig")
+        assert matches(path.read_bytes()[:4096], path)
+        loaded = read(path, Options())
+        assert (loaded.source, loaded.tensors, loaded.graph) == ("graph", 4, NET)
+        assert loaded.problem.ids == ("x", "a", "y", "Gemm (workspace)")
+        assert loaded.problem.size.tolist() == [32, 64, 32, 256]
+        assert loaded.problem.pin.tolist() == [-1, 0, -1, -1]
+        assert loaded.labels[1] == Label(("a", "head"), "intermediate", "Gemm", ("relu (Relu)",))
+
+    def test_options(self, tmp_path: Path) -> None:
+        """Tests that kinds and in-place choices are the user's."""
+        path = tmp_path / "net.json"
+        path.write_text(NET_TEXT)
+        chosen = Options(include=frozenset({Kind.INTERMEDIATE, Kind.OUTPUT}))
+        assert read(path, chosen).problem.ids == ("a", "y")
+
+    def test_a_bad_layout_names_the_file(self, tmp_path: Path) -> None:
+        """Tests that what only shows when memory is laid out is about the file, too."""
+        path = tmp_path / "net.json"
+        path.write_text(changed(NET_TEXT, "views.0.offset", 33))
+        with pytest.raises(FormatError, match=r'net\.json: the view "head" reaches 65 bytes into'):
+            read(path, Options())
+
+    @pytest.mark.parametrize("head", [b"", b"{}", b'{"memplan": {}}', b'x "memplan_graph"'])
+    def test_other_files(self, head: bytes) -> None:
+        """Tests that other files are not taken for graphs."""
+        assert not matches(head, Path("x"))
+
+    @given(st.binary(max_size=40))
+    def test_truncated(self, tail: bytes) -> None:
+        """Tests that what is cut off or damaged is refused, never half read."""
+        data = NET_TEXT.encode()
+        damaged = data[: len(data) * len(tail) // 41] + tail
+        said = outcome(damaged.decode(errors="replace"))
+        assert said.startswith("g.json") or damaged == data

@@ -1,0 +1,348 @@
+"""Tests of memplan.sources.xla: dumps as protocol buffers and as text, good and bad."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xla_dumps
+from hypothesis import given
+from hypothesis import strategies as st
+from xla_dumps import ALLOC, FREE, SHARE, hlo
+
+from memplan import solve
+from memplan.errors import FormatError
+from memplan.graph import Kind
+from memplan.plan import Plan
+from memplan.problem import Buffer, Gap
+from memplan.sources.loaded import Figure, Label
+from memplan.sources.options import Options
+from memplan.sources.xla import matches, read
+from memplan.verify import verify
+
+pytest.importorskip("google.protobuf")
+
+
+def written(tmp_path: Path, message: Any, name: str = "module_1.jit_step.hlo.pb") -> Path:
+    """Write a message to a file."""
+    path = tmp_path / name
+    path.write_bytes(message.SerializeToString())
+    return path
+
+
+def reports(folder: Path, assignment: str = xla_dumps.ASSIGNMENT, **more: str) -> Path:
+    """Write the two reports; return the assignment."""
+    path = folder / "module_1.jit_step.cpu_after_optimizations-buffer-assignment.txt"
+    path.write_text(assignment)
+    ranges = more.get("ranges", xla_dumps.RANGES)
+    path.with_name(path.name.replace("buffer-assignment", "live-range")).write_text(ranges)
+    return path
+
+
+def outcome(path: Path) -> str:
+    """Return the sentence with which a file is refused, or nothing."""
+    try:
+        read(path, Options())
+    except FormatError as error:
+        return str(error)
+    return ""
+
+
+class TestProtos:
+    """Traces of the heap simulator."""
+
+    def test_a_loop(self, tmp_path: Path) -> None:
+        """Tests values that share, the gap between them, and what the trace does not have."""
+        path = written(tmp_path, hlo())
+        assert matches(path.read_bytes()[:4096], path)
+        loaded = read(path, Options())
+        assert list(loaded.problem.buffers) == [
+            Buffer("s", 0, 7, 64, 64, hint=0, gaps=(Gap(2, 5),)),
+            Buffer("table", 0, 8, 64, 64, hint=128),
+            Buffer("c", 1, 6, 64, 64, hint=64),
+            Buffer("t", 3, 4, 64, 64, hint=0),
+        ]
+        assert loaded.labels[0] == Label(
+            ("s", "next"),
+            "intermediate",
+            "jit(step)/tanh (fusion)",
+            ("c (fusion)", "table (fusion)"),
+        )
+        assert (loaded.source, loaded.tensors, loaded.notes) == ("xla", 5, ())
+        assert loaded.figures == (Figure("XLA", 192, "recorded"),)
+
+    def test_in_place(self, tmp_path: Path) -> None:
+        """Tests that a result written in place leaves no gap: nobody else's memory begins there."""
+        events = [(ALLOC, 1, 0), (ALLOC, 2, 0), (FREE, 1, 0), (SHARE, 4, 1), (FREE, 2, 0)]
+        events += [(FREE, 4, 0), (SHARE, 5, 4)]  # shares with what shares itself
+        offsets = {1: 0, 2: 64, 4: 0, 5: 0}
+        loaded = read(written(tmp_path, hlo(events, offsets=offsets)), Options())
+        assert not loaded.problem.has_gaps
+        assert [(b.id, b.start, b.end) for b in loaded.problem.buffers] == [
+            ("s", 0, 7),  # "table" is never freed
+            ("c", 1, 4),
+        ]
+        assert loaded.labels[0].tensors == ("s", "next", "table")
+
+    def test_our_plan_is_no_worse(self, tmp_path: Path) -> None:
+        """Tests that XLA's offsets are a plan of the problem, so that the best is no worse."""
+        problem = read(written(tmp_path, hlo()), Options()).problem
+        verify(problem, Plan.of(problem, problem.hint.tolist()))
+        plan = solve(problem)
+        assert plan.lower_bound <= 192
+        assert plan.peak is not None
+        assert plan.peak <= 192
+
+    @pytest.mark.parametrize(
+        ("offsets", "alignment"),
+        [
+            ({1: 0, 2: 64}, 64),
+            ({1: 0, 2: 1024}, 256),
+            ({1: 0, 2: 68}, 4),
+            ({1: 0}, 256),
+        ],
+    )
+    def test_alignment(self, tmp_path: Path, offsets: dict[int, int], alignment: int) -> None:
+        """Tests that offsets keep the alignment that all of XLA's have, up to that of GPUs."""
+        events = [(ALLOC, id, 0) for id in offsets]
+        loaded = read(written(tmp_path, hlo(events, offsets=offsets, size=2048)), Options())
+        assert set(loaded.problem.alignment.tolist()) == {alignment}
+
+    def test_tuples(self, tmp_path: Path) -> None:
+        """Tests that a part of a tuple is named by its index, and used by who takes it out."""
+        message = hlo()
+        message.buffer_assignment.logical_buffers[0].defined_at.shape_index.append(1)
+        main = message.hlo_module.computations[0]
+        for part in (0, 1):
+            main.instructions.add(
+                id=10 + part, name=f"part{part}", opcode="get-tuple-element",
+                operand_ids=[1], tuple_index=part,
+            )  # fmt: skip
+            main.instructions.add(id=20 + part, name=f"use{part}", opcode="add",
+                                  operand_ids=[10 + part])  # fmt: skip
+        loaded = read(written(tmp_path, message), Options())
+        assert loaded.labels[0].tensors == ("s{1}", "next")
+        assert loaded.labels[0].used_by == ("use1 (add)", "table (fusion)")
+
+    @pytest.mark.parametrize(
+        ("events", "sentence"),
+        [
+            ([(FREE, 1, 0)], "frees logical buffer 1, which is not allocated"),
+            ([(ALLOC, 1, 0), (ALLOC, 1, 0)], "allocates logical buffer 1 twice"),
+            ([(SHARE, 2, 1)], "shares logical buffer 2 with nothing"),
+            ([(ALLOC, 1, 0), (SHARE, 2, 1)], "shares logical buffer 1 with one at another offset"),
+        ],
+    )
+    def test_traces_that_contradict_themselves(
+        self, tmp_path: Path, events: list[tuple[int, int, int]], sentence: str
+    ) -> None:
+        """Tests that a trace must be one that a simulator could write."""
+        assert sentence in outcome(written(tmp_path, hlo(events)))
+
+    @pytest.mark.parametrize("offset", [-1, 129, 1 << 62])
+    def test_outside(self, tmp_path: Path, offset: int) -> None:
+        """Tests that values lie in their allocation."""
+        said = outcome(written(tmp_path, hlo(offsets={1: 0, 2: offset})))
+        assert "has logical buffer 2 outside of its allocation" in said
+
+    def test_nothing_to_plan(self, tmp_path: Path) -> None:
+        """Tests that a module without temporary memory is a sentence."""
+        message = hlo()
+        del message.buffer_assignment.heap_simulator_traces[:]
+        assert outcome(written(tmp_path, message)).endswith("so nothing to plan")
+
+    @given(st.data())
+    def test_damage(self, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+        """Tests that a file that is cut off or damaged is read, or refused in a sentence."""
+        good = hlo().SerializeToString()
+        bad = bytearray(good[: data.draw(st.integers(0, len(good)))])
+        for _ in range(data.draw(st.integers(0, 3)) if bad else 0):
+            bad[data.draw(st.integers(0, len(bad) - 1))] = data.draw(st.integers(0, 255))
+        path = tmp_path_factory.mktemp("damage") / "x.hlo.pb"
+        path.write_bytes(bytes(bad))
+        matches(bytes(bad[:4096]), path)
+        assert "\n" not in outcome(path)
+
+
+class TestText:
+    """Reports for people."""
+
+    def test_reports(self, tmp_path: Path) -> None:
+        """Tests that lifetimes come from the report beside, both ends included."""
+        path = reports(tmp_path)
+        assert matches(path.read_bytes(), path)
+        loaded = read(path, Options())
+        # "s" has the place of the loop's state "w", so it is the same memory.
+        assert [(b.id, b.start, b.end, b.size, b.hint) for b in loaded.problem.buffers] == [
+            ("s", 0, 7, 64, 0),
+            ("c", 1, 4, 64, 64),
+            ("t", 3, 5, 64, 128),
+            ("late", 4, 10, 64, 64),
+        ]
+        assert loaded.labels[0].tensors == ("s", "w{1}")
+        assert loaded.figures == (Figure("XLA", 192, "recorded"),)
+        verify(loaded.problem, Plan.of(loaded.problem, loaded.problem.hint.tolist()))
+
+    def test_values_that_meet(self, tmp_path: Path) -> None:
+        """Tests that values on common bytes at a common time are one buffer, as in XLA's plan."""
+        ranges = xla_dumps.RANGES.replace("late{}:4-9", "late{}:3-9")
+        loaded = read(reports(tmp_path, ranges=ranges), Options())
+        assert ("c", "late") in [label.tensors for label in loaded.labels]
+        verify(loaded.problem, Plan.of(loaded.problem, loaded.problem.hint.tolist()))
+
+    def test_no_lifetimes(self, tmp_path: Path) -> None:
+        """Tests that the user is told which file is missing."""
+        path = tmp_path / "a-buffer-assignment.txt"
+        path.write_text(xla_dumps.ASSIGNMENT)
+        assert "has no lifetimes: keep XLA's *live-range.txt beside it" in outcome(path)
+
+    @pytest.mark.parametrize(
+        ("old", "new", "sentence"),
+        [
+            ("size=64,offset=128", "size=64,offset=129", "has the value t outside of its"),
+            (",offset=128): f32[16]{0}", "", ":7: is cut off, or not as XLA writes it"),
+            ("allocation 1: size 192", "allocation 1: size", ":4: is cut off, or not as XLA"),
+            ("preallocated-temp", "constant", "so nothing to plan"),
+            (" 0: size 64", " 0: size 9" + "9" * 30, ":2: is cut off, or not as XLA"),
+        ],
+    )
+    def test_bad_reports(self, tmp_path: Path, old: str, new: str, sentence: str) -> None:
+        """Tests that what is not as XLA writes it is refused with its line."""
+        path = reports(tmp_path, xla_dumps.ASSIGNMENT.replace(old, new))
+        assert sentence in outcome(path)
+
+    @given(st.data())
+    def test_damage(self, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+        """Tests that reports with lines lost, cut or changed are read, or refused in a sentence."""
+        text = xla_dumps.ASSIGNMENT
+        at = data.draw(st.integers(0, len(text)))
+        damaged = text[:at] + data.draw(st.text(max_size=5)) + text[at + data.draw(
+            st.integers(0, 40)
+        ):]  # fmt: skip
+        folder = tmp_path_factory.mktemp("damage")
+        (folder / "a-live-range.txt").write_text(xla_dumps.RANGES)
+        path = folder / "a-buffer-assignment.txt"
+        path.write_bytes(damaged.encode(errors="replace"))
+        assert "\n" not in outcome(path)
+
+
+class TestFolders:
+    """What `--xla_dump_to` makes."""
+
+    def test_the_largest_program(self, tmp_path: Path) -> None:
+        """Tests that the largest is read, others are noted, and early stages are skipped."""
+        written(tmp_path, hlo(module="jit_small"), "module_1.hlo.pb")
+        written(tmp_path, hlo(module="jit_big", size=256), "module_2.hlo.pb")
+        (tmp_path / "module_2.before_optimizations.hlo.pb").write_bytes(b"nonsense")
+        reports(tmp_path, xla_dumps.ASSIGNMENT.replace("192", "999"))
+        assert matches(b"", tmp_path)
+        loaded = read(tmp_path, Options())
+        assert loaded.figures[0].bytes == 256
+        (note,) = loaded.notes
+        assert note.startswith("only jit_big is read, the largest of 2 temporary allocations")
+
+    def test_text_where_there_are_no_protos(self, tmp_path: Path) -> None:
+        """Tests that reports are read in place of protocol buffers that have no assignment."""
+        early = hlo()
+        early.ClearField("buffer_assignment")
+        written(tmp_path, early)
+        reports(tmp_path)
+        assert len(read(tmp_path, Options()).problem) == 4
+
+    def test_other_folders(self, tmp_path: Path) -> None:
+        """Tests that other folders are none of ours."""
+        assert not matches(b"", tmp_path)
+        assert not matches(b"", tmp_path / "none")
+        assert outcome(tmp_path).endswith("so nothing to plan")
+        assert "cannot be read" in outcome(tmp_path / "none")
+
+    def test_kinds(self, tmp_path: Path) -> None:
+        """Tests that a user who asks for other kinds is told that there are none."""
+        path = written(tmp_path, hlo())
+        notes = read(path, Options(include=frozenset({Kind.INPUT, Kind.INTERMEDIATE}))).notes
+        assert notes == ("XLA's dump has temporary buffers only; no other kinds can be included",)
+
+
+@pytest.mark.parametrize(
+    "head", [b"", b"\n\n\n\n", b"\n\nid,lower,upper", b"\x0a\xff", b"\x08\x07"]
+)
+def test_other_files(tmp_path: Path, head: bytes) -> None:
+    """Tests that text and other protocol buffers are not taken for HLO."""
+    path = tmp_path / "f"
+    path.write_bytes(head)
+    assert not matches(head, path)
+
+
+SCAN = Path(__file__).parent / "data" / "xla_scan.hlo.pb"
+
+# Programs that JAX compiles for the CPU: the gradients of a network, of convolutions, of a loop.
+PROGRAMS = """
+import jax, jax.numpy as np
+def mlp(x, ws):
+    for w in ws:
+        x = np.tanh(x @ w)
+    return x.sum()
+def conv(x, ks):
+    for k in ks:
+        x = jax.nn.relu(jax.lax.conv(x, k, (1, 1), "SAME"))
+    return x.sum()
+def scan(c, xs):
+    def body(c, x):
+        c = np.tanh(c @ x)
+        return c, c.sum()
+    return jax.lax.scan(body, c, xs)[1].sum()
+zeros = lambda *shape: np.zeros(shape, np.float32)
+arguments = {
+    "mlp": (zeros(32, 64), [zeros(64, 128), zeros(128, 256), zeros(256, 16)]),
+    "conv": (zeros(2, 3, 32, 32), [zeros(8, 3, 3, 3), zeros(16, 8, 3, 3)]),
+    "scan": (zeros(16, 16), zeros(10, 16, 16)),
+}
+jax.jit(jax.grad(PROGRAM, argnums=1)).lower(*arguments["PROGRAM"]).compile()
+"""
+
+
+def no_worse(path: Path) -> None:
+    """Check a plan against XLA's own: it is legal here, and ours is proved to be no larger."""
+    loaded = read(path, Options())
+    peak = loaded.figures[0].bytes
+    verify(loaded.problem, Plan.of(loaded.problem, loaded.problem.hint.tolist()))
+    plan = solve(loaded.problem)
+    assert plan.peak is not None
+    assert plan.lower_bound <= plan.peak <= peak
+    assert plan.status == "optimal"
+
+
+def test_a_real_loop() -> None:
+    """Tests the dump of the gradient of a scan by JAX 0.10, stripped to the fields that are read.
+
+    `SCAN` is what `PROGRAMS` makes of "scan", parsed and written again without unknown fields.
+    """
+    loaded = read(SCAN, Options())
+    assert loaded.figures == (Figure("XLA", 35076, "recorded"),)
+    assert (loaded.tensors, len(loaded.problem)) == (56, 20)
+    assert loaded.problem.has_gaps
+    state = next(label for label in loaded.labels if "arg_tuple.1{1}" in label.tensors)
+    assert state.tensors == (
+        "copy.28", "arg_tuple.3{1}", "arg_tuple.1{1}", "wrapped_tanh", "while.13{1}",
+    )  # fmt: skip
+    no_worse(SCAN)
+
+
+@pytest.mark.parametrize("program", ["mlp", "conv", "scan"])
+@pytest.mark.parametrize("kind", ["proto", "text"])
+def test_dumps_of_jax(tmp_path: Path, program: str, kind: str) -> None:
+    """Tests what XLA dumps today, as protocol buffers and as text."""
+    pytest.importorskip("jax")
+    flags = f"--xla_dump_to={tmp_path} --xla_dump_hlo_as_{kind} --xla_dump_hlo_as_text"
+    subprocess.run(
+        [sys.executable, "-c", PROGRAMS.replace("PROGRAM", program)],
+        env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
+        check=True,
+        capture_output=True,
+    )
+    assert matches(b"", tmp_path)
+    no_worse(tmp_path)
