@@ -440,6 +440,12 @@ class TestLayOut:
         layout = lay_out(program, in_place=True, include=[Kind.INTERMEDIATE])
         assert [s.name for s in layout.storages] == ["a", "b"]
 
+    def test_in_place_not_over_what_is_handed_out(self) -> None:
+        """Tests that an input which the caller also gets back is not written over."""
+        once = op([0], [1], in_place=((0, 1),))
+        program = Graph("g", tensors(">a b"), (once,), inputs=(0,), outputs=(0,))
+        assert len(lay_out(program, in_place=True).storages) == 2
+
     def test_kinds(self) -> None:
         """Tests that the graph says what is planned, unless the caller does, also in words."""
         made = (Tensor("w", 4, Kind.CONSTANT), *tensors(">x a y>"))

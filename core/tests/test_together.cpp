@@ -42,7 +42,17 @@ TEST(search_and_prover_apart_agree_on_every_optimum) {
     };
     CHECK(fit(apart.peak) == Status::kOptimal);
     CHECK(apart.peak == 0 || fit(apart.peak - 1) == Status::kInfeasible);
-    if (count <= 6) CHECK_EQ(apart.peak, oracle::least_peak(problem, 60));
+    if (count <= 6) CHECK_EQ(apart.peak, oracle::least_peak(problem, apart.peak));
+  }
+}
+
+TEST(seven_buffers_against_brute_force) {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    oracle::Generator random(seed);
+    const Problem problem = random.problem(7, 7, 4, {});
+    const Bytes best = oracle::least_peak(problem, 29);
+    CHECK_EQ(least(problem, "exact").peak, best);
+    CHECK_EQ(least(problem, "prover").peak, best);
   }
 }
 

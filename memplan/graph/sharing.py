@@ -51,6 +51,7 @@ class Sharing:
         self._graph = graph
         self._times = times
         self._pins = pins
+        self._outputs = frozenset(graph.outputs)
         self._parent = list(range(len(graph.tensors)))
         self._offset = [0] * len(graph.tensors)  # in the parent
         for view in graph.views:
@@ -125,6 +126,8 @@ class Sharing:
         if old.kind not in (Kind.INTERMEDIATE, Kind.INPUT):
             return False
         if old.kind is Kind.INPUT and new.kind is Kind.OUTPUT:
+            return False
+        if not self._outputs.isdisjoint(old.tensors):  # the caller reads it after the last step
             return False
         here = None if old.pin is None else old.pin + at
         return (
