@@ -101,7 +101,7 @@ def _figures(figures: Sequence[Figure]) -> list[tuple[str, str | Text]]:
 
 def notes(loaded: Loaded) -> RenderableType:
     """Return what was left out or assumed when a model was read."""
-    return Group(*(Text(f"note: {quoted(note)[1:-1]}", style="dim") for note in loaded.notes))
+    return Group(*(Text(f"note: {_printable(note)}", style="dim") for note in loaded.notes))
 
 
 def status_text(plan: Plan, interrupted: bool) -> Text:
@@ -453,6 +453,11 @@ def _held_table(
 def _name(id: str) -> Text:
     """Return a name that a terminal shows and does not obey."""
     return Text(quoted(id)[1:-1])
+
+
+def _printable(text: str) -> str:
+    """Return a sentence with names in it, with nothing that a terminal obeys."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def _total(sizes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int:
