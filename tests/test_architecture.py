@@ -37,6 +37,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "sources": ASKED | {"graph", "formats"},
     "runtimes": ASKED | {"graph", "sources"},
     "solvers": ANSWERED | {"_core"},
+    "targets": ANSWERED | {"formats", "graph", "sources", "runtimes", "solvers", "loads", "verify"},
     "_shrink": ANSWERED | {"loads"},
     "explain": ANSWERED | {"loads", "solvers", "_shrink"},
     "view": ANSWERED | {"loads", "formats", "sources", "verify", "explain"},
@@ -49,7 +50,7 @@ MAY_IMPORT["__main__"] = frozenset({"cli"})
 
 HEAVY = (
     *("typer", "rich", "matplotlib", "pyarrow", "psutil", "omnimalloc", "pandas", "polars"),
-    *("onnx", "onnxruntime", "tflite", "tflite_micro", "torch", "google.protobuf"),
+    *("onnx", "onnxruntime", "tflite", "tflite_micro", "torch", "google.protobuf", "executorch"),
 )
 
 

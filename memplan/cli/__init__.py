@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from memplan.cli import (
+    apply,
     bench,
     convert,
     explain,
@@ -39,7 +40,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (plan, verify, verify_proof, inspect, explain, convert, view, bench, solvers):
+for module in (
+    *(plan, verify, verify_proof, inspect, explain),
+    *(convert, apply, view, bench, solvers),
+):
     # Rich keeps the line breaks of a docstring; help is as wide as the terminal.
     paragraphs = cleandoc(module.command.__doc__ or "").split("\n\n")
     text = "\n\n".join(" ".join(each.split()) for each in paragraphs)

@@ -12,12 +12,12 @@ from typing import Literal
 from memplan._intake import take_capacity
 from memplan.errors import MemplanError, quoted
 from memplan.formats import json, minimalloc_csv
-from memplan.formats._files import read_text, write_text
+from memplan.formats._files import read_text, write_bytes, write_text
 from memplan.formats.minimalloc_csv import Dialect
 from memplan.plan import Plan
 from memplan.problem import Problem
 
-__all__ = ["Dialect", "load", "load_plan", "save"]
+__all__ = ["Dialect", "load", "load_plan", "save", "write_bytes", "write_text"]
 
 Format = Literal["csv", "json"]
 

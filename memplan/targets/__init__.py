@@ -1,0 +1,1 @@
+"""Plans in the hands of the runtimes that use them: one file or folder for each."""

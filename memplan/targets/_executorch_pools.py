@@ -1,0 +1,248 @@
+"""What ExecuTorch asks of a planner, as problems: one for each memory.
+
+It needs no ExecuTorch: tensors are whatever has the attributes of `Spec`.
+
+    bytes ^
+          |  tensors of this graph, and views in them (storage_base + offset)
+          +-----------------------------------------------------------------
+          |  taken: what the branches and bodies of control flow were given
+        0 +-----------------------------------------------------------------> nodes
+
+What they were given stays taken from the first node to the last, not only while control flow
+runs: the result of a branch is not copied out of its memory, the program goes on with it there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Protocol
+
+from memplan.errors import GraphError, PlanError, quoted
+from memplan.plan import Plan
+from memplan.problem import Problem
+from memplan.verify import verify
+
+__all__ = ["Layout", "Place", "Pool", "Spec", "place", "pools"]
+
+_DEFAULT_MEMORY = 1  # of a tensor that asks for none; 0 is for constants
+
+
+class Spec(Protocol):
+    """What is used of ExecuTorch's `TensorSpec`.
+
+    Attributes
+    ----------
+    lifetime
+        The first and the last node that needs the tensor, both inclusive.
+    mem_id
+        The memory that the tensor must live in, or `None` for the default one.
+    storage_base, storage_base_offset
+        The tensor in whose memory this one lies, and where in it, in bytes; or `None` and 0.
+    allocated_memory
+        Bytes, rounded up to the alignment that `realign` was last called with.
+    """
+
+    lifetime: Sequence[int | None]
+    mem_id: int | None
+    storage_base: Spec | None
+    storage_base_offset: int
+
+    @property
+    def allocated_memory(self) -> int: ...
+
+    def realign(self, new_alignment: int) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What lives in one memory.
+
+    Attributes
+    ----------
+    problem
+        One buffer for every tensor that has memory of its own.
+    homes
+        For every tensor, also those inside of others: the row of its buffer, and the offset in it.
+    """
+
+    problem: Problem
+    homes: Mapping[Spec, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a tensor lies: which memory, and the offset in it in bytes."""
+
+    mem_id: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where everything lies.
+
+    Attributes
+    ----------
+    places
+        One for every tensor.
+    sizes
+        Bytes of every memory, by `mem_id`; the first is 0, as constants are not planned.
+    """
+
+    places: Mapping[Spec, Place]
+    sizes: tuple[int, ...]
+
+
+def pools(
+    specs: Sequence[Spec],
+    names: Sequence[str],
+    *,
+    alignment: int,
+    unit: int = 1,
+    taken: Sequence[int] = (),
+) -> dict[int, Pool]:
+    """Return the problem of every memory that some tensor lives in.
+
+    Parameters
+    ----------
+    specs
+        Distinct tensors; they are realigned.
+    names
+        Of the tensors, distinct: they become the ids of the buffers.
+    alignment
+        In bytes, of every offset and every size.
+    unit
+        In bytes, of every offset beside that, but for tensors inside of others.
+    taken
+        By `mem_id`, the bytes at the bottom that nothing may touch.
+
+    Raises
+    ------
+    GraphError
+        If a tensor has no lifetime, no legal memory, or lies in another that cannot hold it.
+    """
+    label = {spec: f"tensor {quoted(name)}" for spec, name in zip(specs, names, strict=True)}
+    for spec in specs:
+        spec.realign(alignment)
+    homes = {spec: _home(spec, label, alignment) for spec in specs}
+    spans = _spans(homes, label)
+    by_memory: dict[int, list[Spec]] = {}
+    for spec, (owner, _) in homes.items():
+        by_memory.setdefault(_memory(owner, label[owner]), []).append(spec)
+
+    name_of = dict(zip(specs, names, strict=True))
+    made: dict[int, Pool] = {}
+    for mem_id, members in sorted(by_memory.items()):
+        owners = [spec for spec in members if homes[spec][0] is spec]
+        row_of = {owner: row for row, owner in enumerate(owners)}
+        below = taken[mem_id] if mem_id < len(taken) else 0
+        problem = Problem.from_arrays(
+            [spans[owner][0] for owner in owners],
+            [spans[owner][1] + 1 for owner in owners],
+            [owner.allocated_memory for owner in owners],
+            ids=[name_of[owner] for owner in owners],
+            alignment=[math.lcm(alignment, unit)] * len(owners),
+            reserved=[(0, below)] if below else (),
+        )
+        inside = {spec: (row_of[homes[spec][0]], homes[spec][1]) for spec in members}
+        made[mem_id] = Pool(problem, MappingProxyType(inside))
+    return made
+
+
+def place(
+    pools: Mapping[int, Pool],
+    solve: Callable[[Problem], Plan],
+    *,
+    taken: Sequence[int] = (),
+    padding: int = 0,
+) -> Layout:
+    """Solve every memory by itself, and hold each plan against its problem.
+
+    Parameters
+    ----------
+    pools
+        As `pools` made them.
+    solve
+        Any solver.
+    taken
+        As `pools` was given it; also memories in which only control flow has tensors count.
+    padding
+        Bytes at the end of every memory with tensors, for kernels that read beyond a tensor.
+
+    Raises
+    ------
+    PlanError
+        If there is no plan within the solver's budget, or the plan is not one.
+    """
+    places: dict[Spec, Place] = {}
+    sizes = [0] * max(_DEFAULT_MEMORY + 1, len(taken), *(mem_id + 1 for mem_id in pools))
+    sizes[1 : len(taken)] = taken[1:]
+    for mem_id, pool in pools.items():
+        plan = solve(pool.problem)
+        if plan.offsets is None or plan.peak is None:
+            raise PlanError(
+                f"memory {mem_id}: {plan.solver or 'the solver'} found no plan for "
+                f"{len(pool.problem)} tensors within its budget (status {plan.status})"
+            )
+        verify(pool.problem, plan)
+        offsets = plan.offsets.tolist()
+        for spec, (row, inner) in pool.homes.items():
+            places[spec] = Place(mem_id, offsets[row] + inner)
+        sizes[mem_id] = max(sizes[mem_id], plan.peak) + padding
+    return Layout(MappingProxyType(places), tuple(sizes))
+
+
+def _home(spec: Spec, label: Mapping[Spec, str], alignment: int) -> tuple[Spec, int]:
+    """Return the tensor in whose memory this one lies in the end (maybe itself), and where."""
+    owner, offset = spec, 0
+    passed = {spec}
+    while (base := owner.storage_base) is not None:
+        if base not in label:
+            raise GraphError(
+                f"{label[owner]} lies in a tensor that is not planned with it; "
+                "plan the inputs, outputs and mutable buffers too, or give it its own memory"
+            )
+        if base in passed:
+            raise GraphError(f"{label[spec]} lies in itself: its storage_base leads back to it")
+        passed.add(base)
+        inner, size = owner.storage_base_offset, owner.allocated_memory
+        if inner < 0 or inner + size > base.allocated_memory:
+            raise GraphError(
+                f"{label[owner]} ({size} bytes at storage_base_offset {inner}) does not fit into "
+                f"{label[base]} ({base.allocated_memory} bytes)"
+            )
+        owner, offset = base, offset + inner
+    if offset % alignment:
+        raise GraphError(
+            f"{label[spec]} lies {offset} bytes into {label[owner]}, "
+            f"which is not a multiple of the alignment {alignment}"
+        )
+    return owner, offset
+
+
+def _spans(
+    homes: Mapping[Spec, tuple[Spec, int]], label: Mapping[Spec, str]
+) -> dict[Spec, tuple[int, int]]:
+    """Return the first and last node that needs the memory of each owner, views included."""
+    spans: dict[Spec, tuple[int, int]] = {}
+    for spec, (owner, _) in homes.items():
+        first, last = spec.lifetime
+        if first is None or last is None or last < first:
+            raise GraphError(
+                f"{label[spec]} has the lifetime [{first}, {last}]; "
+                "it must be the first and the last node that needs it"
+            )
+        known = spans.get(owner, (first, last))
+        spans[owner] = min(first, known[0]), max(last, known[1])
+    return spans
+
+
+def _memory(spec: Spec, label: str) -> int:
+    if spec.mem_id is None:
+        return _DEFAULT_MEMORY
+    if spec.mem_id < 1:
+        raise GraphError(f"{label} has the mem_id {spec.mem_id}; memories are numbered from 1")
+    return spec.mem_id

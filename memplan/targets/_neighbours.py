@@ -1,0 +1,60 @@
+"""Which pairs of buffers have to be held apart so that all are."""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from memplan._spans import spans
+from memplan.problem import Problem
+
+__all__ = ["Below", "neighbours"]
+
+
+class Below(NamedTuple):
+    """`below` must end, at `upper` of itself, before `above` begins to hold, at `lower`."""
+
+    below: int
+    upper: int
+    above: int
+    lower: int
+
+
+def neighbours(problem: Problem, offsets: Sequence[int]) -> Iterator[Below]:
+    """Yield every pair that is adjacent in address at some time, once.
+
+    At every time the live buffers are then a chain, each below the next one, and no two of them
+    can share a byte. There are at most three pairs for each span.
+
+    Parameters
+    ----------
+    problem
+        The buffers.
+    offsets
+        A legal plan, by row.
+    """
+    held = spans(problem)
+    rows, lowers, uppers = held.buffer.tolist(), held.lower.tolist(), held.upper.tolist()
+    times = np.concatenate([held.end, held.start])
+    live: list[tuple[int, int]] = []  # (address, span), from the lowest up
+    seen: set[Below] = set()
+    # At one time, those that end go before those that begin.
+    for event in np.argsort(times, kind="stable").tolist():
+        ends, span = event < len(rows), event % len(rows)
+        key = (offsets[rows[span]] + lowers[span], span)
+        if ends:
+            live.pop(bisect_left(live, key))
+        else:
+            insort(live, key)
+        at = bisect_left(live, key)
+        # Whoever has just left makes neighbours of two; whoever comes has two of its own.
+        chain = [span for _, span in live[max(0, at - 1) : at + (1 if ends else 2)]]
+        for low, high in itertools.pairwise(chain):
+            pair = Below(rows[low], uppers[low], rows[high], lowers[high])
+            if pair not in seen:
+                seen.add(pair)
+                yield pair

@@ -1,0 +1,277 @@
+"""A plan as a header for C99 and C++17: constants, an arena, and assertions that hold them safe.
+
+    #define NET_ARENA_SIZE 16384u              how much memory, and how it has to be aligned
+    #define NET_BUFFER_OFFSET_conv 4096u       for each buffer of the plan
+    #define NET_OFFSET_head (... + 32u)        for each tensor, also for a view of another one
+    NET_CHECK_(7, ...)                         no two that are live together share a byte
+    extern unsigned char net_arena[];          defined where NET_DEFINE_ARENA is
+    extern const net_entry net_table[];        the same for tools, where NET_DEFINE_TABLE is
+
+The assertions are a proof: whoever changes an offset by hand, or by a merge, has a header that
+does not compile any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from memplan.plan import Plan
+from memplan.sources import Loaded
+from memplan.targets import _c_names as c
+from memplan.targets._neighbours import Below, neighbours
+from memplan.verify import verify
+
+__all__ = ["MAX_PAIRS", "write_header"]
+
+# Pairs of buffers that are held apart by an assertion: enough for every pair that matters of some
+# thousand buffers, and compiled in a fraction of a second.
+MAX_PAIRS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A tensor, a workspace, or a buffer that nobody says more about."""
+
+    name: str
+    row: int  # of its buffer
+    within: int  # where it begins in the buffer
+    size: int
+    first: int
+    last: int
+
+
+def write_header(loaded: Loaded, plan: Plan, *, name: str | None = None) -> str:
+    """Return a plan as the text of a header.
+
+    Parameters
+    ----------
+    loaded
+        What was planned, of any source. Where it is a graph, every tensor in the arena gets a
+        constant; otherwise every buffer does.
+    plan
+        Offsets in bytes from the beginning of the arena.
+    name
+        What all names in the header begin with: `NET_` and `net_` for "net". What C does not allow
+        is replaced. The name of the graph by default, or "plan".
+
+    Raises
+    ------
+    PlanError
+        If the plan is not a plan of the problem.
+    """
+    verify(loaded.problem, plan)
+    return "\n".join(_Header(loaded, plan, name).lines()) + "\n"
+
+
+class _Header:
+    """One header, line by line."""
+
+    def __init__(self, loaded: Loaded, plan: Plan, name: str | None) -> None:
+        graph_name = loaded.graph.name if loaded.graph is not None else ""
+        self._title = name or graph_name or "plan"
+        self._upper = c.prefix(self._title)
+        self._lower = self._upper.lower()
+        self._problem = problem = loaded.problem
+        self._plan = plan
+        self._offsets = [plan.offset(id) for id in problem.ids]
+        pairs = list(islice(neighbours(problem, self._offsets), MAX_PAIRS + 1))
+        self._pairs, self._has_more = pairs[:MAX_PAIRS], len(pairs) > MAX_PAIRS
+        self._buffers = c.identifiers(problem.ids)
+        self._has_tensors = loaded.layout is not None
+        self._entries = list(_tensors(loaded) if self._has_tensors else _buffers(loaded))
+        self._names = c.identifiers(entry.name for entry in self._entries)
+        # What a row is placed by: where there are no tensors, its own entry.
+        self._family = "BUFFER_" if self._has_tensors else ""
+
+    def lines(self) -> Iterator[str]:
+        guard = f"{self._upper}_PLAN_H_"
+        yield from self._introduction()
+        yield from (f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>", "")
+        yield from self._arena_constants()
+        if self._has_tensors:
+            yield from self._buffer_constants()
+        yield from self._entry_constants()
+        yield from self._checks()
+        yield from self._declarations()
+        yield f"#endif /* {guard} */"
+        yield from self._definitions()
+
+    def _introduction(self) -> Iterator[str]:
+        plan, upper = self._plan, self._upper
+        optimal = " (the least possible)" if plan.peak == plan.lower_bound else ""
+        yield f"/* The memory of {c.comment(self._title)}, planned by memplan; do not edit."
+        yield " *"
+        yield f" * {len(self._problem)} buffers in {plan.peak} bytes{optimal}."
+        yield f" * Fingerprint of the problem: {self._problem.fingerprint}"
+        if self._has_more:
+            yield f" * Asserted for the first {MAX_PAIRS} pairs only; memplan has checked all."
+        yield " *"
+        yield f" * In one source file, define {upper}_DEFINE_ARENA before including this for the"
+        yield f" * arena, and {upper}_DEFINE_TABLE for the table of what lies in it. A second"
+        yield " * definition is an error of the linker, not a second arena. Memory of your own does"
+        yield f" * as well: {upper}_ARENA_SIZE bytes, aligned to {upper}_ARENA_ALIGNMENT."
+        yield " */"
+
+    def _arena_constants(self) -> Iterator[str]:
+        # An address can be aligned to powers of two only; of other alignments their even part.
+        alignment = max((int(a) & -int(a) for a in self._problem.alignment), default=1)
+        upper = self._upper
+        yield f"#define {upper}_ARENA_SIZE {self._plan.peak}u"
+        yield f"#define {upper}_ARENA_ALIGNMENT {alignment}u"
+        yield f"#define {upper}_TABLE_COUNT {len(self._entries)}u"
+        yield ""
+
+    def _buffer_constants(self) -> Iterator[str]:
+        yield "/* Buffers: what was placed. */"
+        for row, id in enumerate(self._problem.ids):
+            yield f"#define {self._offset(row)} {self._offsets[row]}u /* {c.comment(id)} */"
+            yield f"#define {self._size(row)} {self._problem.size[row]}u"
+        yield ""
+
+    def _entry_constants(self) -> Iterator[str]:
+        what = "Tensors: where each lies" if self._has_tensors else "Buffers"
+        yield f"/* {what}, and the first and last step at which it is needed. */"
+        for entry, name in zip(self._entries, self._names, strict=True):
+            offset = f"{self._offsets[entry.row]}u"
+            if self._has_tensors:
+                offset = f"({self._offset(entry.row)} + {entry.within}u)"
+            steps = f"{c.comment(entry.name)}, {entry.first} to {entry.last}"
+            yield f"#define {self._upper}_OFFSET_{name} {offset} /* {steps} */"
+            yield f"#define {self._upper}_SIZE_{name} {entry.size}u"
+        yield ""
+
+    def _checks(self) -> Iterator[str]:
+        check = f"{self._upper}_CHECK_"
+        yield from (
+            "#if defined(__cplusplus)",
+            f"#define {check}(id, what) static_assert(what, #what)",
+            "#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L",
+            f"#define {check}(id, what) _Static_assert(what, #what)",
+            "#else",
+            f"#define {check}(id, what) typedef char {self._lower}_check_##id[(what) ? 1 : -1]",
+            "#endif",
+            "",
+        )
+        for number, what in enumerate(self._facts()):
+            yield f"{check}({number}, {what});"
+        yield f"#undef {check}"
+        yield ""
+
+    def _facts(self) -> Iterator[str]:
+        """Yield what must hold; sums begin with 0ull so that none of them wraps around."""
+        for row, alignment in enumerate(self._problem.alignment):
+            if alignment > 1:
+                yield f"{self._offset(row)} % {alignment}u == 0"
+            yield f"0ull + {self._offset(row)} + {self._size(row)} <= {self._upper}_ARENA_SIZE"
+        yield from map(self._apart, self._pairs)
+
+    def _apart(self, pair: Below) -> str:
+        whole = pair.upper == self._problem.size[pair.below]
+        upper = self._size(pair.below) if whole else f"{pair.upper}u"
+        above = f"0ull + {self._offset(pair.above)} + {pair.lower}u"
+        if pair.lower == 0:
+            above = self._offset(pair.above)
+        return f"0ull + {self._offset(pair.below)} + {upper} <= {above}"
+
+    def _declarations(self) -> Iterator[str]:
+        entry = f"{self._lower}_entry"
+        yield from (
+            f"typedef struct {entry} {{",
+            "  const char* name; /* in UTF-8, as in the program */",
+            "  uint64_t offset;",
+            "  uint64_t size;",
+            "  int64_t first; /* the steps at which it is needed, both included */",
+            "  int64_t last;",
+            f"}} {entry};",
+            "",
+        )
+        yield from _for_both(
+            f"{self._aligned()} extern unsigned char {self._arena()};",
+            f"extern const {entry} {self._table()};",
+            before=self._alignment_macro(),
+        )
+        yield ""
+
+    def _definitions(self) -> Iterator[str]:
+        """Yield what is behind the guard: it may be asked for when the rest was read before."""
+        upper = self._upper
+        for what, lines in (
+            ("ARENA", [f"{self._aligned()} unsigned char {self._arena()};"]),
+            ("TABLE", [f"const {self._lower}_entry {self._table()} = {{", *self._rows(), "};"]),
+        ):
+            yield from (
+                "",
+                f"#if defined({upper}_DEFINE_{what}) && !defined({upper}_{what}_DEFINED_)",
+                f"#define {upper}_{what}_DEFINED_",
+                *_for_both(*lines),
+                "#endif",
+            )
+
+    def _rows(self) -> Iterator[str]:
+        for entry, name in zip(self._entries, self._names, strict=True):
+            place = f"{self._upper}_OFFSET_{name}, {self._upper}_SIZE_{name}"
+            text = c.string_literal(entry.name)
+            yield f"    {{{text}, {place}, {entry.first}, {entry.last}}},"
+        yield "    {0, 0, 0, 0, 0}, /* the end */"
+
+    def _alignment_macro(self) -> tuple[str, ...]:
+        macro, bytes_ = self._aligned(), f"{self._upper}_ARENA_ALIGNMENT"
+        return (
+            "#if defined(__cplusplus)",
+            f"#define {macro} alignas({bytes_})",
+            "#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L",
+            f"#define {macro} _Alignas({bytes_})",
+            "#elif defined(_MSC_VER)",
+            f"#define {macro} __declspec(align({bytes_}))",
+            "#else",
+            f"#define {macro} __attribute__((aligned({bytes_})))",
+            "#endif",
+            "",
+        )
+
+    def _offset(self, row: int) -> str:
+        return f"{self._upper}_{self._family}OFFSET_{self._buffers[row]}"
+
+    def _size(self, row: int) -> str:
+        return f"{self._upper}_{self._family}SIZE_{self._buffers[row]}"
+
+    def _arena(self) -> str:
+        # An array of nothing is not C.
+        return f"{self._lower}_arena[{f'{self._upper}_ARENA_SIZE' if self._plan.peak else '1'}]"
+
+    def _table(self) -> str:
+        return f"{self._lower}_table[{self._upper}_TABLE_COUNT + 1]"
+
+    def _aligned(self) -> str:
+        return f"{self._upper}_ALIGNED_"
+
+
+def _for_both(*lines: str, before: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield declarations that C and C++ share."""
+    yield from before
+    yield from ("#ifdef __cplusplus", 'extern "C" {', "#endif")
+    yield from lines
+    yield from ("#ifdef __cplusplus", "}", "#endif")
+
+
+def _buffers(loaded: Loaded) -> Iterator[_Entry]:
+    problem = loaded.problem
+    for row, id in enumerate(problem.ids):
+        last = int(problem.end[row]) - 1
+        yield _Entry(id, row, 0, int(problem.size[row]), int(problem.start[row]), last)
+
+
+def _tensors(loaded: Loaded) -> Iterator[_Entry]:
+    layout = loaded.layout
+    assert layout is not None
+    lives = layout.lives
+    for row, index in enumerate(layout.rows):
+        storage = layout.storages[index]
+        if not storage.tensors:
+            yield _Entry(storage.name, row, 0, storage.bytes, storage.start, storage.end - 1)
+        for tensor, within in zip(storage.tensors, storage.offsets, strict=True):
+            made = layout.graph.tensors[tensor]
+            start, end = int(lives.start[tensor]), int(lives.end[tensor])
+            yield _Entry(made.name, row, within, made.bytes, start, max(start, end - 1))

@@ -1,0 +1,136 @@
+"""ExecuTorch: a planner for the memory planning pass of `to_executorch`.
+
+    planning = MemoryPlanningPass(memory_planning_algo=memplan.targets.executorch.planner())
+    program.to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning))
+
+The pass calls the planner once for every graph, the sub-modules of control flow first;
+`_executorch_pools.py` makes the problems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from memplan.errors import MemplanError, shown
+from memplan.plan import Plan
+from memplan.problem import Problem
+from memplan.solvers import solve
+from memplan.sources._extras import require
+from memplan.targets._executorch_pools import Layout, Spec, place, pools
+
+__all__ = ["planner"]
+
+
+def planner(
+    solver: str = "auto",
+    *,
+    timeout: float | None = None,
+    nodes: int | None = None,
+    alignment: int | None = None,
+    **options: Any,
+) -> Callable[..., Any]:
+    """Return a planner for ExecuTorch's `MemoryPlanningPass(memory_planning_algo=...)`.
+
+    Parameters
+    ----------
+    solver, timeout, nodes, **options
+        As `memplan.solve` takes them, for every graph and memory; not `proof`, of which there
+        would be several.
+    alignment
+        In bytes, of every offset, beside the alignment that the pass asks for; sizes keep to the
+        latter.
+
+    Returns
+    -------
+    callable
+        `(alignment, specs, graph_module, graph_signature, extra_padding)`, to be given to the
+        pass or, beside others, to a `MemoryPlanningAlgorithmSuite`. What it returns is a
+        `MemoryAlgoResult`, and reads as a list of buffer sizes too. It raises `GraphError` where
+        a tensor cannot be placed as asked, `PlanError` where the budget ends without a plan.
+
+    Raises
+    ------
+    MemplanError
+        If ExecuTorch is not installed, and for arguments that `memplan.solve` refuses.
+    """
+    if alignment is not None and (type(alignment) is not int or alignment < 1):
+        raise MemplanError(f"alignment is {shown(alignment)}; it must be bytes, 1 or more")
+    if "proof" in options:
+        raise MemplanError("a planner writes no proof: every graph and memory would have its own")
+    library = require("executorch.exir.memory_planning", extra="executorch")
+    result_type = _result_type(library)
+
+    def search(problem: Problem) -> Plan:
+        return solve(problem, solver, timeout=timeout, nodes=nodes, **options)
+
+    unit = alignment or 1
+    search(Problem(()))  # what would be refused, before a model is exported for it
+
+    def algorithm(
+        alignment: int,
+        specs: Any,
+        graph_module: Any,
+        graph_signature: Any = None,
+        extra_padding: int = 0,
+    ) -> Any:
+        rows = list(specs)
+        names = _names(graph_module, rows)
+        taken = tuple(getattr(graph_module, "input_mem_buffer_sizes", None) or ())
+        asked = pools(rows, names, alignment=alignment, unit=unit, taken=taken)
+        layout = place(asked, search, taken=taken, padding=extra_padding)
+        return _handed_over(layout, library, result_type)
+
+    # A suite tells its algorithms apart by name: two that differ must not share one.
+    settings = {"timeout": timeout, "nodes": nodes, "alignment": alignment, **options}
+    said = [f"{key}={value}" for key, value in settings.items() if value is not None]
+    algorithm.__name__ = f"memplan({', '.join([solver, *said])})"
+    return algorithm
+
+
+def _names(graph_module: Any, specs: Sequence[Spec]) -> list[str]:
+    """Return for every tensor the name of the node that makes it, or its number."""
+    names: dict[Spec, str] = {}
+    wanted = set(map(id, specs))
+    for node in graph_module.graph.nodes:
+        # The node that only allocates comes first, but the operator has the name people know.
+        if getattr(node.target, "__name__", "") == "alloc":
+            continue
+        held = node.meta.get("spec")
+        several = isinstance(held, (list, tuple))
+        for at, spec in enumerate(held if several else [held]):
+            if id(spec) in wanted:
+                names.setdefault(spec, f"{node.name}:{at}" if several else node.name)
+    return [names.get(spec, f"#{row}") for row, spec in enumerate(specs)]
+
+
+def _handed_over(layout: Layout, library: Any, result_type: Callable[..., Any]) -> Any:
+    """Return the layout in ExecuTorch's words.
+
+    It is written to the tensors too, as the pass expects it where no suite is between them; a
+    suite that prefers another algorithm overwrites it.
+    """
+    answers = {}
+    for spec, at in layout.places.items():
+        # Tensors that share bytes must be of one object: each memory is one.
+        answer = library.SpecAllocResult(mem_id=at.mem_id, mem_obj_id=0, mem_offset=at.offset)
+        answers[spec] = answer
+        for field, value in vars(answer).items():
+            setattr(spec, field, value)
+    return result_type(spec_dict=answers, bufsizes=list(layout.sizes))
+
+
+def _result_type(library: Any) -> Callable[..., Any]:
+    """Return ExecuTorch's `MemoryAlgoResult`, made to read as the list of its buffer sizes.
+
+    A suite asks for the former, the pass itself for the latter; so one planner serves both.
+    """
+
+    class Result(library.MemoryAlgoResult):  # type: ignore[misc]
+        def __len__(self) -> int:
+            return len(self.bufsizes)
+
+        def __getitem__(self, at: Any) -> Any:
+            return self.bufsizes[at]
+
+    return Result

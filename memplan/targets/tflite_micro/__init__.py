@@ -1,0 +1,11 @@
+"""TensorFlow Lite Micro: a plan in the model's own file, or as a C struct beside it.
+
+TFLM obeys the offsets of `OfflineMemoryAllocation` metadata to the byte, and does not check them:
+whatever is written here has passed `memplan.verify` and the checks of the graph.
+"""
+
+from memplan.targets.tflite_micro.apply import Applied, apply
+from memplan.targets.tflite_micro.arena import minimal_arena
+from memplan.targets.tflite_micro.shim import shim_header
+
+__all__ = ["Applied", "apply", "minimal_arena", "shim_header"]

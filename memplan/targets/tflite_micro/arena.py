@@ -1,0 +1,83 @@
+"""The smallest arena that TensorFlow Lite Micro takes for a model, by trying.
+
+The head of an arena is what a plan can make smaller. Behind it is the tail, which lives as long as
+the interpreter: structs for tensors and operators, quantization, state. It depends on the machine
+(pointers are half as wide on most chips) and on the version, so it can only be measured.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+from memplan.errors import MemplanError
+from memplan.runtimes.tflite_micro import head
+from memplan.sources.tflite.model import Model, load
+
+__all__ = ["minimal_arena"]
+
+_CHILD: Final = Path(__file__).with_name("_child.py")
+_SPARE: Final = 64 << 20
+_LARGEST: Final = (1 << 31) - 1  # TFLM counts in int32
+
+
+def minimal_arena(path: Path, *, timeout: float = 120.0) -> int | None:
+    """Return the smallest `tensor_arena` in bytes, to 16, with which a model can be prepared.
+
+    Parameters
+    ----------
+    path
+        A `.tflite` file, planned or not.
+    timeout
+        Seconds for the whole search.
+
+    Returns
+    -------
+    int or None
+        Measured with the interpreter of the installed tflite-micro, on this machine; `None` where
+        that is not installed, or cannot be tried without risk (on Windows).
+
+    Raises
+    ------
+    FormatError
+        If the file is damaged.
+    MemplanError
+        If TFLM does not take the model whatever its arena, or takes too long.
+    """
+    model = load(path)
+    try:
+        version("tflite-micro")
+    except PackageNotFoundError:
+        return None
+    if sys.platform == "win32":
+        return None
+    low = head(model)
+    kept = sum(t.bytes for t in model.tensors() if t.variable or t.data)
+    order = {"path": str(path), "low": low, "limit": min(2 * low + kept + _SPARE, _LARGEST)}
+    try:
+        run = subprocess.run(
+            [sys.executable, "-P", str(_CHILD)],
+            input=json.dumps(order).encode(),
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise MemplanError(
+            f"{path}: TensorFlow Lite Micro was not done with it after {timeout:g} seconds"
+        ) from None
+    if run.returncode != 0 or not run.stdout:
+        raise MemplanError(
+            f"{path}: TensorFlow Lite Micro does not take this model, whatever its arena "
+            f"({_operators(model)}): is there one that it does not have?"
+        )
+    return int(json.loads(run.stdout))
+
+
+def _operators(model: Model) -> str:
+    types = sorted({o.type for subgraph in model.subgraphs for o in subgraph.operators})
+    return ", ".join(types[:12]) + (", ..." if len(types) > 12 else "")

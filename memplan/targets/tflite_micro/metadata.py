@@ -1,0 +1,220 @@
+"""Offsets into a TFLite file, with every byte that was there still there.
+
+FlatBuffers refer forward, so new tables go in front: the file becomes
+
+    [new root │ its lists of buffers and of metadata │ the offsets][the whole old file]
+        └──────────────┴───── refer to ────────────────────────────────►
+
+and nothing has to be known of the rest of the schema. Where the file has an offline plan already,
+its numbers are overwritten, and no other byte is.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from memplan.errors import FormatError
+from memplan.sources.tflite.flatbuffer import root
+from memplan.sources.tflite.model import IDENTIFIER, OFFLINE_PLAN, parse
+
+__all__ = ["with_offsets"]
+
+_BUFFERS: Final = 4  # slots of the outermost table
+_METADATA: Final = 6
+_SLOTS: Final = 10  # that it has in the schema of today; all of them take four bytes
+_GRAIN: Final = 64  # bytes: no less than what a file aligns its weights to
+_VERSION: Final = 1  # of the layout of the metadata
+
+
+def with_offsets(data: bytes, name: str, offsets: Sequence[int]) -> bytes:
+    """Return a file with an offline plan.
+
+    Parameters
+    ----------
+    data, name
+        The file.
+    offsets
+        In bytes from the head of the arena, by tensor of all sub-graphs; -1: TFLM places it.
+
+    Raises
+    ------
+    FormatError
+        If the file is damaged (also where the result does not read back as it should), keeps
+        weights behind the FlatBuffer (over 2 GB), or has fields in its outermost table that are not
+        known here.
+    """
+    model = parse(data, name)  # from here on, what is visited below lies inside of the file
+    _refuse_absolute(data, name)
+    words = [_VERSION, len(model.subgraphs), len(offsets), *offsets]
+    plan = np.array(words, "<i4").tobytes()
+    try:
+        place = _old_plan(data, len(plan)) if model.offsets else None
+        if place is None:
+            result = _in_front(data, name, plan)
+        else:
+            result = data[:place] + plan + data[place + len(plan) :]
+    except struct.error:  # in fields that are only copied, or overlap others
+        raise FormatError(name, "the file is damaged: its outermost tables lead nowhere") from None
+    if parse(result, name) != replace(model, offsets=tuple(offsets)):
+        raise FormatError(name, "the file is damaged: its tables lie over each other")
+    return result
+
+
+def _refuse_absolute(data: bytes, name: str) -> None:
+    """Refuse what says where it lies as a position in the file."""
+    table = root(data, name, IDENTIFIER)
+    behind = any(buffer.number(1, "Q") > 1 for buffer in table.tables(_BUFFERS)) or any(
+        operator.number(9, "Q") > 1 for graph in table.tables(2) for operator in graph.tables(3)
+    )
+    if behind:
+        raise FormatError(
+            name,
+            "has weights behind the FlatBuffer (it is made for models over 2 GB): no "
+            "microcontroller runs it, and no plan can be written into it",
+        )
+
+
+def _u32(data: bytes, at: int) -> int:
+    return int(struct.unpack_from("<I", data, at)[0])
+
+
+def _fields(data: bytes, table: int) -> dict[int, int]:
+    """Return by slot where the fields of a table are, of those that it has."""
+    layout = table - struct.unpack_from("<i", data, table)[0]
+    count = max(0, struct.unpack_from("<H", data, layout)[0] // 2 - 2)
+    entries = struct.unpack_from(f"<{count}H", data, layout + 4)
+    return {slot: table + entry for slot, entry in enumerate(entries) if entry}
+
+
+def _target(data: bytes, at: int) -> int:
+    return at + _u32(data, at)
+
+
+def _tables(data: bytes, fields: dict[int, int], slot: int) -> list[int]:
+    if slot not in fields:
+        return []
+    vector = _target(data, fields[slot])
+    first = vector + 4
+    return [_target(data, first + 4 * i) for i in range(_u32(data, vector))]
+
+
+def _plan_entries(data: bytes, fields: dict[int, int]) -> list[int]:
+    """Return the metadata tables that hold an offline plan; TFLM obeys the last."""
+    found = []
+    for table in _tables(data, fields, _METADATA):
+        slots = _fields(data, table)
+        if 0 in slots:
+            text = _target(data, slots[0])
+            if data[text + 4 : text + 4 + _u32(data, text)] == OFFLINE_PLAN.encode():
+                found.append(table)
+    return found
+
+
+def _old_plan(data: bytes, size: int) -> int | None:
+    """Return where the numbers of the file's plan begin, if they are of this size and its own."""
+    fields = _fields(data, _u32(data, 0))
+    entries = _plan_entries(data, fields)
+    if len(entries) != 1:
+        return None
+    slots = _fields(data, entries[0])
+    number = _u32(data, slots[1]) if 1 in slots else 0
+    values = []
+    for buffer in _tables(data, fields, _BUFFERS):
+        at = _fields(data, buffer).get(0)
+        vector = None if at is None else _target(data, at)
+        values.append((0, 0) if vector is None else (vector + 4, vector + 4 + _u32(data, vector)))
+    first, last = values[number]
+    if last - first != size or _is_value(data, number):
+        return None
+    shared = any(
+        begin < last and first < end for i, (begin, end) in enumerate(values) if i != number
+    )
+    return None if shared else first
+
+
+def _is_value(data: bytes, number: int) -> bool:
+    """Whether a tensor has its value in a buffer."""
+    graphs = root(data, "", IDENTIFIER).tables(2)
+    return any(tensor.number(2, "I") == number for graph in graphs for tensor in graph.tables(0))
+
+
+class _Front:
+    """What goes before the old file; links to there are settled when its length is known."""
+
+    def __init__(self) -> None:
+        self.data = bytearray(struct.pack("<I4s", 0, IDENTIFIER))
+        self._links: list[tuple[int, int, bool]] = []
+
+    def put(self, raw: bytes, *, before: int = 0) -> int:
+        """Add bytes, at a multiple of 4 (of 16 for what lies `before` bytes behind it)."""
+        grain = 16 if before else 4
+        self.data += bytes(-(len(self.data) + before) % grain)
+        self.data += raw
+        return len(self.data) - len(raw)
+
+    def table(self, slots: Sequence[int]) -> tuple[int, dict[int, int]]:
+        """Add a table with empty fields of four bytes; return where it and they are."""
+        entries = [0] * (max(slots) + 1)
+        for order, slot in enumerate(slots):
+            entries[slot] = 4 + 4 * order
+        sizes = (4 + 2 * len(entries), 4 + 4 * len(slots))
+        layout = self.put(struct.pack(f"<{2 + len(entries)}H", *sizes, *entries))
+        at = self.put(bytes(sizes[1]))
+        struct.pack_into("<i", self.data, at, at - layout)
+        return at, {slot: at + entries[slot] for slot in slots}
+
+    def vector(self, entries: Sequence[int]) -> int:
+        """Add a vector of tables of the old file, with room for one more."""
+        at = self.put(struct.pack("<I", len(entries) + 1) + bytes(4 * len(entries) + 4))
+        for order, entry in enumerate(entries):
+            self.link(at + 4 + 4 * order, entry, old=True)
+        return at
+
+    def link(self, at: int, target: int, *, old: bool = False) -> None:
+        self._links.append((at, target, old))
+
+    def before(self, data: bytes) -> bytes:
+        """Return all of it, and the old file behind it."""
+        self.data += bytes(-len(self.data) % _GRAIN)
+        for at, target, old in self._links:
+            struct.pack_into("<I", self.data, at, target + old * len(self.data) - at)
+        return bytes(self.data) + data
+
+
+def _in_front(data: bytes, name: str, plan: bytes) -> bytes:
+    fields = _fields(data, _u32(data, 0))
+    if max(fields, default=0) >= _SLOTS:
+        raise FormatError(
+            name, f"its outermost table has a field {max(fields)}, newer than memplan"
+        )
+    buffers = _tables(data, fields, _BUFFERS)
+    obsolete = set(_plan_entries(data, fields))
+    metadata = [e for e in _tables(data, fields, _METADATA) if e not in obsolete]
+
+    front = _Front()
+    top, slots = front.table(sorted({*fields, _BUFFERS, _METADATA}))
+    front.link(0, top)
+    for slot, at in fields.items():
+        if slot == 0:
+            front.data[slots[0] : slots[0] + 4] = data[at : at + 4]
+        elif slot not in (_BUFFERS, _METADATA):
+            front.link(slots[slot], _target(data, at), old=True)
+    buffer_list, metadata_list = front.vector(buffers), front.vector(metadata)
+    front.link(slots[_BUFFERS], buffer_list)
+    front.link(slots[_METADATA], metadata_list)
+
+    buffer, buffer_slots = front.table([0])
+    front.link(buffer_list + 4 + 4 * len(buffers), buffer)
+    entry, entry_slots = front.table([0, 1])
+    front.link(metadata_list + 4 + 4 * len(metadata), entry)
+    text = OFFLINE_PLAN.encode()
+    front.link(entry_slots[0], front.put(struct.pack("<I", len(text)) + text + b"\0"))
+    struct.pack_into("<I", front.data, entry_slots[1], len(buffers))
+    numbers = front.put(struct.pack("<I", len(plan)) + plan, before=4)
+    front.link(buffer_slots[0], numbers)
+    return front.before(data)

@@ -1,0 +1,160 @@
+"""A plan as the C struct of TFLM's `NonPersistentMemoryPlannerShim`.
+
+For programs that link the plan and leave the model's file alone
+(tensorflow/lite/micro/memory_planner/non_persistent_buffer_planner_shim.h). The shim is told
+nothing but the order: tensors of all sub-graphs that are planned, then the kernels' scratch, as
+`memplan.runtimes.tflite_micro.requests` yields them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from memplan.errors import MemplanError, quoted
+from memplan.graph import Layout
+from memplan.plan import Plan
+from memplan.sources.tflite.graph import folded, handles, rounded
+from memplan.sources.tflite.kernels import scratch
+from memplan.sources.tflite.model import Model, load
+from memplan.targets.tflite_micro.planning import best, layout_of, offsets_of
+
+__all__ = ["shim_header"]
+
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LARGEST: Final = (1 << 31) - 1
+
+_HEADER = """\
+/* Offsets of {model} for TensorFlow Lite Micro, made by memplan.
+ *
+ * #include "tensorflow/lite/micro/memory_planner/non_persistent_buffer_planner_shim.h"
+ *
+ *   tflite::NonPersistentMemoryPlannerShim planner(
+ *       reinterpret_cast<const tflite::BufferPlan*>(&{name}));
+ *
+ * Valid for this model and the reference kernels only: buffers are told apart by their order.
+ */
+#ifndef {guard}
+#define {guard}
+
+#include <stdint.h>
+
+/* Bytes that the plan needs of the arena; what TFLM keeps behind it comes on top. */
+#define {upper}_BYTES {bytes}
+#define {upper}_COUNT {count}
+
+/* As tflite::BufferPlan (memory_plan_struct.h), with all of its entries. */
+typedef struct {{
+  int32_t buffer_count;
+  struct {{
+    int32_t offset;
+  }} buffer_plan_entries[{room}];
+}} {name}_plan_t;
+
+static const {name}_plan_t {name} = {{
+    {upper}_COUNT,
+    {{
+{entries}
+    }},
+}};
+
+#endif /* {guard} */
+"""
+
+
+def shim_header(model: Path, plan: Plan | None = None, name: str = "memory_plan") -> str:
+    """Return a C header, C99 and C++, with the plan of a model.
+
+    Parameters
+    ----------
+    model
+        A `.tflite` file. Offsets in it are not kept: the shim refuses a model that has them.
+    plan
+        A plan of it; `None` takes the best without writing over inputs of the model.
+    name
+        Of the variable.
+
+    Raises
+    ------
+    FormatError
+        If the file is damaged.
+    PlanError
+        If the plan is not one of this model.
+    MemplanError
+        If the name is none in C, the plan is above 2^31 - 1 bytes, or the file has packed weights
+        (`apply` unpacks them).
+    """
+    if not _IDENTIFIER.fullmatch(name):
+        raise MemplanError(f"{quoted(name)} is no name in C")
+    stored = load(model)
+    if any(folded(stored).values()):
+        raise MemplanError(
+            f"{model} has float16 or sparse weights, which TFLM does not unpack: write it with "
+            "`memplan apply` first, and make the header of what that writes"
+        )
+    if plan is None:
+        bare = replace(stored, offsets=())
+        layout, plan = best(bare, in_place=True, overwrite_input=False, timeout=None)
+    else:
+        layout = layout_of(stored, plan)
+        bare = replace(stored, offsets=())
+    peak = plan.peak or 0
+    if peak > _LARGEST:
+        raise MemplanError(f"{model}: the plan has {peak} bytes; TFLM counts up to 2^31 - 1")
+    offsets = list(_in_order(bare, layout, plan))
+    return _HEADER.format(
+        model=_comment(Path(stored.name).name),
+        name=name,
+        guard=f"{name.upper()}_PLAN_H_",
+        upper=name.upper(),
+        bytes=peak,
+        count=len(offsets),
+        room=max(1, len(offsets)),
+        entries="\n".join(f"        {{{o}}}," for o in offsets or [0]),
+    )
+
+
+def _in_order(model: Model, layout: Layout, plan: Plan) -> Iterator[int]:
+    """Yield offsets in the order in which TFLM adds buffers to its planner."""
+    tensors = offsets_of(model, layout, plan)
+    outside, number = handles(model), 0
+    for subgraph in model.subgraphs:
+        for tensor in subgraph.tensors:
+            if tensor.bytes and not (tensor.data or tensor.variable or number in outside):
+                yield max(0, tensors[number])  # what nobody uses may lie anywhere
+            number += 1
+    yield from _scratch(model, layout, plan)
+
+
+def _scratch(model: Model, layout: Layout, plan: Plan) -> Iterator[int]:
+    """Yield the parts of every operator's scratch, which the plan has in one piece."""
+    base: dict[str, int] = {}
+    for row in layout.rows:
+        storage = layout.storages[row]
+        base.update(
+            (layout.graph.tensors[t].name, plan.offset(storage.name)) for t in storage.tensors
+        )
+    pieces = {
+        step.name: base[layout.graph.tensors[t].name]
+        for step in layout.graph.walk()
+        for t in step.outputs
+        if t >= model.first[-1] and layout.graph.tensors[t].kind == "workspace"
+    }
+    for number, subgraph in enumerate(model.subgraphs):
+        for index, operator in enumerate(subgraph.operators):
+            at = pieces.get(f"#{index}" if number == 0 else f"#{number}.{index}")
+            if at is None:  # none, or in a sub-graph that is never entered
+                continue
+            inputs = [subgraph.tensors[i] if i >= 0 else None for i in operator.inputs]
+            output = subgraph.tensors[operator.outputs[0]] if operator.outputs else None
+            for size in scratch(operator.type, inputs, output):
+                yield at
+                at += rounded(size)
+
+
+def _comment(text: str) -> str:
+    """Return a file name as a comment may have it."""
+    return "".join(c if c.isprintable() and c.isascii() else "?" for c in text).replace("*/", "* /")
