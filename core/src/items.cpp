@@ -93,6 +93,17 @@ Items make_items(const Problem& problem, const Sections& sections, Bytes capacit
   return items;
 }
 
+Plan plan_of(const Problem& problem, const Items& items, const std::vector<Bytes>& offsets,
+             const char* note) {
+  Plan plan;
+  plan.status = Status::kOptimal;
+  plan.offsets = items.offsets;
+  for (ItemIdx i = 0; i < items.count(); ++i) plan.offsets[items.buffer[i]] = offsets[i];
+  plan.peak = peak_of(problem, plan.offsets);
+  plan.stats.note = note;
+  return plan;
+}
+
 Bytes peak_of(const Problem& problem, const std::vector<Bytes>& offsets) {
   Bytes peak = 0;
   for (BufferIdx b = 0; b < problem.count(); ++b) {

@@ -13,6 +13,7 @@
 
 #include <vector>
 
+#include "memplan/plan.h"
 #include "memplan/problem.h"
 #include "memplan/sections.h"
 
@@ -70,6 +71,10 @@ struct Items {
 };
 
 Items make_items(const Problem& problem, const Sections& sections, Bytes capacity);
+
+// The plan with item i at offsets[i]; kOptimal: it fits, as asked.
+Plan plan_of(const Problem& problem, const Items& items, const std::vector<Bytes>& offsets,
+             const char* note);
 
 // max(offset + size)
 Bytes peak_of(const Problem& problem, const std::vector<Bytes>& offsets);

@@ -195,15 +195,6 @@ Plan infeasible(std::vector<BufferIdx> conflict, const char* note) {
   return plan;
 }
 
-template <typename OffsetOf>
-Plan fitting(const Problem& problem, const Items& items, OffsetOf offset_of, const char* note) {
-  Plan plan = answer(Status::kOptimal, note);
-  plan.offsets = items.offsets;
-  for (ItemIdx i = 0; i < items.count(); ++i) plan.offsets[items.buffer[i]] = offset_of(i);
-  plan.peak = peak_of(problem, plan.offsets);
-  return plan;
-}
-
 Plan unknown(const Search& search, const Stopper& stopper) {
   const bool creep = search.gave_up() && !stopper.stopped();
   return answer(Status::kUnknown,
@@ -237,9 +228,9 @@ Plan search_parts(const Problem& problem, const Items& items, const Relations& r
     if (verdict != Verdict::kSolved) break;
   }
   if (verdict == Verdict::kSolved) {
-    plan = fitting(
-        problem, items, [&search](ItemIdx i) { return search.offset(i); },
-        "the search over pairs found a solution");
+    std::vector<Bytes> offsets;
+    for (ItemIdx i = 0; i < items.count(); ++i) offsets.push_back(search.offset(i));
+    plan = plan_of(problem, items, offsets, "the search over pairs found a solution");
   }
   plan.stats.nodes = search.nodes();
   plan.stats.restarts = 1;
@@ -261,7 +252,7 @@ Plan pairs_fit(const Problem& problem, const Sections& sections, Bytes capacity,
   if (refusal != nullptr) return answer(Status::kUnknown, refusal);
   std::vector<Bytes> offset;
   if (first_fit(problem, items, relations, stopper, &offset)) {
-    return fitting(problem, items, [&offset](ItemIdx i) { return offset[i]; }, "first fit");
+    return plan_of(problem, items, offset, "first fit");
   }
   return search_parts(problem, items, relations, node_budget, stopper);
 }

@@ -72,7 +72,9 @@ Plan Fit::run(std::int64_t nodes, int threads, Stopper& stopper) {
     for (const ItemIdx i : task.source) offsets_[i] = answer.offsets[i];
     lanes_.reset();
   }
-  Plan plan = placed();
+  std::vector<Bytes> settled = offsets_;
+  settle(items_, settled);
+  Plan plan = plan_of(problem_, items_, settled, "placed by search");
   plan.stats.nodes = stats.nodes;
   plan.stats.restarts = stats.restarts;
   return plan;
@@ -84,18 +86,6 @@ Plan Fit::infeasible(std::vector<BufferIdx> conflict, const char* note) const {
   plan.conflict = std::move(conflict);
   std::sort(plan.conflict.begin(), plan.conflict.end());
   plan.stats.note = note;
-  return plan;
-}
-
-Plan Fit::placed() const {
-  std::vector<Bytes> settled = offsets_;
-  settle(items_, settled);
-  Plan plan;
-  plan.status = Status::kOptimal;
-  plan.offsets = items_.offsets;
-  for (ItemIdx i = 0; i < items_.count(); ++i) plan.offsets[items_.buffer[i]] = settled[i];
-  plan.peak = peak_of(problem_, plan.offsets);
-  plan.stats.note = "placed by search";
   return plan;
 }
 

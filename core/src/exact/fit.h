@@ -30,7 +30,6 @@ class Fit {
 
  private:
   Plan infeasible(std::vector<BufferIdx> conflict, const char* note) const;
-  Plan placed() const;
 
   const Problem& problem_;
   const Sections& sections_;

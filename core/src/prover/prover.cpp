@@ -137,7 +137,7 @@ Plan Prover::run(Bytes limit, Slice* slice, Stopper* stopper, const std::atomic<
     plan.stats.note = "the budget ended the prover";
     return plan;
   }
-  Plan found = placed();
+  Plan found = plan_of(problem_, items_, offsets_, "placed by the prover");
   found.stats.nodes = plan.stats.nodes;
   return found;
 }
@@ -148,16 +148,6 @@ Plan Prover::infeasible(const std::vector<ItemIdx>& conflict) const {
   for (const ItemIdx i : conflict) plan.conflict.push_back(items_.buffer[i]);
   std::sort(plan.conflict.begin(), plan.conflict.end());
   plan.stats.note = "refuted by the prover";
-  return plan;
-}
-
-Plan Prover::placed() const {
-  Plan plan;
-  plan.status = Status::kOptimal;
-  plan.offsets = items_.offsets;
-  for (ItemIdx i = 0; i < items_.count(); ++i) plan.offsets[items_.buffer[i]] = offsets_[i];
-  plan.peak = peak_of(problem_, plan.offsets);
-  plan.stats.note = "placed by the prover";
   return plan;
 }
 

@@ -47,7 +47,6 @@ class Prover {
 
   Bytes height(const Component& component) const;
   Plan infeasible(const std::vector<ItemIdx>& conflict) const;
-  Plan placed() const;
 
   const Problem& problem_;
   const ProverOptions& options_;
