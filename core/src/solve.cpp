@@ -102,12 +102,12 @@ class Run {
     // A search for the least peak wants a first plan: without it, it would not know how far the
     // bound may be from the truth.
     run_greedy();
-    run_rounds({search, kMiniMalloc, false});
+    run_rounds({search, kMiniMalloc, false}, false);
   }
 
   void run_exact(Together::Engines engines) {
     if (!incumbent_.fit_only()) run_greedy();
-    run_rounds(std::move(engines));
+    run_rounds(std::move(engines), true);
   }
 
   void run_auto() {
@@ -121,15 +121,14 @@ class Run {
     if (incumbent_.settled()) return;
     if (open_ended) incumbent_.limit_nodes(kAutoVisits / count);
     if (count <= kSearchLimit) {
-      run_rounds({exact_search(incumbent_), "exact", true});
+      run_rounds({exact_search(incumbent_), "exact", true}, true);
     } else {
-      run_rounds({nullptr, "", false});
+      run_rounds({nullptr, "", false}, true);
     }
   }
 
-  // Rounds of search, prover and windows until the question is settled or the budget is spent.
-  void run_rounds(Together::Engines engines) {
-    const bool exact = engines.name != kMiniMalloc;
+  // Rounds of the engines, and of windows, until the question is settled or the budget is spent.
+  void run_rounds(Together::Engines engines, bool with_windows) {
     Together together(incumbent_, std::move(engines));
     Windows windows(incumbent_);
     std::int64_t slice =
@@ -137,7 +136,7 @@ class Run {
     BufferIdx width = kFirstWidth;
     while (!incumbent_.settled() && !incumbent_.out_of_budget()) {
       bool more = together.round(slice);
-      if (exact && !incumbent_.settled()) {
+      if (with_windows && !incumbent_.settled()) {
         const Incumbent::Lap lap(incumbent_, "windows");
         if (windows.round(width, slice)) {
           width += width / 2;

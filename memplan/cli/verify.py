@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from memplan.cli import options, output
+
+if TYPE_CHECKING:
+    from memplan.plan import Plan
+    from memplan.problem import Problem
 
 NAME = "verify"
 
@@ -28,16 +34,23 @@ def command(
     model = options.Model(dim, include, exclude, in_place)
     asked = options.read_problem(problem, capacity, reserve, pin, model)
 
+    from memplan.view.units import exact, plural
+
+    answered = valid_plan(asked, plan)
+    limit = "" if asked.capacity is None else f" within {exact(asked.capacity)}"
+    output.line(f"OK: {plural(len(asked), 'buffer')}, peak {exact(answered.peak or 0)}{limit}")
+
+
+def valid_plan(problem: Problem, path: str) -> Plan:
+    """Read a plan that the referee lets pass; otherwise say why not, and exit with 1."""
     from memplan import formats
     from memplan.errors import PlanError
     from memplan.verify import verify
-    from memplan.view.units import exact, plural
 
-    answered = formats.load_plan(plan)
+    plan = formats.load_plan(path)
     try:
-        verify(asked, answered)
+        verify(problem, plan)
     except PlanError as error:
-        output.message(f"{plan}: {error}")
+        output.message(f"{path}: {error}")
         raise typer.Exit(output.INFEASIBLE) from None
-    limit = "" if asked.capacity is None else f" within {exact(asked.capacity)}"
-    output.line(f"OK: {plural(len(asked), 'buffer')}, peak {exact(answered.peak or 0)}{limit}")
+    return plan

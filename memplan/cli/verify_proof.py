@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from memplan.cli import options, output
-
-if TYPE_CHECKING:
-    from memplan.problem import Problem
+from memplan.cli.verify import valid_plan
 
 NAME = "verify-proof"
 
@@ -40,7 +38,7 @@ def command(
     from memplan.verify_proof import verify_proof
     from memplan.view.units import exact, plural
 
-    peak = None if plan is None else _peak(asked, plan)
+    peak = None if plan is None else valid_plan(asked, plan).peak
     try:
         claim = verify_proof(asked, proof)
     except ProofError as error:
@@ -55,19 +53,3 @@ def command(
         output.line(f"the plan may not be optimal: its peak is {exact(peak)}, not {least}")
         raise typer.Exit(output.INFEASIBLE)
     output.line(f"the plan is optimal: its peak is {exact(peak)}")
-
-
-def _peak(problem: Problem, path: str) -> int:
-    """Return the peak of a plan that the referee lets pass."""
-    from memplan import formats
-    from memplan.errors import PlanError
-    from memplan.verify import verify
-
-    plan = formats.load_plan(path)
-    try:
-        verify(problem, plan)
-    except PlanError as error:
-        output.message(f"{path}: {error}")
-        raise typer.Exit(output.INFEASIBLE) from None
-    assert plan.peak is not None  # or the referee would have refused it
-    return plan.peak

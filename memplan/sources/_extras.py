@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from memplan.errors import FormatError, GraphError, MemplanError
+from memplan.errors import FormatError, GraphError, MissingExtraError
 
 __all__ = ["of_file", "require"]
 
@@ -18,7 +18,7 @@ def require(module: str, *, extra: str) -> Any:
 
     Raises
     ------
-    MemplanError
+    MissingExtraError
         If it is not there; the sentence names the extra to install.
     """
     try:
@@ -26,7 +26,7 @@ def require(module: str, *, extra: str) -> Any:
     except ImportError as error:
         if error.name is not None and not module.startswith(error.name.split(".")[0]):
             raise
-        raise MemplanError(
+        raise MissingExtraError(
             f"this needs the library {module.split('.')[0]}: pip install 'memplan[{extra}]'"
         ) from None
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from memplan.bench.generators.flat_load import LARGEST, SMALLEST, parts
 from memplan.problem import Problem
-
-SMALLEST, LARGEST = 20, 110
 
 
 def dense(n: int, seed: int) -> Problem:
@@ -50,21 +49,10 @@ def dense(n: int, seed: int) -> Problem:
         for buffer in ended:
             end[buffer] = time
             live.remove(buffer)
-        for size in _split(rng, sum(sizes[b] for b in ended), at_once):
+        for size in parts(rng, sum(sizes[b] for b in ended), at_once):
             live.append(len(sizes))
             start[len(sizes)] = time
             sizes.append(size)
     order = rng.permutation(n)
     columns = (np.array(column, dtype=np.int64)[order] for column in (start, end, sizes))
     return Problem.from_arrays(*columns)
-
-
-def _split(rng: np.random.Generator, total: int, count: int) -> list[int]:
-    """Split `total` into `count` parts of SMALLEST..LARGEST each."""
-    parts = []
-    for left in range(count - 1, -1, -1):
-        low = max(SMALLEST, total - left * LARGEST)
-        high = min(LARGEST, total - left * SMALLEST)
-        parts.append(int(rng.integers(low, high, endpoint=True)))
-        total -= parts[-1]
-    return parts

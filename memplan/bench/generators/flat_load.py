@@ -82,10 +82,15 @@ def _split(rng: np.random.Generator, total: int, most: int) -> list[int]:
     # About 56 bytes a part keeps the mean in the middle, so that the load stays divisible.
     likely = total / 56 + 2 * rng.random() - 1
     count = min(max(fewest, round(likely)), total // SMALLEST, most)
-    parts = []
+    return parts(rng, total, count)
+
+
+def parts(rng: np.random.Generator, total: int, count: int) -> list[int]:
+    """Split `total` into `count` parts of SMALLEST..LARGEST each."""
+    drawn: list[int] = []
     for left in range(count - 1, -1, -1):
         low = max(SMALLEST, total - left * LARGEST)
         high = min(LARGEST, total - left * SMALLEST)
-        parts.append(int(rng.integers(low, high, endpoint=True)))
-        total -= parts[-1]
-    return parts
+        drawn.append(int(rng.integers(low, high, endpoint=True)))
+        total -= drawn[-1]
+    return drawn
