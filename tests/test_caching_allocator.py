@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplan.problem import Buffer, Problem
-from memplan.runtimes.caching_allocator import Block, CachingAllocator, replay
+from memplan.yardsticks.caching_allocator import Block, CachingAllocator, replay
 
 KIB, MIB = 1 << 10, 1 << 20
 

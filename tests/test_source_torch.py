@@ -271,7 +271,7 @@ def test_known_networks(tmp_path: Path, name: str) -> None:
     The plan is optimal, and no more than PyTorch's allocator would reserve.
     """
     from memplan.bench.models import MODELS as BUILD
-    from memplan.runtimes.torch_export import measure
+    from memplan.yardsticks.torch_export import measure
 
     program = torch.export.export(*BUILD[name]())
     path = tmp_path / f"{name}.pt2"

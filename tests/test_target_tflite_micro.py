@@ -19,11 +19,11 @@ from memplan import Plan, formats, solve
 from memplan.errors import FormatError, MemplanError, PlanError
 from memplan.formats.json import write_plan
 from memplan.graph import lay_out
-from memplan.runtimes import tflite_micro as runtime
 from memplan.sources.tflite.graph import folded, graph_of
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, load
 from memplan.targets.tflite_micro import Applied, apply, minimal_arena
 from memplan.targets.tflite_micro.folding import unpacked
+from memplan.yardsticks import tflite_micro as runtime
 
 MODELS = models()
 PACKED = [path for path in MODELS if any(folded(load(path)).values())]

@@ -16,11 +16,11 @@ from tflite_models import Writer, chain, models
 from memplan.errors import MemplanError, PlanError
 from memplan.graph import lay_out
 from memplan.plan import Plan
-from memplan.runtimes.tflite_micro import Request, requests
 from memplan.solvers import solve
 from memplan.sources.tflite.graph import folded, graph_of
 from memplan.sources.tflite.model import load
 from memplan.targets.tflite_micro import shim_header
+from memplan.yardsticks.tflite_micro import Request, requests
 
 MODELS = [path for path in models() if not any(folded(load(path)).values())]
 every_model = pytest.mark.parametrize(

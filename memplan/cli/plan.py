@@ -146,9 +146,9 @@ def _figures(loaded: Loaded, path: str, model: options.Model, runtime: bool) -> 
     """Return what other planners need: what the file says, and what can be measured."""
     if not runtime or not loaded.labels:
         return loaded.figures
-    from memplan import runtimes
+    from memplan import yardsticks
 
-    measured = runtimes.measure(loaded.source, Path(path), model.reading())
+    measured = yardsticks.measure(loaded.source, Path(path), model.reading())
     return loaded.figures if measured is None else (*loaded.figures, measured)
 
 

@@ -73,7 +73,7 @@ class Loaded:
     graph, layout
         Where the source is a graph.
     figures
-        What the file itself says of other planners. What can be measured, `memplan.runtimes` does.
+        What the file itself says of other planners; `memplan.yardsticks` measures what can be.
     notes
         Sentences about what was left out or assumed, that a user can do something about.
     """

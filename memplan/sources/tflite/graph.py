@@ -7,7 +7,7 @@ TFLM copies what goes into a sub-graph and what comes out of it. So an operator 
 
 and what it is given and what it returns is needed from its beginning to its end. A branch could
 do with less, but TFLM counts so when it places kernel scratch around a plan (`kernels.scratch`):
-lifetimes are equal to those of `memplan.runtimes.tflite_micro`, and so are loads.
+lifetimes are equal to those of `memplan.yardsticks.tflite_micro`, and so are loads.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from memplan.errors import FormatError, MemplanError
 from memplan.formats._files import write_bytes
 from memplan.graph import Layout
 from memplan.plan import Plan
-from memplan.runtimes import tflite_micro as runtime
 from memplan.sources.loaded import Figure
 from memplan.sources.options import Options
 from memplan.sources.tflite.graph import folded
@@ -19,6 +18,7 @@ from memplan.targets.tflite_micro.arena import minimal_arena
 from memplan.targets.tflite_micro.folding import unpacked
 from memplan.targets.tflite_micro.metadata import with_offsets
 from memplan.targets.tflite_micro.planning import best, layout_of, offsets_of
+from memplan.yardsticks import tflite_micro as runtime
 
 __all__ = ["Applied", "apply"]
 

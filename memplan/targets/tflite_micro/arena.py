@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from memplan.errors import MemplanError
-from memplan.runtimes.tflite_micro import head
 from memplan.sources.tflite.model import Model, load
+from memplan.yardsticks.tflite_micro import head
 
 __all__ = ["minimal_arena"]
 

@@ -3,7 +3,7 @@
 For programs that link the plan and leave the model's file alone
 (tensorflow/lite/micro/memory_planner/non_persistent_buffer_planner_shim.h). The shim is told
 nothing but the order: tensors of all sub-graphs that are planned, then the kernels' scratch, as
-`memplan.runtimes.tflite_micro.requests` yields them.
+`memplan.yardsticks.tflite_micro.requests` yields them.
 """
 
 from __future__ import annotations

@@ -13,12 +13,12 @@ import pytest
 from tflite_models import Writer, chain, constant, floats, models
 
 from memplan import solve
-from memplan.runtimes import measure, tflite_micro
-from memplan.runtimes.tflite_micro import Request, head, requests
 from memplan.sources import tflite
 from memplan.sources.options import Options
 from memplan.sources.tflite.graph import folded
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo, load
+from memplan.yardsticks import measure, tflite_micro
+from memplan.yardsticks.tflite_micro import Request, head, requests
 
 MODELS = models()
 every_model = pytest.mark.parametrize(

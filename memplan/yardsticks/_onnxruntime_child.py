@@ -1,6 +1,6 @@
 """Let onnxruntime run a model twice, and say what its arena held (on standard output, as JSON).
 
-Run by `memplan.runtimes.onnxruntime` as a program: native code may crash, and takes nothing else
+Run by `memplan.yardsticks.onnxruntime` as a program: native code may crash, and takes nothing else
 down with it.
 """
 

@@ -1,6 +1,6 @@
 """Let TensorFlow Lite Micro plan a model, and say what its arena holds (on standard error).
 
-Run by `memplan.runtimes.tflite_micro` as a program: native code may crash, and takes nothing
+Run by `memplan.yardsticks.tflite_micro` as a program: native code may crash, and takes nothing
 else down with it. The model is prepared, never run.
 """
 

@@ -34,5 +34,5 @@ def measure(source: str, path: Path, options: Options) -> Figure | None:
     name = _RUNTIMES.get(source)
     if name is None:
         return None
-    module = importlib.import_module(f"memplan.runtimes.{name}")
+    module = importlib.import_module(f"memplan.yardsticks.{name}")
     return cast("Figure | None", module.measure(path, options))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from memplan.runtimes.caching_allocator import replay
 from memplan.sources.loaded import Figure
 from memplan.sources.options import Options
 from memplan.sources.torch_export import read
+from memplan.yardsticks.caching_allocator import replay
 
 __all__ = ["measure"]
 

@@ -15,12 +15,12 @@ import numpy as np
 import onnxruntime
 from onnx_models import BOOL, LIGHT, light, model, node, value
 
-from memplan import runtimes, solve
+from memplan import solve, yardsticks
 from memplan.graph import Graph
-from memplan.runtimes import onnxruntime as runtime
-from memplan.runtimes._onnxruntime_child import _FUSIONS
 from memplan.sources.onnx import read
 from memplan.sources.options import Options
+from memplan.yardsticks import onnxruntime as runtime
+from memplan.yardsticks._onnxruntime_child import _FUSIONS
 
 _DTYPES = {"float": "float32", "int64": "int64", "bool": "bool"}
 
@@ -72,7 +72,7 @@ def test_tensors_are_those_of_onnxruntime(name: str, tmp_path: Path) -> None:
 def test_a_measured_peak_is_told_as_such() -> None:
     """Tests the figure of one network: not below its bound in place, and above our plan."""
     path = light("light_squeezenet")
-    figure = runtimes.measure("onnx", path, Options())
+    figure = yardsticks.measure("onnx", path, Options())
     assert figure is not None
     assert figure.runtime == f"onnxruntime {onnxruntime.__version__}"
     assert figure.how == "measured"
