@@ -19,6 +19,7 @@
 #include "memplan/sections.h"
 #include "memplan/solve.h"
 #include "options.h"
+#include "streams.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -28,6 +29,7 @@ namespace memplan::python {
 namespace {
 
 using Column = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Rows = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <typename T>
 using View = nb::ndarray<nb::numpy, const T, nb::ndim<1>>;
 
@@ -47,7 +49,9 @@ Problem make_problem(const Column& start, const Column& end, const Column& size,
                      const Column& alignment, const Column& pin, const Column& hint,
                      const Column& gap_buffer, const Column& gap_start, const Column& gap_end,
                      const Column& gap_lower, const Column& gap_upper, const Column& reserved_lower,
-                     const Column& reserved_upper, std::optional<Bytes> capacity) {
+                     const Column& reserved_upper, std::optional<Bytes> capacity,
+                     const std::optional<std::pair<Column, Rows>>& conflicts,
+                     const std::optional<std::pair<Column, Column>>& groups) {
   Problem problem;
   problem.start = copied(start);
   problem.end = copied(end);
@@ -72,6 +76,16 @@ Problem make_problem(const Column& start, const Column& end, const Column& size,
   problem.reserved.resize(reserved_lower.size());
   for (std::size_t i = 0; i < problem.reserved.size(); ++i) {
     problem.reserved[i] = {reserved_lower(i), reserved_upper(i)};
+  }
+  if (conflicts) {
+    problem.conflicts.begin = copied(conflicts->first);
+    const Rows& other = conflicts->second;
+    problem.conflicts.other.assign(other.data(), other.data() + other.size());
+  }
+  if (groups) {
+    const Column& group = groups->first;
+    problem.group.assign(group.data(), group.data() + group.size());
+    problem.lead = copied(groups->second);
   }
   return problem;
 }
@@ -202,14 +216,17 @@ NB_MODULE(_core, m) {
              const py::Column& gap_buffer, const py::Column& gap_start, const py::Column& gap_end,
              const py::Column& gap_lower, const py::Column& gap_upper,
              const py::Column& reserved_lower, const py::Column& reserved_upper,
-             std::optional<memplan::Bytes> capacity) {
-            new (self) Problem(py::make_problem(start, end, size, alignment, pin, hint, gap_buffer,
-                                                gap_start, gap_end, gap_lower, gap_upper,
-                                                reserved_lower, reserved_upper, capacity));
+             std::optional<memplan::Bytes> capacity,
+             const std::optional<std::pair<py::Column, py::Rows>>& conflicts,
+             const std::optional<std::pair<py::Column, py::Column>>& groups) {
+            new (self) Problem(py::make_problem(
+                start, end, size, alignment, pin, hint, gap_buffer, gap_start, gap_end, gap_lower,
+                gap_upper, reserved_lower, reserved_upper, capacity, conflicts, groups));
           },
           "start"_a, "end"_a, "size"_a, "alignment"_a, "pin"_a, "hint"_a, "gap_buffer"_a,
           "gap_start"_a, "gap_end"_a, "gap_lower"_a, "gap_upper"_a, "reserved_lower"_a,
-          "reserved_upper"_a, "capacity"_a.none())
+          "reserved_upper"_a, "capacity"_a.none(), "conflicts"_a = nb::none(),
+          "groups"_a = nb::none())
       .def("check", &memplan::check, "One sentence on what is wrong, or an empty string.");
 
   nb::class_<Plan>(m, "Plan", "The answer to one call of `solve`.")
@@ -243,4 +260,5 @@ NB_MODULE(_core, m) {
         "Bytes, the rule that gave them, and start and end of the section, if it is of one.");
   m.def("version", [] { return MEMPLAN_VERSION; });
   m.def("greedy_orders", &memplan::greedy_orders, "The names that the option `orders` may have.");
+  py::bind_streams(m);
 }

@@ -65,7 +65,18 @@ constexpr Switch<LargeOptions> kLarge[] = {
     {"core", &LargeOptions::core},       {"promote", &LargeOptions::promote},
     {"shells", &LargeOptions::shells},   {"portfolio", &LargeOptions::portfolio},
     {"bump", &LargeOptions::bump},       {"best_fit", &LargeOptions::best_fit},
-    {"windows", &LargeOptions::windows},
+    {"windows", &LargeOptions::windows}, {"ejection", &LargeOptions::ejection},
+};
+
+struct Choice {
+  const char* name;
+  std::string SomasOptions::* member;
+};
+
+constexpr Choice kSomas[] = {
+    {"objects", &SomasOptions::objects},
+    {"sort", &SomasOptions::sort},
+    {"fit", &SomasOptions::fit},
 };
 
 [[noreturn]] void refuse(const std::string& what) { throw nb::value_error(what.c_str()); }
@@ -99,6 +110,24 @@ bool set_names(Names* names, const std::string& solver, const std::string& name,
   return true;
 }
 
+// From the command line, names come as lists.
+bool set_choice(SomasOptions* options, const std::string& name, nb::handle value) {
+  for (const Choice& each : kSomas) {
+    if (name != each.name) continue;
+    std::string taken;
+    Names listed;
+    if (!nb::try_cast(value, taken, false)) {
+      if (!nb::try_cast(value, listed, false) || listed.size() != 1) {
+        refuse("the option " + name + " must be one name");
+      }
+      taken = listed[0];
+    }
+    options->*each.member = taken;
+    return true;
+  }
+  return false;
+}
+
 // Whether the solver has this option; if so, sets it in every part of the solver that has it.
 bool set_option(SolveOptions* options, const std::string& name, nb::handle value) {
   const std::string& solver = options->solver;
@@ -113,6 +142,7 @@ bool set_option(SolveOptions* options, const std::string& name, nb::handle value
   if (all || solver == "exact" || solver == "prover") {
     known |= set(kProver, &options->prover, solver, name, value);
   }
+  if (solver == "somas") known |= set_choice(&options->somas, name, value);
   if (solver == "minimalloc") {
     known |= set(kMiniMalloc, &options->minimalloc, solver, name, value);
     known |= set_names(&options->minimalloc.orders, solver, name, value);

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memplan._columns import MAX_BYTES, MAX_TIME, NONE, Column
-from memplan._spans import first_overlap, max_load, reserved_hit, spans
+from memplan._spans import first_overlap, first_shared, max_load, reserved_hit, spans
 from memplan.errors import ProblemError, quoted, shown
 
 if TYPE_CHECKING:
@@ -167,6 +167,15 @@ def check_pins(problem: Problem) -> None:
         raise ProblemError(
             f"{problem.label(row)}: its pin and that of {other} put both on bytes "
             f"[{overlap.lower}, {overlap.upper}) at time {overlap.time}",
+            row=row,
+            field="pin",
+        )
+    common = first_shared(problem, pin, np.flatnonzero(pinned))
+    if common is not None:
+        row, other = common.second, problem.label(common.first)
+        raise ProblemError(
+            f"{problem.label(row)}: its pin and that of {other}, with which it conflicts, put both "
+            f"on bytes [{common.lower}, {common.upper})",
             row=row,
             field="pin",
         )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 class Problem:
     """Columns, copied. Optional ones may be empty."""
 
-    def __init__(self, start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], size: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], alignment: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], pin: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], hint: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], gap_buffer: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], gap_start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], gap_end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], gap_lower: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], gap_upper: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], reserved_lower: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], reserved_upper: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], capacity: int | None) -> None: ...
+    def __init__(self, start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], size: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], alignment: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], pin: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], hint: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], gap_buffer: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], gap_start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], gap_end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], gap_lower: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], gap_upper: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], reserved_lower: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], reserved_upper: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], capacity: int | None, conflicts: tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]] | None = None, groups: tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]] | None = None) -> None: ...
 
     def check(self) -> str:
         """One sentence on what is wrong, or an empty string."""
@@ -68,3 +68,52 @@ def version() -> str: ...
 
 def greedy_orders() -> list[str]:
     """The names that the option `orders` may have."""
+
+class StreamGraph:
+    """Operators on streams, and tensors; columns, copied."""
+
+    def __init__(self, stream: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], arc_from: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], arc_to: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], producer: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], consumer_begin: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], consumer: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def check(self) -> str:
+        """One sentence on what is wrong, or an empty string."""
+
+class Witness:
+    """Why two tensors are a safe pair, or are not."""
+
+    @property
+    def safe(self) -> bool: ...
+
+    @property
+    def first(self) -> int:
+        """Of a safe pair: the tensor that is over first."""
+
+    @property
+    def paths(self) -> list[list[int]]:
+        """Of a safe pair: operators that wait for each other."""
+
+    @property
+    def order(self) -> list[int]:
+        """Of an unsafe pair: the operators as they may run."""
+
+    @property
+    def begin(self) -> int:
+        """Both are needed while order[begin:end] run."""
+
+    @property
+    def end(self) -> int: ...
+
+def unsafe_pairs(graph: StreamGraph, algorithm: str) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)], Annotated[NDArray[numpy.int32], dict(shape=(None,), writable=False)]]:
+    """
+    Row bounds and the other tensor of each pair, greater than its row and ascending, by algorithm memplan, 1, 1opt or 2. Without the GIL.
+    """
+
+def unsafe_beyond_order(graph: StreamGraph) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)], Annotated[NDArray[numpy.int32], dict(shape=(None,), writable=False)]]:
+    """
+    The pairs that are safe if operators run by number, in both directions. Without the GIL.
+    """
+
+def latest_ancestors(graph: StreamGraph) -> Annotated[NDArray[numpy.int32], dict(shape=(None, None), writable=False)]:
+    """MaxAncId, operators x streams."""
+
+def witness(graph: StreamGraph, a: int, b: int) -> Witness:
+    """For two different tensors."""

@@ -11,6 +11,13 @@ little-endian signed 64-bit integer, the buffers sorted by id (by code point):
     buffer, start, end, lower, upper    g numbers each: the gaps, sorted by (buffer, start);
                                         lower = upper = -1 where there is no window
     lower, upper                        r numbers each: the reserved ranges, sorted
+
+and, only where there are some, so that older fingerprints hold:
+
+    "conflicts" and a line feed         then their number, and two buffers each: the smaller first,
+                                        sorted
+    "groups" and a line feed            then group and lead, n numbers each: groups are numbered by
+                                        their first member in the order of ids, -1 for no group
 """
 
 from __future__ import annotations
@@ -52,4 +59,17 @@ def fingerprint(problem: Problem) -> str:
     add(owner[gaps], problem.gap_start[gaps], problem.gap_end[gaps])
     add(problem.gap_lower[gaps], problem.gap_upper[gaps])
     add([block.lower for block in problem.reserved], [block.upper for block in problem.reserved])
+    if problem.has_conflicts:
+        pairs = np.sort(rank[problem.conflicts.pairs()], axis=1)
+        digest.update(b"conflicts\n")
+        add([len(pairs)], pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))])
+    if problem.has_groups:
+        digest.update(b"groups\n")
+        add(_renumbered(problem.group[order]), problem.lead[order])
     return PREFIX + digest.hexdigest()
+
+
+def _renumbered(group: npt.NDArray[np.int64]) -> list[int]:
+    """Give groups numbers in the order of their first members."""
+    numbers = {-1: -1}
+    return [numbers.setdefault(number, len(numbers) - 1) for number in group.tolist()]

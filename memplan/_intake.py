@@ -10,6 +10,7 @@ import numpy.typing as npt
 from memplan import _checks
 from memplan._columns import NONE, Column, Label, filled, frozen, int_column, whole_number
 from memplan.buffer import Buffer, Gap, Reserved
+from memplan.conflicts import Conflicts
 from memplan.errors import ProblemError, quoted, shown
 
 GAP_COLUMNS = ("gap_buffer", "gap_start", "gap_end", "gap_lower", "gap_upper")
@@ -45,6 +46,40 @@ def take_reserved(blocks: Iterable[Reserved | tuple[int, int]]) -> tuple[Reserve
     ordered = tuple(Reserved(lower, upper) for lower, upper in sorted(pairs))
     _checks.check_reserved(ordered)
     return ordered
+
+
+def take_conflicts(pairs: Conflicts | npt.ArrayLike | None, count: int) -> Conflicts:
+    """Return a relation between `count` rows."""
+    if pairs is None:
+        return Conflicts.none(count)
+    if not isinstance(pairs, Conflicts):
+        return Conflicts.of_pairs(count, pairs)
+    if len(pairs.begin) != count + 1:
+        raise ProblemError(
+            f"conflicts has {len(pairs.begin) - 1} rows for {count} buffers", field="conflicts"
+        )
+    return pairs
+
+
+def rows_of(
+    lists: Iterable[Iterable[str]], buffers: Sequence[Buffer], field: str
+) -> list[list[int]]:
+    """Turn lists of ids, as a caller gives conflicts and groups, into lists of rows.
+
+    Raises
+    ------
+    ProblemError
+        For an id that no buffer has.
+    """
+    named = [list(ids) for ids in lists]
+    row_of = {str(buffer.id): row for row, buffer in enumerate(buffers)} if named else {}
+    for at, ids in enumerate(named):
+        for name in ids:
+            if name not in row_of:
+                raise ProblemError(
+                    f"{field}[{at}] lists {quoted(str(name))}, which is no buffer's id", field=field
+                )
+    return [[row_of[name] for name in ids] for ids in named]
 
 
 def gap_columns(buffers: Sequence[Buffer]) -> list[list[int]] | None:

@@ -157,6 +157,40 @@ def first_overlap(held: Spans, offset: Column) -> Overlap | None:
     return None
 
 
+class Shared(NamedTuple):
+    """Two buffers that conflict and both span `[lower, upper)`."""
+
+    first: int
+    second: int
+    lower: int
+    upper: int
+
+
+def first_shared(problem: Problem, offset: Column, among: Column | None = None) -> Shared | None:
+    """Find the first pair of explicit conflicts (by rows) that share an address.
+
+    Parameters
+    ----------
+    offset
+        Shape (n,).
+    among
+        The rows to look at, ascending; `None` for all.
+    """
+    pairs = problem.conflicts.pairs()
+    if among is not None:
+        pairs = pairs[np.isin(pairs, among).all(axis=1)]
+    first, second = pairs[:, 0], pairs[:, 1]
+    upper = offset + problem.size
+    lower = np.maximum(offset[first], offset[second])
+    higher = np.minimum(upper[first], upper[second])
+    held = (problem.size[first] > 0) & (problem.size[second] > 0)
+    hits = np.flatnonzero(held & (lower < higher))
+    if not len(hits):
+        return None
+    hit = hits[0]
+    return Shared(int(first[hit]), int(second[hit]), int(lower[hit]), int(higher[hit]))
+
+
 class _LiveRanks:
     """A sorted set of the numbers 0 .. count - 1, in buckets so that inserting moves little."""
 

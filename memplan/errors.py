@@ -86,6 +86,10 @@ class UnsupportedError(MemplanError):
     """A solver was asked for a constraint or an option that it does not have."""
 
 
+class FamilyError(MemplanError):
+    """Traces that are not those of one program at several batch sizes; names the allocation."""
+
+
 class MissingExtraError(MemplanError):
     """An optional dependency is missing; the sentence names the extra to install."""
 

@@ -13,15 +13,19 @@ import numpy.typing as npt
 from memplan import _checks, _dialect, _spans
 from memplan._columns import NONE, Column, filled, frozen, int_column, whole_number
 from memplan._fingerprint import fingerprint
+from memplan._groups import GROUP_COLUMNS, check_groups, kept, members, take_groups
 from memplan._intake import (
     GAP_COLUMNS,
     gap_columns,
+    rows_of,
     take_capacity,
+    take_conflicts,
     take_gaps,
     take_ids,
     take_reserved,
 )
 from memplan.buffer import Buffer, Gap, Reserved
+from memplan.conflicts import Conflicts
 from memplan.errors import ProblemError, quoted, shown
 
 __all__ = ["Buffer", "Gap", "Problem", "Reserved"]
@@ -42,6 +46,11 @@ class Problem:
         The limit on every `offset + size`, or `None` for no limit.
     reserved
         Disjoint address ranges that no buffer may touch.
+    conflicts
+        Pairs of ids that may not share an address though their lifetimes do not meet, as in
+        programs with parallel streams.
+    groups
+        Lists of ids that lie one behind the other, in this order.
 
     Attributes
     ----------
@@ -55,6 +64,11 @@ class Problem:
         As given.
     reserved
         Sorted.
+    conflicts
+        What conflicts beyond lifetimes, as rows.
+    group, lead
+        Read-only int64 columns, shape (n,): the number of the group, or -1, and how many bytes
+        behind the first of its group a buffer begins.
 
     Raises
     ------
@@ -76,6 +90,9 @@ class Problem:
     gap_upper: Column
     capacity: int | None
     reserved: tuple[Reserved, ...]
+    conflicts: Conflicts
+    group: Column
+    lead: Column
     _ids: tuple[str, ...] | None  # None: "0", "1", ...
 
     def __init__(
@@ -83,6 +100,8 @@ class Problem:
         buffers: Iterable[Buffer],
         capacity: int | None = None,
         reserved: Iterable[Reserved | tuple[int, int]] = (),
+        conflicts: Iterable[tuple[str, str]] = (),
+        groups: Iterable[Iterable[str]] = (),
     ) -> None:
         rows = list(buffers)
         for at, row in enumerate(rows):
@@ -99,6 +118,8 @@ class Problem:
             gaps=gap_columns(rows),
             capacity=capacity,
             reserved=reserved,
+            conflicts=rows_of(conflicts, rows, "conflicts"),
+            groups=rows_of(groups, rows, "groups"),
         )
 
     @classmethod
@@ -115,6 +136,8 @@ class Problem:
         gaps: Sequence[npt.ArrayLike] | None = None,
         capacity: int | None = None,
         reserved: Iterable[Reserved | tuple[int, int]] = (),
+        conflicts: Conflicts | npt.ArrayLike | None = None,
+        groups: Iterable[Iterable[int]] | tuple[Column, Column] | None = None,
     ) -> Problem:
         """Make a problem from columns, without an object per buffer.
 
@@ -131,6 +154,10 @@ class Problem:
             upper; lower = upper = -1 for a gap without a window.
         capacity, reserved
             As in the constructor.
+        conflicts
+            Pairs of rows, shape (m, 2), or `Conflicts`.
+        groups
+            Lists of rows, or the columns `group` and `lead` of another problem.
 
         Raises
         ------
@@ -149,6 +176,8 @@ class Problem:
             gaps=gaps,
             capacity=capacity,
             reserved=reserved,
+            conflicts=conflicts,
+            groups=groups,
         )
         return problem
 
@@ -193,6 +222,8 @@ class Problem:
         gaps: Sequence[npt.ArrayLike] | None,
         capacity: int | None,
         reserved: Iterable[Reserved | tuple[int, int]],
+        conflicts: Conflicts | npt.ArrayLike | None,
+        groups: Iterable[Iterable[int]] | tuple[Column, Column] | None,
     ) -> None:
         """Take what a caller gave, column by column, and check it."""
         new = self.__dict__  # the one place that writes to a problem
@@ -220,9 +251,12 @@ class Problem:
         new["capacity"] = take_capacity(capacity)
         new["reserved"] = take_reserved(reserved)
         _checks.check_columns(self)
+        new["conflicts"] = take_conflicts(conflicts, count)
+        new.update(zip(GROUP_COLUMNS, take_groups(groups, self.size, self.label), strict=True))
         _checks.check_gaps(self)
         _checks.check_load(self)
         _checks.check_pins(self)
+        check_groups(self)
 
     # What it holds
 
@@ -310,6 +344,21 @@ class Problem:
         return bool((self.gap_lower != NONE).any())
 
     @property
+    def has_conflicts(self) -> bool:
+        """Whether some buffers conflict though their lifetimes do not meet."""
+        return len(self.conflicts) > 0
+
+    @cached_property
+    def has_groups(self) -> bool:
+        """Whether some buffers lie one behind the other."""
+        return bool((self.group != NONE).any())
+
+    @cached_property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The rows of every group, in the order of their addresses."""
+        return tuple(map(tuple, members(self)))
+
+    @property
     def has_reserved(self) -> bool:
         """Whether there is a reserved range."""
         return len(self.reserved) > 0
@@ -346,16 +395,19 @@ class Problem:
         Everything is compared but capacity and hints, as in the fingerprint, but here the order
         of the rows counts.
         """
-        columns = ("start", "end", "size", "alignment", "pin", *GAP_COLUMNS)
+        columns = ("start", "end", "size", "alignment", "pin", *GAP_COLUMNS, *GROUP_COLUMNS)
         return (
             self.reserved == other.reserved
+            and self.conflicts == other.conflicts
             and all(np.array_equal(getattr(self, c), getattr(other, c)) for c in columns)
             and ((self._ids is None and other._ids is None) or self.ids == other.ids)
         )
 
     def __repr__(self) -> str:
         limit = "" if self.capacity is None else f", capacity {self.capacity}"
-        return f"<Problem: {len(self)} buffers, max load {self.max_load}{limit}>"
+        conflicts = f", {len(self.conflicts)} conflicts" if self.has_conflicts else ""
+        groups = f", {len(self.groups)} groups" if self.has_groups else ""
+        return f"<Problem: {len(self)} buffers, max load {self.max_load}{conflicts}{groups}{limit}>"
 
     # The same, changed
 
@@ -406,6 +458,8 @@ class Problem:
             gaps=gaps,
             capacity=self.capacity,
             reserved=self.reserved,
+            conflicts=self.conflicts.subset(chosen),
+            groups=kept(self.group, self.lead, chosen),
         )
 
     def reversed_in_time(self) -> Problem:
@@ -430,6 +484,8 @@ class Problem:
             ],
             capacity=self.capacity,
             reserved=self.reserved,
+            conflicts=self.conflicts,
+            groups=(self.group, self.lead),
         )
 
     def shuffled(self, seed: int) -> Problem:
@@ -444,4 +500,5 @@ class Problem:
             for name in ("fingerprint", "has_pins", "has_hints"):
                 copy.__dict__.pop(name, None)
         _checks.check_pins(copy)
+        check_groups(copy)
         return copy

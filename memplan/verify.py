@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memplan._columns import NONE, Column
-from memplan._spans import first_overlap, reserved_hit, spans
+from memplan._spans import first_overlap, first_shared, reserved_hit, spans
 from memplan.errors import PlanError, quoted
 from memplan.plan import Plan, Status
 from memplan.problem import Problem
@@ -25,9 +25,10 @@ def verify(problem: Problem, plan: Plan) -> None:
 
     Checked in this order: that the plan has offsets; that it was made for this problem
     (fingerprint, ids, sizes, lifetimes: whatever it says); capacity, alignment, pins and reserved
-    ranges; that no two buffers hold a common address at any time; and its claims: peak, lower
-    bound, status. The buffers of a plan may be in another order than those of the problem. Not
-    checked: whether a claimed lower bound, a proof of optimality or of infeasibility is right.
+    ranges; groups; that no two buffers hold a common address at any time, or, where they conflict
+    explicitly, at all; and its claims: peak, lower bound, status. The buffers of a plan may be in
+    another order than those of the problem. Not checked: whether a claimed lower bound, a proof of
+    optimality or of infeasibility is right.
 
     Parameters
     ----------
@@ -50,6 +51,7 @@ def verify(problem: Problem, plan: Plan) -> None:
         raise PlanError(f"the plan has no offsets to verify (its status is {plan.status})")
     offset = plan.offsets[_matching_rows(problem, plan)]
     _check_offsets(problem, offset)
+    _check_groups(problem, offset)
     _check_overlaps(problem, offset)
     _check_claims(problem, plan, offset)
 
@@ -78,7 +80,8 @@ def _matching_rows(problem: Problem, plan: Plan) -> npt.NDArray[np.intp] | slice
     if plan.fingerprint is not None and plan.fingerprint != problem.fingerprint:
         raise PlanError(
             "the plan was made for another problem: the fingerprints differ, though ids and sizes "
-            "are the same (look at lifetimes, alignments, pins, gaps and reserved ranges)"
+            "are the same (look at lifetimes, alignments, pins, gaps, reserved ranges, conflicts "
+            "and groups)"
         )
     return rows
 
@@ -131,6 +134,28 @@ def _check_overlaps(problem: Problem, offset: Column) -> None:
             f"{first} and {second} overlap: at time {overlap.time} both hold "
             f"the bytes [{overlap.lower}, {overlap.upper})"
         )
+    common = first_shared(problem, offset)
+    if common is not None:
+        first, second = problem.label(common.first), problem.label(common.second)
+        raise PlanError(
+            f"{first} and {second} conflict, but both hold the bytes "
+            f"[{common.lower}, {common.upper})"
+        )
+
+
+def _check_groups(problem: Problem, offset: Column) -> None:
+    """Check that all members of a group are as far behind its first as they must be."""
+    origin = offset - problem.lead
+    for rows in problem.groups:
+        first = rows[0]
+        for row in rows[1:]:
+            if origin[row] != origin[first]:
+                apart = problem.lead[row] - problem.lead[first]
+                raise PlanError(
+                    f"{problem.label(row)} is at {offset[row]}, not {apart} bytes behind "
+                    f"{problem.label(first)} ({offset[first]}) as their group asks",
+                    row=row,
+                )
 
 
 def _check_claims(problem: Problem, plan: Plan, offset: Column) -> None:

@@ -64,14 +64,19 @@ def verify_proof(problem: Problem, file: str | os.PathLike[str] | Iterable[str])
     FormatError
         If the file cannot be read.
     UnsupportedError
-        If the problem has windows.
+        If the problem has windows, conflicts or groups.
 
     Notes
     -----
     One pass over the file; only facts, clauses and the lines of the next clause are kept.
     """
-    if problem.has_windows:
-        raise UnsupportedError("a proof cannot speak of windows; the problem has some")
+    for present, what in (
+        (problem.has_windows, "windows"),
+        (problem.has_conflicts, "conflicts"),
+        (problem.has_groups, "groups"),
+    ):
+        if present:
+            raise UnsupportedError(f"a proof cannot speak of {what}; the problem has some")
     if not isinstance(file, (str, os.PathLike)):
         return _read(problem, file)
     try:

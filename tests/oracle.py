@@ -23,47 +23,76 @@ def minimum_peak(problem: Problem) -> int | None:
 
 def fit(problem: Problem, capacity: int) -> list[int] | None:
     """Return offsets with `offset + size <= capacity`, or None if there are none."""
-    n = len(problem)
-    held = [held_by_time(problem, row) for row in range(n)]
-    reserved = reserved_bits(problem)
+    held = [claims(problem, row) for row in range(len(problem))]
+    pieces = pieces_of(problem)
     choices = [
         [
             offset
-            for offset in (
-                [int(problem.pin[row])]
-                if problem.pin[row] >= 0
-                else range(0, capacity + 1, int(problem.alignment[row]))
-            )
-            if offset + problem.size[row] <= capacity
-            and not ones(int(problem.size[row])) << offset & reserved
+            for offset in range(capacity + 1)
+            if all(may_lie(problem, row, offset + lead, capacity) for row, lead in piece)
         ]
-        for row in range(n)
+        for piece in pieces
     ]
 
-    # Two ways to the same memory leave the same question to the buffers that follow.
+    # Two ways to the same memory leave the same question to the pieces that follow.
     @cache
-    def place(row: int, memory: tuple[int, ...]) -> tuple[int, ...] | None:
-        if row == n:
+    def place(at: int, memory: tuple[int, ...]) -> tuple[int, ...] | None:
+        if at == len(pieces):
             return ()
-        for offset in choices[row]:
-            if any(bits << offset & memory[time] for time, bits in held[row]):
-                continue
+        for offset in choices[at]:
             after = list(memory)
-            for time, bits in held[row]:
-                after[time] |= bits << offset
-            rest = place(row + 1, tuple(after))
-            if rest is not None:
-                return (offset, *rest)
+            if all(add(after, held[row], offset + lead) for row, lead in pieces[at]):
+                rest = place(at + 1, tuple(after))
+                if rest is not None:
+                    return (offset, *rest)
         return None
 
-    times = int((problem.end - first_time(problem)).max()) if n else 0
-    offsets = place(0, (0,) * times)
-    return None if offsets is None else list(offsets)
+    times = 1 + max((time for each in held for time, _ in each), default=0)
+    origins = place(0, (0,) * times)
+    if origins is None:
+        return None
+    offsets = [0] * len(problem)
+    for origin, piece in zip(origins, pieces, strict=True):
+        for row, lead in piece:
+            offsets[row] = origin + lead
+    return offsets
+
+
+def add(memory: list[int], held: list[tuple[int, int]], offset: int) -> bool:
+    """Hold memory at an offset; False, and it is spoilt, if somebody else holds some of it."""
+    for time, bits in held:
+        if bits << offset & memory[time]:
+            return False
+        memory[time] |= bits << offset
+    return True
+
+
+def may_lie(problem: Problem, row: int, offset: int, capacity: int) -> bool:
+    """Return whether a buffer alone may have an offset."""
+    size, pin = int(problem.size[row]), int(problem.pin[row])
+    return (
+        offset % int(problem.alignment[row]) == 0
+        and (pin < 0 or offset == pin)
+        and offset + size <= capacity
+        and not ones(size) << offset & reserved_bits(problem)
+    )
+
+
+def pieces_of(problem: Problem) -> list[list[tuple[int, int]]]:
+    """Return what is placed at once: a group, or a buffer in none, as (row, lead)."""
+    pieces: dict[int, list[tuple[int, int]]] = {}
+    for row, (group, lead) in enumerate(zip(problem.group, problem.lead, strict=True)):
+        number = int(group) if group >= 0 else -1 - row
+        pieces.setdefault(number, []).append((row, int(lead)))
+    return list(pieces.values())
 
 
 def is_legal(problem: Problem, offsets: list[int], capacity: int | None) -> bool:
     """Return whether offsets break nothing, by the same bitmaps."""
     memory: dict[int, int] = {}
+    for piece in pieces_of(problem):
+        if len({offsets[row] - lead for row, lead in piece}) > 1:
+            return False
     for row, offset in enumerate(offsets):
         size = int(problem.size[row])
         if offset < 0 or offset % problem.alignment[row]:
@@ -74,7 +103,7 @@ def is_legal(problem: Problem, offsets: list[int], capacity: int | None) -> bool
             return False
         if ones(size) << offset & reserved_bits(problem):
             return False
-        for time, bits in held_by_time(problem, row):
+        for time, bits in claims(problem, row):
             if memory.get(time, 0) & bits << offset:
                 return False
             memory[time] = memory.get(time, 0) | bits << offset
@@ -107,10 +136,21 @@ def held_by_time(problem: Problem, row: int) -> list[tuple[int, int]]:
     return [(time - origin, held) for time, held in bits.items()]
 
 
+def claims(problem: Problem, row: int) -> list[tuple[int, int]]:
+    """Return `held_by_time`, and after the end a time for each of its explicit conflicts.
+
+    There the two of a pair meet, all of them, and nobody else.
+    """
+    last = int(problem.end.max()) - first_time(problem)
+    pairs = enumerate(problem.conflicts.pairs().tolist())
+    whole = ones(int(problem.size[row]))
+    return held_by_time(problem, row) + [(last + n, whole) for n, pair in pairs if row in pair]
+
+
 def trivial_bound(problem: Problem) -> int:
     """Return a peak that no plan is below, without thought."""
     pins = [int(p + z) for p, z in zip(problem.pin, problem.size, strict=True) if p >= 0]
-    return max([load(problem), *map(int, problem.size), *pins, 0])
+    return max([load(problem), *map(int, problem.size + problem.lead), *pins, 0])
 
 
 def limit(problem: Problem) -> int:
@@ -121,7 +161,7 @@ def limit(problem: Problem) -> int:
     return (
         max(fixed, default=0)
         + trivial_bound(problem)
-        + int((problem.size + problem.alignment).sum())
+        + int((problem.size + problem.alignment + problem.lead).sum())
     )
 
 

@@ -122,6 +122,35 @@ def problems(
 
 
 @st.composite
+def related(draw: DrawFn, asked: SearchStrategy[Problem]) -> Problem:
+    """Problems with conflicts beside lifetimes, and with groups where alignments and pins allow."""
+    problem = draw(asked)
+    rows = range(len(problem))
+    pairs = [(i, j) for i in rows for j in rows[:i]]
+    conflicts = draw(st.lists(st.sampled_from(pairs), max_size=6)) if pairs else []
+    listed = draw(st.permutations(rows))
+    first, second = sorted(draw(st.tuples(*2 * [st.integers(0, len(problem))])))
+    groups = [listed[:first], listed[first:second]]
+    try:
+        return _related(problem, conflicts, [group for group in groups if group])
+    except ProblemError:
+        return _related(problem, [], [])
+
+
+def _related(
+    problem: Problem, conflicts: list[tuple[int, int]], groups: list[list[int]]
+) -> Problem:
+    ids = problem.ids
+    return Problem(
+        problem.buffers,
+        problem.capacity,
+        problem.reserved,
+        conflicts=[(ids[i], ids[j]) for i, j in conflicts],
+        groups=[[ids[row] for row in group] for group in groups],
+    )
+
+
+@st.composite
 def offsets(draw: DrawFn, problem: Problem, top: int = 24) -> list[int]:
     """Offsets for a problem, sometimes legal: mostly aligned, pinned ones mostly at their pins."""
     chosen = []

@@ -6,7 +6,7 @@ import itertools
 
 import oracle
 from hypothesis import given
-from strategies import problems
+from strategies import problems, related
 
 from memplan.problem import Buffer, Gap, Problem
 
@@ -50,7 +50,20 @@ class TestOracle:
         assert oracle.minimum_peak(Problem([Buffer("a", 0, 1, 0, pin=5)])) == 5
         assert oracle.minimum_peak(Problem([])) == 0
 
-    @given(problems(max_buffers=3, max_size=3, max_time=4))
+    def test_conflicts_and_groups(self) -> None:
+        """Tests that buffers of disjoint lifetimes are kept apart, or one behind the other."""
+        chain = [Buffer("a", 0, 1, 3), Buffer("b", 1, 2, 4), Buffer("c", 2, 3, 2)]
+        assert oracle.minimum_peak(Problem(chain)) == 4
+        assert oracle.minimum_peak(Problem(chain, conflicts=[("a", "c")])) == 5
+        assert oracle.fit(Problem(chain, groups=[["c", "a"]]), 5) == [2, 0, 0]
+        assert oracle.fit(Problem(chain, groups=[["c", "a"]]), 4) is None
+        pinned = [chain[0], chain[1], Buffer("c", 2, 3, 2, pin=1)]
+        assert oracle.minimum_peak(Problem(pinned, groups=[["a", "c"]])) is None
+
+    @given(
+        problems(max_buffers=3, max_size=3, max_time=4)
+        | related(problems(max_buffers=3, max_size=3, max_time=4))
+    )
     def test_against_listing_all(self, problem: Problem) -> None:
         """Tests the search against trying every tuple of offsets."""
         top = oracle.limit(problem)

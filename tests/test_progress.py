@@ -9,10 +9,10 @@ import threading
 from itertools import pairwise
 
 import pytest
+from every_solver import EVERY
 
 import memplan as mp
 from memplan.bench import generators
-from memplan.solvers import registry
 
 # What gives the signal in the tests below is a timer of POSIX.
 needs_timer = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
@@ -24,7 +24,7 @@ def hard() -> mp.Problem:
     return generators.flat_load(64, 1).with_capacity(None)
 
 
-@pytest.mark.parametrize("solver", registry.SOLVERS)
+@pytest.mark.parametrize("solver", EVERY)
 def test_peaks_fall_and_bounds_rise(solver: str) -> None:
     """Tests everything that every solver tells, up to the answer."""
     problem = generators.flat_load(40, 2).with_capacity(None)

@@ -175,6 +175,20 @@ def test_a_solver_without_proofs_refuses_by_name(
     assert_untouched(old)
 
 
+@pytest.mark.parametrize("relation", ["conflicts", "groups"])
+def test_relations_are_refused_by_name(tmp_path: Path, relation: str) -> None:
+    """Tests that nobody is given a proof that leaves conflicts or groups out."""
+    rows = [mp.Buffer("a", 0, 1, 4), mp.Buffer("b", 1, 2, 4)]
+    problem = mp.Problem(rows, capacity=7, **{relation: [("a", "b")]})  # type: ignore[arg-type]
+    path = tmp_path / "no.proof"
+    for solver in ("auto", "exact", "prover"):
+        with pytest.raises(mp.UnsupportedError, match=f"a proof cannot speak of {relation}"):
+            mp.solve(problem, solver, proof=path)
+    path.write_text("refuted\n")
+    with pytest.raises(mp.UnsupportedError, match=f"a proof cannot speak of {relation}"):
+        verify_proof(problem, path)
+
+
 def test_windows_are_refused_by_name(old: Path) -> None:
     """Tests that a proof is not promised of what it cannot speak of."""
     gap = mp.Gap(1, 2, (0, 1))

@@ -14,10 +14,12 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
+import every_solver
 import numpy as np
 import oracle
 import pytest
 import strategies
+from every_solver import EVERY, OURS
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +27,7 @@ import memplan as mp
 from memplan import _core, solvers
 from memplan.solvers import registry
 
-ALL = tuple(registry.SOLVERS)
+INSTALLED = [name for name in registry.SOLVERS if not every_solver.is_missing(name)]
 
 
 @pytest.fixture
@@ -38,10 +40,10 @@ def jagged() -> mp.Problem:
 # What comes out --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", ALL)
+@pytest.mark.parametrize("solver", OURS)
 @pytest.mark.parametrize("objective", ["fit", "min_peak", None])
 def test_five(five: mp.Problem, solver: str, objective: str | None) -> None:
-    """Tests that every solver places the example of source 000 for every objective."""
+    """Tests that every solver of ours places the example of source 000 for every objective."""
     plan = mp.solve(five, solver, objective)
     mp.verify(five, plan)
     assert (plan.status, plan.peak, plan.lower_bound, plan.capacity) == ("optimal", 12, 12, 12)
@@ -54,13 +56,15 @@ def test_five(five: mp.Problem, solver: str, objective: str | None) -> None:
 
 
 @settings(max_examples=60)
-@given(problem=strategies.problems(max_buffers=6), solver=st.sampled_from(ALL), data=st.data())
+@given(
+    problem=strategies.problems(max_buffers=6), solver=st.sampled_from(INSTALLED), data=st.data()
+)
 def test_small_problems_by_brute_force(
     problem: mp.Problem, solver: str, data: st.DataObject
 ) -> None:
     """Tests what every solver says of any mix of constraints against brute force."""
     objective = data.draw(st.sampled_from(["fit", "min_peak"]))
-    assume(not problem.has_windows or "windows" in registry.SOLVERS[solver].supports)
+    assume(not every_solver.refuses(solver, problem))
     if problem.capacity is None and objective == "fit":
         objective = "min_peak"
     plan = mp.solve(problem, solver, objective, nodes=100_000, threads=1)
@@ -128,7 +132,7 @@ def test_a_budget_that_is_too_small_is_unknown(jagged: mp.Problem) -> None:
     assert (plan.status, plan.conflict) == ("unknown", ())
 
 
-@pytest.mark.parametrize("solver", ALL)
+@pytest.mark.parametrize("solver", EVERY)
 def test_no_time_at_all_is_no_error(five: mp.Problem, solver: str) -> None:
     """Tests that a timeout of 0 gives an honest answer."""
     plan = mp.solve(five, solver, timeout=0)
@@ -136,7 +140,7 @@ def test_no_time_at_all_is_no_error(five: mp.Problem, solver: str) -> None:
         mp.verify(five, plan)
 
 
-@pytest.mark.parametrize("solver", ALL)
+@pytest.mark.parametrize("solver", EVERY)
 def test_the_same_again(jagged: mp.Problem, solver: str) -> None:
     """Tests that neither repetition nor threads change the plan."""
     first = mp.solve(jagged, solver, nodes=5000, threads=1, seed=7)
@@ -262,7 +266,7 @@ def options_of(solver: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("solver", "option"), [(solver, option) for solver in ALL for option in options_of(solver)]
+    ("solver", "option"), [(solver, option) for solver in OURS for option in options_of(solver)]
 )
 def test_every_switch_is_known_to_the_core(five: mp.Problem, solver: str, option: str) -> None:
     """Tests that the registry and the bindings have the same switches, and that none is needed."""
@@ -291,12 +295,12 @@ def test_the_core_has_no_switch_that_the_registry_hides() -> None:
         "large": ["large.h"],
         "auto": ["greedy.h", "exact.h", "prover.h", "large.h"],
     }
-    assert parts.keys() == set(ALL)
+    assert parts.keys() == set(OURS)
     for solver, headers in parts.items():
         assert set(options_of(solver)) == set().union(*map(switches_of, headers))
 
 
-@pytest.mark.parametrize("solver", ALL)
+@pytest.mark.parametrize("solver", OURS)
 def test_an_unknown_option_names_solver_and_option(five: mp.Problem, solver: str) -> None:
     """Tests that a typo is not taken silently, by Python or by the core."""
     with pytest.raises(mp.UnsupportedError, match=f'{solver} has no option "speed"; it has '):
@@ -325,17 +329,19 @@ def test_orders(five: mp.Problem) -> None:
 
 def test_who_supports_what() -> None:
     """Tests the table that `memplan solvers` prints."""
-    assert list(registry.SOLVERS) == ["auto", "greedy", "minimalloc", "exact", "prover", "large"]
+    assert OURS == ("auto", "greedy", "minimalloc", "exact", "prover", "large")
     for name, solver in registry.SOLVERS.items():
         assert solver.name == name
-        lacking = {"windows"} if name == "prover" else set()
-        assert solver.supports == frozenset(registry.CONSTRAINTS) - lacking
+    for name in OURS:
+        lacking = {"prover": {"windows"}, "minimalloc": {"conflicts", "groups"}}.get(name, set())
+        assert registry.SOLVERS[name].supports == frozenset(registry.CONSTRAINTS) - lacking
 
 
 def test_a_solver_that_lacks_a_constraint_refuses_by_name(
     monkeypatch: pytest.MonkeyPatch, five: mp.Problem
 ) -> None:
     """Tests that a problem with a constraint never reaches a solver without it."""
+    first, second = mp.Buffer("a", 0, 1, 4), mp.Buffer("b", 1, 2, 4)
     features: dict[str, mp.Problem] = {
         "capacity": five,
         "alignment": mp.Problem([mp.Buffer("b", 0, 1, 4, alignment=4)]),
@@ -345,6 +351,8 @@ def test_a_solver_that_lacks_a_constraint_refuses_by_name(
         "windows": mp.Problem([mp.Buffer("b", 0, 5, 4, gaps=(mp.Gap(1, 2, (0, 1)),))]),
         "hints": mp.Problem([mp.Buffer("b", 0, 1, 4, hint=4)]),
         "zero-size": mp.Problem([mp.Buffer("b", 0, 1, 0)]),
+        "conflicts": mp.Problem([first, second], conflicts=[("a", "b")]),
+        "groups": mp.Problem([first, second], groups=[("a", "b")]),
     }
     assert set(features) == set(registry.CONSTRAINTS)
     for constraint, problem in features.items():
@@ -367,7 +375,7 @@ def test_a_bound_has_a_rule_and_a_section(five: mp.Problem) -> None:
     assert mp.lower_bound(five) == 12
 
 
-@given(problem=strategies.problems(max_buffers=6))
+@given(problem=strategies.related(strategies.problems(max_buffers=6)))
 def test_a_bound_is_below_every_plan(problem: mp.Problem) -> None:
     """Tests that no plan is better than the bound, which is no worse than the load."""
     best = oracle.minimum_peak(problem)

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from test_runtime_tflite_micro import WRITTEN, written
+from test_yardstick_tflite_micro import WRITTEN, written
 from tflite_models import Writer, chain, models
 
 from memplan.errors import MemplanError, PlanError

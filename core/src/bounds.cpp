@@ -5,9 +5,12 @@
 #include <map>
 #include <numeric>
 #include <queue>
+#include <set>
 #include <utility>
 
+#include "bounds/heavy_clique.h"
 #include "greedy/occupancy.h"
+#include "ranked.h"
 
 namespace memplan {
 
@@ -22,20 +25,43 @@ Bound by_load(const std::vector<Bytes>& load) {
   return {*most, static_cast<SectionIdx>(most - load.begin()), "load"};
 }
 
-// Take all away but one buffer, the pins and the reserved ranges: what is left of a plan is a
-// plan, so the buffer is not below the lowest offset that is legal for it among those, and the
-// peak not below its end there. For a pinned buffer that is the top of its pin.
+// The offset at lead 0 of every group that a pin of a member fixes.
+std::map<std::int32_t, Bytes> pins_of_groups(const Problem& problem) {
+  std::map<std::int32_t, Bytes> offsets;
+  for (BufferIdx b = 0; b < problem.count(); ++b) {
+    if (problem.group_of(b) == kNoGroup || !is_pinned(problem, b)) continue;
+    offsets.emplace(problem.group[b], problem.pin[b] - problem.lead[b]);
+  }
+  return offsets;
+}
+
+// Take all away but one buffer (with its group), the pins and the reserved ranges: what is left of
+// a plan is a plan, so the buffer is not below the lowest offset that is legal for it among those,
+// and the peak not below its end there. For a pinned buffer that is the top of its pin.
 Bound by_one_buffer(const Problem& problem, const Sections& sections) {
   Bound bound{0, -1, "buffer"};
   Occupancy occupancy(problem, sections);
+  const std::map<std::int32_t, Bytes> pinned_groups = pins_of_groups(problem);
+  std::set<std::int32_t> placed;  // a pin places all of its group
   for (BufferIdx b = 0; b < problem.count(); ++b) {
-    if (is_pinned(problem, b)) occupancy.place(b, problem.pin[b]);
+    if (!is_pinned(problem, b)) continue;
+    const bool alone = problem.group_of(b) == kNoGroup;
+    if (!alone && !placed.insert(problem.group[b]).second) continue;
+    // Where the group has no room, there is no plan; all that is said of one holds.
+    const Shape shape = occupancy.blocks().shape(b);
+    if (problem.pin[b] < shape.below || problem.pin[b] > kMaxBytes - shape.above) continue;
+    occupancy.place(b, problem.pin[b]);
   }
   const bool free = problem.pin.empty() && problem.reserved.empty();
   for (BufferIdx b = 0; b < problem.count(); ++b) {
     Bytes offset = 0;
+    const auto group = pinned_groups.find(problem.group_of(b));
     if (is_pinned(problem, b)) {
       offset = problem.pin[b];
+    } else if (group != pinned_groups.end()) {
+      const Bytes lead = problem.lead[b];
+      offset =
+          std::min(std::min(group->second, kMaxBytes - lead) + lead, kMaxBytes - problem.size[b]);
     } else if (!free) {
       // Nowhere at or below 2^62: no plan at all, of which any bound holds.
       offset = occupancy.first_fit(b, 0, kMaxBytes);
@@ -87,39 +113,38 @@ Bound by_load_around_fixed(const Problem& problem, const Sections& sections,
     Bytes lower;
     Bytes upper;
   };
-  std::vector<Pin> by_first;
+  std::vector<Pin> pins;
   for (BufferIdx b = 0; b < problem.count(); ++b) {
     if (!is_pinned(problem, b)) continue;
     for (auto i = sections.span_begin[b]; i < sections.span_begin[b + 1]; ++i) {
       const Span& s = sections.spans[i];
-      by_first.push_back({s.first, s.last, problem.pin[b] + s.lower, problem.pin[b] + s.upper});
+      pins.push_back({s.first, s.last, problem.pin[b] + s.lower, problem.pin[b] + s.upper});
     }
   }
-  std::vector<Pin> by_last = by_first;
-  std::sort(by_first.begin(), by_first.end(),
-            [](const Pin& x, const Pin& y) { return x.first < y.first; });
-  std::sort(by_last.begin(), by_last.end(),
-            [](const Pin& x, const Pin& y) { return x.last < y.last; });
+  const auto by_first = ranked(pins.size(), [&pins](std::int32_t i) { return pins[i].first; });
+  const auto by_last = ranked(pins.size(), [&pins](std::int32_t i) { return pins[i].last; });
   Bytes reserved = 0;
   for (const Reserved& r : problem.reserved) reserved += r.upper - r.lower;
 
-  Taken pins;
+  Taken taken;
   Bytes pinned = 0;
   auto begins = by_first.begin();
   auto ends = by_last.begin();
   for (SectionIdx s = 0; s < sections.count; ++s) {
-    for (; ends != by_last.end() && ends->last < s; ++ends) {
-      pins.erase(ends->lower);
-      pinned -= ends->upper - ends->lower;
+    for (; ends != by_last.end() && ends->key < s; ++ends) {
+      const Pin& pin = pins[ends->row];
+      taken.erase(pin.lower);
+      pinned -= pin.upper - pin.lower;
     }
-    for (; begins != by_first.end() && begins->first == s; ++begins) {
-      pins.emplace(begins->lower, begins->upper);
-      pinned += begins->upper - begins->lower;
+    for (; begins != by_first.end() && begins->key == s; ++begins) {
+      const Pin& pin = pins[begins->row];
+      taken.emplace(pin.lower, pin.upper);
+      pinned += pin.upper - pin.lower;
     }
     // The height cannot be more than all that is taken together: most sections are seen to be
     // of no use without a walk over their pins.
     if (load[s] <= std::max(known, bound.bytes) - reserved || load[s] == pinned) continue;
-    const Bytes height = height_around(pins, problem.reserved, load[s] - pinned);
+    const Bytes height = height_around(taken, problem.reserved, load[s] - pinned);
     if (height > bound.bytes) {
       bound.bytes = height;
       bound.section = s;
@@ -131,26 +156,27 @@ Bound by_load_around_fixed(const Problem& problem, const Sections& sections,
 // gcd of the alignments of the buffers that are live in a section; 0 for a section in which some
 // window does not begin with its buffer.
 std::vector<Bytes> common_alignment(const Problem& problem, const Sections& sections) {
-  std::map<Bytes, std::vector<Span>> by_alignment;
+  std::vector<Ranked> by_alignment;  // of spans, the coarsest first
   for (BufferIdx b = 0; b < problem.count(); ++b) {
     for (auto i = sections.span_begin[b]; i < sections.span_begin[b + 1]; ++i) {
-      const Span& span = sections.spans[i];
-      by_alignment[span.lower == 0 ? problem.alignment_of(b) : 0].push_back(span);
+      by_alignment.push_back({sections.spans[i].lower == 0 ? -problem.alignment_of(b) : 0, i});
     }
   }
+  sort_ranked(by_alignment.data(), by_alignment.data() + by_alignment.size());
   std::vector<Bytes> common(sections.count, 0);
   std::vector<std::int32_t> live(static_cast<std::size_t>(sections.count) + 1);
   // Downwards, so that windows (0) have the last word.
-  for (auto entry = by_alignment.rbegin(); entry != by_alignment.rend(); ++entry) {
+  for (auto next = by_alignment.begin(); next != by_alignment.end();) {
+    const Bytes key = next->key;
     std::fill(live.begin(), live.end(), 0);
-    for (const Span& span : entry->second) {
-      ++live[span.first];
-      --live[span.last + 1];
+    for (; next != by_alignment.end() && next->key == key; ++next) {
+      ++live[sections.spans[next->row].first];
+      --live[sections.spans[next->row].last + 1];
     }
     std::int32_t count = 0;
     for (SectionIdx s = 0; s < sections.count; ++s) {
       count += live[s];
-      if (count > 0) common[s] = entry->first == 0 ? 0 : std::gcd(common[s], entry->first);
+      if (count > 0) common[s] = key == 0 ? 0 : std::gcd(common[s], key);
     }
   }
   return common;
@@ -192,15 +218,20 @@ Bound by_alignment(const Problem& problem, const Sections& sections) {
   Bound bound;
   if (problem.alignment.empty()) return bound;
   const std::vector<Bytes> common = common_alignment(problem, sections);
-  std::vector<Bytes> granules = common;
-  std::sort(granules.begin(), granules.end());
-  granules.erase(std::unique(granules.begin(), granules.end()), granules.end());
+  std::vector<Bytes> granules;
+  for (const auto& [granule, s] :
+       ranked(common.size(), [&common](SectionIdx at) { return common[at]; })) {
+    if (granules.empty() || granules.back() != granule) granules.push_back(granule);
+  }
   // A sweep for each; sections with ever different alignments are not worth more.
   constexpr std::size_t kMostGranules = 64;
   if (granules.size() > kMostGranules) return bound;
-  std::vector<Span> by_first = sections.spans;
-  std::sort(by_first.begin(), by_first.end(),
-            [](const Span& x, const Span& y) { return x.first < y.first; });
+  std::vector<Span> by_first;
+  for (const auto& [first, i] : ranked(sections.spans.size(), [&sections](std::int32_t span) {
+         return sections.spans[span].first;
+       })) {
+    by_first.push_back(sections.spans[i]);
+  }
   for (const Bytes g : granules) {
     if (g <= 1) continue;
     const Bound found = by_granules(by_first, common, g);
@@ -209,110 +240,41 @@ Bound by_alignment(const Problem& problem, const Sections& sections) {
   return bound;
 }
 
-// Where a stack of buffers can begin, and the sizes it can be made of.
-struct Stacks {
-  std::vector<Bytes> bases = {0};
-  std::map<Bytes, std::int64_t> sizes;  // of unpinned buffers, with how many of each
-  Bytes unit = 0;                       // divides all of them
-};
-
-// Lower the unpinned buffers of a best plan one by one while any can be lowered: the peak does not
-// rise, and in the end each rests on address 0, on a reserved range, or on what another buffer
-// holds. Where all hold either nothing or the whole of themselves, that is on its top. Down from
-// the topmost, that is a stack of different buffers on address 0, a pin or a reserved range, and
-// the peak is a sum of their sizes and that base. False where windows or alignments break this.
-bool find_stacks(const Problem& problem, const Sections& sections, Stacks* stacks) {
-  for (BufferIdx b = 0; b < problem.count(); ++b) {
-    for (auto i = sections.span_begin[b]; i < sections.span_begin[b + 1]; ++i) {
-      const Span& span = sections.spans[i];
-      if (span.upper - span.lower != problem.size[b]) return false;
-    }
-    if (is_pinned(problem, b)) {
-      stacks->bases.push_back(problem.pin[b] + problem.size[b]);
-    } else if (problem.size[b] > 0) {
-      ++stacks->sizes[problem.size[b]];
-    }
-  }
-  for (const Reserved& r : problem.reserved) stacks->bases.push_back(r.upper);
-  for (const Bytes base : stacks->bases) stacks->unit = std::gcd(stacks->unit, base);
-  for (const auto& [size, count] : stacks->sizes) stacks->unit = std::gcd(stacks->unit, size);
-  // An alignment that divides every place to rest on never lifts a buffer off it.
-  for (BufferIdx b = 0; b < problem.count(); ++b) {
-    const bool moves = !is_pinned(problem, b) && problem.size[b] > 0;
-    if (moves && stacks->unit % problem.alignment_of(b) != 0) return false;
-  }
-  return true;
+// Buffers that all conflict, some of them by the list only, have addresses of their own.
+Bound by_conflicts(const Problem& problem, const Sections& sections) {
+  std::vector<BufferIdx> clique = heavy_clique(problem, sections);
+  const Bytes bytes = sum_of_sizes(problem, clique);
+  return {bytes, -1, "conflicts", std::move(clique)};
 }
 
-// A set of numbers below a limit, as bits.
-class Sums {
- public:
-  explicit Sums(std::size_t limit) : words_(limit / 64 + 1, 0) {}
-
-  std::size_t words() const { return words_.size(); }
-  bool has(std::size_t i) const { return (words_[i / 64] >> (i % 64) & 1) != 0; }
-  void insert(std::size_t i) { words_[i / 64] |= std::uint64_t{1} << (i % 64); }
-
-  // Adds x + shift for every x of the set. From the top down: words read are not yet written.
-  void add_shifted(std::size_t shift) {
-    const std::size_t whole = shift / 64;
-    const std::size_t bits = shift % 64;
-    for (std::size_t i = words_.size(); i-- > whole;) {
-      std::uint64_t word = words_[i - whole] << bits;
-      if (bits > 0 && i > whole) word |= words_[i - whole - 1] >> (64 - bits);
-      words_[i] |= word;
-    }
+// A group reaches from its first member to its last, whatever lies between them.
+Bound by_one_group(const Problem& problem) {
+  struct Reach {
+    Bytes lower;  // in leads
+    Bytes upper;
+    std::vector<BufferIdx> members;
+  };
+  std::map<std::int32_t, Reach> groups;
+  for (BufferIdx b = 0; b < problem.count(); ++b) {
+    if (problem.group_of(b) == kNoGroup) continue;
+    const Bytes lead = problem.lead[b];
+    // Written so that the sum cannot pass 2^63.
+    const Bytes end = std::min(lead, kMaxBytes + 1 - problem.size[b]) + problem.size[b];
+    Reach& reach = groups.emplace(problem.group[b], Reach{lead, end, {}}).first->second;
+    reach.lower = std::min(reach.lower, lead);
+    reach.upper = std::max(reach.upper, end);
+    reach.members.push_back(b);
   }
-
- private:
-  std::vector<std::uint64_t> words_;
-};
-
-// The least sum at or above `at_least` (both in units), or `at_least` where that is out of reach.
-Bytes next_sum(const Stacks& stacks, Bytes at_least) {
-  constexpr Bytes kMostWords = 20'000'000;  // about as many milliseconds as millions
-  // Of the sums at or above, the least is below this: without its topmost buffer, the stack of it
-  // is below at_least, or is a base.
-  Bytes limit = at_least;
-  if (!stacks.sizes.empty()) limit += stacks.sizes.rbegin()->first / stacks.unit;
-  Bytes shifts = 0;
-  for (const auto& [size, count] : stacks.sizes) {
-    for (std::int64_t left = count; left > 0; left /= 2) ++shifts;
+  Bound bound{0, -1, "group"};
+  for (auto& [group, reach] : groups) {
+    if (reach.upper - reach.lower <= bound.bytes) continue;
+    bound.bytes = reach.upper - reach.lower;
+    bound.buffers = std::move(reach.members);
   }
-  if (limit / 64 + 1 > kMostWords / (shifts + 1)) return at_least;
-
-  Sums sums(static_cast<std::size_t>(limit) + 1);
-  Bytes least = kMaxBytes;
-  for (const Bytes base : stacks.bases) {
-    const Bytes units = base / stacks.unit;
-    if (units >= at_least) least = std::min(least, units);
-    if (units <= limit) sums.insert(static_cast<std::size_t>(units));
-  }
-  // `count` buffers of one size as 1, 2, 4, ... of them, and the rest: all counts can be made.
-  for (const auto& [size, count] : stacks.sizes) {
-    std::int64_t left = count;
-    for (std::int64_t part = 1; left > 0; part *= 2) {
-      const std::int64_t taken = std::min(part, left);
-      left -= taken;
-      const Bytes units = size / stacks.unit;
-      if (units <= limit / taken) sums.add_shifted(static_cast<std::size_t>(units * taken));
-    }
-  }
-  for (Bytes i = at_least; i <= std::min(limit, least); ++i) {
-    if (sums.has(static_cast<std::size_t>(i))) return i;
-  }
-  return least == kMaxBytes ? at_least : least;
+  return bound;
 }
 
 }  // namespace
-
-Bytes next_reachable_peak(const Problem& problem, const Sections& sections, Bytes at_least) {
-  Stacks stacks;
-  if (at_least <= 0 || at_least > kMaxBytes / 2) return at_least;
-  if (!find_stacks(problem, sections, &stacks) || stacks.unit == 0) return at_least;
-  const Bytes units = (at_least + stacks.unit - 1) / stacks.unit;
-  return next_sum(stacks, units) * stacks.unit;
-}
 
 Bound lower_bound(const Problem& problem, const Sections& sections) {
   const std::vector<Bytes> load = loads(sections);
@@ -323,6 +285,8 @@ Bound lower_bound(const Problem& problem, const Sections& sections) {
   consider(by_one_buffer(problem, sections));
   consider(by_load_around_fixed(problem, sections, load, best.bytes));
   consider(by_alignment(problem, sections));
+  if (!problem.conflicts.empty()) consider(by_conflicts(problem, sections));
+  if (!problem.group.empty()) consider(by_one_group(problem));
   // Without either, the rules above give sums of sizes already.
   if (problem.pin.empty() && problem.reserved.empty()) return best;
   const Bytes reachable = next_reachable_peak(problem, sections, best.bytes);

@@ -3,49 +3,18 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <exception>
 #include <limits>
-#include <new>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "memplan/solve.h"
-
-struct memplan_problem {
-  memplan::Problem problem;
-};
-
-struct memplan_plan {
-  memplan::Plan plan;
-};
+#include "c_api/door.h"
 
 namespace {
 
 using memplan::Bytes;
-
-void say(const char* sentence, char* error, size_t error_size) {
-  if (error == nullptr || error_size == 0) return;
-  const size_t length = std::min(std::strlen(sentence), error_size - 1);
-  std::memcpy(error, sentence, length);
-  error[length] = '\0';
-}
-
-// Runs `body`, whose exceptions end here: as their sentence, and as `failed`.
-template <typename Result, typename Body>
-Result guarded(Result failed, char* error, size_t error_size, Body body) {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    say("there is not enough memory", error, error_size);
-  } catch (const std::exception& e) {
-    say(e.what(), error, error_size);
-  } catch (...) {
-    say("the search failed for a reason that it did not give", error, error_size);
-  }
-  return failed;
-}
+using memplan::c_api::guarded;
 
 std::vector<Bytes> copied(const int64_t* column, size_t count) {
   if (column == nullptr) return {};
@@ -57,42 +26,6 @@ int set_column(std::vector<Bytes>* into, const memplan_problem* problem, const i
     *into = copied(column, problem->problem.size.size());
     return 1;
   });
-}
-
-// The defaults, with the fields on top that the caller's version of the struct has.
-memplan_options completed(const memplan_options* given) {
-  memplan_options options;
-  memplan_default_options(&options, sizeof options);
-  if (given == nullptr) return options;
-  if (given->struct_size < sizeof given->struct_size) {
-    throw std::invalid_argument(
-        "struct_size of the options is not set; "
-        "call memplan_default_options() first");
-  }
-  std::memcpy(&options, given, std::min(given->struct_size, sizeof options));
-  return options;
-}
-
-memplan::SolveOptions converted(const memplan_options& given) {
-  if (given.solver == nullptr) throw std::invalid_argument("solver is NULL");
-  if (given.objective != MEMPLAN_FIT && given.objective != MEMPLAN_MIN_PEAK) {
-    throw std::invalid_argument("objective must be MEMPLAN_FIT or MEMPLAN_MIN_PEAK");
-  }
-  if (given.threads < 1) throw std::invalid_argument("threads must be at least 1");
-  memplan::SolveOptions options;
-  options.solver = given.solver;
-  options.objective =
-      given.objective == MEMPLAN_FIT ? memplan::Objective::kFit : memplan::Objective::kMinPeak;
-  if (given.seconds >= 0) options.budget.seconds = given.seconds;
-  if (given.nodes >= 0) options.budget.nodes = given.nodes;
-  options.threads = given.threads;
-  options.seed = given.seed;
-  if (given.interrupt != nullptr) {
-    options.interrupt = [ask = given.interrupt, user_data = given.user_data] {
-      return ask(user_data) != 0;
-    };
-  }
-  return options;
 }
 
 }  // namespace
@@ -162,12 +95,12 @@ void memplan_problem_set_capacity(memplan_problem* problem, int64_t capacity) {
 int memplan_problem_check(const memplan_problem* problem, char* error, size_t error_size) {
   return guarded(0, error, error_size, [&] {
     const std::string fault = memplan::check(problem->problem);
-    if (!fault.empty()) say(fault.c_str(), error, error_size);
+    if (!fault.empty()) memplan::c_api::say(fault.c_str(), error, error_size);
     return fault.empty() ? 1 : 0;
   });
 }
 
-// ---- solving
+// ---- options
 
 void memplan_default_options(memplan_options* options, size_t options_size) {
   memplan_options all{};
@@ -179,13 +112,6 @@ void memplan_default_options(memplan_options* options, size_t options_size) {
   all.threads = 1;
   std::memset(options, 0, options_size);  // a later version's fields, too
   std::memcpy(options, &all, std::min(options_size, sizeof all));
-}
-
-memplan_plan* memplan_solve(const memplan_problem* problem, const memplan_options* options,
-                            char* error, size_t error_size) {
-  return guarded<memplan_plan*>(nullptr, error, error_size, [&] {
-    return new memplan_plan{memplan::solve(problem->problem, converted(completed(options)))};
-  });
 }
 
 // ---- plans

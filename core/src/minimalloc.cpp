@@ -395,7 +395,7 @@ Plan solve_parts(const Problem& problem, const Items& items, const Overlaps& ove
 Plan minimalloc(const Problem& problem, const Sections& sections, Bytes capacity,
                 const MiniMallocOptions& options, std::int64_t node_budget, Stopper& stopper) {
   const Items items = make_items(problem, sections, capacity);
-  if (items.misfit >= 0) return infeasible({items.misfit}, "one buffer alone does not fit");
+  if (!items.misfits.empty()) return infeasible(items.misfits, items.misfit_note());
   if (items.count() == 0) {
     return fitting(problem, items.offsets, "no buffer ever holds anything");
   }

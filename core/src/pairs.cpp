@@ -43,10 +43,10 @@ bool first_fit(const Problem& problem, const Items& items, const Relations& rela
   std::vector<double> area(items.size.size());
   std::vector<ItemIdx> order(items.size.size());
   std::iota(order.begin(), order.end(), 0);
-  for (const ItemIdx i : order) {
-    const BufferIdx b = items.buffer[i];
-    area[i] = static_cast<double>(items.size[i]) *
-              (static_cast<double>(problem.end[b]) - static_cast<double>(problem.start[b]));
+  for (const Part& part : items.parts) {
+    const BufferIdx b = part.buffer;
+    area[part.item] += static_cast<double>(part.size) * (static_cast<double>(problem.end[b]) -
+                                                         static_cast<double>(problem.start[b]));
   }
   std::stable_sort(order.begin(), order.end(), [&](ItemIdx x, ItemIdx y) {
     const bool x_fixed = items.earliest[x] == items.latest[x];
@@ -201,20 +201,16 @@ Plan unknown(const Search& search, const Stopper& stopper) {
                 creep ? "bounds creep too slowly for a proof" : "the budget ran out");
 }
 
-std::vector<BufferIdx> buffers_of(const Items& items, const std::vector<ItemIdx>& part) {
-  std::vector<BufferIdx> buffers;
-  for (const ItemIdx i : part) buffers.push_back(items.buffer[i]);
-  std::sort(buffers.begin(), buffers.end());
-  return buffers;
-}
-
 // A part that is exhausted is a proof for the whole.
 Plan search_parts(const Problem& problem, const Items& items, const Relations& relations,
                   std::int64_t node_budget, Stopper& stopper) {
   Search search(items, relations, node_budget, stopper);
   if (!search.root()) {
     if (search.gave_up()) return unknown(search, stopper);
-    return infeasible(items.buffer, "bounds alone leave no solution");
+    std::vector<BufferIdx> all;
+    for (const Part& part : items.parts) all.push_back(part.buffer);
+    std::sort(all.begin(), all.end());
+    return infeasible(std::move(all), "bounds alone leave no solution");
   }
   Plan plan;
   Verdict verdict = Verdict::kSolved;
@@ -242,7 +238,7 @@ Plan search_parts(const Problem& problem, const Items& items, const Relations& r
 Plan pairs_fit(const Problem& problem, const Sections& sections, Bytes capacity,
                std::int64_t node_budget, Stopper& stopper) {
   const Items items = make_items(problem, sections, capacity);
-  if (items.misfit >= 0) return infeasible({items.misfit}, "one buffer alone does not fit");
+  if (!items.misfits.empty()) return infeasible(items.misfits, items.misfit_note());
   const SectionIdx full = overfull_section(items);
   if (full >= 0) {
     return infeasible(buffers_in_section(items, full), "the load of a section is too great");

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <limits>
 #include <map>
-#include <sstream>
 
 #include "memplan/sections.h"
+#include "ranked.h"
 
 // Each rule answers with an empty string, or with the sentence that check() hands on. They run in
 // the order of check(), and every one relies on those before it.
@@ -16,59 +17,140 @@ namespace memplan {
 
 namespace {
 
-template <typename... Parts>
-std::string say(const Parts&... parts) {
-  std::ostringstream out;
-  (out << ... << parts);
-  return out.str();
+// The sentence, with the next number in place of each {}.
+std::string say(const char* sentence, std::int64_t first = 0, std::int64_t second = 0,
+                std::int64_t third = 0, std::int64_t fourth = 0, std::int64_t fifth = 0) {
+  const std::int64_t numbers[] = {first, second, third, fourth, fifth};
+  std::string result;
+  for (const std::int64_t* next = numbers; *sentence != '\0'; ++sentence) {
+    if (sentence[0] == '{' && sentence[1] == '}') {
+      result += std::to_string(*next++);
+      ++sentence;
+    } else {
+      result += *sentence;
+    }
+  }
+  return result;
 }
 
-template <typename... Parts>
-std::string blame(BufferIdx b, const Parts&... parts) {
-  return say("buffer ", b, ": ", parts...);
+std::string blame(BufferIdx b, const char* sentence, std::int64_t first = 0,
+                  std::int64_t second = 0, std::int64_t third = 0, std::int64_t fourth = 0,
+                  std::int64_t fifth = 0) {
+  return say("buffer {}: ", b) + say(sentence, first, second, third, fourth, fifth);
 }
 
 std::string check_columns(const Problem& problem) {
   const std::size_t n = problem.size.size();
   // Spans are counted in 32 bits; a gap adds at most two of them.
   constexpr std::size_t kMaxRows = std::numeric_limits<BufferIdx>::max() / 4;
-  if (n > kMaxRows) return say("size has ", n, " rows, but at most ", kMaxRows, " are supported");
+  if (n > kMaxRows) return say("size has {} rows, but at most {} are supported", n, kMaxRows);
   if (problem.gaps.size() > kMaxRows) {
-    return say("gaps has ", problem.gaps.size(), " rows, but at most ", kMaxRows, " are supported");
+    return say("gaps has {} rows, but at most {} are supported", problem.gaps.size(), kMaxRows);
   }
   const auto wrong = [n](const char* column, std::size_t rows, bool optional) {
     if (rows == n || (optional && rows == 0)) return std::string();
-    return say(column, " has ", rows, " rows, but size has ", n);
+    return column + say(" has {} rows, but size has {}", rows, n);
   };
-  for (const std::string& error :
-       {wrong("start", problem.start.size(), false), wrong("end", problem.end.size(), false),
-        wrong("alignment", problem.alignment.size(), true), wrong("pin", problem.pin.size(), true),
-        wrong("hint", problem.hint.size(), true)}) {
-    if (!error.empty()) return error;
+  std::string error = wrong("start", problem.start.size(), false);
+  if (error.empty()) error = wrong("end", problem.end.size(), false);
+  if (error.empty()) error = wrong("alignment", problem.alignment.size(), true);
+  if (error.empty()) error = wrong("pin", problem.pin.size(), true);
+  if (error.empty()) error = wrong("hint", problem.hint.size(), true);
+  if (error.empty()) error = wrong("group", problem.group.size(), true);
+  if (error.empty()) error = wrong("lead", problem.lead.size(), true);
+  if (!error.empty()) return error;
+  if (problem.group.size() == problem.lead.size()) return {};
+  return say("group has {} rows, but lead has {}", problem.group.size(), problem.lead.size());
+}
+
+std::string check_conflicts(const Conflicts& conflicts, BufferIdx count) {
+  const auto size = static_cast<std::int64_t>(conflicts.other.size());
+  if (conflicts.begin.empty() && size == 0) return {};
+  if (conflicts.begin.size() != static_cast<std::size_t>(count) + 1 || conflicts.begin[0] != 0 ||
+      conflicts.begin.back() != size ||
+      !std::is_sorted(conflicts.begin.begin(), conflicts.begin.end())) {
+    return say("conflicts: begin must rise from 0 to {} in {} rows", size, count + 1);
+  }
+  for (BufferIdx b = 0; b < count; ++b) {
+    for (const BufferIdx* other = conflicts.first(b); other != conflicts.last(b); ++other) {
+      if (*other < 0 || *other >= count)
+        return blame(b, "conflicts: there is no buffer {}", *other);
+      if (*other == b) return blame(b, "conflicts: it cannot conflict with itself");
+      if (other != conflicts.first(b) && other[-1] >= *other) {
+        return blame(b, "conflicts: {} is not sorted, or there twice", *other);
+      }
+    }
+  }
+  // Sorted rows name each buffer in the order in which these come here: one look for each entry.
+  std::vector<std::int64_t> next(conflicts.begin.begin(), conflicts.begin.end() - 1);
+  const auto unanswered = [](BufferIdx b, BufferIdx other) {
+    return blame(b, "conflicts: it names {}, but that does not name it", other);
+  };
+  for (BufferIdx b = 0; b < count; ++b) {
+    for (const BufferIdx* other = conflicts.first(b); other != conflicts.last(b); ++other) {
+      const std::int64_t at = next[*other]++;
+      if (at == conflicts.begin[*other + 1] || conflicts.other[at] > b)
+        return unanswered(b, *other);
+      if (conflicts.other[at] < b) return unanswered(*other, conflicts.other[at]);
+    }
+  }
+  return {};
+}
+
+// Some offset must keep every group together: the alignments of its members divide each other, and
+// pins are as far apart as the members.
+std::string check_groups(const Problem& problem) {
+  std::map<std::int32_t, BufferIdx> strictest, pinned;
+  for (BufferIdx b = 0; b < static_cast<BufferIdx>(problem.group.size()); ++b) {
+    if (problem.group[b] == kNoGroup) continue;
+    if (problem.group[b] < 0) return blame(b, "group is {}, not a number", problem.group[b]);
+    if (problem.lead[b] < 0 || problem.lead[b] > kMaxBytes) {
+      return blame(b, "lead is {}, but must be between 0 and 2^62", problem.lead[b]);
+    }
+    BufferIdx& most = strictest.emplace(problem.group[b], b).first->second;
+    if (problem.alignment_of(b) > problem.alignment_of(most)) most = b;
+    if (problem.pin_of(b) != kNoOffset) pinned.emplace(problem.group[b], b);
+  }
+  for (BufferIdx b = 0; b < static_cast<BufferIdx>(problem.group.size()); ++b) {
+    if (problem.group[b] == kNoGroup) continue;
+    const BufferIdx most = strictest[problem.group[b]];
+    const Bytes unit = problem.alignment_of(b);
+    if (problem.alignment_of(most) % unit != 0 ||
+        (problem.lead[b] - problem.lead[most]) % unit != 0) {
+      return blame(b,
+                   "alignment {} cannot be kept together with that of buffer {} in its group ({})",
+                   unit, most, problem.alignment_of(most));
+    }
+    const auto pin = pinned.find(problem.group[b]);
+    if (problem.pin_of(b) == kNoOffset || pin == pinned.end()) continue;
+    if (problem.pin[b] - problem.lead[b] != problem.pin[pin->second] - problem.lead[pin->second]) {
+      return blame(b, "pin {} contradicts that of buffer {} in its group ({})", problem.pin[b],
+                   pin->second, problem.pin[pin->second]);
+    }
   }
   return {};
 }
 
 std::string check_capacity(const Problem& problem) {
   if (!problem.capacity || (*problem.capacity >= 1 && *problem.capacity <= kMaxBytes)) return {};
-  return say("capacity is ", *problem.capacity, ", but must be between 1 and 2^62");
+  return say("capacity is {}, but must be between 1 and 2^62", *problem.capacity);
 }
 
 std::string check_buffer(const Problem& problem, BufferIdx b) {
   if (problem.end[b] <= problem.start[b]) {
-    return blame(b, "end is ", problem.end[b], ", but must be after start ", problem.start[b]);
+    return blame(b, "end is {}, but must be after start {}", problem.end[b], problem.start[b]);
   }
   const Bytes size = problem.size[b];
   if (size < 0 || size > kMaxBytes) {
-    return blame(b, "size is ", size, ", but must be between 0 and 2^62");
+    return blame(b, "size is {}, but must be between 0 and 2^62", size);
   }
   const Bytes alignment = problem.alignment_of(b);
   if (alignment < 1 || alignment > kMaxBytes) {
-    return blame(b, "alignment is ", alignment, ", but must be between 1 and 2^62");
+    return blame(b, "alignment is {}, but must be between 1 and 2^62", alignment);
   }
   const Bytes hint = problem.hint_of(b);
   if (hint != kNoOffset && (hint < 0 || hint > kMaxBytes)) {
-    return blame(b, "hint is ", hint, ", but must be between 0 and 2^62");
+    return blame(b, "hint is {}, but must be between 0 and 2^62", hint);
   }
   return {};
 }
@@ -78,21 +160,20 @@ std::string check_pin(const Problem& problem, BufferIdx b) {
   if (pin == kNoOffset) return {};
   const Bytes size = problem.size[b];
   if (pin < 0 || pin > kMaxBytes - size) {
-    return blame(b, "pin is ", pin, ", but must be at least 0 and end at or below 2^62");
+    return blame(b, "pin is {}, but must be at least 0 and end at or below 2^62", pin);
   }
   if (pin % problem.alignment_of(b) != 0) {
-    return blame(b, "pin is ", pin, ", but must be a multiple of the alignment ",
+    return blame(b, "pin is {}, but must be a multiple of the alignment {}", pin,
                  problem.alignment_of(b));
   }
   if (problem.capacity && pin + size > *problem.capacity) {
-    return blame(b, "pin ", pin, " and size ", size, " end beyond the capacity ",
-                 *problem.capacity);
+    return blame(b, "pin {} and size {} end beyond the capacity {}", pin, size, *problem.capacity);
   }
   if (size == 0) return {};
   for (const Reserved& r : problem.reserved) {
     if (pin < r.upper && r.lower < pin + size) {
-      return blame(b, "pin ", pin, " and size ", size, " touch the reserved range [", r.lower, ", ",
-                   r.upper, ")");
+      return blame(b, "pin {} and size {} touch the reserved range [{}, {})", pin, size, r.lower,
+                   r.upper);
     }
   }
   return {};
@@ -101,24 +182,23 @@ std::string check_pin(const Problem& problem, BufferIdx b) {
 std::string check_gap(const Problem& problem, std::size_t i) {
   const Gap& g = problem.gaps[i];
   const BufferIdx b = g.buffer;
-  if (b < 0 || b >= problem.count()) return say("gap ", i, ": there is no buffer ", b);
-  if (g.end <= g.start) return blame(b, "gap [", g.start, ", ", g.end, ") is empty");
+  if (b < 0 || b >= problem.count()) return say("gap {}: there is no buffer {}", i, b);
+  if (g.end <= g.start) return blame(b, "gap [{}, {}) is empty", g.start, g.end);
   if (g.start < problem.start[b] || g.end > problem.end[b]) {
-    return blame(b, "gap [", g.start, ", ", g.end, ") is not inside the lifetime [",
-                 problem.start[b], ", ", problem.end[b], ")");
+    return blame(b, "gap [{}, {}) is not inside the lifetime [{}, {})", g.start, g.end,
+                 problem.start[b], problem.end[b]);
   }
   if (g.lower < 0 || g.lower > g.upper || g.upper > problem.size[b]) {
-    return blame(b, "the window [", g.lower, ", ", g.upper, ") of gap [", g.start, ", ", g.end,
-                 ") is not inside the size ", problem.size[b]);
+    return blame(b, "the window [{}, {}) of gap [{}, {}) is not inside the size {}", g.lower,
+                 g.upper, g.start, g.end, problem.size[b]);
   }
   if (i == 0) return {};
   const Gap& before = problem.gaps[i - 1];
   if (before.buffer > b || (before.buffer == b && before.start > g.start)) {
-    return blame(b, "gap [", g.start, ", ", g.end, ") is not sorted by buffer and start");
+    return blame(b, "gap [{}, {}) is not sorted by buffer and start", g.start, g.end);
   }
   if (before.buffer == b && before.end > g.start) {
-    return blame(b, "gap [", g.start, ", ", g.end, ") overlaps gap [", before.start, ", ",
-                 before.end, ")");
+    return blame(b, "gap [{}, {}) overlaps gap [{}, {})", g.start, g.end, before.start, before.end);
   }
   return {};
 }
@@ -126,12 +206,12 @@ std::string check_gap(const Problem& problem, std::size_t i) {
 std::string check_reserved(const Problem& problem, std::size_t i) {
   const Reserved& r = problem.reserved[i];
   if (r.lower < 0 || r.lower >= r.upper || r.upper > kMaxBytes) {
-    return say("reserved range [", r.lower, ", ", r.upper,
-               ") must be between 0 and 2^62 and not empty");
+    return say("reserved range [{}, {}) must be between 0 and 2^62 and not empty", r.lower,
+               r.upper);
   }
   if (i > 0 && problem.reserved[i - 1].upper > r.lower) {
-    return say("reserved range [", r.lower, ", ", r.upper,
-               ") is not sorted, or overlaps the one before it");
+    return say("reserved range [{}, {}) is not sorted, or overlaps the one before it", r.lower,
+               r.upper);
   }
   return {};
 }
@@ -156,9 +236,10 @@ std::string check_load(const Sections& sections) {
       const auto at = static_cast<std::int32_t>(span - sections.spans.begin());
       const auto owner =
           std::upper_bound(sections.span_begin.begin(), sections.span_begin.end(), at);
-      return blame(static_cast<BufferIdx>(owner - sections.span_begin.begin()) - 1,
-                   "size: it and the buffers alive with it at time ", sections.start[s],
-                   " hold more than 2^62 bytes together");
+      return blame(
+          static_cast<BufferIdx>(owner - sections.span_begin.begin()) - 1,
+          "size: it and the buffers alive with it at time {} hold more than 2^62 bytes together",
+          sections.start[s]);
     }
     load -= end[s];
   }
@@ -175,7 +256,7 @@ std::string check_pins_apart(const Problem& problem, const Sections& sections) {
   };
   struct Event {
     SectionIdx section;
-    bool begins;  // ends sort first
+    bool begins;
     Bytes lower;
     Held held;
   };
@@ -190,18 +271,18 @@ std::string check_pins_apart(const Problem& problem, const Sections& sections) {
       events.push_back({span.last + 1, false, pin + span.lower, held});
     }
   }
-  std::sort(events.begin(), events.end(), [](const Event& x, const Event& y) {
-    if (x.section != y.section) return x.section < y.section;
-    if (x.begins != y.begins) return !x.begins;
-    return x.held.buffer < y.held.buffer;
+  const std::vector<Ranked> in_time = ranked(events.size(), [&events](std::int32_t i) {
+    return 2 * std::int64_t{events[i].section} + (events[i].begins ? 1 : 0);  // ends come first
   });
   std::map<Bytes, Held> held;  // by lower address
   const auto collision = [&problem](BufferIdx b, BufferIdx other) {
-    return blame(std::max(b, other), "pin ", problem.pin[std::max(b, other)],
-                 " collides with the pin ", problem.pin[std::min(b, other)], " of buffer ",
-                 std::min(b, other), ", which is alive at the same time");
+    return blame(std::max(b, other),
+                 "pin {} collides with the pin {} of buffer {}, which is alive at the same time",
+                 problem.pin[std::max(b, other)], problem.pin[std::min(b, other)],
+                 std::min(b, other));
   };
-  for (const Event& event : events) {
+  for (const auto& [when, row] : in_time) {
+    const Event& event = events[row];
     if (!event.begins) {
       held.erase(event.lower);
       continue;
@@ -214,6 +295,24 @@ std::string check_pins_apart(const Problem& problem, const Sections& sections) {
       return collision(event.held.buffer, std::prev(above)->second.buffer);
     }
     held.emplace_hint(above, event.lower, event.held);
+  }
+  return {};
+}
+
+std::string check_conflicting_pins(const Problem& problem) {
+  if (problem.pin.empty()) return {};
+  for (BufferIdx b = 0; b < problem.count(); ++b) {
+    if (problem.pin[b] == kNoOffset) continue;
+    for (const BufferIdx* other = problem.conflicts.first(b); other != problem.conflicts.last(b);
+         ++other) {
+      if (*other > b || problem.pin[*other] == kNoOffset) continue;
+      if (problem.pin[b] < problem.pin[*other] + problem.size[*other] &&
+          problem.pin[*other] < problem.pin[b] + problem.size[b] && problem.size[b] > 0 &&
+          problem.size[*other] > 0) {
+        return blame(b, "pin {} collides with the pin {} of buffer {}, with which it conflicts",
+                     problem.pin[b], problem.pin[*other], *other);
+      }
+    }
   }
   return {};
 }
@@ -233,10 +332,13 @@ std::string check(const Problem& problem) {
   for (std::size_t i = 0; error.empty() && i < problem.gaps.size(); ++i) {
     error = check_gap(problem, i);
   }
+  if (error.empty()) error = check_conflicts(problem.conflicts, problem.count());
+  if (error.empty()) error = check_groups(problem);
   if (!error.empty()) return error;
   const Sections sections = sweep(problem);
   error = check_load(sections);
-  return error.empty() ? check_pins_apart(problem, sections) : error;
+  if (error.empty()) error = check_pins_apart(problem, sections);
+  return error.empty() ? check_conflicting_pins(problem) : error;
 }
 
 }  // namespace memplan

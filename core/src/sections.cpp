@@ -1,7 +1,8 @@
 #include "memplan/sections.h"
 
-#include <algorithm>
 #include <cstddef>
+
+#include "ranked.h"
 
 namespace memplan {
 
@@ -67,21 +68,6 @@ std::vector<TimedSpan> cut(const Problem& problem, Sections* sections) {
   return spans;
 }
 
-struct Event {
-  Time time;
-  std::int32_t span;
-};
-
-std::vector<Event> sorted_events(const std::vector<TimedSpan>& spans, Time TimedSpan::* time) {
-  std::vector<Event> events(spans.size());
-  for (std::size_t i = 0; i < spans.size(); ++i) {
-    events[i] = {spans[i].*time, static_cast<std::int32_t>(i)};
-  }
-  std::sort(events.begin(), events.end(),
-            [](const Event& a, const Event& b) { return a.time < b.time; });
-  return events;
-}
-
 }  // namespace
 
 // Walks the times at which a span begins or ends. What is live between two of them is a section.
@@ -93,8 +79,10 @@ std::vector<Event> sorted_events(const std::vector<TimedSpan>& spans, Time Timed
 Sections sweep(const Problem& problem, Contract contract) {
   Sections sections;
   const std::vector<TimedSpan> timed = cut(problem, &sections);
-  const std::vector<Event> starts = sorted_events(timed, &TimedSpan::start);
-  const std::vector<Event> ends = sorted_events(timed, &TimedSpan::end);
+  const std::vector<Ranked> starts =
+      ranked(timed.size(), [&timed](std::int32_t i) { return timed[i].start; });
+  const std::vector<Ranked> ends =
+      ranked(timed.size(), [&timed](std::int32_t i) { return timed[i].end; });
 
   sections.spans.resize(timed.size());
   std::size_t live = 0;
@@ -103,9 +91,9 @@ Sections sweep(const Problem& problem, Contract contract) {
   auto start = starts.begin();
   auto end = ends.begin();
   while (end != ends.end()) {
-    const bool any_starts = start != starts.end() && start->time <= end->time;
-    const Time now = any_starts ? start->time : end->time;
-    const bool any_ends = end->time == now;
+    const bool any_starts = start != starts.end() && start->key <= end->key;
+    const Time now = any_starts ? start->key : end->key;
+    const bool any_ends = end->key == now;
     const bool keep = contract == Contract::kYes ? fresh > 0 && any_ends : live > 0;
     if (keep) {
       sections.start.push_back(last_time);
@@ -113,12 +101,12 @@ Sections sweep(const Problem& problem, Contract contract) {
       ++sections.count;
       fresh = 0;
     }
-    for (; end != ends.end() && end->time == now; ++end, --live) {
-      sections.spans[end->span].last = sections.count - 1;
+    for (; end != ends.end() && end->key == now; ++end, --live) {
+      sections.spans[end->row].last = sections.count - 1;
     }
-    for (; start != starts.end() && start->time == now; ++start, ++live, ++fresh) {
-      const TimedSpan& t = timed[start->span];
-      sections.spans[start->span] = {sections.count, 0, t.lower, t.upper};
+    for (; start != starts.end() && start->key == now; ++start, ++live, ++fresh) {
+      const TimedSpan& t = timed[start->row];
+      sections.spans[start->row] = {sections.count, 0, t.lower, t.upper};
     }
     last_time = now;
   }

@@ -1,13 +1,20 @@
 #include "memplan/solve.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
-#include "memplan/sections.h"
+#include "memplan/linearise.h"
+#include "solve/alone.h"
 #include "solve/incumbent.h"
 #include "solve/proof.h"
+#include "solve/questions.h"
+#include "solve/rounds.h"
+#include "solve/searches.h"
+#include "solve/somas.h"
 #include "solve/together.h"
 #include "solve/windows.h"
 
@@ -25,14 +32,12 @@ constexpr BufferIdx kSearchLimit = 10000;
 
 // The chain's share where others come after it: in nodes for each buffer, at least so many.
 constexpr std::int64_t kChainNodes = 100;
+// With listed conflicts or groups, where the others are slow.
+constexpr std::int64_t kRelatedNodes = 1000;
 
 // The search of `auto` without a budget of the caller's: item visits, so that the time is about
 // the same for any size of problem, and the answer repeats.
 constexpr std::int64_t kAutoVisits = 100000000;
-
-// The first slice, in nodes of the search; slices double from round to round.
-constexpr std::int64_t kFirstSlice = 2000;
-constexpr std::int64_t kNodesPerBuffer = 4;
 
 // Buffers in the first windows that are tried for a better bound. They widen from round to round
 // up to half of the problem, and begin anew, with longer slices.
@@ -49,11 +54,12 @@ class Run {
   Plan run() {
     const std::string& solver = options_.solver;
     if (!incumbent_.settled()) {
-      if (solver == "greedy") run_greedy();
+      if (solver == "greedy") run_greedy(incumbent_);
       if (solver == "large") run_large(incumbent_.nodes_left());
+      if (solver == "somas") run_somas(incumbent_);
       if (solver == "minimalloc") run_minimalloc();
-      if (solver == "exact") run_exact({exact_search(incumbent_), "exact", true});
-      if (solver == "prover") run_exact({nullptr, "", true});
+      if (solver == "exact") run_exact({exact_search(incumbent_), true});
+      if (solver == "prover") run_exact({nullptr, true});
       if (solver == "auto") run_auto();
     }
     if (options_.proof != nullptr) write_proof(incumbent_, options_.proof);
@@ -61,20 +67,10 @@ class Run {
   }
 
  private:
-  void run_greedy() {
-    const Incumbent::Lap lap(incumbent_, "greedy");
-    GreedyOptions chosen = options_.greedy;
-    if (chosen.target == 0) chosen.target = target();
-    Plan plan = greedy(incumbent_.problem(), incumbent_.sections(), chosen, incumbent_.nodes_left(),
-                       incumbent_.stopper());
-    incumbent_.charge(plan.stats);
-    incumbent_.offer(std::move(plan), "greedy");
-  }
-
   void run_large(std::int64_t nodes) {
     const Incumbent::Lap lap(incumbent_, "large");
     LargeOptions chosen = options_.large;
-    if (chosen.target == 0) chosen.target = target();
+    if (chosen.target == 0) chosen.target = incumbent_.target();
     Plan plan = large(incumbent_.problem(), incumbent_.sections(), chosen,
                       std::min(nodes, incumbent_.nodes_left()), options_.seed, incumbent_.stopper(),
                       [this](const Plan& better) { incumbent_.offer(better, "large"); });
@@ -101,81 +97,97 @@ class Run {
     }
     // A search for the least peak wants a first plan: without it, it would not know how far the
     // bound may be from the truth.
-    run_greedy();
-    run_rounds({search, kMiniMalloc, false}, false);
+    run_greedy(incumbent_);
+    ask_in_rounds(incumbent_, search, kMiniMalloc);
   }
 
   void run_exact(Together::Engines engines) {
-    if (!incumbent_.fit_only()) run_greedy();
-    run_rounds(std::move(engines), true);
+    if (!incumbent_.fit_only()) run_greedy(incumbent_);
+    run_rounds(std::move(engines));
   }
 
   void run_auto() {
     const BufferIdx count = incumbent_.problem().count();
     const bool open_ended = options_.budget.seconds > 1e17 && options_.budget.nodes > kAutoVisits;
     if (count <= kSmall) {
-      run_greedy();
+      run_greedy(incumbent_);
+      // With listed conflicts and groups, the chain finds more than greedy, and search less.
+      if (!incumbent_.settled() && has_relations(incumbent_.problem())) {
+        run_large(std::min(kRelatedNodes * count, incumbent_.nodes_left() / 2));
+      }
     } else {
       run_large(count <= kSearchLimit ? kChainNodes * count : incumbent_.nodes_left());
     }
     if (incumbent_.settled()) return;
     if (open_ended) incumbent_.limit_nodes(kAutoVisits / count);
     if (count <= kSearchLimit) {
-      run_rounds({exact_search(incumbent_), "exact", true}, true);
+      run_rounds({exact_search(incumbent_), true});
     } else {
-      run_rounds({nullptr, "", false}, true);
+      run_rounds({nullptr, false});
     }
   }
 
-  // Rounds of the engines, and of windows, until the question is settled or the budget is spent.
-  void run_rounds(Together::Engines engines, bool with_windows) {
+  // Rounds of the engines, and of windows.
+  void run_rounds(Together::Engines engines) {
     Together together(incumbent_, std::move(engines));
     Windows windows(incumbent_);
-    std::int64_t slice =
-        kFirstSlice + kNodesPerBuffer * static_cast<std::int64_t>(incumbent_.problem().count());
     BufferIdx width = kFirstWidth;
-    while (!incumbent_.settled() && !incumbent_.out_of_budget()) {
-      bool more = together.round(slice);
-      if (with_windows && !incumbent_.settled()) {
-        const Incumbent::Lap lap(incumbent_, "windows");
-        if (windows.round(width, slice)) {
-          width += width / 2;
-          more = true;
-        } else {
-          width = kFirstWidth;
-        }
-      }
-      if (!more) return;  // they give up on this kind of problem, whatever the budget
-      slice = std::min<std::int64_t>(2 * slice, std::int64_t{1} << 60);
-    }
-  }
-
-  Bytes target() const {
-    return incumbent_.fit_only() ? incumbent_.capacity() : incumbent_.lower_bound();
+    in_rounds(incumbent_, [&](std::int64_t slice) {
+      const bool more = together.round(slice);
+      if (incumbent_.settled()) return more;
+      const Incumbent::Lap lap(incumbent_, "windows");
+      const bool tried = windows.round(width, slice);
+      width = tried ? width + width / 2 : kFirstWidth;
+      return more || tried;
+    });
   }
 
   const SolveOptions& options_;
   Incumbent incumbent_;
 };
 
+// The same problem with its listed conflicts said by lifetimes, if they can: then the search, and
+// all bounds that come of sections, are for it as well.
+std::optional<Problem> without_list(const Problem& problem, const SolveOptions& options) {
+  const std::string& solver = options.solver;
+  const bool complete = solver == "auto" || solver == "exact" || solver == "prover";
+  if (!complete || problem.conflicts.empty() || !problem.group.empty()) return std::nullopt;
+  // A few per cent of the time there is.
+  constexpr double kPairsPerSecond = 500'000;
+  const auto most_pairs = static_cast<std::int64_t>(std::min(
+      static_cast<double>(kMostPairsToLinearise), options.budget.seconds * kPairsPerSecond));
+  std::optional<Problem> result = linearised(problem, most_pairs);
+  // All that conflict with each other may be more than 2^62 bytes, where no time had so many.
+  return result && check(*result).empty() ? std::move(result) : std::nullopt;
+}
+
 }  // namespace
 
 Plan solve(const Problem& problem, const SolveOptions& options) {
-  if (const std::string fault = memplan::check(problem); !fault.empty()) {
-    throw std::invalid_argument(fault);
-  }
-  constexpr const char* kSolvers[] = {"auto", "greedy", "minimalloc", "exact", "prover", "large"};
+  require_well_posed(problem, options);
+  constexpr const char* kSolvers[] = {"auto",   "greedy", "minimalloc", "exact",
+                                      "prover", "large",  "somas"};
   if (std::find(std::begin(kSolvers), std::end(kSolvers), options.solver) == std::end(kSolvers)) {
-    throw std::invalid_argument("there is no solver '" + options.solver +
-                                "': choose auto, greedy, minimalloc, exact, prover or large.");
-  }
-  if (options.objective == Objective::kFit && !problem.capacity) {
-    throw std::invalid_argument("a fit needs a capacity to fit in.");
+    throw std::invalid_argument(
+        "there is no solver '" + options.solver +
+        "': choose auto, greedy, minimalloc, exact, prover, large or somas.");
   }
   const auto windowed = [](const Gap& gap) { return gap.lower < gap.upper; };
   if (options.solver == "prover" &&
       std::any_of(problem.gaps.begin(), problem.gaps.end(), windowed)) {
     throw std::invalid_argument("prover does not support windows: choose exact.");
+  }
+  if (has_relations(problem)) {
+    if (options.solver == "minimalloc") {
+      throw std::invalid_argument(
+          "minimalloc supports neither conflicts nor groups: choose exact.");
+    }
+    if (options.proof != nullptr) {
+      throw std::invalid_argument("a proof can speak neither of conflicts nor of groups.");
+    }
+  }
+  if (const std::optional<Problem> by_lifetimes = without_list(problem, options)) {
+    return Run(*by_lifetimes, options).run();
   }
   return Run(problem, options).run();
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "memplan/problem.h"
@@ -36,7 +37,16 @@ inline std::vector<Piece> pieces(const Problem& problem, BufferIdx b) {
   return result;
 }
 
+inline bool listed(const Problem& problem, BufferIdx a, BufferIdx b) {
+  const memplan::Conflicts& all = problem.conflicts;
+  return std::find(all.first(a), all.last(a), b) != all.last(a);
+}
+
 inline bool conflict(const Problem& problem, BufferIdx a, Bytes at_a, BufferIdx b, Bytes at_b) {
+  if (listed(problem, a, b) && problem.size[a] > 0 && problem.size[b] > 0 &&
+      at_a < at_b + problem.size[b] && at_b < at_a + problem.size[a]) {
+    return true;
+  }
   if (problem.start[a] >= problem.end[b] || problem.start[b] >= problem.end[a]) return false;
   for (const Piece& p : pieces(problem, a)) {
     for (const Piece& q : pieces(problem, b)) {
@@ -47,6 +57,14 @@ inline bool conflict(const Problem& problem, BufferIdx a, Bytes at_a, BufferIdx 
     }
   }
   return false;
+}
+
+// Whether two buffers of one group are as far apart as it wants them.
+inline bool in_step(const Problem& problem, BufferIdx a, Bytes at_a, BufferIdx b, Bytes at_b) {
+  if (problem.group_of(a) == memplan::kNoGroup || problem.group_of(a) != problem.group_of(b)) {
+    return true;
+  }
+  return at_a - problem.lead[a] == at_b - problem.lead[b];
 }
 
 // Every rule about one buffer alone.
@@ -67,6 +85,7 @@ inline bool valid(const Problem& problem, const std::vector<Bytes>& offsets) {
     if (!legal(problem, a, offsets[a])) return false;
     for (BufferIdx b = 0; b < a; ++b) {
       if (conflict(problem, a, offsets[a], b, offsets[b])) return false;
+      if (!in_step(problem, a, offsets[a], b, offsets[b])) return false;
     }
   }
   return true;
@@ -90,7 +109,8 @@ inline void search(const Problem& problem, std::vector<Bytes>* offsets, Bytes to
   for (Bytes offset = 0; offset + problem.size[b] < *best; ++offset) {
     bool free = legal(problem, b, offset);
     for (BufferIdx a = 0; free && a < b; ++a) {
-      free = !conflict(problem, a, (*offsets)[a], b, offset);
+      free = !conflict(problem, a, (*offsets)[a], b, offset) &&
+             in_step(problem, a, (*offsets)[a], b, offset);
     }
     if (!free) continue;
     offsets->push_back(offset);
@@ -105,6 +125,25 @@ inline Bytes least_peak(const Problem& problem, Bytes limit) {
   Bytes best = limit;
   search(problem, &offsets, 0, &best);
   return best;
+}
+
+// The relation of these pairs, in any order, as compressed rows.
+inline memplan::Conflicts relation(BufferIdx count,
+                                   const std::vector<std::pair<BufferIdx, BufferIdx>>& pairs) {
+  std::vector<std::vector<BufferIdx>> rows(static_cast<std::size_t>(count));
+  for (const auto& [a, b] : pairs) {
+    rows[a].push_back(b);
+    rows[b].push_back(a);
+  }
+  memplan::Conflicts conflicts;
+  conflicts.begin.push_back(0);
+  for (std::vector<BufferIdx>& row : rows) {
+    std::sort(row.begin(), row.end());
+    row.erase(std::unique(row.begin(), row.end()), row.end());
+    conflicts.other.insert(conflicts.other.end(), row.begin(), row.end());
+    conflicts.begin.push_back(static_cast<std::int64_t>(conflicts.other.size()));
+  }
+  return conflicts;
 }
 
 // Which constraints a random problem has.
@@ -153,7 +192,46 @@ class Generator {
     return p;
   }
 
+  // Gives a problem conflicts beyond lifetimes: each pair has one with a chance of one in `rarity`.
+  void relate(Problem* p, Bytes rarity) {
+    std::vector<std::pair<BufferIdx, BufferIdx>> pairs;
+    for (BufferIdx b = 0; b < p->count(); ++b) {
+      for (BufferIdx a = 0; a < b; ++a) {
+        if (pick(1, rarity) == 1) pairs.emplace_back(a, b);
+      }
+    }
+    p->conflicts = relation(p->count(), pairs);
+    keep_well_formed(p);
+  }
+
+  // Makes about half of the buffers members of contiguous groups.
+  void gather(Problem* p) {
+    p->group.assign(p->size.size(), memplan::kNoGroup);
+    p->lead.assign(p->size.size(), 0);
+    const auto groups = static_cast<std::int32_t>(std::max<Bytes>(1, p->count() / 5));
+    std::vector<Bytes> length(static_cast<std::size_t>(groups), 0);
+    const bool upwards = pick(0, 1) == 0;
+    for (BufferIdx i = 0; i < p->count(); ++i) {
+      const BufferIdx b = upwards ? i : p->count() - 1 - i;
+      const auto group = static_cast<std::int32_t>(pick(0, 2 * groups - 1));
+      if (group >= groups) continue;
+      p->group[b] = group;
+      p->lead[b] = length[group];
+      length[group] += p->size[b];
+    }
+    keep_well_formed(p);
+  }
+
  private:
+  // What relate() and gather() put together may contradict pins and alignments.
+  static void keep_well_formed(Problem* p) {
+    if (memplan::check(*p).empty()) return;
+    p->pin.clear();
+    for (BufferIdx b = 0; b < p->count() && !p->alignment.empty(); ++b) {
+      if (p->group_of(b) != memplan::kNoGroup) p->alignment[b] = 1;
+    }
+  }
+
   void add_gap(Problem* p, BufferIdx b) {
     const Time start = pick(p->start[b], p->end[b] - 1);
     const Time end = pick(start + 1, p->end[b]);

@@ -134,6 +134,53 @@ TEST(next_reachable_is_bounded) {
   CHECK_EQ(next_reachable_peak(problem, sweep(problem), at_least), at_least);
 }
 
+// Tests that buffers that all conflict count together, some by the list and some by their time.
+TEST(listed_conflicts) {
+  Problem problem = all_alive({3, 5, 7, 4});
+  problem.start[2] = problem.start[3] = 1;
+  problem.end[2] = problem.end[3] = 2;
+  problem.conflicts = oracle::relation(4, {{0, 2}, {1, 2}, {1, 3}});
+  check_bound(problem, 16, "conflicts");  // 1, 2 and 3
+  CHECK(bound_of(problem).buffers == std::vector<BufferIdx>({1, 2, 3}));
+  problem.conflicts = oracle::relation(4, {{0, 3}});
+  check_bound(problem, 11, "load");
+}
+
+// Tests that a member is given up for two that weigh more: greed alone would keep it.
+TEST(listed_conflicts_by_exchange) {
+  Problem problem = all_alive({9, 10, 5, 6});
+  for (BufferIdx b = 0; b < 4; ++b) {
+    problem.start[b] = b;
+    problem.end[b] = b + 1;
+  }
+  problem.conflicts = oracle::relation(4, {{0, 1}, {0, 2}, {0, 3}, {2, 3}});
+  check_bound(problem, 20, "conflicts");
+}
+
+// Tests that buffers that meet with windows only may lie in each other, and so do not count.
+TEST(listed_conflicts_beside_windows) {
+  Problem problem = all_alive({4, 4, 4});
+  problem.gaps = {{0, 0, 1, 0, 1}, {1, 0, 1, 3, 4}};
+  problem.conflicts = oracle::relation(3, {{0, 2}, {1, 2}});
+  CHECK(bound_of(problem).bytes <= oracle::least_peak(problem, 1000));
+}
+
+// Tests that a group counts from end to end, with what has been left out of it.
+TEST(groups) {
+  Problem problem = all_alive({2, 3});
+  problem.end[0] = 1;
+  problem.start[1] = 1;
+  problem.end[1] = 2;
+  problem.group = {7, 7};
+  problem.lead = {6, 1};
+  check_bound(problem, 7, "group");
+  CHECK(bound_of(problem).buffers == std::vector<BufferIdx>({0, 1}));
+  problem.pin = {kNoOffset, 5};
+  check_bound(problem, 12, "buffer");
+  problem.lead = {0, 2};  // the first is below the pinned one, where it has room
+  check_bound(problem, 8, "buffer");
+}
+
 // Tests that sizes, pins and reserved ranges at 2^62 do not overflow.
 TEST(extremes) {
   Problem problem = all_alive({kMaxBytes});
@@ -144,6 +191,20 @@ TEST(extremes) {
   problem.pin = {kNoOffset};
   problem.reserved = {{0, kMaxBytes}};
   CHECK_EQ(bound_of(problem).bytes, kMaxBytes);  // there is no plan
+  problem = all_alive({kMaxBytes, kMaxBytes, kMaxBytes});
+  for (BufferIdx b = 0; b < 3; ++b) {
+    problem.start[b] = b;
+    problem.end[b] = b + 1;
+  }
+  problem.conflicts = oracle::relation(3, {{0, 1}, {0, 2}, {1, 2}});
+  CHECK(bound_of(problem).bytes > kMaxBytes);
+  problem.conflicts = {};
+  problem.group = {0, 0, 0};
+  problem.lead = {0, kMaxBytes, kMaxBytes};
+  CHECK(bound_of(problem).bytes > kMaxBytes);
+  problem.size = {0, kMaxBytes, 0};
+  problem.pin = {kMaxBytes, kNoOffset, kNoOffset};
+  CHECK(bound_of(problem).bytes > kMaxBytes);
 }
 
 // Tests on random problems of every mix of constraints that no bound is above the least peak, nor
@@ -171,6 +232,30 @@ TEST(never_above_brute_force) {
   }
   CHECK_EQ(rules.size(), std::size_t{5});
   CHECK(tight > 2000);  // of 3000
+}
+
+// Tests the same with listed conflicts and groups.
+TEST(never_above_brute_force_with_conflicts_and_groups) {
+  oracle::Generator generator(4);
+  std::set<std::string> rules;
+  int tight = 0;
+  for (int round = 0; round < 1500; ++round) {
+    Problem problem = generator.problem(generator.pick(2, 5), 5, 5, oracle::features(round % 16));
+    if (round % 3 != 0) generator.relate(&problem, 2);
+    if (round % 3 != 1) generator.gather(&problem);
+    const Bytes least = oracle::least_peak(problem, 64);
+    const Sections sections = sweep(problem);
+    const Bound bound = lower_bound(problem, sections);
+    if (least == 64) continue;  // pins that a group cannot keep
+    CHECK(bound.bytes <= least);
+    rules.insert(bound.rule);
+    tight += bound.bytes == least ? 1 : 0;
+    for (Bytes at = 0; at <= least; ++at) {
+      CHECK(next_reachable_peak(problem, sections, at) <= least);
+    }
+  }
+  CHECK_EQ(rules.count("conflicts") + rules.count("group"), std::size_t{2});
+  CHECK(tight > 800);
 }
 
 TEST_MAIN

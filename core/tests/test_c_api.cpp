@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "memplan/c_api.h"
+#include "oracle.h"
 
 extern "C" int c99_round_trip(void);  // of test_c_api_header.c
 
@@ -28,6 +29,40 @@ memplan_options defaults() {
   memplan_options options;
   memplan_default_options(&options, sizeof options);
   return options;
+}
+
+// Every entry that solves, with the name that it answers under.
+struct Entry {
+  const char* name;
+  memplan_plan* (*solve)(const memplan_problem*, const memplan_options*, char*, size_t);
+};
+constexpr Entry kAlone[] = {{"greedy", memplan_solve_greedy}, {"search", memplan_solve_search}};
+
+memplan_problem* handed_over(const memplan::Problem& from) {
+  memplan_problem* to = memplan_problem_create(from.size.size(), from.start.data(), from.end.data(),
+                                               from.size.data(), nullptr, 0);
+  if (!from.alignment.empty()) memplan_problem_set_alignment(to, from.alignment.data());
+  if (!from.pin.empty()) memplan_problem_set_pins(to, from.pin.data());
+  std::vector<int64_t> lower, upper;
+  for (const memplan::Reserved& range : from.reserved) {
+    lower.push_back(range.lower);
+    upper.push_back(range.upper);
+  }
+  memplan_problem_set_reserved(to, lower.size(), lower.data(), upper.data());
+  return to;
+}
+
+memplan_problem* random_problem(unsigned seed) {
+  oracle::Features with;
+  with.alignment = seed % 2 != 0;
+  with.reserved = seed % 4 >= 2;
+  with.pins = seed % 8 >= 4;
+  return handed_over(oracle::Generator(seed).problem(4 + static_cast<int>(seed % 9), 8, 9, with));
+}
+
+std::vector<int64_t> offsets_of(const memplan_plan* plan) {
+  const int64_t* offsets = memplan_plan_offsets(plan);
+  return {offsets, offsets + memplan_plan_count(plan)};
 }
 
 }  // namespace
@@ -132,6 +167,110 @@ TEST(errors_are_sentences_and_no_exceptions) {
   options.struct_size = 0;
   CHECK(memplan_solve(five.problem, &options, error, sizeof error) == nullptr);
   CHECK(std::string(error).find("struct_size") != std::string::npos);
+}
+
+TEST(a_solver_alone_refuses_what_the_door_by_name_refuses) {
+  for (const Entry& entry : kAlone) {
+    char error[200] = "";
+    const int64_t zero[] = {0};
+    memplan_problem* empty_life = memplan_problem_create(1, zero, zero, zero, nullptr, 0);
+    CHECK(entry.solve(empty_life, nullptr, error, sizeof error) == nullptr);
+    CHECK(std::string(error).find("buffer 0: end is 0") != std::string::npos);
+    CHECK(entry.solve(empty_life, nullptr, nullptr, 0) == nullptr);
+    memplan_problem_free(empty_life);
+
+    const Five five;
+    memplan_options options = defaults();
+    options.objective = MEMPLAN_FIT;
+    CHECK(entry.solve(five.problem, &options, error, sizeof error) == nullptr);
+    CHECK(std::string(error).find("capacity") != std::string::npos);
+    options = defaults();
+    options.threads = 0;
+    CHECK(entry.solve(five.problem, &options, error, sizeof error) == nullptr);
+    CHECK(std::string(error).find("threads") != std::string::npos);
+    options.struct_size = 0;
+    CHECK(entry.solve(five.problem, &options, error, sizeof error) == nullptr);
+    CHECK(std::string(error).find("struct_size") != std::string::npos);
+  }
+}
+
+TEST(the_search_alone_refuses_gaps) {
+  const Five five;
+  const int32_t buffer[] = {4};
+  CHECK_EQ(
+      memplan_problem_set_gaps(five.problem, 1, buffer, &kStart[1], &kEnd[1], nullptr, nullptr), 1);
+  char error[200] = "";
+  CHECK(memplan_solve_search(five.problem, nullptr, error, sizeof error) == nullptr);
+  CHECK(std::string(error).find("gaps") != std::string::npos);
+  memplan_plan* plan = memplan_solve_greedy(five.problem, nullptr, error, sizeof error);
+  CHECK(plan != nullptr);
+  memplan_plan_free(plan);
+}
+
+TEST(a_solver_alone_does_not_read_the_name) {
+  const Five five;
+  for (const Entry& entry : kAlone) {
+    memplan_options options = defaults();
+    for (const char* name : {"oracle", static_cast<const char*>(nullptr)}) {
+      options.solver = name;
+      memplan_plan* plan = entry.solve(five.problem, &options, nullptr, 0);
+      CHECK(plan != nullptr);
+      CHECK_EQ(memplan_plan_peak(plan), 12);
+      memplan_plan_free(plan);
+    }
+    CHECK(memplan_solve(five.problem, &options, nullptr, 0) == nullptr);
+  }
+}
+
+TEST(greedy_alone_gives_the_plan_of_greedy_by_name) {
+  memplan_options options = defaults();
+  options.solver = "greedy";
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    memplan_problem* problem = random_problem(seed);
+    memplan_plan* named = memplan_solve(problem, &options, nullptr, 0);
+    memplan_plan* alone = memplan_solve_greedy(problem, &options, nullptr, 0);
+    CHECK_EQ(memplan_plan_status(alone), memplan_plan_status(named));
+    CHECK_EQ(memplan_plan_lower_bound(alone), memplan_plan_lower_bound(named));
+    CHECK_EQ(std::string(memplan_plan_note(alone)), memplan_plan_note(named));
+    CHECK(offsets_of(alone) == offsets_of(named));
+    memplan_plan_free(alone);
+    memplan_plan_free(named);
+    memplan_problem_free(problem);
+  }
+}
+
+TEST(search_alone_finds_the_optimum_and_fits_nothing_below) {
+  memplan_options options = defaults();
+  options.solver = "exact";
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    memplan_problem* problem = random_problem(seed);
+    memplan_plan* named = memplan_solve(problem, &options, nullptr, 0);
+    memplan_plan* alone = memplan_solve_search(problem, &options, nullptr, 0);
+    CHECK_EQ(memplan_plan_status(named), MEMPLAN_OPTIMAL);
+    CHECK_EQ(memplan_plan_status(alone), MEMPLAN_OPTIMAL);
+    const int64_t least = memplan_plan_peak(named);
+    CHECK_EQ(memplan_plan_peak(alone), least);
+    memplan_plan_free(alone);
+    memplan_plan_free(named);
+
+    memplan_options fit = options;
+    fit.objective = MEMPLAN_FIT;
+    for (const int64_t capacity : {least, least - 1}) {
+      if (capacity < 1) continue;
+      memplan_problem_set_capacity(problem, capacity);
+      named = memplan_solve(problem, &fit, nullptr, 0);
+      alone = memplan_solve_search(problem, &fit, nullptr, 0);
+      CHECK((named == nullptr) == (alone == nullptr));  // a pin above the capacity is refused
+      if (alone != nullptr) {
+        CHECK_EQ(memplan_plan_status(alone),
+                 capacity == least ? MEMPLAN_OPTIMAL : MEMPLAN_INFEASIBLE);
+        CHECK_EQ(memplan_plan_status(named), memplan_plan_status(alone));
+      }
+      memplan_plan_free(alone);
+      memplan_plan_free(named);
+    }
+    memplan_problem_free(problem);
+  }
 }
 
 TEST(options_of_an_older_and_a_newer_header) {

@@ -1,10 +1,12 @@
 // Tests of the greedy passes: valid plans for every order and constraint, and their places.
+#include <algorithm>
 #include <limits>
 #include <stdexcept>
 #include <string>
 
 #include "check.h"
 #include "greedy/interval_lists.h"
+#include "greedy/neighbours.h"
 #include "greedy/occupancy.h"
 #include "memplan/greedy.h"
 #include "oracle.h"
@@ -141,6 +143,94 @@ TEST(fits_match_every_offset) {
   }
 }
 
+// Tests that the rows of the neighbours come sorted, whatever has been placed since the last call,
+// and that only those placed are in them.
+TEST(neighbours_match_sorting) {
+  oracle::Generator generator(12);
+  for (const Bytes rarity : {2, 30}) {
+    Problem problem = all_alive(std::vector<Bytes>(700, 0));
+    for (Bytes& size : problem.size) size = generator.pick(0, 6);
+    generator.relate(&problem, rarity);
+    Neighbours neighbours(problem);
+    std::vector<Bytes> offsets(problem.size.size(), kNoOffset);
+    for (BufferIdx b = 0; b < problem.count(); ++b) {
+      std::vector<bool> expected(1100, false);
+      for (BufferIdx a = 0; a < b; ++a) {
+        if (problem.size[b] == 0 || !oracle::listed(problem, a, b)) continue;
+        std::fill_n(expected.begin() + offsets[a], problem.size[a], true);
+      }
+      std::vector<Interval> listed;
+      neighbours.list(b, &listed);
+      std::vector<bool> seen(1100, false);
+      Bytes before = -1;
+      for (const Interval& i : listed) {
+        CHECK(before < i.lower && i.lower < i.upper);
+        before = i.upper;
+        std::fill(seen.begin() + i.lower, seen.begin() + i.upper, true);
+      }
+      CHECK(seen == expected);
+      offsets[b] = generator.pick(0, 1000);
+      neighbours.place(b, offsets[b]);
+    }
+    neighbours.clear();
+    std::vector<Interval> listed;
+    neighbours.list(0, &listed);
+    CHECK(listed.empty());
+  }
+}
+
+// Tests first fit of whole groups, with conflicts beyond lifetimes, against trying every offset.
+TEST(fits_of_groups_match_every_offset) {
+  oracle::Generator generator(13);
+  for (int round = 0; round < 1500; ++round) {
+    oracle::Features with = oracle::features(round % 16);
+    with.pins = false;
+    Problem problem = generator.problem(8, 6, 5, with);
+    if (round % 3 != 0) generator.relate(&problem, 4);
+    generator.gather(&problem);
+    const Sections sections = sweep(problem);
+    Occupancy occupancy(problem, sections);
+    std::vector<Bytes> offsets(problem.size.size(), kNoOffset);
+    for (BufferIdx b = 0; b < problem.count(); ++b) {
+      if (offsets[b] != kNoOffset) continue;
+      const auto with_block = [&](Bytes offset) {
+        std::vector<Bytes> placed = offsets;
+        for (BufferIdx a = 0; a < problem.count(); ++a) {
+          const bool moves = problem.group[b] != kNoGroup && problem.group[a] == problem.group[b];
+          if (moves) placed[a] = offset - problem.lead[b] + problem.lead[a];
+        }
+        placed[b] = offset;
+        return placed;
+      };
+      const auto fits = [&](Bytes offset, Bytes limit) {
+        if (offset < problem.lead[b]) return false;  // the first of the group would be below 0
+        const std::vector<Bytes> placed = with_block(offset);
+        for (BufferIdx a = 0; a < problem.count(); ++a) {
+          if (placed[a] == kNoOffset) continue;
+          if (!oracle::legal(problem, a, placed[a])) return false;
+          if (offsets[a] == kNoOffset && placed[a] + problem.size[a] > limit) return false;
+          for (BufferIdx c = 0; c < a; ++c) {
+            if (placed[c] == kNoOffset) continue;
+            if (oracle::conflict(problem, a, placed[a], c, placed[c])) return false;
+          }
+        }
+        return true;
+      };
+      const Bytes from = generator.pick(0, 3);
+      const Bytes limit = generator.pick(5, 60);
+      Bytes first = kNoOffset;
+      for (Bytes offset = from; offset <= limit && first == kNoOffset; ++offset) {
+        if (fits(offset, limit)) first = offset;
+      }
+      CHECK_EQ(occupancy.first_fit(b, from, limit), first);
+      const Bytes at = occupancy.best_fit(b, 400);
+      CHECK(at != kNoOffset && fits(at, 400));
+      occupancy.place(b, at);
+      offsets = with_block(at);
+    }
+  }
+}
+
 // Tests that the example of source 000 is planned at its capacity of 12, and no pass does worse
 // than 16.
 TEST(five_buffer_example) {
@@ -228,6 +318,48 @@ TEST(every_order_with_every_constraint) {
   }
 }
 
+// Tests the same with conflicts beyond lifetimes and contiguous groups, which only pins can stop.
+TEST(every_order_with_conflicts_and_groups) {
+  oracle::Generator generator(14);
+  int stopped = 0;
+  for (int round = 0; round < 8 * oracle::kFeatureSets; ++round) {
+    const oracle::Features with = oracle::features(round % oracle::kFeatureSets);
+    Problem problem = generator.problem(generator.pick(0, 12), 10, 8, with);
+    if (round % 3 != 0) generator.relate(&problem, 3);
+    if (round % 3 != 1) generator.gather(&problem);
+    const Contract contract = round % 5 == 0 ? Contract::kNo : Contract::kYes;
+    for (const std::string& order : greedy_orders()) {
+      for (const bool best_fit : {false, true}) {
+        const Plan plan = run(problem, only(order, best_fit), kNoLimit, contract);
+        const bool answers = !best_fit || (order != "hint" && order != "tela");
+        CHECK(answers || !plan.has_offsets());
+        if (!answers) continue;
+        stopped += plan.has_offsets() ? 0 : 1;
+        CHECK(plan.has_offsets() || (!problem.pin.empty() && !problem.group.empty()));
+        if (!plan.has_offsets()) continue;
+        CHECK(oracle::valid(problem, plan.offsets));
+        CHECK_EQ(plan.peak, oracle::peak(problem, plan.offsets));
+      }
+    }
+  }
+  CHECK(stopped > 0);
+}
+
+// Tests that a pin holds the whole group, and that two that need one place leave no plan.
+TEST(pinned_groups) {
+  Problem problem = all_alive({4, 2, 3, 1});
+  problem.group = {0, 0, 0, kNoGroup};
+  problem.lead = {0, 4, 6, 0};
+  problem.pin = {kNoOffset, 5, kNoOffset, kNoOffset};
+  for (const std::string& order : greedy_orders()) {
+    CHECK(run(problem, only(order)).offsets == (std::vector<Bytes>{1, 5, 7, 0}));
+  }
+  problem.pin[3] = 8;
+  CHECK(!run(problem, {}).has_offsets());
+  problem.pin = {kNoOffset, 3, kNoOffset, kNoOffset};  // the first would begin below 0
+  CHECK(!run(problem, {}).has_offsets());
+}
+
 // Tests that no plan exceeds the capacity, that a plan is found where the portfolio has one, and
 // that none is claimed where it has not.
 TEST(capacity) {
@@ -311,6 +443,27 @@ TEST(extremes) {
     const Plan plan = run(problem, only(order));
     CHECK(oracle::valid(problem, plan.offsets));
     CHECK_EQ(plan.peak, kMaxBytes);
+  }
+}
+
+// Tests that groups as long as the address space do not overflow, and longer ones fit nowhere.
+TEST(extremes_of_groups) {
+  Problem problem;
+  problem.start = {0, 1, 0};
+  problem.end = {1, 2, 1};
+  problem.size = {kMaxBytes, kMaxBytes, 1};
+  problem.group = {0, 0, kNoGroup};
+  problem.lead = {0, kMaxBytes, 0};
+  CHECK(!run(problem, {}).has_offsets());
+  problem.size = {kMaxBytes / 2, kMaxBytes / 2, 1};
+  problem.lead = {0, kMaxBytes / 2, 0};
+  problem.alignment = {kMaxBytes / 2, 1, 1};
+  problem.conflicts = oracle::relation(3, {{1, 2}});
+  CHECK(!run(problem, {}).has_offsets());
+  problem.conflicts = {};
+  for (const std::string& order : greedy_orders()) {
+    const Plan plan = run(problem, only(order));
+    CHECK_EQ(plan.has_offsets(), plan.peak == kMaxBytes);
   }
 }
 

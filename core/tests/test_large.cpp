@@ -6,12 +6,14 @@
 #include "check.h"
 #include "large/core.h"
 #include "large/core_placer.h"
+#include "large/ejection.h"
 #include "large/packer.h"
 #include "large/part.h"
 #include "large/ranking.h"
 #include "large/rooms.h"
 #include "large/windows.h"
 #include "memplan/bounds.h"
+#include "memplan/greedy.h"
 #include "memplan/large.h"
 #include "oracle.h"
 
@@ -451,6 +453,111 @@ TEST(windows) {
     }
   }
   CHECK(inserted > 50);
+}
+
+// Tests that ejections find the least peak of small problems with conflicts beyond lifetimes and
+// with groups nearly always, starting from a greedy plan, and that what they find is a plan.
+TEST(ejections_find_least_peaks) {
+  oracle::Generator generator(31);
+  int asked = 0;
+  int found = 0;
+  for (int round = 0; round < 600; ++round) {
+    // Not gaps: their buffers count as live all the time here.
+    Problem problem = generator.problem(6, 5, 4, oracle::features(round % 8));
+    if (round % 3 != 0) generator.relate(&problem, 3);
+    if (round % 3 != 1) generator.gather(&problem);
+    const Sections sections = sweep(problem);
+    Stopper stopper(kForever);
+    GreedyOptions one;
+    one.orders = {"start"};
+    const Plan plan = greedy(problem, sections, one, kNoLimit, stopper);
+    if (!plan.has_offsets()) continue;
+    const Bytes least = oracle::least_peak(problem, plan.peak);
+    if (least == plan.peak) continue;
+    ++asked;
+    std::vector<Bytes> offsets = plan.offsets;
+    std::vector<BufferIdx> rejected;
+    const Blocks blocks(problem);
+    for (BufferIdx b = 0; b < problem.count(); ++b) {
+      if (plan.offsets[b] + problem.size[b] <= least) continue;
+      blocks.for_each(b, [&](BufferIdx member, Bytes) {
+        offsets[member] = kNoOffset;
+        rejected.push_back(member);
+      });
+    }
+    chain::Ejection ejection(problem, sections, 0, stopper);
+    if (!ejection.insert(least, 2000, &offsets, rejected)) continue;
+    ++found;
+    CHECK(oracle::valid(problem, offsets));
+    CHECK_EQ(oracle::peak(problem, offsets), least);
+  }
+  CHECK(asked > 50);
+  CHECK(found * 100 > asked * 95);
+}
+
+// Tests that a search by ejection ends with its budget where there is nothing to find.
+TEST(ejections_end) {
+  Problem problem;
+  problem.start = {0, 1, 2};
+  problem.end = {1, 2, 3};
+  problem.size = {4, 4, 4};
+  problem.conflicts = oracle::relation(3, {{0, 1}, {0, 2}, {1, 2}});
+  Stopper stopper(kForever);
+  const Sections sections = sweep(problem);
+  chain::Ejection ejection(problem, sections, 0, stopper);
+  std::vector<Bytes> offsets = {0, 4, kNoOffset};
+  CHECK(!ejection.insert(11, 100, &offsets, {2}));
+  CHECK(ejection.nodes() >= 100 && ejection.nodes() < 110);
+  offsets = {0, 4, kNoOffset};
+  CHECK(ejection.insert(12, 100, &offsets, {2}));
+  CHECK(offsets == (std::vector<Bytes>{0, 4, 8}));
+}
+
+// Tests that the chain keeps conflicts beyond lifetimes and groups together with all else, within
+// budget and capacity, and that it gives the same plan each time.
+TEST(related_problems) {
+  oracle::Generator generator(32);
+  int planned = 0;
+  for (int round = 0; round < 200; ++round) {
+    const oracle::Features with = oracle::features(round % oracle::kFeatureSets);
+    Problem problem = generator.problem(30, 12, 9, with);
+    if (round % 3 != 0) generator.relate(&problem, 5);
+    if (round % 3 != 1) generator.gather(&problem);
+    const Plan plan = run(problem, {}, 5'000);
+    planned += plan.has_offsets() ? 1 : 0;
+    if (!plan.has_offsets()) continue;
+    CHECK(oracle::valid(problem, plan.offsets));
+    CHECK_EQ(plan.peak, oracle::peak(problem, plan.offsets));
+    CHECK(plan.stats.nodes < 5'200);
+    CHECK(run(problem, {}, 5'000).offsets == plan.offsets);
+    problem.capacity = std::max<Bytes>(1, plan.peak - 1);
+    const Plan below = run(problem, {}, 5'000);
+    CHECK(!below.has_offsets() || oracle::valid(problem, below.offsets));
+  }
+  CHECK(planned > 150);
+}
+
+// Tests that every stage is a switch for such problems too, that the chain ends without a budget,
+// and that the plans it tells of get better.
+TEST(stages_of_related_problems) {
+  oracle::Generator generator(33);
+  Problem problem = generator.problem(60, 20, 30, {});
+  generator.relate(&problem, 4);
+  generator.gather(&problem);
+  LargeOptions least;
+  least.portfolio = least.ejection = false;
+  CHECK_EQ(run(problem, least).stats.restarts, 1);
+  least.portfolio = true;
+  const Bytes passes = run(problem, least).peak;
+  CHECK(passes <= run(problem, {}, 60).peak);
+  Bytes before = kMaxBytes;
+  const Plan plan = run(problem, {}, kNoLimit, 0, [&before](const Plan& better) {
+    CHECK(better.peak < before);
+    before = better.peak;
+  });
+  CHECK_EQ(plan.peak, before);
+  CHECK(plan.peak < passes);
+  CHECK(oracle::valid(problem, plan.offsets));
 }
 
 TEST_MAIN

@@ -145,6 +145,111 @@ TEST(every_mix_of_constraints_agrees_with_brute_force) {
   CHECK(refuted > 10);
 }
 
+// Tests the same with listed conflicts, with groups, and with both.
+TEST(conflicts_and_groups_agree_with_brute_force) {
+  constexpr Bytes kLimit = 28;
+  int searched = 0, refuted = 0;
+  for (unsigned seed = 0; seed < 3000; ++seed) {
+    oracle::Generator generator(seed + 70000);
+    const oracle::Features features = oracle::features(static_cast<int>(seed) % 16);
+    Problem problem = generator.problem(generator.pick(2, 5), 6, 5, features);
+    if (seed % 3 != 0) generator.relate(&problem, 3);
+    if (seed % 3 != 1) generator.gather(&problem);
+    CHECK(memplan::check(problem).empty());
+    const Bytes least = oracle::least_peak(problem, kLimit);
+    if (least < kLimit) {
+      check_fits(problem, least);
+      searched += fit(problem, least).stats.nodes > 0;
+    }
+    if (least == 0) continue;
+    check_infeasible(problem, least - 1);
+    refuted += fit(problem, least - 1).stats.nodes > 0;
+  }
+  CHECK(searched > 10);
+  CHECK(refuted > 10);
+}
+
+// Tests that a listed conflict counts in a gap, where nothing is held, and is one interval more.
+TEST(a_listed_conflict_bars_the_whole_of_both) {
+  Problem problem = nook();
+  problem.conflicts = oracle::relation(2, {{0, 1}});
+  const Bench bench(problem, 100);
+  CHECK_EQ(bench.relations.allowed.size(), 2u);
+  CHECK_EQ(bench.relations.allowed[0].to, -1);
+  CHECK_EQ(bench.relations.allowed[1].from, 8);
+  check_infeasible(problem, 8);
+  check_fits(problem, 9);
+
+  problem = stack({4, 4});
+  problem.start[1] = 5;
+  problem.end[1] = 6;
+  problem.gaps = {{0, 0, 1, 0, 0}};  // it never holds anything
+  problem.conflicts = oracle::relation(2, {{0, 1}});
+  check_infeasible(problem, 7);
+  check_fits(problem, 8);
+}
+
+// Tests that a group is one item with a span for each member that holds something, so that what
+// dies early leaves room in it.
+TEST(a_group_is_one_item) {
+  Problem problem = stack({2, 3, 4, 3});
+  problem.end[1] = 2;
+  problem.end[0] = problem.end[2] = 4;
+  problem.start[3] = 3;
+  problem.end[3] = 4;
+  problem.group = {5, 5, 5, kNoGroup};
+  problem.lead = {0, 2, 5, 0};
+  const Bench bench(problem, 9);
+  CHECK_EQ(bench.items.count(), 2);
+  CHECK_EQ(bench.items.size[0], 9);
+  CHECK_EQ(bench.items.parts.size(), 4u);
+  check_fits(problem, 9);
+  problem.size[3] = 4;
+  check_infeasible(problem, 12);
+  check_fits(problem, 13);
+}
+
+// Tests that alignments, reserved ranges and pins of the members are kept all at once, and that a
+// group that cannot keep them is named whole.
+TEST(members_of_a_group_share_what_each_may) {
+  Problem problem = stack({3, 4});
+  problem.group = {0, 0};
+  problem.lead = {0, 3};
+  problem.alignment = {1, 4};
+  problem.reserved = {{4, 5}};
+  const Bench bench(problem, 100);
+  CHECK_EQ(bench.items.earliest[0], 5);  // at 1, the first would touch the reserved range
+  CHECK_EQ(bench.items.latest[0], 93);
+  CHECK_EQ(bench.items.legal_above(0, 6), 9);
+  CHECK_EQ(bench.items.legal_below(0, 8), 5);
+  CHECK_EQ(bench.items.legal_above(0, 94), 94);
+  check_fits(problem, 12);
+  check_infeasible(problem, 11);
+
+  problem.pin = {kNoOffset, 0};
+  const Plan below_zero = fit(problem, 100);
+  CHECK_EQ(name(below_zero.status), std::string("infeasible"));
+  CHECK(below_zero.conflict == std::vector<BufferIdx>({0, 1}));
+  problem.pin = {7, kNoOffset};
+  problem.alignment = {1, 1};
+  check_fits(problem, 14);
+  problem.alignment = {1, 4};  // the second would be at 10
+  check_infeasible(problem, 100);
+}
+
+// Tests that members whose distances put one on the other are a proof, unless they never conflict.
+TEST(a_group_that_collides_with_itself_never_fits) {
+  Problem problem = stack({4, 4});
+  problem.group = {0, 0};
+  problem.lead = {0, 2};
+  check_infeasible(problem, kMaxBytes);
+  problem.start[1] = 1;
+  problem.end[1] = 2;
+  check_fits(problem, 6);
+  problem.conflicts = oracle::relation(2, {{0, 1}});
+  check_infeasible(problem, kMaxBytes);
+}
+
 // Tests that a loose problem is solved by first fit, without a node.
 TEST(loose_problems_need_no_search) {
   oracle::Generator generator(3);
@@ -234,6 +339,14 @@ TEST(the_greatest_sizes_are_safe) {
   problem.alignment = {kMaxBytes, 1};
   check_fits(problem, kMaxBytes);
   problem.alignment = {kMaxBytes, kMaxBytes};
+  check_infeasible(problem, kMaxBytes);
+  problem.alignment = {1, kMaxBytes / 2};
+  problem.group = {0, 0};
+  problem.lead = {0, kMaxBytes / 2};
+  check_fits(problem, kMaxBytes);
+  problem.lead = {kMaxBytes / 2, 0};
+  check_fits(problem, kMaxBytes);
+  problem.lead = {0, kMaxBytes};
   check_infeasible(problem, kMaxBytes);
 }
 

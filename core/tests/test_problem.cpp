@@ -128,6 +128,28 @@ TEST(reserved) {
   CHECK_SAYS(p.reserved[1].lower = 200, "");
 }
 
+// Tests that conflicts are sorted and symmetric; who names whom in vain is told right, whether the
+// entry is the first, one between others, or the last of its row.
+TEST(conflicts) {
+  CHECK_SAYS((p.conflicts = {{0, 1, 3, 4}, {1, 0, 2, 1}}), "");
+  CHECK_SAYS((p.conflicts = {{0, 1, 1, 1}, {3}}), "buffer 0: conflicts: there is no buffer 3");
+  CHECK_SAYS((p.conflicts = {{0, 1, 1, 1}, {0}}),
+             "buffer 0: conflicts: it cannot conflict with itself");
+  CHECK_SAYS((p.conflicts = {{0, 2, 3, 4}, {2, 1, 0, 0}}),
+             "buffer 0: conflicts: 1 is not sorted, or there twice");
+  CHECK_SAYS((p.conflicts = {{0, 1, 1, 1}, {2}}),
+             "buffer 0: conflicts: it names 2, but that does not name it");
+  CHECK_SAYS((p.conflicts = {{0, 0, 0, 1}, {1}}),
+             "buffer 2: conflicts: it names 1, but that does not name it");
+  CHECK_SAYS((p.conflicts = {{0, 0, 1, 3}, {2, 0, 1}}),
+             "buffer 2: conflicts: it names 0, but that does not name it");
+  CHECK_SAYS((p.conflicts = {{0, 1, 2, 4}, {2, 2, 0, 1}}), "");
+  CHECK_SAYS((p.conflicts = {{0, 2, 2, 3}, {1, 2, 0}}),
+             "buffer 0: conflicts: it names 1, but that does not name it");
+  CHECK_SAYS((p.conflicts = {{0, 1, 1, 3}, {2, 0, 1}}),
+             "buffer 2: conflicts: it names 1, but that does not name it");
+}
+
 // Tests that the load of a section may reach 2^62 and no more, however many buffers make it.
 TEST(load) {
   CHECK_SAYS((p.pin.clear(), p.gaps.clear(), p.size[0] = kMaxBytes - 8), "");

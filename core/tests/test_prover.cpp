@@ -10,6 +10,7 @@
 #include "items.h"
 #include "memplan/exact.h"
 #include "oracle.h"
+#include "pairs.h"
 #include "prover/engine.h"
 
 using namespace memplan;
@@ -31,7 +32,9 @@ Bytes minimise(const exact::Task& task, const ProverOptions& options, Bytes limi
     Bytes peak = 0;
     for (std::size_t id = 0; id < task.source.size(); ++id) {
       const ItemIdx i = task.source[id];
-      (*offsets)[world.buffer[i]] = engine.offsets()[id];
+      for (const Part* part = world.first_part(i); part != world.last_part(i); ++part) {
+        (*offsets)[part->buffer] = engine.offsets()[id] + part->lead;
+      }
       peak = std::max(peak, engine.offsets()[id] + world.size[i]);
     }
     CHECK(peak < best);
@@ -45,7 +48,7 @@ Bytes minimise(const exact::Task& task, const ProverOptions& options, Bytes limi
 Bytes least_peak(const Problem& problem, const ProverOptions& options, Bytes capacity) {
   const Sections sections = sweep(problem);
   const Items items = make_items(problem, sections, capacity);
-  if (items.misfit >= 0) return capacity + 1;
+  if (!items.misfits.empty()) return capacity + 1;
   std::vector<Bytes> offsets = items.offsets;
   for (const exact::Task& task : exact::make_tasks(items)) {
     CHECK(prover::Engine::suits(task));
@@ -134,6 +137,111 @@ TEST(agrees_with_brute_force_under_every_mix_of_constraints) {
             count, 5, 5, oracle::features(static_cast<int>(seed) % oracle::kFeatureSets))),
         {});
   }
+}
+
+TEST(agrees_with_brute_force_with_conflicts_and_groups) {
+  for (unsigned seed = 0; seed < 1200; ++seed) {
+    oracle::Generator random(seed + 40000);
+    const Bytes count = random.pick(2, 5);
+    Problem problem =
+        without_windows(random.problem(count, 5, 5, oracle::features(static_cast<int>(seed) % 16)));
+    if (seed % 3 != 0) random.relate(&problem, 3);
+    if (seed % 3 != 1) random.gather(&problem);
+    check_optimum(problem, {});
+  }
+}
+
+TEST(no_switch_changes_an_answer_with_conflicts_and_groups) {
+  for (unsigned seed = 0; seed < 768; ++seed) {
+    oracle::Generator random(seed + 60000);
+    const unsigned bits = seed * 2654435761U >> (32 - kSwitches);
+    const Bytes count = random.pick(4, 6);
+    Problem problem = random.problem(count, 6, 4, {});
+    random.relate(&problem, seed % 2 == 0 ? 2 : 5);
+    if (seed % 4 > 1) random.gather(&problem);
+    check_optimum(problem, switches(bits));
+  }
+}
+
+TEST(agrees_with_the_search_over_pairs_on_conflicts_and_groups) {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    oracle::Generator random(seed + 80000);
+    Problem problem = random.problem(9 + static_cast<int>(seed % 4), 12, 20, {});
+    if (seed % 3 != 0) random.relate(&problem, 4);
+    if (seed % 3 != 1) random.gather(&problem);
+    const Bytes best = least_peak(problem, {}, 999);
+    Stopper stopper(kForever);
+    const Sections sections = sweep(problem);
+    const Plan at = pairs_fit(problem, sections, best, kNoLimit, stopper);
+    CHECK_EQ(name(at.status), std::string("optimal"));
+    if (best == 0) continue;
+    const Plan below = pairs_fit(problem, sections, best - 1, kNoLimit, stopper);
+    CHECK_EQ(name(below.status), std::string("infeasible"));
+  }
+}
+
+// Three buffers, each apart from the next and the last from the first, at three times: the load is
+// the largest pair, but all three conflict.
+TEST(cliques_of_listed_conflicts_are_seen) {
+  Problem problem;
+  problem.start = {0, 1, 2};
+  problem.end = {1, 2, 3};
+  problem.size = {5, 7, 11};
+  problem.conflicts = oracle::relation(3, {{0, 1}, {1, 2}, {0, 2}});
+  const Sections sections = sweep(problem);
+  const Items items = make_items(problem, sections, 100);
+  const std::vector<exact::Task> tasks = exact::make_tasks(items);
+  CHECK_EQ(tasks.size(), 1u);
+  ProverOptions options;
+  options.foundation = false;  // which would settle it alone
+  prover::Engine engine(tasks.front(), options, 0, nullptr);
+  CHECK(engine.run(22, kNoLimit, kNoLimit, nullptr, nullptr) == Verdict::kUnsat);
+  CHECK_EQ(engine.conflicts(), 1);  // an overload, before any decision
+  check_optimum(problem, {});
+}
+
+// A group of two with a hole that a buffer of the hole's size fits into, and one that is a byte too
+// large does not. In an arena of 2^40 bytes, bounds that creep byte by byte would not end.
+TEST(groups_do_not_make_bounds_creep) {
+  Problem problem;
+  problem.start = {0, 0, 0};
+  problem.end = {1, 1, 1};
+  problem.size = {4, 4, 3};
+  problem.group = {0, 0, kNoGroup};
+  problem.lead = {0, 7, 0};
+  CHECK_EQ(least_peak(problem, {}, Bytes{1} << 40), 11);
+  problem.size[2] = 4;
+  CHECK_EQ(least_peak(problem, {}, Bytes{1} << 40), 15);
+}
+
+// Where it takes two to fill the hole, only bounds see that they do not fit. That may be slow, but
+// a budget ends it, and a later call goes on.
+TEST(bounds_that_creep_keep_the_budget) {
+  Problem problem;
+  problem.start.assign(4, 0);
+  problem.end.assign(4, 1);
+  problem.size = {4, 4, 3, 3};
+  problem.group = {0, 0, kNoGroup, kNoGroup};
+  problem.lead = {0, 9, 0, 0};
+  const Sections sections = sweep(problem);
+  const Items items = make_items(problem, sections, Bytes{1} << 40);
+  ProverOptions options;
+  options.overload = options.edge_finding = options.set_bounds = options.cuts = false;
+  const exact::Task task = exact::make_tasks(items).front();
+  const std::vector<Bytes> into_the_hole = {0, 4, 7};
+  std::vector<Bytes> by_id;
+  for (const ItemIdx i : task.source) by_id.push_back(into_the_hole[i]);
+  prover::Engine engine(task, options, 0, nullptr);
+  engine.suggest(by_id);
+  for (int slice = 0; slice < 3; ++slice) {
+    const std::int64_t before = engine.steps();
+    CHECK(engine.run(Bytes{1} << 40, kNoLimit, 10000, nullptr, nullptr) == Verdict::kBudget);
+    CHECK_EQ(engine.conflicts(), 0);
+    CHECK(engine.steps() - before < 20000);
+  }
+  CHECK(engine.run(16, kNoLimit, kNoLimit, nullptr, nullptr) == Verdict::kSat);
+  CHECK(engine.run(15, kNoLimit, kNoLimit, nullptr, nullptr) == Verdict::kUnsat);
+  CHECK_EQ(oracle::least_peak(problem, 30), 16);
 }
 
 TEST(agrees_with_brute_force_on_more_buffers) {

@@ -1,5 +1,6 @@
 // Tests of the one door: every solver, both objectives, all constraints, against brute force.
 #include <algorithm>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 
@@ -77,6 +78,71 @@ TEST(a_plan_above_the_capacity_is_never_returned) {
   }
 }
 
+// Source 004, figure 7, as the relation of its appendix E: 1920 in one object, 1664 in many.
+TEST(the_toy_of_source_004_is_solved) {
+  Problem problem;
+  problem.size = {1024, 768, 640, 512, 256};
+  for (BufferIdx b = 0; b < 5; ++b) {
+    problem.start.push_back(b);
+    problem.end.push_back(b + 1);
+  }
+  problem.conflicts = oracle::relation(5, {{0, 2}, {1, 3}, {1, 4}, {2, 4}, {3, 4}});
+  for (const std::string solver : {"auto", "exact", "prover"}) {
+    const Plan plan = solve(problem, options(solver, Objective::kMinPeak));
+    CHECK_EQ(name(plan.status), std::string("optimal"));
+    CHECK_EQ(plan.peak, 1664);
+    CHECK(oracle::valid(problem, plan.offsets));
+  }
+}
+
+// A ring of five has no lifetimes that say it, and no three of it conflict: the optimum is above
+// every clique. Beside it a pair in a group, so that both kinds of relation are there.
+TEST(above_every_clique) {
+  Problem problem;
+  problem.size = {4, 4, 4, 4, 4, 2, 3};
+  for (BufferIdx b = 0; b < 7; ++b) {
+    problem.start.push_back(b);
+    problem.end.push_back(b + 1);
+  }
+  problem.conflicts = oracle::relation(7, {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 0}, {4, 5}});
+  for (const bool grouped : {false, true}) {
+    if (grouped) {
+      problem.group = {kNoGroup, kNoGroup, kNoGroup, kNoGroup, kNoGroup, 1, 1};
+      problem.lead = {0, 0, 0, 0, 0, 0, 2};
+    }
+    const Bytes best = oracle::least_peak(problem, 40);
+    CHECK_EQ(best, 12);
+    for (const std::string solver : {"auto", "exact", "prover"}) {
+      const Plan plan = solve(problem, options(solver, Objective::kMinPeak));
+      CHECK_EQ(name(plan.status), std::string("optimal"));
+      CHECK_EQ(plan.peak, best);
+      problem.capacity = best - 1;
+      const Plan none = solve(problem, options(solver, Objective::kFit));
+      CHECK_EQ(name(none.status), std::string("infeasible"));
+      // Nobody says that it takes the ring alone, but it does take all of it.
+      for (BufferIdx b = 0; b < 5; ++b) {
+        CHECK(std::binary_search(none.conflict.begin(), none.conflict.end(), b));
+      }
+      problem.capacity.reset();
+    }
+  }
+}
+
+// Three that all conflict need 15 bytes, whatever the times say; those three are named.
+TEST(listed_conflicts_above_the_capacity_are_named) {
+  Problem problem;
+  problem.start = {0, 1, 2, 3};
+  problem.end = {1, 2, 3, 4};
+  problem.size = {5, 9, 5, 5};
+  problem.capacity = 14;
+  problem.conflicts = oracle::relation(4, {{0, 2}, {0, 3}, {2, 3}});
+  problem.group = {kNoGroup, 0, kNoGroup, kNoGroup};  // not to be said by lifetimes
+  problem.lead = {0, 0, 0, 0};
+  const Plan plan = solve(problem, options("auto", Objective::kFit));
+  CHECK_EQ(name(plan.status), std::string("infeasible"));
+  CHECK(plan.conflict == std::vector<BufferIdx>({0, 2, 3}));
+}
+
 TEST(an_empty_problem_has_the_empty_plan) {
   for (const char* solver : kSolvers) {
     const Plan plan = solve(Problem{}, options(solver, Objective::kMinPeak));
@@ -122,6 +188,16 @@ TEST(refuses_what_it_does_not_know) {
   bad.end = {3};
   bad.size = {1};
   CHECK(!refused(bad, SolveOptions{}).empty());
+  Problem related = bad;
+  related.end = {4};
+  related.group = {0};
+  related.lead = {0};
+  CHECK(refused(related, options("minimalloc", Objective::kMinPeak)).find("groups") !=
+        std::string::npos);
+  std::ostringstream proof;
+  SolveOptions proved;
+  proved.proof = &proof;
+  CHECK(refused(related, proved).find("proof") != std::string::npos);
 }
 
 TEST_MAIN

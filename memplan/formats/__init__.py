@@ -1,4 +1,4 @@
-"""Problems and plans as text on disk; which format, a file's content says.
+"""Problems, plans and traces as text on disk; which format, a file's content says.
 
 A file that begins with `{` or `[` is JSON (`memplan.formats.json`), any other is MiniMalloc's CSV
 (`memplan.formats.minimalloc_csv`).
@@ -11,13 +11,14 @@ from typing import Literal
 
 from memplan._intake import take_capacity
 from memplan.errors import MemplanError, quoted
-from memplan.formats import json, minimalloc_csv
+from memplan.formats import json, minimalloc_csv, trace_json
 from memplan.formats._files import read_text, write_bytes, write_text
 from memplan.formats.minimalloc_csv import Dialect
 from memplan.plan import Plan
 from memplan.problem import Problem
+from memplan.trace import Trace
 
-__all__ = ["Dialect", "load", "load_plan", "save", "write_bytes", "write_text"]
+__all__ = ["Dialect", "load", "load_plan", "load_trace", "save", "write_bytes", "write_text"]
 
 Format = Literal["csv", "json"]
 
@@ -60,24 +61,36 @@ def load_plan(path: str | os.PathLike[str]) -> Plan:
     return read(text, os.fspath(path))
 
 
+def load_trace(path: str | os.PathLike[str]) -> Trace:
+    """Read a trace from a JSON file.
+
+    Raises
+    ------
+    FormatError
+        One sentence with the file and the field, for everything that is wrong with the file.
+    """
+    return trace_json.read_trace(read_text(path), os.fspath(path))
+
+
 def save(
-    what: Problem | Plan,
+    what: Problem | Plan | Trace,
     path: str | os.PathLike[str],
     *,
     format: Format | None = None,
     dialect: Dialect = "lower-upper",
     problem: Problem | None = None,
 ) -> None:
-    """Write a problem or a plan to a file: all of it, or nothing and the old file stays.
+    """Write a problem, plan or trace to a file: all of it, or nothing and the old file stays.
 
     Parameters
     ----------
     what
-        The problem or the plan.
+        The problem, plan or trace.
     path
         The file.
     format
         "csv" or "json"; `None` takes JSON for names that end in `.json`, and CSV for all others.
+        Traces are JSON, whatever the name.
     dialect
         Of CSV: "lower-upper", "start-end" or "begin-end".
     problem
@@ -92,10 +105,15 @@ def save(
         If the format cannot carry what is to be written.
     """
     if format is None:
-        format = "json" if os.fspath(path).lower().endswith(".json") else "csv"
+        is_json = isinstance(what, Trace) or os.fspath(path).lower().endswith(".json")
+        format = "json" if is_json else "csv"
     if format not in ("csv", "json"):
         raise MemplanError(f"unknown format {quoted(format)}; known are csv and json")
-    if isinstance(what, Problem):
+    if isinstance(what, Trace):
+        if format == "csv":
+            raise MemplanError("CSV cannot carry a trace; write it as JSON")
+        text = trace_json.write_trace(what)
+    elif isinstance(what, Problem):
         text = (
             json.write_problem(what)
             if format == "json"

@@ -42,6 +42,25 @@ class Fields:
         except RecursionError:
             raise self.error("is nested too deeply") from None
 
+    def document(
+        self, text: str, kind: str, version: int, fields: Mapping[str, bool]
+    ) -> dict[str, Any]:
+        """Parse, and check the head: the kind, the version, the fields."""
+        document = self.parse(text)
+        head = document.get("memplan") if isinstance(document, dict) else None
+        if not isinstance(head, dict) or head.keys() != {"kind", "version"}:
+            example = f'"memplan": {{"kind": "{kind}", "version": {version}}}'
+            raise self.error(f"is JSON, but not of memplan: it does not say {example}")
+        if head["kind"] != kind:
+            raise self.error(f'says that it is {shown(head["kind"])}, not "{kind}"')
+        found = head["version"]
+        if type(found) is not int or found != version:
+            raise self.error(
+                f"has version {shown(found)} of the format; this memplan reads {version}"
+            )
+        self.check(document, "the document", fields)
+        return document  # type: ignore[no-any-return]
+
     def error(self, message: str) -> FormatError:
         """Return an error about the file."""
         return FormatError(self.name, message)

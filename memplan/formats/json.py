@@ -3,10 +3,13 @@
     {"memplan": {"kind": "problem", "version": 1},
      "capacity": 12,
      "reserved": [[16, 32]],
+     "groups": [["b1", "b3"]],
      "buffers": [
        {"id": "b1", "start": 0, "end": 3, "size": 4},
        {"id": "b2", "start": 3, "end": 9, "size": 4, "alignment": 4, "pin": 0, "hint": 8,
-        "gaps": [{"start": 4, "end": 5}, {"start": 6, "end": 7, "window": [0, 2]}]}]}
+        "conflicts": ["b3"],
+        "gaps": [{"start": 4, "end": 5}, {"start": 6, "end": 7, "window": [0, 2]}]},
+       {"id": "b3", "start": 9, "end": 12, "size": 4}]}
 
     {"memplan": {"kind": "plan", "version": 1},
      "problem": "sha256:...",
@@ -30,15 +33,19 @@ from memplan._columns import NONE
 from memplan.buffer import Buffer
 from memplan.errors import FormatError, MemplanError, PlanError, ProblemError
 from memplan.formats._fields import Fields, shown
+from memplan.formats._relations import read_conflicts, read_groups, write_conflicts, write_groups
 from memplan.plan import Plan, Status
 from memplan.problem import Problem
 
 VERSION = 1
 
-_PROBLEM = {"memplan": True, "capacity": False, "reserved": False, "buffers": True}
+_PROBLEM = {
+    **dict.fromkeys(("memplan", "buffers"), True),
+    **dict.fromkeys(("capacity", "reserved", "groups"), False),
+}
 _BUFFER = {
     **dict.fromkeys(("id", "start", "end", "size"), True),
-    **dict.fromkeys(("alignment", "pin", "hint", "gaps"), False),
+    **dict.fromkeys(("alignment", "pin", "hint", "gaps", "conflicts"), False),
 }
 _GAP = {"start": True, "end": True, "window": False}
 _PLAN = {
@@ -66,7 +73,7 @@ def read_problem(text: str, name: str, *, capacity: int | None = None) -> Proble
         One sentence with the file and the field, and the line where the text is not JSON.
     """
     reader = _Reader(name)
-    document = reader.document(text, "problem", _PROBLEM)
+    document = reader.document(text, "problem", VERSION, _PROBLEM)
     buffers = reader.objects(document["buffers"], "buffers", _BUFFER)
     gaps = reader.gaps(buffers)
     try:
@@ -81,6 +88,8 @@ def read_problem(text: str, name: str, *, capacity: int | None = None) -> Proble
             gaps=gaps,
             capacity=document.get("capacity") if capacity is None else capacity,
             reserved=reader.array(document.get("reserved", []), "reserved"),
+            conflicts=read_conflicts(reader, buffers),
+            groups=read_groups(reader, document.get("groups", []), buffers),
         )
     except ProblemError as error:
         raise FormatError(name, reader.located(error)) from None
@@ -93,7 +102,16 @@ def write_problem(problem: Problem) -> str:
         head["capacity"] = problem.capacity
     if problem.has_reserved:
         head["reserved"] = [[block.lower, block.upper] for block in problem.reserved]
-    return _document("problem", head, map(_row, problem.buffers))
+    if problem.has_groups:
+        head["groups"] = write_groups(problem)
+    rows = map(_row, problem.buffers)
+    if problem.has_conflicts:
+        rows = map(_conflicting, rows, write_conflicts(problem))
+    return _document("problem", head, rows)
+
+
+def _conflicting(row: dict[str, object], others: list[str]) -> dict[str, object]:
+    return row | ({"conflicts": others} if others else {})
 
 
 def read_plan(text: str, name: str) -> Plan:
@@ -105,7 +123,7 @@ def read_plan(text: str, name: str) -> Plan:
         One sentence with the file and the field, and the line where the text is not JSON.
     """
     reader = _Reader(name)
-    document = reader.document(text, "plan", _PLAN)
+    document = reader.document(text, "plan", VERSION, _PLAN)
     buffers = reader.objects(document["buffers"], "buffers", _PLACED)
     peak = reader.scalar(document["peak"], "peak", int)
     offsets = None
@@ -167,25 +185,7 @@ def write_plan(plan: Plan) -> str:
 
 
 class _Reader(Fields):
-    """What problems and plans have in common, and gaps."""
-
-    def document(self, text: str, kind: str, fields: Mapping[str, bool]) -> dict[str, Any]:
-        """Parse, and check the head: the kind, the version, the fields."""
-        document = self.parse(text)
-        head = document.get("memplan") if isinstance(document, dict) else None
-        if not isinstance(head, dict) or head.keys() != {"kind", "version"}:
-            example = f'"memplan": {{"kind": "{kind}", "version": {VERSION}}}'
-            raise FormatError(self.name, f"is JSON, but not of memplan: it does not say {example}")
-        if head["kind"] != kind:
-            raise FormatError(self.name, f'says that it is {shown(head["kind"])}, not "{kind}"')
-        version = head["version"]
-        if type(version) is not int or version != VERSION:
-            raise FormatError(
-                self.name,
-                f"has version {shown(version)} of the format; this memplan reads {VERSION}",
-            )
-        self.check(document, "the document", fields)
-        return document  # type: ignore[no-any-return]
+    """Reads the gaps of a problem."""
 
     def gaps(self, buffers: list[Any]) -> list[Any] | None:
         """Return the gaps of all buffers as the columns of `Problem.from_arrays`."""

@@ -11,8 +11,8 @@ all that the columns do not say:
 
     # memplan plan 1 status=optimal peak=12 lower_bound=12 capacity=12 problem=sha256:...
 
-A CSV file carries no capacity and no reserved ranges, and a plan in it no `stats` and no
-`conflict`: JSON does.
+A CSV file carries no capacity, no reserved ranges, no conflicts and no groups, and a plan in it no
+`stats` and no `conflict`: JSON does.
 """
 
 from __future__ import annotations
@@ -85,10 +85,15 @@ def write_problem(problem: Problem, dialect: Dialect = "lower-upper") -> str:
     Raises
     ------
     MemplanError
-        For a problem with reserved ranges, or ids with a NUL in them.
+        For a problem with reserved ranges, conflicts or groups, or ids with a NUL in them.
     """
-    if problem.has_reserved:
-        raise MemplanError("CSV cannot carry reserved ranges; write this problem as JSON")
+    for there, what in (
+        (problem.has_reserved, "reserved ranges"),
+        (problem.has_conflicts, "conflicts"),
+        (problem.has_groups, "groups"),
+    ):
+        if there:
+            raise MemplanError(f"CSV cannot carry {what}; write this problem as JSON")
     columns = _problem_columns(problem, dialect)
     if problem.has_hints:
         columns["hint"] = map(str, problem.hint.tolist())

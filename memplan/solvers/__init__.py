@@ -100,7 +100,7 @@ def solve(
         Search nodes (for greedy: placements), or `None` for no limit; the answer repeats.
     threads
         Of the search, or `None` for one per available core. Never changes the answer unless the
-        clock cuts it short.
+        clock cuts it short. Baselines have one thread.
     seed
         Of the search.
     budget
@@ -128,6 +128,8 @@ def solve(
         If buffers or a frame make no well formed problem.
     UnsupportedError
         If the solver lacks a constraint of the problem, or an option.
+    MissingExtraError
+        If it needs a library that is not installed.
     MemplanError
         If there is no such solver, an argument is out of range, and for "fit" without a capacity.
     FormatError
@@ -145,8 +147,9 @@ def solve(
     registry.check(name, asked, options)
     if progress is not None and not callable(progress):
         raise MemplanError(f"progress is {shown(progress)}; it must be callable")
+    known = registry.SOLVERS[name]
     ask = partial(
-        native.solve,
+        _door(known),
         asked,
         solver=name,
         minimize=_minimize(objective, asked),
@@ -154,7 +157,7 @@ def solve(
         nodes=None if nodes is None else _whole(nodes, "nodes", 1, _MAX_COUNT),
         threads=_cores() if threads is None else _whole(threads, "threads", 1, _MAX_THREADS),
         seed=_whole(seed, "seed", 0, _MAX_SEED),
-        options=options,
+        options={**known.preset, **options},
         progress=progress,
     )
     if proof is None:
@@ -198,6 +201,14 @@ def _as_problem(given: Problem | Iterable[Buffer] | Any) -> Problem:
     if not isinstance(given, Iterable):
         raise MemplanError(f"a problem must be a Problem, buffers or a frame, not {shown(given)}")
     return Problem(given)
+
+
+def _door(solver: registry.Solver) -> Callable[..., tuple[Plan, bool]]:
+    if solver.core:
+        return partial(native.solve, core=solver.core)
+    from memplan.solvers import baselines  # whoever asks for none does not pay for them
+
+    return baselines.solve
 
 
 def _minimize(objective: str | None, problem: Problem) -> bool:

@@ -70,6 +70,7 @@ def solve(
     problem: Problem,
     *,
     solver: str,
+    core: str,
     minimize: bool,
     seconds: float | None,
     nodes: int | None,
@@ -79,13 +80,16 @@ def solve(
     progress: Callable[[Progress], object] | None = None,
     proof: ProofFile | None = None,
 ) -> tuple[Plan, bool]:
-    """Return the plan of one solver, and whether Ctrl-C cut it short; nothing is checked here."""
+    """Return the plan of one solver, and whether Ctrl-C cut it short; nothing is checked here.
+
+    `core` is what the core calls the solver.
+    """
     native = _converted(problem)
     watch = None if progress is None else _watch(progress)
     log = None if proof is None else proof.temporary
     try:
         answer = _core.solve(
-            native, solver, minimize, seconds, nodes, threads, seed, dict(options), watch, log
+            native, core, minimize, seconds, nodes, threads, seed, dict(options), watch, log
         )
     except ValueError as error:
         if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
@@ -154,4 +158,6 @@ def _converted(problem: Problem) -> _core.Problem:
         lower,
         upper,
         problem.capacity,
+        (problem.conflicts.begin, problem.conflicts.other) if problem.has_conflicts else None,
+        (problem.group, problem.lead) if problem.has_groups else None,
     )

@@ -20,6 +20,8 @@ CONSTRAINTS = (
     "windows",
     "hints",
     "zero-size",
+    "conflicts",
+    "groups",
 )
 
 
@@ -39,6 +41,12 @@ class Solver:
         What each keyword does that `memplan.solve` hands on to it.
     proves
         Whether it can write down why no plan is better.
+    core, preset
+        The solver of the core that it is, and the options that make it so.
+    module
+        Of `memplan.solvers.baselines`, for one that the core does not have.
+    library, extra
+        What it needs beside NumPy, and the extra of this package that installs it.
     """
 
     name: str
@@ -46,6 +54,16 @@ class Solver:
     supports: frozenset[str]
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     proves: bool = False
+    core: str = ""
+    preset: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    module: str = ""
+    library: str = ""
+    extra: str = ""
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether it is here to be compared with; `auto` uses none of these."""
+        return self.name != self.core
 
 
 _GREEDY = {
@@ -102,7 +120,18 @@ _LARGE = {
     "bump": "of these, the rejected go to the front of the order, and again",
     "best_fit": "for some orders, after first fit",
     "windows": "stretches around the rejected placed anew, their surroundings pinned",
+    "ejection": "with conflicts or groups: the rejected throw others out, which move in turn",
 }
+_SOMAS = {
+    "sort": "who is placed first: size (default), breadth, source or unsafe (source 004, 5.2)",
+    "fit": "into the first gap (default) or the best, the smallest",
+}
+_SHARED_OBJECTS = {
+    "order": "who is placed first: size (default, largest first), start or end (source 003)",
+    "fit": "into which object that is free: best (default, smallest), first or worst (largest)",
+}
+_PLAIN = frozenset({"capacity", "alignment", "hints", "zero-size"})  # what every baseline keeps
+_MIP = {"start": "begin at greedy_by_size's plan and at our bound (off: equation 2.1 alone)"}
 
 
 def _solver(
@@ -114,7 +143,28 @@ def _solver(
     proves: bool = False,
 ) -> Solver:
     supports = frozenset(CONSTRAINTS).difference(lacks)
-    return Solver(name, summary, supports, MappingProxyType(options), proves)
+    return Solver(name, summary, supports, MappingProxyType(options), proves, core=name)
+
+
+def _baseline(
+    name: str,
+    summary: str,
+    options: Mapping[str, str] | None = None,
+    *,
+    keeps: Iterable[str],
+    library: str = "",
+    extra: str = "",
+) -> Solver:
+    supports = _PLAIN.union(keeps)
+    given = MappingProxyType(options or {})
+    return Solver(name, summary, supports, given, module=name, library=library, extra=extra)
+
+
+def _somas(name: str, summary: str, objects: str) -> Solver:
+    lacks = {"alignment", "pins", "reserved", "windows"}
+    preset = MappingProxyType({"objects": objects})
+    supports = frozenset(CONSTRAINTS) - lacks
+    return Solver(name, summary, supports, MappingProxyType(_SOMAS), core="somas", preset=preset)
 
 
 # A switch that several parts of `auto` have is for all of them.
@@ -129,7 +179,12 @@ SOLVERS: Mapping[str, Solver] = MappingProxyType(
                 proves=True,
             ),
             _solver("greedy", "first fit and best fit over many orders; no proof", _GREEDY),
-            _solver("minimalloc", "the search of MiniMalloc as published", _MINIMALLOC),
+            _solver(
+                "minimalloc",
+                "the search of MiniMalloc as published",
+                _MINIMALLOC,
+                lacks=["conflicts", "groups"],
+            ),
             _solver("exact", "branch and bound beside the prover", _EXACT | _PROVER, proves=True),
             _solver(
                 "prover",
@@ -139,6 +194,49 @@ SOLVERS: Mapping[str, Solver] = MappingProxyType(
                 proves=True,
             ),
             _solver("large", "for a million buffers: orders, critical core, windows", _LARGE),
+            # Those of source 002 (section 2.3), and the shared objects of source 003.
+            _baseline(
+                "bump",
+                "no sharing: every buffer above the one before it",
+                keeps=["pins", "reserved", "gaps", "windows", "conflicts"],
+            ),
+            Solver(
+                "greedy_by_size",
+                "largest first, best fit (Pisarchyk and Lee 2020)",
+                frozenset(CONSTRAINTS),
+                core="greedy",
+                preset=MappingProxyType({"orders": ["size"], "first_fit": False}),
+            ),
+            _baseline(
+                "gergov",
+                "at most three times the load (Gergov 1999)",
+                keeps=[],
+            ),
+            _baseline(
+                "shared_objects",
+                "shared objects, each as large as its largest (source 003)",
+                _SHARED_OBJECTS,
+                keeps=["reserved", "gaps"],
+            ),
+            _baseline(
+                "mincost_flow",
+                "shared objects by min-cost flow (Lee et al. 2019)",
+                keeps=["reserved"],
+                library="ortools",
+                extra="ortools",
+            ),
+            _somas(
+                "single_object", "into one arena, gap by gap (source 004, Algorithm 6)", "single"
+            ),
+            _somas("many_objects", "into objects side by side (source 004, Algorithm 7)", "many"),
+            _baseline(
+                "mip",
+                "mixed-integer program over pair orders, by HiGHS",
+                _MIP,
+                keeps=["pins", "reserved", "gaps"],
+                library="highspy",
+                extra="mip",
+            ),
         )
     }
 )
@@ -184,7 +282,8 @@ def check(solver: str, problem: Problem, options: Iterable[str] = ()) -> None:
     for option in options:
         if option not in known.options:
             raise UnsupportedError(
-                f"{solver} has no option {quoted(option)}; it has {', '.join(known.options)}"
+                f"{solver} has no option {quoted(option)}; "
+                f"it has {', '.join(known.options) or 'none'}"
             )
     if len(known.supports) == len(CONSTRAINTS):
         return
@@ -199,13 +298,15 @@ def check_proof(solver: str, problem: Problem) -> None:
     Raises
     ------
     UnsupportedError
-        If it has none, or the problem has windows, of which a proof cannot speak.
+        If it has none, or the problem has something of which a proof cannot speak.
     """
     if not SOLVERS[solver].proves:
         able = ", ".join(name for name, each in SOLVERS.items() if each.proves)
         raise UnsupportedError(f"{solver} writes no proof; choose one of {able}")
-    if problem.has_windows:
-        raise UnsupportedError("a proof cannot speak of windows; the problem has some")
+    present = _constraints(problem)
+    for constraint in ("windows", "conflicts", "groups"):
+        if present[constraint]:
+            raise UnsupportedError(f"a proof cannot speak of {constraint}; the problem has some")
 
 
 def _constraints(problem: Problem) -> dict[str, bool]:
@@ -219,4 +320,6 @@ def _constraints(problem: Problem) -> dict[str, bool]:
         "windows": problem.has_windows,
         "hints": problem.has_hints,
         "zero-size": bool((problem.size == 0).any()),
+        "conflicts": problem.has_conflicts,
+        "groups": problem.has_groups,
     }

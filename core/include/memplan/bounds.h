@@ -1,7 +1,7 @@
 // Lower bounds on the peak that need no search.
 #pragma once
 
-#include <string>
+#include <vector>
 
 #include "memplan/problem.h"
 #include "memplan/sections.h"
@@ -12,6 +12,8 @@ struct Bound {
   Bytes bytes = 0;          // no plan has a smaller peak
   SectionIdx section = -1;  // where it is attained, if it is of one section
   const char* rule = "";    // which of the rules in bounds.cpp gave it
+  // Which buffers need so much by themselves, if it is of listed conflicts, or of a group.
+  std::vector<BufferIdx> buffers = {};
 };
 
 Bound lower_bound(const Problem& problem, const Sections& sections);

@@ -85,6 +85,15 @@ int memplan_problem_check(const memplan_problem* problem, char* error, size_t er
  * options are wrong or for lack of memory; a problem without a plan is no error but a status. */
 memplan_plan* memplan_solve(const memplan_problem* problem, const memplan_options* options,
                             char* error, size_t error_size);
+/* The same by one solver, whatever options->solver says. A program that calls one of these, and not
+ * memplan_solve(), is linked with that solver alone (docs/embedding.md has the sizes). */
+/* Many orders, first and best fit; optimal only where the plan meets the bound. */
+memplan_plan* memplan_solve_greedy(const memplan_problem* problem, const memplan_options* options,
+                                   char* error, size_t error_size);
+/* First fit, then the exact search: with enough nodes, the optimum or a proof that there is none.
+ * NULL for a problem with gaps. */
+memplan_plan* memplan_solve_search(const memplan_problem* problem, const memplan_options* options,
+                                   char* error, size_t error_size);
 void memplan_plan_free(memplan_plan* plan); /* NULL is fine */
 
 /* Pointers are valid until the plan is freed. */

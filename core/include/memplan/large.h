@@ -20,6 +20,9 @@ struct LargeOptions {
   bool bump = true;       // of these, the rejected go to the front of the order, and again
   bool best_fit = true;   // for some orders, after first fit
   bool windows = true;    // stretches around the rejected placed anew, their surroundings pinned
+  // With conflicts beyond lifetimes, or with groups, instead of cores and windows: the rejected
+  // throw others out, which look for places in turn.
+  bool ejection = true;
   // Stop at the first plan whose peak is at or below this (the lower bound, or the capacity).
   Bytes target = 0;
 };

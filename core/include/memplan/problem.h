@@ -25,23 +25,46 @@ struct Reserved {
   Bytes upper = 0;
 };
 
+// Who may not share an address though no time is common, as compressed rows: buffer b conflicts
+// with other[begin[b]] .. other[begin[b + 1] - 1]. Sorted in every row, and symmetric. `begin` is
+// empty where nobody does.
+struct Conflicts {
+  std::vector<std::int64_t> begin;
+  std::vector<BufferIdx> other;
+
+  bool empty() const { return other.empty(); }
+  const BufferIdx* first(BufferIdx b) const { return other.data() + (empty() ? 0 : begin[b]); }
+  const BufferIdx* last(BufferIdx b) const { return other.data() + (empty() ? 0 : begin[b + 1]); }
+};
+
+constexpr std::int32_t kNoGroup = -1;
+
 // Columns: row i of each is buffer i. The optional columns are either empty or of full length.
 struct Problem {
   std::vector<Time> start;  // lifetime [start, end)
   std::vector<Time> end;
-  std::vector<Bytes> size;         // 0 is allowed: such a buffer conflicts with nothing
-  std::vector<Bytes> alignment;    // the offset is a multiple of it; empty: all 1
-  std::vector<Bytes> pin;          // the offset itself, or kNoOffset; empty: none pinned
-  std::vector<Bytes> hint;         // an offset to prefer, or kNoOffset; empty: no hints
-  std::vector<Gap> gaps;           // sorted by (buffer, start), disjoint per buffer
-  std::vector<Reserved> reserved;  // sorted, disjoint
-  std::optional<Bytes> capacity;   // offset + size <= capacity
+  std::vector<Bytes> size;          // 0 is allowed: such a buffer conflicts with nothing
+  std::vector<Bytes> alignment;     // the offset is a multiple of it; empty: all 1
+  std::vector<Bytes> pin;           // the offset itself, or kNoOffset; empty: none pinned
+  std::vector<Bytes> hint;          // an offset to prefer, or kNoOffset; empty: no hints
+  std::vector<Gap> gaps;            // sorted by (buffer, start), disjoint per buffer
+  std::vector<Reserved> reserved;   // sorted, disjoint
+  std::optional<Bytes> capacity;    // offset + size <= capacity
+  Conflicts conflicts;              // beyond lifetimes; they bar the whole of both buffers
+  std::vector<std::int32_t> group;  // contiguous: offset - lead is the same in all of a group;
+  std::vector<Bytes> lead;          // kNoGroup: in none. Both empty: no groups
 
   BufferIdx count() const { return static_cast<BufferIdx>(size.size()); }
   Bytes alignment_of(BufferIdx b) const { return alignment.empty() ? 1 : alignment[b]; }
   Bytes pin_of(BufferIdx b) const { return pin.empty() ? kNoOffset : pin[b]; }
   Bytes hint_of(BufferIdx b) const { return hint.empty() ? kNoOffset : hint[b]; }
+  std::int32_t group_of(BufferIdx b) const { return group.empty() ? kNoGroup : group[b]; }
 };
+
+// Whether buffers have more to do with each other than lifetimes and gaps say.
+inline bool has_relations(const Problem& problem) {
+  return !problem.conflicts.empty() || !problem.group.empty();
+}
 
 // An empty string, or one sentence that names the first buffer and field that is wrong.
 std::string check(const Problem& problem);

@@ -15,6 +15,7 @@
 #include "memplan/plan.h"
 #include "memplan/problem.h"
 #include "memplan/prover.h"
+#include "memplan/somas.h"
 
 namespace memplan {
 
@@ -34,7 +35,7 @@ struct Progress {
 };
 
 struct SolveOptions {
-  std::string solver = "auto";  // auto, greedy, minimalloc, exact, prover, large
+  std::string solver = "auto";  // auto, greedy, minimalloc, exact, prover, large, somas
   Objective objective = Objective::kMinPeak;
   Budget budget;
   int threads = 1;  // never changes the answer, only the time
@@ -45,6 +46,7 @@ struct SolveOptions {
   ExactOptions exact;
   ProverOptions prover;
   LargeOptions large;
+  SomasOptions somas;
   // Called by the thread that called solve(), when the best plan or the bound has changed and
   // about twice a second; may be empty.
   std::function<void(const Progress&)> progress;

@@ -19,9 +19,16 @@ namespace memplan::exact {
 // A run that its budget ends can be taken up again: nothing learned is lost between two runs.
 class Fit {
  public:
-  // `problem`, `sections` and `options` must outlive it.
+  // Whether "above" and "below" are the only relations that a pair can have, if it meets: with
+  // several spans or windows, listed conflicts or groups they are not, and none of the fast
+  // search's rules holds.
+  static bool suits(const Problem& problem, const Sections& sections) {
+    return sections.single_span && problem.conflicts.empty() && problem.group.empty();
+  }
+
+  // `problem` and `sections` (which it must suit) and `options` must outlive it.
   Fit(const Problem& problem, const Sections& sections, Bytes capacity, const ExactOptions& options,
-      std::uint64_t seed);
+      std::uint64_t seed, const Kinds& kinds);
 
   // As exact_fit(); nodes and restarts are those of this run.
   Plan run(std::int64_t nodes, int threads, Stopper& stopper);
@@ -32,10 +39,10 @@ class Fit {
   Plan infeasible(std::vector<BufferIdx> conflict, const char* note) const;
 
   const Problem& problem_;
-  const Sections& sections_;
   Bytes capacity_;
   const ExactOptions& options_;
   std::uint64_t seed_;
+  Kinds kinds_;
   Items items_;
   std::vector<Task> tasks_;
   std::size_t task_ = 0;          // the one at work; those before are placed

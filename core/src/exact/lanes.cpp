@@ -10,8 +10,6 @@
 #include <thread>
 #include <utility>
 
-#include "exact/tiling.h"
-
 namespace memplan::exact {
 
 namespace {
@@ -48,81 +46,29 @@ std::int64_t grown(std::int64_t base, double rate, int rounds) {
   return nodes < 1e15 ? static_cast<std::int64_t>(nodes) : std::int64_t{1000000000000000};
 }
 
-// What a lane needs of Search, whatever its number type.
-class AnySearch {
- public:
-  virtual ~AnySearch() = default;
-  virtual Verdict run(const Strategy& strategy, std::int64_t budget, Stopper* stopper,
-                      const std::atomic<bool>* cancel) = 0;
-  virtual std::int64_t nodes() const = 0;
-  virtual const std::vector<Bytes>& offsets() const = 0;
-  virtual bool in_conflict(int id) const = 0;
-  virtual bool exhausted() const { return false; }  // more nodes would not help
-};
-
-template <typename V, bool kRestricted>
-class TypedSearch final : public AnySearch {
- public:
-  TypedSearch(const Task& task, const ExactOptions& options) : search_(task, options) {}
-  Verdict run(const Strategy& strategy, std::int64_t budget, Stopper* stopper,
-              const std::atomic<bool>* cancel) override {
-    return search_.run(strategy, budget, stopper, cancel);
-  }
-  std::int64_t nodes() const override { return search_.nodes(); }
-  const std::vector<Bytes>& offsets() const override { return search_.offsets(); }
-  bool in_conflict(int id) const override { return search_.in_conflict(id); }
-
- private:
-  Search<V, kRestricted> search_;
-};
-
-class TilingSearch final : public AnySearch {
- public:
-  explicit TilingSearch(const Task& task) : tiling_(task) {}
-  Verdict run(const Strategy& /*strategy*/, std::int64_t budget, Stopper* stopper,
-              const std::atomic<bool>* cancel) override {
-    return tiling_.run(budget, stopper, cancel);
-  }
-  std::int64_t nodes() const override { return tiling_.nodes(); }
-  const std::vector<Bytes>& offsets() const override { return tiling_.offsets(); }
-  bool in_conflict(int id) const override { return tiling_.in_conflict(id); }
-  bool exhausted() const override { return tiling_.exhausted(); }
-
- private:
-  Tiling tiling_;
-};
-
-std::unique_ptr<AnySearch> make_search(const Task& task, const ExactOptions& options) {
-  if (task.restricted) return std::make_unique<TypedSearch<std::int64_t, true>>(task, options);
-  Bytes most = task.ceiling;  // loads, floors and tops stay below twice the greater of the two
-  std::vector<Bytes> load(task.sections, 0);
-  for (const Item<Bytes>& item : task.items) {
-    for (SectionIdx s = item.first; s <= item.last; ++s) {
-      load[s] += item.size;
-      most = std::max(most, load[s]);
-    }
-  }
-  if (most < std::numeric_limits<std::int32_t>::max() / 2) {
-    return std::make_unique<TypedSearch<std::int32_t, false>>(task, options);
-  }
-  return std::make_unique<TypedSearch<std::int64_t, false>>(task, options);
-}
-
 }  // namespace
 
 class Lanes::Lane {
  public:
-  enum class Kind { kTiling, kPortfolio, kProof };
+  enum class Kind { kOpening, kPortfolio, kProof };
 
-  // `begin`: the first round that the lane takes part in.
-  Lane(Task task, const ExactOptions& options, Kind kind, int begin, std::uint64_t seed)
-      : task_(std::move(task)), options_(options), kind_(kind), begin_(begin), seed_(seed) {}
+  // `begin`: the first round that the lane takes part in. `search`: null, if it is to be made when
+  // it is first needed.
+  Lane(Task task, const ExactOptions& options, const Kinds& kinds, Kind kind, int begin,
+       std::uint64_t seed, std::unique_ptr<AnySearch> search = nullptr)
+      : task_(std::move(task)),
+        options_(options),
+        kinds_(kinds),
+        kind_(kind),
+        begin_(begin),
+        seed_(seed),
+        search_(std::move(search)) {}
 
   std::int64_t slice(int round) const {
     const auto n = static_cast<std::int64_t>(task_.items.size());
     if (round < begin_ || exhausted()) return 0;
     const std::int64_t nodes = grown(100 + 3 * n, 1.15, round);
-    if (kind_ == Kind::kTiling) return kTilingNodes * nodes;
+    if (kind_ == Kind::kOpening) return kOpeningNodes * nodes;
     if (kind_ == Kind::kPortfolio) return nodes;
     // Half of all nodes, but in few long runs: a proof that is cut short is begun anew.
     return round % kProofEvery == kProofEvery - 1 ? 2 * kProofEvery * nodes : 0;
@@ -131,8 +77,7 @@ class Lanes::Lane {
   void run(int round, std::int64_t budget, Stopper* stopper, const std::atomic<bool>* cancel) {
     verdict_ = Verdict::kBudget;
     if (budget <= 0) return;
-    if (!search_ && kind_ == Kind::kTiling) search_ = std::make_unique<TilingSearch>(task_);
-    if (!search_) search_ = make_search(task_, options_);
+    if (!search_) search_ = kinds_.search(task_, options_);
     ++restarts_;
     verdict_ = search_->run(strategy(round), budget, stopper, cancel);
   }
@@ -155,8 +100,8 @@ class Lanes::Lane {
   ItemIdx world_size() const { return task_.world->count(); }
 
  private:
-  static constexpr int kProofEvery = 4;   // rounds
-  static constexpr int kTilingNodes = 4;  // as long as one node of a search
+  static constexpr int kProofEvery = 4;    // rounds
+  static constexpr int kOpeningNodes = 4;  // as long as one node of a search
 
   Strategy strategy(int round) const {
     if (kind_ != Kind::kPortfolio) return kProof;
@@ -170,6 +115,7 @@ class Lanes::Lane {
 
   Task task_;
   ExactOptions options_;
+  Kinds kinds_;
   Kind kind_;
   int begin_;
   std::uint64_t seed_;
@@ -178,18 +124,23 @@ class Lanes::Lane {
   std::int64_t restarts_ = 0;
 };
 
-Lanes::Lanes(const Task& task, const ExactOptions& options, std::uint64_t seed) {
-  if (options.tiling && Tiling::applies(task)) {
-    // It has a round of its own before all others: often it needs no more.
-    round_ = -1;
-    lanes_.push_back(std::make_unique<Lane>(task, options, Lane::Kind::kTiling, -1, seed));
-  }
-  lanes_.push_back(std::make_unique<Lane>(task, options, Lane::Kind::kPortfolio, 0, seed));
-  if (options.mirror) {
+Lanes::Lanes(const Task& task, const ExactOptions& options, std::uint64_t seed,
+             const Kinds& kinds) {
+  const auto add = [&](const Task& asked, Lane::Kind kind, int begin, std::uint64_t lane_seed,
+                       std::unique_ptr<AnySearch> search = nullptr) {
     lanes_.push_back(
-        std::make_unique<Lane>(reversed(task), options, Lane::Kind::kPortfolio, 4, seed + 1));
+        std::make_unique<Lane>(asked, options, kinds, kind, begin, lane_seed, std::move(search)));
+  };
+  if (kinds.opening != nullptr && options.tiling) {
+    if (std::unique_ptr<AnySearch> opening = kinds.opening(task)) {
+      // It has a round of its own before all others: often it needs no more.
+      round_ = -1;
+      add(task, Lane::Kind::kOpening, -1, seed, std::move(opening));
+    }
   }
-  lanes_.push_back(std::make_unique<Lane>(task, options, Lane::Kind::kProof, 3, seed));
+  add(task, Lane::Kind::kPortfolio, 0, seed);
+  if (options.mirror) add(reversed(task), Lane::Kind::kPortfolio, 4, seed + 1);
+  add(task, Lane::Kind::kProof, 3, seed);
 }
 
 Lanes::~Lanes() = default;

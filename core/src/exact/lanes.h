@@ -10,8 +10,8 @@
 #include <memory>
 #include <vector>
 
-#include "exact/rules.h"
-#include "exact/search.h"
+#include "exact/any_search.h"
+#include "exact/kinds.h"
 #include "exact/task.h"
 #include "memplan/exact.h"
 
@@ -28,7 +28,8 @@ struct Answer {
 // One component. A second call of run() goes on where the first one stopped.
 class Lanes {
  public:
-  Lanes(const Task& task, const ExactOptions& options, std::uint64_t seed);
+  // `task` must outlive it.
+  Lanes(const Task& task, const ExactOptions& options, std::uint64_t seed, const Kinds& kinds);
   ~Lanes();
 
   // Serves rounds until one lane answers or `node_budget` is allotted.

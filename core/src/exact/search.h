@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "exact/any_search.h"
 #include "exact/arena.h"
 #include "exact/id_set.h"
 #include "exact/nogoods.h"
@@ -20,30 +21,34 @@
 #include "exact/task.h"
 #include "memplan/budget.h"
 #include "memplan/exact.h"
+#include "ranked.h"
 
 namespace memplan::exact {
 
-enum class Verdict {
-  kSat,     // offsets() holds a plan
-  kUnsat,   // conflict() holds a reason
-  kBudget,  // nodes, time or memory ran out
+// An item that may start at the floor of the section that a node branches on.
+struct Option {
+  double key;  // the greatest first
+  int index;   // in the node
+  int id;
 };
+void best_first(std::vector<Option>& options);
 
-// V: std::int32_t where all values fit, otherwise (and where restricted) std::int64_t.
-// kRestricted: see Task.
-template <typename V, bool kRestricted>
-class Search {
+std::uint64_t mix(std::uint64_t x);
+double unit_interval(std::uint64_t x);  // [0, 1)
+
+// V: std::int32_t where all values fit, otherwise (and where the task is restricted) std::int64_t.
+template <typename V>
+class Search final : public AnySearch {
  public:
   Search(const Task& task, const ExactOptions& options);
 
   // One run from the root. Nogoods are kept from run to run, section weights are not.
-  // `stopper` may be null (then only `cancel` is watched).
   Verdict run(const Strategy& strategy, std::int64_t node_budget, Stopper* stopper,
-              const std::atomic<bool>* cancel);
+              const std::atomic<bool>* cancel) override;
 
-  std::int64_t nodes() const { return nodes_; }                   // of all runs
-  const std::vector<Bytes>& offsets() const { return offsets_; }  // by id, in units
-  bool in_conflict(int id) const { return conflict_.has(id); }
+  std::int64_t nodes() const override { return nodes_; }
+  const std::vector<Bytes>& offsets() const override { return offsets_; }
+  bool in_conflict(int id) const override { return conflict_.has(id); }
 
  private:
   using Node = Item<V>;
@@ -82,11 +87,6 @@ class Search {
     IdSet raised;   // ids whose floor the child at work raised
   };
 
-  struct Option {
-    double key;
-    int index;
-  };
-
   enum class Step { kAdvance, kChild, kSat, kUnsat, kBudget };
   enum class Reduction { kDone, kSplit, kUnsat, kEmpty };
 
@@ -111,20 +111,19 @@ class Search {
   void find_jump(Frame& frame);
   bool place_child(const Frame& frame, const Node& placed);
   bool raise_section(const Frame& frame);
-  template <typename Affected>
-  bool raise(const Child& problem, int skip, V floor, Affected affected, IdSet raised);
+  bool raise(const Child& problem, int skip, V floor, int first, int last, IdSet raised);
   std::uint64_t key_of(const Child& problem) const;
   double value_key(const Node& item) const;
   bool out_of_budget();
 
+  void sort_by_floor(Node* items, int count);
+
+  // Known to be false where values are not bytes: there the compiler leaves out what follows.
+  bool restricted() const { return sizeof(V) == sizeof(Bytes) && restricted_; }
+
   // The least floor at or above `value` that is a legal offset of the item.
   V legal_floor(V value, int id) const {
-    if constexpr (kRestricted) {
-      return world_->legal_above(source_[id], value);
-    } else {
-      (void)id;
-      return value;
-    }
+    return restricted() ? static_cast<V>(world_->legal_above(source_[id], value)) : value;
   }
 
   bool same_legal_offsets(int a, int b) const {
@@ -143,6 +142,7 @@ class Search {
   int root_sections_;
   V root_ceiling_;
   const Items* world_;
+  bool restricted_;
   std::vector<ItemIdx> source_;
   std::vector<std::uint64_t> zobrist_;
 
@@ -160,6 +160,7 @@ class Search {
   std::vector<std::int32_t> weight_;  // failures per root section
   std::vector<double> noise_;         // per id, of this run
   std::vector<Node> held_;
+  std::vector<Ranked> by_floor_;
   std::vector<Option> candidates_;
 
   Strategy strategy_;
@@ -168,9 +169,5 @@ class Search {
   Stopper* stopper_ = nullptr;
   const std::atomic<bool>* cancel_ = nullptr;
 };
-
-extern template class Search<std::int32_t, false>;
-extern template class Search<std::int64_t, false>;
-extern template class Search<std::int64_t, true>;
 
 }  // namespace memplan::exact

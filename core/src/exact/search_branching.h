@@ -1,18 +1,19 @@
-// Part of search.cpp, which includes it once and instantiates everything: which section a
-// node branches on, who may rest on its floor, and the children.
+// Part of search_machine.h: which section a node branches on, who may rest on its floor, and the
+// children.
 #pragma once
 
 #include <algorithm>
 #include <limits>
 
 #include "exact/search.h"
+#include "ranked.h"
 
 namespace memplan::exact {
 
 // Options by section, where only sections with the least floor of all can be chosen: nothing slips
 // below that.
-template <typename V, bool kRestricted>
-void Search<V, kRestricted>::count_lowest(const Child& p) {
+template <typename V>
+void Search<V>::count_lowest(const Child& p) {
   std::fill(choices_.begin(), choices_.begin() + p.sections, 0);
   const V lowest = p.items[p.count - 1].floor;
   for (int i = p.count - 1; i >= 0 && p.items[i].floor == lowest; --i) {
@@ -22,8 +23,8 @@ void Search<V, kRestricted>::count_lowest(const Child& p) {
 }
 
 // Options by section, or kNotEligible where something could slip below one of them.
-template <typename V, bool kRestricted>
-void Search<V, kRestricted>::count_placeable(const Child& p) {
+template <typename V>
+void Search<V>::count_placeable(const Child& p) {
   std::fill(choices_.begin(), choices_.begin() + p.sections, 0);
   for (int i = 0; i < p.count; ++i) {
     const Node item = p.items[i];
@@ -51,8 +52,8 @@ void Search<V, kRestricted>::count_placeable(const Child& p) {
 // of j lies higher. An item at its floor has all that overlap it above, if nothing fits below it
 // ("placeable": no overlapping item could have its top at or below that floor). A section is
 // eligible if that holds for all its items at f; the one with the least floor of all always is.
-template <typename V, bool kRestricted>
-void Search<V, kRestricted>::choose_section(Frame& frame) {
+template <typename V>
+void Search<V>::choose_section(Frame& frame) {
   const Child& p = frame.problem;
   const bool lowest_only = strategy_.floor_first();
   const V lowest = p.items[p.count - 1].floor;
@@ -104,8 +105,8 @@ void Search<V, kRestricted>::choose_section(Frame& frame) {
   frame.floor = lowest_only ? lowest : floor_[chosen];
 }
 
-template <typename V, bool kRestricted>
-double Search<V, kRestricted>::value_key(const Node& item) const {
+template <typename V>
+double Search<V>::value_key(const Node& item) const {
   const double length = item.last - item.first + 1;
   const double size = static_cast<double>(item.size);
   // Two keys in one: a length is below 2^31, and a tie-break below one never outweighs it.
@@ -124,8 +125,8 @@ double Search<V, kRestricted>::value_key(const Node& item) const {
 }
 
 // The items that may start at the floor of the section, best first, one of each kind.
-template <typename V, bool kRestricted>
-void Search<V, kRestricted>::order_options(Frame& frame) {
+template <typename V>
+void Search<V>::order_options(Frame& frame) {
   const Child& p = frame.problem;
   candidates_.clear();
   // Items come by descending floor: those at the section's floor are one run near the end.
@@ -137,17 +138,14 @@ void Search<V, kRestricted>::order_options(Frame& frame) {
     }
     const auto twin = [&](const Option& o) {
       const Node& other = p.items[o.index];
-      if (kRestricted && !same_legal_offsets(other.id, item.id)) return false;
+      if (restricted() && !same_legal_offsets(other.id, item.id)) return false;
       return other.first == item.first && other.last == item.last && other.size == item.size;
     };
     auto& options = candidates_;
     if (options_.twins && std::any_of(options.begin(), options.end(), twin)) continue;
-    options.push_back({value_key(item) * noise_[item.id], i});
+    options.push_back({value_key(item) * noise_[item.id], i, item.id});
   }
-  std::sort(candidates_.begin(), candidates_.end(), [&](const Option& a, const Option& b) {
-    if (a.key != b.key) return a.key > b.key;
-    return p.items[a.index].id < p.items[b.index].id;
-  });
+  best_first(candidates_);
   frame.option_count = static_cast<int>(candidates_.size());
   frame.options = arena_.take<int>(candidates_.size());
   for (int k = 0; k < frame.option_count; ++k) frame.options[k] = candidates_[k].index;
@@ -157,8 +155,8 @@ void Search<V, kRestricted>::order_options(Frame& frame) {
 // greater floor of its own, or rests on an item outside the section, which overlaps one of the
 // items at f (a placeable one, so its top is above f). Nothing of the section lies below the
 // least of these levels.
-template <typename V, bool kRestricted>
-void Search<V, kRestricted>::find_jump(Frame& frame) {
+template <typename V>
+void Search<V>::find_jump(Frame& frame) {
   const Child& p = frame.problem;
   const int j = frame.section;
   frame.jump = kNoJump;
@@ -189,14 +187,23 @@ void Search<V, kRestricted>::find_jump(Frame& frame) {
   frame.jump = level;
 }
 
-// Makes child_ from `problem`: without item `skip`, and with the floors of the affected items
-// below `floor` raised to it. The order by descending floor is kept by a merge: items at or above
-// the level, then the raised ones, then the rest. Returns false (with a conflict) if an item is
-// raised above its latest offset.
-template <typename V, bool kRestricted>
-template <typename Affected>
-bool Search<V, kRestricted>::raise(const Child& problem, int skip, V floor, Affected affected,
-                                   IdSet raised) {
+// By descending floor; what is alike stays in its order.
+template <typename V>
+void Search<V>::sort_by_floor(Node* items, int count) {
+  const auto rises = [](const Node& a, const Node& b) { return a.floor < b.floor; };
+  if (std::adjacent_find(items, items + count, rises) == items + count) return;
+  for (int i = 0; i < count; ++i) by_floor_[i] = {-items[i].floor, i};
+  sort_ranked(by_floor_.data(), by_floor_.data() + count);
+  std::copy(items, items + count, held_.begin());
+  for (int i = 0; i < count; ++i) items[i] = held_[by_floor_[i].row];
+}
+
+// Makes child_ from `problem`: without item `skip`, and with floors below `floor` raised to it for
+// the items that live in one of the sections from `first` to `last`. The order by descending floor
+// is kept by a merge: items at or above the level, then the raised ones, then the rest. Returns
+// false (with a conflict) if an item is raised above its latest offset.
+template <typename V>
+bool Search<V>::raise(const Child& problem, int skip, V floor, int first, int last, IdSet raised) {
   raised.clear();
   child_ = problem;
   child_.mark = arena_.mark();
@@ -212,7 +219,7 @@ bool Search<V, kRestricted>::raise(const Child& problem, int skip, V floor, Affe
   int from = problem.sections, to = -1;
   for (; i < problem.count; ++i) {
     if (i == skip) continue;
-    if (!affected(in[i])) {
+    if (in[i].last < first || last < in[i].first) {
       held_[held++] = in[i];
       continue;
     }
@@ -221,45 +228,33 @@ bool Search<V, kRestricted>::raise(const Child& problem, int skip, V floor, Affe
     raised.add(in[i].id);
     from = std::min(from, in[i].first);
     to = std::max(to, in[i].last);
-    if constexpr (kRestricted) {
-      if (out->floor > world_->latest[source_[out->id]]) {
-        conflict_.clear();
-        conflict_.add(out->id);
-        arena_.release(child_.mark);
-        return false;
-      }
+    if (restricted() && out->floor > world_->latest[source_[out->id]]) {
+      conflict_.clear();
+      conflict_.add(out->id);
+      arena_.release(child_.mark);
+      return false;
     }
     ++out;
   }
   out = std::copy(held_.begin(), held_.begin() + held, out);
-  if constexpr (kRestricted) {
-    // Rounding sends raised items to different levels, some above untouched ones.
-    if (first_raised != out) {
-      std::stable_sort(child_.items, out,
-                       [](const Node& a, const Node& b) { return a.floor > b.floor; });
-    }
-  }
   child_.count = static_cast<int>(out - child_.items);
+  // Rounding sends raised items to different levels, some above untouched ones.
+  if (restricted() && first_raised != out) sort_by_floor(child_.items, child_.count);
   child_.risen_first = to < 0 ? 0 : from;
   child_.risen_last = to;
   return true;
 }
 
-template <typename V, bool kRestricted>
-bool Search<V, kRestricted>::place_child(const Frame& frame, const Node& placed) {
+template <typename V>
+bool Search<V>::place_child(const Frame& frame, const Node& placed) {
   offsets_[placed.id] = frame.floor;
-  const auto overlaps = [&](const Node& item) {
-    return item.first <= placed.last && placed.first <= item.last;
-  };
   return raise(frame.problem, frame.options[frame.next - 1],
-               static_cast<V>(frame.floor + placed.size), overlaps, frame.raised);
+               static_cast<V>(frame.floor + placed.size), placed.first, placed.last, frame.raised);
 }
 
-template <typename V, bool kRestricted>
-bool Search<V, kRestricted>::raise_section(const Frame& frame) {
-  const int j = frame.section;
-  const auto inside = [j](const Node& item) { return item.first <= j && j <= item.last; };
-  return raise(frame.problem, -1, frame.jump, inside, frame.raised);
+template <typename V>
+bool Search<V>::raise_section(const Frame& frame) {
+  return raise(frame.problem, -1, frame.jump, frame.section, frame.section, frame.raised);
 }
 
 }  // namespace memplan::exact

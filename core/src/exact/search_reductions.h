@@ -1,23 +1,22 @@
-// Part of search.cpp, which includes it once and instantiates everything: what a node can
-// decide without a choice, and the bound.
+// Part of search_machine.h: what a node can decide without a choice, and the bound.
 #pragma once
 
 #include <algorithm>
 #include <limits>
 
 #include "exact/search.h"
+#include "ranked.h"
 
 namespace memplan::exact {
 
-template <typename V, bool kRestricted>
-typename Search<V, kRestricted>::Reduction Search<V, kRestricted>::reduce(Child& problem,
-                                                                          IdSet& resolved) {
+template <typename V>
+typename Search<V>::Reduction Search<V>::reduce(Child& problem, IdSet& resolved) {
   while (true) {
     if (problem.count == 0) return Reduction::kEmpty;
     if (contract(problem) > 1 && options_.decomposition) return Reduction::kSplit;
     // Swapping a full-span item with its neighbours moves them by its size: not allowed where
     // one of them is pinned, or aligned to something else.
-    if (kRestricted || !options_.full_span) return Reduction::kDone;
+    if (restricted() || !options_.full_span) return Reduction::kDone;
     bool changed = false;
     if (!place_full_span(problem, resolved, changed)) return Reduction::kUnsat;
     if (!changed) return Reduction::kDone;
@@ -27,8 +26,8 @@ typename Search<V, kRestricted>::Reduction Search<V, kRestricted>::reduce(Child&
 // Drops every section whose items are all in a kept neighbour: it implies nothing that the
 // neighbour does not. A section is kept if an item began since the last kept one and one ends in
 // it. Returns the number of parts between times that no item crosses.
-template <typename V, bool kRestricted>
-int Search<V, kRestricted>::contract(Child& problem) {
+template <typename V>
+int Search<V>::contract(Child& problem) {
   const int sections = problem.sections;
   std::fill(begins_.begin(), begins_.begin() + sections, 0);
   std::fill(ends_.begin(), ends_.begin() + sections, 0);
@@ -70,8 +69,8 @@ int Search<V, kRestricted>::contract(Child& problem) {
 // give way by its size: to the ceiling if no floor is above its own (those that come down by its
 // size still lie above its old place), to its floor if no floor is below its own (those that go
 // up only rise). Returns false if its place is above what the ceiling allows.
-template <typename V, bool kRestricted>
-bool Search<V, kRestricted>::place_full_span(Child& problem, IdSet& resolved, bool& changed) {
+template <typename V>
+bool Search<V>::place_full_span(Child& problem, IdSet& resolved, bool& changed) {
   const auto full = [&](const Node& item) {
     return item.first == 0 && item.last == problem.sections - 1;
   };
@@ -122,9 +121,8 @@ bool Search<V, kRestricted>::place_full_span(Child& problem, IdSet& resolved, bo
 
 // Cuts a contracted problem at the times that no item crosses; the tightest part is solved first,
 // because it is the most likely to fail.
-template <typename V, bool kRestricted>
-typename Search<V, kRestricted>::Step Search<V, kRestricted>::open_split(const Child& problem,
-                                                                         const IdSet& resolved) {
+template <typename V>
+typename Search<V>::Step Search<V>::open_split(const Child& problem, const IdSet& resolved) {
   // After contraction: where each part begins, and the load of each section.
   const int sections = problem.sections;
   std::fill(load_.begin(), load_.begin() + sections, V{0});
@@ -152,8 +150,7 @@ typename Search<V, kRestricted>::Step Search<V, kRestricted>::open_split(const C
   frame.split = true;
   frame.part_count = parts;
   frame.parts = arena_.take<Child>(parts);
-  V* slack = arena_.take<V>(parts);
-  int* order = arena_.take<int>(parts);
+  Ranked* by_slack = arena_.take<Ranked>(parts);
   for (int p = 0; p < parts; ++p) {
     Child part;
     part.sections = choices_[p + 1] - choices_[p];
@@ -165,11 +162,11 @@ typename Search<V, kRestricted>::Step Search<V, kRestricted>::open_split(const C
       part.risen_first = from - choices_[p];
       part.risen_last = to - choices_[p];
     }
-    slack[p] = std::numeric_limits<V>::max();
+    V slack = std::numeric_limits<V>::max();
     for (int j = choices_[p]; j < choices_[p + 1]; ++j) {
-      slack[p] = std::min<V>(slack[p], static_cast<V>(problem.ceiling - floor_[j] - load_[j]));
+      slack = std::min<V>(slack, static_cast<V>(problem.ceiling - floor_[j] - load_[j]));
     }
-    order[p] = p;
+    by_slack[p] = {slack, p};
     frame.parts[p] = part;
   }
   for (int i = 0; i < problem.count; ++i) ++frame.parts[map_[problem.items[i].first]].count;
@@ -184,18 +181,17 @@ typename Search<V, kRestricted>::Step Search<V, kRestricted>::open_split(const C
     item.last -= choices_[p];
     frame.parts[p].items[frame.parts[p].count++] = item;
   }
-  std::sort(order, order + parts,
-            [&](int a, int b) { return slack[a] != slack[b] ? slack[a] < slack[b] : a < b; });
+  sort_ranked(by_slack, by_slack + parts);
   Child* sorted = arena_.take<Child>(parts);
-  for (int p = 0; p < parts; ++p) sorted[p] = frame.parts[order[p]];
+  for (int p = 0; p < parts; ++p) sorted[p] = frame.parts[by_slack[p].row];
   frame.parts = sorted;
   frames_.push_back(frame);
   return Step::kAdvance;
 }
 
 // One section, no restriction: stack by ascending floor. bound_holds() has shown that it fits.
-template <typename V, bool kRestricted>
-void Search<V, kRestricted>::place_stack(const Child& problem) {
+template <typename V>
+void Search<V>::place_stack(const Child& problem) {
   V at = 0;
   for (int i = problem.count - 1; i >= 0; --i) {
     at = std::max(at, problem.items[i].floor);
@@ -214,10 +210,10 @@ void Search<V, kRestricted>::place_stack(const Child& problem) {
 // Leaves load_ for the choice of a branch, and with kTops floor_ and top_ (the least top that an
 // item of the section could have). On failure the conflict is the items seen so far in the
 // section that overflows.
-template <typename V, bool kRestricted>
+template <typename V>
 template <bool kTops>
-bool Search<V, kRestricted>::bound_holds(const Child& problem) {
-  if (kRestricted && !floors_hold(problem)) return false;
+bool Search<V>::bound_holds(const Child& problem) {
+  if (restricted() && !floors_hold(problem)) return false;
   const int sections = problem.sections;
   const bool everywhere = kTops || !options_.release_dates;
   const int from = everywhere ? 0 : problem.risen_first;
@@ -262,8 +258,8 @@ bool Search<V, kRestricted>::bound_holds(const Child& problem) {
   return true;
 }
 
-template <typename V, bool kRestricted>
-void Search<V, kRestricted>::sum_loads(const Child& problem) {
+template <typename V>
+void Search<V>::sum_loads(const Child& problem) {
   V* const load = load_.data();
   std::fill(load, load + problem.sections + 1, V{0});
   for (int i = 0; i < problem.count; ++i) {
@@ -275,22 +271,20 @@ void Search<V, kRestricted>::sum_loads(const Child& problem) {
 }
 
 // Restricted problems only: an item whose floor has passed its latest offset is a conflict.
-template <typename V, bool kRestricted>
-bool Search<V, kRestricted>::floors_hold(const Child& problem) {
-  if constexpr (kRestricted) {
-    for (int i = 0; i < problem.count; ++i) {
-      const Node& item = problem.items[i];
-      if (item.floor <= world_->latest[source_[item.id]]) continue;
-      conflict_.clear();
-      conflict_.add(item.id);
-      return false;
-    }
+template <typename V>
+bool Search<V>::floors_hold(const Child& problem) {
+  for (int i = 0; i < problem.count; ++i) {
+    const Node& item = problem.items[i];
+    if (item.floor <= world_->latest[source_[item.id]]) continue;
+    conflict_.clear();
+    conflict_.add(item.id);
+    return false;
   }
   return true;
 }
 
-template <typename V, bool kRestricted>
-std::uint64_t Search<V, kRestricted>::key_of(const Child& problem) const {
+template <typename V>
+std::uint64_t Search<V>::key_of(const Child& problem) const {
   std::uint64_t key = 0;
   for (int i = 0; i < problem.count; ++i) key ^= zobrist_[problem.items[i].id];
   return key;

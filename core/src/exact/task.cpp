@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <numeric>
 #include <tuple>
+#include <utility>
+
+#include "ranked.h"
 
 namespace memplan::exact {
 
@@ -21,7 +24,7 @@ struct Grid {
 
 Grid find_grid(const Items& world) {
   Grid grid;
-  if (!world.reserved.empty()) return grid;
+  if (!world.reserved.empty() || world.grouped) return grid;
   Bytes common = 0;
   Bytes coarsest = 1;
   bool same = true;
@@ -54,15 +57,15 @@ Grid find_grid(const Items& world) {
 auto shape(const Item<Bytes>& item, const Task& task) {
   const ItemIdx i = task.source[item.id];
   return std::make_tuple(item.first, item.last, item.size, task.world->alignment[i],
-                         task.world->earliest[i], task.world->latest[i]);
+                         task.world->earliest[i], task.world->latest[i], item.id);
 }
 
 // Gives ids in an order that depends on the items' shapes only: a shuffled problem is the same
 // problem, and is solved in the same number of nodes.
 void sort_by_shape(Task& task) {
-  std::stable_sort(
-      task.items.begin(), task.items.end(),
-      [&](const Item<Bytes>& a, const Item<Bytes>& b) { return shape(a, task) < shape(b, task); });
+  std::sort(task.items.begin(), task.items.end(), [&](const Item<Bytes>& a, const Item<Bytes>& b) {
+    return shape(a, task) < shape(b, task);
+  });
   std::vector<ItemIdx> source;
   for (std::size_t i = 0; i < task.items.size(); ++i) {
     source.push_back(task.source[task.items[i].id]);
@@ -72,53 +75,111 @@ void sort_by_shape(Task& task) {
 }
 
 Bytes slack(const Task& task) {
-  std::vector<Bytes> load(task.sections, 0);
+  std::vector<Bytes> load(std::max(task.sections, 1), 0);
   for (const Item<Bytes>& item : task.items) {
     for (SectionIdx s = item.first; s <= item.last; ++s) load[s] += item.size;
   }
   return task.ceiling - *std::max_element(load.begin(), load.end());
 }
 
-}  // namespace
+// From the first to the last section of an item, gaps included; (0, -1) for one that only has
+// listed conflicts.
+std::pair<SectionIdx, SectionIdx> stretch(const Items& world, ItemIdx i) {
+  if (world.begin(i) == world.end(i)) return {0, -1};
+  std::pair<SectionIdx, SectionIdx> result{world.begin(i)->first, world.begin(i)->last};
+  for (const Span* span = world.begin(i); span != world.end(i); ++span) {
+    result = {std::min(result.first, span->first), std::max(result.second, span->last)};
+  }
+  return result;
+}
 
-std::vector<Task> make_tasks(const Items& world) {
-  const Grid grid = find_grid(world);
-  std::vector<ItemIdx> order(world.count());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](ItemIdx a, ItemIdx b) {
-    return std::make_pair(world.first(a), a) < std::make_pair(world.first(b), b);
-  });
+using Component = std::vector<ItemIdx>;
 
-  std::vector<Task> tasks;
-  SectionIdx begin = 0, end = 0;  // of the component being filled
-  for (const ItemIdx i : order) {
-    if (tasks.empty() || world.first(i) >= end) {
-      begin = end = world.first(i);
-      tasks.emplace_back();
-      tasks.back().world = &world;
-      tasks.back().restricted = !grid.free;
-      tasks.back().unit = grid.free ? grid.unit : 1;
-      tasks.back().ceiling = world.capacity / tasks.back().unit;
+// Joins the components that a listed conflict goes between. A group is one item already.
+std::vector<Component> joined(const Items& world, std::vector<Component> components) {
+  std::vector<std::int32_t> parent(components.size());
+  std::iota(parent.begin(), parent.end(), 0);
+  const auto root = [&parent](std::int32_t c) {
+    while (parent[c] != c) c = parent[c] = parent[parent[c]];
+    return c;
+  };
+  std::vector<std::int32_t> of(world.size.size());
+  for (std::size_t c = 0; c < components.size(); ++c) {
+    for (const ItemIdx i : components[c]) of[i] = static_cast<std::int32_t>(c);
+  }
+  for (const auto& [p, q] : world.barred) {
+    const std::int32_t a = root(of[world.parts[p].item]), b = root(of[world.parts[q].item]);
+    parent[std::max(a, b)] = std::min(a, b);
+  }
+  std::vector<Component> result;
+  std::vector<std::size_t> place(components.size());
+  for (std::size_t c = 0; c < components.size(); ++c) {
+    const std::int32_t to = root(static_cast<std::int32_t>(c));
+    if (to == static_cast<std::int32_t>(c)) {
+      place[c] = result.size();
+      result.emplace_back();
     }
-    Task& task = tasks.back();
-    end = std::max(end, world.last(i) + 1);
-    task.sections = end - begin;
+    Component& all = result[place[to]];
+    all.insert(all.end(), components[c].begin(), components[c].end());
+  }
+  return result;
+}
+
+// Items that nothing links: no time that both cross, and no conflict that is listed.
+std::vector<Component> components_of(const Items& world) {
+  std::vector<Component> components;
+  SectionIdx end = 0;  // of the component being filled
+  for (const auto& [first, i] :
+       ranked(world.size.size(), [&](ItemIdx item) { return stretch(world, item).first; })) {
+    if (components.empty() || first >= end) {
+      components.emplace_back();
+      end = static_cast<SectionIdx>(first);
+    }
+    components.back().push_back(i);
+    end = std::max(end, stretch(world, i).second + 1);
+  }
+  return world.barred.empty() ? components : joined(world, std::move(components));
+}
+
+Task make_task(const Items& world, const Grid& grid, const Component& component) {
+  Task task;
+  task.world = &world;
+  task.restricted = !grid.free;
+  task.unit = grid.free ? grid.unit : 1;
+  task.ceiling = world.capacity / task.unit;
+  SectionIdx begin = stretch(world, component.front()).first, end = begin;
+  for (const ItemIdx i : component) {
+    const auto [first, last] = stretch(world, i);
+    begin = std::min(begin, first);
+    end = std::max(end, last + 1);
+  }
+  task.sections = end - begin;
+  for (const ItemIdx i : component) {
+    const auto [first, last] = stretch(world, i);
     const Bytes room =
         grid.free ? (world.size[i] + grid.rounding - 1) / grid.rounding * grid.rounding / grid.unit
                   : world.size[i];
     const auto id = static_cast<std::int32_t>(task.items.size());
-    task.items.push_back(
-        {world.earliest[i], room, world.first(i) - begin, world.last(i) - begin, id});
+    task.items.push_back({world.earliest[i], room, first - begin, last - begin, id});
     task.source.push_back(i);
   }
-  std::vector<std::pair<Bytes, std::size_t>> by_slack;
-  for (std::size_t t = 0; t < tasks.size(); ++t) {
-    sort_by_shape(tasks[t]);
-    by_slack.emplace_back(slack(tasks[t]), t);
+  sort_by_shape(task);
+  return task;
+}
+
+}  // namespace
+
+std::vector<Task> make_tasks(const Items& world) {
+  const Grid grid = find_grid(world);
+  std::vector<Task> tasks;
+  for (const Component& component : components_of(world)) {
+    tasks.push_back(make_task(world, grid, component));
   }
-  std::sort(by_slack.begin(), by_slack.end());
   std::vector<Task> sorted;
-  for (const auto& [room, t] : by_slack) sorted.push_back(std::move(tasks[t]));
+  for (const auto& [room, t] :
+       ranked(tasks.size(), [&tasks](std::int32_t task) { return slack(tasks[task]); })) {
+    sorted.push_back(std::move(tasks[t]));
+  }
   return sorted;
 }
 

@@ -21,7 +21,8 @@ struct Item {
   std::int32_t id;
 };
 
-// One temporal component: the items between two times that none crosses.
+// One component: the items between two times that none crosses; more than that, where listed
+// conflicts link what is apart in time. The exact search knows none of these, nor groups.
 //
 // Unrestricted, every value is in units of the common divisor of all sizes, and any offset is as
 // good as any other. Restricted (pins, reserved ranges, mixed alignments) values are bytes, and
@@ -36,8 +37,7 @@ struct Task {
   bool restricted = false;
 };
 
-// The components of the problem, tightest first. `world` must outlive them. Every buffer must
-// have one span (Sections::single_span).
+// The components of the problem, tightest first. `world` must outlive them.
 std::vector<Task> make_tasks(const Items& world);
 
 // The same task with time running backwards: same offsets.

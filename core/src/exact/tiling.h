@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "exact/any_search.h"
 #include "exact/pq_tree.h"
-#include "exact/search.h"
 #include "exact/task.h"
 #include "memplan/budget.h"
 

@@ -11,22 +11,21 @@
 // A span is placed in `cover` and `touch` of the O(log n) nodes that make it up, and in `touch`
 // of their ancestors. It then meets another span exactly in `touch` of the nodes that make that
 // one up, or in `cover` of their ancestors.
+//
+// Conflicts beyond lifetimes are one more such list for each buffer (neighbours.h). All that moves
+// with a buffer (blocks.h) is placed with it, and a place is free if it is free for all of them.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "greedy/blocks.h"
 #include "greedy/interval_lists.h"
+#include "greedy/neighbours.h"
 #include "memplan/problem.h"
 #include "memplan/sections.h"
 
 namespace memplan {
-
-// The least multiple of the alignment at or above the offset.
-inline Bytes align_up(Bytes offset, Bytes alignment) {
-  const Bytes over = offset % alignment;
-  return over == 0 ? offset : offset + (alignment - over);
-}
 
 class Occupancy {
  public:
@@ -36,11 +35,18 @@ class Occupancy {
   void clear();
   void place(BufferIdx b, Bytes offset);
 
+  const Blocks& blocks() const { return blocks_; }
+
+  // Whether what is pinned is below the limit there, and all that moves with it free. Pins alone
+  // are known not to collide (check() of problem.h).
+  bool admits(BufferIdx b, Bytes pin, Bytes limit);
+
   // The lowest free offset of b at or above `from` that ends at or below `limit`, or kNoOffset.
   Bytes first_fit(BufferIdx b, Bytes from, Bytes limit);
 
   // The offset of b at the bottom of the smallest free gap that holds it, the lowest of those;
-  // on top of everything where no gap does; kNoOffset where that ends above `limit`.
+  // on top of everything where no gap does; kNoOffset where that ends above `limit`. The gap of a
+  // block is what it can be raised by as a whole, with its own length.
   Bytes best_fit(BufferIdx b, Bytes limit);
 
   // The work done so far, about one step per interval looked at: a clock that runs alike on every
@@ -48,26 +54,37 @@ class Occupancy {
   std::int64_t steps() const { return steps_; }
 
  private:
-  // One list on the way up through the addresses, for the span that would hold
-  // [offset + lower, offset + upper). Intervals before `at` are below the offset.
-  struct Cursor {
-    const Interval* at;
-    const Interval* end;
+  // What a span holds, or would: [offset + lower, offset + upper), from the buffer at work.
+  struct Reach {
     Bytes lower;
     Bytes upper;
   };
 
+  // One list on the way up through the addresses. Intervals before `at` are below the reach.
+  struct Cursor {
+    const Interval* at;
+    const Interval* end;
+    Reach reach;
+  };
+
+  void place_span(const Span& span, Bytes offset);
   void gather(BufferIdx b);
-  void gather_span(const Span& span);
-  void look_at(const IntervalLists& lists, std::size_t list, const Span& span);
-  Bytes settle(Bytes offset, Bytes alignment, Bytes top);
+  void gather_span(const Span& span, Bytes shift);
+  void gather_neighbours(BufferIdx b);
+  void look_at(const IntervalLists& lists, std::size_t list, const Reach& reach);
+  static Bytes raised_above(const Cursor& cursor, const Shape& shape, Bytes top);
+  Bytes settle(Bytes offset, const Shape& shape, Bytes top);
 
   const Problem& problem_;
   const Sections& sections_;
   std::size_t leaves_;
   IntervalLists cover_;  // of inner nodes only: a leaf has no descendants to ask for it
   IntervalLists touch_;
+  Blocks blocks_;
+  Neighbours neighbours_;
   std::vector<Interval> reserved_;
+  std::vector<Interval> barred_;         // by the neighbours of the block at work,
+  std::vector<std::size_t> barred_end_;  // member by member
   std::vector<Cursor> cursors_;
   std::vector<std::size_t> nodes_;
   std::int64_t steps_ = 0;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <numeric>
 #include <utility>
+
+#include "greedy/blocks.h"
+#include "ranked.h"
 
 namespace memplan {
 
@@ -40,7 +42,43 @@ SectionIdx gap_to(const Span& span, SectionIdx s) {
   return std::max({SectionIdx{0}, span.first - s, s - span.last});
 }
 
-double size_of(const Profile& p, BufferIdx b) { return static_cast<double>(p.problem.size[b]); }
+// By lifetimes, gaps aside, and beyond them: all that began by the end of a buffer, without those
+// that ended before it began.
+std::vector<double> count_conflicts(const Problem& problem, const Sections& sections) {
+  std::vector<double> begun(static_cast<std::size_t>(sections.count) + 1, 0);
+  std::vector<double> ended(begun);
+  const auto lives = [&sections](BufferIdx b) {
+    return sections.span_begin[b] < sections.span_begin[b + 1];
+  };
+  const auto first = [&sections](BufferIdx b) {
+    return sections.spans[sections.span_begin[b]].first;
+  };
+  const auto last = [&sections](BufferIdx b) {
+    return sections.spans[sections.span_begin[b + 1] - 1].last;
+  };
+  for (BufferIdx b = 0; b < problem.count(); ++b) {
+    if (!lives(b)) continue;
+    ++begun[first(b)];
+    ++ended[last(b) + 1];
+  }
+  for (SectionIdx s = 0; s < sections.count; ++s) {
+    begun[s + 1] += begun[s];
+    ended[s + 1] += ended[s];
+  }
+  std::vector<double> count(problem.size.size(), 0);
+  for (BufferIdx b = 0; b < problem.count(); ++b) {
+    const auto beyond = problem.conflicts.last(b) - problem.conflicts.first(b);
+    count[b] = static_cast<double>(beyond);
+    if (lives(b)) count[b] += begun[last(b)] - ended[first(b)] - 1;
+  }
+  return count;
+}
+
+// Of all that goes with it: a group finds a place for the whole, or none.
+double size_of(const Profile& p, BufferIdx b) {
+  return p.bytes.empty() ? static_cast<double>(p.problem.size[b]) : p.bytes[b];
+}
+
 double start_of(const Profile& p, BufferIdx b) { return static_cast<double>(p.problem.start[b]); }
 
 // The power of two at or below the length: buffers of like length together.
@@ -86,20 +124,31 @@ Profile::Profile(const Problem& asked, const Sections& sections, Stopper& stoppe
       length(asked.size.size(), 0),
       contention(asked.size.size(), 0),
       breadth_rank(asked.size.size(), 0),
-      distance(asked.size.size(), 0) {
+      distance(asked.size.size(), 0),
+      breadth(asked.size.size(), 0),
+      conflicts(asked.size.size(), 0) {
   if (!problem.start.empty()) {
     first_start = *std::min_element(problem.start.begin(), problem.start.end());
     last_end = *std::max_element(problem.end.begin(), problem.end.end());
   }
+  if (!problem.group.empty()) {
+    const Blocks blocks(problem);
+    bytes.reserve(problem.size.size());
+    for (BufferIdx b = 0; b < problem.count(); ++b) {
+      const Shape shape = blocks.shape(b);
+      bytes.push_back(static_cast<double>(shape.below) + static_cast<double>(shape.above));
+    }
+  }
   if (sections.count == 0 || stopper.look()) return;
   const std::vector<Bytes> load = loads(sections);
-  std::vector<SectionIdx> by_load(load.size());
-  std::iota(by_load.begin(), by_load.end(), 0);
-  std::stable_sort(by_load.begin(), by_load.end(),
-                   [&load](SectionIdx a, SectionIdx b) { return load[a] > load[b]; });
+  const std::vector<Ranked> by_load =
+      ranked(load.size(), [&load](SectionIdx s) { return -load[s]; });
   std::vector<SectionIdx> rank(load.size());
-  for (std::size_t i = 0; i < by_load.size(); ++i) rank[by_load[i]] = static_cast<SectionIdx>(i);
-  max_load = static_cast<double>(load[by_load[0]]);
+  for (std::size_t i = 0; i < by_load.size(); ++i) {
+    rank[by_load[i].row] = static_cast<SectionIdx>(i);
+  }
+  max_load = static_cast<double>(load[by_load[0].row]);
+  conflicts = count_conflicts(problem, sections);
 
   const RangeMin best(rank);
   for (BufferIdx b = 0; b < problem.count() && !stopper.expired(); ++b) {
@@ -109,11 +158,14 @@ Profile::Profile(const Problem& asked, const Sections& sections, Stopper& stoppe
       const Span& span = sections.spans[i];
       length[b] += span.last - span.first + 1;
       least = std::min(least, best.over(span.first, span.last));
-      away = std::min(away, gap_to(span, by_load[0]));
+      away = std::min(away, gap_to(span, by_load[0].row));
+    }
+    if (least < sections.count) {
+      breadth[b] = static_cast<double>(load[sections.spans[sections.span_begin[b]].first]);
     }
     breadth_rank[b] = least;
     distance[b] = away;
-    contention[b] = least < sections.count ? static_cast<double>(load[by_load[least]]) : 0;
+    contention[b] = least < sections.count ? static_cast<double>(load[by_load[least].row]) : 0;
   }
 }
 
@@ -131,6 +183,9 @@ const std::vector<Order>& orders() {
       {"tflite_by_breadth",
        [](P p, B b) { return Key{-static_cast<double>(p.breadth_rank[b]), size_of(p, b)}; }},
       {"tela", tela_key},
+      // Greedy Breadth and Greedy Unsafe of source 004, section 5.2.
+      {"breadth", [](P p, B b) { return Key{p.breadth[b], size_of(p, b)}; }},
+      {"conflicts", [](P p, B b) { return Key{p.conflicts[b], size_of(p, b)}; }},
       // The rest follow no publication; they won on measured problems.
       {"room_length",
        [](P p, B b) {
@@ -158,10 +213,14 @@ std::vector<BufferIdx> sorted(std::vector<KeyedBuffer> rows, Stopper& stopper) {
   for (std::ptrdiff_t i = 0; i < n && !stopper.look(); i += kRun) {
     std::sort(row(i), row(i + kRun), before);
   }
+  std::vector<KeyedBuffer> merged(n > kRun ? rows.size() : 0);
   for (std::ptrdiff_t run = kRun; run < n; run *= 2) {
-    for (std::ptrdiff_t i = 0; i + run < n && !stopper.look(); i += 2 * run) {
-      std::inplace_merge(row(i), row(i + run), row(i + 2 * run), before);
+    auto out = merged.begin();
+    for (std::ptrdiff_t i = 0; i < n && !stopper.look(); i += 2 * run) {
+      out = std::merge(row(i), row(i + run), row(i + run), row(i + 2 * run), out, before);
     }
+    if (out != merged.end()) break;
+    rows.swap(merged);
   }
   std::vector<BufferIdx> order(rows.size());
   std::transform(rows.begin(), rows.end(), order.begin(),

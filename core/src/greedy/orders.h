@@ -17,10 +17,13 @@ struct Profile {
   Profile(const Problem& problem, const Sections& sections, Stopper& stopper);
 
   const Problem& problem;
+  std::vector<double> bytes;             // of all that moves with it; empty without groups
   std::vector<double> length;            // in sections
   std::vector<double> contention;        // greatest load over the sections of the buffer
   std::vector<SectionIdx> breadth_rank;  // place of that section among all, by falling load
   std::vector<double> distance;          // sections between the buffer and the peak section
+  std::vector<double> breadth;           // load in the first section of the buffer
+  std::vector<double> conflicts;         // how many, by lifetimes (gaps aside) and beyond them
   double max_load = 0;
   Time first_start = 0;  // of all buffers
   Time last_end = 0;

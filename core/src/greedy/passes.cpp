@@ -1,6 +1,9 @@
 #include "greedy/passes.h"
 
 #include <algorithm>
+#include <cstddef>
+
+#include "ranked.h"
 
 namespace memplan {
 
@@ -14,9 +17,8 @@ bool Passes::begin(const Limits& limits, Draft* draft) {
   if (problem_.pin.empty()) return true;
   for (BufferIdx b = 0; b < problem_.count(); ++b) {
     const Bytes pin = problem_.pin[b];
-    if (pin == kNoOffset) continue;
-    if (pin + problem_.size[b] > limits.bytes || !in_budget(limits, *draft)) return false;
-    occupancy_.place(b, pin);
+    if (pin == kNoOffset || draft->offsets[b] != kNoOffset) continue;
+    if (!occupancy_.admits(b, pin, limits.bytes) || !in_budget(limits, *draft)) return false;
     put(b, pin, draft);
   }
   return true;
@@ -27,9 +29,16 @@ bool Passes::in_budget(const Limits& limits, const Draft& draft) {
 }
 
 void Passes::put(BufferIdx b, Bytes offset, Draft* draft) {
-  draft->offsets[b] = offset;
-  draft->peak = std::max(draft->peak, offset + problem_.size[b]);
-  ++draft->nodes;
+  occupancy_.place(b, offset);
+  note(b, offset, draft);
+}
+
+void Passes::note(BufferIdx b, Bytes offset, Draft* draft) {
+  occupancy_.blocks().for_each(b, [&](BufferIdx member, Bytes shift) {
+    draft->offsets[member] = offset + shift;
+    draft->peak = std::max(draft->peak, offset + shift + problem_.size[member]);
+    ++draft->nodes;
+  });
 }
 
 void Passes::fill(const std::vector<BufferIdx>& order, Fit fit, const Limits& limits,
@@ -40,7 +49,6 @@ void Passes::fill(const std::vector<BufferIdx>& order, Fit fit, const Limits& li
     const Bytes offset = fit == Fit::kFirst ? occupancy_.first_fit(b, 0, limits.bytes)
                                             : occupancy_.best_fit(b, limits.bytes);
     if (offset == kNoOffset) return;
-    occupancy_.place(b, offset);
     put(b, offset, draft);
     draft->steps = occupancy_.steps() - steps_before_;
   }
@@ -56,20 +64,19 @@ Draft Passes::in_order(const std::vector<BufferIdx>& order, Fit fit, const Limit
 Draft Passes::at_hints(const std::vector<BufferIdx>& order, const Limits& limits) {
   Draft draft;
   if (!begin(limits, &draft)) return draft;
-  std::vector<BufferIdx> hinted;
-  for (const BufferIdx b : order) {
+  std::vector<Ranked> hinted;  // rows of the order
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const Bytes hint = problem_.hint_of(order[i]);
     // A buffer of size 0 is free to stay at the bottom, where it cannot raise the peak.
-    if (problem_.hint_of(b) != kNoOffset && problem_.size[b] > 0) hinted.push_back(b);
+    if (hint == kNoOffset || problem_.size[order[i]] == 0) continue;
+    hinted.push_back({hint, static_cast<std::int32_t>(i)});
   }
-  std::stable_sort(hinted.begin(), hinted.end(), [this](BufferIdx a, BufferIdx b) {
-    return problem_.hint_of(a) < problem_.hint_of(b);
-  });
-  for (const BufferIdx b : hinted) {
+  sort_ranked(hinted.data(), hinted.data() + hinted.size());
+  for (const auto& [hint, row] : hinted) {
+    const BufferIdx b = order[row];
     if (draft.offsets[b] != kNoOffset) continue;
     if (!in_budget(limits, draft)) return draft;
-    const Bytes hint = problem_.hint_of(b);
     if (occupancy_.first_fit(b, hint, limits.bytes) != hint) continue;
-    occupancy_.place(b, hint);
     put(b, hint, &draft);
     draft.steps = occupancy_.steps() - steps_before_;
   }

@@ -29,7 +29,8 @@ struct Draft {
 
 enum class Fit { kFirst, kBest };
 
-// All passes place the pinned buffers first, then the others around them.
+// All passes place the pinned buffers first, then the others around them. A contiguous group goes
+// when the turn of its first member comes.
 class Passes {
  public:
   // All must outlive it.
@@ -47,10 +48,14 @@ class Passes {
   Draft on_skyline(const std::vector<BufferIdx>& order, const Limits& limits);
 
  private:
-  // The pinned buffers in place. False where one ends above the limit.
+  // The pinned buffers in place. False where one ends above the limit, or has a block that
+  // collides.
   bool begin(const Limits& limits, Draft* draft);
   bool in_budget(const Limits& limits, const Draft& draft);
+  // The whole block of b.
   void put(BufferIdx b, Bytes offset, Draft* draft);
+  // The same without the occupancy, for those who keep count otherwise.
+  void note(BufferIdx b, Bytes offset, Draft* draft);
   void fill(const std::vector<BufferIdx>& order, Fit fit, const Limits& limits, Draft* draft);
 
   const Problem& problem_;

@@ -77,24 +77,41 @@ struct Candidate {
 
 }  // namespace
 
-// The row of a buffer is the lowest offset at which all of it is above the skyline. Rows only
-// rise, so a candidate on top of the heap whose row is still right is the next by the rule above;
-// one whose row has risen goes back. Pins and reserved ranges may stand above the skyline, with
-// room to pass below: they are asked for the first free place at or above the row.
+// The row of a buffer is the lowest offset at which all of it, and of what moves with it, is above
+// the skyline. Rows only rise, so a candidate on top of the heap whose row is still right is the
+// next by the rule above; one whose row has risen goes back. Pins and reserved ranges may stand
+// above the skyline, with room to pass below: they are asked for the first free place at or above
+// the row. Conflicts beyond lifetimes have a skyline of their own for each buffer.
 Draft Passes::on_skyline(const std::vector<BufferIdx>& order, const Limits& limits) {
   Draft draft;
   if (!begin(limits, &draft)) return draft;
   Skyline skyline(sections_.count);
-  const bool obstacles = draft.nodes > 0 || !problem_.reserved.empty();
+  std::vector<Bytes> neighbours(problem_.conflicts.empty() ? 0 : problem_.size.size(), 0);
+  const Blocks& blocks = occupancy_.blocks();
+  const bool obstacles = draft.nodes > 0 || !problem_.reserved.empty() || blocks.any();
   const auto row_of = [&](BufferIdx b) {
     Bytes row = 0;
-    for (auto i = sections_.span_begin[b]; i < sections_.span_begin[b + 1]; ++i) {
-      row = std::max(row, skyline.over(sections_.spans[i]) - sections_.spans[i].lower);
-    }
+    blocks.for_each(b, [&](BufferIdx member, Bytes shift) {
+      for (auto i = sections_.span_begin[member]; i < sections_.span_begin[member + 1]; ++i) {
+        const Span& span = sections_.spans[i];
+        row = std::max(row, skyline.over(span) - span.lower - shift);
+      }
+      if (!neighbours.empty()) row = std::max(row, neighbours[member] - shift);
+    });
     if (row > limits.bytes) return kNoOffset;
     if (obstacles) return occupancy_.first_fit(b, row, limits.bytes);
     row = align_up(row, problem_.alignment_of(b));
     return row > limits.bytes - problem_.size[b] ? kNoOffset : row;
+  };
+  const auto raise = [&](BufferIdx member, Bytes offset) {
+    for (auto i = sections_.span_begin[member]; i < sections_.span_begin[member + 1]; ++i) {
+      skyline.raise(sections_.spans[i], offset + sections_.spans[i].upper);
+    }
+    if (problem_.size[member] == 0) return;
+    for (auto i = problem_.conflicts.first(member); i != problem_.conflicts.last(member); ++i) {
+      if (problem_.size[*i] == 0) continue;
+      neighbours[*i] = std::max(neighbours[*i], offset + problem_.size[member]);
+    }
   };
 
   std::vector<Candidate> heap;
@@ -109,6 +126,7 @@ Draft Passes::on_skyline(const std::vector<BufferIdx>& order, const Limits& limi
     const Candidate next = queue.top();
     queue.pop();
     const BufferIdx b = order[next.place];
+    if (draft.offsets[b] != kNoOffset) continue;  // it went with its group
     const Bytes row = row_of(b);
     draft.steps = occupancy_.steps() - steps_before_ + kStepsPerRow * ++rows;
     if (row == kNoOffset) return draft;
@@ -116,10 +134,8 @@ Draft Passes::on_skyline(const std::vector<BufferIdx>& order, const Limits& limi
       queue.push({row, next.place});
       continue;
     }
-    put(b, row, &draft);
-    for (auto i = sections_.span_begin[b]; i < sections_.span_begin[b + 1]; ++i) {
-      skyline.raise(sections_.spans[i], row + sections_.spans[i].upper);
-    }
+    note(b, row, &draft);
+    blocks.for_each(b, [&](BufferIdx member, Bytes shift) { raise(member, row + shift); });
   }
   draft.complete = true;
   return draft;

@@ -14,10 +14,12 @@ bool Packer::in_budget(const Goal& goal, const Packing& packing) {
 
 void Packer::put(BufferIdx b, Bytes offset, Packing* packing) {
   occupancy_.place(b, offset);
-  packing->offsets[b] = offset;
-  packing->peak = std::max(packing->peak, offset + problem_.size[b]);
+  occupancy_.blocks().for_each(b, [&](BufferIdx member, Bytes shift) {
+    packing->offsets[member] = offset + shift;
+    packing->peak = std::max(packing->peak, offset + shift + problem_.size[member]);
+    ++packing->nodes;
+  });
   packing->steps = occupancy_.steps() - steps_before_;
-  ++packing->nodes;
 }
 
 Packing Packer::pack(const std::vector<BufferIdx>& order, const std::vector<Bytes>& fixed, Fit fit,
@@ -31,12 +33,14 @@ Packing Packer::pack(const std::vector<BufferIdx>& order, const std::vector<Byte
       const auto b = static_cast<BufferIdx>(i);
       const Bytes offset = (*places)[i];
       if (offset == kNoOffset || packing.offsets[b] != kNoOffset) continue;
-      if (offset + problem_.size[b] > goal.limit || !in_budget(goal, packing)) return packing;
+      if (!occupancy_.admits(b, offset, goal.limit) || !in_budget(goal, packing)) return packing;
       put(b, offset, &packing);
     }
   }
   const Bytes target = std::min(goal.target, goal.limit);
-  for (const BufferIdx b : order) {
+  std::vector<BufferIdx> firsts;
+  if (blocks().any()) firsts = blocks().firsts(order);
+  for (const BufferIdx b : blocks().any() ? firsts : order) {
     if (packing.offsets[b] != kNoOffset) continue;
     if (!in_budget(goal, packing)) return packing;
     const Bytes offset =

@@ -38,6 +38,8 @@ class Packer {
   Packing pack(const std::vector<BufferIdx>& order, const std::vector<Bytes>& fixed, Fit fit,
                const Goal& goal);
 
+  const Blocks& blocks() const { return occupancy_.blocks(); }
+
  private:
   bool in_budget(const Goal& goal, const Packing& packing);
   void put(BufferIdx b, Bytes offset, Packing* packing);

@@ -35,7 +35,7 @@ std::vector<Reserved> merged(std::vector<Reserved> ranges) {
 
 Windows::Windows(const Problem& problem, const Sections& sections, std::uint64_t seed,
                  Stopper& stopper)
-    : problem_(problem), sections_(sections), state_(seed), stopper_(stopper) {}
+    : problem_(problem), sections_(sections), random_(seed), stopper_(stopper) {}
 
 bool Windows::insert(Bytes target, std::int64_t node_budget, std::vector<Bytes>* offsets,
                      std::vector<BufferIdx>* rejected) {
@@ -51,7 +51,7 @@ bool Windows::insert(Bytes target, std::int64_t node_budget, std::vector<Bytes>*
       if (tries(around(b, margin))) return true;
     }
     for (int k = 0; k < kRandomWindows; ++k) {
-      if (tries(somewhere_around(b, kMargins[1 + random(7)]))) return true;
+      if (tries(somewhere_around(b, kMargins[1 + random_.below(7)]))) return true;
     }
     return false;
   };
@@ -69,19 +69,11 @@ Windows::Window Windows::around(BufferIdx b, SectionIdx margin) const {
 
 Windows::Window Windows::somewhere_around(BufferIdx b, SectionIdx margin) {
   Window window = around(b, 0);
-  const auto left = static_cast<SectionIdx>(random(2 * static_cast<std::uint64_t>(margin) + 1));
+  const auto left =
+      static_cast<SectionIdx>(random_.below(2 * static_cast<std::uint64_t>(margin) + 1));
   window.first -= std::min(window.first, left);
   window.last += std::min(sections_.count - 1 - window.last, 2 * margin - left);
   return window;
-}
-
-// SplitMix64; the bias of the remainder is of no account here.
-std::uint64_t Windows::random(std::uint64_t below) {
-  state_ += 0x9e3779b97f4a7c15ULL;
-  std::uint64_t x = state_;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return (x ^ (x >> 31)) % below;
 }
 
 bool Windows::lives_within(BufferIdx b, const Window& window) const {
@@ -136,7 +128,7 @@ bool Windows::try_window(BufferIdx b, const Window& window, Bytes target, std::i
   part.problem.reserved = merged(std::move(reserved));
   part.problem.pin = std::move(fixed);
   if (problem_.gaps.empty()) clip(window, &part.problem);
-  const Plan plan = fit_part(part, target, {kMostLooks, node_budget}, state_, stopper_);
+  const Plan plan = fit_part(part, target, {kMostLooks, node_budget}, random_.state(), stopper_);
   nodes_ += plan.stats.nodes;
   if (!plan.has_offsets()) return false;
   for (std::size_t i = 0; i < part.rows.size(); ++i) (*offsets)[part.rows[i]] = plan.offsets[i];

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "large/random.h"
 #include "memplan/budget.h"
 #include "memplan/problem.h"
 #include "memplan/sections.h"
@@ -42,11 +43,10 @@ class Windows {
   bool lives_within(BufferIdx b, const Window& window) const;
   bool meets(BufferIdx b, const Window& window) const;
   bool spans(BufferIdx b, const Window& window) const;
-  std::uint64_t random(std::uint64_t below);
 
   const Problem& problem_;
   const Sections& sections_;
-  std::uint64_t state_;
+  Random random_;
   Stopper& stopper_;
   std::int64_t nodes_ = 0;
 };

@@ -39,12 +39,20 @@ const char* Relations::build(const Items& items, Stopper& stopper) {
   const auto add = [&forbidden](ItemIdx i, const Span& a, ItemIdx j, const Span& b) {
     if (i < j) {
       forbidden[i].push_back({j, a.lower - b.upper, a.upper - b.lower});
-    } else {
+    } else if (j < i) {  // what a group holds at one time is apart by itself
       forbidden[j].push_back({i, b.lower - a.upper, b.upper - a.lower});
     }
   };
   const char* refusal = for_each_meeting(items, kMaxPairs, stopper, add);
   if (refusal != nullptr) return refusal;
+  if (static_cast<std::int64_t>(items.barred.size()) > kMaxPairs) {
+    return "too many pairs of buffers conflict for this search";
+  }
+  for (const auto& [p, q] : items.barred) {
+    const Part& a = items.parts[p];
+    const Part& b = items.parts[q];
+    add(a.item, {0, 0, a.lead, a.lead + a.size}, b.item, {0, 0, b.lead, b.lead + b.size});
+  }
 
   of_item.resize(items.size.size());
   for (ItemIdx i = 0; i < items.count(); ++i) {

@@ -6,6 +6,9 @@
 //                                    <--------]     [---]     [----------->   off_j - off_i
 //                                     j below   j in a      j above
 //                                               nook of i
+//
+// A listed conflict forbids one interval more, as if both were held whole at some time; the members
+// of a group are spans of one item.
 #pragma once
 
 #include <vector>
@@ -30,7 +33,7 @@ struct Relation {
 };
 
 struct Relations {
-  std::vector<Relation> all;  // one for every pair that ever holds something together
+  std::vector<Relation> all;  // one for every pair that conflicts
   std::vector<Differences> allowed;
   std::vector<std::vector<std::int32_t>> of_item;
 

@@ -10,7 +10,8 @@ using exact::Verdict;
 
 namespace {
 
-constexpr std::int64_t kRestartUnit = 64;  // conflicts
+constexpr std::int64_t kRestartUnit = 64;        // conflicts
+constexpr std::int64_t kStepsInOneGo = 1 << 20;  // without a look at the clock
 constexpr std::int64_t kFirstReduction = 2000;
 constexpr std::int64_t kReductionGrowth = 300;
 
@@ -73,6 +74,14 @@ Engine::Engine(const exact::Task& task, const ProverOptions& options, std::uint6
   };
   for (const auto& [low, high] : model_.twins) fix(low, high);
   if (model_.upright.first >= 0) fix(model_.upright.first, model_.upright.second);
+  for (int body = 0; body < model_.bodies.count(); ++body) {
+    const auto* const last = model_.bodies.last(body);
+    for (const auto* low = model_.bodies.first(body); low != last; ++low) {
+      for (const auto* high = low + 1; high != last; ++high) {
+        if (model_.arc_of(*low, *high) != Model::kNoArc) fix(*low, *high);
+      }
+    }
+  }
 }
 
 Verdict Engine::run(Bytes limit, std::int64_t conflicts, std::int64_t steps, Stopper* stopper,
@@ -82,7 +91,7 @@ Verdict Engine::run(Bytes limit, std::int64_t conflicts, std::int64_t steps, Sto
   const std::int64_t last_step = sum_or_most(this->steps(), steps);
   Conflict conflict;
   for (;;) {
-    if (!propagate(&conflict)) {
+    if (!propagate(&conflict, std::min(last_step - this->steps(), kStepsInOneGo))) {
       ++conflicts_;
       if (!resolve(conflict)) {
         refuted_ = true;
@@ -95,6 +104,7 @@ Verdict Engine::run(Bytes limit, std::int64_t conflicts, std::int64_t steps, Sto
         (stopper != nullptr && stopper->expired())) {
       return Verdict::kBudget;
     }
+    if (propagator_.is_short()) continue;
     if (options_.restarts && options_.learning && conflicts_ >= next_restart_) restart();
     if (!decide()) {
       take_plan();
@@ -126,9 +136,9 @@ bool Engine::lower(Bytes limit) {
   return true;
 }
 
-bool Engine::propagate(Conflict* conflict) {
+bool Engine::propagate(Conflict* conflict, std::int64_t most) {
   if (trail_.level() == 0) trail_.measure();
-  const bool ok = propagator_.propagate(conflict);
+  const bool ok = propagator_.propagate(conflict, most);
   if (log_ != nullptr && trail_.level() == 0) {
     analysis_.log_facts(logged_);
     logged_ = trail_.size();
@@ -200,7 +210,7 @@ bool Engine::decide() {
 
 void Engine::take_plan() {
   for (int i = 0; i < model_.items; ++i) {
-    offsets_[model_.row_of[i]] = trail_.bound(2 * i) * model_.unit;
+    offsets_[model_.row_of[i]] = (trail_.bound(2 * i) - model_.lead[i]) * model_.unit;
   }
   suggest(offsets_);
 }
@@ -212,7 +222,7 @@ void Engine::suggest(const std::vector<Bytes>& offsets) {
   std::vector<int> by_offset(model_.items), height(model_.items);
   std::iota(by_offset.begin(), by_offset.end(), 0);
   std::stable_sort(by_offset.begin(), by_offset.end(), [&](int i, int k) {
-    return offsets[model_.row_of[i]] < offsets[model_.row_of[k]];
+    return offsets[model_.row_of[i]] + model_.lead[i] < offsets[model_.row_of[k]] + model_.lead[k];
   });
   for (int k = 0; k < model_.items; ++k) height[by_offset[k]] = k;
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "exact/search.h"
+#include "exact/any_search.h"
 #include "exact/task.h"
 #include "memplan/budget.h"
 #include "memplan/prover.h"
@@ -55,7 +55,7 @@ class Engine {
 
  private:
   bool lower(Bytes limit);
-  bool propagate(Conflict* conflict);
+  bool propagate(Conflict* conflict, std::int64_t most);
   bool resolve(const Conflict& conflict);
   bool backtrack_once();
   void backtrack(int level);

@@ -46,6 +46,13 @@ const std::vector<Literal>& Explainer::explain(std::int32_t position, Literal ne
       cut(reason.index, direction, cuts_tail ? tail : head, cuts_tail ? head : tail);
       break;
     }
+    case Rule::kBody:
+      require(2 * reason.index + direction,
+              needed.value - model_.shift(reason.index, h >> 1, direction));
+      break;
+    case Rule::kBodies:
+      require(reason.index, 1);
+      break;
     case Rule::kTransitive:
       require(model_.arc_of(model_.tail_of(h), reason.index), 1);
       require(model_.arc_of(reason.index, model_.head_of(h)), 1);

@@ -17,34 +17,52 @@ constexpr int kMaxCutDistance = 1;
 
 constexpr std::int64_t kMaxMembers = 4'000'000;  // of all cliques together
 
-// The live sets of the sections that the component covers, in order of time.
-std::vector<std::vector<std::int32_t>> live_sets(const exact::Task& task) {
+const Span* first_span(const Items& world, const Piece& piece) {
+  return world.begin(piece.part->item) + piece.part->span_begin;
+}
+
+const Span* last_span(const Items& world, const Piece& piece) {
+  return world.begin(piece.part->item) + piece.part->span_end;
+}
+
+std::vector<Piece> pieces_of(const exact::Task& task) {
   const Items& world = *task.world;
-  SectionIdx begin = world.section_count, end = 0;
-  for (const ItemIdx i : task.source) {
-    begin = std::min(begin, world.first(i));
-    end = std::max(end, world.last(i) + 1);
+  std::vector<Piece> pieces;
+  for (std::size_t row = 0; row < task.source.size(); ++row) {
+    const ItemIdx i = task.source[row];
+    for (const Part* part = world.first_part(i); part != world.last_part(i); ++part) {
+      if (part->size > 0) pieces.push_back({static_cast<std::int32_t>(row), part});
+    }
   }
-  std::vector<std::vector<std::int32_t>> live(std::max(0, end - begin));
-  for (std::size_t id = 0; id < task.source.size(); ++id) {
-    for (const Span* span = world.begin(task.source[id]); span != world.end(task.source[id]);
+  return pieces;
+}
+
+// The pieces that are live in the sections that the component covers, in order of time.
+std::vector<ItemSet> live_sets(const Items& world, const std::vector<Piece>& pieces) {
+  SectionIdx begin = world.section_count, end = 0;
+  for (const Piece& piece : pieces) {
+    for (const Span* span = first_span(world, piece); span != last_span(world, piece); ++span) {
+      begin = std::min(begin, span->first);
+      end = std::max(end, span->last + 1);
+    }
+  }
+  std::vector<ItemSet> live(std::max(0, end - begin));
+  for (std::size_t k = 0; k < pieces.size(); ++k) {
+    for (const Span* span = first_span(world, pieces[k]); span != last_span(world, pieces[k]);
          ++span) {
       for (SectionIdx s = span->first; s <= span->last; ++s) {
-        live[s - begin].push_back(static_cast<std::int32_t>(id));
+        live[s - begin].push_back(static_cast<std::int32_t>(k));
       }
     }
   }
   return live;
 }
 
-bool contains(const std::vector<std::int32_t>& set, const std::vector<std::int32_t>& subset) {
-  return std::includes(set.begin(), set.end(), subset.begin(), subset.end());
-}
-
 }  // namespace
 
 bool Model::suits(const exact::Task& task) {
-  const auto n = static_cast<std::int64_t>(task.source.size());
+  const std::vector<Piece> pieces = pieces_of(task);
+  const auto n = static_cast<std::int64_t>(pieces.size());
   if (n > kMaxItems || task.world->windowed) return false;
   std::int64_t members = 0, pairs = 0;
   for (const ItemIdx i : task.source) {
@@ -53,11 +71,13 @@ bool Model::suits(const exact::Task& task) {
     }
   }
   if (members > kMaxMembers) return false;
+  if (n * (n - 1) / 2 <= kMaxPairs) return true;
+  if (!task.world->barred.empty()) return false;
   // An upper bound is enough: a pair is counted in each section that the later of them enters.
-  for (const auto& set : live_sets(task)) {
+  for (const ItemSet& set : live_sets(*task.world, pieces)) {
     pairs = std::max(pairs, static_cast<std::int64_t>(set.size()));
   }
-  return n * pairs <= 2 * kMaxPairs || n * (n - 1) / 2 <= kMaxPairs;
+  return n * pairs <= 2 * kMaxPairs;
 }
 
 Model::Model(const exact::Task& task, const ProverOptions& options, bool exact_bytes)
@@ -66,113 +86,128 @@ Model::Model(const exact::Task& task, const ProverOptions& options, bool exact_b
   for (const ItemIdx i : rows) rounds = rounds || world->size[i] % unit != 0;
   if (rounds && exact_bytes) restricted = true;
   if (restricted) unit = 1;
-  auto live = live_sets(task);
+  const std::vector<Piece> pieces = pieces_of(task);
+  std::vector<ItemSet> live = live_sets(*world, pieces);
   // Upside down, or put at the bottom, the topmost buffer would need the room that its rounding
   // does not have.
   const bool free = !restricted && !rounds;
-  find_core(free && options.foundation, &live);
-  find_cliques(live);
-  find_pairs();
+  find_core(free && options.foundation, pieces, &live);
+  find_bodies();
+  find_pairs(maximal(live, static_cast<std::size_t>(items)));
   if (options.cuts) find_cuts();
   if (!options.symmetry) return;
   find_twins();
   if (free) find_upright();
 }
 
-// What is to be searched: all rows but those of the foundation.
-void Model::find_core(bool free, std::vector<std::vector<std::int32_t>>* live) {
+// What is to be searched: all pieces but those of the foundation. Where that is laid, offsets are
+// free and there are no groups: a row is a piece.
+void Model::find_core(bool lays, const std::vector<Piece>& pieces, std::vector<ItemSet>* live) {
   const std::size_t n = rows.size();
   std::vector<Bytes> room;
-  for (const ItemIdx i : rows) room.push_back((world->size[i] + unit - 1) / unit);
-  if (free) {
-    foundation = lay_foundation(*live, room);
+  for (const Piece& piece : pieces) room.push_back((piece.part->size + unit - 1) / unit);
+  std::vector<std::int32_t> row_at(world->size.size(), -1);
+  for (std::size_t row = 0; row < n; ++row) row_at[rows[row]] = static_cast<std::int32_t>(row);
+  if (lays) {
+    std::vector<ItemSet> conflicts = *live;
+    for (const auto& [p, q] : world->barred) {
+      const std::int32_t u = row_at[world->parts[p].item], v = row_at[world->parts[q].item];
+      if (u >= 0) conflicts.push_back({std::min(u, v), std::max(u, v)});
+    }
+    foundation = lay_foundation(conflicts, room);
   } else {
     foundation.is_laid.assign(n, 0);
     for (const ItemIdx i : rows) foundation.floor.push_back(world->earliest[i]);
   }
-  std::vector<std::int32_t> item(n, -1);
-  for (std::size_t row = 0; row < n; ++row) {
+  std::vector<std::int32_t> item(pieces.size(), -1), item_of(world->parts.size(), -1);
+  for (std::size_t k = 0; k < pieces.size(); ++k) {
+    const auto& [row, part] = pieces[k];
     if (foundation.is_laid[row] != 0) continue;
-    item[row] = items++;
-    row_of.push_back(static_cast<std::int32_t>(row));
+    item_of[part - world->parts.data()] = item[k] = items++;
+    row_of.push_back(row);
     source.push_back(rows[row]);
-    size.push_back(room[row]);
-    floor.push_back(foundation.floor[row]);
+    size.push_back(room[k]);
+    lead.push_back(part->lead);
+    floor.push_back(foundation.floor[row] + part->lead);
   }
   extent = size;
-  for (auto& set : *live) {
+  for (ItemSet& set : *live) {
     std::size_t kept = 0;
-    for (const std::int32_t row : set) {
-      if (item[row] >= 0) set[kept++] = item[row];
+    for (const std::int32_t k : set) {
+      if (item[k] >= 0) set[kept++] = item[k];
     }
     set.resize(kept);
   }
-}
-
-// Live sets that another one contains say nothing new. The sweep has left only maximal ones, but
-// not where buffers have gaps, or where some have gone into the foundation.
-void Model::find_cliques(const std::vector<std::vector<std::int32_t>>& live) {
-  std::vector<std::size_t> order(live.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return live[a].size() > live[b].size(); });
-  std::vector<std::size_t> kept;
-  std::vector<std::vector<std::size_t>> kept_with(items);
-  for (const std::size_t s : order) {
-    if (live[s].size() < 2) break;
-    const auto& rivals = kept_with[live[s].front()];
-    if (std::any_of(rivals.begin(), rivals.end(),
-                    [&](std::size_t k) { return contains(live[k], live[s]); })) {
-      continue;
-    }
-    kept.push_back(s);
-    for (const std::int32_t i : live[s]) kept_with[i].push_back(s);
-  }
-  std::sort(kept.begin(), kept.end());
-  std::vector<std::vector<std::int32_t>> of(items);
-  for (const std::size_t s : kept) {
-    for (const std::int32_t i : live[s]) of[i].push_back(cliques.count());
-    cliques.values.insert(cliques.values.end(), live[s].begin(), live[s].end());
-    cliques.close();
-  }
-  for (const auto& list : of) {
-    cliques_of.values.insert(cliques_of.values.end(), list.begin(), list.end());
-    cliques_of.close();
-    whole.push_back(list.empty() ||
-                    list.back() - list.front() + 1 == static_cast<std::int32_t>(list.size()));
+  for (const auto& [p, q] : world->barred) {
+    if (item_of[p] >= 0 && item_of[q] >= 0) listed.emplace_back(item_of[p], item_of[q]);
   }
 }
 
-void Model::find_pairs() {
-  arc.assign(static_cast<std::size_t>(items) * items, kNoArc);
-  const auto at = [&](int u, int v) -> Half& {
-    return arc[static_cast<std::size_t>(u) * items + v];
-  };
-  for (int c = 0; c < cliques.count(); ++c) {
-    for (const auto* u = cliques.first(c); u != cliques.last(c); ++u) {
-      for (const auto* v = cliques.first(c); v != u; ++v) at(*v, *u) = 0;
+// The items of a group come one after the other.
+void Model::find_bodies() {
+  body.assign(items, -1);
+  for (int first = 0; first < items;) {
+    int end = first + 1;
+    while (end < items && row_of[end] == row_of[first]) ++end;
+    if (end - first > 1) {
+      for (int i = first; i < end; ++i) {
+        body[i] = bodies.count();
+        bodies.values.push_back(i);
+      }
+      bodies.close();
+    }
+    first = end;
+  }
+}
+
+void Model::find_pairs(const std::vector<ItemSet>& live) {
+  const auto n = static_cast<std::size_t>(items);
+  ConflictGraph graph{size, std::vector<char>(n * n, 0)};
+  for (const ItemSet& set : live) {
+    for (auto u = set.begin(); u != set.end(); ++u) {
+      for (auto v = u + 1; v != set.end(); ++v) graph.joined[*u * n + *v] = 1;
     }
   }
+  for (const auto& [u, v] : listed) graph.joined[std::min(u, v) * n + std::max(u, v)] = 1;
+  for (std::size_t u = 0; u < n; ++u) {
+    for (std::size_t v = 0; v < u; ++v) graph.joined[u * n + v] = graph.joined[v * n + u];
+  }
+  set_cliques(listed.empty() ? live : cover(graph, live, listed));
+
+  arc.assign(n * n, kNoArc);
   for (int u = 0; u < items; ++u) {
-    for (int v = u + 1; v < items; ++v) {
-      if (at(u, v) == kNoArc) continue;
-      at(u, v) = 2 * items + arcs;
-      at(v, u) = at(u, v) ^ 1;
+    for (int v = 0; v < items; ++v) {
+      if (!graph.conflict(u, v)) continue;
+      neighbours.values.push_back(v);
+      if (v < u) continue;
+      arc[u * n + v] = 2 * items + arcs;
+      arc[v * n + u] = (2 * items + arcs) ^ 1;
       tail.push_back(u);
       tail.push_back(v);
       extent.push_back(-1);
       arcs += 2;
     }
-  }
-  for (int u = 0; u < items; ++u) {
-    for (int v = 0; v < items; ++v) {
-      if (at(u, v) != kNoArc) neighbours.values.push_back(v);
-    }
     neighbours.close();
   }
 }
 
-// Neighbours in time: cliques are in the order of their sections.
+void Model::set_cliques(const std::vector<ItemSet>& sets) {
+  std::vector<std::vector<std::int32_t>> of(items);
+  for (const ItemSet& set : sets) {
+    for (const std::int32_t i : set) of[i].push_back(cliques.count());
+    cliques.values.insert(cliques.values.end(), set.begin(), set.end());
+    cliques.close();
+  }
+  for (const auto& list : of) {
+    cliques_of.values.insert(cliques_of.values.end(), list.begin(), list.end());
+    cliques_of.close();
+    whole.push_back(!list.empty() &&
+                    list.back() - list.front() + 1 == static_cast<std::int32_t>(list.size()));
+  }
+}
+
+// Neighbours in time: cliques are in the order of their sections. (What the rule says holds for any
+// two cliques.)
 void Model::find_cuts() {
   std::vector<std::vector<std::int32_t>> of(items);
   for (int a = 0; a < cliques.count(); ++a) {
@@ -203,11 +238,19 @@ void Model::find_cuts() {
 
 // Items that can be exchanged without changing the problem. They are live together, so one of
 // them is below the other, and it may be the one with the lower index: sorting the places of a
-// class of twins by index turns any plan into such a one.
+// class of twins by index turns any plan into such a one. Listed conflicts have to be the same,
+// too; a member of a group has others on it.
 void Model::find_twins() {
+  std::vector<ItemSet> others(items);
+  for (const auto& [u, v] : listed) {
+    others[u].push_back(v);
+    others[v].push_back(u);
+  }
+  for (ItemSet& set : others) std::sort(set.begin(), set.end());
   const auto same = [&](int a, int b) {
     const ItemIdx i = source[a], k = source[b];
-    return world->size[i] == world->size[k] && world->alignment[i] == world->alignment[k] &&
+    return body[a] < 0 && body[b] < 0 && others[a] == others[b] &&
+           world->size[i] == world->size[k] && world->alignment[i] == world->alignment[k] &&
            world->earliest[i] == world->earliest[k] && world->latest[i] == world->latest[k] &&
            std::equal(
                world->begin(i), world->end(i), world->begin(k), world->end(k),
@@ -254,20 +297,22 @@ Bytes Model::latest(int item, Bytes limit) const {
   const ItemIdx i = source[item];
   const Bytes room = limit - world->size[i];
   if (room < 0) return -1;
-  return restricted ? world->legal_below(i, room) : room / unit;
+  return restricted ? world->legal_below(i, room) + lead[item] : room / unit;
 }
 
 Bytes Model::round_restricted(Half h, Bytes value) const {
   const int item = h >> 1;
-  if ((h & 1) == 0) return world->legal_above(source[item], value);
-  return -world->legal_below(source[item], -value - size[item]) - size[item];
+  const Bytes up = lead[item];
+  if ((h & 1) == 0) return world->legal_above(source[item], value - up) + up;
+  return -(world->legal_below(source[item], -value - size[item] - up) + up) - size[item];
 }
 
 Bytes Model::unround_restricted(Half h, Bytes value) const {
   const int item = h >> 1;
-  if ((h & 1) == 0) return world->legal_below(source[item], value - 1) + 1;
-  const Bytes offset = -value - size[item];
-  return -(world->legal_above(source[item], offset + 1) - 1) - size[item];
+  const Bytes up = lead[item];
+  if ((h & 1) == 0) return world->legal_below(source[item], value - 1 - up) + 1 + up;
+  const Bytes offset = -value - size[item] - up;
+  return -(world->legal_above(source[item], offset + 1) - 1 + up) - size[item];
 }
 
 }  // namespace memplan::prover

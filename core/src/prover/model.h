@@ -8,6 +8,7 @@
 
 #include "exact/task.h"
 #include "memplan/prover.h"
+#include "prover/clique_cover.h"
 #include "prover/foundation.h"
 #include "prover/literal.h"
 
@@ -23,6 +24,12 @@ struct Lists {
   int size(int i) const { return begin[i + 1] - begin[i]; }
   const std::int32_t* first(int i) const { return values.data() + begin[i]; }
   const std::int32_t* last(int i) const { return values.data() + begin[i + 1]; }
+};
+
+// A buffer of some size, as part of a row of the task.
+struct Piece {
+  std::int32_t row;
+  const Part* part;
 };
 
 // Two cliques that share items (cuts.h).
@@ -50,13 +57,17 @@ struct Model {
   std::vector<ItemIdx> source;       // by item: that of the world
   std::vector<Bytes> floor;          // by item
   std::vector<Bytes> size;           // by item
+  std::vector<Bytes> lead;           // by item: from the offset of its row up to its own
+  std::vector<std::int32_t> body;    // by item: the group that it is of, or -1
+  Lists bodies;                      // groups that move as one: their items
   std::vector<Bytes> extent;         // by variable: x >= v is false iff y >= 1 - v - extent is true
-  Lists neighbours;                  // by item: those it conflicts with
-  std::vector<Half> arc;             // items x items: the half "row below column", or kNoArc
-  std::vector<std::int32_t> tail;    // by arc - 2 * items
-  Lists cliques;                     // items that are live together; none within another
-  std::vector<char> whole;           // by item
-  Lists cliques_of;                  // by item
+  std::vector<std::pair<int, int>> listed;  // conflicts whatever the time
+  Lists neighbours;                         // by item: those it conflicts with
+  std::vector<Half> arc;                    // items x items: the half "row below column", or kNoArc
+  std::vector<std::int32_t> tail;           // by arc - 2 * items
+  Lists cliques;                            // items that all conflict; none within another
+  std::vector<char> whole;                  // by item
+  Lists cliques_of;                         // by item
   std::vector<Cut> cuts;
   Lists cut_sides[2];  // by cut: what is in its first clique only, in its second only
   Lists cuts_of;       // by item: those with the item in both cliques
@@ -70,7 +81,7 @@ struct Model {
   Half arc_of(int u, int v) const { return arc[static_cast<std::size_t>(u) * items + v]; }
   int tail_of(Half a) const { return tail[a - 2 * items]; }
   int head_of(Half a) const { return tail_of(a ^ 1); }
-  // Whether the cliques of an item are consecutive: always, unless it has gaps.
+  // Whether the cliques of an item are consecutive: always, unless it has gaps or listed conflicts.
   bool is_whole(int item) const { return whole[item] != 0; }
   // Which cliques of an item another one is in, too, as a range of its list; both are whole.
   std::pair<int, int> shared(int item, int other) const {
@@ -83,6 +94,11 @@ struct Model {
   }
   bool is_cut_by(int item, std::int32_t cut) const {
     return in_clique(item, cuts[cut].cliques[0]) && in_clique(item, cuts[cut].cliques[1]);
+  }
+  // How far y is above x, both in the direction, where x and y are of one body.
+  Bytes shift(int x, int y, int direction) const {
+    const Bytes up = lead[y] - lead[x];
+    return direction == 0 ? up : size[x] - size[y] - up;
   }
   Literal negation(Literal l) const { return {l.half ^ 1, 1 - l.value - extent[l.half >> 1]}; }
 
@@ -99,9 +115,10 @@ struct Model {
   }
 
  private:
-  void find_core(bool free, std::vector<std::vector<std::int32_t>>* live);
-  void find_cliques(const std::vector<std::vector<std::int32_t>>& live);
-  void find_pairs();
+  void find_core(bool lays, const std::vector<Piece>& pieces, std::vector<ItemSet>* live);
+  void find_bodies();
+  void find_pairs(const std::vector<ItemSet>& live);
+  void set_cliques(const std::vector<ItemSet>& sets);
   void find_cuts();
   void find_twins();
   void find_upright();

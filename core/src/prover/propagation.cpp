@@ -24,11 +24,17 @@ void Propagator::narrow() {
 }
 
 // Cheap rules first: the dear ones only ever see a fixpoint of the others.
-bool Propagator::propagate(Conflict* conflict) {
+bool Propagator::propagate(Conflict* conflict, std::int64_t most) {
+  const bool may_creep = model_.bodies.count() > 0;
+  const std::int64_t last = steps() + most;
   for (;;) {
+    is_short_ = may_creep && steps() >= last;
+    if (is_short_) return true;
     while (next_ < trail_.size()) {
+      if (may_creep && steps() >= last) break;
       if (!visit(next_++, conflict)) return false;
     }
+    if (next_ < trail_.size()) continue;
     if (options_.cuts && !cuts_.propagate(conflict)) return false;
     if (next_ < trail_.size()) continue;
     if (options_.set_bounds && !cliques_.propagate_sets(conflict)) return false;
@@ -47,11 +53,12 @@ bool Propagator::visit(std::int32_t position, Conflict* conflict) {
   if (!clauses_.propagate(h, old, conflict)) return false;
   if (!model_.is_item(h)) {
     if (trail_.bound(h) <= 0) return true;  // the root entry
-    return settle(h, conflict) && (!options_.transitivity || close(h, conflict));
+    return settle(h, conflict) && settle_bodies(h, conflict) &&
+           (!options_.transitivity || close(h, conflict));
   }
   cliques_.touch(h, old);
   // A later rise of the same half will say all that this one would.
-  return !trail_.is_last(position) || push(h, conflict);
+  return !trail_.is_last(position) || (take_along(h, conflict) && push(h, conflict));
 }
 
 bool Propagator::raise(Half h, Bytes value, Reason reason, Conflict* conflict) {
@@ -98,6 +105,49 @@ bool Propagator::settle(Half a, Conflict* conflict) {
     const Half h = 2 * second + direction;
     if (!raise(h, top, {Rule::kBefore, direction, first}, conflict)) return false;
     cliques_.touch_set(h);
+  }
+  return true;
+}
+
+// The rest of a group moves with the item that has risen.
+bool Propagator::take_along(Half h, Conflict* conflict) {
+  const int item = h >> 1;
+  const auto direction = static_cast<std::uint8_t>(h & 1);
+  const std::int32_t body = model_.body[item];
+  if (body < 0) return true;
+  steps_ += model_.bodies.size(body);
+  for (const auto* other = model_.bodies.first(body); other != model_.bodies.last(body); ++other) {
+    const Bytes value = trail_.bound(h) + model_.shift(item, *other, direction);
+    const Half moved = 2 * *other + direction;
+    if (!raise(moved, value, {Rule::kBody, direction, item}, conflict)) return false;
+  }
+  return true;
+}
+
+// u lies below v. Other members of their groups, t and w, are in step with them: w below t as well
+// would need room for w and u between the two distances.
+//
+//     ...-+---w---+---u---+-...        t: as far above u as it is in its group
+//         |<- w to v: v -->|
+bool Propagator::settle_bodies(Half a, Conflict* conflict) {
+  const std::int32_t u = model_.tail_of(a), v = model_.head_of(a);
+  if (model_.body[u] < 0 && model_.body[v] < 0) return true;
+  const auto members = [this](const std::int32_t& item) {
+    const std::int32_t body = model_.body[item];
+    if (body < 0) return std::make_pair(&item, &item + 1);
+    return std::make_pair(model_.bodies.first(body), model_.bodies.last(body));
+  };
+  const auto [first_t, last_t] = members(u);
+  const auto [first_w, last_w] = members(v);
+  for (const std::int32_t* t = first_t; t != last_t; ++t) {
+    const std::int8_t* const relation = trail_.relations(*t);
+    steps_ += last_w - first_w;
+    for (const std::int32_t* w = first_w; w != last_w; ++w) {
+      if (relation[*w] != Trail::kOpen && relation[*w] != Trail::kAbove) continue;
+      const Bytes room = model_.lead[*t] - model_.lead[u] + model_.lead[v] - model_.lead[*w];
+      if (room >= model_.size[u] + model_.size[*w]) continue;
+      if (!raise(model_.arc_of(*t, *w), 1, {Rule::kBodies, 0, a}, conflict)) return false;
+    }
   }
   return true;
 }

@@ -15,8 +15,10 @@ class Propagator {
  public:
   Propagator(const Model& model, const ProverOptions& options, Trail& trail, Clauses& clauses);
 
-  // False at a conflict.
-  bool propagate(Conflict* conflict);
+  // False at a conflict. Where there are groups, it may stop short of the fixpoint after `most`
+  // steps, to be called again: a circle of groups can make bounds creep.
+  bool propagate(Conflict* conflict, std::int64_t most);
+  bool is_short() const { return is_short_; }
   // After all items lost room: looks again at what only depends on orders.
   void narrow();
   // After the trail went back to a level that was at its fixpoint.
@@ -29,6 +31,8 @@ class Propagator {
   bool push(Half h, Conflict* conflict);
   bool settle(Half a, Conflict* conflict);
   bool close(Half a, Conflict* conflict);
+  bool take_along(Half h, Conflict* conflict);
+  bool settle_bodies(Half a, Conflict* conflict);
   bool raise(Half h, Bytes value, Reason reason, Conflict* conflict);
 
   const Model& model_;
@@ -38,6 +42,7 @@ class Propagator {
   Cliques cliques_;
   Cuts cuts_;
   std::int32_t next_ = 0;  // entry of the trail
+  bool is_short_ = false;
   std::int64_t steps_ = 0;
 };
 

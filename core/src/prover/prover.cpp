@@ -24,6 +24,16 @@ Bytes rounded_up(const Problem& problem, Bytes limit) {
   return over == 0 || limit > kMaxBytes - coarsest ? limit : limit + (coarsest - over);
 }
 
+// A buffer, with the group that it is in.
+std::vector<BufferIdx> in_one_piece(const Problem& problem, BufferIdx b) {
+  if (problem.group_of(b) == kNoGroup) return {b};
+  std::vector<BufferIdx> members;
+  for (BufferIdx other = 0; other < problem.count(); ++other) {
+    if (problem.group[other] == problem.group[b]) members.push_back(other);
+  }
+  return members;
+}
+
 }  // namespace
 
 bool Prover::suits(const Problem& problem, const Sections& sections) {
@@ -46,7 +56,7 @@ Prover::Prover(const Problem& problem, const Sections& sections, Bytes limit,
       log_(log),
       items_(make_items(problem, sections, rounded_up(problem, limit))),
       offsets_(items_.count(), kNoOffset) {
-  if (items_.misfit >= 0) return;
+  if (!items_.misfits.empty()) return;
   for (exact::Task& task : exact::make_tasks(items_)) {
     components_.push_back(std::make_unique<Component>());
     components_.back()->task = std::move(task);
@@ -68,7 +78,7 @@ void Prover::suggest(const std::vector<Bytes>& offsets) {
 Bytes Prover::height(const Component& component) const {
   Bytes top = 0;
   for (const ItemIdx i : component.task.source) {
-    if (offsets_[i] == kNoOffset) return kMaxBytes;
+    if (offsets_[i] == kNoOffset) return kMaxBytes + 1;
     top = std::max(top, offsets_[i] + items_.size[i]);
   }
   return top;
@@ -78,15 +88,15 @@ Plan Prover::run(Bytes limit, Slice* slice, Stopper* stopper, const std::atomic<
   if (log_ != nullptr) log_->cap(limit);
   // Also of buffers that hold nothing, which no engine sees; the items were made for a limit that
   // was greater.
-  for (BufferIdx b = 0; b < problem_.count() && items_.misfit < 0; ++b) {
-    if (items_.offsets[b] + problem_.size[b] > limit) items_.misfit = b;
+  for (BufferIdx b = 0; b < problem_.count() && items_.misfits.empty(); ++b) {
+    if (items_.offsets[b] + problem_.size[b] > limit) items_.misfits = in_one_piece(problem_, b);
   }
-  if (items_.misfit >= 0) {
+  if (!items_.misfits.empty()) {
     if (log_ != nullptr) log_->refute_outright();
     Plan plan;
     plan.status = Status::kInfeasible;
-    plan.conflict = {items_.misfit};
-    plan.stats.note = "one buffer has no legal offset";
+    plan.conflict = items_.misfits;
+    plan.stats.note = items_.misfit_note();
     return plan;
   }
   std::vector<Component*> open;
@@ -103,7 +113,7 @@ Plan Prover::run(Bytes limit, Slice* slice, Stopper* stopper, const std::atomic<
     }
     if (!component.engine) {
       component.engine = std::make_unique<Engine>(component.task, options_, seed_, log_);
-      if (height(component) < kMaxBytes) {
+      if (height(component) <= kMaxBytes) {
         std::vector<Bytes> by_id;
         for (const ItemIdx i : component.task.source) by_id.push_back(offsets_[i]);
         component.engine->suggest(by_id);
@@ -145,8 +155,7 @@ Plan Prover::run(Bytes limit, Slice* slice, Stopper* stopper, const std::atomic<
 Plan Prover::infeasible(const std::vector<ItemIdx>& conflict) const {
   Plan plan;
   plan.status = Status::kInfeasible;
-  for (const ItemIdx i : conflict) plan.conflict.push_back(items_.buffer[i]);
-  std::sort(plan.conflict.begin(), plan.conflict.end());
+  plan.conflict = buffers_of(items_, conflict);
   plan.stats.note = "refuted by the prover";
   return plan;
 }

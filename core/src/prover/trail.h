@@ -21,6 +21,8 @@ enum class Rule : std::uint8_t {
   kEdge,        // an arc; index: a window with no room for its head
   kTransitive,  // an arc; index: the item between its ends
   kCut,         // an arc; index: a cut
+  kBody,        // index: the item that took all of its body along
+  kBodies,      // an arc; index: one between the same bodies, which leaves no other way round
 };
 
 struct Reason {

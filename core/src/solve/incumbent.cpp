@@ -21,6 +21,7 @@ Incumbent::Incumbent(const Problem& problem, const SolveOptions& options)
   const Bound bound = memplan::lower_bound(problem, sections_);
   best_.lower_bound = bound.bytes;
   best_.stats.note = std::string("bound: ") + bound.rule;
+  conflict_ = bound.buffers;
   for (BufferIdx b = 0; b < problem.count(); ++b) {
     for (auto k = sections_.span_begin[b]; k < sections_.span_begin[b + 1]; ++k) {
       const Span& span = sections_.spans[k];

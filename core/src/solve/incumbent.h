@@ -34,6 +34,8 @@ class Incumbent {
   Bytes capacity() const { return problem_.capacity.value_or(kMaxBytes); }
   // The greatest peak that would be news.
   Bytes top() const { return has_plan() ? best_.peak - 1 : capacity(); }
+  // A plan at or below this settles the question.
+  Bytes target() const { return fit_only() ? capacity() : best_.lower_bound; }
 
   // Nothing left to do: a fit was asked and is there, or no plan can be better.
   bool settled() const;

@@ -7,42 +7,42 @@
 #include <memory>
 #include <utility>
 
-#include "exact/fit.h"
-
 namespace memplan {
 
 namespace {
 
 // The time of one node, in steps of the prover: a visit to each buffer, or so.
 constexpr std::int64_t kStepsPerVisit = 10;
+// The search over pairs, which alone knows listed conflicts and groups, looks at each pair.
+constexpr std::int64_t kStepsPerRelatedVisit = 3000;
 
 }  // namespace
 
 Together::Together(Incumbent& incumbent, Engines engines)
-    : incumbent_(incumbent), engines_(std::move(engines)) {
-  engines_.prover =
-      engines_.prover && prover::Prover::suits(incumbent.problem(), incumbent.sections());
-}
+    : incumbent_(incumbent),
+      questions_(incumbent, std::move(engines.search), "exact"),
+      with_prover_(engines.prover &&
+                   prover::Prover::suits(incumbent.problem(), incumbent.sections())) {}
 
 bool Together::round(std::int64_t slice) {
   const int threads = incumbent_.options().threads;
-  const bool aside = threads > 1 && engines_.search != nullptr && engines_.prover;
+  const bool aside = threads > 1 && questions_.can_ask() && with_prover_;
   const std::int64_t nodes = incumbent_.nodes_left();
-  const std::int64_t conflicts = !engines_.prover             ? 0
-                                 : engines_.search != nullptr ? std::min(slice, nodes / 2)
-                                                              : nodes;
+  const std::int64_t conflicts = !with_prover_          ? 0
+                                 : questions_.can_ask() ? std::min(slice, nodes / 2)
+                                                        : nodes;
   const Bytes limit = incumbent_.top();
-  if (engines_.prover) prepare_prover(limit);
+  if (with_prover_) prepare_prover(limit);
 
   // Deferred, the prover begins when the search has ended its slice.
   std::atomic<bool> cancel{false};
   auto proving =
       std::async(aside ? std::launch::async : std::launch::deferred, [&, this]() -> Descent {
         Stopper* stopper = aside ? nullptr : &incumbent_.stopper();
-        return engines_.prover ? descend(limit, conflicts, steps_of(slice), stopper, &cancel)
-                               : Descent{};
+        return with_prover_ ? descend(limit, conflicts, steps_of(slice), stopper, &cancel)
+                            : Descent{};
       });
-  bool more = engines_.search != nullptr && from_below(slice, nodes - conflicts);
+  bool more = questions_.can_ask() && questions_.from_below(slice, nodes - conflicts);
   // From here on alone the prover can say something new, unless its answer came too late to count.
   cancel = incumbent_.settled() || incumbent_.stopper().look();
   if (aside) {
@@ -58,48 +58,10 @@ bool Together::round(std::int64_t slice) {
   }
   more = more || descent.cut_short;
   learn(std::move(descent));
-  if (engines_.search != nullptr && !incumbent_.settled() && !incumbent_.fit_only()) {
-    more = halve(slice) || more;
+  if (questions_.can_ask() && !incumbent_.settled() && !incumbent_.fit_only()) {
+    more = questions_.halve(slice) || more;
   }
   return more;
-}
-
-// Questions from the bound upwards. It is the optimum more often than not, and then its plan is its
-// own proof. Refuted, it rises in steps that double, since the optimum may be any number of bytes
-// away.
-bool Together::from_below(std::int64_t slice, std::int64_t nodes) {
-  while (!incumbent_.settled() && nodes > 0 && !incumbent_.stopper().look()) {
-    const Bytes top = incumbent_.top();
-    const Bytes bound = incumbent_.lower_bound();
-    stride_ = std::min(stride_, (top - bound) / 2);
-    const Bytes limit = incumbent_.fit_only() ? top : bound + stride_;
-    const std::int64_t nodes_before = incumbent_.nodes_left();
-    const Status status = ask(limit, std::min(slice, nodes));
-    const std::int64_t spent = nodes_before - incumbent_.nodes_left();
-    nodes -= spent;
-    if (status == Status::kUnknown) return spent >= slice / 2;
-    stride_ = status == Status::kInfeasible ? std::max<Bytes>(1, 2 * stride_) : stride_ / 4;
-  }
-  return true;
-}
-
-// Easier questions to the search, a half nearer to the best plan each.
-bool Together::halve(std::int64_t slice) {
-  bool more = false;
-  Bytes limit = incumbent_.lower_bound();
-  while (!incumbent_.settled() && !incumbent_.out_of_budget() && limit < incumbent_.top()) {
-    limit += std::max<Bytes>(1, (incumbent_.top() - limit + 1) / 2);
-    const std::int64_t nodes_before = incumbent_.nodes_left();
-    const Status status = ask(limit, std::min(slice, incumbent_.nodes_left()));
-    if (status != Status::kUnknown) return true;
-    more = more || nodes_before - incumbent_.nodes_left() >= slice / 2;
-  }
-  return more;
-}
-
-Status Together::ask(Bytes limit, std::int64_t nodes) {
-  const Incumbent::Lap lap(incumbent_, engines_.name);
-  return incumbent_.learn(limit, engines_.search(limit, nodes), engines_.name);
 }
 
 void Together::prepare_prover(Bytes limit) {
@@ -155,23 +117,12 @@ void Together::learn(Descent descent) {
 }
 
 std::int64_t Together::steps_of(std::int64_t slice) const {
-  const std::int64_t visits = kStepsPerVisit * std::max<BufferIdx>(1, incumbent_.problem().count());
+  const Problem& problem = incumbent_.problem();
+  const std::int64_t visits = std::max<BufferIdx>(1, problem.count()) *
+                              (has_relations(problem) ? kStepsPerRelatedVisit : kStepsPerVisit);
   return slice > std::numeric_limits<std::int64_t>::max() / visits
              ? std::numeric_limits<std::int64_t>::max()
              : slice * visits;
-}
-
-Together::Search exact_search(Incumbent& incumbent) {
-  auto kept = std::make_shared<std::unique_ptr<exact::Fit>>();
-  return [&incumbent, kept](Bytes limit, std::int64_t nodes) {
-    const SolveOptions& options = incumbent.options();
-    std::unique_ptr<exact::Fit>& fit = *kept;
-    if (!fit || fit->capacity() != limit) {
-      fit = std::make_unique<exact::Fit>(incumbent.problem(), incumbent.sections(), limit,
-                                         options.exact, options.seed);
-    }
-    return fit->run(nodes, options.threads, incumbent.stopper());
-  };
 }
 
 }  // namespace memplan

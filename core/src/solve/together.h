@@ -3,12 +3,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "prover/prover.h"
 #include "solve/incumbent.h"
+#include "solve/questions.h"
 
 namespace memplan {
 
@@ -17,13 +17,8 @@ namespace memplan {
 // slices that are allotted beforehand. So two threads, one for each, give the answer of one.
 class Together {
  public:
-  // Is there a plan with a peak of at most `limit`? Asked again for the same limit, a search may go
-  // on where it was.
-  using Search = std::function<Plan(Bytes limit, std::int64_t nodes)>;
-
   struct Engines {
-    Search search;          // may be empty
-    const char* name = "";  // of the search
+    Questions::Search search;  // may be empty
     bool prover = true;
   };
 
@@ -43,9 +38,6 @@ class Together {
     bool cut_short = false;  // it would go on
   };
 
-  bool from_below(std::int64_t slice, std::int64_t nodes);
-  bool halve(std::int64_t slice);
-  Status ask(Bytes limit, std::int64_t nodes);
   Descent descend(Bytes limit, std::int64_t conflicts, std::int64_t steps, Stopper* stopper,
                   const std::atomic<bool>* cancel);
   void learn(Descent descent);
@@ -53,13 +45,10 @@ class Together {
   std::int64_t steps_of(std::int64_t slice) const;
 
   Incumbent& incumbent_;
-  Engines engines_;
+  Questions questions_;
+  bool with_prover_;
   std::unique_ptr<prover::Prover> prover_;
   Bytes suggested_ = 0;  // the peak of the plan that the prover has been told of
-  Bytes stride_ = 0;     // from the bound to the next question of the search
 };
-
-// The exact search as one that goes on where it was.
-Together::Search exact_search(Incumbent& incumbent);
 
 }  // namespace memplan

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "memplan/greedy.h"
+#include "solve/searches.h"
 #include "solve/together.h"
 
 namespace memplan {
@@ -118,7 +119,7 @@ void Windows::solve_window(const Window& window, std::int64_t nodes) {
                  greedy(part, within.sections(), quick, within.nodes_left(), within.stopper()),
                  "greedy");
   }
-  Together together(within, {exact_search(within), "exact", true});
+  Together together(within, {exact_search(within), true});
   // A plan at the bound of the whole: nothing to be learned here.
   while (!within.settled() && !within.out_of_budget() &&
          !(within.has_plan() && within.peak() <= incumbent_.lower_bound())) {

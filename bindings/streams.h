@@ -1,0 +1,10 @@
+// Programs on parallel streams, and which of their tensors may be needed at the same time.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace memplan::python {
+
+void bind_streams(nanobind::module_& m);
+
+}  // namespace memplan::python

@@ -1,0 +1,32 @@
+// The offset assignment of source 004, as published: Single Object and Many Objects.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "memplan/budget.h"
+#include "memplan/plan.h"
+#include "memplan/problem.h"
+#include "memplan/sections.h"
+
+namespace memplan {
+
+struct SomasOptions {
+  // Single Object (Algorithm 6): every block into the arena. Many Objects (Algorithm 7): objects
+  // side by side, each as large as the block that began it, every other one wholly inside of one.
+  std::string objects = "single";  // or many
+  // Who goes first (section 5.2): size, breadth, source or unsafe.
+  std::string sort = "size";
+  // Where: first (the lowest gap) or best (the smallest).
+  std::string fit = "first";
+};
+
+// A pair is unsafe if its lifetimes meet (outside gaps) or if it is listed in the conflicts; a
+// block is a buffer, or a contiguous group. kFeasible, or kUnknown where the budget ran out or the
+// plan ends above the capacity: the algorithms know none. Quadratic in the number of buffers.
+// Throws std::invalid_argument for options that are not among those above, and for pins,
+// alignments, reserved ranges and windows, of which the source does not speak.
+Plan somas(const Problem& problem, const Sections& sections, const SomasOptions& options,
+           std::int64_t node_budget, Stopper& stopper);
+
+}  // namespace memplan

@@ -1,0 +1,23 @@
+// A heavy set of buffers that all conflict with each other, by time or as listed.
+//
+//        a: ------                 At no time are more than two of them live. But a and c are in
+//        b:    --------            the list of conflicts, so that all three have addresses of their
+//        c:          ------        own, and the peak is at or above their sum.
+#pragma once
+
+#include <vector>
+
+#include "memplan/problem.h"
+#include "memplan/sections.h"
+
+namespace memplan {
+
+// Rows, ascending, of which any two conflict whole: whatever the offsets, none has a byte in common
+// with another. The heaviest that a greedy search finds: weighted cliques are hard. Empty where no
+// conflicts are listed.
+std::vector<BufferIdx> heavy_clique(const Problem& problem, const Sections& sections);
+
+// But no more than 2^62 + 1, which is above every peak.
+Bytes sum_of_sizes(const Problem& problem, const std::vector<BufferIdx>& rows);
+
+}  // namespace memplan

@@ -1,0 +1,123 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <vector>
+
+#include "memplan/bounds.h"
+
+namespace memplan {
+
+namespace {
+
+bool is_pinned(const Problem& problem, BufferIdx b) { return problem.pin_of(b) != kNoOffset; }
+
+// Where a stack of buffers can begin, and the sizes it can be made of.
+struct Stacks {
+  std::vector<Bytes> bases = {0};
+  std::map<Bytes, std::int64_t> sizes;  // of unpinned buffers, with how many of each
+  Bytes unit = 0;                       // divides all of them
+};
+
+// Lower the unpinned buffers of a best plan one by one while any can be lowered: the peak does not
+// rise, and in the end each rests on address 0, on a reserved range, or on what another buffer
+// holds. Where all hold either nothing or the whole of themselves, that is on its top. Down from
+// the topmost, that is a stack of different buffers on address 0, a pin or a reserved range, and
+// the peak is a sum of their sizes and that base. False where windows, alignments or groups break
+// this.
+bool find_stacks(const Problem& problem, const Sections& sections, Stacks* stacks) {
+  if (!problem.group.empty()) return false;  // a member may rest on nothing, but hang on another
+  for (BufferIdx b = 0; b < problem.count(); ++b) {
+    for (auto i = sections.span_begin[b]; i < sections.span_begin[b + 1]; ++i) {
+      const Span& span = sections.spans[i];
+      if (span.upper - span.lower != problem.size[b]) return false;
+    }
+    if (is_pinned(problem, b)) {
+      stacks->bases.push_back(problem.pin[b] + problem.size[b]);
+    } else if (problem.size[b] > 0) {
+      ++stacks->sizes[problem.size[b]];
+    }
+  }
+  for (const Reserved& r : problem.reserved) stacks->bases.push_back(r.upper);
+  for (const Bytes base : stacks->bases) stacks->unit = std::gcd(stacks->unit, base);
+  for (const auto& [size, count] : stacks->sizes) stacks->unit = std::gcd(stacks->unit, size);
+  // An alignment that divides every place to rest on never lifts a buffer off it.
+  for (BufferIdx b = 0; b < problem.count(); ++b) {
+    const bool moves = !is_pinned(problem, b) && problem.size[b] > 0;
+    if (moves && stacks->unit % problem.alignment_of(b) != 0) return false;
+  }
+  return true;
+}
+
+// A set of numbers below a limit, as bits.
+class Sums {
+ public:
+  explicit Sums(std::size_t limit) : words_(limit / 64 + 1, 0) {}
+
+  std::size_t words() const { return words_.size(); }
+  bool has(std::size_t i) const { return (words_[i / 64] >> (i % 64) & 1) != 0; }
+  void insert(std::size_t i) { words_[i / 64] |= std::uint64_t{1} << (i % 64); }
+
+  // Adds x + shift for every x of the set. From the top down: words read are not yet written.
+  void add_shifted(std::size_t shift) {
+    const std::size_t whole = shift / 64;
+    const std::size_t bits = shift % 64;
+    for (std::size_t i = words_.size(); i-- > whole;) {
+      std::uint64_t word = words_[i - whole] << bits;
+      if (bits > 0 && i > whole) word |= words_[i - whole - 1] >> (64 - bits);
+      words_[i] |= word;
+    }
+  }
+
+ private:
+  std::vector<std::uint64_t> words_;
+};
+
+// The least sum at or above `at_least` (both in units), or `at_least` where that is out of reach.
+Bytes next_sum(const Stacks& stacks, Bytes at_least) {
+  constexpr Bytes kMostWords = 20'000'000;  // about as many milliseconds as millions
+  // Of the sums at or above, the least is below this: without its topmost buffer, the stack of it
+  // is below at_least, or is a base.
+  Bytes limit = at_least;
+  if (!stacks.sizes.empty()) limit += stacks.sizes.rbegin()->first / stacks.unit;
+  Bytes shifts = 0;
+  for (const auto& [size, count] : stacks.sizes) {
+    for (std::int64_t left = count; left > 0; left /= 2) ++shifts;
+  }
+  if (limit / 64 + 1 > kMostWords / (shifts + 1)) return at_least;
+
+  Sums sums(static_cast<std::size_t>(limit) + 1);
+  Bytes least = kMaxBytes;
+  for (const Bytes base : stacks.bases) {
+    const Bytes units = base / stacks.unit;
+    if (units >= at_least) least = std::min(least, units);
+    if (units <= limit) sums.insert(static_cast<std::size_t>(units));
+  }
+  // `count` buffers of one size as 1, 2, 4, ... of them, and the rest: all counts can be made.
+  for (const auto& [size, count] : stacks.sizes) {
+    std::int64_t left = count;
+    for (std::int64_t part = 1; left > 0; part *= 2) {
+      const std::int64_t taken = std::min(part, left);
+      left -= taken;
+      const Bytes units = size / stacks.unit;
+      if (units <= limit / taken) sums.add_shifted(static_cast<std::size_t>(units * taken));
+    }
+  }
+  for (Bytes i = at_least; i <= std::min(limit, least); ++i) {
+    if (sums.has(static_cast<std::size_t>(i))) return i;
+  }
+  return least == kMaxBytes ? at_least : least;
+}
+
+}  // namespace
+
+Bytes next_reachable_peak(const Problem& problem, const Sections& sections, Bytes at_least) {
+  Stacks stacks;
+  if (at_least <= 0 || at_least > kMaxBytes / 2) return at_least;
+  if (!find_stacks(problem, sections, &stacks) || stacks.unit == 0) return at_least;
+  const Bytes units = (at_least + stacks.unit - 1) / stacks.unit;
+  return next_sum(stacks, units) * stacks.unit;
+}
+
+}  // namespace memplan

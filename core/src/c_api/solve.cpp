@@ -1,0 +1,8 @@
+#include "memplan/solve.h"
+
+#include "c_api/door.h"
+
+memplan_plan* memplan_solve(const memplan_problem* problem, const memplan_options* options,
+                            char* error, size_t error_size) {
+  return memplan::c_api::solved(problem, options, error, error_size, memplan::solve);
+}

@@ -1,0 +1,206 @@
+// Part of search_narrow.cpp and search_wide.cpp, which instantiate everything: the machine that
+// opens nodes, advances them and takes in their verdicts.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+
+#include "exact/search.h"
+#include "exact/search_branching.h"
+#include "exact/search_reductions.h"
+
+namespace memplan::exact {
+
+template <typename V>
+Search<V>::Search(const Task& task, const ExactOptions& options)
+    : options_(options),
+      words_(static_cast<int>((task.items.size() + 63) / 64)),
+      root_sections_(task.sections),
+      root_ceiling_(static_cast<V>(task.ceiling)),
+      world_(task.world),
+      restricted_(task.restricted),
+      source_(task.source),
+      conflict_bits_(words_, 0),
+      conflict_(conflict_bits_.data(), words_),
+      nogoods_(static_cast<int>(task.items.size())),
+      offsets_(task.items.size(), kNoOffset) {
+  const std::size_t n = task.items.size();
+  for (const Item<Bytes>& item : task.items) {
+    root_.push_back(
+        {static_cast<V>(item.floor), static_cast<V>(item.size), item.first, item.last, item.id});
+  }
+  for (std::size_t i = 0; i < n; ++i) zobrist_.push_back(mix(i + 1));
+  const std::size_t s = static_cast<std::size_t>(task.sections) + 1;
+  for (auto* column : {&load_, &floor_, &top_}) column->resize(s);
+  for (auto* column : {&begins_, &ends_, &map_, &choices_, &weight_}) column->resize(s);
+  noise_.resize(n);
+  held_.resize(n);
+  by_floor_.resize(n);
+  sort_by_floor(root_.data(), static_cast<int>(n));
+}
+
+template <typename V>
+Verdict Search<V>::run(const Strategy& strategy, std::int64_t node_budget, Stopper* stopper,
+                       const std::atomic<bool>* cancel) {
+  strategy_ = strategy;
+  node_limit_ = node_budget > std::numeric_limits<std::int64_t>::max() - nodes_
+                    ? std::numeric_limits<std::int64_t>::max()
+                    : nodes_ + node_budget;
+  stopper_ = stopper;
+  cancel_ = cancel;
+  std::fill(weight_.begin(), weight_.end(), 1);
+  for (std::size_t i = 0; i < noise_.size(); ++i) {
+    noise_[i] = 1 + strategy.noise * (2 * unit_interval(mix(strategy.seed) + i) - 1);
+  }
+  frames_.clear();
+  arena_.release({});
+
+  Child root;
+  root.mark = arena_.mark();
+  root.count = static_cast<int>(root_.size());
+  root.sections = root_sections_;
+  root.ceiling = root_ceiling_;
+  root.risen_last = root_sections_ - 1;
+  root.items = arena_.take<Node>(root_.size());
+  std::copy(root_.begin(), root_.end(), root.items);
+  root.section = arena_.take<std::int32_t>(root_sections_);
+  for (int j = 0; j < root_sections_; ++j) root.section[j] = j;
+
+  // The stack is our own: its depth grows with the number of items, the thread's must not.
+  Step step = open(root);
+  while (true) {
+    switch (step) {
+      case Step::kAdvance:
+        step = advance();
+        break;
+      case Step::kChild:
+        step = open(child_);
+        break;
+      case Step::kBudget:
+        return Verdict::kBudget;
+      case Step::kSat:
+      case Step::kUnsat:
+        if (frames_.empty()) return step == Step::kSat ? Verdict::kSat : Verdict::kUnsat;
+        step = absorb(step);
+        break;
+    }
+  }
+}
+
+template <typename V>
+bool Search<V>::out_of_budget() {
+  if (nodes_ >= node_limit_ || arena_.reserved_bytes() > kMaxArena) return true;
+  if (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) return true;
+  return stopper_ != nullptr && (nodes_ % 16 == 0 ? stopper_->look() : stopper_->stopped());
+}
+
+// ---- the machine: open a problem, advance a frame, absorb a verdict
+
+// Takes in a new problem: decides it at once, or leaves a frame that advance() continues.
+template <typename V>
+typename Search<V>::Step Search<V>::open(Child child) {
+  if (out_of_budget()) return Step::kBudget;
+  ++nodes_;
+  IdSet resolved(arena_, words_);
+  const auto decided = [&](Step verdict) {
+    if (verdict == Step::kUnsat) conflict_.add(resolved);
+    arena_.release(child.mark);
+    return verdict;
+  };
+  switch (reduce(child, resolved)) {
+    case Reduction::kUnsat:
+      return decided(Step::kUnsat);
+    case Reduction::kEmpty:
+      return decided(Step::kSat);
+    case Reduction::kSplit:
+      return open_split(child, resolved);
+    case Reduction::kDone:
+      break;
+  }
+  const bool fits = strategy_.floor_first() ? bound_holds<false>(child) : bound_holds<true>(child);
+  if (!fits) return decided(Step::kUnsat);
+  if (!restricted() && options_.release_dates && child.sections == 1) {
+    place_stack(child);
+    return decided(Step::kSat);
+  }
+  Frame frame;
+  frame.problem = child;
+  frame.resolved = resolved;
+  if (options_.nogoods) {
+    frame.key = key_of(child);
+    if (nogoods_.refutes(frame.key, child.items, child.count, child.ceiling, conflict_)) {
+      return decided(Step::kUnsat);
+    }
+  }
+  choose_section(frame);
+  order_options(frame);
+  find_jump(frame);
+  frame.learned = IdSet(arena_, words_);
+  frame.raised = IdSet(arena_, words_);
+  frames_.push_back(frame);
+  return Step::kAdvance;
+}
+
+// Brings forth the next child of the top frame, or its verdict when there is none left.
+template <typename V>
+typename Search<V>::Step Search<V>::advance() {
+  Frame& frame = frames_.back();
+  if (frame.split) {
+    if (frame.next == frame.part_count) return close(Step::kSat);
+    child_ = frame.parts[frame.next++];
+    child_.mark = arena_.mark();
+    return Step::kChild;
+  }
+  while (frame.next < frame.option_count) {
+    const Node placed = frame.problem.items[frame.options[frame.next++]];
+    if (place_child(frame, placed)) return Step::kChild;
+    if (absorb(Step::kUnsat) == Step::kUnsat) return Step::kUnsat;
+  }
+  if (frame.next == frame.option_count) {
+    ++frame.next;
+    if (frame.jump != kNoJump) {
+      if (raise_section(frame)) return Step::kChild;
+      if (absorb(Step::kUnsat) == Step::kUnsat) return Step::kUnsat;
+    } else if (frame.explain_gap) {
+      const Child& p = frame.problem;
+      for (int i = 0; i < p.count; ++i) {
+        const Node& item = p.items[i];
+        if (item.first <= frame.section && frame.section <= item.last) frame.learned.add(item.id);
+      }
+    }
+  }
+  if (options_.nogoods) {
+    const Child& p = frame.problem;
+    nogoods_.learn(frame.key, p.items, p.count, p.ceiling, frame.learned);
+  }
+  conflict_.clear();
+  conflict_.add(frame.learned);
+  return close(Step::kUnsat);
+}
+
+// What the verdict on a child means for the frame that asked.
+template <typename V>
+typename Search<V>::Step Search<V>::absorb(Step verdict) {
+  Frame& frame = frames_.back();
+  if (frame.split) return verdict == Step::kUnsat ? close(verdict) : Step::kAdvance;
+  if (verdict == Step::kSat) return close(verdict);
+  // Backjump: the child raised nobody that its conflict speaks of, so the same items are in
+  // conflict here, whatever is decided here.
+  if (options_.backjumping && !conflict_.meets(frame.raised)) return close(verdict);
+  frame.learned.add(conflict_);
+  if (frame.next <= frame.option_count) {
+    frame.learned.add(frame.problem.items[frame.options[frame.next - 1]].id);
+  }
+  return Step::kAdvance;
+}
+
+template <typename V>
+typename Search<V>::Step Search<V>::close(Step verdict) {
+  const Frame& frame = frames_.back();
+  if (verdict == Step::kUnsat) conflict_.add(frame.resolved);
+  arena_.release(frame.problem.mark);
+  frames_.pop_back();
+  return verdict;
+}
+
+}  // namespace memplan::exact

@@ -1,0 +1,26 @@
+#include "greedy/best_pass.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace memplan {
+
+BestPass::BestPass(const Problem& problem, std::int64_t node_budget) {
+  limits.nodes = node_budget;
+  if (problem.capacity) limits.bytes = std::min(limits.bytes, *problem.capacity);
+}
+
+void BestPass::take(Draft draft, const std::string& note, std::int64_t* fastest) {
+  ++plan.stats.restarts;
+  plan.stats.nodes += draft.nodes;
+  limits.nodes -= draft.nodes;
+  if (!draft.complete) return;
+  *fastest = std::min(*fastest, std::max<std::int64_t>(1, draft.steps));
+  plan.status = Status::kFeasible;
+  plan.offsets = std::move(draft.offsets);
+  plan.peak = draft.peak;
+  plan.stats.note = note;
+  limits.bytes = plan.peak - 1;
+}
+
+}  // namespace memplan

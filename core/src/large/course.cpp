@@ -1,0 +1,72 @@
+#include "large/course.h"
+
+#include <algorithm>
+
+#include "memplan/bounds.h"
+
+namespace memplan::chain {
+
+namespace {
+
+// What the first pass of best fit may cost, in passes of first fit.
+constexpr std::int64_t kBestFitPatience = 32;
+
+}  // namespace
+
+Course::Course(const Problem& asked, const Sections& swept, const LargeOptions& chosen,
+               std::int64_t node_budget, Stopper& stopped,
+               const std::function<void(const Plan&)>& improved)
+    : problem(asked),
+      sections(swept),
+      options(chosen),
+      stopper(stopped),
+      profile(asked, swept, stopped),
+      nodes_left(node_budget),
+      improved_(improved),
+      packer_(asked, swept, stopped) {
+  target = chosen.target > 0 ? chosen.target : lower_bound(asked, swept).bytes;
+  if (asked.capacity) {
+    limit = std::min(limit, *asked.capacity);
+    target = std::min(target, limit);
+  }
+  goal = target;
+}
+
+std::vector<BufferIdx> Course::order(const std::string& name) {
+  const auto found = std::find_if(orders().begin(), orders().end(),
+                                  [&name](const Order& o) { return name == o.name; });
+  return sorted(found->key, profile, stopper);
+}
+
+void Course::spend(std::int64_t nodes) {
+  plan.stats.nodes += nodes;
+  nodes_left -= nodes;
+}
+
+Packing Course::pass(const std::vector<BufferIdx>& order, const std::vector<Bytes>& fixed, Fit fit,
+                     const std::string& note) {
+  std::int64_t& fastest = fit == Fit::kFirst ? fastest_ : fastest_best_fit_;
+  Goal asked;
+  asked.target = goal;
+  asked.limit = plan.has_offsets() ? plan.peak - 1 : limit;
+  asked.nodes = nodes_left;
+  asked.steps = times(patience, fastest);
+  if (fit == Fit::kBest && fastest == kNoLimit) asked.steps = times(kBestFitPatience, fastest_);
+  Packing packing = packer_.pack(order, fixed, fit, asked);
+  ++plan.stats.restarts;
+  spend(packing.nodes);
+  if (packing.ended) fastest = std::min(fastest, std::max<std::int64_t>(1, packing.steps));
+  if (packing.complete) take(packing.offsets, packing.peak, note);
+  return packing;
+}
+
+void Course::take(const std::vector<Bytes>& offsets, Bytes peak, const std::string& note) {
+  if (plan.has_offsets() && peak >= plan.peak) return;
+  plan.status = Status::kFeasible;
+  plan.offsets = offsets;
+  plan.peak = peak;
+  plan.stats.note = note;
+  if (improved_) improved_(plan);
+}
+
+}  // namespace memplan::chain

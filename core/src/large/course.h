@@ -1,0 +1,71 @@
+// What the chains for large problems share: the best plan so far, the target, and what is left to
+// spend.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "greedy/best_pass.h"
+#include "greedy/orders.h"
+#include "large/packer.h"
+#include "memplan/budget.h"
+#include "memplan/large.h"
+#include "memplan/plan.h"
+#include "memplan/problem.h"
+#include "memplan/sections.h"
+
+namespace memplan::chain {
+
+// A round asks for a plan at or below its goal, which is at or above the target. A pass ends below
+// the best plan so far, or is of no use.
+class Course {
+ public:
+  // All must outlive it.
+  Course(const Problem& problem, const Sections& sections, const LargeOptions& options,
+         std::int64_t node_budget, Stopper& stopper,
+         const std::function<void(const Plan&)>& improved);
+
+  const Problem& problem;
+  const Sections& sections;
+  const LargeOptions& options;
+  Stopper& stopper;
+  Profile profile;
+
+  Plan plan;                // the best
+  Bytes target = 0;         // no plan is better; rises where a core is refuted
+  Bytes goal = 0;           // of this round
+  Bytes limit = kMaxBytes;  // the capacity
+  std::int64_t nodes_left;
+  std::int64_t patience = kPatience;  // a pass is given up at so many times the work of the fastest
+
+  // No plan can be better, or there is nothing left to spend.
+  bool enough() { return reached(target) || target > limit || nodes_left <= 0 || stopper.look(); }
+  bool reached(Bytes peak) const { return plan.has_offsets() && plan.peak <= peak; }
+  bool round_over() { return reached(goal) || target > goal || enough(); }
+
+  // By the name of one of orders().
+  std::vector<BufferIdx> order(const std::string& name);
+
+  void spend(std::int64_t nodes);
+
+  // One pass below the goal; a plan, if that is better than the best so far.
+  Packing pass(const std::vector<BufferIdx>& order, const std::vector<Bytes>& fixed, Fit fit,
+               const std::string& note);
+
+  // Keeps a plan if it is better.
+  void take(const std::vector<Bytes>& offsets, Bytes peak, const std::string& note);
+
+  // What moves with what; steps of the fastest pass of first fit.
+  const Blocks& blocks() const { return packer_.blocks(); }
+  std::int64_t fastest() const { return fastest_; }
+
+ private:
+  const std::function<void(const Plan&)>& improved_;
+  Packer packer_;
+  std::int64_t fastest_ = kNoLimit;
+  std::int64_t fastest_best_fit_ = kNoLimit;
+};
+
+}  // namespace memplan::chain

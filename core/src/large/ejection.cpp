@@ -1,0 +1,198 @@
+#include "large/ejection.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+namespace memplan::chain {
+
+namespace {
+
+constexpr BufferIdx kNobody = -1;
+constexpr Bytes kFinest = 1 << 16;  // units of size to a target
+constexpr std::int64_t kMostFailures = 1 << 16;
+
+// A cost counts for at least so many parts, and for up to so many more by chance. Without chance,
+// one small problem in seven goes round in circles.
+constexpr std::int64_t kSurely = 2;
+constexpr std::int64_t kNoise = 8;
+
+constexpr std::int64_t kLooksPerNode = 256;  // of buffers, as dear as a placement
+
+}  // namespace
+
+Ejection::Ejection(const Problem& problem, const Sections& sections, std::uint64_t seed,
+                   Stopper& stopper)
+    : problem_(problem),
+      random_(seed),
+      stopper_(stopper),
+      blocks_(problem),
+      failures_(problem.size.size(), 1),
+      marked_(problem.size.size(), 0),
+      stays_(problem.size.size(), 0) {
+  at_.reserve(problem.size.size());
+  for (BufferIdx b = 0; b < problem.count(); ++b) {
+    Placed row{kNoOffset, problem.size[b], 1, 0, b};  // no section at all
+    if (sections.span_begin[b] < sections.span_begin[b + 1]) {
+      row.first = sections.spans[sections.span_begin[b]].first;
+      row.last = sections.spans[sections.span_begin[b + 1] - 1].last;
+    }
+    at_.push_back(row);
+    if (problem.pin_of(b) == kNoOffset) continue;
+    blocks_.for_each(b, [this](BufferIdx member, Bytes) { stays_[member] = 1; });
+  }
+}
+
+bool Ejection::insert(Bytes target, std::int64_t node_budget, std::vector<Bytes>* offsets,
+                      const std::vector<BufferIdx>& rejected) {
+  const std::int64_t end = node_budget > INT64_MAX - nodes_ ? INT64_MAX : nodes_ + node_budget;
+  unit_ = std::max<Bytes>(1, target / kFinest);
+  by_address_.clear();
+  for (Placed& row : at_) {
+    row.offset = (*offsets)[row.buffer];
+    if (row.offset != kNoOffset && row.size > 0) by_address_.push_back(row);
+  }
+  std::sort(by_address_.begin(), by_address_.end(), below);
+
+  std::vector<BufferIdx> homeless = blocks_.firsts(rejected);
+  while (!homeless.empty()) {
+    if (nodes_ >= end || stopper_.look()) return false;
+    const BufferIdx b = homeless.back();
+    homeless.pop_back();
+    const Shape shape = blocks_.shape(b);
+    const Bytes top = target - shape.above;
+    if (shape.below > top) return false;
+    bar_with(b);
+    Bytes offset = free_place(shape, top);
+    if (offset == kNoOffset) {
+      blocks_.for_each(b, [this](BufferIdx member, Bytes) {
+        failures_[member] = std::min(failures_[member] + 1, kMostFailures);
+      });
+      offset = cheapest_place(shape, top);
+      if (offset == kNoOffset) return false;
+      eject(offset, &homeless);
+    }
+    place(b, offset);
+  }
+  for (const Placed& row : at_) (*offsets)[row.buffer] = row.offset;
+  return true;
+}
+
+bool Ejection::below(const Placed& x, const Placed& y) {
+  return x.offset != y.offset ? x.offset < y.offset : x.buffer < y.buffer;
+}
+
+void Ejection::place(BufferIdx b, Bytes offset) {
+  blocks_.for_each(b, [&](BufferIdx member, Bytes shift) {
+    Placed& row = at_[member];
+    row.offset = offset + shift;
+    if (row.size == 0) return;
+    by_address_.insert(std::lower_bound(by_address_.begin(), by_address_.end(), row, below), row);
+  });
+}
+
+void Ejection::remove(BufferIdx b) {
+  blocks_.for_each(b, [this](BufferIdx member, Bytes) {
+    Placed& row = at_[member];
+    if (row.size > 0) {
+      by_address_.erase(std::lower_bound(by_address_.begin(), by_address_.end(), row, below));
+    }
+    row.offset = kNoOffset;
+  });
+}
+
+void Ejection::bar_with(BufferIdx b) {
+  bars_.clear();
+  int members = 0;
+  blocks_.for_each(b, [&](BufferIdx member, Bytes shift) {
+    ++members;
+    if (problem_.size[member] > 0) bar_with_member(member, shift);
+  });
+  if (members == 1 && problem_.reserved.empty()) return;  // in order as they are
+  std::sort(bars_.begin(), bars_.end(),
+            [](const Bar& x, const Bar& y) { return x.lower < y.lower; });
+}
+
+void Ejection::bar_with_member(BufferIdx member, Bytes shift) {
+  const Conflicts& beyond = problem_.conflicts;
+  for (auto i = beyond.first(member); i != beyond.last(member); ++i) marked_[*i] = 1;
+  const Placed& own = at_[member];
+  const Bytes reach = shift + own.size;
+  for (const Placed& other : by_address_) {
+    const bool meets = other.first <= own.last && own.first <= other.last;
+    if (!meets && marked_[other.buffer] == 0) continue;
+    bars_.push_back({other.offset - reach, other.offset + other.size - shift,
+                     stays_[other.buffer] != 0 ? kNobody : other.buffer});
+  }
+  for (const Reserved& r : problem_.reserved) {
+    bars_.push_back({r.lower - reach, r.upper - shift, kNobody});
+  }
+  for (auto i = beyond.first(member); i != beyond.last(member); ++i) marked_[*i] = 0;
+  nodes_ += 1 + static_cast<std::int64_t>(by_address_.size()) / kLooksPerNode;
+}
+
+// The lowest offset that throws out nobody, or kNoOffset.
+Bytes Ejection::free_place(const Shape& shape, Bytes top) const {
+  Bytes offset = shape.align(shape.below);
+  for (const Bar& bar : bars_) {
+    if (bar.lower >= offset) break;
+    if (bar.upper <= offset) continue;
+    if (bar.upper > top) return kNoOffset;
+    offset = shape.align(bar.upper);
+  }
+  return offset > top ? kNoOffset : offset;
+}
+
+// Of the offsets just above something, one that throws out little.
+Bytes Ejection::cheapest_place(const Shape& shape, Bytes top) {
+  by_upper_ = bars_;
+  std::sort(by_upper_.begin(), by_upper_.end(),
+            [](const Bar& x, const Bar& y) { return x.upper < y.upper; });
+  Bytes best = kNoOffset;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  std::int64_t sum = 0;    // of those over the offset
+  std::int64_t fixed = 0;  // how many of them stay
+  auto next = bars_.begin();
+  auto ended = by_upper_.begin();
+  const auto try_at = [&](Bytes offset) {
+    for (; next != bars_.end() && next->lower < offset; ++next) {
+      (next->buffer == kNobody ? fixed : sum) += weight(*next);
+    }
+    for (; ended != by_upper_.end() && ended->upper <= offset; ++ended) {
+      (ended->buffer == kNobody ? fixed : sum) -= weight(*ended);
+    }
+    const std::int64_t cost = sum * (kSurely + static_cast<std::int64_t>(random_.below(kNoise)));
+    if (fixed > 0 || cost >= least) return;
+    best = offset;
+    least = cost;
+  };
+  try_at(shape.align(shape.below));
+  for (const Bar& bar : by_upper_) {
+    if (bar.upper > top) break;
+    const Bytes offset = shape.align(std::max(bar.upper, shape.below));
+    if (offset > top) break;
+    try_at(offset);
+  }
+  return best;
+}
+
+void Ejection::eject(Bytes offset, std::vector<BufferIdx>* homeless) {
+  const auto first = static_cast<std::ptrdiff_t>(homeless->size());
+  for (const Bar& bar : bars_) {
+    if (bar.lower >= offset) break;
+    if (bar.upper <= offset || at_[bar.buffer].offset == kNoOffset) continue;
+    remove(bar.buffer);
+    homeless->push_back(bar.buffer);
+  }
+  // The largest is on top: it is the next to look for a place.
+  std::sort(homeless->begin() + first, homeless->end(), [this](BufferIdx x, BufferIdx y) {
+    return at_[x].size != at_[y].size ? at_[x].size < at_[y].size : x > y;
+  });
+}
+
+std::int64_t Ejection::weight(const Bar& bar) const {
+  if (bar.buffer == kNobody) return 1;
+  return failures_[bar.buffer] * (1 + at_[bar.buffer].size / unit_);
+}
+
+}  // namespace memplan::chain

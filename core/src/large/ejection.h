@@ -1,0 +1,78 @@
+// Repair where sections say too little: with conflicts beyond lifetimes, and with contiguous
+// groups.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "greedy/blocks.h"
+#include "large/random.h"
+#include "memplan/budget.h"
+#include "memplan/problem.h"
+#include "memplan/sections.h"
+
+namespace memplan::chain {
+
+//   address                     x finds no place below the target. It is put where that throws out
+//     |  +--+ +--b--+ +----+    least (b, c), which then look for places in their turn. A block
+//     |  |  | +.....+ |    |    that could not be placed by itself counts for more each time it
+//     |  |a | :  x  : | d  |    happens, so that it is thrown out less: the search learns who is
+//     |  |  | +.....+ |    |    hard to place, and does not go round in circles.
+//     |  +--+ +--c--+ +----+
+//
+// The guided ejection search that Nagata and Braysy made for routing vehicles (2009).
+class Ejection {
+ public:
+  // All must outlive it.
+  Ejection(const Problem& problem, const Sections& sections, std::uint64_t seed, Stopper& stopper);
+
+  // `offsets` is a plan below `target` but for the `rejected`, which have kNoOffset with all of
+  // their groups. True if all of them found places; else `offsets` is of no more use. Spends at
+  // most `node_budget`, and says what in nodes().
+  bool insert(Bytes target, std::int64_t node_budget, std::vector<Bytes>* offsets,
+              const std::vector<BufferIdx>& rejected);
+
+  std::int64_t nodes() const { return nodes_; }
+
+ private:
+  struct Placed {
+    Bytes offset;
+    Bytes size;
+    SectionIdx first;  // of its lifetime, gaps and all
+    SectionIdx last;
+    BufferIdx buffer;
+  };
+
+  // Offsets between `lower` and `upper`, both excluded, throw out `buffer`.
+  struct Bar {
+    Bytes lower;
+    Bytes upper;
+    BufferIdx buffer;  // kNobody: it stays, a pin or a reserved range
+  };
+
+  void place(BufferIdx b, Bytes offset);
+  void remove(BufferIdx b);
+  void bar_with(BufferIdx b);
+  void bar_with_member(BufferIdx member, Bytes shift);
+  Bytes free_place(const Shape& shape, Bytes top) const;
+  Bytes cheapest_place(const Shape& shape, Bytes top);
+  void eject(Bytes offset, std::vector<BufferIdx>* homeless);
+  std::int64_t weight(const Bar& bar) const;
+  static bool below(const Placed& x, const Placed& y);
+
+  const Problem& problem_;
+  Random random_;
+  Stopper& stopper_;
+  Blocks blocks_;
+  std::vector<Placed> at_;  // by buffer; kNoOffset where not placed
+  std::vector<Placed> by_address_;
+  std::vector<std::int64_t> failures_;  // by buffer, alike in all of a group
+  std::vector<char> marked_;            // by buffer: explicit neighbours of the one at work
+  std::vector<char> stays_;             // by buffer: it, or one of its group, is pinned
+  std::vector<Bar> bars_;               // of the block at work, by `lower`
+  std::vector<Bar> by_upper_;
+  Bytes unit_ = 1;  // of size, in weights
+  std::int64_t nodes_ = 0;
+};
+
+}  // namespace memplan::chain

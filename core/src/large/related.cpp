@@ -1,0 +1,109 @@
+#include "large/related.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "items.h"
+#include "large/ejection.h"
+
+namespace memplan::chain {
+
+namespace {
+
+// First those that publications have (source 004, section 5.2), then those that win without
+// conflicts.
+constexpr const char* kOrders[] = {"breadth",  "size",       "conflicts", "length_class_start",
+                                   "lifetime", "contention", "area",      "length_class_size"};
+constexpr int kBumps = 10;
+
+// A pass by size looks at ten times as many neighbours as one by length, and is as good.
+constexpr std::int64_t kRelatedPatience = 32;
+
+// The first searches by ejection, in nodes. Where all goals are tried in vain, twice as many; that
+// often.
+constexpr std::int64_t kFirstNodes = 10'000;
+constexpr int kMostEfforts = 3;
+constexpr Bytes kFinest = 10'000;  // steps to a target: closer to a peak than one is not asked
+
+// All in turn, and those that reject few or many are bumped alike: it is the later rounds that
+// tell them apart.
+void try_orders(Course& course) {
+  struct Try {
+    std::vector<BufferIdx> rows;
+    Fit fit;
+    std::string note;
+    bool over = false;
+  };
+  std::vector<Try> tries;
+  for (const char* name : kOrders) {
+    tries.push_back({course.order(name), Fit::kFirst, std::string(name) + ", first fit"});
+    if (!course.options.best_fit) continue;
+    tries.push_back({tries.back().rows, Fit::kBest, std::string(name) + ", best fit"});
+  }
+  for (int k = 0; k <= (course.options.bump ? kBumps : 0); ++k) {
+    for (Try& next : tries) {
+      if (course.round_over()) return;
+      if (next.over) continue;
+      const Packing packing = course.pass(next.rows, {}, next.fit, next.note);
+      next.over = !packing.ended || packing.rejected.empty();
+      bump(packing.rejected, &next.rows);
+    }
+  }
+}
+
+// Out of the best plan, all blocks that reach above the goal.
+std::vector<BufferIdx> take_out(const Course& course, std::vector<Bytes>* offsets) {
+  std::vector<BufferIdx> taken;
+  for (BufferIdx b = 0; b < course.problem.count(); ++b) {
+    const bool above = course.plan.offsets[b] + course.problem.size[b] > course.goal;
+    if (!above || (*offsets)[b] == kNoOffset) continue;
+    course.blocks().for_each(b, [&](BufferIdx member, Bytes) {
+      (*offsets)[member] = kNoOffset;
+      taken.push_back(member);
+    });
+  }
+  return taken;
+}
+
+bool reach_goal(Course& course, std::int64_t nodes, Ejection* ejection) {
+  std::vector<Bytes> offsets = course.plan.offsets;
+  const std::vector<BufferIdx> rejected = take_out(course, &offsets);
+  const std::int64_t before = ejection->nodes();
+  const std::int64_t most = std::min(nodes, course.nodes_left);
+  const bool done = ejection->insert(course.goal, most, &offsets, rejected);
+  course.spend(ejection->nodes() - before);
+  ++course.plan.stats.restarts;
+  if (done) course.take(offsets, peak_of(course.problem, offsets), "ejection");
+  return done;
+}
+
+// Half-way from what was not reached to the best plan, again and again, with more effort each time
+// that all has been tried.
+void eject(Course& course, std::uint64_t seed) {
+  Ejection ejection(course.problem, course.sections, seed, course.stopper);
+  std::int64_t nodes = kFirstNodes;
+  Bytes refused = course.target - 1;
+  for (int effort = 0; effort < kMostEfforts && !course.enough();) {
+    course.goal = refused + (course.plan.peak - refused) / 2;
+    if (reach_goal(course, nodes, &ejection)) {
+      effort = 0;
+    } else {
+      refused = course.goal;
+    }
+    if (course.plan.peak - refused > 1 + course.target / kFinest) continue;
+    refused = course.target - 1;
+    nodes *= 2;
+    ++effort;
+  }
+}
+
+}  // namespace
+
+void run_related(Course& course, std::uint64_t seed) {
+  course.patience = kRelatedPatience;
+  if (course.options.portfolio) try_orders(course);
+  if (course.options.ejection && course.plan.has_offsets()) eject(course, seed);
+}
+
+}  // namespace memplan::chain

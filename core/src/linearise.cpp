@@ -1,0 +1,42 @@
+#include "memplan/linearise.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "linearise/cliques.h"
+#include "linearise/path.h"
+#include "linearise/relation.h"
+
+namespace memplan {
+
+using namespace intervals;
+
+std::optional<Problem> linearised(const Problem& problem, std::int64_t most_pairs) {
+  if (!problem.gaps.empty()) return std::nullopt;
+  const std::optional<Graph> graph = conflict_graph(problem, most_pairs);
+  if (!graph) return std::nullopt;
+  const std::optional<CliqueForest> forest = maximal_cliques(*graph);
+  if (!forest) return std::nullopt;
+  const std::vector<CliqueIdx> path = clique_path(*forest, problem.count());
+
+  // The place of a clique is a time. Those of a buffer have to be a stretch without holes.
+  Problem result = problem;
+  result.conflicts = {};
+  result.start.assign(problem.size.size(), forest->count());
+  result.end.assign(problem.size.size(), 0);
+  std::vector<CliqueIdx> cliques(problem.size.size(), 0);
+  for (CliqueIdx time = 0; time < forest->count(); ++time) {
+    for (const Vertex v : forest->members[path[time]]) {
+      result.start[v] = std::min<Time>(result.start[v], time);
+      result.end[v] = time + 1;
+      ++cliques[v];
+    }
+  }
+  for (BufferIdx b = 0; b < problem.count(); ++b) {
+    if (result.end[b] - result.start[b] != cliques[b]) return std::nullopt;
+  }
+  return result;
+}
+
+}  // namespace memplan

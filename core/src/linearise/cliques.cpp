@@ -1,0 +1,151 @@
+#include "linearise/cliques.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace memplan::intervals {
+
+namespace {
+
+// Vertices in classes that lie side by side, the unvisited ones alike in their visited neighbours
+// in one; those that come sooner in front.
+class Refinement {
+ public:
+  explicit Refinement(Vertex count) : order_(count), place_(count), class_of_(count, 0) {
+    std::iota(order_.begin(), order_.end(), 0);
+    std::iota(place_.begin(), place_.end(), 0);
+    classes_.push_back({0, count, 0});
+  }
+
+  Vertex visit(Vertex step) {
+    const Vertex v = order_[step];
+    ++classes_[class_of_[v]].begin;
+    return v;
+  }
+
+  // To the front of its class.
+  void prefer(Vertex v) {
+    Class& c = classes_[class_of_[v]];
+    if (c.preferred == 0) touched_.push_back(class_of_[v]);
+    swap(place_[v], c.begin + c.preferred++);
+  }
+
+  // The preferred of every class become one of their own.
+  void part() {
+    for (const std::int32_t i : touched_) {
+      const Class whole = classes_[i];
+      classes_[i].preferred = 0;
+      if (whole.begin + whole.preferred == whole.end) continue;
+      const auto fresh = static_cast<std::int32_t>(classes_.size());
+      classes_.push_back({whole.begin, whole.begin + whole.preferred, 0});
+      classes_[i].begin += whole.preferred;
+      for (Vertex at = whole.begin; at < whole.begin + whole.preferred; ++at) {
+        class_of_[order_[at]] = fresh;
+      }
+    }
+    touched_.clear();
+  }
+
+  const std::vector<Vertex>& order() const { return order_; }
+
+ private:
+  struct Class {
+    Vertex begin;  // rows of order_
+    Vertex end;
+    Vertex preferred;  // how many at its front
+  };
+
+  void swap(Vertex x, Vertex y) {
+    std::swap(order_[x], order_[y]);
+    place_[order_[x]] = x;
+    place_[order_[y]] = y;
+  }
+
+  std::vector<Vertex> order_;
+  std::vector<Vertex> place_;  // in order_
+  std::vector<std::int32_t> class_of_;
+  std::vector<Class> classes_;
+  std::vector<std::int32_t> touched_;
+};
+
+// By vertex, the last of its neighbours that was visited before it, or -1.
+std::vector<Vertex> last_before(const Graph& graph, const std::vector<Vertex>& step) {
+  std::vector<Vertex> last(step.size(), -1);
+  for (Vertex v = 0; v < graph.count(); ++v) {
+    for (auto u = graph.first(v); u != graph.last(v); ++u) {
+      if (step[*u] < step[v] && (last[v] < 0 || step[*u] > step[last[v]])) last[v] = *u;
+    }
+  }
+  return last;
+}
+
+// Whether the neighbours visited before each vertex are a clique. It is enough that the last of
+// them has all the others as neighbours (Rose, Tarjan and Lueker 1976).
+bool is_chordal(const Graph& graph, const std::vector<Vertex>& step,
+                const std::vector<Vertex>& last) {
+  std::vector<std::vector<Vertex>> asking(step.size());  // by the last one
+  for (Vertex v = 0; v < graph.count(); ++v) {
+    if (last[v] >= 0) asking[last[v]].push_back(v);
+  }
+  std::vector<Vertex> neighbour_of(step.size(), -1);
+  for (Vertex asked = 0; asked < graph.count(); ++asked) {
+    if (asking[asked].empty()) continue;
+    for (auto u = graph.first(asked); u != graph.last(asked); ++u) neighbour_of[*u] = asked;
+    for (const Vertex v : asking[asked]) {
+      for (auto u = graph.first(v); u != graph.last(v); ++u) {
+        if (step[*u] < step[asked] && neighbour_of[*u] != asked) return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<Vertex> lex_bfs(const Graph& graph) {
+  Refinement refinement(graph.count());
+  std::vector<char> visited(static_cast<std::size_t>(graph.count()), 0);
+  for (Vertex step = 0; step < graph.count(); ++step) {
+    const Vertex v = refinement.visit(step);
+    visited[v] = 1;
+    for (auto u = graph.first(v); u != graph.last(v); ++u) {
+      if (visited[*u] == 0) refinement.prefer(*u);
+    }
+    refinement.part();
+  }
+  return refinement.order();
+}
+
+// If the neighbours visited before a vertex are all that is in the clique of the last of them, it
+// joins that clique; else it begins one with them.
+std::optional<CliqueForest> maximal_cliques(const Graph& graph) {
+  const std::vector<Vertex> order = lex_bfs(graph);
+  std::vector<Vertex> step(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) step[order[i]] = static_cast<Vertex>(i);
+  const std::vector<Vertex> last = last_before(graph, step);
+  if (!is_chordal(graph, step, last)) return std::nullopt;
+
+  CliqueForest forest;
+  std::vector<CliqueIdx> clique_of(order.size(), kNoClique);  // the one that it joined or began
+  for (const Vertex v : order) {
+    std::vector<Vertex> members;
+    for (auto u = graph.first(v); u != graph.last(v); ++u) {
+      if (step[*u] < step[v]) members.push_back(*u);
+    }
+    const CliqueIdx parent = last[v] < 0 ? kNoClique : clique_of[last[v]];
+    if (parent != kNoClique && members.size() == forest.members[parent].size()) {
+      clique_of[v] = parent;
+      forest.members[parent].push_back(v);
+      continue;
+    }
+    clique_of[v] = forest.count();
+    forest.shared.push_back(members.size());
+    forest.parent.push_back(parent);
+    members.push_back(v);
+    forest.members.push_back(std::move(members));
+  }
+  return forest;
+}
+
+}  // namespace memplan::intervals

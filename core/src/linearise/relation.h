@@ -1,0 +1,27 @@
+// All pairs of buffers that conflict, whether by lifetimes or beyond them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "memplan/problem.h"
+
+namespace memplan::intervals {
+
+using Vertex = BufferIdx;
+
+// Row v has the neighbours of v, in any order.
+struct Graph {
+  std::vector<std::int64_t> begin;
+  std::vector<Vertex> other;
+
+  Vertex count() const { return static_cast<Vertex>(begin.size()) - 1; }
+  const Vertex* first(Vertex v) const { return other.data() + begin[v]; }
+  const Vertex* last(Vertex v) const { return other.data() + begin[v + 1]; }
+};
+
+// Nothing where there are more than `most_pairs`. Without gaps.
+std::optional<Graph> conflict_graph(const Problem& problem, std::int64_t most_pairs);
+
+}  // namespace memplan::intervals

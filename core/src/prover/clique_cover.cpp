@@ -1,0 +1,108 @@
+#include "prover/clique_cover.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace memplan::prover {
+
+namespace {
+
+// Work in propagation grows with the members of all cliques. So many for an item are enough to see
+// nearly all that cliques can say.
+constexpr std::size_t kCoversPerItem = 4;
+
+bool contains(const ItemSet& set, const ItemSet& subset) {
+  return std::includes(set.begin(), set.end(), subset.begin(), subset.end());
+}
+
+// Grows cliques by the largest item that conflicts with all that are in: a heavy clique leaves the
+// least room.
+class Grower {
+ public:
+  explicit Grower(const ConflictGraph& graph) : graph_(graph), by_size_(graph.size.size()) {
+    std::iota(by_size_.begin(), by_size_.end(), 0);
+    std::stable_sort(by_size_.begin(), by_size_.end(), [&graph](std::int32_t u, std::int32_t v) {
+      return graph.size[u] > graph.size[v];
+    });
+  }
+
+  ItemSet grown(ItemSet clique) {
+    candidates_ = by_size_;
+    for (const std::int32_t i : clique) keep_neighbours(i);
+    while (!candidates_.empty()) {
+      clique.push_back(candidates_.front());
+      keep_neighbours(clique.back());
+    }
+    std::sort(clique.begin(), clique.end());
+    return clique;
+  }
+
+ private:
+  void keep_neighbours(std::int32_t i) {
+    candidates_.erase(
+        std::remove_if(candidates_.begin(), candidates_.end(),
+                       [&](std::int32_t other) { return !graph_.conflict(i, other); }),
+        candidates_.end());
+  }
+
+  const ConflictGraph& graph_;
+  std::vector<std::int32_t> by_size_;
+  std::vector<std::int32_t> candidates_;
+};
+
+}  // namespace
+
+std::vector<ItemSet> maximal(const std::vector<ItemSet>& sets, std::size_t items) {
+  std::vector<std::size_t> order(sets.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return sets[a].size() > sets[b].size(); });
+  std::vector<std::size_t> kept;
+  std::vector<std::vector<std::size_t>> kept_with(items);
+  for (const std::size_t s : order) {
+    if (sets[s].size() < 2) break;
+    const auto& rivals = kept_with[sets[s].front()];
+    if (std::any_of(rivals.begin(), rivals.end(),
+                    [&](std::size_t k) { return contains(sets[k], sets[s]); })) {
+      continue;
+    }
+    kept.push_back(s);
+    for (const std::int32_t i : sets[s]) kept_with[i].push_back(s);
+  }
+  std::sort(kept.begin(), kept.end());
+  std::vector<ItemSet> result;
+  for (const std::size_t s : kept) result.push_back(sets[s]);
+  return result;
+}
+
+std::vector<ItemSet> cover(const ConflictGraph& graph, const std::vector<ItemSet>& live,
+                           const std::vector<std::pair<std::int32_t, std::int32_t>>& listed) {
+  const std::size_t n = graph.size.size();
+  Grower grower(graph);
+  std::vector<ItemSet> cliques;
+  for (const ItemSet& set : live) cliques.push_back(grower.grown(set));
+  cliques = maximal(cliques, n);
+
+  std::vector<char> covered(n * n, 0);  // the smaller first
+  const auto mark = [&](const ItemSet& clique) {
+    for (auto u = clique.begin(); u != clique.end(); ++u) {
+      for (auto v = u + 1; v != clique.end(); ++v) covered[*u * n + *v] = 1;
+    }
+  };
+  for (const ItemSet& clique : cliques) mark(clique);
+  // The heaviest first: theirs are the cliques that say most.
+  auto heaviest = listed;
+  std::stable_sort(heaviest.begin(), heaviest.end(), [&graph](const auto& a, const auto& b) {
+    return graph.size[a.first] + graph.size[a.second] > graph.size[b.first] + graph.size[b.second];
+  });
+  const std::size_t most = cliques.size() + kCoversPerItem * n;
+  for (const auto& [u, v] : heaviest) {
+    if (cliques.size() >= most) break;
+    if (covered[std::min(u, v) * n + std::max(u, v)] != 0) continue;
+    cliques.push_back(grower.grown({u, v}));
+    mark(cliques.back());
+  }
+  return cliques;
+}
+
+}  // namespace memplan::prover

@@ -1,0 +1,53 @@
+// Words of 64 bits, and the set of pairs that the published rules of safety start from.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "memplan/streams.h"
+
+#ifdef _MSC_VER
+#include <intrin.h>
+#endif
+
+namespace memplan::streams {
+
+using Word = std::uint64_t;
+constexpr std::int32_t kBits = 64;
+
+// Of a word that is not 0.
+inline std::int32_t lowest_bit(Word word) {
+#ifdef _MSC_VER
+  unsigned long index;
+  _BitScanForward64(&index, word);
+  return static_cast<std::int32_t>(index);
+#else
+  return __builtin_ctzll(word);
+#endif
+}
+
+// All pairs of different tensors at first; one bit for each (source 004, appendix B).
+class PairSet {
+ public:
+  explicit PairSet(TensorIdx tensors);
+
+  void remove(TensorIdx a, TensorIdx b) {
+    const std::int64_t bit = a < b ? bit_of(a, b) : bit_of(b, a);
+    words_[bit / kBits] &= ~(Word{1} << (bit % kBits));
+  }
+  UnsafePairs rows() const;
+
+ private:
+  // The pairs of a lower tensor lie side by side.
+  std::int64_t bit_of(std::int64_t low, std::int64_t high) const {
+    return low * (2 * count_ - low - 1) / 2 + high - low - 1;
+  }
+  // Calls `visit(low, high)` for every pair, in ascending order.
+  template <typename Visit>
+  void for_each(Visit visit) const;
+
+  std::int64_t count_;
+  std::vector<Word> words_;
+};
+
+}  // namespace memplan::streams

@@ -1,0 +1,66 @@
+#include "streams/reach.h"
+
+#include <algorithm>
+
+namespace memplan::streams {
+
+Places places(const StreamGraph& graph) {
+  const OperatorIdx n = graph.operators();
+  Places result;
+  for (const StreamIdx s : graph.stream) result.streams = std::max(result.streams, s + 1);
+  result.length.assign(result.streams, 0);
+  result.place.reserve(n);
+  result.previous.reserve(n);
+  std::vector<OperatorIdx> last(result.streams, kNobody);
+  for (OperatorIdx i = 0; i < n; ++i) {
+    const StreamIdx s = graph.stream[i];
+    result.place.push_back(++result.length[s]);
+    result.previous.push_back(last[s]);
+    last[s] = i;
+  }
+
+  result.in_begin.assign(static_cast<std::size_t>(n) + 1, 0);
+  for (const Arc& arc : graph.arcs) ++result.in_begin[arc.to + 1];
+  for (OperatorIdx i = 0; i < n; ++i) result.in_begin[i + 1] += result.in_begin[i];
+  result.in.resize(graph.arcs.size());
+  std::vector<std::int64_t> next(result.in_begin.begin(), result.in_begin.end() - 1);
+  for (const Arc& arc : graph.arcs) result.in[next[arc.to]++] = arc.from;
+  return result;
+}
+
+Table latest_ancestors(const StreamGraph& graph, const Places& places) {
+  const StreamIdx streams = places.streams;
+  Table table(graph.operators(), streams, 0);
+  for (OperatorIdx n = 0; n < graph.operators(); ++n) {
+    std::int32_t* mine = table.row(n);
+    places.for_each_awaited(n, [&](OperatorIdx before) {
+      const std::int32_t* theirs = table.row(before);
+      for (StreamIdx s = 0; s < streams; ++s) mine[s] = std::max(mine[s], theirs[s]);
+      std::int32_t& known = mine[graph.stream[before]];
+      known = std::max(known, places.place[before]);
+    });
+  }
+  return table;
+}
+
+Table first_descendants(const StreamGraph& graph, const Places& places) {
+  const StreamIdx streams = places.streams;
+  Table table(graph.operators(), streams, 0);
+  for (OperatorIdx n = 0; n < graph.operators(); ++n) {
+    std::int32_t* mine = table.row(n);
+    for (StreamIdx s = 0; s < streams; ++s) mine[s] = places.length[s] + 1;
+  }
+  // Whoever waits for n has a higher number, and has told n already.
+  for (OperatorIdx n = graph.operators() - 1; n >= 0; --n) {
+    const std::int32_t* mine = table.row(n);
+    places.for_each_awaited(n, [&](OperatorIdx before) {
+      std::int32_t* theirs = table.row(before);
+      for (StreamIdx s = 0; s < streams; ++s) theirs[s] = std::min(theirs[s], mine[s]);
+      std::int32_t& known = theirs[graph.stream[n]];
+      known = std::min(known, places.place[n]);
+    });
+  }
+  return table;
+}
+
+}  // namespace memplan::streams

@@ -1,0 +1,75 @@
+// Who runs before whom, told by streams: one number for each stream instead of a set of operators.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "memplan/streams.h"
+
+namespace memplan::streams {
+
+constexpr OperatorIdx kNobody = -1;
+
+// Where operators stand in their streams, and whom they wait for.
+struct Places {
+  StreamIdx streams = 0;
+  std::vector<std::int32_t> place;     // by operator: 1, 2, ... in its stream, as in source 004
+  std::vector<std::int32_t> length;    // by stream: the place of its last operator, or 0
+  std::vector<OperatorIdx> previous;   // by operator: the one before it in its stream, or kNobody
+  std::vector<std::int64_t> in_begin;  // operator n waits for in[in_begin[n] ..], by its arcs
+  std::vector<OperatorIdx> in;
+
+  // Calls `visit` with everyone whom an operator waits for by itself.
+  template <typename Visit>
+  void for_each_awaited(OperatorIdx n, Visit visit) const {
+    if (previous[n] != kNobody) visit(previous[n]);
+    for (std::int64_t i = in_begin[n]; i < in_begin[n + 1]; ++i) visit(in[i]);
+  }
+};
+
+// Numbers by row and stream.
+class Table {
+ public:
+  Table(std::int64_t rows, StreamIdx streams, std::int32_t value)
+      : streams_(streams), cells_(static_cast<std::size_t>(rows) * streams, value) {}
+
+  std::int32_t* row(std::int64_t row) { return cells_.data() + row * streams_; }
+  const std::int32_t* row(std::int64_t row) const { return cells_.data() + row * streams_; }
+  std::vector<std::int32_t> release() && { return std::move(cells_); }
+
+ private:
+  std::int64_t streams_;
+  std::vector<std::int32_t> cells_;
+};
+
+Places places(const StreamGraph& graph);
+
+// MaxAncId: the place of the last operator of a stream that is over before n begins, or 0. What it
+// says is all that can be known: who is before that operator in its stream is over, too.
+Table latest_ancestors(const StreamGraph& graph, const Places& places);
+
+// The mirror image: the place of the first operator of a stream that begins after n is over, or
+// its length + 1.
+Table first_descendants(const StreamGraph& graph, const Places& places);
+
+// Whether `n` runs before `m` in every execution; `latest` are the latest ancestors.
+inline bool runs_before(const StreamGraph& graph, const Places& places, const Table& latest,
+                        OperatorIdx n, OperatorIdx m) {
+  return places.place[n] <= latest.row(m)[graph.stream[n]];
+}
+
+// Calls `visit` with everyone who needs a tensor last: its consumers, or else its producer.
+template <typename Visit>
+void for_each_end(const StreamGraph& graph, TensorIdx t, Visit visit) {
+  const std::int64_t begin = graph.consumer_begin[t];
+  const std::int64_t end = graph.consumer_begin[t + 1];
+  if (begin == end) visit(graph.producer[t]);
+  for (std::int64_t i = begin; i < end; ++i) visit(graph.consumer[i]);
+}
+
+// Throws what check() says, if it says anything.
+void require_good(const StreamGraph& graph);
+
+}  // namespace memplan::streams

@@ -1,0 +1,10 @@
+# The bytes that PROGRAM, stripped, has more than EMPTY, stripped; an error if above LIMIT.
+foreach(name IN ITEMS PROGRAM EMPTY)
+  execute_process(COMMAND ${STRIP} -o ${${name}}.stripped ${${name}} COMMAND_ERROR_IS_FATAL ANY)
+  file(SIZE ${${name}}.stripped ${name}_SIZE)
+endforeach()
+math(EXPR added "${PROGRAM_SIZE} - ${EMPTY_SIZE}")
+message(STATUS "the planner adds ${added} bytes (at most ${LIMIT})")
+if(added GREATER LIMIT)
+  message(FATAL_ERROR "the planner adds ${added} bytes, more than ${LIMIT}")
+endif()

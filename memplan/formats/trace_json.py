@@ -1,0 +1,209 @@
+"""Traces as JSON: all that there is of them, in a versioned schema.
+
+    {"memplan": {"kind": "trace", "version": 1},
+     "alignment": 64,
+     "about": {"model": "ResNet", "torch": "2.13.0"},
+     "frames": [
+       {"name": ".", "ordinal": 0, "parent": null},
+       {"name": ".conv1", "ordinal": 0, "parent": 0},
+       {"name": "aten::conv2d", "ordinal": 0, "parent": 1}],
+     "allocations": [
+       {"start": 0, "end": 3, "size": 100352, "frame": 2, "ordinal": 0, "address": 94326842395520},
+       {"start": 1, "end": 4, "size": 64, "frame": 0, "ordinal": 0, "thread": 1, "outlives": true}]}
+
+`frames` are the modules and operators (`memplan.trace.Scope`) that allocations were requested in;
+a parent comes before what is in it. What says nothing (thread 0, `outlives` false, no address, no
+frame) may be left out or `null`; unknown fields are refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from memplan._columns import MAX_BYTES
+from memplan.errors import FormatError, ProblemError
+from memplan.formats._fields import Fields, shown
+from memplan.trace import Scope, Trace
+
+__all__ = ["VERSION", "read_trace", "write_trace"]
+
+VERSION = 1
+
+_MAX_ADDRESS = (1 << 64) - 1
+_MAX_DEPTH = 1000  # frames inside each other
+_MAX_STEPS = 1 << 24  # of all scopes together: what a small file could make of a long chain
+
+_TRACE = {
+    **dict.fromkeys(("memplan", "alignment", "frames", "allocations"), True),
+    "about": False,
+}
+_FRAME = {"name": True, "ordinal": False, "parent": False}
+_ALLOCATION = {
+    **dict.fromkeys(("start", "end", "size", "ordinal"), True),
+    **dict.fromkeys(("frame", "thread", "address", "outlives"), False),
+}
+
+
+def read_trace(text: str, name: str) -> Trace:
+    """Read a trace.
+
+    Parameters
+    ----------
+    text
+        The file.
+    name
+        What errors call it.
+
+    Raises
+    ------
+    FormatError
+        One sentence with the file and the field, and the line where the text is not JSON.
+    """
+    reader = _Reader(name)
+    document = reader.document(text, "trace", VERSION, _TRACE)
+    scopes = reader.scopes(document["frames"])
+    rows = reader.objects(document["allocations"], "allocations", _ALLOCATION)
+    try:
+        return Trace.from_arrays(
+            reader.column(rows, "start"),
+            reader.column(rows, "end"),
+            reader.column(rows, "size"),
+            reader.scopes_of(rows, scopes),
+            ordinal=reader.column(rows, "ordinal"),
+            outlives=[
+                reader.scalar(row.get("outlives"), f"allocations[{at}].outlives", bool) or False
+                for at, row in enumerate(rows)
+            ],
+            thread=reader.column(rows, "thread", 0),
+            address=reader.addresses(rows),
+            alignment=reader.whole(document["alignment"], "alignment", MAX_BYTES),
+            about=reader.about(document.get("about")),
+        )
+    except ProblemError as error:
+        raise FormatError(name, str(error)) from None
+
+
+def write_trace(trace: Trace) -> str:
+    """Write a trace, one frame and one allocation a line."""
+    index: dict[Scope, int] = {}
+    frames: list[dict[str, object]] = []
+    for scope in trace.scopes:
+        _add_frames(scope, index, frames)
+    addresses = [None] * len(trace) if trace.address is None else trace.address.tolist()
+    columns = (trace.start, trace.end, trace.size, trace.ordinal, trace.thread, trace.outlives)
+    allocations = (
+        {"start": start, "end": end, "size": size, "ordinal": ordinal}
+        | ({"frame": index[scope]} if scope else {})
+        | ({"thread": thread} if thread else {})
+        | ({"address": address} if address is not None else {})
+        | ({"outlives": True} if outlives else {})
+        for start, end, size, ordinal, thread, outlives, scope, address in zip(
+            *(column.tolist() for column in columns), trace.scopes, addresses, strict=True
+        )
+    )
+    parts = [
+        f'"memplan": {_dumps({"kind": "trace", "version": VERSION})}',
+        f'"alignment": {trace.alignment}',
+        f'"about": {_dumps(dict(trace.about))}',
+        _lines("frames", frames),
+        _lines("allocations", allocations),
+    ]
+    return "{\n  " + ",\n  ".join(parts) + "\n}\n"
+
+
+class _Reader(Fields):
+    """Reads a trace; places in the document are said as `allocations[3].size`."""
+
+    def scopes(self, value: object) -> list[Scope]:
+        """Return the scope that every frame is the end of."""
+        scopes: list[Scope] = []
+        steps = 0
+        for at, row in enumerate(self.objects(value, "frames", _FRAME)):
+            where = f"frames[{at}]"
+            name = self.scalar(row["name"], f"{where}.name", str)
+            if not name:
+                raise self.error(f"{where}.name is {shown(name)}; every frame needs a name")
+            ordinal = self.whole(row.get("ordinal") or 0, f"{where}.ordinal", MAX_BYTES)
+            outer: Scope = ()
+            if row.get("parent") is not None:
+                parent = self.whole(row["parent"], f"{where}.parent", MAX_BYTES)
+                if parent >= at:
+                    raise self.error(
+                        f"{where}.parent is {parent}; it must be the index of an earlier frame"
+                    )
+                outer = scopes[parent]
+            if len(outer) >= _MAX_DEPTH:
+                raise self.error(f"{where} is nested too deeply")
+            steps += len(outer) + 1
+            if steps > _MAX_STEPS:
+                raise self.error(f"has too many frames inside each other, at {where}")
+            scopes.append((*outer, (name, ordinal)))
+        return scopes
+
+    def scopes_of(self, rows: list[Any], scopes: list[Scope]) -> list[Scope]:
+        """Return the scope of every allocation."""
+        found: list[Scope] = []
+        for at, row in enumerate(rows):
+            frame = row.get("frame")
+            if frame is not None:
+                where = f"allocations[{at}].frame"
+                frame = self.whole(frame, where, MAX_BYTES)
+                if frame >= len(scopes):
+                    raise self.error(f"{where} is {frame}; there are {len(scopes)} frames")
+            found.append(() if frame is None else scopes[frame])
+        return found
+
+    def column(self, rows: list[Any], field: str, default: int | None = None) -> list[int]:
+        """Return one field of all allocations."""
+        values = (default if row.get(field) is None else row[field] for row in rows)
+        return [
+            self.whole(value, f"allocations[{at}].{field}", MAX_BYTES)
+            for at, value in enumerate(values)
+        ]
+
+    def addresses(self, rows: list[Any]) -> list[int] | None:
+        """Return the addresses, if allocations have them: all or none."""
+        values = [row.get("address") for row in rows]
+        if all(value is None for value in values):
+            return None
+        return [
+            self.whole(value, f"allocations[{at}].address", _MAX_ADDRESS)
+            for at, value in enumerate(values)
+        ]
+
+    def about(self, value: object) -> dict[str, str]:
+        """Return what was recorded, in words."""
+        about = self.scalar(value, "about", dict) or {}
+        return {key: self.scalar(about[key], f"about.{key}", str) or "" for key in about}
+
+    def whole(self, value: object, where: str, most: int) -> int:
+        """Return a whole number of at least 0."""
+        if type(value) is not int or not 0 <= value <= most:
+            limit = f"2^{most.bit_length() - (most == MAX_BYTES)}"
+            raise self.error(
+                f"{where} is {shown(value)}; it must be a whole number between 0 and {limit}"
+            )
+        return value
+
+
+def _add_frames(scope: Scope, index: dict[Scope, int], frames: list[dict[str, object]]) -> None:
+    """Add what is not there yet of a scope and the scopes around it, outermost first."""
+    known = len(scope)
+    while known and scope[:known] not in index:
+        known -= 1
+    for depth in range(known, len(scope)):
+        name, ordinal = scope[depth]
+        parent = index[scope[:depth]] if depth else None
+        index[scope[: depth + 1]] = len(frames)
+        frames.append({"name": name, "ordinal": ordinal, "parent": parent})
+
+
+def _lines(field: str, rows: Iterable[Mapping[str, object]]) -> str:
+    text = ",\n".join(f"    {_dumps(row)}" for row in rows)
+    return f'"{field}": [\n{text}\n  ]' if text else f'"{field}": []'
+
+
+def _dumps(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

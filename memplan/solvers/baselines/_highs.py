@@ -1,0 +1,123 @@
+"""HiGHS in a process of its own: a program goes in, and what becomes known of it comes out."""
+
+from __future__ import annotations
+
+import io
+import json
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from memplan.errors import MemplanError
+
+__all__ = ["Known", "highs"]
+
+_CHILD: Final = Path(__file__).with_name("_highs_child.py")
+_TICK: Final = 0.02  # seconds between two words
+
+
+class Known(NamedTuple):
+    """What HiGHS says.
+
+    Attributes
+    ----------
+    bound
+        The objective is not less, but for tolerances; `None` where nothing is known.
+    nodes
+        Of its tree, up to now.
+    point
+        A new solution, its first columns; or `None`.
+    status
+        In the last word: how it ended.
+    """
+
+    bound: float | None
+    nodes: int
+    point: list[float] | None
+    status: str | None
+
+
+@contextmanager
+def highs(
+    program: Mapping[str, npt.NDArray[np.generic]], options: Mapping[str, object]
+) -> Iterator[Iterator[Known | None]]:
+    """Run HiGHS until the block ends, whatever ends it.
+
+    Parameters
+    ----------
+    program
+        The arrays that `_highs_child.py` reads.
+    options
+        Of HiGHS.
+
+    Yields
+    ------
+    Iterator of Known or None
+        What it says; `None` now and then while it says nothing.
+
+    Raises
+    ------
+    MemplanError
+        If it ends without a last word.
+    """
+    asked = io.BytesIO()
+    np.savez(asked, allow_pickle=False, **program, options=np.array(json.dumps(options)))
+    with tempfile.TemporaryFile() as complaints:
+        # -P: nothing beside the child is to be found under the name of a library.
+        child = subprocess.Popen(
+            [sys.executable, "-P", str(_CHILD)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+        )
+        try:
+            yield _words(child, asked.getvalue(), complaints)
+        finally:
+            child.kill()
+            child.wait()
+            for pipe in (child.stdin, child.stdout):
+                if pipe is not None:
+                    pipe.close()
+
+
+def _words(
+    child: subprocess.Popen[bytes], asked: bytes, complaints: IO[bytes]
+) -> Iterator[Known | None]:
+    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_talk, args=(child, asked, lines), daemon=True).start()
+    known = None
+    while known is None or known.status is None:
+        try:
+            line = lines.get(timeout=_TICK)
+        except queue.Empty:
+            yield None
+            continue
+        if not line:
+            complaints.seek(0)
+            said = complaints.read().decode(errors="replace").splitlines()
+            raise MemplanError(f"HiGHS ended without an answer: {said[-1] if said else 'no word'}")
+        known = Known(**json.loads(line))
+        yield known
+
+
+def _talk(child: subprocess.Popen[bytes], asked: bytes, lines: queue.SimpleQueue[bytes]) -> None:
+    """Hand over the program, then every line as it comes, and an empty one at the end."""
+    assert child.stdin is not None
+    assert child.stdout is not None
+    try:
+        child.stdin.write(asked)
+        child.stdin.close()
+        for line in child.stdout:
+            lines.put(line)
+    except (OSError, ValueError):  # it has ended, or has been ended
+        pass
+    lines.put(b"")

@@ -1,0 +1,70 @@
+"""Who may not share an address with whom, and the lowest offsets in a given order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from memplan._columns import NONE
+from memplan._spans import spans
+from memplan.problem import Problem
+from memplan.solvers.baselines._blocks import aligned_up
+
+__all__ = ["conflicting", "lowest"]
+
+Ints = npt.NDArray[np.int64]
+
+
+def conflicting(problem: Problem, most: int) -> tuple[Ints, Ints] | None:
+    """Return the pairs of rows that are held at a common time, each once, the lower row first.
+
+    Parameters
+    ----------
+    problem
+        Without windows.
+    most
+        Above so many pairs of spans, `None` is returned in place of them.
+    """
+    held = spans(problem)
+    by_start = np.argsort(held.start, kind="stable")
+    start, end, row = held.start[by_start], held.end[by_start], held.buffer[by_start]
+    # Of the spans that start later, those that start before this one is over.
+    first = np.arange(1, len(row) + 1)
+    count = np.searchsorted(start, end) - first
+    if int(count.sum()) > most:
+        return None
+    one = np.repeat(np.arange(len(row)), count)
+    within = np.arange(len(one)) - np.repeat(np.cumsum(count) - count, count)
+    pair = np.sort(np.stack([row[one], row[first[one] + within]]), axis=0)
+    pair = np.unique(pair, axis=1)  # gaps let two buffers meet more than once
+    return pair[0], pair[1]
+
+
+def lowest(problem: Problem, order: Iterable[int], pairs: tuple[Ints, Ints]) -> list[int]:
+    """Return offsets: pins first, then each in the order at the first place that is free.
+
+    In the order of the offsets of any legal plan, nobody comes out higher than in that plan: its
+    own place there is free, as all that lay below it have only gone down.
+    """
+    size, unit = problem.size.tolist(), problem.alignment.tolist()
+    pin = problem.pin.tolist()
+    others: list[list[int]] = [[] for _ in size]
+    for one, other in zip(pairs[0].tolist(), pairs[1].tolist(), strict=True):
+        others[one].append(other)
+        others[other].append(one)
+    barred = [(block.lower, block.upper) for block in problem.reserved]
+    placed: list[int | None] = [None if at == NONE else at for at in pin]
+    for row in order:
+        if placed[row] is not None:
+            continue
+        offset = 0
+        beside = ((placed[other], size[other]) for other in others[row])
+        taken = [(at, at + held) for at, held in beside if at is not None]
+        for lower, upper in sorted(taken + barred) if size[row] else ():
+            if lower >= offset + size[row]:
+                break
+            offset = max(offset, aligned_up(upper, unit[row]))
+        placed[row] = offset
+    return [0 if at is None else at for at in placed]
