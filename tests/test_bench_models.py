@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from memplan.bench.models import MODELS, UNet, resnet  # noqa: E402
+from memplan.bench.models import MODELS, NETWORKS, UNet, dcgan, resnet  # noqa: E402
 
 # Parameters as published, or as the reference implementations count them; BERT without the
 # pooler and the token types, GPT-2 one of its twelve blocks.
@@ -17,9 +17,12 @@ KNOWN = {
     "resnet18": (11_689_512, (1, 1000)),
     "resnet50": (25_557_032, (1, 1000)),
     "mobilenet_v2": (3_504_872, (1, 1000)),
+    "squeezenet": (1_248_424, (1, 1000)),
+    "dcgan": (3_576_704, (1, 3, 64, 64)),
     "unet": (31_037_698, (1, 2, 256, 256)),
     "bert_base": (109_482_240 - 768 * 769 - 2 * 768, (1, 128, 768)),
     "gpt2_block": (7_087_872, (1, 1024, 768)),
+    "encoder": (6 * 3_152_384, (1, 128, 512)),
 }
 
 
@@ -50,6 +53,26 @@ def test_models_compute() -> None:
     small = resnet((1, 1, 1, 1), bottleneck=True)
     small(torch.randn(2, 3, 32, 32)).sum().backward()
     assert all(parameter.grad is not None for parameter in small.parameters())
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_have_weights(name: str) -> None:
+    """Tests that a network is the same each time, in both halves of a batch, and finite."""
+    (module, (x,)), (again, (same,)) = NETWORKS[name](2, 32), NETWORKS[name](2, 32)
+    assert torch.equal(x, same)
+    with torch.inference_mode():
+        y = module(x)
+        assert torch.equal(y, again(same))
+        assert torch.allclose(module(x[1:]), y[1:], atol=1e-4)
+    assert y.isfinite().all()
+    assert y.std() > 0
+
+
+@pytest.mark.parametrize("side", [8, 32, 128])
+def test_the_generator_makes_images_of_a_size(side: int) -> None:
+    """Tests that DCGAN's generator grows with its images."""
+    with torch.device("meta"):
+        assert dcgan(side)(torch.empty(3, 100, 1, 1)).shape == (3, 3, side, side)
 
 
 def test_causal_attention_does_not_look_ahead() -> None:

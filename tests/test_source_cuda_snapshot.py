@@ -106,6 +106,16 @@ class TestTraces:
         assert (result.source, result.tensors, result.notes) == ("cuda-snapshot", 3, ())
         assert {label.kind for label in result.labels} == {str(Kind.INTERMEDIATE)}
 
+    def test_as_a_trace(self, tmp_path: Path) -> None:
+        """Tests that addresses and lines of Python are there, and all of it is planned."""
+        trace = [event("alloc", A, 100, frames=FRAMES), event("alloc", B, 300), *freed(A, 100)]
+        result = loaded(tmp_path, snapshot(trace)).trace
+        assert result is not None
+        assert result.address is not None
+        assert result.address.tolist() == [A, B]
+        assert result.scopes == ((("model.py:12 forward", 0),), ())
+        assert (result.planned.tolist(), result.alignment) == ([0, 1], ALIGNMENT)
+
     def test_reserved(self, tmp_path: Path) -> None:
         """Tests that the most that was reserved is found from the end, through maps and frees."""
         trace = [

@@ -9,8 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple, fields
 from typing import TYPE_CHECKING
 
+from memplan.bench import tables
 from memplan.bench.rows import COLUMNS, Row
 from memplan.bench.summary import Comparison, Summary, compare, summarise
+from memplan.bench.tables import DASH, terminal
 from memplan.errors import FormatError, MissingExtraError
 from memplan.formats._files import write_bytes
 from memplan.view.units import seconds
@@ -31,7 +33,6 @@ _COMPARISON = (
     "peak",
     "worst",
 )
-_DASH = "–"
 
 
 def table(rows: Sequence[Row]) -> RenderableType:
@@ -76,9 +77,8 @@ def comparison(rows: Sequence[Row]) -> RenderableType:
 
 def markdown(rows: Iterable[Row]) -> str:
     """Return the lines of `table` for all suites as one Markdown table."""
-    lines = [("suite", *_SUMMARY), (":--", ":--", *["--:"] * (len(_SUMMARY) - 1))]
-    lines += [(one.suite, *_summary_cells(one)) for one in summarise(rows)]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+    lines = [(one.suite, *_summary_cells(one)) for one in summarise(rows)]
+    return tables.markdown(("suite", *_SUMMARY), lines, left=(0,))
 
 
 def write(rows: Iterable[Row], path: str | os.PathLike[str]) -> None:
@@ -164,24 +164,13 @@ def _by_suite(rows: Iterable[Row]) -> dict[str, list[Row]]:
 def _tables(
     lines: dict[str, list[tuple[str, ...]]], headings: Sequence[str], left: Sequence[int]
 ) -> RenderableType:
-    from rich import box
     from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
 
-    tables = []
-    for suite, cells in lines.items():
-        made = Table(title=suite, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-        for at, heading in enumerate(headings):
-            made.add_column(heading, justify="left" if at in left else "right", no_wrap=at < 2)
-        for line in cells:
-            made.add_row(*map(Text, line))  # as it is: names may hold what Rich takes for markup
-        tables.append(made)
-    return Group(*tables)
+    return Group(*(terminal(suite, headings, cells, left) for suite, cells in lines.items()))
 
 
 def _summary_cells(one: Summary) -> tuple[str, ...]:
-    ratio = _DASH
+    ratio = DASH
     if one.ratio_mean is not None and one.ratio_worst is not None:
         ratio = f"{one.ratio_mean:.4f} / {one.ratio_worst:.4f}"
     return (
@@ -203,11 +192,11 @@ def _detail_cells(row: Row) -> tuple[str, ...]:
         row.solver,
         f"{row.n:,}",
         row.status,
-        _DASH if row.peak is None else f"{row.peak:,}",
-        _DASH if row.ratio is None else f"{row.ratio:.4f}",
+        DASH if row.peak is None else f"{row.peak:,}",
+        DASH if row.ratio is None else f"{row.ratio:.4f}",
         _time(row.wall_s),
         _time(row.cpu_s),
-        _DASH if row.peak_rss_mib is None else f"{row.peak_rss_mib:.0f}",
+        DASH if row.peak_rss_mib is None else f"{row.peak_rss_mib:.0f}",
         row.error,
     )
 
@@ -221,16 +210,16 @@ def _comparison_cells(one: Comparison) -> tuple[str, ...]:
         str(one.only_other),
         _factor(one.cpu_mean),
         _factor(one.cpu_worst),
-        _DASH if one.peak_mean is None else f"{one.peak_mean:.4f}",
-        _DASH if one.peak_worst is None else f"{one.peak_worst:.4f}",
+        DASH if one.peak_mean is None else f"{one.peak_mean:.4f}",
+        DASH if one.peak_worst is None else f"{one.peak_worst:.4f}",
     )
 
 
 def _time(value: float | None) -> str:
-    return _DASH if value is None else seconds(value)
+    return DASH if value is None else seconds(value)
 
 
 def _factor(value: float | None) -> str:
     if value is None:
-        return _DASH
+        return DASH
     return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import asdict, replace
-from itertools import count
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
 from memplan.bench import exchange
+from memplan.bench.bar import Step, bar, no_step
+from memplan.bench.child import ChildError, ask
 from memplan.bench.peers import Command, is_omnimalloc
-from memplan.bench.rows import Outcome, Request, Row, last_line
+from memplan.bench.rows import Outcome, Request, Row
 from memplan.bench.suites import Case, Options, cases
 from memplan.errors import MemplanError
 from memplan.problem import Problem
@@ -29,7 +26,6 @@ _WORKER = (sys.executable, "-m", "memplan.bench.worker")
 _GRACE = 10.0
 _GRACE_PER_BUFFER = 2e-5
 
-Step = Callable[[str], None]  # told what begins now
 Runner = Callable[[Problem, Request], Outcome]
 
 
@@ -102,7 +98,7 @@ def run(
     runners = _runners(solvers, commands or {})
     settings = Request("", "", objective or "", timeout, nodes, threads, seed, repeat)
     rows: list[Row] = []
-    with _bar(len(todo) * len(runners)) if progress else nullcontext(_no_step) as step:
+    with bar(len(todo) * len(runners)) if progress else nullcontext(no_step) as step:
         for case in todo:
             for row in _case_rows(case, runners, settings, step):
                 rows.append(row)
@@ -193,62 +189,10 @@ def _in_worker(problem: Problem, request: Request) -> Outcome:
     limit = None
     if request.timeout is not None:
         limit = request.repeat * request.timeout * 1.05 + _GRACE + _GRACE_PER_BUFFER * len(problem)
-    worker = subprocess.Popen(
-        _WORKER,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,  # so that whatever it starts can be killed with it
+    try:
         # Threads that NumPy starts and nobody asked for would count as CPU time of the solver.
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
-    )
-    try:
-        said, complained = worker.communicate(json.dumps(asdict(request)), timeout=limit)
-    except subprocess.TimeoutExpired:
-        _kill(worker)
-        return Outcome("killed", error=f"it was killed after {limit:.0f} s, far past its time-out")
-    except BaseException:
-        _kill(worker)
-        raise
-    if worker.returncode != 0:
-        return Outcome("error", error=f"{_end(worker.returncode)}: {last_line(complained)}")
-    try:
-        return Outcome(**json.loads(said.splitlines()[-1]))
-    except (IndexError, ValueError, TypeError):
-        return Outcome("error", error=f"the process gave no answer, but: {last_line(said)}")
-
-
-def _kill(worker: subprocess.Popen[str]) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(worker.pid, signal.SIGKILL)
-    worker.communicate()
-
-
-def _end(code: int) -> str:
-    if code >= 0:
-        return f"the process ended with code {code}"
-    return f"the process crashed with {signal.Signals(-code).name}"
-
-
-def _no_step(_: str) -> None:
-    """Show nothing."""
-
-
-@contextmanager
-def _bar(total: int) -> Iterator[Step]:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-    )
-
-    text = TextColumn("{task.description}")
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), text)
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=total)
-        begun = count()
-        yield lambda what: progress.update(task, completed=next(begun), description=what)
+        environment = {"OPENBLAS_NUM_THREADS": "1"}
+        answer = ask(_WORKER, asdict(request), timeout=limit, environment=environment)
+    except ChildError as error:
+        return Outcome("killed" if error.killed else "error", error=str(error))
+    return Outcome(**answer)

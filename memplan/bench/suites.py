@@ -11,7 +11,9 @@ from pathlib import Path
 from memplan import formats
 from memplan.bench import generators
 from memplan.errors import MemplanError
+from memplan.graph import lay_out
 from memplan.problem import Buffer, Problem
+from memplan.sources.torch_training import Streams, training_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,36 @@ def five_buffers() -> Problem:
     )
 
 
+def _streams(_: Options) -> list[Case]:
+    """Return training steps on two and more streams, and the largest of the paper's own kind."""
+    networks = ("bert_base", "bert_large", "tiny_bert", "resnet50", "mobilenet_v2", "transformer")
+    partitions: tuple[Streams, ...] = ("ddp", "overlap", "category")
+    cases = [
+        Case("streams", f"{network}-{partition}", partial(_trained, network, partition))
+        for network in networks
+        for partition in partitions
+    ]
+    return [
+        *cases,
+        Case("streams", "pangu-like", lambda: lay_out(generators.pangu_like()).problem),
+    ]
+
+
+def _trained(network: str, streams: Streams) -> Problem:
+    """Return a step without its alignment, which not every solver keeps: sizes are multiples."""
+    from memplan.bench.models.training import TRAINED
+
+    step = lay_out(training_step(*TRAINED[network](), streams=streams)).problem
+    return Problem.from_arrays(
+        step.start,
+        step.end,
+        step.size,
+        ids=step.ids,
+        conflicts=step.conflicts,
+        groups=(step.group, step.lead),
+    )
+
+
 def _bundled(options: Options) -> list[Case]:
     """Return a few of everything that needs no files: what a new user runs first."""
     made: list[tuple[str, Callable[[], Problem]]] = [("five-buffers", five_buffers)]
@@ -219,6 +251,7 @@ SUITES: Mapping[str, Callable[[Options], list[Case]]] = {
     "training-like": _generated(
         "training-like", generators.training_like, (1_000, 10_000, 100_000, 1_000_000), 1
     ),
+    "streams": _streams,
 }
 
 # Each changes what a good solver should not mind; with how many seeds by default.

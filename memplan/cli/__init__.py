@@ -18,11 +18,14 @@ import typer
 from memplan.cli import (
     apply,
     bench,
+    bench_contention,
+    bench_latency,
     convert,
     explain,
     inspect,
     output,
     plan,
+    record,
     solvers,
     verify,
     verify_proof,
@@ -42,7 +45,7 @@ app = typer.Typer(
 )
 for module in (
     *(plan, verify, verify_proof, inspect, explain),
-    *(convert, apply, view, bench, solvers),
+    *(record, convert, apply, view, bench, bench_latency, bench_contention, solvers),
 ):
     # Rich keeps the line breaks of a docstring; help is as wide as the terminal.
     paragraphs = cleandoc(module.command.__doc__ or "").split("\n\n")

@@ -85,7 +85,7 @@ def command(
             suites,
             solvers,
             data=data,
-            sizes=_sizes(sizes),
+            sizes=None if sizes is None else options.parse_counts(sizes, "--sizes"),
             seeds=seeds,
             limit=limit,
             objective="min_peak" if minimize else None,
@@ -122,17 +122,6 @@ def _contestants(
                 f"{text!r} is neither NAME='COMMAND' nor omnimalloc", param_hint="'--peer'"
             )
     return names, commands
-
-
-def _sizes(text: str | None) -> list[int] | None:
-    if text is None:
-        return None
-    sizes = text.split(",")
-    if not all(size.strip().isascii() and size.strip().isdigit() for size in sizes):
-        raise typer.BadParameter(
-            f"{text!r} is not a list of numbers such as 100,1000", param_hint="'--sizes'"
-        )
-    return [int(size) for size in sizes]
 
 
 def _check_rows_file(path: str | None) -> None:

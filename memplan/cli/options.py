@@ -85,6 +85,22 @@ def parse_seconds(text: str) -> float:
     return value
 
 
+def parse_counts(text: str, option: str) -> list[int]:
+    """Read `100,1000`.
+
+    Raises
+    ------
+    typer.BadParameter
+        For anything else; the message names the option.
+    """
+    counts = text.split(",")
+    if not all(count.strip().isascii() and count.strip().isdigit() for count in counts):
+        raise typer.BadParameter(
+            f"{text!r} is not a list of numbers such as 100,1000", param_hint=f"'{option}'"
+        )
+    return [int(count) for count in counts]
+
+
 Input = Annotated[
     str,
     typer.Argument(
@@ -231,8 +247,7 @@ def _with_kinds(loaded: Loaded, model: Model) -> Loaded:
     if loaded.graph is None:
         raise MemplanError(f"a {loaded.source} file does not tell kinds of tensors apart")
     chosen = sources.of_graph(
-        loaded.graph,
-        include=(loaded.graph.planned | also) - never,
+        replace(loaded.graph, planned=(loaded.graph.planned | also) - never),
         in_place=model.in_place,
         figures=loaded.figures,
         notes=loaded.notes,

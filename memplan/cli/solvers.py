@@ -8,16 +8,21 @@ NAME = "solvers"
 
 
 def command() -> None:
-    """List the solvers and the constraints that each supports."""
+    """List the solvers, the constraints that each supports, and the extra that it needs."""
     from memplan.solvers import registry
     from memplan.view import text
 
-    rows = [
-        (
-            name,
-            solver.summary,
-            [constraint in solver.supports for constraint in registry.CONSTRAINTS],
-        )
-        for name, solver in registry.SOLVERS.items()
-    ]
-    output.console().print(text.solver_table(rows, registry.CONSTRAINTS))
+    console = output.console()
+    for title, baselines in (("Solvers", False), ("\nBaselines, to compare with", True)):
+        rows = [
+            (
+                solver.name,
+                solver.summary + (f" [{solver.extra}]" if solver.extra else ""),
+                [constraint in solver.supports for constraint in registry.CONSTRAINTS],
+            )
+            for solver in registry.SOLVERS.values()
+            if solver.is_baseline == baselines
+        ]
+        console.print(title, style="bold")
+        console.print(text.solver_table(rows, registry.CONSTRAINTS))
+    console.print("\n[name]: needs pip install 'memplan[name]'", markup=False, style="dim")

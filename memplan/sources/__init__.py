@@ -25,6 +25,7 @@ _SOURCES = {
     "tflite": "memplan.sources.tflite",
     "torch": "memplan.sources.torch_export",
     "cuda-snapshot": "memplan.sources.cuda_snapshot",
+    "trace": "memplan.sources.trace_json",
     "graph": "memplan.sources.graph_json",
     "xla": "memplan.sources.xla",
     "onnx": "memplan.sources.onnx",

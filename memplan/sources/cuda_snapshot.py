@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from memplan.errors import FormatError, ProblemError, shown
-from memplan.problem import Problem
 from memplan.sources._plain_pickle import PickleError, load
 from memplan.sources.loaded import Figure, Label, Loaded
 from memplan.sources.options import Options
+from memplan.trace import Trace, written
 
 __all__ = ["ALIGNMENT", "matches", "read"]
 
@@ -104,7 +104,7 @@ class _Snapshot:
         history = _History(trace, where)
         history.add_blocks(segments)
         notes += history.notes()
-        return _as_loaded(history.found, self._figures(trace, where, segments), notes)
+        return _as_loaded(_trace(history.found), self._figures(trace, where, segments), notes)
 
     def _busiest(self) -> tuple[int, tuple[str, ...]]:
         """Return the device with the most entries, and a note on the others."""
@@ -199,26 +199,39 @@ def _blocks(
             address += _whole(block, "size", where)
 
 
-def _as_loaded(
-    found: list[_Allocation], figures: tuple[Figure, ...], notes: tuple[str, ...]
-) -> Loaded:
-    found = sorted((a for a in found if a.end > a.start and a.bytes), key=lambda a: a.start)
+def _trace(found: list[_Allocation]) -> Trace:
+    """Return the allocations as a trace, in which the line of Python is the scope."""
+    kept = sorted((a for a in found if a.end > a.start and a.bytes), key=lambda a: a.start)
+    places = [_place(a.frames) for a in kept]
+    return Trace.from_arrays(
+        [a.start for a in kept],
+        [a.end for a in kept],
+        [a.bytes for a in kept],
+        [((place, 0),) if place else () for place in places],
+        address=[a.address for a in kept],
+        alignment=ALIGNMENT,
+    )
+
+
+def _as_loaded(trace: Trace, figures: tuple[Figure, ...], notes: tuple[str, ...]) -> Loaded:
     times: Counter[int] = Counter()
     ids = []
-    for allocation in found:
-        ids.append(f"b{allocation.address:x}_{times[allocation.address]}")
-        times[allocation.address] += 1
-    problem = Problem.from_arrays(
-        [a.start for a in found],
-        [a.end for a in found],
-        [a.bytes for a in found],
-        ids=ids,
-        alignment=[ALIGNMENT] * len(found),
-    )
+    for address in [] if trace.address is None else trace.address.tolist():
+        ids.append(f"b{address:x}_{times[address]}")
+        times[address] += 1
     labels = tuple(
-        Label((id,), "intermediate", _place(a.frames)) for id, a in zip(ids, found, strict=True)
+        Label((id,), "intermediate", written(scope))
+        for id, scope in zip(ids, trace.scopes, strict=True)
     )
-    return Loaded(problem, "cuda-snapshot", len(found), labels, figures=figures, notes=notes)
+    return Loaded(
+        trace.problem(ids=ids),
+        "cuda-snapshot",
+        len(trace),
+        labels,
+        figures=figures,
+        notes=notes,
+        trace=trace,
+    )
 
 
 def _place(frames: object) -> str:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from memplan.graph import Graph, Kind, Layout, lay_out
 from memplan.problem import Problem
+from memplan.trace import Trace
 
 __all__ = ["Figure", "Label", "Loaded", "of_graph"]
 
@@ -64,14 +65,16 @@ class Loaded:
     problem
         What is to be placed.
     source
-        The format: "onnx", "tflite", "torch", "xla", "cuda-snapshot", "graph", or "csv" and "json"
-        for files that are problems already.
+        The format: "onnx", "tflite", "torch", "xla", "cuda-snapshot", "trace", "graph", or "csv"
+        and "json" for files that are problems already.
     tensors
         How many the program has; more than buffers where some share memory.
     labels
         By row of the problem; empty for files that are problems already.
     graph, layout
         Where the source is a graph.
+    trace
+        Where the source is a recorded run; the problem has a buffer for each of its `planned`.
     figures
         What the file itself says of other planners; `memplan.yardsticks` measures what can be.
     notes
@@ -84,6 +87,7 @@ class Loaded:
     labels: tuple[Label, ...] = ()
     graph: Graph | None = None
     layout: Layout | None = None
+    trace: Trace | None = None
     figures: tuple[Figure, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -133,6 +137,6 @@ def of_graph(
         tuple(labels),
         graph,
         layout,
-        figures,
-        notes,
+        figures=figures,
+        notes=notes,
     )

@@ -1,12 +1,7 @@
-"""A plan as a static picture: time from left to right, addresses upwards, the load below.
-
-matplotlib (extra `plot`) is imported when a picture is asked for, and used without pyplot: no
-window, no global state.
-"""
+"""A plan as a static picture: time from left to right, addresses upwards, the load below."""
 
 from __future__ import annotations
 
-import io
 import os
 from typing import TYPE_CHECKING, Literal
 
@@ -14,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from memplan._spans import Spans, spans
-from memplan.errors import FormatError, MissingExtraError, PlanError
-from memplan.formats._files import write_bytes
 from memplan.loads import Loads
 from memplan.plan import Plan
 from memplan.problem import Problem
-from memplan.view.units import human, plural
+from memplan.view import picture
+from memplan.view.picture import BOUND, RASTER_FROM, Floats
+from memplan.view.units import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,12 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["draw", "save"]
 
 Colour = Literal["size", "lifetime"]
-Floats = npt.NDArray[np.float64]
 
-_RASTER_FROM = 2_000  # buffers: beyond, vectors make files that no viewer opens
 _NAMES_UP_TO = 60  # buffers: beyond, names are noise
-_CAPACITY, _BOUND, _LOAD = "#c1272d", "#222222", "#4a6fa5"
-_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
+_CAPACITY, _LOAD = "#c1272d", "#4a6fa5"
 
 
 def save(
@@ -64,32 +56,17 @@ def save(
     PlanError, MissingExtraError
         As `draw` does.
     """
-    name = os.fspath(path)
-    kind = os.path.splitext(name)[1].lower().removeprefix(".")
-    if kind not in _DATELESS:
-        raise FormatError(name, "pictures are written as .png, .svg or .pdf; choose by the suffix")
-    figure = draw(problem, plan, colour=colour)
-    import matplotlib
-
-    picture = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "memplan"}):
-        figure.savefig(picture, format=kind, dpi=dpi, metadata=_DATELESS[kind])
-    write_bytes(name, picture.getvalue())
-
-
-_DATELESS: dict[str, dict[str, None]] = {
-    "png": {},
-    "svg": {"Date": None},
-    "pdf": {"CreationDate": None},
-}
+    picture.format_of(path)  # before the work, not after it
+    picture.write(draw(problem, plan, colour=colour), path, dpi)
 
 
 def draw(problem: Problem, plan: Plan, *, colour: Colour = "size") -> Figure:
     """Draw a plan.
 
     Each buffer is a box, lifetime by size; in a gap only its window is filled, and a dotted line
-    goes around the whole. Reserved ranges are hatched. Capacity and lower bound are lines. The
-    strip below shows the load: where it touches the bound, no plan has room to spare.
+    goes around the whole. A line goes around every contiguous group. Reserved ranges are hatched.
+    Capacity and lower bound are lines. The strip below shows the load: where it touches the bound,
+    no plan has room to spare.
 
     Parameters
     ----------
@@ -112,43 +89,31 @@ def draw(problem: Problem, plan: Plan, *, colour: Colour = "size") -> Figure:
     MissingExtraError
         If matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError(
-            "pictures need matplotlib; run: pip install 'memplan[plot]'"
-        ) from None
-    offset = _offsets(problem, plan)
+    figure = picture.new_figure(12, 7)
+    offset = picture.offsets(problem, plan)
     capacity = plan.capacity if problem.capacity is None else problem.capacity
     top = max(plan.peak or 0, plan.lower_bound, capacity or 0, 1)
     top = max([top, *(block.upper for block in problem.reserved if block.lower < top)])
-    unit, unit_name = next(pair for pair in _UNITS if top >= 4 * pair[0] or pair[0] == 1)
+    unit, unit_name = picture.unit_for(top)
 
     held = spans(problem)
-    boxes = _corners(held, offset, unit)
-    figure = Figure(figsize=(12, 7), layout="constrained")
+    boxes = picture.corners(held, offset, unit)
     space, strip = figure.subplots(2, 1, sharex=True, height_ratios=(5, 1))
     space.set_ylim(0, top / unit * 1.03)
     _draw_boxes(space, problem, held, boxes, colour)
     _draw_outlines(space, problem, offset, unit)
-    _draw_reserved(space, problem, unit)
+    picture.draw_reserved(space, problem.reserved, unit)
     _draw_limits(space, plan, capacity, unit)
     _draw_names(space, problem, held, boxes)
     _draw_load(strip, problem, plan, capacity, unit)
-    _set_time_axis(strip, problem)
+    first, last = (problem.start.min(), problem.end.max()) if len(problem) else (0, 0)
+    picture.set_time_axis(strip, int(first), int(last))
     space.set_title(_title(plan, capacity), loc="left", fontsize=11)
     space.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False, fontsize=9)
     space.set_ylabel(f"address ({unit_name})")
+    strip.set_xlabel("time")
     strip.set_ylabel(f"load ({unit_name})")
     return figure
-
-
-def _offsets(problem: Problem, plan: Plan) -> npt.NDArray[np.int64]:
-    if plan.offsets is None:
-        raise PlanError(f"the plan has no offsets to draw (its status is {plan.status})")
-    if plan.ids == problem.ids:
-        return plan.offsets
-    return np.array([plan.offset(id) for id in problem.ids], dtype=np.int64)
 
 
 def _title(plan: Plan, capacity: int | None) -> str:
@@ -161,88 +126,56 @@ def _title(plan: Plan, capacity: int | None) -> str:
 
 
 def _draw_boxes(axes: Axes, problem: Problem, held: Spans, boxes: Floats, colour: Colour) -> None:
-    from matplotlib.collections import PolyCollection
     from matplotlib.colors import LogNorm
 
-    many = len(problem) > _RASTER_FROM
     value = problem.size if colour == "size" else problem.end - problem.start
-    shown = value[held.buffer].astype(np.float64)
-    # An edge around a thin box would cover it.
-    room = _shares(axes, problem, boxes).min(axis=1, initial=1.0)
-    drawn = PolyCollection(
-        boxes,  # type: ignore[arg-type]
-        array=shown,
-        cmap="viridis",
-        norm=LogNorm(),
-        edgecolors="white",
-        linewidths=np.where(room > 0.006, 0.3 if many else 0.8, 0.0),
-        antialiaseds=not many,
-        rasterized=many,
-        gid="buffers",
-    )
-    axes.add_collection(drawn)
-    if not len(shown) or shown.min() == shown.max():
-        return  # one colour needs no key
-    ticks = np.geomspace(shown.min(), shown.max(), 5)
-    bar = axes.figure.colorbar(drawn, ax=axes, label=colour, pad=0.01, aspect=40)
-    bar.minorticks_off()
-    bar.set_ticks(
-        ticks.tolist(),
-        labels=[human(round(t)) if colour == "size" else f"{t:,.0f}" for t in ticks.tolist()],
-    )
+    shown = value[held.buffer]
+    drawn = picture.add_boxes(axes, boxes, _shares(axes, problem, boxes), edge=0.8)
+    picture.colour_by_amount(drawn, shown, LogNorm())
+    if len(shown):
+        picture.add_key(drawn, axes, colour, int(shown.min()), int(shown.max()))
 
 
 def _shares(axes: Axes, problem: Problem, boxes: Floats) -> Floats:
-    """Return how much of the picture's width and height each box takes, shape (s, 2)."""
-    extent = boxes[:, 2] - boxes[:, 0]
     duration = float(problem.end.max() - problem.start.min()) if len(problem) else 1.0
-    shares: Floats = extent / np.array([duration, axes.get_ylim()[1]])
-    return shares
+    return picture.shares(boxes, duration, axes.get_ylim()[1])
 
 
 def _draw_outlines(axes: Axes, problem: Problem, offset: npt.NDArray[np.int64], unit: int) -> None:
-    """Draw the whole of every buffer that has gaps."""
+    """Draw the whole of every buffer that has gaps, and of every group."""
+    if problem.has_gaps:
+        rows = np.unique(problem.gap_buffer)
+        nothing = np.zeros_like(rows)
+        whole = Spans(rows, problem.start[rows], problem.end[rows], nothing, problem.size[rows])
+        _outline(axes, picture.corners(whole, offset, unit), "gaps", "#555555", "dotted")
+    if problem.has_groups:
+        whole = _spans_of_groups(problem)
+        _outline(axes, picture.corners(whole, offset, unit), "groups", "#111111", "solid")
+
+
+def _spans_of_groups(problem: Problem) -> Spans:
+    """Return for every group its first buffer, and from there all addresses and times of it."""
+    start, end, top = problem.start, problem.end, problem.lead + problem.size
+    rows = [
+        (members[0], start[members].min(), end[members].max(), 0, top[members].max())
+        for members in map(list, problem.groups)
+    ]
+    return Spans(*np.array(rows, dtype=np.int64).T)
+
+
+def _outline(axes: Axes, boxes: Floats, gid: str, colour: str, style: str) -> None:
     from matplotlib.collections import PolyCollection
 
-    if not problem.has_gaps:
-        return
-    rows = np.unique(problem.gap_buffer)
-    nothing = np.zeros_like(rows)
-    whole = Spans(rows, problem.start[rows], problem.end[rows], nothing, problem.size[rows])
     outlines = PolyCollection(
-        _corners(whole, offset, unit),  # type: ignore[arg-type]
+        boxes,  # type: ignore[arg-type]
         facecolors="none",
-        edgecolors="#555555",
+        edgecolors=colour,
         linewidths=0.8,
-        linestyles="dotted",
-        rasterized=len(rows) > _RASTER_FROM,
-        gid="gaps",
+        linestyles=style,
+        rasterized=len(boxes) > RASTER_FROM,
+        gid=gid,
     )
     axes.add_collection(outlines)
-
-
-def _corners(held: Spans, offset: npt.NDArray[np.int64], unit: int) -> Floats:
-    """Return the four corners of every span, shape (s, 4, 2)."""
-    base = offset[held.buffer]
-    left, right = held.start, held.end
-    lower, upper = (base + held.lower) / unit, (base + held.upper) / unit
-    x = np.stack([left, right, right, left], axis=1)
-    y = np.stack([lower, lower, upper, upper], axis=1)
-    return np.stack([x, y], axis=2)
-
-
-def _draw_reserved(axes: Axes, problem: Problem, unit: int) -> None:
-    for block in problem.reserved:
-        axes.axhspan(
-            block.lower / unit,
-            block.upper / unit,
-            facecolor="#eeeeee",
-            edgecolor="#999999",
-            hatch="///",
-            linewidth=0,
-            zorder=0,
-            gid="reserved",
-        )
 
 
 def _draw_limits(axes: Axes, plan: Plan, capacity: int | None, unit: int) -> None:
@@ -255,7 +188,7 @@ def _draw_limits(axes: Axes, plan: Plan, capacity: int | None, unit: int) -> Non
             label="capacity",
         )
     axes.axhline(
-        plan.lower_bound / unit, color=_BOUND, linestyle=":", linewidth=1.4, label="lower bound"
+        plan.lower_bound / unit, color=BOUND, linestyle=":", linewidth=1.4, label="lower bound"
     )
 
 
@@ -287,21 +220,9 @@ def _draw_load(axes: Axes, problem: Problem, plan: Plan, capacity: int | None, u
             edges,
             fill=True,
             color=_LOAD,
-            rasterized=len(loads) > _RASTER_FROM,
+            rasterized=len(loads) > RASTER_FROM,
         )
-    axes.axhline(plan.lower_bound / unit, color=_BOUND, linestyle=":", linewidth=1.2)
+    axes.axhline(plan.lower_bound / unit, color=BOUND, linestyle=":", linewidth=1.2)
     if capacity is not None:
         axes.axhline(capacity / unit, color=_CAPACITY, linestyle="--", linewidth=1.2)
     axes.set_ylim(0, max(loads.peak, plan.lower_bound, capacity or 0, 1) / unit * 1.1)
-
-
-def _set_time_axis(axes: Axes, problem: Problem) -> None:
-    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
-
-    axes.set_xlabel("time")
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    if len(problem):
-        first, last = int(problem.start.min()), int(problem.end.max())
-        margin = 0.005 * (last - first)
-        axes.set_xlim(first - margin, last + margin)

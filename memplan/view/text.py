@@ -8,6 +8,7 @@ take for a command.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 import numpy as np
 from rich import box
@@ -21,12 +22,14 @@ from memplan.loads import Held, Loads
 from memplan.plan import Plan, Status
 from memplan.problem import Problem
 from memplan.sources.loaded import Figure, Label, Loaded
+from memplan.view import relations
 from memplan.view.curve import load_curve
 from memplan.view.units import exact, human, lifetime, percent, plural, seconds
 
 __all__ = ["explanation", "inspection", "notes", "peak_buffers", "plan_summary", "solver_table"]
 
 _MOST_ROWS = 10
+_NARROW = 80  # columns that every terminal has
 _FULL_SECTIONS = 3  # with their buffers; the others get a line
 
 _STATUS_STYLE = {
@@ -69,6 +72,7 @@ def plan_summary(
         ("buffers", f"{len(problem):,}"),
         ("sum of sizes", exact(_total(problem.size))),
     ]
+    facts += relations.counts(problem)
     facts += _figures(figures)
     if problem.capacity is not None:
         facts.append(("capacity", exact(problem.capacity)))
@@ -212,6 +216,9 @@ def inspection(
         *_figures(figures),
         ("max load", exact(loads.peak)),
     ]
+    if problem.has_conflicts or problem.has_groups:
+        what = " and ".join(name for name, _ in relations.counts(problem))
+        facts[-1] = ("max load", f"{exact(loads.peak)}; {what} may force more")
     section = loads.peak_section
     if section is not None:
         when = lifetime(int(loads.start[section]), int(loads.end[section]))
@@ -252,6 +259,7 @@ def _constraints(problem: Problem) -> list[tuple[str, str | Text]]:
         windows = int((problem.gap_lower >= 0).sum())
         text = f"{gaps:,} in {plural(owners, 'buffer')}, {windows:,} with a window"
         found.append(("gaps", text))
+    found += relations.counts(problem)
     if problem.has_reserved:
         text = ", ".join(str(block) for block in problem.reserved[:_MOST_ROWS])
         more = len(problem.reserved) - _MOST_ROWS
@@ -297,13 +305,18 @@ def _verdict(found: Explanation) -> Text:
         return Text(text, style="bold yellow")
     if found.fits:
         return Text(f"It fits into {capacity}.", style="bold green")
+    if found.required is None:
+        text = "It does not fit, whatever the capacity: pins and groups contradict each other."
+        return Text(text, style="bold red")
     return Text(f"It does not fit into {capacity}.", style="bold red")
 
 
 def _amounts(found: Explanation) -> RenderableType:
     known = found.required == found.sufficient
     facts: list[tuple[str, str | Text]] = []
-    if known:
+    if found.required is None:
+        facts.append(("required", "no capacity is enough, proved"))
+    elif known:
         facts.append(
             ("required", f"{exact(found.required)}, proved: no less is enough, and this is")
         )
@@ -364,7 +377,8 @@ def _subset(problem: Problem, found: Explanation, most: int) -> RenderableType:
             strict=True,
         )
     ]
-    load = Loads(problem.subset(rows)).peak
+    part = problem.subset(rows)
+    load = Loads(part).peak
     if len(rows) == 1:
         heading = "This buffer alone cannot be placed"
     else:
@@ -380,7 +394,8 @@ def _subset(problem: Problem, found: Explanation, most: int) -> RenderableType:
         )
     total = sum(each.size for each in buffers)
     table = _held_table(buffers, total, most)
-    return Group(Text(heading, style="bold"), table, *([Text(closing)] if len(rows) > 1 else []))
+    said = [*relations.reasons(part), *([closing] if len(rows) > 1 else [])]
+    return Group(Text(heading, style="bold"), table, *map(Text, said))
 
 
 # Solvers ---------------------------------------------------------------------------------------
@@ -391,16 +406,23 @@ def solver_table(
 ) -> RenderableType:
     """Return the solvers by name: what each is, then the constraints that each supports.
 
-    The constraints are rows and not columns, so that the table fits a narrow terminal.
+    The constraints are rows and not columns, and there are several tables where one would not fit
+    a narrow terminal.
     """
     rows = list(rows)
-    table = _table("constraint")
-    for name, _, _ in rows:
-        table.add_column(name, justify="center", no_wrap=True)
-    for number, constraint in enumerate(constraints):
-        marks = ["yes" if supported[number] else "-" for _, _, supported in rows]
-        table.add_row(constraint, *marks)
-    return Group(_facts([(name, summary) for name, summary, _ in rows]), "", table)
+    parts: list[RenderableType] = [_facts([(name, summary) for name, summary, _ in rows])]
+    while rows:
+        ends = accumulate((3 + len(name) for name, _, _ in rows), initial=len("constraint"))
+        most = max(1, sum(end <= _NARROW for end in ends) - 1)
+        table = _table("constraint")
+        for name, _, _ in rows[:most]:
+            table.add_column(name, justify="center", no_wrap=True)
+        for number, constraint in enumerate(constraints):
+            marks = ["yes" if supported[number] else "-" for _, _, supported in rows[:most]]
+            table.add_row(constraint, *marks)
+        parts += ["", table]
+        rows = rows[most:]
+    return Group(*parts)
 
 
 # Parts -----------------------------------------------------------------------------------------

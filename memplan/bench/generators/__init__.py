@@ -11,6 +11,7 @@ from memplan.bench.generators.networks import nn_like, training_like
 from memplan.bench.generators.noise import with_size_noise
 from memplan.bench.generators.packing import Packing
 from memplan.bench.generators.perfect import perfect_packing, perfect_packing_solved
+from memplan.bench.generators.streams import multi_stream, pangu_like
 from memplan.bench.generators.synthetic import synthetic, synthetic_solved
 
 __all__ = [
@@ -18,8 +19,10 @@ __all__ = [
     "dense",
     "flat_load",
     "full_overlap",
+    "multi_stream",
     "nn_like",
     "non_overlapping",
+    "pangu_like",
     "perfect_packing",
     "perfect_packing_solved",
     "synthetic",

@@ -43,7 +43,8 @@ def prepare(problem: Problem, solver: str, timeout: float | None, threads: int, 
     MemplanError
         If it has no allocator of that name.
     UnsupportedError
-        If the problem has alignments, gaps or reserved ranges, which the library does not have.
+        If the problem has alignments, gaps, reserved ranges, conflicts or groups, which the
+        library does not have.
     """
     try:
         import omnimalloc
@@ -84,6 +85,8 @@ def _refuse_unsupported(problem: Problem) -> None:
         (problem.has_alignment, "alignments"),
         (problem.has_gaps, "gaps"),
         (problem.has_reserved, "reserved ranges"),
+        (problem.has_conflicts, "conflicts beside lifetimes"),
+        (problem.has_groups, "groups"),
     ):
         if present:
             raise UnsupportedError(f"omnimalloc has no {what}, and this problem has some")

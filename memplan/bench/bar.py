@@ -1,0 +1,33 @@
+"""How far a run is: a bar on standard error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+
+Step = Callable[[str], None]  # told what begins now
+
+
+def no_step(_: str) -> None:
+    """Show nothing."""
+
+
+@contextmanager
+def bar(total: int) -> Iterator[Step]:
+    """Show a bar of `total` steps while the context lasts."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    text = TextColumn("{task.description}")
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), text)
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=total)
+        begun = count()
+        yield lambda what: progress.update(task, completed=next(begun), description=what)

@@ -1,0 +1,89 @@
+"""Who serves `malloc` in a process: it is chosen by the environment in which it starts."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from memplan.errors import MemplanError, quoted
+
+# Memory that glibc never gives back saves most page faults: what a slab is to be compared with.
+_TUNED = {
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+    "MALLOC_TRIM_THRESHOLD_": str(2 << 30),
+    "MALLOC_TOP_PAD_": str(256 << 20),
+}
+
+
+@dataclass(frozen=True)
+class Allocator:
+    """An allocator by a name.
+
+    Attributes
+    ----------
+    name
+        For the tables.
+    library
+        A shared library to load before all others, or "" for the C library's own allocator.
+    variables
+        Environment variables that configure it.
+    """
+
+    name: str
+    library: str = ""
+    variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What to set for a process that has to use it; an `LD_PRELOAD` of ours must not leak."""
+        return {"LD_PRELOAD": self.library, **self.variables}
+
+
+KNOWN: Mapping[str, Allocator] = MappingProxyType(
+    {
+        "glibc": Allocator("glibc"),
+        "glibc-tuned": Allocator("glibc-tuned", variables=MappingProxyType(_TUNED)),
+    }
+)
+
+
+def parse(text: str) -> Allocator:
+    """Read `glibc`, `glibc-tuned` or `NAME=SPEC`.
+
+    Parameters
+    ----------
+    text
+        A specification is a library, variables (`VAR=VALUE`), or both, with spaces between:
+        `jemalloc=/usr/lib/libjemalloc.so.2 MALLOC_CONF=oversize_threshold:1048576`.
+
+    Raises
+    ------
+    MemplanError
+        For an unknown name without a specification, and for a library that is not there.
+    """
+    name, equals, specification = text.partition("=")
+    if not equals:
+        if name in KNOWN:
+            return KNOWN[name]
+        raise MemplanError(
+            f"allocator {quoted(name)} is not known; name one of {', '.join(KNOWN)}, or write "
+            "NAME=LIBRARY, NAME=VARIABLE=VALUE, or both with a space between"
+        )
+    try:
+        words = shlex.split(specification)
+    except ValueError as error:
+        raise MemplanError(f"allocator {quoted(text)} cannot be read: {error}") from None
+    libraries = [word for word in words if "=" not in word]
+    variables = dict(word.split("=", 1) for word in words if "=" in word)
+    if not name or len(libraries) > 1:
+        raise MemplanError(
+            f"allocator {quoted(text)} must have a name, and at most one library behind it"
+        )
+    for library in libraries:
+        if not os.path.isfile(library):
+            raise MemplanError(f"allocator {quoted(name)}: there is no library {quoted(library)}")
+    library = os.path.abspath(libraries[0]) if libraries else ""
+    return Allocator(name, library, MappingProxyType(variables))

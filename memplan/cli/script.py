@@ -1,0 +1,147 @@
+"""Models that a script of the user's makes: `script.py:make_model`."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import typer
+
+from memplan.errors import FormatError, MemplanError, quoted
+from memplan.sources._extras import require
+
+__all__ = ["Script", "parse_target", "tensor"]
+
+_MOST = 200  # characters of somebody's error that are repeated
+_INPUT = re.compile(r"([0-9]{1,18}(?:x[0-9]{1,18})*)(?::([a-z0-9_]+))?", re.ASCII)
+
+
+def parse_target(text: str) -> tuple[str, str]:
+    """Take `script.py:make_model` apart.
+
+    Raises
+    ------
+    typer.BadParameter
+        If it is not of this form.
+    """
+    path, _, name = text.rpartition(":")
+    if not path or not name.isidentifier():
+        raise typer.BadParameter(f"{text!r} is not SCRIPT:FUNCTION, such as net.py:make_model")
+    return path, name
+
+
+class Script:
+    """A Python file, run as a module of its own.
+
+    Parameters
+    ----------
+    path
+        The file. Its folder is where it imports from, as if Python had been started with it.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read, or raises; with the line that did.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._full = os.path.abspath(path)
+        try:
+            source = Path(path).read_bytes()
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise FormatError(path, f"cannot be read: {reason}") from None
+        self._module = ModuleType(f"_script_{Path(path).stem}")
+        self._module.__file__ = self._full
+        sys.modules[self._module.__name__] = self._module  # dataclasses look their module up
+        sys.path.insert(0, os.path.dirname(self._full))
+        with self.blamed("raises"):
+            code = compile(source, self._full, "exec", dont_inherit=True)
+            exec(code, self._module.__dict__)
+
+    def model(self, name: str) -> tuple[Any, Any]:
+        """Return what a function of the script makes: a model, and its inputs or `None`.
+
+        Raises
+        ------
+        FormatError
+            If there is no such function, it raises, or it returns no model.
+        """
+        make = getattr(self._module, name, None)
+        if make is None:
+            raise FormatError(self.path, f"has no {quoted(name)[1:-1]}")
+        if not callable(make):
+            raise FormatError(self.path, f"{name} is no function")
+        with self.blamed(f"{name}() raises"):
+            made = make()
+        model, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+        if not callable(model):
+            kind = type(model).__name__
+            raise FormatError(
+                self.path,
+                f"{name}() returns a {kind}; it must return a model, or (model, example_inputs)",
+            )
+        return model, inputs
+
+    @contextmanager
+    def blamed(self, what: str) -> Iterator[None]:
+        """Make one sentence of what is raised inside, with the line of the script."""
+        try:
+            yield
+        except MemplanError:
+            raise
+        except (Exception, SystemExit) as error:
+            message = f"{what} {_reason(error)}"
+            raise FormatError(self.path, message, line=self._line(error)) from None
+
+    def _line(self, error: BaseException) -> int | None:
+        """Return the last line of the script that was on the way to an error."""
+        if isinstance(error, SyntaxError) and error.filename == self._full:
+            return error.lineno
+        frames = traceback.extract_tb(error.__traceback__)
+        own = (each.lineno for each in reversed(frames) if each.filename == self._full)
+        return next(own, None)
+
+
+def _reason(error: BaseException) -> str:
+    """Return an error of anybody's as a part of a sentence: one line, not too long."""
+    name = type(error).__name__
+    first = str(error).strip().split("\n")[0]
+    cut = first if len(first) <= _MOST else first[: _MOST - 3] + "..."
+    safe = "".join(c if c.isprintable() else " " for c in cut)
+    return f"{name}: {safe}" if safe else name
+
+
+def tensor(text: str) -> Any:
+    """Make an input for a model: `1x3x224x224`, `1x128:int64`.
+
+    Floats are random, always the same; whole numbers are 0, which is an index of anything.
+
+    Raises
+    ------
+    typer.BadParameter
+        If it is not of this form.
+    """
+    torch = require("torch", extra="torch")
+    match = _INPUT.fullmatch(text.strip())
+    dtype = getattr(torch, match[2] or "float32", None) if match else None
+    if match is None or not isinstance(dtype, torch.dtype):
+        raise typer.BadParameter(
+            f"{text!r} is not SHAPE or SHAPE:DTYPE, such as 1x3x224x224 or 1x128:int64",
+            param_hint="'--input'",
+        )
+    shape = [int(side) for side in match[1].split("x")]
+    try:
+        if dtype.is_floating_point or dtype.is_complex:
+            return torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype)
+        return torch.zeros(shape, dtype=dtype)
+    except RuntimeError as error:
+        raise typer.BadParameter(f"{text!r}: {_reason(error)}", param_hint="'--input'") from None

@@ -1,0 +1,1 @@
+"""Plans at work: frameworks that run their models from one slab."""

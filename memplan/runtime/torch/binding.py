@@ -1,0 +1,79 @@
+"""Lets the modules of a model say when they run, and finds the tensors of what it returned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from types import MethodType, ModuleType
+from typing import Any
+
+import torch
+
+from memplan.runtime.torch.scopes import modules
+
+__all__ = ["Binding", "tensors"]
+
+
+class Binding:
+    """Native frames in the place of every `forward` of a model, until it is undone.
+
+    Several bindings may be on one module, and end in any order; a frame is entered only by calls
+    of its own binding.
+
+    Parameters
+    ----------
+    native
+        The extension.
+    model
+        A `torch.nn.Module`; any other callable has no modules.
+    """
+
+    def __init__(self, native: ModuleType, model: Any) -> None:
+        self._frame = native.Frame
+        self._dictionaries = []
+        for name, module in modules(model):
+            # Straight into the dictionary: `setattr` would take a frame around a module that
+            # somebody had put there for a child.
+            module.__dict__["forward"] = native.Frame(module.forward, self, name)
+            self._dictionaries.append((module, module.__dict__))
+
+    def undo(self) -> None:
+        """Take the frames away, from under those of other bindings too."""
+        for module, attributes in self._dictionaries:
+            above, frame = None, attributes.get("forward")
+            while isinstance(frame, self._frame) and frame.binding is not self:
+                above, frame = frame, frame.__wrapped__
+            if not isinstance(frame, self._frame):
+                continue  # somebody replaced it, or wrapped it: it stays, and does nothing
+            if above is not None:
+                above.__wrapped__ = frame.__wrapped__
+            elif _is_own(module, frame.__wrapped__):
+                del attributes["forward"]
+            else:
+                attributes["forward"] = frame.__wrapped__
+        self._dictionaries.clear()
+
+
+def _is_own(module: Any, forward: Any) -> bool:
+    """Whether this is what `module.forward` is without an entry in its dictionary."""
+    return (
+        isinstance(forward, MethodType)
+        and forward.__self__ is module
+        and forward.__func__ is getattr(type(module), "forward", None)
+    )
+
+
+def tensors(result: Any, device: str = "cpu") -> Iterator[torch.Tensor]:
+    """Yield the tensors of a result that are on a device: in containers, however deep."""
+    if isinstance(result, torch.Tensor):
+        if result.layout is torch.strided and result.device.type == device:
+            yield result
+    elif isinstance(result, Mapping):
+        for value in result.values():
+            yield from tensors(value, device)
+    elif isinstance(result, (list, tuple, set, frozenset)):
+        for value in result:
+            yield from tensors(value, device)
+    elif is_dataclass(result):
+        for field in fields(result):
+            yield from tensors(getattr(result, field.name, None), device)

@@ -1,0 +1,169 @@
+"""The same on CUDA devices: a forward pass whose tensors lie in one slab of device memory.
+
+    from memplan.runtime.torch import cuda, record
+
+    cuda.install()                                       # before the first tensor on a device
+    trace = record(model.cuda(), inputs, device="cuda")
+    with cuda.CudaSlab(memplan.solve(trace.problem()), trace) as fast:
+        y = fast(*inputs)
+
+PyTorch asks a `torch.cuda.MemPool` for whole segments, in which its caching allocator then puts
+tensors where it likes. A plan can only be obeyed where each tensor is asked for by itself: by a
+`CUDAPluggableAllocator`, which takes the caching allocator's place in the whole process. What no
+plan places it keeps and gives out again by exact size and stream. With it, as with every pluggable
+allocator, PyTorch has no memory statistics, snapshots, memory pools and CUDA graphs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import torch
+
+from memplan.errors import MemplanError
+from memplan.plan import Plan
+from memplan.runtime.torch.binding import Binding, tensors
+from memplan.runtime.torch.extension import load
+from memplan.runtime.torch.slab import Statistics, most_slabs, table_of
+from memplan.trace import Trace
+
+__all__ = ["CudaSlab", "install"]
+
+
+@functools.cache
+def install() -> None:
+    """Take the place of PyTorch's CUDA allocator, in this process and until it ends.
+
+    Raises
+    ------
+    MemplanError
+        Without a CUDA device, without a C++ compiler, or when CUDA's memory is in use already:
+        PyTorch does not change its allocator then.
+    """
+    if not torch.cuda.is_available():
+        raise MemplanError("there is no CUDA device, or a PyTorch without CUDA; slabs need both")
+    library = str(load().__file__)
+    allocator = torch.cuda.memory.CUDAPluggableAllocator(
+        library, "memplan_cuda_allocate", "memplan_cuda_release"
+    )
+    hooks = allocator.allocator()
+    hooks.set_record_stream_fn(_address(library, "memplan_cuda_record_stream"))
+    hooks.set_reset_fn(_address(library, "memplan_cuda_trim"))  # torch.cuda.empty_cache()
+    try:
+        torch.cuda.memory.change_current_allocator(allocator)
+    except RuntimeError:
+        raise MemplanError(
+            "CUDA's memory is in use already; call install() before the first tensor on a device"
+        ) from None
+
+
+def _address(library: str, name: str) -> int | None:
+    return ctypes.cast(getattr(ctypes.CDLL(library), name), ctypes.c_void_p).value
+
+
+def _current_stream() -> tuple[int, int]:
+    """Return the device that is current, and the handle of its current stream."""
+    stream = torch.cuda.current_stream()
+    return stream.device_index, stream.cuda_stream
+
+
+class CudaSlab:
+    """Runs a model in planned memory of a CUDA device; a context manager, for many threads.
+
+    A slab belongs to one stream, the one that is current when the model is called: work on it runs
+    in order, so that the memory of one tensor can be another's at once. What the model allocates on
+    other streams is served as without a plan, and counted as `elsewhere`. What is returned does not
+    lie in the slab.
+
+    Parameters
+    ----------
+    plan
+        For `trace.problem()`.
+    trace
+        What `record` wrote down with `device="cuda"`.
+    model
+        Runs when this is called; that of the recording, if there is one.
+    slabs
+        At most so many slabs for every stream, `None` for as many as are needed.
+
+    Raises
+    ------
+    PlanError
+        If the plan has no offsets, or is not of this trace.
+    MemplanError
+        If no model is known, or `slabs` is below 1.
+    """
+
+    def __init__(
+        self, plan: Plan, trace: Trace, model: Any = None, slabs: int | None = None
+    ) -> None:
+        model = getattr(trace, "model", None) if model is None else model
+        if model is None:
+            raise MemplanError("this trace has no model; pass the one that shall run")
+        self._rows = table_of(plan, trace)
+        self._model = model
+        self._limit = most_slabs(slabs)
+        self._native = load()
+        self._move_out = ctypes.CDLL(self._native.__file__).memplan_cuda_move_out
+        self._move_out.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+        self._binding = Binding(self._native, model)
+        self._pools: dict[tuple[int, int], Any] = {}
+        self._runners: dict[tuple[int, int], Callable[..., Any]] = {}
+        self._lock = threading.Lock()
+        self._last: Statistics | None = None
+
+    def __enter__(self) -> CudaSlab:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the model in a slab of the current stream."""
+        where = _current_stream()
+        runner = self._runners.get(where)
+        return (runner or self._open(where))(*args, **kwargs)
+
+    def close(self) -> None:
+        """Let the model run as before; the memory of tensors that are alive goes with the last."""
+        with self._lock:
+            if self._last is not None:
+                return
+            self._last = self._sum()
+            self._binding.undo()
+            self._runners.clear()
+            for pool in self._pools.values():
+                pool.close()
+
+    def stats(self) -> Statistics:
+        """Return the counts of all calls so far, on all streams."""
+        with self._lock:
+            return self._sum() if self._last is None else self._last
+
+    def _open(self, where: tuple[int, int]) -> Callable[..., Any]:
+        _, stream = where
+
+        def settle(result: Any) -> None:
+            for tensor in tensors(result, "cuda"):
+                self._move_out(tensor.untyped_storage()._cdata, stream)
+
+        with self._lock:
+            if self._last is not None:
+                raise MemplanError("this slab is closed; make another of the same plan and trace")
+            if where not in self._runners:
+                pool = self._pools[where] = self._native.Pool(self._rows, self._limit, *where)
+                self._runners[where] = self._native.Runner(pool, self._model, self._binding, settle)
+            return self._runners[where]
+
+    def _sum(self) -> Statistics:
+        return sum((Statistics(*pool.totals()) for pool in self._pools.values()), Statistics())

@@ -1,0 +1,121 @@
+// Where a program is: inside which modules and operators, and which allocation of that place is
+// next.
+//
+// A frame is known by a number alone: of the frame around it, its name, and the how-manieth of
+// that name it is in there. So an operator is the same one whatever ran before it elsewhere.
+//
+//     .            frame(root, ".", 0)
+//       .conv1     frame(f("."), ".conv1", 0)
+//         aten::…  frame(f(".conv1"), "aten::…", 0)
+//           #0     allocation(f("aten::…"), 0)
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace memplan {
+
+using Hash = std::uint64_t;
+
+__extension__ typedef unsigned __int128 TwoHashes;
+
+// Multiply, and fold the two halves: every bit of both inputs reaches every bit of the result.
+inline Hash mix(Hash a, Hash b) {
+  const TwoHashes product = TwoHashes{a ^ 0x9e3779b97f4a7c15u} * (b ^ 0xe7037ed1a0b428dbu);
+  return static_cast<Hash>(product) ^ static_cast<Hash>(product >> 64);
+}
+
+inline Hash hash_of(std::string_view name) {
+  Hash hash = name.size();
+  for (const char c : name) hash = mix(hash, static_cast<unsigned char>(c));
+  return hash;
+}
+
+constexpr Hash kRoot = 0x243f6a8885a308d3u;
+
+inline Hash frame_in(Hash around, Hash name, std::uint32_t ordinal) {
+  return mix(mix(around, name), ordinal);
+}
+
+// Never 0, which stands for "none" in a table. A frame and an allocation cannot be confused: a
+// table knows allocations only.
+inline Hash allocation_in(Hash frame, std::uint32_t ordinal) {
+  return mix(frame, ~Hash{ordinal}) | 1;
+}
+
+// The hashes of names, by address. Names of operators live as long as their operators do, so that
+// an address stands for a name; where another name came to the same address, an allocation is not
+// found in the table, or found where it should not be, which costs time and nothing else.
+class NameHashes {
+ public:
+  Hash operator()(const char* name) {
+    Known& entry = known_[(reinterpret_cast<Hash>(name) * 0x9e3779b97f4a7c15u) >> (64 - kBits)];
+    if (entry.name != name) entry = {name, hash_of(name)};
+    return entry.hash;
+  }
+
+ private:
+  static constexpr int kBits = 9;
+  struct Known {
+    const char* name;
+    Hash hash;
+  };
+  std::array<Known, 1 << kBits> known_{};
+};
+
+// The frames of one thread. Allocates only when it is deeper or wider than ever before.
+class Frames {
+ public:
+  Frames() {
+    frames_.reserve(64);
+    names_.reserve(256);
+    clear();
+  }
+
+  void clear() {
+    frames_.assign(1, {kRoot, 0, 0});
+    names_.clear();
+  }
+
+  void enter(Hash name) {
+    const Frame& around = frames_.back();
+    const std::size_t end = names_.size();
+    std::size_t at = around.names;
+    while (at < end && names_[at].name != name) ++at;
+    if (at == end) names_.push_back({name, 0});
+    const Hash frame = frame_in(around.hash, name, names_[at].count++);
+    frames_.push_back({frame, 0, static_cast<std::uint32_t>(names_.size())});
+  }
+
+  void leave() {
+    // What was entered before the call began may be left during it.
+    if (frames_.size() == 1) return;
+    names_.resize(frames_.back().names);
+    frames_.pop_back();
+  }
+
+  // The allocation that is being made now.
+  Hash next() {
+    Frame& frame = frames_.back();
+    return allocation_in(frame.hash, frame.allocations++);
+  }
+
+ private:
+  struct Name {
+    Hash name;
+    std::uint32_t count;
+  };
+  struct Frame {
+    Hash hash;
+    std::uint32_t allocations;
+    std::uint32_t names;  // where the names of what was entered from here begin in names_
+  };
+
+  std::vector<Frame> frames_;
+  std::vector<Name> names_;
+};
+
+}  // namespace memplan

@@ -1,0 +1,34 @@
+// The types of the Python module, in CPython's own interface: a frame around every module's forward
+// must cost next to nothing, which a binding library does not.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+
+#include "pool.h"
+
+namespace memplan::python {
+
+template <class T>
+T* cast(PyObject* object) {
+  return reinterpret_cast<T*>(object);
+}
+
+// Of a heap type that takes part in garbage collection.
+inline void dealloc(PyObject* self) {
+  PyTypeObject* const type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  type->tp_clear(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+extern PyType_Spec frame_spec;   // stands in a module's dictionary as its `forward`
+extern PyType_Spec pool_spec;    // the slabs of a plan
+extern PyType_Spec runner_spec;  // a model that runs in them
+
+// Of a Pool object; nullptr when it is closed.
+Pool* pool_of(PyObject* object);
+
+}  // namespace memplan::python

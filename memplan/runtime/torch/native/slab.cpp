@@ -1,0 +1,116 @@
+#include "slab.h"
+
+#include <algorithm>
+
+#include "pool.h"
+
+namespace memplan {
+namespace {
+
+// The bits of word `word` that belong to the cells of a row.
+std::uint64_t bits(const Row& row, std::uint32_t word) {
+  const std::uint32_t from = word == row.first / 64 ? row.first % 64 : 0;
+  const std::uint32_t to = word == row.last / 64 ? row.last % 64 : 63;
+  return (~std::uint64_t{0} << from) & (~std::uint64_t{0} >> (63 - to));
+}
+
+}  // namespace
+
+Slab::Slab(Pool& pool, const Table& table, Memory& where)
+    : pool_(pool),
+      table_(table),
+      where_(where),
+      memory_(static_cast<char*>(where.map(static_cast<std::size_t>(table.bytes()), this))),
+      live_(new Word[table.cells() / 64 + 1]()),
+      tenants_(new Tenant[table.cells() + 1]()) {}
+
+Slab::~Slab() {
+  if (has_memory()) where_.unmap(memory_, static_cast<std::size_t>(table_.bytes()));
+}
+
+bool Slab::begin(By by) {
+  std::int64_t nobody = 0;
+  // Acquire: what the last user wrote into the slab is over.
+  if (used_.load(std::memory_order_relaxed) != 0 ||
+      !used_.compare_exchange_strong(nobody, kCall, std::memory_order_acquire)) {
+    return false;
+  }
+  frames_.clear();
+  expected_ = table_.begin();
+  by_ = by;
+  claimed_ = 0;
+  missed_ = false;
+  Counts::add(counts_.calls, 1);
+  return true;
+}
+
+void Slab::end() {
+  if (missed_) pool_.watch_operators();
+  drop(claimed_ - kCall);
+}
+
+void* Slab::place(std::size_t bytes) {
+  const Row* const row = table_.find(by_, frames_.next(), expected_);
+  const auto size = static_cast<std::int64_t>(bytes);
+  if (row != nullptr) {
+    expected_ = row + 1;
+    if (row->offset != kNotPlanned && size <= row->size && claim(*row, size)) {
+      ++claimed_;
+      Counts::add(counts_.hits, 1);
+      Counts::add(counts_.hit_bytes, size);
+      return memory_ + row->offset;
+    }
+  }
+  const bool outlives = row != nullptr && row->offset == kNotPlanned;
+  missed_ |= !outlives;
+  Counts::add(row == nullptr     ? counts_.unknown
+              : outlives         ? counts_.outliving
+              : row->size < size ? counts_.resized
+                                 : counts_.occupied,
+              1);
+  Counts::add(counts_.other_bytes, size);
+  return nullptr;
+}
+
+void Slab::pass(std::size_t bytes) {
+  frames_.next();
+  Counts::add(counts_.elsewhere, 1);
+  Counts::add(counts_.other_bytes, static_cast<std::int64_t>(bytes));
+}
+
+bool Slab::claim(const Row& row, std::int64_t bytes) {
+  const std::uint32_t first = row.first / 64;
+  const std::uint32_t last = row.last / 64;
+  // Nobody else claims, so that what is free here stays free. Acquire: whoever released it has
+  // read and written there before.
+  for (std::uint32_t word = first; word <= last; ++word) {
+    if ((live_[word].load(std::memory_order_acquire) & bits(row, word)) != 0) return false;
+  }
+  tenants_[row.first] = {table_.index_of(&row), bytes};
+  for (std::uint32_t word = first; word <= last; ++word) {
+    live_[word].fetch_or(bits(row, word), std::memory_order_relaxed);
+  }
+  return true;
+}
+
+std::int64_t Slab::release(void* memory) {
+  const std::int64_t offset = static_cast<char*>(memory) - memory_;
+  const Tenant tenant = tenants_[table_.cell_at(offset)];
+  const Row& row = table_[tenant.row];
+  for (std::uint32_t word = row.first / 64; word <= row.last / 64; ++word) {
+    live_[word].fetch_and(~bits(row, word), std::memory_order_release);
+  }
+  drop(-1);
+  return tenant.bytes;
+}
+
+void Slab::drop(std::int64_t change) {
+  // From here on the slab can be another's, or gone, unless it is left to us to unmap it.
+  if (used_.fetch_add(change, std::memory_order_acq_rel) + change == kClosing) pool_.remove(this);
+}
+
+void Slab::close() {
+  if (used_.fetch_add(kClosing, std::memory_order_acq_rel) == 0) pool_.remove(this);
+}
+
+}  // namespace memplan

@@ -1,0 +1,81 @@
+// The plan as the runtime asks it: which offset has the allocation of this key?
+//
+// The address space is cut at every place where a planned range begins or ends, so that a range
+// is a run of whole cells, and "does it touch anything that lives" is a question of bits.
+//
+//     plan    |--- a ---|------ b ------|        cells   0: [a)  1: [b before c)  2: [b and c)
+//             |         |     |--- c ---|                a = 0..0, b = 1..2, c = 2..2
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "frames.h"
+
+namespace memplan {
+
+constexpr std::int64_t kNotPlanned = -1;
+
+// What an allocation is known by: the modules around it and its number in the innermost of them,
+// or the operators too. The latter holds in more programs, and costs a call at every operator.
+enum By { kModules, kOperators };
+
+struct Row {
+  Hash key[2];  // [By]
+  std::int64_t size;
+  std::int64_t offset;  // kNotPlanned: it outlived the recorded call
+  std::uint32_t first;  // cells [first, last]
+  std::uint32_t last;
+};
+
+class Table {
+ public:
+  // Rows in the order in which they were recorded; `first` and `last` are set here.
+  explicit Table(std::vector<Row> rows);
+
+  // The row of a key, or nullptr. `expected` is a guess: operators mostly run in the order in
+  // which they were recorded.
+  const Row* find(By by, Hash key, const Row* expected) const {
+    if (expected->key[by] == key) return expected;
+    for (std::size_t at = key & mask_;; at = (at + 1) & mask_) {
+      const Row& row = rows_[index_[by][at]];
+      if (row.key[by] == key) return &row;
+      if (row.key[by] == 0) return nullptr;
+    }
+  }
+
+  // The cell that begins at an offset where a row begins.
+  std::uint32_t cell_at(std::int64_t offset) const {
+    std::size_t at = first_place(offset);
+    while (starts_[at].offset != offset) at = (at + 1) & mask_;
+    return starts_[at].cell;
+  }
+
+  const Row* begin() const { return rows_.data(); }
+  std::uint32_t index_of(const Row* row) const {
+    return static_cast<std::uint32_t>(row - rows_.data());
+  }
+  const Row& operator[](std::uint32_t row) const { return rows_[row]; }
+  std::uint32_t cells() const { return cells_; }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  std::size_t first_place(std::int64_t offset) const {
+    return mix(static_cast<std::uint64_t>(offset), 0) & mask_;
+  }
+
+  struct Start {
+    std::int64_t offset = kNotPlanned;
+    std::uint32_t cell = 0;
+  };
+
+  std::vector<Row> rows_;                // the last has key 0, and ends every search
+  std::vector<std::uint32_t> index_[2];  // [By]: open addressing by key
+  std::vector<Start> starts_;            // open addressing by offset
+  std::size_t mask_ = 0;
+  std::uint32_t cells_ = 0;
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace memplan

@@ -1,0 +1,68 @@
+"""Traces that memplan recorded (`memplan record`, `memplan.runtime.torch.record`)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from memplan.errors import FormatError, ProblemError
+from memplan.formats._files import read_text
+from memplan.formats.trace_json import read_trace
+from memplan.sources.loaded import Label, Loaded
+from memplan.sources.options import Options
+from memplan.trace import Scope, Trace, written
+
+__all__ = ["matches", "of_trace", "read"]
+
+# The first field of this name says what a document is; inside of strings its quotes are escaped.
+_HEAD = re.compile(rb'"memplan"\s*:\s*\{([^{}]*)')
+_KIND = re.compile(rb'"kind"\s*:\s*"trace"')
+
+
+def matches(head: bytes, path: Path) -> bool:
+    """Whether a file that begins like this is a trace of memplan's own."""
+    if head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] != b"{":
+        return False
+    found = _HEAD.search(head)
+    return found is not None and _KIND.search(found[1]) is not None
+
+
+def read(path: Path, options: Options) -> Loaded:
+    """Read a file: what is to be planned of a run.
+
+    Raises
+    ------
+    FormatError
+        One sentence with the file and the field, and the line where the text is not JSON.
+    """
+    try:
+        return of_trace(read_trace(read_text(path), str(path)))
+    except ProblemError as error:
+        raise FormatError(str(path), str(error)) from None
+
+
+def of_trace(trace: Trace) -> Loaded:
+    """Return the problem of a trace, and who requested every buffer."""
+    labels = tuple(
+        Label((trace.ids[row],), "intermediate", _requester(trace.scopes[row]))
+        for row in trace.planned.tolist()
+    )
+    notes = []
+    if trace.outlives.any():
+        count, total = int(trace.outlives.sum()), sum(trace.size[trace.outlives].tolist())
+        notes.append(
+            f"{count} of {len(trace)} allocations, {total} bytes, outlive the run (results, "
+            "mostly): they are not planned"
+        )
+    return Loaded(trace.problem(), "trace", len(trace), labels, trace=trace, notes=tuple(notes))
+
+
+def _requester(scope: Scope) -> str:
+    """Return the innermost module and the outermost operator in it: what a user wrote."""
+    modules = [at for at, (name, _) in enumerate(scope) if name.startswith(".")]
+    first = modules[-1] + 1 if modules else 0
+    operator = written(scope[first : first + 1])
+    if not modules:
+        return operator
+    module = scope[modules[-1]][0]
+    return f"{module} ({operator})" if operator else module

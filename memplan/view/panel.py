@@ -1,0 +1,126 @@
+"""What the panels of a heap map show: plans, and what an allocator did in a recorded run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from memplan._columns import Column
+from memplan.errors import MemplanError
+from memplan.plan import Plan
+from memplan.problem import Problem
+from memplan.trace import Scope, Trace
+from memplan.view import picture
+from memplan.view.addresses import compress
+from memplan.view.units import human, plural
+
+__all__ = ["Panel", "of_plan", "of_recording", "operators_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """What one panel shows; made by `of_plan` and `of_recording`.
+
+    Attributes
+    ----------
+    name
+        Of the planner or the allocator.
+    problem
+        What was to be placed.
+    offset
+        Where each buffer of the problem is drawn, shape (n,), in bytes.
+    height
+        Bytes of addresses that it took.
+    facts
+        The height in words, and what else there is to say of it.
+    cuts
+        Offsets at which addresses that nobody used are left out.
+    operators
+        Who made each buffer, n of them, or `None` if unknown.
+    """
+
+    name: str
+    problem: Problem
+    offset: Column
+    height: int
+    facts: str
+    cuts: Column = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    operators: tuple[str, ...] | None = None
+
+
+def of_plan(
+    name: str, problem: Problem, plan: Plan, operators: tuple[str, ...] | None = None
+) -> Panel:
+    """Return the panel of a plan.
+
+    Parameters
+    ----------
+    name
+        Of the planner.
+    problem, plan
+        What was asked and answered; the order of the plan's buffers does not matter.
+    operators
+        Who made each buffer of the problem.
+
+    Raises
+    ------
+    PlanError
+        If the plan has no offsets, or none for some buffer.
+    """
+    offset = picture.offsets(problem, plan)
+    peak = int((offset + problem.size).max(initial=0))
+    facts = f"peak {human(peak)} {_beside(problem.max_load, peak)}"
+    return Panel(name, problem, offset, peak, facts, operators=operators)
+
+
+def of_recording(name: str, trace: Trace) -> Panel:
+    """Return the panel of what the allocator of a recorded run did.
+
+    It shows the allocations that a plan would place, so that it compares. Pages that none of them
+    ever touched are cut out.
+
+    Parameters
+    ----------
+    name
+        Of the run, or of its allocator.
+    trace
+        The run, with addresses.
+
+    Raises
+    ------
+    MemplanError
+        If the trace has no addresses.
+    """
+    if trace.address is None:
+        raise MemplanError(f"{name} has no addresses of a recorded run; record it, or leave it out")
+    problem, rows = trace.problem(), trace.planned
+    where = compress(trace.address[rows], trace.size[rows])
+    facts = (
+        f"touched {human(where.touched)} {_beside(problem.max_load, where.touched)}, "
+        f"spread over {human(where.span)}"
+    )
+    if len(where.cuts):
+        facts += f", {plural(len(where.cuts), 'cut')}"
+    return Panel(name, problem, where.offset, where.touched, facts, where.cuts, operators_of(trace))
+
+
+def operators_of(trace: Trace) -> tuple[str, ...]:
+    """Return who requested each allocation of `trace.planned`.
+
+    That is the outermost operator, or the innermost module where none was running.
+    """
+    return tuple(_requester(trace.scopes[row]) for row in trace.planned.tolist())
+
+
+def _requester(scope: Scope) -> str:
+    operators = [name for name, _ in scope if not name.startswith(".")]
+    if operators:
+        return operators[0]
+    return f"module {scope[-1][0]}" if scope else "no operator"
+
+
+def _beside(load: int, height: int) -> str:
+    if height == load:
+        return "= load"
+    return f"({height / load:.3f} × load)" if load else ""

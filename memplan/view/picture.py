@@ -1,0 +1,218 @@
+"""What all pictures share: boxes of time and address, their colours and axes, and the file.
+
+matplotlib (extra `plot`) is imported when a picture is asked for, and used without pyplot: no
+window, no global state.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from memplan._spans import Spans
+from memplan.errors import FormatError, MissingExtraError, PlanError
+from memplan.formats._files import write_bytes
+from memplan.plan import Plan
+from memplan.problem import Problem, Reserved
+from memplan.view.units import human
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import LogNorm
+    from matplotlib.figure import Figure
+
+Floats = npt.NDArray[np.float64]
+
+RASTER_FROM = 2_000  # buffers: beyond, vectors make files that no viewer opens
+BOUND = "#222222"
+
+_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
+_DATELESS: dict[str, dict[str, None]] = {
+    "png": {},
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None},
+}
+
+
+def format_of(path: str | os.PathLike[str]) -> str:
+    """Return the format that a picture's suffix asks for.
+
+    Raises
+    ------
+    FormatError
+        For any but `.png`, `.svg` and `.pdf`.
+    """
+    name = os.fspath(path)
+    kind = os.path.splitext(name)[1].lower().removeprefix(".")
+    if kind not in _DATELESS:
+        raise FormatError(name, "pictures are written as .png, .svg or .pdf; choose by the suffix")
+    return kind
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return a figure of so many inches that is attached to no window.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError(
+            "pictures need matplotlib; run: pip install 'memplan[plot]'"
+        ) from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def write(figure: Figure, path: str | os.PathLike[str], dpi: int) -> None:
+    """Write a figure, all of it or nothing; the same figure gives the same bytes.
+
+    Raises
+    ------
+    FormatError
+        For another suffix than `format_of` knows, or if the file cannot be written.
+    """
+    import matplotlib
+
+    kind = format_of(path)
+    picture = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "memplan"}):
+        figure.savefig(picture, format=kind, dpi=dpi, metadata=_DATELESS[kind])
+    write_bytes(os.fspath(path), picture.getvalue())
+
+
+def unit_for(top: int) -> tuple[int, str]:
+    """Return the largest unit in which an axis up to `top` reads well: its bytes and its name."""
+    return next(pair for pair in _UNITS if top >= 4 * pair[0] or pair[0] == 1)
+
+
+def offsets(problem: Problem, plan: Plan) -> npt.NDArray[np.int64]:
+    """Return the offset of every buffer of the problem, shape (n,), in the order of its rows.
+
+    Raises
+    ------
+    PlanError
+        If the plan has no offsets, or none for some buffer.
+    """
+    if plan.offsets is None:
+        raise PlanError(f"the plan has no offsets to draw (its status is {plan.status})")
+    if plan.ids == problem.ids:
+        return plan.offsets
+    return np.array([plan.offset(id) for id in problem.ids], dtype=np.int64)
+
+
+def corners(held: Spans, offset: npt.NDArray[np.int64], unit: int) -> Floats:
+    """Return the four corners of every span, shape (s, 4, 2)."""
+    base = offset[held.buffer]
+    left, right = held.start, held.end
+    lower, upper = (base + held.lower) / unit, (base + held.upper) / unit
+    x = np.stack([left, right, right, left], axis=1)
+    y = np.stack([lower, lower, upper, upper], axis=1)
+    return np.stack([x, y], axis=2)
+
+
+def shares(boxes: Floats, duration: float, height: float) -> Floats:
+    """Return how much of the picture's width and height each box takes, shape (s, 2)."""
+    part: Floats = (boxes[:, 2] - boxes[:, 0]) / np.array([duration, height])
+    return part
+
+
+def add_boxes(axes: Axes, boxes: Floats, room: Floats, edge: float) -> PolyCollection:
+    """Add a box for every span; the caller says in which colours.
+
+    Parameters
+    ----------
+    boxes
+        Their corners, shape (s, 4, 2).
+    room
+        See `shares`. An edge around a thin box would cover it.
+    edge
+        Width of the edges around the others, in points, of a picture that is not crowded.
+    """
+    from matplotlib.collections import PolyCollection
+
+    many = len(boxes) > RASTER_FROM
+    drawn = PolyCollection(
+        boxes,  # type: ignore[arg-type]
+        edgecolors="white",
+        linewidths=np.where(room.min(axis=1, initial=1.0) > 0.006, 0.3 if many else edge, 0.0),
+        antialiaseds=not many,
+        rasterized=many,
+        gid="buffers",
+    )
+    axes.add_collection(drawn)
+    return drawn
+
+
+def colour_by_amount(drawn: PolyCollection, amount: npt.NDArray[np.int64], norm: LogNorm) -> None:
+    """Give every box the colour of its positive amount; light and dark tell it without hues."""
+    drawn.set_array(amount.astype(np.float64))
+    drawn.set_cmap("viridis")
+    drawn.set_norm(norm)
+
+
+def add_key(
+    drawn: PolyCollection,
+    axes: Axes | list[Axes],
+    label: str,
+    low: int,
+    high: int,
+    *,
+    below: bool = False,
+) -> None:
+    """Say beside the axes which amounts the colours are.
+
+    Parameters
+    ----------
+    label
+        What they are amounts of; `size` is in bytes.
+    low, high
+        The ends of the scale.
+    below
+        Whether some amounts are below it.
+    """
+    if low == high:
+        return  # one colour needs no key
+    ticks = np.geomspace(low, high, 5).tolist()
+    beside = axes if isinstance(axes, list) else [axes]
+    bar = beside[0].figure.colorbar(
+        drawn, ax=beside, label=label, pad=0.01, aspect=40, extend="min" if below else "neither"
+    )
+    bar.minorticks_off()
+    bar.set_ticks(
+        ticks, labels=[human(round(t)) if label == "size" else f"{t:,.0f}" for t in ticks]
+    )
+
+
+def draw_reserved(axes: Axes, reserved: Iterable[Reserved], unit: int) -> None:
+    """Hatch the addresses that nobody may touch."""
+    for block in reserved:
+        axes.axhspan(
+            block.lower / unit,
+            block.upper / unit,
+            facecolor="#eeeeee",
+            edgecolor="#999999",
+            hatch="///",
+            linewidth=0,
+            zorder=0,
+            gid="reserved",
+        )
+
+
+def set_time_axis(axes: Axes, first: int, last: int, ticks: int = 10) -> None:
+    """Label time, which is whole, from `first` to `last`."""
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=ticks, integer=True))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    if last > first:
+        margin = 0.005 * (last - first)
+        axes.set_xlim(first - margin, last + margin)

@@ -1,0 +1,100 @@
+"""What binds buffers beside their lifetimes, in words: pins, conflicts, groups, reserved ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from memplan._columns import NONE, Column
+from memplan._groups import contiguous
+from memplan.errors import quoted
+from memplan.problem import Problem
+from memplan.view.units import exact, plural
+
+__all__ = ["counts", "reasons"]
+
+T = TypeVar("T")
+
+_MOST = 5  # of a kind; the others are counted
+
+
+def counts(problem: Problem) -> list[tuple[str, str]]:
+    """Return how many explicit conflicts and groups there are; nothing where there are none."""
+    found = []
+    if problem.has_conflicts:
+        found.append(("conflicts", f"{plural(len(problem.conflicts), 'pair')} beside lifetimes"))
+    if problem.has_groups:
+        members = int((problem.group != NONE).sum())
+        longest = int((problem.lead + problem.size)[problem.group != NONE].max())
+        found.append(
+            (
+                "groups",
+                f"{plural(len(problem.groups), 'group')} of "
+                f"{plural(members, 'buffer')}, the longest {exact(longest)}",
+            )
+        )
+    return found
+
+
+def reasons(problem: Problem) -> list[str]:
+    """Return what may make a plan impossible although the load is low, a sentence each.
+
+    Parameters
+    ----------
+    problem
+        Of the buffers in question alone.
+    """
+    pinned = np.flatnonzero(problem.pin != NONE).tolist()
+    pairs = problem.conflicts.pairs()
+    gapped = np.isin(pairs, problem.gap_buffer).any(axis=1)
+    apart = pairs[~_meet(problem, *pairs.T) | gapped].tolist()
+    groups = [rows for rows in problem.groups if len(rows) > 1]
+    return [
+        *_told(pinned, lambda row: f"{_name(problem, row)} is pinned at {problem.pin[row]:,}."),
+        *_told(apart, lambda pair: _conflict(problem, *pair)),
+        *_told(groups, lambda rows: _group(problem, rows)),
+        *_reserved(problem),
+    ]
+
+
+def _meet(problem: Problem, rows: Column, others: Column) -> npt.NDArray[np.bool_]:
+    start, end = problem.start, problem.end
+    meet: npt.NDArray[np.bool_] = (start[rows] < end[others]) & (start[others] < end[rows])
+    return meet
+
+
+def _conflict(problem: Problem, row: int, other: int) -> str:
+    meet = _meet(problem, np.array([row]), np.array([other])).all()
+    how = "also in their gaps" if meet else "though their lifetimes do not meet"
+    return f"{_name(problem, row)} and {_name(problem, other)} conflict {how}."
+
+
+def _group(problem: Problem, rows: Sequence[int]) -> str:
+    some, last = [_name(problem, row) for row in rows[:-1][:_MOST]], _name(problem, rows[-1])
+    if len(rows) - 1 > _MOST:
+        some.append(f"{len(rows) - 1 - _MOST:,} more")
+    how = "lie one behind the other" if contiguous(problem, rows) else "are parts of one group"
+    length = int((problem.lead + problem.size)[list(rows)].max())
+    return f"{', '.join(some)} and {last} {how}: {exact(length)} from end to end."
+
+
+def _reserved(problem: Problem) -> list[str]:
+    """Return how long a piece can be, if reserved ranges cut the addresses."""
+    if not problem.has_reserved or problem.capacity is None:
+        return []
+    ends = [0, *(min(block.upper, problem.capacity) for block in problem.reserved)]
+    starts = [*(min(block.lower, problem.capacity) for block in problem.reserved), problem.capacity]
+    longest = max(start - end for end, start in zip(ends, starts, strict=True))
+    return [f"Reserved ranges leave {exact(longest)} in one piece at most."]
+
+
+def _told(what: Sequence[T], tell: Callable[[T], str]) -> list[str]:
+    more = len(what) - _MOST
+    return [*map(tell, what[:_MOST]), *([f"{more:,} more of this kind."] if more > 0 else [])]
+
+
+def _name(problem: Problem, row: int) -> str:
+    return quoted(problem.ids[row])
