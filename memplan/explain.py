@@ -1,10 +1,10 @@
 """Why a problem does not fit into a capacity: how much is missing, when, and whose fault it is.
 
-Three reasons, from cheap to dear. One buffer is larger than the capacity. Or the buffers that
-live at one time are, together: those are the sections at fault. Or every section fits by itself,
-and yet no plan fits: only a search can prove that, and its proof is shrunk to an irreducible
-infeasible subset: buffers that cannot be placed together, although they can as soon as any one of
-them is left out.
+Three reasons, from cheap to dear. One buffer is larger than the capacity, or one contiguous group.
+Or the buffers that live at one time are, together: those are the sections at fault. Or every
+section fits by itself, and yet no plan fits: only a search can prove that, and its proof is shrunk
+to an irreducible infeasible subset: buffers that cannot be placed together, although they can as
+soon as any one of them is left out.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class Explanation:
     max_load
         The most bytes held at one time.
     required
-        Proven: no smaller capacity suffices.
+        Proven: no smaller capacity suffices. None where it is proved that none at all does: pins
+        and groups contradict each other.
     sufficient
         The peak of the best plan found: this capacity suffices. None where no plan was found.
     sections
@@ -86,7 +87,7 @@ class Explanation:
     capacity: int
     available: int
     max_load: int
-    required: int
+    required: int | None
     sufficient: int | None
     sections: tuple[SectionAtFault, ...] = ()
     section_count: int = 0
@@ -94,9 +95,12 @@ class Explanation:
     irreducible: bool = False
 
     @property
-    def excess(self) -> int:
-        """How many bytes of capacity are missing at least; 0 where none is known to be."""
-        return max(0, self.required - self.capacity)
+    def excess(self) -> int | None:
+        """How many bytes of capacity are missing at least; 0 where none is known to be.
+
+        None where no capacity suffices.
+        """
+        return None if self.required is None else max(0, self.required - self.capacity)
 
     @property
     def proved(self) -> bool:
@@ -140,11 +144,11 @@ def explain(
         raise ProblemError("there is no capacity to explain; give one")
     search = _Search(nodes, timeout, threads, seed)
     loads, room = Loads(limited), available(limited.reserved, limit)
-    runs, too_large = loads.ranges_above(room), _too_large(limited)
+    runs, too_long = loads.ranges_above(room), _too_long(limited)
 
     answer: Plan | None = None
     fits: bool | None = True
-    if not runs and too_large is None:
+    if not runs and not too_long:
         answer = search.solve(limited, "fit", share=0.5)
     if answer is not None and answer.has_offsets:
         best = answer
@@ -155,14 +159,15 @@ def explain(
     subset = Subset((), False)
     if answer is not None and answer.status is Status.INFEASIBLE:
         subset = shrink(limited, answer.conflict, search.prove, nodes)
-    elif too_large is not None and not runs:
-        subset = Subset((too_large,), True)
+    elif too_long and not runs:
+        subset = shrink(limited, too_long, search.prove, nodes)
+    required = max(_floor(limited, loads), best.lower_bound, limit + 1 if fits is False else 0)
     return Explanation(
         fits=fits,
         capacity=limit,
         available=room,
         max_load=loads.peak,
-        required=max(_floor(limited, loads), best.lower_bound, limit + 1 if fits is False else 0),
+        required=None if best.status is Status.INFEASIBLE else required,
         sufficient=best.peak,
         sections=_worst(loads, runs, room),
         section_count=len(runs),
@@ -220,22 +225,26 @@ def _verdict(answer: Plan | None, best: Plan, limit: int) -> bool | None:
     return True if best.peak is not None and best.peak <= limit else None
 
 
-def _too_large(problem: Problem) -> str | None:
-    """Return the largest buffer if it alone is beyond the capacity."""
+def _too_long(problem: Problem) -> list[str]:
+    """Return the ends of what is longest, a buffer or a group, if it is beyond the capacity."""
     if not len(problem):
-        return None
-    row = int(problem.size.argmax())
+        return []
     assert problem.capacity is not None
-    return problem.ids[row] if problem.size[row] > problem.capacity else None
+    last = int((problem.lead + problem.size).argmax())
+    if problem.lead[last] + problem.size[last] <= problem.capacity:
+        return []
+    fellows = (problem.group == problem.group[last]) & (problem.lead == 0)
+    first = int(fellows.argmax()) if problem.lead[last] else last
+    return [problem.ids[row] for row in dict.fromkeys((first, last))]
 
 
 def _floor(problem: Problem, loads: Loads) -> int:
-    """Return the capacity that is needed by the loads, by the sizes and by the pins."""
+    """Return the capacity that is needed by the loads, by sizes and groups, and by the pins."""
     pinned = problem.pin >= 0
     ends = (problem.pin + problem.size)[pinned]
     return max(
         capacity_for(problem.reserved, loads.peak),
-        int(problem.size.max(initial=0)),
+        int((problem.lead + problem.size).max(initial=0)),
         int(ends.max(initial=0)),
     )
 

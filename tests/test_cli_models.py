@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from memplan.cli import app, main
+from memplan.errors import MemplanError
 from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.sources.graph_json import write_graph
 
@@ -132,3 +133,32 @@ def test_the_bundled_networks(name: str) -> None:
     assert answer["peak"] == answer["lower_bound"] == answer["max_load"]
     assert isinstance(answer["tensors"], int)
     assert answer["tensors"] > 150
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("x", "b"), '"x" and "b" may share memory: "x" is over before "b" is made'),
+        (("a", "b"), '"a" and "b" may not share memory: both are needed while "second"'),
+    ],
+)
+def test_inspect_says_why(model: Path, names: tuple[str, str], said: str) -> None:
+    """Tests that a pair of tensors is told as safe or unsafe, with the operators that decide."""
+    found = memplan("inspect", model, "--why", *names)
+    assert found.exit_code == 0
+    assert found.stdout.startswith(said)
+    assert len(found.stdout.splitlines()) == 1
+
+
+def test_inspect_says_why_not(model: Path, tmp_path: Path) -> None:
+    """Tests that unknown names, and files without operators, are an error for people."""
+    problem = tmp_path / "problem.csv"
+    problem.write_text("id,lower,upper,size\na,0,1,4\nb,0,1,4\n")
+    for words, said in (
+        ((model, "--why", "x", "q"), 'there is no tensor "q"'),
+        ((model, "--why", "x", "w"), 'tensor "w" takes no memory that is planned'),
+        ((problem, "--why", "a", "b"), "a csv file does not tell operators: --why is for programs"),
+    ):
+        found = memplan("inspect", *words)
+        assert isinstance(found.exception, MemplanError)
+        assert str(found.exception) == said

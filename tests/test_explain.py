@@ -24,13 +24,10 @@ module = importlib.import_module("memplan.explain")  # `memplan.explain` itself 
 
 def brute_force(problem: Problem, *, objective: str, **_: object) -> Plan:
     """Answer as `memplan.solve` does, by trying everything."""
-    capacity = problem.capacity
-    if objective == "min_peak":
-        capacity = oracle.minimum_peak(problem)
-    assert capacity is not None
-    offsets = oracle.fit(problem, capacity)
+    capacity = problem.capacity if objective == "fit" else oracle.minimum_peak(problem)
+    offsets = None if capacity is None else oracle.fit(problem, capacity)
     status = Status.INFEASIBLE if offsets is None else Status.OPTIMAL
-    bound = capacity if objective == "min_peak" else 0
+    bound = capacity if objective == "min_peak" and capacity is not None else 0
     return Plan.of(problem, offsets, status=status, lower_bound=bound, stats={"nodes": 1})
 
 

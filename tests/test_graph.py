@@ -128,7 +128,10 @@ class TestChecks:
             ),
             ([op([2], [1])], 'nothing makes tensor "b", which is read by operator "Op"'),
             ([op([1], [2]), op([0], [1])], 'tensor "a", which is read by operator "Op", is not ma'),
-            ([op([2], [1]), op([1], [2])], 'tensor "b", which is read by operator "Op", is not ma'),
+            (
+                [op([2], [1]), op([1], [2])],
+                'the operators run in a cycle: "Op" waits for "Op" (ten',
+            ),
             ([op([0], [1]), op([0], [1])], 'two operators make tensor "a"'),
             ([op([0], [1, 1])], 'two operators make tensor "a"'),
             (
@@ -213,6 +216,13 @@ class TestSource003:
 
 class TestLives:
     """Lifetimes with control flow; `Machine` says whether they are long enough."""
+
+    def test_not_over_what_a_block_hands_out(self) -> None:
+        """Tests that the last operator of a branch does not destroy the branch's result."""
+        inner = op([1], [2], in_place=((1, 2),))
+        outer = op([0], [3], blocks=(Block("then", (op([], [1]), inner), (), (1,)),))
+        layout = lay_out(graph(">x a b y>", outer), in_place=True)
+        assert [storage.tensors for storage in layout.storages] == [(0,), (1,), (2,), (3,)]
 
     @pytest.mark.parametrize("features", [FEATURES, {"in_place", "views"}, {"blocks", "views"}])
     @given(st.data())

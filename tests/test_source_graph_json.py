@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import strategies_graph
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memplan.bench.generators import multi_stream
 from memplan.errors import FormatError
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
 from memplan.sources.graph_json import BITS, matches, read, read_graph, write_graph
@@ -142,6 +144,37 @@ class TestRoundTrips:
         ]
         assert read_graph(text, "g") == BRANCHES
 
+    def test_streams_and_groups(self) -> None:
+        """Tests that both survive, and that a file without them has one stream and no groups."""
+        graph = multi_stream(20, 3, seed=5)
+        graph = replace(graph, groups=((2, 1), (4, 3)))
+        text = write_graph(graph)
+        names = [tensor.name for tensor in graph.tensors]
+        assert json.loads(text)["groups"] == [[names[2], names[1]], [names[4], names[3]]]
+        assert read_graph(text, "g") == graph
+        assert {operator.stream for operator in NET.operators} == {0}
+        assert NET.groups == ()
+
+    def test_streams_may_be_listed_one_after_the_other(self) -> None:
+        """Tests that operators are put in an order in which they can run, each stream as it is."""
+        rows = [
+            {"name": "c", "inputs": ["b"], "stream": 1},
+            {"name": "a", "outputs": ["x"]},
+            {"name": "b", "inputs": ["x"], "outputs": ["b"]},
+            {"name": "d", "stream": 1},
+        ]
+        tensors = [{"name": "x", "bytes": 1}, {"name": "b", "bytes": 1}]
+        document = {"memplan_graph": 1, "tensors": tensors, "operators": rows}
+        graph = read_graph(json.dumps(document), "g")
+        assert [operator.name for operator in graph.operators] == ["a", "b", "c", "d"]
+        rows[1]["stream"] = 1
+        said = refusal(json.dumps(document))
+        assert said == (
+            "g.json: the order of operators on their streams contradicts the arcs: "
+            '"c" waits for "b" (tensor "b"), "b" waits for "a" (tensor "x"), '
+            '"a" waits for "c" (stream 1)'
+        )
+
     @given(strategies_graph.graphs(scale=(1 << 55) + 1))
     def test_any(self, graph: Graph) -> None:
         """Tests that any graph survives, numbers above 2^53 to the byte."""
@@ -155,7 +188,7 @@ class TestRoundTrips:
     def test_nothing_may_be_said_as_null(self) -> None:
         """Tests that null is none for what may be left out."""
         empty = dict.fromkeys(("name", "source", "alignment", "planned", "inputs", "outputs"))
-        more = {"memplan_graph": 1, "views": None, "aliases": None}
+        more = {"memplan_graph": 1, "views": None, "aliases": None, "groups": None}
         row = {"name": "t", "bytes": 1, "dtype": None, "shape": None, "kind": None, "pin": None}
         step = dict.fromkeys(
             ("name", "type", "inputs", "outputs", "stream", "workspace", "in_place", "blocks")
@@ -256,6 +289,10 @@ class TestRefusals:
             ("views.0.of", "head", 'the view "head" is a view of itself'),
             ("aliases", [["x", "y", "a"]], "aliases[0] has 3 names; it must have two"),
             ("aliases", ["x"], 'aliases[0] is "x"; it must be an array'),
+            ("groups", [["x", "z"]], 'groups[0][1] is "z"; no tensor has this name'),
+            ("groups", ["x"], 'groups[0] is "x"; it must be an array'),
+            ("groups", [["x", "a", "x"]], 'group 0 lists tensor "x" twice'),
+            ("groups", [["x", "a"], ["a"]], 'groups 0 and 1 share tensor "a"; a tensor may be'),
             ("operators.1", [], "operators[1] is an array; it must be an object"),
             ("operators.1.inputs", ["hat"], 'operators[1].inputs[0] is "hat"; no tensor has this'),
             ("operators.1.in_place", [["y"]], "operators[1].in_place[0] has 1 names; it must"),
@@ -268,7 +305,12 @@ class TestRefusals:
                 [{}, {"operators": [{}, {"outputs": [3]}]}],
                 "operators[1].blocks[1].operators[1].outputs[0] is 3; it must be the name of",
             ),
-            ("operators.0.inputs", ["y"], 'tensor "y", which is read by operator "Gemm", is not'),
+            (
+                "operators.0.inputs",
+                ["y"],
+                'the operators run in a cycle: "Gemm" waits for "relu" (tensor "y"), '
+                '"relu" waits for "Gemm" (tensor "head")',
+            ),
             ("operators.0.outputs", [], 'nothing makes tensor "a", which has the view "head", '),
         ],
     )

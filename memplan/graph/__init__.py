@@ -1,11 +1,13 @@
 """Operators and tensors between a model and a `Problem`.
 
-`sources` make a `Graph`; `lay_out` says which pieces of memory it needs, and when.
+`sources` make a `Graph`; `lay_out` says which pieces of memory it needs, and when; `unsafe_pairs`
+which of these its streams may need at the same time.
 """
 
 from memplan.graph.layout import Layout, Storage, lay_out
 from memplan.graph.liveness import Lives, lives
 from memplan.graph.model import Block, Graph, Kind, Operator, Tensor, View
+from memplan.graph.streams import UnsafePairs, Why, beyond_lifetimes, unsafe_pairs, why
 
 __all__ = [
     "Block",
@@ -16,7 +18,12 @@ __all__ = [
     "Operator",
     "Storage",
     "Tensor",
+    "UnsafePairs",
     "View",
+    "Why",
+    "beyond_lifetimes",
     "lay_out",
     "lives",
+    "unsafe_pairs",
+    "why",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memplan.errors import GraphError, quoted
+from memplan.graph import order
 
 if TYPE_CHECKING:
     from memplan.graph.model import Graph, Operator
@@ -14,6 +15,7 @@ __all__ = ["MAX_DEPTH", "check"]
 
 MAX_BYTES = 1 << 62
 MAX_DEPTH = 100  # of blocks in blocks; far below Python's own limit on recursion
+_SHOWN = 8  # steps of a cycle that an error repeats
 
 
 def check(graph: Graph) -> None:
@@ -21,6 +23,8 @@ def check(graph: Graph) -> None:
     _check_depth(graph)
     _check_tensors(graph)
     _check_operators(graph)
+    _check_streams(graph)
+    _check_groups(graph)
     _check_views(graph)
     _Order(graph).check()
 
@@ -81,12 +85,46 @@ def _mentions(graph: Graph) -> Iterator[tuple[str, tuple[int, ...]]]:
         yield "an alias", pair
     for view in graph.views:
         yield "a view", (view.tensor, view.base)
+    for group in graph.groups:
+        yield "a group", group
     for operator in graph.walk():
         yield _who(operator), operator.inputs + operator.outputs
         for pair in operator.in_place:
             yield _who(operator), pair
         for block in operator.blocks:
             yield _who(operator), block.inputs + block.outputs
+
+
+def _check_streams(graph: Graph) -> None:
+    for outer in graph.operators:
+        if outer.stream < 0:
+            raise GraphError(
+                f"{_who(outer)} is on stream {outer.stream}; streams are numbered from 0"
+            )
+        inside = [inner for block in outer.blocks for inner in block.operators]
+        while inside:
+            inner = inside.pop()
+            if inner.stream not in (0, outer.stream):
+                raise GraphError(
+                    f"{_who(inner)} is on stream {inner.stream}, but runs inside of {_who(outer)}, "
+                    f"which is on stream {outer.stream}"
+                )
+            inside.extend(deeper for block in inner.blocks for deeper in block.operators)
+
+
+def _check_groups(graph: Graph) -> None:
+    group_of: dict[int, int] = {}
+    for number, group in enumerate(graph.groups):
+        for index in group:
+            name = f"tensor {quoted(graph.tensors[index].name)}"
+            if group_of.get(index) == number:
+                raise GraphError(f"group {number} lists {name} twice")
+            if index in group_of:
+                raise GraphError(
+                    f"groups {group_of[index]} and {number} share {name}; "
+                    "a tensor may be in one group only"
+                )
+            group_of[index] = number
 
 
 def _check_views(graph: Graph) -> None:
@@ -155,10 +193,37 @@ class _Order:
             how = f"has the view {quoted(self._graph.tensors[index].name)}, which {how}"
         if source not in self._ever_made():
             raise GraphError(f"nothing makes {name}, which {how}")
+        self._find_circle()
         raise GraphError(
             f"{name}, which {how}, is not made before: the operators are not in order, "
             "or run in a cycle"
         )
+
+    def _find_circle(self) -> None:
+        """Raise `GraphError` if outermost operators can run in no order at all."""
+        operators = self._graph.operators
+        arcs = order.waits(operators, self._graph.views)
+        if found := order.circle(arcs):
+            raise GraphError(f"the operators run in a cycle: {self._told(found, arcs)}")
+        arcs = order.on_streams(operators, arcs)
+        several = len({operator.stream for operator in operators}) > 1
+        if several and (found := order.circle(arcs)):
+            raise GraphError(
+                f"the order of operators on their streams contradicts the arcs: "
+                f"{self._told(found, arcs)}"
+            )
+
+    def _told(self, circle: list[int], arcs: order.Waits) -> str:
+        sentences = []
+        for one, other in zip(circle, circle[1:] + circle[:1], strict=True):
+            operator, tensor = self._graph.operators[one], arcs[one][other]
+            reason = f"stream {operator.stream}"
+            if tensor >= 0:
+                reason = f"tensor {quoted(self._graph.tensors[tensor].name)}"
+            waits_for = quoted(_name(self._graph.operators[other]))
+            sentences.append(f"{quoted(_name(operator))} waits for {waits_for} ({reason})")
+        shown = sentences if len(sentences) <= _SHOWN else [*sentences[: _SHOWN - 1], "..."]
+        return ", ".join(shown)
 
     def _ever_made(self) -> set[int]:
         found: set[int] = set()
@@ -170,4 +235,8 @@ class _Order:
 
 
 def _who(operator: Operator) -> str:
-    return f"operator {quoted(operator.name or operator.type)}"
+    return f"operator {quoted(_name(operator))}"
+
+
+def _name(operator: Operator) -> str:
+    return operator.name or operator.type

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from memplan._columns import NONE
-from memplan.errors import GraphError, ProblemError
+from memplan.conflicts import Conflicts
+from memplan.errors import GraphError, ProblemError, quoted
 from memplan.graph.liveness import Lives, lives
 from memplan.graph.model import Graph, Kind
 from memplan.graph.sharing import Sharing
+from memplan.graph.steps import steps_of
 from memplan.problem import Problem
 
 __all__ = ["Layout", "Storage", "lay_out"]
@@ -63,7 +65,9 @@ class Layout:
     rows
         By row of the problem: the index of its storage.
     problem
-        What is to be placed; its ids are the names of storages.
+        What is to be placed; its ids are the names of storages. Lifetimes are those of the graph's
+        own order of operators. What streams may need together beyond them are its conflicts, and
+        tensors that must lie side by side its groups.
     """
 
     graph: Graph
@@ -103,8 +107,10 @@ def lay_out(
     Raises
     ------
     GraphError
-        If a view reaches beyond its base, if aliases or pins contradict each other, and if what is
-        to be placed is no `Problem` (it holds more than 2^62 bytes at one time, for example).
+        If a view reaches beyond its base, if aliases or pins contradict each other, if a group has
+        a member that is only a part of what it shares its memory with, or one that is not planned
+        beside some that are, and if what is to be placed is no `Problem` (it holds more than 2^62
+        bytes at one time, for example).
     """
     kinds = graph.planned if include is None else frozenset(Kind(kind) for kind in include)
     times = lives(graph)
@@ -113,11 +119,48 @@ def lay_out(
         sharing.take_in_place(kinds)
     storages = _storages(graph, times, sharing) + _workspaces(graph, times)
     rows = tuple(index for index, storage in enumerate(storages) if storage.kind in kinds)
-    problem = _problem([storages[row] for row in rows], graph.alignment, round_up)
-    return Layout(graph, times, tuple(storages), rows, problem)
+    planned = [storages[row] for row in rows]
+    groups = _groups(graph, sharing, planned)
+    problem = _problem(planned, graph.alignment, round_up, groups)
+    layout = Layout(graph, times, tuple(storages), rows, problem)
+    if len({operator.stream for operator in graph.operators}) < 2:
+        return layout
+    conflicts = Conflicts.of_rows(*steps_of(layout).unsafe_beyond_order())
+    problem = _problem(planned, graph.alignment, round_up, groups, conflicts)
+    return replace(layout, problem=problem)
 
 
-def _problem(storages: list[Storage], alignment: int, round_up: bool) -> Problem:
+def _groups(graph: Graph, sharing: Sharing, planned: Sequence[Storage]) -> list[list[int]]:
+    """Return the rows of every group, in the order of its tensors."""
+    row_of = {tensor: row for row, storage in enumerate(planned) for tensor in storage.tensors}
+    groups = []
+    for number, group in enumerate(graph.groups):
+        members = [tensor for tensor in group if graph.tensors[tensor].bytes > 0]
+        rows = [row_of[tensor] for tensor in members if tensor in row_of]
+        for tensor in members if rows else ():
+            name = f"{quoted(graph.tensors[tensor].name)} of group {number}"
+            if tensor not in row_of:
+                beside = quoted(planned[rows[0]].name)
+                raise GraphError(f"{name} is not planned, and {beside} beside it is")
+            storage = planned[row_of[tensor]]
+            if sharing.find(tensor)[1] or graph.tensors[tensor].bytes != storage.bytes:
+                raise GraphError(
+                    f"{name} is only a part of {quoted(storage.name)}; groups are of whole tensors"
+                )
+        if len(set(rows)) < len(rows):
+            raise GraphError(f"two tensors of group {number} have the same memory")
+        if rows:
+            groups.append(rows)
+    return groups
+
+
+def _problem(
+    storages: Sequence[Storage],
+    alignment: int,
+    round_up: bool,
+    groups: Sequence[Sequence[int]],
+    conflicts: Conflicts | None = None,
+) -> Problem:
     step = alignment if round_up else 1
     try:
         return Problem.from_arrays(
@@ -127,6 +170,8 @@ def _problem(storages: list[Storage], alignment: int, round_up: bool) -> Problem
             ids=[s.name for s in storages],
             alignment=[alignment] * len(storages),
             pin=[NONE if s.pin is None else s.pin for s in storages],
+            conflicts=conflicts,
+            groups=groups,
         )
     except ProblemError as error:
         raise GraphError(str(error)) from None

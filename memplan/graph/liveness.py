@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memplan.graph.model import Graph, Kind, Operator
 
-__all__ = ["Lives", "lives"]
+__all__ = ["Clock", "Lives", "given", "lives", "wanted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +45,36 @@ def lives(graph: Graph) -> Lives:
     with the other, and what both read is live through both. What a loop reads from outside, and
     what it carries from round to round, is live until it ends.
     """
-    clock = _Clock(graph)
-    kinds = [tensor.kind for tensor in graph.tensors]
-    always = [i for i, kind in enumerate(kinds) if kind in (Kind.CONSTANT, Kind.VARIABLE)]
-    given = [i for i, kind in enumerate(kinds) if kind is Kind.INPUT]
-    wanted = [i for i, kind in enumerate(kinds) if kind is Kind.OUTPUT]
-    # Before the run, so that a loop sees that they come from outside.
-    for index in (*always, *given, *graph.inputs):
+    clock = Clock(graph)
+    for index in given(graph):  # before the run, so that a loop sees that they come from outside
         clock.touch(index, 0, 1)
     clock.run(graph.operators)
     steps = max(clock.now, 1)
-    for index in (*always, *wanted, *graph.outputs):
+    for index in wanted(graph):
         clock.touch(index, steps - 1, steps)
-    start = tuple(clock.first.get(index, 0) for index in range(len(kinds)))
-    end = tuple(clock.last.get(index, 0) for index in range(len(kinds)))
+    count = len(graph.tensors)
+    start = tuple(clock.first.get(index, 0) for index in range(count))
+    end = tuple(clock.last.get(index, 0) for index in range(count))
     return Lives(start, end, steps, tuple(clock.operators), tuple(clock.spans))
 
 
-class _Clock:
+def given(graph: Graph) -> Iterator[int]:
+    """Yield the tensors that are there before the first step; some may come twice."""
+    kinds = (Kind.CONSTANT, Kind.VARIABLE, Kind.INPUT)
+    yield from (i for i, tensor in enumerate(graph.tensors) if tensor.kind in kinds)
+    yield from graph.inputs
+
+
+def wanted(graph: Graph) -> Iterator[int]:
+    """Yield the tensors that are needed after the last step; some may come twice."""
+    kinds = (Kind.CONSTANT, Kind.VARIABLE, Kind.OUTPUT)
+    yield from (i for i, tensor in enumerate(graph.tensors) if tensor.kind in kinds)
+    yield from graph.outputs
+
+
+class Clock:
+    """Lets time pass for operators one after the other, and notes when tensors are touched."""
+
     def __init__(self, graph: Graph) -> None:
         self.now = 0
         self.first: dict[int, int] = {}

@@ -84,7 +84,9 @@ class Operator:
     inputs, outputs
         Indices into the tensors of the graph.
     stream
-        The queue that it runs on.
+        The queue that it runs on. The operators of a stream run in their order in the graph;
+        between streams, an operator only waits for what it reads. Inside of blocks everything runs
+        on the stream of the outermost operator, whether it says so or says 0.
     workspace
         Bytes of scratch that it holds while it runs.
     in_place
@@ -106,6 +108,15 @@ class Operator:
     blocks: tuple[Block, ...] = ()
     loop: bool = False
 
+    def walk(self) -> Iterator[Operator]:
+        """Yield this operator, and then those inside of it, each before its own blocks."""
+        todo = [self]
+        while todo:
+            operator = todo.pop()
+            yield operator
+            for block in reversed(operator.blocks):
+                todo.extend(reversed(block.operators))
+
 
 @dataclass(frozen=True, slots=True)
 class View:
@@ -126,7 +137,7 @@ class View:
 
 @dataclass(frozen=True)
 class Graph:
-    """A program: tensors, and operators in the order in which they run.
+    """A program: tensors, and operators in an order in which they can run.
 
     Attributes
     ----------
@@ -135,7 +146,7 @@ class Graph:
     tensors
         What the indices elsewhere refer to.
     operators
-        The outermost sequence.
+        The outermost sequence; of several streams, one of the orders in which they can run.
     inputs, outputs
         Tensors that the caller gives and gets.
     views
@@ -149,13 +160,18 @@ class Graph:
         The kinds that the format's own runtime puts into its arena.
     source
         The format: "onnx", "tflite", ...
+    groups
+        Tensors that must lie side by side, each at the end of the one before: what is moved in one
+        go, as by a communication operator. A tensor is in at most one of them.
 
     Raises
     ------
     GraphError
         One sentence on the first thing that is wrong: an index out of range, a negative size, two
-        tensors of one name, a tensor that two operators make, one that is read before it is made
-        (also in a cycle), views in a circle, or blocks in blocks more than a hundred deep.
+        tensors of one name, a tensor that two operators make, one that nobody makes or that is read
+        before (also in a cycle, which is named, or because the order on streams contradicts the
+        arcs), a group that lists a tensor twice, groups that share one, views in a circle, or
+        blocks in blocks more than a hundred deep.
     """
 
     name: str
@@ -170,15 +186,12 @@ class Graph:
         default=frozenset({Kind.INPUT, Kind.OUTPUT, Kind.INTERMEDIATE, Kind.WORKSPACE})
     )
     source: str = ""
+    groups: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         check(self)
 
     def walk(self) -> Iterator[Operator]:
         """Yield every operator, also those inside of blocks, each before its blocks."""
-        todo = list(reversed(self.operators))
-        while todo:
-            operator = todo.pop()
-            yield operator
-            for block in reversed(operator.blocks):
-                todo.extend(reversed(block.operators))
+        for operator in self.operators:
+            yield from operator.walk()

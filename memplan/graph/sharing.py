@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from memplan.errors import GraphError, quoted
 from memplan.graph.liveness import Lives
@@ -51,7 +53,8 @@ class Sharing:
         self._graph = graph
         self._times = times
         self._pins = pins
-        self._outputs = frozenset(graph.outputs)
+        results = (block.outputs for operator in graph.walk() for block in operator.blocks)
+        self._handed_out = frozenset(graph.outputs).union(*results)
         self._parent = list(range(len(graph.tensors)))
         self._offset = [0] * len(graph.tensors)  # in the parent
         for view in graph.views:
@@ -102,13 +105,19 @@ class Sharing:
         """Let results be written over inputs that die, from the first operator to the last.
 
         Only among what is planned: the memory of a caller has its own size, and stays as it is.
+        Only on one stream: on others, somebody may still read the input. And nothing that must lie
+        beside others moves to where they are not.
         """
         groups = self.groups()
-        for operator in self._graph.walk():
+        users = self._streams()
+        fixed = {self.find(tensor)[0] for group in self._graph.groups for tensor in group}
+        for stream, operator in self._walk():
             over: set[int] = set()
             for source, target in operator.in_place:
                 (old, at), (new, inside) = self.find(source), self.find(target)
                 if inside != 0 or old == new or {old, new} & over:
+                    continue
+                if new in fixed or users[old] != {stream}:
                     continue
                 if not {groups[old].kind, groups[new].kind} <= planned:
                     continue
@@ -117,9 +126,24 @@ class Sharing:
                 if self._reads_more(operator, source, old):
                     continue
                 self._parent[new], self._offset[new] = old, at
+                users[old] |= users[new]
                 groups[old].end = groups[new].end
                 groups[old].kind = _first_named((groups[old].kind, groups[new].kind))
                 over |= {old, new}
+
+    def _walk(self) -> Iterator[tuple[int, Operator]]:
+        """Yield every operator with the stream that it runs on, in the order of `Graph.walk`."""
+        for outer in self._graph.operators:
+            yield from ((outer.stream, operator) for operator in outer.walk())
+
+    def _streams(self) -> dict[int, set[int]]:
+        """Return by base the streams whose operators make or read it."""
+        found: dict[int, set[int]] = defaultdict(set)
+        for stream, operator in self._walk():
+            blocks = ((*block.inputs, *block.outputs) for block in operator.blocks)
+            for tensor in chain(operator.inputs, operator.outputs, *blocks):
+                found[self.find(tensor)[0]].add(stream)
+        return found
 
     def _may_go_over(self, old: Group, new: Group, source: int, at: int) -> bool:
         """Whether a group can be written over this input, which lies `at` in the older group."""
@@ -127,7 +151,8 @@ class Sharing:
             return False
         if old.kind is Kind.INPUT and new.kind is Kind.OUTPUT:
             return False
-        if not self._outputs.isdisjoint(old.tensors):  # the caller reads it after the last step
+        # The caller, or whoever entered the block, reads these after the last step.
+        if not self._handed_out.isdisjoint(old.tensors):
             return False
         here = None if old.pin is None else old.pin + at
         return (

@@ -15,9 +15,12 @@
        {"name": "relu", "type": "Relu", "inputs": ["head"], "outputs": ["y"],
         "in_place": [["head", "y"]]}]}
 
-An operator may have `"blocks": [{"name", "inputs", "outputs", "operators"}, ...]`: branches, or,
-with `"loop": true`, what it repeats. What says nothing may be left out or `null`; unknown fields
-are refused, so that a constraint is never dropped in silence. Numbers are whole, up to 2^62.
+The operators of a stream (`"stream": 1`) are in the order in which they run; those of different
+streams only wait for what they read, and may be listed in any order. An operator may have
+`"blocks": [{"name", "inputs", "outputs", "operators"}, ...]`: branches, or, with `"loop": true`,
+what it repeats. `"groups": [["g1", "g2"], ...]` are tensors that must lie side by side. What says
+nothing may be left out or `null`; unknown fields are refused, so that a constraint is never dropped
+in silence. Numbers are whole, up to 2^62.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from memplan.formats._fields import Fields, shown
 from memplan.formats._files import read_text
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
 from memplan.graph.checks import MAX_DEPTH
+from memplan.graph.order import in_order
 from memplan.sources._extras import of_file
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.options import Options
@@ -59,7 +63,7 @@ _MAX_INT = 1 << 62
 _GRAPH = {
     **dict.fromkeys(("memplan_graph", "tensors", "operators"), True),
     **dict.fromkeys(("name", "source", "alignment", "planned"), False),
-    **dict.fromkeys(("inputs", "outputs", "views", "aliases"), False),
+    **dict.fromkeys(("inputs", "outputs", "views", "aliases", "groups"), False),
 }
 _TENSOR = {"name": True, **dict.fromkeys(("bytes", "dtype", "shape", "kind", "pin"), False)}
 _VIEW = {"tensor": True, "of": True, "offset": False}
@@ -125,6 +129,8 @@ def write_graph(graph: Graph) -> str:
         parts.append(_lines("views", rows))
     if graph.aliases:
         parts.append(_lines("aliases", ([names[a], names[b]] for a, b in graph.aliases)))
+    if graph.groups:
+        parts.append(_lines("groups", ([names[index] for index in g] for g in graph.groups)))
     parts.append(_lines("operators", (_operator_row(op, names) for op in graph.operators)))
     return "{\n  " + ",\n  ".join(parts) + "\n}\n"
 
@@ -160,17 +166,20 @@ class _Reader(Fields):
         if (planned := document.get("planned")) is not None:
             kind_rows = enumerate(self.array(planned, "planned"))
             optional["planned"] = frozenset(self.kind(k, f"planned[{at}]") for at, k in kind_rows)
-        views = self.objects(document.get("views") or [], "views", _VIEW)
+        view_rows = enumerate(self.objects(document.get("views") or [], "views", _VIEW))
+        views = tuple(self.view(row, f"views[{at}]") for at, row in view_rows)
+        operators = self.operators(document["operators"], "operators", 0)
         return Graph(
             self.text(document, "name", "the document"),
             tuple(self.tensor(row, f"tensors[{at}]", kinds.get(at)) for at, row in enumerate(rows)),
-            self.operators(document["operators"], "operators", 0),
+            in_order(operators, views),
             inputs,
             outputs,
-            tuple(self.view(row, f"views[{at}]") for at, row in enumerate(views)),
+            views,
             self.pairs(document.get("aliases"), "aliases"),
             self.whole(document, "alignment", "the document", 1),
             source=self.text(document, "source", "the document"),
+            groups=self.groups(document.get("groups"), "groups"),
             **optional,
         )
 
@@ -245,6 +254,10 @@ class _Reader(Fields):
                 raise self.error(f"{where}[{at}] has {len(names)} names; it must have two")
             found.append((names[0], names[1]))
         return tuple(found)
+
+    def groups(self, value: object, where: str) -> tuple[tuple[int, ...], ...]:
+        rows = enumerate(self.array([] if value is None else value, where))
+        return tuple(self.names(row, f"{where}[{at}]") for at, row in rows)
 
     def names(self, value: object, where: str) -> tuple[int, ...]:
         """Return the indices of the tensors that an array names."""

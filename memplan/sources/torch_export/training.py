@@ -27,11 +27,12 @@ def training_program(
     Returns
     -------
     torch.export.ExportedProgram
-        The joint graph of AOTAutograd. Parameters and buffers go in; the loss and a gradient for
-        every parameter that needs one come out.
+        The joint graph of AOTAutograd, in the operators that PyTorch runs one by one: nothing that
+        has a kernel is taken apart. Parameters and buffers go in; the loss and a gradient for every
+        parameter that needs one come out.
     """
     torch = require("torch", extra="torch")
-    joint = require("torch.export.experimental", extra="torch")
+    exported = require("torch.export.exported_program", extra="torch")
 
     base: Any = torch.nn.Module
 
@@ -44,4 +45,10 @@ def training_program(
             result = self.model(*inputs)
             return result if loss is None else loss(result)
 
-    return joint._export_forward_backward(torch.export.export(Step(), args))
+    return exported._decompose_exported_program(
+        torch.export.export(Step(), args),
+        cia_to_decomp={},
+        python_decomp_table={},
+        joint_loss_index=0,
+        decompose_custom_triton_ops=False,
+    )

@@ -1,0 +1,117 @@
+"""Synchronisation between streams: what an arc would order, and what freedom it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+
+from memplan.errors import GraphError
+from memplan.graph.layout import Layout
+from memplan.graph.model import Graph, Kind, Tensor
+from memplan.graph.order import on_streams, waits
+from memplan.graph.steps import latest_ancestors, places
+
+__all__ = ["Freedom", "freedom", "synchronised", "users"]
+
+
+def synchronised(graph: Graph, arcs: Iterable[tuple[int, int]]) -> Graph:
+    """Return a graph in which operators wait for others: each reads a tensor of 0 bytes from it.
+
+    Parameters
+    ----------
+    arcs
+        Pairs of indices of outermost operators: the second one waits for the first.
+
+    Raises
+    ------
+    GraphError
+        If there is no such operator, or the first does not come before the second in the graph.
+    """
+    tensors, operators = list(graph.tensors), list(graph.operators)
+    names = {tensor.name for tensor in tensors}
+    for before, after in arcs:
+        if not 0 <= before < after < len(operators):
+            raise GraphError(
+                f"operator {after} cannot wait for operator {before}: there are "
+                f"{len(operators)}, and who is waited for comes first"
+            )
+        name = f"sync {before} -> {after}"
+        while name in names:
+            name += "'"
+        names.add(name)
+        index = len(tensors)
+        tensors.append(Tensor(name, 0, Kind.INTERMEDIATE))
+        maker, reader = operators[before], operators[after]
+        operators[before] = replace(maker, outputs=(*maker.outputs, index))
+        operators[after] = replace(reader, inputs=(*reader.inputs, index))
+    return replace(graph, tensors=tuple(tensors), operators=tuple(operators))
+
+
+@dataclass(frozen=True, eq=False)
+class Freedom:
+    """How free the operators of a program are to run at the same time.
+
+    Attributes
+    ----------
+    stream, place
+        By operator: the number of its stream, from 0, and where it comes there, from 1.
+    latest
+        By operator and stream: the place of the last operator that is over before, or 0.
+    pairs
+        How many pairs of operators can run at the same time.
+    chain
+        How many operators the longest chain has, of which each waits for the one before.
+    """
+
+    stream: npt.NDArray[np.int32]
+    place: npt.NDArray[np.int32]
+    latest: npt.NDArray[np.int32]
+    pairs: int
+    chain: int
+
+
+def freedom(graph: Graph) -> Freedom:
+    """Return which outermost operators wait for which others, and how free they are."""
+    operators = graph.operators
+    numbers = {number: at for at, number in enumerate(sorted({one.stream for one in operators}))}
+    stream = np.array([numbers[one.stream] for one in operators], dtype=np.int32)
+    counts = np.bincount(stream, minlength=len(numbers)).tolist()
+    arcs = waits(operators, graph.views)
+    pairs = [(other, number) for number, awaited in enumerate(arcs) for other in awaited]
+    arc = np.array(pairs, dtype=np.int32).reshape(-1, 2).T.copy()
+    latest = latest_ancestors(stream, arc)
+    elsewhere = np.arange(len(numbers)) != stream[:, None]
+    # Within a stream everybody comes one after the other, so ancestors are a first part of it.
+    ordered = int(latest[elsewhere].sum(dtype=np.int64))
+    apart = (len(operators) ** 2 - sum(count**2 for count in counts)) // 2
+    longest: list[int] = []
+    for awaited in on_streams(operators, arcs):
+        longest.append(1 + max((longest[other] for other in awaited), default=0))
+    return Freedom(stream, places(stream), latest, apart - ordered, max(longest, default=0))
+
+
+def users(layout: Layout) -> list[list[int]]:
+    """Return by row of the problem the outermost operators that make or read it, in order."""
+    row_of: dict[int, int] = {}
+    at_work: dict[int, int] = {}  # by first step of an operator with scratch: its row
+    for row, index in enumerate(layout.rows):
+        storage = layout.storages[index]
+        row_of.update(dict.fromkeys(storage.tensors, row))
+        if not storage.tensors:
+            at_work[storage.start] = row
+    found: list[set[int]] = [set() for _ in layout.rows]
+    spans = iter(layout.lives.spans)
+    for number, outer in enumerate(layout.graph.operators):
+        for operator in outer.walk():
+            start, _ = next(spans)
+            blocks = ((*block.inputs, *block.outputs) for block in operator.blocks)
+            for tensor in chain(operator.inputs, operator.outputs, *blocks):
+                if tensor in row_of:
+                    found[row_of[tensor]].add(number)
+            if operator.workspace and start in at_work:
+                found[at_work[start]].add(number)
+    return [sorted(who) for who in found]

@@ -1,0 +1,82 @@
+"""Forward and backward pass of a module, and which tensor is the gradient of which parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memplan.errors import MemplanError
+from memplan.graph import Graph, Kind
+from memplan.sources.torch_export.builder import graph_of_program
+from memplan.sources.torch_export.memory import program_in_memory
+from memplan.sources.torch_export.training import training_program
+
+__all__ = ["Captured", "capture"]
+
+
+@dataclass(frozen=True)
+class Captured:
+    """The two passes, before anybody does anything with the gradients.
+
+    Attributes
+    ----------
+    graph
+        On one stream; its outputs are the loss alone.
+    gradients
+        By parameter, in the module's order: its tensor, and that of its gradient.
+    """
+
+    graph: Graph
+    gradients: dict[int, int]
+
+
+def capture(
+    model: Any, inputs: tuple[Any, ...], loss: Callable[[Any], Any] | None = None
+) -> Captured:
+    """Trace a module with fake tensors; see `training_program` for the parameters.
+
+    Raises
+    ------
+    MemplanError
+        If no parameter is trained, torch cannot trace the module, or is not installed.
+    """
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise MemplanError("no parameter of the model is trained: none has requires_grad")
+    try:
+        exported = training_program(model, inputs, loss)
+    except (AssertionError, RuntimeError) as error:  # as AOTAutograd says what it cannot do
+        reason = str(error).strip().partition("\n")[0]
+        raise MemplanError(f"torch cannot trace a training step of the model: {reason}") from error
+    program = program_in_memory(exported, {})
+    graph = graph_of_program(program)
+    parameter_of = {
+        spec.arg.name: spec.target
+        for spec in exported.graph_signature.output_specs
+        if spec.kind.name == "GRADIENT_TO_PARAMETER"
+    }
+    # The builder adds what is given first, and keeps the order of what is handed out.
+    given = {one.label: index for index, one in enumerate(program.inputs)}
+    results = dict(zip(dict.fromkeys(program.outputs), graph.outputs, strict=True))
+    gradient_of = {given[parameter_of[name]]: results[name] for name in parameter_of}
+    gradients = {parameter: gradient_of[parameter] for parameter in sorted(gradient_of)}
+    found = set(gradients.values())
+    tensors = tuple(
+        replace(tensor, kind=Kind.INTERMEDIATE) if index in found else tensor
+        for index, tensor in enumerate(graph.tensors)
+    )
+    views = {view.tensor for view in graph.views}
+    return Captured(
+        replace(
+            graph,
+            name=f"training step of {type(model).__name__}",
+            tensors=tensors,
+            operators=tuple(
+                operator
+                for operator in graph.operators
+                if not operator.outputs or not views.issuperset(operator.outputs)
+            ),
+            outputs=tuple(index for index in graph.outputs if index not in found),
+        ),
+        gradients,
+    )

@@ -1,0 +1,51 @@
+"""On which stream the operators of a training step run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, get_args
+
+from memplan.graph import Graph, Operator
+from memplan.sources.torch_training.step import ALL_REDUCE, Optimizer
+
+__all__ = ["LIMIT", "Streams", "on_streams"]
+
+Streams = Literal["ddp", "overlap", "category", "one"]
+
+LIMIT = 512
+
+
+def on_streams(graph: Graph, streams: Streams, limit: int) -> Graph:
+    """Return a step of one stream on several; see `training_step`."""
+    if streams == "category":
+        numbers = _categories(graph, limit)
+    else:
+        beside = {"one": (), "ddp": ("communication",), "overlap": ("communication", "update")}
+        numbers = [int(_category(one) in beside[streams]) for one in graph.operators]
+    operators = zip(graph.operators, numbers, strict=True)
+    return replace(graph, operators=tuple(replace(one, stream=at) for one, at in operators))
+
+
+def _categories(graph: Graph, limit: int) -> list[int]:
+    """Return by operator a stream that has its category alone; a full one is followed by another.
+
+    Streams are numbered as they begin.
+    """
+    open_: dict[str, int] = {}
+    left: dict[str, int] = {}
+    numbers = []
+    begun = 0
+    for operator in graph.operators:
+        category = _category(operator)
+        if not left.get(category):
+            open_[category], left[category] = begun, limit
+            begun += 1
+        left[category] -= 1
+        numbers.append(open_[category])
+    return numbers
+
+
+def _category(operator: Operator) -> str:
+    if operator.type == ALL_REDUCE:
+        return "communication"
+    return "update" if operator.type in get_args(Optimizer) else "compute"
