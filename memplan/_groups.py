@@ -33,7 +33,12 @@ def take_groups(
     ProblemError
         For a row that is not there, is listed twice, or is in two groups.
     """
-    if isinstance(groups, tuple) and len(groups) == 2 and isinstance(groups[0], np.ndarray):
+    # Two groups of all rows would have each row twice: such arrays are columns.
+    if (
+        isinstance(groups, tuple)
+        and len(groups) == len(GROUP_COLUMNS)
+        and all(isinstance(one, np.ndarray) and one.shape == size.shape for one in groups)
+    ):
         return cast("tuple[Column, Column]", groups)
     group, lead = np.full(len(size), NONE, np.int64), np.zeros(len(size), np.int64)
     for number, members in enumerate(groups or ()):

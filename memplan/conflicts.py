@@ -54,7 +54,10 @@ class Conflicts:
             For a pair that is none, or names a row that is not there.
         """
         listed = pairs if hasattr(pairs, "__array__") else list(pairs)
-        table = np.asarray(listed if len(listed) else np.empty((0, 2), np.int64))
+        try:
+            table = np.asarray(listed if len(listed) else np.empty((0, 2), np.int64))
+        except ValueError:  # of different lengths
+            table = np.empty(0)
         if table.ndim != 2 or table.shape[1] != 2 or table.dtype.kind not in "iu":
             raise ProblemError(
                 f"conflicts are {shown(listed)}; they must be pairs of rows", field="conflicts"

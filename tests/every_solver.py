@@ -16,13 +16,12 @@ BASELINES = tuple(name for name, solver in registry.SOLVERS.items() if solver.is
 
 def is_missing(solver: str) -> bool:
     """Whether a solver needs a library that is not installed."""
-    library = registry.SOLVERS[solver].library
-    return bool(library) and find_spec(library) is None
+    return any(find_spec(library) is None for library in registry.SOLVERS[solver].libraries)
 
 
 def param(solver: str, *values: object) -> Any:
     """Return a parameter of a test: the solver, and what goes with it."""
-    reason = f"{registry.SOLVERS[solver].library} is not installed"
+    reason = f"{' or '.join(registry.SOLVERS[solver].libraries)} is not installed"
     return pytest.param(
         solver, *values, marks=pytest.mark.skipif(is_missing(solver), reason=reason)
     )

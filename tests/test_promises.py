@@ -19,6 +19,7 @@ from memplan.bench import generators
 from memplan.solvers import registry
 
 COMPLETE = ("auto", "exact", "prover")
+SLOW = ("mip", "cp_sat", "hill_climb")  # a process or a thread for each, or 500 orders
 PAIRS = [every_solver.param(s, c) for s in registry.SOLVERS for c in sorted(strategies.FEATURES)]
 
 
@@ -56,7 +57,7 @@ def assert_promises(solver: str, problem: mp.Problem) -> None:
 def test_every_solver_with_every_constraint(solver: str, feature: str) -> None:
     """Tests plans, bounds and proofs against brute force, one constraint at a time."""
 
-    @settings(max_examples=25 if solver == "mip" else 100)  # it is a process for each
+    @settings(max_examples=25 if solver in SLOW else 100)
     @given(problem=strategies.problems(max_buffers=6, features=frozenset({feature})))
     def run(problem: mp.Problem) -> None:
         assert_promises(solver, problem)
@@ -69,7 +70,7 @@ def test_every_solver_with_conflicts_and_groups(solver: str, feature: str) -> No
     """Tests the same with conflicts beyond lifetimes and contiguous groups beside a constraint."""
     plain = strategies.problems(min_buffers=2, max_buffers=5, features=frozenset({feature}))
 
-    @settings(max_examples=25 if solver == "mip" else 60)
+    @settings(max_examples=25 if solver in SLOW else 60)
     @given(problem=strategies.related(plain))
     def run(problem: mp.Problem) -> None:
         assert_promises(solver, problem)

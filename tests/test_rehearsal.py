@@ -141,7 +141,7 @@ def test_lifetimes_of_one_order_are_not_enough(seed: int) -> None:
 SOLVERS = [
     name
     for name, solver in registry.SOLVERS.items()
-    if "conflicts" in solver.supports and not solver.library
+    if "conflicts" in solver.supports and not solver.libraries
 ]
 
 

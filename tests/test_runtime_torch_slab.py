@@ -211,7 +211,9 @@ def test_what_is_returned_is_never_in_the_slab(native: Any) -> None:
         hidden = self.conv(x)
         if self.early:
             flat = hidden.view(-1)
-            return Answer(hidden, {"views": [flat[10:], (hidden.transpose(1, 2),)], "number": 3})
+            more = {"views": [flat[10:], (hidden.transpose(1, 2),)], "number": 3}
+            more["itself"] = more
+            return Answer(hidden, more)
         return functional.relu(hidden).sum()
 
     model = Calls(forward, conv=nn.Conv2d(3, 8, 3))
@@ -308,6 +310,10 @@ def test_a_bound_model_can_be_copied() -> None:
             assert torch.equal(copied(x), want)
             model[0].weight.data.neg_()
             assert fast(copied)(x).equal(want)
+        model[2].forward = functional.relu  # it has no `__self__`
+        with slab_of(model, x) as other:
+            other(x)
+            assert copy.deepcopy(model)[2].forward is functional.relu
 
 
 def test_the_profiler_sees_allocations() -> None:

@@ -100,6 +100,31 @@ def test_what_outlives_the_call_keeps_its_bytes(native: Any) -> None:
         assert len({tensor.data_ptr() for tensor in model.kept}) == 2
 
 
+def test_arrays_keep_the_bytes_of_what_is_returned() -> None:
+    """Tests that a result that a NumPy array looks at is not moved from under it."""
+
+    def forward(self: Any, x: Any) -> Any:
+        hidden = self.conv(x)
+        if not self.keeps:
+            return functional.relu(hidden).sum()
+        self.kept.append(hidden.numpy())
+        return hidden
+
+    x = image()
+    model = Calls(forward, conv=nn.Conv2d(3, 8, 3))
+    model.kept, model.keeps = [], False
+    with slab_of(model, x) as fast:
+        want = model.conv(x)
+        model.keeps = True
+        got = fast(x)
+        model.keeps = False
+        fast(x + 1)
+        assert torch.equal(got, want)
+        assert torch.equal(torch.from_numpy(model.kept[0]), want)
+        assert fast.stats().slabs == 2
+        model.kept.clear()
+
+
 def test_a_hook_may_keep_activations() -> None:
     """Tests that hooks work as ever, and what they keep is right."""
     model, x = convolutions(), image()

@@ -28,6 +28,12 @@ KEPT = {
     "single_object": {"gaps", "conflicts", "groups"},
     "many_objects": {"gaps", "conflicts", "groups"},
     "mip": {"pins", "reserved", "gaps"},
+    "cp_sat": {"pins", "reserved", "gaps"},
+    "contention_skyline": {"pins", "reserved", "gaps", "windows", "conflicts", "groups"},
+    "bfc": set(),
+    "xla_best_fit": {"pins", "reserved", "gaps", "windows", "conflicts", "groups"},
+    "tflm_greedy": {"pins", "reserved", "gaps"},
+    "hill_climb": {"pins", "reserved", "gaps"},
 }
 
 
@@ -86,8 +92,8 @@ def test_a_missing_library_names_its_extra(
 ) -> None:
     """Tests the sentence for each planner that needs a library."""
     monkeypatch.setattr(baselines, "find_spec", lambda _: None)
-    needy = {name: solver.extra for name, solver in registry.SOLVERS.items() if solver.library}
-    assert needy == {"mip": "mip", "mincost_flow": "ortools"}
+    needy = {name: solver.extra for name, solver in registry.SOLVERS.items() if solver.libraries}
+    assert needy == {"mip": "mip", "mincost_flow": "ortools", "cp_sat": "ortools"}
     for name, extra in needy.items():
         with pytest.raises(mp.MissingExtraError, match=rf"{name} needs .*'memplan\[{extra}\]'"):
             mp.solve(course, name)

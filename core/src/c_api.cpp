@@ -67,6 +67,7 @@ int memplan_problem_set_gaps(memplan_problem* problem, size_t count, const int32
                              const int64_t* start, const int64_t* end, const int64_t* lower,
                              const int64_t* upper) {
   return guarded(0, nullptr, 0, [&] {
+    if (buffer == nullptr || start == nullptr || end == nullptr) count = 0;
     std::vector<memplan::Gap> gaps(count);
     for (size_t i = 0; i < count; ++i) {
       gaps[i] = {buffer[i], start[i], end[i], lower == nullptr ? 0 : lower[i],
@@ -80,6 +81,7 @@ int memplan_problem_set_gaps(memplan_problem* problem, size_t count, const int32
 int memplan_problem_set_reserved(memplan_problem* problem, size_t count, const int64_t* lower,
                                  const int64_t* upper) {
   return guarded(0, nullptr, 0, [&] {
+    if (lower == nullptr || upper == nullptr) count = 0;
     std::vector<memplan::Reserved> reserved(count);
     for (size_t i = 0; i < count; ++i) reserved[i] = {lower[i], upper[i]};
     problem->problem.reserved = std::move(reserved);

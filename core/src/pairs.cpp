@@ -56,7 +56,8 @@ bool first_fit(const Problem& problem, const Items& items, const Relations& rela
   offset->assign(items.size.size(), kNoOffset);
   for (const ItemIdx i : order) {
     const Bytes at = lowest_place(items, relations, i, *offset);
-    if (at > items.latest[i] || stopper.expired()) return false;
+    // A place among thousands of relations takes longer than the calls that expired() skips.
+    if (at > items.latest[i] || stopper.look()) return false;
     (*offset)[i] = at;
   }
   return true;

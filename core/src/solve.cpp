@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "memplan/bounds.h"
 #include "memplan/linearise.h"
 #include "solve/alone.h"
 #include "solve/incumbent.h"
@@ -49,7 +50,7 @@ constexpr const char* kMiniMalloc = "minimalloc";
 class Run {
  public:
   Run(const Problem& problem, const SolveOptions& options)
-      : options_(options), incumbent_(problem, options) {}
+      : options_(options), incumbent_(problem, options, lower_bound) {}
 
   Plan run() {
     const std::string& solver = options_.solver;
@@ -108,15 +109,18 @@ class Run {
 
   void run_auto() {
     const BufferIdx count = incumbent_.problem().count();
+    const bool related = has_relations(incumbent_.problem());
     const bool open_ended = options_.budget.seconds > 1e17 && options_.budget.nodes > kAutoVisits;
     if (count <= kSmall) {
       run_greedy(incumbent_);
       // With listed conflicts and groups, the chain finds more than greedy, and search less.
-      if (!incumbent_.settled() && has_relations(incumbent_.problem())) {
+      if (!incumbent_.settled() && related) {
         run_large(std::min(kRelatedNodes * count, incumbent_.nodes_left() / 2));
       }
+    } else if (count <= kSearchLimit) {
+      run_large((related ? kRelatedNodes : kChainNodes) * count);
     } else {
-      run_large(count <= kSearchLimit ? kChainNodes * count : incumbent_.nodes_left());
+      run_large(incumbent_.nodes_left());
     }
     if (incumbent_.settled()) return;
     if (open_ended) incumbent_.limit_nodes(kAutoVisits / count);

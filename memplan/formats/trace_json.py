@@ -125,7 +125,8 @@ class _Reader(Fields):
             name = self.scalar(row["name"], f"{where}.name", str)
             if not name:
                 raise self.error(f"{where}.name is {shown(name)}; every frame needs a name")
-            ordinal = self.whole(row.get("ordinal") or 0, f"{where}.ordinal", MAX_BYTES)
+            given = row.get("ordinal")
+            ordinal = 0 if given is None else self.whole(given, f"{where}.ordinal", MAX_BYTES)
             outer: Scope = ()
             if row.get("parent") is not None:
                 parent = self.whole(row["parent"], f"{where}.parent", MAX_BYTES)

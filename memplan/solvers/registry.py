@@ -45,7 +45,7 @@ class Solver:
         The solver of the core that it is, and the options that make it so.
     module
         Of `memplan.solvers.baselines`, for one that the core does not have.
-    library, extra
+    libraries, extra
         What it needs beside NumPy, and the extra of this package that installs it.
     """
 
@@ -57,7 +57,7 @@ class Solver:
     core: str = ""
     preset: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     module: str = ""
-    library: str = ""
+    libraries: tuple[str, ...] = ()
     extra: str = ""
 
     @property
@@ -131,6 +131,10 @@ _SHARED_OBJECTS = {
     "fit": "into which object that is free: best (default, smallest), first or worst (largest)",
 }
 _PLAIN = frozenset({"capacity", "alignment", "hints", "zero-size"})  # what every baseline keeps
+_CP_SAT = {
+    "encoding": "pairs (default: who lies below whom) or no_overlap (rectangles)",
+    "start": "begin at greedy_by_size's plan and at our bound (off: nothing but the model)",
+}
 _MIP = {"start": "begin at greedy_by_size's plan and at our bound (off: equation 2.1 alone)"}
 
 
@@ -152,12 +156,17 @@ def _baseline(
     options: Mapping[str, str] | None = None,
     *,
     keeps: Iterable[str],
-    library: str = "",
+    libraries: tuple[str, ...] = (),
     extra: str = "",
 ) -> Solver:
     supports = _PLAIN.union(keeps)
     given = MappingProxyType(options or {})
-    return Solver(name, summary, supports, given, module=name, library=library, extra=extra)
+    return Solver(name, summary, supports, given, module=name, libraries=libraries, extra=extra)
+
+
+def _greedy_alias(name: str, summary: str, **preset: object) -> Solver:
+    supports = frozenset(CONSTRAINTS)
+    return Solver(name, summary, supports, core="greedy", preset=MappingProxyType(preset))
 
 
 def _somas(name: str, summary: str, objects: str) -> Solver:
@@ -200,12 +209,11 @@ SOLVERS: Mapping[str, Solver] = MappingProxyType(
                 "no sharing: every buffer above the one before it",
                 keeps=["pins", "reserved", "gaps", "windows", "conflicts"],
             ),
-            Solver(
+            _greedy_alias(
                 "greedy_by_size",
                 "largest first, best fit (Pisarchyk and Lee 2020)",
-                frozenset(CONSTRAINTS),
-                core="greedy",
-                preset=MappingProxyType({"orders": ["size"], "first_fit": False}),
+                orders=["size"],
+                first_fit=False,
             ),
             _baseline(
                 "gergov",
@@ -222,7 +230,7 @@ SOLVERS: Mapping[str, Solver] = MappingProxyType(
                 "mincost_flow",
                 "shared objects by min-cost flow (Lee et al. 2019)",
                 keeps=["reserved"],
-                library="ortools",
+                libraries=("ortools",),
                 extra="ortools",
             ),
             _somas(
@@ -234,8 +242,44 @@ SOLVERS: Mapping[str, Solver] = MappingProxyType(
                 "mixed-integer program over pair orders, by HiGHS",
                 _MIP,
                 keeps=["pins", "reserved", "gaps"],
-                library="highspy",
+                libraries=("highspy",),
                 extra="mip",
+            ),
+            # Those that source 001 compares with, and the planners of other compilers.
+            _baseline(
+                "cp_sat",
+                "CP-SAT over pair orders or rectangles (source 001, 5.1)",
+                _CP_SAT,
+                keeps=["pins", "reserved", "gaps"],
+                libraries=("ortools", "pandas"),
+                extra="ortools",
+            ),
+            _greedy_alias(
+                "contention_skyline",
+                "highest contention first, on the skyline (source 001, 3.1)",
+                orders=["tela"],
+                best_fit=False,
+            ),
+            _baseline(
+                "bfc",
+                "best fit with coalescing, by start, as TensorFlow at run time",
+                keeps=[],
+            ),
+            _greedy_alias(
+                "xla_best_fit",
+                "the better of largest and longest-lived first, best fit (XLA)",
+                orders=["size", "lifetime"],
+                first_fit=False,
+            ),
+            _baseline(
+                "tflm_greedy",
+                "largest first, first fit (TensorFlow Lite Micro)",
+                keeps=["pins", "reserved", "gaps"],
+            ),
+            _baseline(
+                "hill_climb",
+                "swaps around the bottleneck of an order of placing (Vela)",
+                keeps=["pins", "reserved", "gaps"],
             ),
         )
     }

@@ -44,7 +44,7 @@ typedef enum memplan_objective {
 /* Fields are only ever added at the end; `struct_size` says how many of them the caller knows. */
 typedef struct memplan_options {
   size_t struct_size;          /* set by memplan_default_options() */
-  const char* solver;          /* "auto", "greedy", "large", "minimalloc", "exact", "prover" */
+  const char* solver;          /* "auto", or one of those of memplan::SolveOptions (solve.h) */
   memplan_objective objective; /* MEMPLAN_MIN_PEAK */
   double seconds;              /* negative: no limit */
   int64_t nodes;               /* negative: no limit */

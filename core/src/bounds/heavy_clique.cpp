@@ -73,11 +73,15 @@ void Finder::begin_from(Rows clique) {
   best_ = std::move(clique);
 }
 
-// The largest that conflicts with all goes in, until there is none.
+// The largest that conflicts with all goes in, until there is none. Out of looks, what there is is
+// a clique as well.
 Rows Finder::grown(Rows clique) {
   Rows candidates = by_size_;
-  for (const BufferIdx b : clique) keep_conflicting(b, &candidates);
-  while (!candidates.empty()) {
+  for (const BufferIdx b : clique) {
+    if (looks_ > kMostLooks) return clique;
+    keep_conflicting(b, &candidates);
+  }
+  while (!candidates.empty() && looks_ <= kMostLooks) {
     clique.push_back(candidates.front());
     keep_conflicting(clique.back(), &candidates);
   }
@@ -90,6 +94,7 @@ Rows Finder::exchanged(Rows clique) {
     std::vector<std::int32_t> strangers(problem_.size.size(), 0);
     std::vector<BufferIdx> stranger(problem_.size.size(), -1);
     for (const BufferIdx member : clique) {
+      if (looks_ > kMostLooks) return clique;
       look(member, by_size_, [&](BufferIdx b, bool conflict) {
         if (conflict) return;
         ++strangers[b];

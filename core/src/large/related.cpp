@@ -23,7 +23,7 @@ constexpr std::int64_t kRelatedPatience = 32;
 // The first searches by ejection, in nodes. Where all goals are tried in vain, twice as many; that
 // often.
 constexpr std::int64_t kFirstNodes = 10'000;
-constexpr int kMostEfforts = 3;
+constexpr int kMostEfforts = 5;
 constexpr Bytes kFinest = 10'000;  // steps to a target: closer to a peak than one is not asked
 
 // All in turn, and those that reject few or many are bumped alike: it is the later rounds that
@@ -69,6 +69,9 @@ std::vector<BufferIdx> take_out(const Course& course, std::vector<Bytes>* offset
 bool reach_goal(Course& course, std::int64_t nodes, Ejection* ejection) {
   std::vector<Bytes> offsets = course.plan.offsets;
   const std::vector<BufferIdx> rejected = take_out(course, &offsets);
+  // A caller's target may be below what is pinned.
+  const auto pinned = [&course](BufferIdx b) { return course.problem.pin_of(b) != kNoOffset; };
+  if (std::any_of(rejected.begin(), rejected.end(), pinned)) return false;
   const std::int64_t before = ejection->nodes();
   const std::int64_t most = std::min(nodes, course.nodes_left);
   const bool done = ejection->insert(course.goal, most, &offsets, rejected);

@@ -83,11 +83,13 @@ struct Model {
   int head_of(Half a) const { return tail_of(a ^ 1); }
   // Whether the cliques of an item are consecutive: always, unless it has gaps or listed conflicts.
   bool is_whole(int item) const { return whole[item] != 0; }
-  // Which cliques of an item another one is in, too, as a range of its list; both are whole.
+  // Which cliques of an item another one is in, too, as a range of its list; both are whole. Empty
+  // for a listed pair that is in none.
   std::pair<int, int> shared(int item, int other) const {
     const std::int32_t base = *cliques_of.first(item);
     const std::int32_t first = *cliques_of.first(other), last = *(cliques_of.last(other) - 1);
-    return {std::max(first - base, 0), std::min(last - base + 1, cliques_of.size(item))};
+    const int begin = std::max(first - base, 0);
+    return {begin, std::max(begin, std::min(last - base + 1, cliques_of.size(item)))};
   }
   bool in_clique(int item, std::int32_t clique) const {
     return std::binary_search(cliques_of.first(item), cliques_of.last(item), clique);

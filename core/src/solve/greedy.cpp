@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "memplan/bounds.h"
 #include "solve/alone.h"
 
 namespace memplan {
@@ -18,7 +19,7 @@ void run_greedy(Incumbent& incumbent) {
 
 Plan solve_greedy(const Problem& problem, const SolveOptions& options) {
   require_well_posed(problem, options);
-  Incumbent incumbent(problem, options);
+  Incumbent incumbent(problem, options, lower_bound);
   if (!incumbent.settled()) run_greedy(incumbent);
   return incumbent.finish("greedy");
 }

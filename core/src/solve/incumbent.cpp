@@ -11,14 +11,15 @@ namespace {
 constexpr double kReportEvery = 0.5;  // seconds, where nothing has changed
 }
 
-Incumbent::Incumbent(const Problem& problem, const SolveOptions& options)
+Incumbent::Incumbent(const Problem& problem, const SolveOptions& options,
+                     Bound (*first_bound)(const Problem&, const Sections&))
     : problem_(problem),
       options_(options),
       stopper_(options.budget.seconds, [this] { return look_up(); }),
       nodes_left_(options.budget.nodes) {
   const Lap lap(*this, "sweep");
   sections_ = sweep(problem);
-  const Bound bound = memplan::lower_bound(problem, sections_);
+  const Bound bound = first_bound(problem, sections_);
   best_.lower_bound = bound.bytes;
   best_.stats.note = std::string("bound: ") + bound.rule;
   conflict_ = bound.buffers;

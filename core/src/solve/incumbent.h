@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "memplan/bounds.h"
 #include "memplan/budget.h"
 #include "memplan/plan.h"
 #include "memplan/problem.h"
@@ -17,7 +18,9 @@ namespace memplan {
 class Incumbent {
  public:
   // Sweeps, and starts from the lower bound. Both must outlive it.
-  Incumbent(const Problem& problem, const SolveOptions& options);
+  // `first_bound` is lower_bound() or bound_of_lifetimes(): who names it links it.
+  Incumbent(const Problem& problem, const SolveOptions& options,
+            Bound (*first_bound)(const Problem&, const Sections&));
 
   const Problem& problem() const { return problem_; }
   const SolveOptions& options() const { return options_; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "memplan/bounds.h"
 #include "memplan/greedy.h"
 #include "solve/searches.h"
 #include "solve/together.h"
@@ -110,7 +111,7 @@ void Windows::solve_window(const Window& window, std::int64_t nodes) {
   options.progress = nullptr;
   options.interrupt = [this] { return incumbent_.stopper().look(); };
 
-  Incumbent within(part, options);
+  Incumbent within(part, options, lower_bound);
   GreedyOptions quick;
   quick.orders = {"length", "size"};
   quick.target = incumbent_.fit_only() ? incumbent_.top() : incumbent_.lower_bound();

@@ -64,16 +64,23 @@ def _is_own(module: Any, forward: Any) -> bool:
 
 
 def tensors(result: Any, device: str = "cpu") -> Iterator[torch.Tensor]:
-    """Yield the tensors of a result that are on a device: in containers, however deep."""
-    if isinstance(result, torch.Tensor):
-        if result.layout is torch.strided and result.device.type == device:
-            yield result
-    elif isinstance(result, Mapping):
-        for value in result.values():
-            yield from tensors(value, device)
-    elif isinstance(result, (list, tuple, set, frozenset)):
-        for value in result:
-            yield from tensors(value, device)
-    elif is_dataclass(result):
-        for field in fields(result):
-            yield from tensors(getattr(result, field.name, None), device)
+    """Yield the tensors of a result that are on a device: in containers, however deep.
+
+    A container may be inside of itself; a tensor comes once.
+    """
+    seen: dict[int, Any] = {}  # with the objects, so that no number comes again
+    left = [result]
+    while left:
+        value = left.pop()
+        if id(value) in seen:
+            continue
+        seen[id(value)] = value
+        if isinstance(value, torch.Tensor):
+            if value.layout is torch.strided and value.device.type == device:
+                yield value
+        elif isinstance(value, Mapping):
+            left += value.values()
+        elif isinstance(value, (list, tuple, set, frozenset)):
+            left += value
+        elif is_dataclass(value):
+            left += (getattr(value, field.name, None) for field in fields(value))

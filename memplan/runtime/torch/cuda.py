@@ -89,7 +89,7 @@ class CudaSlab:
     model
         Runs when this is called; that of the recording, if there is one.
     slabs
-        At most so many slabs for every stream, `None` for as many as are needed.
+        At most so many slabs for every stream; `None` as for `memplan.runtime.torch.Slab`.
 
     Raises
     ------

@@ -37,7 +37,8 @@ def load() -> ModuleType:
     Raises
     ------
     MemplanError
-        Without a C++ compiler, or where it fails; the sentence says what to install.
+        Without a C++ compiler, or where it fails, and if the cache cannot be written; the sentence
+        says what to do.
     """
     library = _folder() / f"{_NAME}{sysconfig.get_config_var('EXT_SUFFIX')}"
     if not library.exists():
@@ -71,10 +72,17 @@ def _build(library: Path) -> None:
             f"the slab is built on first use, and there is no C++ compiler {compiler}; install "
             "one (apt install g++, dnf install gcc-c++) or name it in CXX"
         )
-    library.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        library.parent.mkdir(parents=True, exist_ok=True)
+        folder = tempfile.TemporaryDirectory(dir=library.parent)
+    except OSError as error:
+        raise MemplanError(
+            f"the slab is built on first use, and {library.parent} cannot be written "
+            f"({error.strerror}); name another folder in TORCH_EXTENSIONS_DIR"
+        ) from None
     includes = [*cpp_extension.include_paths(), sysconfig.get_path("include")]
     abi = int(torch.compiled_with_cxx11_abi())
-    with tempfile.TemporaryDirectory(dir=library.parent) as work:
+    with folder as work:
         made = Path(work) / library.name
         command = [
             *(compiler, *_FLAGS, f"-D_GLIBCXX_USE_CXX11_ABI={abi}"),

@@ -133,7 +133,7 @@ class Slab:
         self._bindings: list[Binding] = []
         self._runners: dict[int, Callable[..., Any]] = {}
         self._own: Any = None
-        self._lock = threading.Lock()  # of the first calls, which make the pool and the runners
+        self._lock = threading.Lock()  # of who makes or unmakes the pool and the runners
         self._closed = False
         self._last = Statistics()
 
@@ -155,26 +155,23 @@ class Slab:
         MemplanError
             If the slab was closed, and as `memplan.runtime.torch.extension.load`.
         """
-        if self._closed:
-            raise MemplanError("this slab is closed; make another of the same plan and trace")
         with self._lock:
-            if self._pool is None:
-                self._native = load()
-                self._pool = self._native.Pool(self._rows, self._limit)
+            self._ready()
 
     def close(self) -> None:
         """Undo everything; the memory of tensors that are alive goes with the last of them."""
         if self._closed:
             return
-        self._last = self.stats()
-        self._closed = True
-        for binding in self._bindings:
-            binding.undo()
-        self._bindings.clear()
-        self._runners.clear()
-        self._own = None
-        if self._pool is not None:
-            self._pool.close()
+        with self._lock:
+            self._last = self._counts()
+            self._closed = True
+            for binding in self._bindings:
+                binding.undo()
+            self._bindings.clear()
+            self._runners.clear()
+            self._own = None
+            if self._pool is not None:
+                self._pool.close()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the model in a slab; with another model as the one argument, bind that (`bind`)."""
@@ -195,8 +192,8 @@ class Slab:
         model
             Of the architecture that was recorded; what it does otherwise gets ordinary memory.
         """
-        self.open()
         with self._lock:
+            self._ready()
             runner = self._runners.get(id(model))
             if runner is None:
                 binding = Binding(self._native, model)
@@ -212,6 +209,17 @@ class Slab:
 
     def stats(self) -> Statistics:
         """Return the counts of all calls so far; of one that is under way, in part."""
+        with self._lock:
+            return self._counts()
+
+    def _ready(self) -> None:
+        if self._closed:
+            raise MemplanError("this slab is closed; make another of the same plan and trace")
+        if self._pool is None:
+            self._native = load()
+            self._pool = self._native.Pool(self._rows, self._limit)
+
+    def _counts(self) -> Statistics:
         if self._closed or self._pool is None:
             return self._last
         return Statistics(*self._pool.totals())

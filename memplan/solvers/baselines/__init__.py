@@ -42,10 +42,11 @@ def solve(
         If an option has a value that it does not know.
     """
     known = registry.SOLVERS[solver]
-    if known.library and find_spec(known.library) is None:
-        raise MissingExtraError(
-            f"{solver} needs the library {known.library}: pip install 'memplan[{known.extra}]'"
-        )
+    for library in known.libraries:
+        if find_spec(library) is None:
+            raise MissingExtraError(
+                f"{solver} needs the library {library}: pip install 'memplan[{known.extra}]'"
+            )
     run = Run(
         problem,
         solver=solver,

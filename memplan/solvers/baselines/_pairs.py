@@ -12,7 +12,7 @@ from memplan._spans import spans
 from memplan.problem import Problem
 from memplan.solvers.baselines._blocks import aligned_up
 
-__all__ = ["conflicting", "lowest"]
+__all__ = ["FirstFit", "conflicting", "lowest"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -48,23 +48,47 @@ def lowest(problem: Problem, order: Iterable[int], pairs: tuple[Ints, Ints]) -> 
     In the order of the offsets of any legal plan, nobody comes out higher than in that plan: its
     own place there is free, as all that lay below it have only gone down.
     """
-    size, unit = problem.size.tolist(), problem.alignment.tolist()
-    pin = problem.pin.tolist()
-    others: list[list[int]] = [[] for _ in size]
-    for one, other in zip(pairs[0].tolist(), pairs[1].tolist(), strict=True):
-        others[one].append(other)
-        others[other].append(one)
-    barred = [(block.lower, block.upper) for block in problem.reserved]
-    placed: list[int | None] = [None if at == NONE else at for at in pin]
-    for row in order:
-        if placed[row] is not None:
-            continue
-        offset = 0
-        beside = ((placed[other], size[other]) for other in others[row])
-        taken = [(at, at + held) for at, held in beside if at is not None]
-        for lower, upper in sorted(taken + barred) if size[row] else ():
-            if lower >= offset + size[row]:
-                break
-            offset = max(offset, aligned_up(upper, unit[row]))
-        placed[row] = offset
-    return [0 if at is None else at for at in placed]
+    return FirstFit(problem, pairs).place(order)
+
+
+class FirstFit:
+    """The same for many orders of one problem.
+
+    Parameters
+    ----------
+    problem
+        Without windows.
+    pairs
+        Rows that conflict.
+
+    Attributes
+    ----------
+    others
+        For every row, those that it conflicts with.
+    """
+
+    def __init__(self, problem: Problem, pairs: tuple[Ints, Ints]) -> None:
+        self._size, self._unit = problem.size.tolist(), problem.alignment.tolist()
+        self._pin = problem.pin.tolist()
+        self._barred = [(block.lower, block.upper) for block in problem.reserved]
+        self.others: list[list[int]] = [[] for _ in self._size]
+        for one, other in zip(pairs[0].tolist(), pairs[1].tolist(), strict=True):
+            self.others[one].append(other)
+            self.others[other].append(one)
+
+    def place(self, order: Iterable[int]) -> list[int]:
+        """Return offsets, those of the pinned and then of each in the order."""
+        size = self._size
+        placed: list[int | None] = [None if at == NONE else at for at in self._pin]
+        for row in order:
+            if placed[row] is not None:
+                continue
+            offset = 0
+            beside = ((placed[other], size[other]) for other in self.others[row])
+            taken = [(at, at + held) for at, held in beside if at is not None]
+            for lower, upper in sorted(taken + self._barred) if size[row] else ():
+                if lower >= offset + size[row]:
+                    break
+                offset = max(offset, aligned_up(upper, self._unit[row]))
+            placed[row] = offset
+        return [0 if at is None else at for at in placed]

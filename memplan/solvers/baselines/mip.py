@@ -14,12 +14,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from memplan._columns import MAX_BYTES
-from memplan.solvers import native, registry
 from memplan.solvers.baselines._highs import Known, highs
 from memplan.solvers.baselines._mip_model import model_of, point_of, unit_of
 from memplan.solvers.baselines._pairs import conflicting, lowest
 from memplan.solvers.baselines._run import Run
+from memplan.solvers.baselines._start import greedy_start, highest_top
 
 __all__ = ["solve"]
 
@@ -34,7 +33,7 @@ _MOST: Final = (1 << 31) - 1  # of an option of HiGHS
 def solve(run: Run) -> None:
     """Place by the solutions of HiGHS, until it has proved one or the budget ends."""
     with_start = run.switch("start")
-    start = _start(run) if with_start else None
+    start = greedy_start(run) if with_start else None
     if run.settled or run.nodes_left == 0 or run.out_of_time():
         return
     problem = run.problem
@@ -42,7 +41,7 @@ def solve(run: Run) -> None:
     if pairs is None:
         run.note = f"more than {_MOST_PAIRS} pairs conflict: too many for HiGHS"
         return
-    unit, top = unit_of(problem), _top(run)
+    unit, top = unit_of(problem), highest_top(run)
     scale = max(unit, top / _MOST_UNITS)
     model = model_of(problem, pairs, bound=run.bound if with_start else 0, top=top, scale=scale)
     point = np.empty(0) if start is None else point_of(problem, pairs, start, scale=scale)
@@ -86,40 +85,6 @@ def _learn(
     if known.status == "Infeasible" and capacity is not None and run.peak is None and slack < 0.5:
         run.learn(capacity + 1)
         run.note = "refuted by HiGHS"
-
-
-def _start(run: Run) -> Ints | None:
-    """Offer the plan of greedy_by_size, and return its offsets."""
-    chosen = registry.SOLVERS["greedy_by_size"]
-    plan, interrupted = native.solve(
-        run.problem,
-        solver=chosen.name,
-        core=chosen.core,
-        minimize=True,
-        seconds=run.seconds_left,
-        nodes=run.nodes_left,
-        threads=1,
-        seed=run.seed,
-        options=chosen.preset,
-    )
-    run.charge(int(str(plan.stats["nodes"])))
-    if plan.offsets is not None:
-        run.offer(plan.offsets, "greedy_by_size")
-    if interrupted:
-        raise KeyboardInterrupt
-    return plan.offsets
-
-
-def _top(run: Run) -> int:
-    """Return what no plan of interest ends above: the best one, the capacity, or no sharing."""
-    if run.peak is not None:
-        return run.peak
-    problem = run.problem
-    stops = [block.upper for block in problem.reserved]
-    stops += (problem.pin + problem.size)[problem.pin >= 0].tolist()
-    apart = sum((problem.size + problem.alignment - 1).tolist())
-    capacity = MAX_BYTES if problem.capacity is None else problem.capacity
-    return min(capacity, int(max(stops, default=0) + apart))
 
 
 def _options(run: Run, gap: float) -> dict[str, object]:

@@ -99,11 +99,8 @@ void install_allocator() {
 void remove_allocator() {
   const std::lock_guard<std::mutex> lock(mutex);
   if (--installed != 0) return;
-  if (c10::GetAllocator(kCpu) == &slab_allocator()) {
-    c10::SetAllocator(kCpu, previous, priority);
-  } else {
-    is_beneath = true;
-  }
+  is_beneath = c10::GetAllocator(kCpu) != &slab_allocator();
+  if (!is_beneath) c10::SetAllocator(kCpu, previous, priority);
 }
 
 bool is_in_slab(const void* memory) { return Region::get().owner(memory) != nullptr; }
@@ -124,7 +121,8 @@ bool move_out(void* storage) {
   auto* const impl = static_cast<c10::StorageImpl*>(storage);
   // Without the checks: they throw for the storages of wrappers, which have no memory.
   const void* const data = impl->_mutable_data_ptr_no_checks().get();
-  if (!is_in_slab(data)) return false;
+  // NumPy makes storages that it looks at fixed: its arrays know the address.
+  if (!is_in_slab(data) || !impl->resizable()) return false;
   c10::DataPtr ordinary = previous->allocate(impl->nbytes());
   std::memcpy(ordinary.get(), data, impl->nbytes());
   impl->set_data_ptr_noswap(std::move(ordinary));

@@ -33,7 +33,8 @@ class OperatorFrames {
 };
 
 // Moves what a storage holds (`c10::StorageImpl*`, as `_cdata` of a Python storage) to ordinary
-// memory, under all the tensors that view it. Returns whether it was in a slab.
+// memory, under all the tensors that view it. Returns whether it did: not if it is in no slab, or
+// must stay where it is.
 bool move_out(void* storage);
 
 }  // namespace memplan

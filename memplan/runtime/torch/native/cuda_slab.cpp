@@ -147,7 +147,9 @@ MEMPLAN_EXPORT void memplan_cuda_record_stream(void* memory, void* stream) {
 MEMPLAN_EXPORT void memplan_cuda_move_out(void* storage, void* stream) {
   using namespace memplan;
   auto* const impl = static_cast<c10::StorageImpl*>(storage);
-  if (Addresses::get().slab_of(impl->mutable_data()) == nullptr) return;
+  // Without the checks: they throw for the storages of wrappers, which have no memory.
+  void* const data = impl->_mutable_data_ptr_no_checks().get();
+  if (Addresses::get().slab_of(data) == nullptr) return;
   // The allocator copies on the default stream, which knows nothing of others.
   CudaRuntime::get().wait(stream);
   c10::DataPtr ordinary = impl->allocator()->clone(impl->data(), impl->nbytes());

@@ -18,13 +18,18 @@ struct Frame {
 
 PyObject* frame_call(PyObject* self, PyObject* const* args, std::size_t count, PyObject* names) {
   Frame* const frame = cast<Frame>(self);
+  // Ours: another thread may close a slab, and take a frame from under this one, while it runs.
+  PyObject* const forward = Py_NewRef(frame->forward);
   Slab* const slab = current_slab;
   if (slab == nullptr || slab->binding != frame->binding) {
-    return PyObject_Vectorcall(frame->forward, args, count, names);
+    PyObject* const result = PyObject_Vectorcall(forward, args, count, names);
+    Py_DECREF(forward);
+    return result;
   }
   slab->enter(frame->name);
-  PyObject* const result = PyObject_Vectorcall(frame->forward, args, count, names);
+  PyObject* const result = PyObject_Vectorcall(forward, args, count, names);
   slab->leave();
+  Py_DECREF(forward);
   return result;
 }
 
@@ -64,12 +69,15 @@ PyObject* frame_getattro(PyObject* self, PyObject* name) {
   return PyObject_GetAttr(cast<Frame>(self)->forward, name);
 }
 
-// Copies and pickles of the model have the plain forward of the copy.
+// Copies and pickles of the model have the plain forward of the copy. `cast(None, forward)` is the
+// forward: what is unpickled needs nothing of ours.
 PyObject* frame_reduce(PyObject* self, PyObject*) {
-  PyObject* const module = PyObject_GetAttrString(cast<Frame>(self)->forward, "__self__");
-  if (module == nullptr) return nullptr;
-  PyObject* const getattr = PyDict_GetItemString(PyEval_GetBuiltins(), "getattr");
-  return Py_BuildValue("O(Ns)", getattr, module, "forward");
+  PyObject* const typing = PyImport_ImportModule("typing");
+  if (typing == nullptr) return nullptr;
+  PyObject* const identity = PyObject_GetAttrString(typing, "cast");
+  Py_DECREF(typing);
+  if (identity == nullptr) return nullptr;
+  return Py_BuildValue("N(OO)", identity, Py_None, cast<Frame>(self)->forward);
 }
 
 PyMethodDef frame_methods[] = {{"__reduce__", frame_reduce, METH_NOARGS, nullptr},

@@ -52,9 +52,11 @@ void Slab::end() {
 void* Slab::place(std::size_t bytes) {
   const Row* const row = table_.find(by_, frames_.next(), expected_);
   const auto size = static_cast<std::int64_t>(bytes);
+  // As unsigned: a size that came of an overflow is larger than any.
+  const bool fits = row != nullptr && bytes <= static_cast<std::size_t>(row->size);
   if (row != nullptr) {
     expected_ = row + 1;
-    if (row->offset != kNotPlanned && size <= row->size && claim(*row, size)) {
+    if (row->offset != kNotPlanned && fits && claim(*row, size)) {
       ++claimed_;
       Counts::add(counts_.hits, 1);
       Counts::add(counts_.hit_bytes, size);
@@ -63,10 +65,10 @@ void* Slab::place(std::size_t bytes) {
   }
   const bool outlives = row != nullptr && row->offset == kNotPlanned;
   missed_ |= !outlives;
-  Counts::add(row == nullptr     ? counts_.unknown
-              : outlives         ? counts_.outliving
-              : row->size < size ? counts_.resized
-                                 : counts_.occupied,
+  Counts::add(row == nullptr ? counts_.unknown
+              : outlives     ? counts_.outliving
+              : !fits        ? counts_.resized
+                             : counts_.occupied,
               1);
   Counts::add(counts_.other_bytes, size);
   return nullptr;
