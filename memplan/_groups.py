@@ -40,8 +40,10 @@ def take_groups(
         and all(isinstance(one, np.ndarray) and one.shape == size.shape for one in groups)
     ):
         return cast("tuple[Column, Column]", groups)
+    if groups is None:
+        return filled(len(size), NONE), filled(len(size), 0)
     group, lead = np.full(len(size), NONE, np.int64), np.zeros(len(size), np.int64)
-    for number, members in enumerate(groups or ()):
+    for number, members in enumerate(groups):
         behind = 0
         for member in members:
             row = whole_number(member, f"groups[{number}]", "groups")
@@ -91,8 +93,8 @@ def check_groups(problem: Problem) -> None:
     Alignments are powers of each other in practice; where one does not divide the other, finding
     an offset for both is a problem of its own, and is refused.
     """
-    for rows in members(problem):
-        unit = problem.alignment[rows]
+    for rows in problem.groups:
+        unit = problem.alignment[list(rows)]
         strictest = rows[int(unit.argmax())]
         for row in rows:
             _check_alignment(problem, strictest, row)

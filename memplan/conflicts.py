@@ -16,10 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from memplan._columns import Column, frozen
+from memplan._columns import Column, filled, frozen
 from memplan.errors import ProblemError, shown
 
 __all__ = ["Conflicts"]
+
+_NOBODY = np.empty(0, dtype=np.int32)
+_NOBODY.flags.writeable = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,7 +115,7 @@ class Conflicts:
     @classmethod
     def none(cls, count: int) -> Conflicts:
         """Return the relation of rows that conflict with nobody."""
-        return cls._frozen(np.zeros(count + 1), np.zeros(0))
+        return cls(filled(count + 1, 0), _NOBODY)
 
     @classmethod
     def _frozen(cls, begin: npt.NDArray[Any], other: npt.NDArray[Any]) -> Conflicts:

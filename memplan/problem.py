@@ -433,6 +433,10 @@ class Problem:
         """Return this problem with nobody hinted."""
         return self._changed(hint=filled(len(self), NONE))
 
+    def without_conflicts(self) -> Problem:
+        """Return this problem with its lifetimes alone to say who conflicts."""
+        return self._changed(conflicts=Conflicts.none(len(self)))
+
     def subset(self, rows: npt.ArrayLike) -> Problem:
         """Return the problem of these rows alone, in this order."""
         chosen = int_column(rows, "rows", lambda at: f"number {at}")

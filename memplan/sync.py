@@ -95,9 +95,11 @@ def cost_of_safety(program: Graph | Layout, solver: str = "greedy") -> CostOfSaf
         As `lay_out`.
     UnsupportedError
         If the solver does not keep conflicts, or groups where there are some.
+    PlanError
+        If pins and groups leave no plan.
     """
     layout = program if isinstance(program, Layout) else lay_out(program)
-    alone = _alone(layout)
+    alone = layout.problem.without_conflicts()
     return CostOfSafety(
         solvers.lower_bound(alone), _peak(alone, solver), _peak(layout.problem, solver)
     )
@@ -134,7 +136,7 @@ def suggest_sync(
         As `cost_of_safety`.
     """
     now = _State(graph, solver, in_place)
-    least = _peak(_alone(now.layout), solver)
+    least = _peak(now.layout.problem.without_conflicts(), solver)
     found: list[Suggestion] = []
     while len(found) < most and now.peak > least:
         tried = [(now.with_arc(arc), arc) for arc in now.arcs()]
@@ -255,24 +257,10 @@ class _State:
                     yield operator
 
 
-def _alone(layout: Layout) -> Problem:
-    """Return the problem without what streams add: the lifetimes of the graph's order alone."""
-    problem = layout.problem
-    return Problem.from_arrays(
-        problem.start,
-        problem.end,
-        problem.size,
-        ids=problem.ids,
-        alignment=problem.alignment,
-        pin=problem.pin,
-        groups=(problem.group, problem.lead),
-    )
-
-
 def _peak(problem: Problem, solver: str) -> int:
     plan = solvers.solve(problem, solver=solver, objective="min_peak")
     verify(problem, plan)
-    assert plan.peak is not None  # without a capacity there is always a plan
+    assert plan.peak is not None  # a plan without offsets does not pass
     return plan.peak
 
 

@@ -332,7 +332,7 @@ def test_too_many_pairs_are_not_listed(
     hard: mp.Problem, solver: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests that a planner that lists pairs says so where there are too many."""
-    monkeypatch.setattr(f"memplan.solvers.baselines.{solver}._MOST_PAIRS", 10)
+    monkeypatch.setattr("memplan.solvers.baselines._pairs._MOST_PAIRS", 10)
     plan = mp.solve(hard, solver)
     assert (plan.status, plan.offsets) == ("unknown", None)
     assert "too many to list" in str(plan.stats["note"])

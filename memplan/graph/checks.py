@@ -226,12 +226,7 @@ class _Order:
         return ", ".join(shown)
 
     def _ever_made(self) -> set[int]:
-        found: set[int] = set()
-        for operator in self._graph.walk():
-            found.update(operator.outputs)
-            for block in operator.blocks:
-                found.update(block.inputs)
-        return found
+        return {tensor for operator in self._graph.operators for tensor in order.made(operator)}
 
 
 def _who(operator: Operator) -> str:

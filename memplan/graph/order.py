@@ -33,7 +33,7 @@ def waits(operators: Sequence[Operator], views: Iterable[View] = ()) -> Waits:
     base = {view.tensor: view.base for view in views}
     maker: dict[int, int] = {}
     for number, operator in enumerate(operators):
-        for tensor in _made(operator):
+        for tensor in made(operator):
             maker.setdefault(tensor, number)
     arcs: Waits = []
     for number, operator in enumerate(operators):
@@ -113,13 +113,13 @@ def circle(arcs: Waits) -> list[int]:
     return []
 
 
-def _made(operator: Operator) -> Iterator[int]:
+def made(operator: Operator) -> Iterator[int]:
     """Yield what an operator makes, and what is made inside of it."""
     yield from operator.outputs
     for block in operator.blocks:
         yield from block.inputs
         for inner in block.operators:
-            yield from _made(inner)
+            yield from made(inner)
 
 
 def _read(operator: Operator) -> Iterator[int]:

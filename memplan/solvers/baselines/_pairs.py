@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +12,11 @@ from memplan._columns import NONE
 from memplan._spans import spans
 from memplan.problem import Problem
 from memplan.solvers.baselines._blocks import aligned_up
+from memplan.solvers.baselines._run import Run
 
-__all__ = ["FirstFit", "conflicting", "lowest"]
+__all__ = ["FirstFit", "conflicting", "listed", "lowest"]
+
+_MOST_PAIRS: Final = 2_000_000  # about a second and 100 MB
 
 Ints = npt.NDArray[np.int64]
 
@@ -40,6 +44,25 @@ def conflicting(problem: Problem, most: int) -> tuple[Ints, Ints] | None:
     pair = np.sort(np.stack([row[one], row[first[one] + within]]), axis=0)
     pair = np.unique(pair, axis=1)  # gaps let two buffers meet more than once
     return pair[0], pair[1]
+
+
+def listed(run: Run, most: int | None = None, excuse: str = "to list") -> tuple[Ints, Ints] | None:
+    """Return the pairs of a run's problem, or say in its note that there are too many.
+
+    Parameters
+    ----------
+    run
+        What is asked.
+    most
+        As `conflicting` takes it; by default as many as Python lists in about a second.
+    excuse
+        What they are too many for, as the note ends.
+    """
+    most = _MOST_PAIRS if most is None else most
+    pairs = conflicting(run.problem, most)
+    if pairs is None:
+        run.note = f"more than {most} pairs conflict: too many {excuse}"
+    return pairs
 
 
 def lowest(problem: Problem, order: Iterable[int], pairs: tuple[Ints, Ints]) -> list[int]:

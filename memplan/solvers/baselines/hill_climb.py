@@ -24,12 +24,11 @@ import random
 from typing import Final, NamedTuple
 
 from memplan.problem import Problem
-from memplan.solvers.baselines._pairs import FirstFit, conflicting
+from memplan.solvers.baselines._pairs import FirstFit, listed
 from memplan.solvers.baselines._run import Run
 
 __all__ = ["solve"]
 
-_MOST_PAIRS: Final = 2_000_000  # about a second and 100 MB
 _PATIENCE: Final = 500  # swaps since the peak fell; a budget may end it before
 _UNDER: Final = 0.5  # how likely the first to swap is one that is no neighbour
 
@@ -44,9 +43,8 @@ class _Fault(NamedTuple):
 def solve(run: Run) -> None:
     """Swap turns until the plan is at the bound, or nothing has come of it for long."""
     problem = run.problem
-    pairs = conflicting(problem, _MOST_PAIRS)
+    pairs = listed(run)
     if pairs is None:
-        run.note = f"more than {_MOST_PAIRS} pairs conflict: too many to list"
         return
     first_fit = FirstFit(problem, pairs)
     size = problem.size.tolist()

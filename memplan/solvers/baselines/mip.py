@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from memplan.solvers.baselines._highs import Known, highs
 from memplan.solvers.baselines._mip_model import model_of, point_of, unit_of
-from memplan.solvers.baselines._pairs import conflicting, lowest
+from memplan.solvers.baselines._pairs import listed, lowest
 from memplan.solvers.baselines._run import Run
 from memplan.solvers.baselines._start import greedy_start, highest_top
 
@@ -37,9 +37,8 @@ def solve(run: Run) -> None:
     if run.settled or run.nodes_left == 0 or run.out_of_time():
         return
     problem = run.problem
-    pairs = conflicting(problem, _MOST_PAIRS)
+    pairs = listed(run, _MOST_PAIRS, "for HiGHS")
     if pairs is None:
-        run.note = f"more than {_MOST_PAIRS} pairs conflict: too many for HiGHS"
         return
     unit, top = unit_of(problem), highest_top(run)
     scale = max(unit, top / _MOST_UNITS)

@@ -7,24 +7,19 @@ fit is `greedy_by_size`.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
-from memplan.solvers.baselines._pairs import conflicting, lowest
+from memplan.solvers.baselines._pairs import listed, lowest
 from memplan.solvers.baselines._run import Run
 
 __all__ = ["solve"]
-
-_MOST_PAIRS: Final = 2_000_000  # about a second and 100 MB
 
 
 def solve(run: Run) -> None:
     """Place the largest first, each as low as it can lie."""
     problem = run.problem
-    pairs = conflicting(problem, _MOST_PAIRS)
+    pairs = listed(run)
     if pairs is None:
-        run.note = f"more than {_MOST_PAIRS} pairs conflict: too many to list"
         return
     order = np.argsort(-problem.size, kind="stable").tolist()
     if all(run.step() for _ in order):
