@@ -208,6 +208,8 @@ def test_size_noise() -> None:
         ],
         capacity=1 << 20,
         reserved=[(8, 16)],
+        conflicts=[("a", "b")],
+        groups=[["a", "b"]],
     )
     noisy = g.with_size_noise(problem, 1)
     assert noisy == g.with_size_noise(problem, 1)
@@ -217,6 +219,8 @@ def test_size_noise() -> None:
     assert noisy.size[1:].tolist() == [1, 0]
     assert [b.gaps for b in noisy.buffers] == [b.gaps for b in problem.buffers]
     assert noisy.reserved == problem.reserved
+    assert noisy.conflicts == problem.conflicts
+    assert noisy.groups == problem.groups
     assert noisy.alignment.tolist() == [8, 1, 1]
     assert noisy.hint.tolist() == [-1, -1, 8]
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from memplan.conflicts import Conflicts
 from memplan.problem import Problem
 
-_COLUMNS = ("start", "end", "size", "alignment", "pin", "hint")
+_COLUMNS = ("start", "end", "size", "alignment", "pin", "hint", "group", "lead")
 _GAP_COLUMNS = ("gap_buffer", "gap_start", "gap_end", "gap_lower", "gap_upper")
 
 
@@ -27,6 +28,8 @@ def write(problem: Problem, path: Path) -> None:
         ids=np.array([] if numbered else problem.ids, dtype=np.str_),
         capacity=np.array(capacity, dtype=np.int64),
         reserved=np.array(reserved, dtype=np.int64).reshape(-1, 2),
+        conflict_begin=problem.conflicts.begin,
+        conflict_other=problem.conflicts.other,
         **columns,
     )
 
@@ -34,7 +37,7 @@ def write(problem: Problem, path: Path) -> None:
 def read(path: Path) -> Problem:
     """Read a problem that `write` wrote."""
     with np.load(path, allow_pickle=False) as file:
-        start, end, size, alignment, pin, hint = (file[name] for name in _COLUMNS)
+        start, end, size, alignment, pin, hint, group, lead = (file[name] for name in _COLUMNS)
         gaps = tuple(file[name] for name in _GAP_COLUMNS)
         return Problem.from_arrays(
             start,
@@ -47,4 +50,6 @@ def read(path: Path) -> Problem:
             gaps=gaps if len(gaps[0]) else None,
             capacity=int(file["capacity"][0]) if len(file["capacity"]) else None,
             reserved=[(int(lower), int(upper)) for lower, upper in file["reserved"]],
+            conflicts=Conflicts.of_rows(file["conflict_begin"], file["conflict_other"]),
+            groups=(group, lead),
         )

@@ -56,4 +56,6 @@ def with_size_noise(problem: Problem, seed: int, relative: float = 0.05) -> Prob
             problem.gap_upper,
         ),
         reserved=problem.reserved,
+        conflicts=problem.conflicts,
+        groups=problem.groups,
     )
