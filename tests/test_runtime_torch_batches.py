@@ -244,6 +244,29 @@ def test_threads_may_ask_for_many_batch_sizes_at_once() -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize("moment", ["planning", "calling"])
+def test_closing_during_a_call(moment: str) -> None:
+    """Tests that the call ends as ever, is counted, and leaves nothing of ours on the model."""
+    model, make_inputs = convnet()
+    x = make_inputs(2)
+    expected = called(model, x)
+
+    def planner(problem: Problem) -> Plan:
+        if moment == "planning":
+            fast.close()
+        return memplan.solve(problem, "greedy")
+
+    fast = Batches.record(model, make_inputs, planner=planner)
+    if moment == "calling":
+        model.register_forward_pre_hook(lambda *_: fast.close())
+    assert torch.equal(called(fast, x), expected)
+    assert fast.buckets == ()
+    assert fast.stats().calls == 1
+    assert fast.stats().hits > 0
+    assert all("forward" not in module.__dict__ for module in model.modules())
+
+
+@needs_compiler
 def test_a_planner_that_fails_is_asked_again() -> None:
     """Tests that its error comes out, and that the next call finds everything in order."""
     model, make_inputs = convnet()

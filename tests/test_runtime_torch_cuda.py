@@ -83,6 +83,7 @@ def device(library: Device, monkeypatch: pytest.MonkeyPatch) -> Iterator[Device]
     """Return the device; nothing of it may be in use when the test is over."""
     library.stream = STREAM
     monkeypatch.setattr(cuda, "_current_stream", lambda: (0, library.stream))
+    monkeypatch.setattr(cuda, "_is_installed", lambda: True)
     yield library
     library.trim()
     assert library.runtime.fake_used() == 0
@@ -301,6 +302,98 @@ def test_what_other_streams_use_is_waited_for(device: Device) -> None:
     assert device.runtime.fake_waits() == before + 2
 
 
+@needs_compiler
+@without_cuda
+def test_a_result_that_cannot_be_moved_is_an_error(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests PyTorch's own error, that the slab is given back, and the next call."""
+    model = Network(device)
+    trace = recorded(model)
+    with cuda.CudaSlab(memplan.solve(trace.problem()), trace) as fast:
+        fast()
+        model.keeps = True
+        with monkeypatch.context() as patch:
+            patch.setattr(fast, "_move_out", lambda storage, stream: 0)
+            patch.setattr(cuda, "tensors", lambda result, kind: [torch.ones(5)])
+            with pytest.raises(torch.cuda.OutOfMemoryError, match="out of memory: 20 bytes"):
+                fast()
+        device.release(model.addresses()[-1], 5000)
+        model.keeps = False
+        fast()
+        assert (fast.stats().slabs, fast.stats().hits) == (1, 27)
+
+
+@needs_compiler
+@without_cuda
+def test_what_only_looks_at_a_slab_is_not_moved(device: Device) -> None:
+    """Tests a tensor around memory of others, which has no allocator to move it by."""
+    model = Network(device)
+    trace = recorded(model)
+    with cuda.CudaSlab(memplan.solve(trace.problem()), trace) as fast:
+        model.keeps = True
+        kept = fast()
+        around = torch.frombuffer((ctypes.c_char * 5000).from_address(kept), dtype=torch.uint8)
+        assert fast._move_out(around.untyped_storage()._cdata, STREAM) == 1
+        assert around.data_ptr() == kept
+        device.release(kept, 5000)
+
+
+def printed_by(program: str, *arguments: str) -> str:
+    """Return what a program prints that would take the tests along if it went wrong."""
+    run = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+# What the device gives out as the slab is the memory of a tensor of the host: so it is in the slab,
+# and its own allocator is to move it.
+NOTHING_LEFT = """
+import ctypes, os, resource, sys
+runtime = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
+import torch
+from memplan.runtime.torch.extension import load
+
+native = load()
+move_out = ctypes.CDLL(native.__file__).memplan_cuda_move_out
+move_out.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+tensor = torch.empty(1 << 28, dtype=torch.uint8)
+runtime.fake_next(ctypes.c_void_p(tensor.data_ptr()))
+pool = native.Pool([((), 0, 256, 0)], 1, 0, 0x1000)
+native.Runner(pool, lambda: None, None, None)()
+size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (size + (1 << 26), resource.RLIM_INFINITY))
+print(move_out(tensor.untyped_storage()._cdata, 0x1000))
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+@needs_compiler
+@without_cuda
+def test_no_memory_to_move_a_result_to(library: Device) -> None:
+    """Tests that the allocator's exception ends where Python calls."""
+    assert printed_by(NOTHING_LEFT, library.runtime._name) == "0\n"
+
+
+NO_RUNTIME = """
+from memplan.runtime.torch.extension import load
+try:
+    load().Pool([((), 0, 256, 0)], 1, 0, 0x1000)
+except RuntimeError as error:
+    print(error)
+"""
+
+
+@needs_compiler
+@without_cuda
+def test_a_pool_on_no_device_is_refused() -> None:
+    """Tests that the sentence comes at once, and not when a call looks for memory."""
+    assert "cudaMalloc is not in this process" in printed_by(NO_RUNTIME)
+
+
 @without_cuda
 def test_without_a_device_it_says_so() -> None:
     """Tests the sentence of `install` on a machine without CUDA."""
@@ -317,6 +410,8 @@ def test_wrong_arguments_are_refused() -> None:
         cuda.CudaSlab(plan, trace)
     with pytest.raises(MemplanError, match="slabs is 0"):
         cuda.CudaSlab(plan, trace, nn.Identity(), slabs=0)
+    with pytest.raises(MemplanError, match=r"call memplan\.runtime\.torch\.cuda\.install\(\)"):
+        cuda.CudaSlab(plan, trace, nn.Identity())
     with pytest.raises(MemplanError, match='device is "tpu"; it must be one of cpu, cuda'):
         record(nn.Identity(), torch.ones(1), device="tpu")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import gc
 import resource
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -349,6 +351,37 @@ def test_the_allocator_that_was_there_comes_back() -> None:
     assert torch.equal(model.kept[0], want)
     model.kept.clear()
     assert cpu_allocator() == ordinary
+
+
+NO_MEMORY = """
+import ctypes, os, resource, sys
+sys.path.insert(0, sys.argv[1])
+from test_runtime_torch_slab_life import cpu_allocator
+from memplan.runtime.torch.extension import load
+
+native = load()
+rows = [((), 0, 64, 0)] * (1 << 22)
+ordinary = cpu_allocator()
+size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (size + (1 << 26), resource.RLIM_INFINITY))
+for _ in range(2):
+    try:
+        native.Pool(rows, 1)
+    except MemoryError:
+        print(cpu_allocator() == ordinary)
+"""
+
+
+def test_a_table_without_memory_is_an_error_of_python() -> None:
+    """Tests that the process lives on, with the allocator that was there before."""
+    run = subprocess.run(
+        [sys.executable, "-c", NO_MEMORY, str(Path(__file__).parent)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == "True\n" * 2
 
 
 def test_a_slab_that_is_dropped_is_closed() -> None:

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <new>
 #include <random>
 #include <string>
 #include <thread>
@@ -13,6 +14,36 @@
 
 #include "pool.h"
 #include "region.h"
+
+namespace {
+
+// How often this thread gets memory until there is none; below 0 there always is.
+thread_local int news_left = -1;
+
+void* counted(void* memory) {
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+bool is_left() { return news_left < 0 || (news_left > 0 && news_left-- > 0); }
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return counted(is_left() ? std::malloc(bytes) : nullptr); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  const auto unit = static_cast<std::size_t>(alignment);
+  const std::size_t whole = (bytes + unit - 1) / unit * unit;
+  return counted(is_left() ? std::aligned_alloc(unit, whole) : nullptr);
+}
+// Inlined, they would look to the compiler like a mix-up with malloc.
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
 
 namespace memplan {
 namespace {
@@ -215,6 +246,48 @@ void test_region() {
   region.unmap(c, kBig);
 }
 
+// Wherever the memory for its books ends, a call gets no slab, and nothing is lost.
+void test_no_memory_for_a_slab() {
+  Region& region = Region::get();
+  int owner;
+  void* const first = region.map(1, &owner);
+  region.unmap(first, 1);
+  Pool* const pool = make({{64, 0}}, 1);
+  int refused = 0;
+  Slab* slab = nullptr;
+  for (; slab == nullptr; ++refused) {
+    CHECK(refused < 100 && pool->totals().without == refused);
+    news_left = refused;
+    slab = pool->begin();
+    news_left = -1;
+  }
+  CHECK(refused > 3);
+  CHECK(place(slab, 0, 64) == first);  // no addresses were lost
+  release(static_cast<char*>(first));
+  slab->end();
+  pool->close();
+}
+
+// A pool is made whole or not at all.
+void test_no_memory_for_a_pool() {
+  const int before = gone;
+  Pool* pool = nullptr;
+  int refused = 0;
+  for (; pool == nullptr; ++refused) {
+    CHECK(refused < 100);
+    std::vector<Row> rows = {{{key(0), key(0)}, 64, 0, 0, 0}};
+    news_left = refused;
+    try {
+      pool = Pool::make(std::move(rows), 1, Region::get(), count_gone);
+    } catch (const std::bad_alloc&) {
+    }
+    news_left = -1;
+  }
+  CHECK(refused > 3 && gone == before);
+  pool->close();
+  CHECK(gone == before + 1);
+}
+
 // Blocks in flight between threads; each is filled by who claims it, and checked by who frees it.
 class Mailbox {
  public:
@@ -303,6 +376,8 @@ int main() {
   memplan::test_give_back();
   memplan::test_close();
   memplan::test_region();
+  memplan::test_no_memory_for_a_slab();
+  memplan::test_no_memory_for_a_pool();
   for (unsigned seed = 1; seed <= 10; ++seed) memplan::test_threads(seed);
   std::puts("all right");
 }

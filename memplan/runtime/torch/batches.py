@@ -70,6 +70,7 @@ class Batches:
         self._planner = planner
         self._slabs = slabs
         self._cache: OrderedDict[int, _Bucket] = OrderedDict()
+        self._leaving: list[_Bucket] = []  # closed during calls, the last of which closes its slabs
         self._past = Statistics()
         self._lock = threading.Lock()
 
@@ -137,11 +138,15 @@ class Batches:
         self.close()
 
     def close(self) -> None:
-        """Close the slabs of all buckets; it opens again when called again."""
+        """Close the slabs of all buckets; it opens again when called again.
+
+        Calls that are under way on other threads end as ever, and the last of them in a bucket
+        closes its slabs.
+        """
         with self._lock:
-            for bucket in self._cache.values():
-                self._past += bucket.close()
+            self._leaving += self._cache.values()
             self._cache.clear()
+            self._close_leaving()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the model in a slab of the bucket of its batch size."""
@@ -162,7 +167,8 @@ class Batches:
     def stats(self) -> Statistics:
         """Return the counts of all calls so far, in all buckets."""
         with self._lock:
-            return sum((bucket.stats() for bucket in self._cache.values()), self._past)
+            open = (*self._cache.values(), *self._leaving)
+            return sum((bucket.stats() for bucket in open), self._past)
 
     @contextmanager
     def _bucket(self, size: int) -> Iterator[_Bucket]:
@@ -179,6 +185,7 @@ class Batches:
             with self._lock:
                 bucket.calls -= 1
                 self._drop_oldest()
+                self._close_leaving()
 
     def _open(self, size: int) -> tuple[Slab, Callable[..., Any]]:
         trace = self.at(size)
@@ -193,6 +200,11 @@ class Batches:
             if bucket.calls == 0:
                 self._past += bucket.close()
                 del self._cache[size]
+
+    def _close_leaving(self) -> None:
+        for bucket in [bucket for bucket in self._leaving if bucket.calls == 0]:
+            self._past += bucket.close()
+            self._leaving.remove(bucket)
 
 
 class _Bucket:

@@ -66,6 +66,10 @@ def _address(library: str, name: str) -> int | None:
     return ctypes.cast(getattr(ctypes.CDLL(library), name), ctypes.c_void_p).value
 
 
+def _is_installed() -> bool:
+    return install.cache_info().currsize > 0
+
+
 def _current_stream() -> tuple[int, int]:
     """Return the device that is current, and the handle of its current stream."""
     stream = torch.cuda.current_stream()
@@ -96,7 +100,8 @@ class CudaSlab:
     PlanError
         If the plan has no offsets, or is not of this trace.
     MemplanError
-        If no model is known, or `slabs` is below 1.
+        If no model is known, if `slabs` is below 1, or before `install()`: without our allocator
+        there is nothing that could obey the plan.
     """
 
     def __init__(
@@ -108,6 +113,11 @@ class CudaSlab:
         self._rows = table_of(plan, trace)
         self._model = model
         self._limit = most_slabs(slabs)
+        if not _is_installed():
+            raise MemplanError(
+                "slabs on a device need their allocator; call memplan.runtime.torch.cuda.install() "
+                "before the first tensor on a device"
+            )
         self._native = load()
         self._move_out = ctypes.CDLL(self._native.__file__).memplan_cuda_move_out
         self._move_out.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
@@ -155,7 +165,11 @@ class CudaSlab:
 
         def settle(result: Any) -> None:
             for tensor in tensors(result, "cuda"):
-                self._move_out(tensor.untyped_storage()._cdata, stream)
+                storage = tensor.untyped_storage()
+                if not self._move_out(storage._cdata, stream):
+                    raise torch.cuda.OutOfMemoryError(
+                        f"CUDA out of memory: {storage.nbytes()} bytes to move a result to"
+                    )
 
         with self._lock:
             if self._last is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -45,10 +46,13 @@ def training_program(
             result = self.model(*inputs)
             return result if loss is None else loss(result)
 
-    return exported._decompose_exported_program(
-        torch.export.export(Step(), args),
-        cia_to_decomp={},
-        python_decomp_table={},
-        joint_loss_index=0,
-        decompose_custom_triton_ops=False,
-    )
+    with warnings.catch_warnings():
+        # PyTorch's copies of its own classes, which it has given up; nothing a user can mend.
+        warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning)
+        return exported._decompose_exported_program(
+            torch.export.export(Step(), args),
+            cia_to_decomp={},
+            python_decomp_table={},
+            joint_loss_index=0,
+            decompose_custom_triton_ops=False,
+        )

@@ -84,14 +84,15 @@ void leave_operator(const at::RecordFunction&, at::ObserverContext*) {
 }  // namespace
 
 void install_allocator() {
+  SlabAllocator& ours = slab_allocator();  // may throw, and then nothing has changed
   const std::lock_guard<std::mutex> lock(mutex);
   if (installed++ != 0 || is_beneath) return;
   c10::Allocator* const there = c10::GetAllocator(kCpu);
-  if (there == &slab_allocator()) return;
+  if (there == &ours) return;
   previous = there;
   // With the priority that this one has: a higher one would shut out others for ever.
-  for (priority = 0; c10::GetAllocator(kCpu) != &slab_allocator(); ++priority) {
-    c10::SetAllocator(kCpu, &slab_allocator(), priority);
+  for (priority = 0; c10::GetAllocator(kCpu) != &ours; ++priority) {
+    c10::SetAllocator(kCpu, &ours, priority);
   }
   --priority;
 }
@@ -105,10 +106,11 @@ void remove_allocator() {
 
 bool is_in_slab(const void* memory) { return Region::get().owner(memory) != nullptr; }
 
-OperatorFrames::OperatorFrames() : is_first_(!std::exchange(has_operator_frames, true)) {
+OperatorFrames::OperatorFrames() : is_first_(!has_operator_frames) {
   if (!is_first_) return;
   handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(enter_operator, leave_operator)
                                            .scopes({at::RecordScope::FUNCTION}));
+  has_operator_frames = true;
 }
 
 OperatorFrames::~OperatorFrames() {

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -76,7 +77,12 @@ void* CudaMemory::allocate(std::size_t bytes, int device, Stream stream) {
 
 void CudaMemory::release(void* memory, std::size_t bytes, int device, Stream stream) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  kept_[{device, stream, bytes}].push_back(memory);
+  try {
+    kept_[{device, stream, bytes}].push_back(memory);
+  } catch (const std::bad_alloc&) {
+    // The host has no memory to write it down. Nobody above can do anything about it.
+    CudaRuntime::get().release(device, memory);
+  }
 }
 
 void CudaMemory::trim() {

@@ -5,9 +5,11 @@
 #include <c10/util/Exception.h>
 
 #include <cstdint>
+#include <exception>
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <new>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -92,7 +94,13 @@ CudaStream& CudaStream::get(int device, Stream stream) {
 
 void* CudaStream::map(std::size_t bytes, void* slab) {
   void* const memory = CudaMemory::get().allocate(bytes, device_, stream_);
-  if (memory != nullptr) Addresses::get().add(memory, bytes, static_cast<Slab*>(slab));
+  if (memory == nullptr) return nullptr;
+  try {
+    Addresses::get().add(memory, bytes, static_cast<Slab*>(slab));
+  } catch (const std::bad_alloc&) {
+    CudaMemory::get().release(memory, bytes, device_, stream_);
+    throw;
+  }
   return memory;
 }
 
@@ -105,7 +113,8 @@ void CudaStream::unmap(void* memory, std::size_t bytes) {
 
 #define MEMPLAN_EXPORT extern "C" __attribute__((visibility("default")))
 
-// As torch/csrc/cuda/CUDAPluggableAllocator.h calls them; a cudaStream_t is a pointer.
+// As torch/csrc/cuda/CUDAPluggableAllocator.h calls them; a cudaStream_t is a pointer. Its C++
+// takes exceptions, and PyTorch makes the errors of them that it makes of its own.
 
 MEMPLAN_EXPORT void* memplan_cuda_allocate(std::size_t bytes, int device, void* stream) {
   using namespace memplan;
@@ -143,18 +152,23 @@ MEMPLAN_EXPORT void memplan_cuda_record_stream(void* memory, void* stream) {
 }
 
 // Moves what a storage (`c10::StorageImpl*`) holds out of its slab, under all the tensors that view
-// it, if it lies in one; `stream` is that of the slab.
-MEMPLAN_EXPORT void memplan_cuda_move_out(void* storage, void* stream) {
+// it, if it lies in one and may be moved; `stream` is that of the slab. Returns 0 where there is no
+// memory to move it to. Python calls this one, as C: no exception may leave it.
+MEMPLAN_EXPORT int memplan_cuda_move_out(void* storage, void* stream) try {
   using namespace memplan;
   auto* const impl = static_cast<c10::StorageImpl*>(storage);
   // Without the checks: they throw for the storages of wrappers, which have no memory.
   void* const data = impl->_mutable_data_ptr_no_checks().get();
-  if (Addresses::get().slab_of(data) == nullptr) return;
+  // What only looks at memory of others has no allocator, and cannot be resized either.
+  if (Addresses::get().slab_of(data) == nullptr || !impl->resizable()) return 1;
   // The allocator copies on the default stream, which knows nothing of others.
   CudaRuntime::get().wait(stream);
   c10::DataPtr ordinary = impl->allocator()->clone(impl->data(), impl->nbytes());
   CudaRuntime::get().wait(nullptr);
   impl->set_data_ptr_noswap(std::move(ordinary));
+  return 1;
+} catch (const std::exception&) {
+  return 0;
 }
 
 MEMPLAN_EXPORT void memplan_cuda_trim() { memplan::CudaMemory::get().trim(); }

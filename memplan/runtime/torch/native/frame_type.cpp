@@ -26,9 +26,12 @@ PyObject* frame_call(PyObject* self, PyObject* const* args, std::size_t count, P
     Py_DECREF(forward);
     return result;
   }
-  slab->enter(frame->name);
-  PyObject* const result = PyObject_Vectorcall(forward, args, count, names);
-  slab->leave();
+  PyObject* const result = guarded<PyObject*>(nullptr, [&] {
+    slab->enter(frame->name);
+    PyObject* const returned = PyObject_Vectorcall(forward, args, count, names);
+    slab->leave();
+    return returned;
+  });
   Py_DECREF(forward);
   return result;
 }

@@ -7,7 +7,7 @@ namespace memplan {
 
 class Memory {
  public:
-  // Memory for a slab, or nullptr if there is none.
+  // Memory for a slab, or nullptr if there is none. Without memory for its own books it throws.
   virtual void* map(std::size_t bytes, void* slab) = 0;
   // Gives back what map() gave.
   virtual void unmap(void* memory, std::size_t bytes) = 0;

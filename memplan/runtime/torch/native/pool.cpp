@@ -1,6 +1,7 @@
 #include "pool.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace memplan {
@@ -46,7 +47,12 @@ Slab* Pool::grow(By by) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::size_t count = count_.load(std::memory_order_relaxed);
   if (count == limit_) return nullptr;
-  auto slab = std::make_unique<Slab>(*this, table_, where_);
+  std::unique_ptr<Slab> slab;
+  try {
+    slab = std::make_unique<Slab>(*this, table_, where_);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
   if (!slab->has_memory()) return nullptr;
   slab->begin(by);
   holders_.fetch_add(1, std::memory_order_relaxed);

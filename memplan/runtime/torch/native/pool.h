@@ -19,7 +19,7 @@ class Pool {
   static constexpr std::size_t kMostSlabs = 4096;
 
   // Lives until it is closed and its last slab is gone, and then calls `gone`. `limit`: at most so
-  // many slabs. `where`: in what memory.
+  // many slabs. `where`: in what memory. Throws without memory for the table.
   static Pool* make(std::vector<Row> rows, std::size_t limit, Memory& where, void (*gone)()) {
     return new Pool(std::move(rows), limit, where, gone);
   }

@@ -43,6 +43,46 @@ std::optional<Place> place_of(PyObject* scope) {
   return place;
 }
 
+// Nothing, and Python's error, if the list is not as it should be.
+std::optional<std::vector<Row>> rows_of(PyObject* list) {
+  std::vector<Row> rows;
+  std::unordered_map<Hash, std::uint32_t> in_module;  // allocations so far
+  for (Py_ssize_t at = 0; at < PyList_GET_SIZE(list); ++at) {
+    PyObject* scope;
+    unsigned int ordinal;
+    long long size, offset;
+    if (!PyArg_ParseTuple(PyList_GET_ITEM(list, at), "O!ILL", &PyTuple_Type, &scope, &ordinal,
+                          &size, &offset)) {
+      return std::nullopt;
+    }
+    const auto place = place_of(scope);
+    if (!place) return std::nullopt;
+    const auto [module, op] = place->frame;
+    rows.push_back({{allocation_in(module, in_module[module]++), allocation_in(op, ordinal)},
+                    size,
+                    offset,
+                    0,
+                    0});
+  }
+  return rows;
+}
+
+Pool* make_on_host(std::vector<Row> rows, std::size_t limit) {
+  install_allocator();
+  try {
+    return Pool::make(std::move(rows), limit, Region::get(), &remove_allocator);
+  } catch (...) {
+    remove_allocator();
+    throw;
+  }
+}
+
+Pool* make_on_device(std::vector<Row> rows, std::size_t limit, int device, Stream stream) {
+  CudaRuntime::get();  // where there is none, it is said here, and not in the middle of a call
+  // PyTorch takes its allocator for CUDA once and for all.
+  return Pool::make(std::move(rows), limit, CudaStream::get(device, stream), [] {});
+}
+
 // Pool(rows, limit): rows, as recorded, of (scope, ordinal, size, offset), offset -1 for what is
 // not planned. Pool(rows, limit, device, stream): the same on a CUDA device, for work on one
 // stream.
@@ -54,38 +94,20 @@ PyObject* pool_new(PyTypeObject* type, PyObject* args, PyObject*) {
   if (!PyArg_ParseTuple(args, "O!I|iK", &PyList_Type, &list, &limit, &device, &stream)) {
     return nullptr;
   }
-  std::vector<Row> rows;
-  std::unordered_map<Hash, std::uint32_t> in_module;  // allocations so far
-  for (Py_ssize_t at = 0; at < PyList_GET_SIZE(list); ++at) {
-    PyObject* scope;
-    unsigned int ordinal;
-    long long size, offset;
-    if (!PyArg_ParseTuple(PyList_GET_ITEM(list, at), "O!ILL", &PyTuple_Type, &scope, &ordinal,
-                          &size, &offset)) {
-      return nullptr;
-    }
-    const auto place = place_of(scope);
-    if (!place) return nullptr;
-    const auto [module, op] = place->frame;
-    rows.push_back({{allocation_in(module, in_module[module]++), allocation_in(op, ordinal)},
-                    size,
-                    offset,
-                    0,
-                    0});
-  }
+  auto* const handle = reinterpret_cast<Stream>(static_cast<std::uintptr_t>(stream));
   PyObject* const self = type->tp_alloc(type, 0);
   if (self == nullptr) return nullptr;
-  Pool*& pool = cast<PoolObject>(self)->pool;
-  if (device < 0) {
-    pool = Pool::make(std::move(rows), limit, Region::get(), &remove_allocator);
-    install_allocator();
-  } else {
-    auto* const handle = reinterpret_cast<Stream>(static_cast<std::uintptr_t>(stream));
-    auto& where = CudaStream::get(device, handle);
-    // PyTorch takes its allocator for CUDA once and for all.
-    pool = Pool::make(std::move(rows), limit, where, [] {});
-  }
-  return self;
+  const bool made = guarded(false, [&] {
+    std::optional<std::vector<Row>> rows = rows_of(list);
+    if (!rows) return false;
+    cast<PoolObject>(self)->pool = device < 0
+                                       ? make_on_host(std::move(*rows), limit)
+                                       : make_on_device(std::move(*rows), limit, device, handle);
+    return true;
+  });
+  if (made) return self;
+  Py_DECREF(self);
+  return nullptr;
 }
 
 PyObject* pool_close(PyObject* self, PyObject*) {

@@ -6,6 +6,9 @@
 #include <Python.h>
 #include <structmember.h>
 
+#include <exception>
+#include <new>
+
 #include "pool.h"
 
 namespace memplan::python {
@@ -13,6 +16,19 @@ namespace memplan::python {
 template <class T>
 T* cast(PyObject* object) {
   return reinterpret_cast<T*>(object);
+}
+
+// Runs `body`, whose exceptions end here, as Python's and as `failed`: what calls us is C.
+template <class Result, class Body>
+Result guarded(Result failed, Body body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+  return failed;
 }
 
 // Of a heap type that takes part in garbage collection.

@@ -54,6 +54,7 @@ void* Region::map(std::size_t bytes, void* owner) {
     if (taken_[at]) first = at + 1;
   }
   if (count > extent_ / kUnit || first > extent_ / kUnit - count) return nullptr;
+  if (taken_.size() < first + count) taken_.resize(first + count);
   char* const memory = reinterpret_cast<char*>(base_ + first * kUnit);
   // From one huge page on, the whole of the last one too: it costs at most 2 MiB, and saves the
   // small pages of the end.
@@ -62,7 +63,6 @@ void* Region::map(std::size_t bytes, void* owner) {
     return nullptr;
   if (bytes >= kUnit) madvise(memory, length, MADV_HUGEPAGE);
   touch(memory, length);
-  if (taken_.size() < first + count) taken_.resize(first + count);
   for (std::size_t at = first; at < first + count; ++at) {
     taken_[at] = true;
     owners_[at].store(owner, std::memory_order_relaxed);

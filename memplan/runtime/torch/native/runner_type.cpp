@@ -53,11 +53,10 @@ PyObject* runner_call(PyObject* self, PyObject* const* args, std::size_t count, 
   if (pool == nullptr)
     return refuse("this slab is closed; make another of the same plan and trace");
   Slab* const slab = pool->begin();
-  PyObject* result;
-  {
+  PyObject* result = guarded<PyObject*>(nullptr, [&] {
     const Turn turn(slab, runner->binding);
-    result = PyObject_Vectorcall(runner->model, args, count, names);
-  }
+    return PyObject_Vectorcall(runner->model, args, count, names);
+  });
   if (slab == nullptr) return result;
   if (result != nullptr && slab->is_holding()) {
     PyObject* const done = PyObject_CallOneArg(runner->settle, result);

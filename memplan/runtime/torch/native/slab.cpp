@@ -20,9 +20,9 @@ Slab::Slab(Pool& pool, const Table& table, Memory& where)
     : pool_(pool),
       table_(table),
       where_(where),
-      memory_(static_cast<char*>(where.map(static_cast<std::size_t>(table.bytes()), this))),
       live_(new Word[table.cells() / 64 + 1]()),
-      tenants_(new Tenant[table.cells() + 1]()) {}
+      tenants_(new Tenant[table.cells() + 1]()),
+      memory_(static_cast<char*>(where.map(static_cast<std::size_t>(table.bytes()), this))) {}
 
 Slab::~Slab() {
   if (has_memory()) where_.unmap(memory_, static_cast<std::size_t>(table_.bytes()));

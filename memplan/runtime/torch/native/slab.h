@@ -97,10 +97,10 @@ class Slab {
   alignas(64) Pool& pool_;
   const Table& table_;
   Memory& where_;
-  char* memory_;
   std::unique_ptr<Word[]> live_;       // a bit for every cell
   std::unique_ptr<Tenant[]> tenants_;  // by first cell
   Frames frames_;
+  char* memory_;  // behind all that may throw: who maps it must come to unmap it
   NameHashes hashes_;
   const Row* expected_ = nullptr;
   By by_ = kModules;
