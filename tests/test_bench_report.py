@@ -107,6 +107,37 @@ def test_compare() -> None:
     assert one.peak_worst == 1.0
 
 
+def test_speed_up_counts_what_ran_out_of_time() -> None:
+    """Tests the median of theirs over ours, with what they used in vain, and not our failures."""
+    (one,) = compare(ROWS)
+    assert one.speed_up == 4.0  # 4, 1 and 900 on a, b and c; on d ours has nothing
+    rows = [row("a", "ours", 0.002), row("a", "peer", None, None, status="unsupported")]
+    assert compare(rows)[0].speed_up is None
+
+
+def test_nodes_are_compared() -> None:
+    """Tests the geometric mean of nodes, where both solved and counted some."""
+    rows = [
+        row("a", "ours", 1.0, nodes=10),
+        row("a", "peer", 1.0, nodes=40),
+        row("b", "ours", 1.0, nodes=50),
+        row("b", "peer", 1.0, nodes=50),
+        row("c", "ours", 1.0, nodes=7),
+        row("c", "peer", 1.0, None, nodes=7_000),
+        row("d", "ours", 1.0, nodes=7),
+        row("d", "peer", 1.0, nodes=0),
+    ]
+    assert compare(rows)[0].nodes_mean == pytest.approx(0.5)
+    assert row("a", "ours", 1.0, nodes=40).step_s == 0.025
+    assert row("a", "ours", 1.0).step_s is row("a", "ours", None, nodes=4).step_s is None
+
+
+def test_skipped_cases_do_not_count() -> None:
+    """Tests that what was not there to be solved is no failure."""
+    rows = [row("a", "ours", 1.0), row("b", "ours", None, None, status="skipped")]
+    assert [(one.solved, one.cases) for one in summarise(rows)] == [(1, 1)]
+
+
 def test_suites_are_kept_apart() -> None:
     """Tests that each suite has a table of its own, and its own first solver."""
     rows = [*ROWS, row("x", "peer", 0.1, suite="t"), row("x", "ours", 0.2, suite="t")]

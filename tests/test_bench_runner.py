@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from memplan import bench, formats
-from memplan.bench import exchange, peers, runner, suites
+from memplan.bench import exchange, peers, runner, suites, worker
 from memplan.bench.generators import with_size_noise
 from memplan.bench.peers import command
 from memplan.bench.rows import Outcome, Row
 from memplan.errors import MemplanError, UnsupportedError
 from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem
+from memplan.solvers import registry
 
 # A whole planner: it stacks all buffers, in the order of the file.
 STACK = """
@@ -71,6 +72,7 @@ def data(tmp_path: Path, five: Problem) -> Path:
         ("dense", 20),
         ("nn-like", 4),
         ("training-like", 4),
+        ("models", 11),
     ],
 )
 def test_suites(suite: str, count: int) -> None:
@@ -175,14 +177,21 @@ def test_exchange_keeps_everything(tmp_path: Path) -> None:
             ),
             Buffer("b", start=0, end=9, size=1 << 40, pin=128),
             Buffer("c", start=0, end=9, size=0, hint=8),
+            Buffer("d", start=20, end=21, size=8),
+            Buffer("e", start=21, end=22, size=8),
         ],
         capacity=1 << 41,
         reserved=[(64, 128)],
+        conflicts=[("ä", "d"), ("b", "e")],
+        groups=[["d", "e"]],
     )
+    assert all(registry._constraints(problem).values())
     numbered = Problem.from_arrays([0, 1], [2, 3], [4, 5])
     for each in (problem, numbered, Problem([])):
         exchange.write(each, tmp_path / "problem.npz")
-        assert exchange.read(tmp_path / "problem.npz") == each
+        back = exchange.read(tmp_path / "problem.npz")
+        assert back == each
+        assert back.fingerprint == each.fingerprint
 
 
 # Peers by command line
@@ -433,6 +442,35 @@ def test_progress_goes_to_standard_error(
 
 
 # Workers
+
+
+def test_libraries_are_loaded_before_the_clock_runs() -> None:
+    """Tests that the first solve of a baseline does not pay for importing its library."""
+    pytest.importorskip("ortools")
+    pytest.importorskip("pandas")
+    code = (
+        "import sys; from memplan.bench import worker; from memplan.bench.rows import Request\n"
+        "from memplan.problem import Problem\n"
+        "seen, timed = [], worker._timed\n"
+        "def spy(call, repeat):\n"
+        "    seen.append('ortools.sat' in sys.modules)\n"
+        "    return timed(call, repeat)\n"
+        "worker._timed = spy\n"
+        "request = Request('', 'cp_sat:start=off', 'fit', 60.0, None, 1, 0, 1)\n"
+        "found = worker.answer(Problem.from_arrays([0], [1], [1], capacity=1), request)\n"
+        "assert (found.status, seen) == ('optimal', [True])"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_time_of_children_counts() -> None:
+    """Tests that CPU time has that of a process that a solver starts, as `mip` does."""
+    burn = "import time\nwhile time.process_time() < 0.1: pass\nprint(time.process_time())"
+    said, measured = worker._timed(
+        lambda: float(subprocess.check_output([sys.executable, "-c", burn])), repeat=2
+    )
+    assert len(measured.cpu) == 2
+    assert measured.cpu[1] >= said
 
 
 def test_workers_are_light() -> None:

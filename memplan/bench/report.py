@@ -21,7 +21,19 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _SUMMARY = ("solver", "solved", "optimal", "median", "worst", "sum", "CPU", "peak/bound", "x CPU")
-_DETAIL = ("case", "solver", "n", "status", "peak", "peak/bound", "wall", "CPU", "MiB", "note")
+_DETAIL = (
+    "case",
+    "solver",
+    "n",
+    "status",
+    "peak",
+    "peak/bound",
+    "wall",
+    "CPU",
+    "CPU/node",
+    "MiB",
+    "note",
+)
 _COMPARISON = (
     "first",
     "other",
@@ -32,6 +44,8 @@ _COMPARISON = (
     "worst",
     "peak",
     "worst",
+    "speed-up",
+    "nodes",
 )
 
 
@@ -56,14 +70,15 @@ def details(rows: Sequence[Row]) -> RenderableType:
     return _tables(
         {suite: [_detail_cells(row) for row in group] for suite, group in _by_suite(rows).items()},
         _DETAIL,
-        left=(0, 1, 3, 9),
+        left=(0, 1, 3, 10),
     )
 
 
 def comparison(rows: Sequence[Row]) -> RenderableType:
-    """Return a table for each suite: the first solver over each other one, by CPU and peak.
+    """Return a table for each suite: the first solver over each other one, by CPU, peak and nodes.
 
     Geometric mean and worst case, over the cases that both solved; below 1 the first is better.
+    `speed-up` is the median of the other's CPU over the first's, also where the other failed.
     """
     return _tables(
         {
@@ -196,6 +211,7 @@ def _detail_cells(row: Row) -> tuple[str, ...]:
         DASH if row.ratio is None else f"{row.ratio:.4f}",
         _time(row.wall_s),
         _time(row.cpu_s),
+        _time(row.step_s),
         DASH if row.peak_rss_mib is None else f"{row.peak_rss_mib:.0f}",
         row.error,
     )
@@ -212,6 +228,8 @@ def _comparison_cells(one: Comparison) -> tuple[str, ...]:
         _factor(one.cpu_worst),
         DASH if one.peak_mean is None else f"{one.peak_mean:.4f}",
         DASH if one.peak_worst is None else f"{one.peak_worst:.4f}",
+        _factor(one.speed_up),
+        _factor(one.nodes_mean),
     )
 
 

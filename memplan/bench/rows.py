@@ -31,7 +31,7 @@ class Outcome:
         A plan's status (`optimal`, `feasible`, `infeasible`, `unknown`), or what kept it away:
         `unsupported` (a constraint that the solver does not have), `error` (it raised or
         crashed), `failed` (a peer's non-zero exit), `invalid` (the plan breaks the problem),
-        `killed` (far beyond its time).
+        `killed` (far beyond its time), `skipped` (a library is missing that has the problem).
     peak, lower_bound
         Bytes, or None where there is none.
     wall, cpu
@@ -96,6 +96,11 @@ class Row:
     nodes: int | None = None
     restarts: int | None = None
     error: str = ""
+
+    @property
+    def step_s(self) -> float | None:
+        """CPU seconds a node, or None where one of them is unknown or 0."""
+        return self.cpu_s / self.nodes if self.cpu_s is not None and self.nodes else None
 
     @property
     def solved(self) -> bool:

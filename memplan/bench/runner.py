@@ -16,7 +16,7 @@ from memplan.bench.child import ChildError, ask
 from memplan.bench.peers import Command, is_omnimalloc
 from memplan.bench.rows import Outcome, Request, Row
 from memplan.bench.suites import Case, Options, cases
-from memplan.errors import MemplanError
+from memplan.errors import MemplanError, MissingExtraError
 from memplan.problem import Problem
 from memplan.solvers import registry
 
@@ -37,6 +37,7 @@ def run(
     sizes: Sequence[int] | None = None,
     seeds: int | None = None,
     limit: int | None = None,
+    capacity_percent: int | None = None,
     objective: str | None = None,
     timeout: float | None = None,
     nodes: int | None = None,
@@ -58,7 +59,7 @@ def run(
         Names of `memplan.bench.suites.SUITES`, with or without a variant behind them.
     solvers
         Names of our own solvers, and of the peers `omnimalloc` or `omnimalloc:ALLOCATOR`.
-    data, sizes, seeds, limit
+    data, sizes, seeds, limit, capacity_percent
         Which cases; see `memplan.bench.suites.Options`.
     objective
         `fit` or `min_peak`; None: `fit` where the problem has a capacity.
@@ -93,7 +94,7 @@ def run(
     """
     if repeat < 1:
         raise MemplanError(f"repeat is {repeat}; solve at least once")
-    options = Options(data, sizes, seeds, limit)
+    options = Options(data, sizes, seeds, limit, capacity_percent)
     todo = [case for suite in suites for case in cases(suite, options)]
     runners = _runners(solvers, commands or {})
     settings = Request("", "", objective or "", timeout, nodes, threads, seed, repeat)
@@ -127,10 +128,11 @@ def _case_rows(
     try:
         problem = case.make()
     except (ValueError, MemoryError) as error:  # a bad file, or a size that cannot be made
+        status = "skipped" if isinstance(error, MissingExtraError) else "error"
         for solver in runners:
             step(case.name)
             yield Row(
-                case.suite, case.name, 0, solver, settings.objective, "error", error=f"{error}"
+                case.suite, case.name, 0, solver, settings.objective, status, error=f"{error}"
             )
         return
     fits = problem.capacity is not None

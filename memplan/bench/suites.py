@@ -10,9 +10,12 @@ from pathlib import Path
 
 from memplan import formats
 from memplan.bench import generators
+from memplan.bench.real_models import REAL_MODELS, without_alignment
 from memplan.errors import MemplanError
 from memplan.graph import lay_out
+from memplan.plan import Status
 from memplan.problem import Buffer, Problem
+from memplan.solvers import solve
 from memplan.sources.torch_training import Streams, training_step
 
 
@@ -39,16 +42,21 @@ class Options:
         How many instances of each size, or variants of each case; None: the suite's own.
     limit
         At most so many cases, spread evenly over the suite; None: all.
+    capacity_percent
+        The capacity in percent of the least peak, which `exact` proves when a case is made; None:
+        the suite's own (of `models` 110, as in source 001, section 7).
     """
 
     data: Path | None = None
     sizes: Sequence[int] | None = None
     seeds: int | None = None
     limit: int | None = None
+    capacity_percent: int | None = None
 
     def __post_init__(self) -> None:
+        percent = ("capacity_percent", self.capacity_percent)
         counts = [("sizes", n) for n in self.sizes or ()]
-        for name, value in (*counts, ("seeds", self.seeds), ("limit", self.limit)):
+        for name, value in (*counts, ("seeds", self.seeds), ("limit", self.limit), percent):
             if value is not None and value < 1:
                 raise MemplanError(f"{name}: {value} is below 1")
 
@@ -77,6 +85,9 @@ def cases(suite: str, options: Options = Options()) -> list[Case]:
         found = [_varied(case, variants, seed, count) for case in found for seed in seeds]
     if options.limit is not None and options.limit < len(found):
         found = [found[i * len(found) // options.limit] for i in range(options.limit)]
+    percent = options.capacity_percent or _PERCENT.get(base)
+    if percent is not None:
+        found = [_limited(case, percent) for case in found]
     return [Case(suite, case.name, case.make) for case in found]
 
 
@@ -104,6 +115,26 @@ def _varied(case: Case, variants: Sequence[str], seed: int, count: int) -> Case:
 
     suffix = "-".join(variants)
     return Case(case.suite, f"{case.name}-{suffix}" + (f"-{seed}" if count > 1 else ""), make)
+
+
+_PERCENT = {"models": 110}
+_PROOF_SECONDS = 120.0
+
+
+def _limited(case: Case, percent: int) -> Case:
+    """Return the case with a capacity of so much of its least peak."""
+
+    def make() -> Problem:
+        problem = case.make().with_capacity(None)
+        plan = solve(problem, solver="exact", timeout=_PROOF_SECONDS, threads=1)
+        if plan.status is not Status.OPTIMAL or plan.peak is None:
+            raise MemplanError(
+                f"the least peak is not proved after {_PROOF_SECONDS:.0f} seconds, so that no "
+                "capacity can be a share of it"
+            )
+        return problem.with_capacity(plan.peak * percent // 100)
+
+    return Case(case.suite, case.name, make)
 
 
 # Suites that read files ------------------------------------------------------------------------
@@ -194,6 +225,10 @@ def five_buffers() -> Problem:
     )
 
 
+def _models(_: Options) -> list[Case]:
+    return [Case("models", name, make) for name, make in REAL_MODELS.items()]
+
+
 def _streams(_: Options) -> list[Case]:
     """Return training steps on two and more streams, and the largest of the paper's own kind."""
     networks = ("bert_base", "bert_large", "tiny_bert", "resnet50", "mobilenet_v2", "transformer")
@@ -210,18 +245,10 @@ def _streams(_: Options) -> list[Case]:
 
 
 def _trained(network: str, streams: Streams) -> Problem:
-    """Return a step without its alignment, which not every solver keeps: sizes are multiples."""
     from memplan.bench.models.training import TRAINED
 
-    step = lay_out(training_step(*TRAINED[network](), streams=streams)).problem
-    return Problem.from_arrays(
-        step.start,
-        step.end,
-        step.size,
-        ids=step.ids,
-        conflicts=step.conflicts,
-        groups=(step.group, step.lead),
-    )
+    step = training_step(*TRAINED[network](), streams=streams)
+    return without_alignment(lay_out(step).problem)
 
 
 def _bundled(options: Options) -> list[Case]:
@@ -251,6 +278,7 @@ SUITES: Mapping[str, Callable[[Options], list[Case]]] = {
     "training-like": _generated(
         "training-like", generators.training_like, (1_000, 10_000, 100_000, 1_000_000), 1
     ),
+    "models": _models,
     "streams": _streams,
 }
 

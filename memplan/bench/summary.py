@@ -17,7 +17,8 @@ class Summary:
     Attributes
     ----------
     cases, solved, optimal
-        How many there were, how many ended with a valid plan, and with a proof (or a fit).
+        How many there were but for skipped ones, how many ended with a valid plan, and with a proof
+        (or a fit).
     wall_median, wall_worst, wall_sum, cpu_sum
         Seconds over all runs that were measured, solved or not; None where none was.
     ratio_mean, ratio_worst
@@ -58,7 +59,7 @@ def summarise(rows: Iterable[Row]) -> list[Summary]:
                 Summary(
                     suite=suite,
                     solver=solver,
-                    cases=len(group),
+                    cases=sum(row.status != "skipped" for row in group),
                     solved=sum(row.solved for row in group),
                     optimal=sum(row.status == "optimal" for row in group),
                     wall_median=median(walls) if walls else None,
@@ -114,6 +115,12 @@ class Comparison:
         there is no such case.
     peak_mean, peak_worst
         The same of the peaks.
+    speed_up
+        CPU time of the other over that of the first, on the cases that the first solved: the
+        median. Where the other found nothing, what it had used until then counts, so that the
+        true one can only be higher.
+    nodes_mean
+        Nodes of the first over those of the other, on the cases that both solved: geometric mean.
     """
 
     suite: str
@@ -126,6 +133,8 @@ class Comparison:
     cpu_worst: float | None
     peak_mean: float | None
     peak_worst: float | None
+    speed_up: float | None
+    nodes_mean: float | None
 
 
 def compare(rows: Iterable[Row]) -> list[Comparison]:
@@ -137,6 +146,9 @@ def compare(rows: Iterable[Row]) -> list[Comparison]:
         for other, group in others:
             theirs = {row.case: row for row in group if row.solved}
             pairs = [(mine[case], theirs[case]) for case in mine if case in theirs]
+            tried = [(mine[row.case].cpu_s, row.cpu_s) for row in group if row.case in mine]
+            faster = [b / a for a, b in tried if a and b]
+            nodes = [a.nodes / b.nodes for a, b in pairs if a.nodes and b.nodes]
             cpu = [a.cpu_s / b.cpu_s for a, b in pairs if a.cpu_s and b.cpu_s]
             peak = [a.peak / b.peak for a, b in pairs if a.peak and b.peak]
             found.append(
@@ -151,6 +163,8 @@ def compare(rows: Iterable[Row]) -> list[Comparison]:
                     cpu_worst=max(cpu, default=None),
                     peak_mean=_geometric_mean(peak),
                     peak_worst=max(peak, default=None),
+                    speed_up=median(faster) if faster else None,
+                    nodes_mean=_geometric_mean(nodes),
                 )
             )
     return found

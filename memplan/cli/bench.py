@@ -49,6 +49,16 @@ def command(
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, help="At most so many cases of each suite.")
     ] = None,
+    capacity_percent: Annotated[
+        int | None,
+        typer.Option(
+            "--capacity-percent",
+            min=1,
+            metavar="N",
+            help="Capacities of N % of the least peak, proved first; 110 for `models`, elsewhere "
+            "the suite's own if left out.",
+        ),
+    ] = None,
     timeout: options.Timeout = None,
     nodes: options.Nodes = None,
     threads: Annotated[int, typer.Option("--threads", min=1)] = 1,
@@ -60,6 +70,14 @@ def command(
     out: Annotated[
         str | None,
         typer.Option("--out", "-o", metavar="FILE", help="Write all rows: .csv or .parquet."),
+    ] = None,
+    figure: Annotated[
+        str | None,
+        typer.Option(
+            "--figure",
+            metavar="FILE",
+            help="Draw run time and success by solver: .png, .svg or .pdf (extra `plot`).",
+        ),
     ] = None,
     details: Annotated[bool, typer.Option("--details", help="Show every case.")] = False,
     compare: Annotated[
@@ -74,7 +92,7 @@ def command(
         return
     if not suites:
         raise typer.BadParameter("name a suite; --list shows them", param_hint="'SUITE...'")
-    _check_rows_file(out)
+    _check_files(out, figure)
     solvers, commands = _contestants(solver, peer)
 
     from memplan import bench
@@ -88,6 +106,7 @@ def command(
             sizes=None if sizes is None else options.parse_counts(sizes, "--sizes"),
             seeds=seeds,
             limit=limit,
+            capacity_percent=capacity_percent,
             objective="min_peak" if minimize else None,
             timeout=timeout,
             nodes=nodes,
@@ -100,9 +119,9 @@ def command(
         )
     except KeyboardInterrupt:
         output.message(f"interrupted after {len(rows)} runs, which follow")
-        _report(rows, out, details=details, compare=compare, markdown=markdown)
+        _report(rows, out, figure, details=details, compare=compare, markdown=markdown)
         raise typer.Exit(output.INTERRUPTED) from None
-    _report(rows, out, details=details, compare=compare, markdown=markdown)
+    _report(rows, out, figure, details=details, compare=compare, markdown=markdown)
 
 
 def _contestants(
@@ -124,23 +143,33 @@ def _contestants(
     return names, commands
 
 
-def _check_rows_file(path: str | None) -> None:
+def _check_files(out: str | None, figure: str | None) -> None:
     """Refuse before hours of work what could not be written after them."""
-    if path is None:
-        return
-    from memplan.bench import report
+    from memplan.bench import figures, report
 
-    report.check_file(path)
-    output.check_output(path)
+    for path, check in ((out, report.check_file), (figure, figures.check_file)):
+        if path is not None:
+            check(path)
+            output.check_output(path)
 
 
 def _report(
-    rows: Sequence[Row], out: str | None, *, details: bool, compare: bool, markdown: bool
+    rows: Sequence[Row],
+    out: str | None,
+    figure: str | None,
+    *,
+    details: bool,
+    compare: bool,
+    markdown: bool,
 ) -> None:
-    from memplan.bench import report
+    from memplan.bench import figures, report
 
+    for case, reason in {row.case: row.error for row in rows if row.status == "skipped"}.items():
+        output.message(f"{case} is skipped: {reason}")
     if out is not None:
         report.write(rows, out)
+    if figure is not None:
+        figures.save(rows, figure)
     if markdown:
         output.line(report.markdown(rows).rstrip())
         return

@@ -19,7 +19,7 @@ from memplan.errors import MemplanError
 from memplan.problem import Problem
 from memplan.view import picture
 from memplan.view.panel import Panel
-from memplan.view.picture import BOUND, RASTER_FROM
+from memplan.view.picture import BOUND, PALETTE, RASTER_FROM
 from memplan.view.units import human
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ __all__ = ["Colour", "draw", "save"]
 
 Colour = Literal["size", "operator"]
 
-# Okabe and Ito's colours, made for all kinds of sight; in the order in which they differ most.
-_PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442")
 _OTHERS = "#b0b0b0"
 _DEPTH = 8  # log2 of the sizes told apart by colour: what is smaller is too thin to be seen
 _CUT = "#c1272d"
@@ -229,7 +227,7 @@ def _colour_by_operator(
         for operator, size in zip(panel.operators, panel.problem.size.tolist(), strict=True):
             made[operator] += size
     most = sorted(made, key=lambda operator: (-made[operator], operator))
-    colours = dict(zip(most, _PALETTE, strict=False))
+    colours = dict(zip(most, PALETTE, strict=False))
     for panel, (boxes, held) in zip(panels, drawn, strict=True):
         each = [colours.get(operator, _OTHERS) for operator in panel.operators or ()]
         boxes.set_facecolor([each[row] for row in held.buffer.tolist()])

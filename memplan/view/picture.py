@@ -31,6 +31,8 @@ Floats = npt.NDArray[np.float64]
 
 RASTER_FROM = 2_000  # buffers: beyond, vectors make files that no viewer opens
 BOUND = "#222222"
+# Okabe and Ito's colours, made for all kinds of sight; in the order in which they differ most.
+PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442")
 
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
 _DATELESS: dict[str, dict[str, None]] = {
