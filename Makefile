@@ -117,7 +117,7 @@ EXECUTORCH := executorch==1.5.1 ruamel.yaml tabulate
 .venv/.sources: .venv/.package
 	@echo 'Installing models and the libraries that read them ...'
 	@python -m pip install --quiet 'torch==2.13.0'
-	@python -m pip install --quiet --no-build-isolation --editable '.[plot,bench,onnx,xla,torch,mip]' --group sources
+	@python -m pip install --quiet --no-build-isolation --editable '.[plot,bench,onnx,xla,torch,mip,learn]' --group sources
 	@python -m pip install --quiet --no-deps 'ortools>=9.12' $(MODELS) $(EXECUTORCH)
 	@python -m pip install --quiet pandas
 	@touch $@

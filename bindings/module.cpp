@@ -15,10 +15,13 @@
 #include <utility>
 #include <vector>
 
+#include "caller.h"
+#include "learning.h"
 #include "memplan/bounds.h"
 #include "memplan/sections.h"
 #include "memplan/solve.h"
 #include "options.h"
+#include "repacker.h"
 #include "streams.h"
 
 namespace nb = nanobind;
@@ -89,53 +92,6 @@ Problem make_problem(const Column& start, const Column& end, const Column& size,
   }
   return problem;
 }
-
-// Seconds, the best peak, the lower bound, the phase and the nodes.
-using Watcher =
-    nb::typed<nb::callable, void(double, std::optional<Bytes>, Bytes, std::string, std::int64_t)>;
-
-// What the core asks and tells its caller while the GIL is released. Ctrl-C ends the search with
-// the best plan, also where it comes while `watcher` runs; what any other signal handler or
-// `watcher` raises is kept, and thrown when the search has ended.
-class Caller {
- public:
-  explicit Caller(std::optional<Watcher> watcher) : watcher_(std::move(watcher)) {}
-
-  bool stops() {
-    const nb::gil_scoped_acquire gil;
-    if (!interrupted_ && !raised_ && PyErr_CheckSignals() != 0) take(nb::python_error());
-    return interrupted_ || raised_;
-  }
-  void watch(const Progress& progress) {
-    const nb::gil_scoped_acquire gil;
-    if (interrupted_ || raised_) return;
-    std::optional<Bytes> peak;
-    if (progress.has_plan) peak = progress.peak;
-    try {
-      (*watcher_)(progress.seconds, peak, progress.lower_bound, progress.phase, progress.nodes);
-    } catch (const nb::python_error& error) {
-      take(error);
-    }
-  }
-  bool watches() const { return watcher_.has_value(); }
-  bool interrupted() const { return interrupted_; }
-  void rethrow() {
-    if (raised_) throw nb::python_error(*raised_);
-  }
-
- private:
-  void take(const nb::python_error& error) {
-    if (error.matches(PyExc_KeyboardInterrupt)) {
-      interrupted_ = true;
-    } else {
-      raised_.emplace(error);
-    }
-  }
-
-  std::optional<Watcher> watcher_;
-  bool interrupted_ = false;
-  std::optional<nb::python_error> raised_;
-};
 
 Plan call_solve(const Problem& problem, const std::string& solver, bool minimize,
                 std::optional<double> seconds, std::optional<std::int64_t> nodes, int threads,
@@ -246,6 +202,8 @@ NB_MODULE(_core, m) {
       .def_prop_ro("solver", [](const Plan& plan) { return plan.stats.solver; })
       .def_prop_ro("nodes", [](const Plan& plan) { return plan.stats.nodes; })
       .def_prop_ro("restarts", [](const Plan& plan) { return plan.stats.restarts; })
+      .def_prop_ro("backtracks", [](const Plan& plan) { return plan.stats.backtracks; })
+      .def_prop_ro("major_backtracks", [](const Plan& plan) { return plan.stats.major_backtracks; })
       .def_prop_ro(
           "seconds", [](const Plan& plan) { return plan.stats.seconds; }, "By phase.")
       .def_prop_ro("note", [](const Plan& plan) { return plan.stats.note; })
@@ -260,5 +218,7 @@ NB_MODULE(_core, m) {
         "Bytes, the rule that gave them, and start and end of the section, if it is of one.");
   m.def("version", [] { return MEMPLAN_VERSION; });
   m.def("greedy_orders", &memplan::greedy_orders, "The names that the option `orders` may have.");
+  py::bind_learning(m);
+  py::bind_repacker(m);
   py::bind_streams(m);
 }

@@ -1,10 +1,14 @@
 #include "options.h"
 
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "memplan/learning.h"
 
 namespace nb = nanobind;
 
@@ -68,12 +72,41 @@ constexpr Switch<LargeOptions> kLarge[] = {
     {"windows", &LargeOptions::windows}, {"ejection", &LargeOptions::ejection},
 };
 
-struct Choice {
-  const char* name;
-  std::string SomasOptions::* member;
+constexpr Switch<TelamallocOptions> kTelamalloc[] = {
+    {"lowest_position", &TelamallocOptions::lowest_position},
+    {"subproblems", &TelamallocOptions::subproblems},
+    {"phases", &TelamallocOptions::phases},
+    {"culprits", &TelamallocOptions::culprits},
+    {"hoisting", &TelamallocOptions::hoisting},
+    {"bounded", &TelamallocOptions::bounded},
+    {"stuck_rule", &TelamallocOptions::stuck_rule},
 };
 
-constexpr Choice kSomas[] = {
+constexpr Switch<CspOptions> kCsp[] = {
+    {"area_order", &CspOptions::area_order},
+    {"forward_checking", &CspOptions::forward_checking},
+    {"wasted_space", &CspOptions::wasted_space},
+    {"dominance", &CspOptions::dominance},
+};
+
+constexpr Switch<MetaCspOptions> kMetaCsp[] = {
+    {"forward_checking", &MetaCspOptions::forward_checking},
+    {"fewest_first", &MetaCspOptions::fewest_first},
+    {"area_order", &MetaCspOptions::area_order},
+    {"subsumption", &MetaCspOptions::subsumption},
+    {"cliques", &MetaCspOptions::cliques},
+    {"symmetry", &MetaCspOptions::symmetry},
+};
+
+template <typename Options>
+struct Choice {
+  const char* name;
+  std::string Options::* member;
+};
+
+constexpr Choice<TelamallocOptions> kSelections[] = {{"select", &TelamallocOptions::select}};
+
+constexpr Choice<SomasOptions> kSomas[] = {
     {"objects", &SomasOptions::objects},
     {"sort", &SomasOptions::sort},
     {"fit", &SomasOptions::fit},
@@ -111,8 +144,10 @@ bool set_names(Names* names, const std::string& solver, const std::string& name,
 }
 
 // From the command line, names come as lists.
-bool set_choice(SomasOptions* options, const std::string& name, nb::handle value) {
-  for (const Choice& each : kSomas) {
+template <typename Options, std::size_t N>
+bool set(const Choice<Options> (&choices)[N], Options* options, const std::string& name,
+         nb::handle value) {
+  for (const auto& each : choices) {
     if (name != each.name) continue;
     std::string taken;
     Names listed;
@@ -126,6 +161,14 @@ bool set_choice(SomasOptions* options, const std::string& name, nb::handle value
     return true;
   }
   return false;
+}
+
+// The file that it comes from is Python's affair.
+bool set_model(TelamallocOptions* options, const std::string& name, nb::handle value) {
+  if (name != "model") return false;
+  if (!nb::isinstance<BacktrackModel>(value)) refuse("the model must be a BacktrackModel");
+  options->model = nb::cast<std::shared_ptr<const BacktrackModel>>(value);
+  return true;
 }
 
 // Whether the solver has this option; if so, sets it in every part of the solver that has it.
@@ -142,7 +185,14 @@ bool set_option(SolveOptions* options, const std::string& name, nb::handle value
   if (all || solver == "exact" || solver == "prover") {
     known |= set(kProver, &options->prover, solver, name, value);
   }
-  if (solver == "somas") known |= set_choice(&options->somas, name, value);
+  if (solver == "somas") known |= set(kSomas, &options->somas, name, value);
+  if (solver == "telamalloc") {
+    known |= set(kTelamalloc, &options->telamalloc, solver, name, value);
+    known |= set(kSelections, &options->telamalloc, name, value);
+    known |= set_model(&options->telamalloc, name, value);
+  }
+  if (solver == "csp") known |= set(kCsp, &options->csp, solver, name, value);
+  if (solver == "meta_csp") known |= set(kMetaCsp, &options->meta_csp, solver, name, value);
   if (solver == "minimalloc") {
     known |= set(kMiniMalloc, &options->minimalloc, solver, name, value);
     known |= set_names(&options->minimalloc.orders, solver, name, value);

@@ -28,6 +28,8 @@ from memplan.errors import (
 from memplan.explain import explain
 from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem, Reserved
+from memplan.repacker import Repacker
+from memplan.selection import Selection, pack_most_valuable
 from memplan.solvers import Budget, Interrupted, Progress, lower_bound, solve
 from memplan.verify import verify
 
@@ -51,7 +53,9 @@ __all__ = [
     "ProblemError",
     "Progress",
     "ProofError",
+    "Repacker",
     "Reserved",
+    "Selection",
     "Status",
     "UnsupportedError",
     "__version__",
@@ -59,6 +63,7 @@ __all__ = [
     "load",
     "load_plan",
     "lower_bound",
+    "pack_most_valuable",
     "save",
     "solve",
     "verify",

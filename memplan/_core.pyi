@@ -1,6 +1,6 @@
 """The C++ core of memplan. `memplan.solvers` is the door to it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import numpy
@@ -45,6 +45,12 @@ class Plan:
     def restarts(self) -> int: ...
 
     @property
+    def backtracks(self) -> int: ...
+
+    @property
+    def major_backtracks(self) -> int: ...
+
+    @property
     def seconds(self) -> list[tuple[str, float]]:
         """By phase."""
 
@@ -68,6 +74,130 @@ def version() -> str: ...
 
 def greedy_orders() -> list[str]:
     """The names that the option `orders` may have."""
+
+def backtrack_features() -> list[str]:
+    """What a target is scored by, by column."""
+
+class Forest:
+    """Regression trees; see core/include/memplan/forest.h."""
+
+    def __init__(self, feature: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], threshold: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], left: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], right: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], value: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], root: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    @property
+    def trees(self) -> int: ...
+
+    @property
+    def width(self) -> int:
+        """How many features it asks for."""
+
+    def score(self, rows: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]:
+        """The sum over the trees for each row. Without the GIL."""
+
+class BacktrackModel:
+    """Says where a search goes back to."""
+
+    def __init__(self, forest: Forest, threshold: float, discount: float) -> None: ...
+
+class BacktrackSamples:
+    """What a search saw at major backtracks."""
+
+    @property
+    def features(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None), writable=False)]:
+        """One row per target."""
+
+    @property
+    def level(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), writable=False)]:
+        """Of each target."""
+
+    @property
+    def impasse(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), writable=False)]:
+        """Of each target, ascending."""
+
+    @property
+    def length(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), writable=False)]:
+        """Of the path of each impasse."""
+
+    @property
+    def solvable(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), writable=False)]:
+        """How much of it some solution has, from its first placement on."""
+
+    @property
+    def shared(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), writable=False)]:
+        """How much of it the solution has that was found."""
+
+    @property
+    def solved(self) -> bool: ...
+
+def collect_backtracks(problem: Problem, steps: int, oracle_nodes: int, oracle_share: float, seed: int, model: BacktrackModel | None) -> BacktrackSamples:
+    """Searches once, with the exact search as the oracle. Without the GIL."""
+
+class Repacked:
+    """The answer to one call of `Repacker.repack`."""
+
+    @property
+    def status(self) -> str: ...
+
+    @property
+    def lower_bound(self) -> int: ...
+
+    @property
+    def moved(self) -> int:
+        """Buffers of the plan before that lie elsewhere now."""
+
+    @property
+    def conflict(self) -> list[int]:
+        """Slots that cannot be placed together."""
+
+    @property
+    def solver(self) -> str: ...
+
+    @property
+    def nodes(self) -> int: ...
+
+    @property
+    def restarts(self) -> int: ...
+
+    @property
+    def seconds(self) -> list[tuple[str, float]]:
+        """By phase."""
+
+    @property
+    def note(self) -> str: ...
+
+    @property
+    def interrupted(self) -> bool: ...
+
+class Repacker:
+    """A plan that is kept while buffers come and go, by slots."""
+
+    def __init__(self, reserved_lower: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], reserved_upper: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def add(self, rows: Problem) -> list[int]:
+        """The slots of the rows of a problem."""
+
+    def add_buffers(self, buffers: tuple[object, ...]) -> list[int] | None:
+        """
+        The same for objects of memplan.Buffer; None, and nothing added, for those that only a problem can take.
+        """
+
+    def copy(self) -> Repacker: ...
+
+    def remove(self, slots: Sequence[int]) -> None: ...
+
+    def repack(self, capacity: int | None, solver: str, minimize: bool, seconds: float | None, nodes: int | None, threads: int, seed: int) -> Repacked:
+        """Places all, without the GIL; Ctrl-C ends it with the best plan."""
+
+    def lower_bound(self) -> int:
+        """No plan has a smaller peak."""
+
+    @property
+    def peak(self) -> int:
+        """Of those that are placed."""
+
+    def offset(self, slot: int) -> int:
+        """In bytes; -1 where it is not placed yet."""
+
+    def offsets(self, slots: Sequence[int]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]: ...
 
 class StreamGraph:
     """Operators on streams, and tensors; columns, copied."""

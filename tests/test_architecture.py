@@ -45,6 +45,10 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
         ANSWERED | {"formats", "graph", "sources", "yardsticks", "solvers", "loads", "verify"}
     ),
     "runtime": ANSWERED | {"trace", "formats", "solvers", "verify"},
+    "repacker": ANSWERED | {"solvers"},
+    "_value_bound": ASKED,
+    "_packing": ANSWERED | {"loads", "repacker", "solvers", "_value_bound"},
+    "selection": ANSWERED | {"_packing", "repacker", "solvers"},
     "_shrink": ANSWERED | {"loads"},
     "explain": ANSWERED | {"loads", "solvers", "_shrink"},
     "sync": ANSWERED | {"graph", "solvers", "verify"},
@@ -52,15 +56,18 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
         ANSWERED | {"trace", "loads", "formats", "graph", "sources", "verify", "explain", "sync"}
     ),
 }
-ABOVE_BENCH = frozenset(MAY_IMPORT) - {"_shrink", "_ground", "_orders"}
+ABOVE_BENCH = frozenset(MAY_IMPORT) - {
+    *("_shrink", "_ground", "_orders", "_value_bound", "_packing"),
+}
 MAY_IMPORT["bench"] = ABOVE_BENCH
-MAY_IMPORT["cli"] = ABOVE_BENCH | {"bench"}
+MAY_IMPORT["learn"] = ABOVE_BENCH | {"bench"}
+MAY_IMPORT["cli"] = ABOVE_BENCH | {"bench", "learn"}
 MAY_IMPORT["__init__"] = (ABOVE_BENCH | {"_core"}) - {"view"}
 MAY_IMPORT["__main__"] = frozenset({"cli"})
 
 HEAVY = (
     *("typer", "rich", "matplotlib", "pyarrow", "psutil", "omnimalloc", "pandas", "polars"),
-    *("highspy", "ortools"),
+    *("highspy", "ortools", "lightgbm"),
     *("onnx", "onnxruntime", "tflite", "tflite_micro", "torch", "google.protobuf", "executorch"),
 )
 
@@ -130,7 +137,8 @@ def test_the_table_and_the_page_name_the_same_rooms() -> None:
 def test_few_files_know_the_native_module() -> None:
     """Tests that `_core` has one door in each room that needs it (and that its version is read)."""
     knows = {file.relative_to(PACKAGE) for file in files() if "_core" in rooms_imported(file)}
-    assert knows == {Path("__init__.py"), Path("graph/steps.py"), Path("solvers/native.py")}
+    solvers = {Path("solvers/native.py"), Path("solvers/backtracking.py")}
+    assert knows == {Path("__init__.py"), Path("graph/steps.py")} | solvers
 
 
 def test_shows_are_imported_by_those_who_show() -> None:
@@ -146,7 +154,7 @@ def test_shows_are_imported_by_those_who_show() -> None:
 def test_extras_are_imported_inside_of_functions() -> None:
     """Tests that a missing extra can only hurt who asks for it."""
     extras = {"matplotlib", "pyarrow", "psutil", "omnimalloc", "pandas", "polars"}
-    extras |= {"highspy", "ortools"}
+    extras |= {"highspy", "ortools", "lightgbm"}
     for file in files():
         for node in ast.parse(file.read_text()).body:
             names: list[str] = []

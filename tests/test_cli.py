@@ -167,6 +167,7 @@ def test_every_command_refuses_a_bad_file(
         ("bench", "--list"),
         ("bench nothing", "nothing"),
         ("bench bundled --out rows.txt", ".parquet"),
+        ("bench bundled --figure rows.txt", ".svg"),
         ("bench bundled --sizes ten", "ten"),
         ("bench bundled --peer nobody", "nobody"),
         ("dance", "dance"),

@@ -49,7 +49,8 @@ def test_five(five: mp.Problem, solver: str, objective: str | None) -> None:
     assert (plan.status, plan.peak, plan.lower_bound, plan.capacity) == ("optimal", 12, 12, 12)
     assert plan.solver == solver
     assert plan.problem is five
-    assert list(plan.stats) == ["solver", "nodes", "restarts", "seconds", "note"]
+    counted = ["backtracks", "major_backtracks"] if solver == "telamalloc" else []
+    assert list(plan.stats) == ["solver", "nodes", "restarts", "seconds", "note", *counted]
     assert plan.stats["nodes"] > 0 or solver == "prover"  # which counts conflicts
     assert plan.stats["seconds"]
     assert all(second >= 0 for second in plan.stats["seconds"].values())
@@ -261,8 +262,8 @@ def test_a_budget_is_nodes_and_seconds(jagged: mp.Problem) -> None:
 
 
 def options_of(solver: str) -> list[str]:
-    """Return the switches of a solver, without the lists of names."""
-    return [name for name in registry.SOLVERS[solver].options if name != "orders"]
+    """Return the switches of a solver, without what takes names."""
+    return [name for name in registry.SOLVERS[solver].options if name not in ("orders", "select")]
 
 
 @pytest.mark.parametrize(
@@ -290,6 +291,7 @@ def test_the_core_has_no_switch_that_the_registry_hides() -> None:
     parts = {
         "greedy": ["greedy.h"],
         "minimalloc": ["minimalloc.h"],
+        "telamalloc": ["telamalloc.h"],
         "exact": ["exact.h", "prover.h"],
         "prover": ["prover.h"],
         "large": ["large.h"],
@@ -297,7 +299,8 @@ def test_the_core_has_no_switch_that_the_registry_hides() -> None:
     }
     assert parts.keys() == set(OURS)
     for solver, headers in parts.items():
-        assert set(options_of(solver)) == set().union(*map(switches_of, headers))
+        known = set(options_of(solver)) - {"learned"}  # the core is given the model itself
+        assert known == set().union(*map(switches_of, headers))
 
 
 @pytest.mark.parametrize("solver", OURS)
@@ -324,17 +327,33 @@ def test_orders(five: mp.Problem) -> None:
             mp.solve(five, "greedy", orders=wrong)
 
 
+def test_a_selection_is_one_name(five: mp.Problem) -> None:
+    """Tests the strategies of figure 14 of source 001, and that another one is refused by name."""
+    for name in ("tela", "size", "area", "lifetime", "lowest"):
+        plan = mp.solve(five, "telamalloc", "fit", select=name)
+        mp.verify(five, plan)
+        assert int(plan.stats["nodes"]) - int(plan.stats["backtracks"]) <= len(five)  # type: ignore[call-overload]
+    for wrong, words in (("tallest", "no selection 'tallest'"), (3, "must be one name")):
+        with pytest.raises(mp.MemplanError, match=words):
+            mp.solve(five, "telamalloc", "fit", select=wrong)
+
+
 # The registry ----------------------------------------------------------------------------------
 
 
 def test_who_supports_what() -> None:
     """Tests the table that `memplan solvers` prints."""
-    assert OURS == ("auto", "greedy", "minimalloc", "exact", "prover", "large")
+    assert OURS == ("auto", "greedy", "minimalloc", "telamalloc", "exact", "prover", "large")
     for name, solver in registry.SOLVERS.items():
         assert solver.name == name
     for name in OURS:
-        lacking = {"prover": {"windows"}, "minimalloc": {"conflicts", "groups"}}.get(name, set())
-        assert registry.SOLVERS[name].supports == frozenset(registry.CONSTRAINTS) - lacking
+        lacking = {
+            "prover": {"windows"},
+            "minimalloc": {"conflicts", "groups"},
+            "telamalloc": {"windows", "conflicts", "groups"},
+        }
+        kept = frozenset(registry.CONSTRAINTS) - lacking.get(name, set())
+        assert registry.SOLVERS[name].supports == kept
 
 
 def test_a_solver_that_lacks_a_constraint_refuses_by_name(

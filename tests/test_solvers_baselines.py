@@ -28,6 +28,8 @@ KEPT = {
     "single_object": {"gaps", "conflicts", "groups"},
     "many_objects": {"gaps", "conflicts", "groups"},
     "mip": {"pins", "reserved", "gaps"},
+    "csp": {"pins", "reserved", "gaps"},
+    "meta_csp": {"pins", "reserved", "gaps"},
     "cp_sat": {"pins", "reserved", "gaps"},
     "contention_skyline": {"pins", "reserved", "gaps", "windows", "conflicts", "groups"},
     "bfc": set(),

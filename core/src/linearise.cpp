@@ -12,13 +12,15 @@ namespace memplan {
 
 using namespace intervals;
 
-std::optional<Problem> linearised(const Problem& problem, std::int64_t most_pairs) {
+std::optional<Problem> linearised(const Problem& problem, Stopper& stopper,
+                                  std::int64_t most_pairs) {
   if (!problem.gaps.empty()) return std::nullopt;
-  const std::optional<Graph> graph = conflict_graph(problem, most_pairs);
+  const std::optional<Graph> graph = conflict_graph(problem, most_pairs, stopper);
   if (!graph) return std::nullopt;
-  const std::optional<CliqueForest> forest = maximal_cliques(*graph);
+  const std::optional<CliqueForest> forest = maximal_cliques(*graph, stopper);
   if (!forest) return std::nullopt;
-  const std::vector<CliqueIdx> path = clique_path(*forest, problem.count());
+  const std::vector<CliqueIdx> path = clique_path(*forest, problem.count(), stopper);
+  if (stopper.look()) return std::nullopt;
 
   // The place of a clique is a time. Those of a buffer have to be a stretch without holes.
   Problem result = problem;

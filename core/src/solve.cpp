@@ -44,7 +44,11 @@ constexpr std::int64_t kAutoVisits = 100000000;
 // up to half of the problem, and begin anew, with longer slices.
 constexpr BufferIdx kFirstWidth = 24;
 
+// That of telamalloc: the steps after which source 001 calls a problem unsolved (section 7.2).
+constexpr std::int64_t kTelamallocSteps = 500000;
+
 constexpr const char* kMiniMalloc = "minimalloc";
+constexpr const char* kTelamalloc = "telamalloc";
 
 // One call of solve().
 class Run {
@@ -59,6 +63,9 @@ class Run {
       if (solver == "large") run_large(incumbent_.nodes_left());
       if (solver == "somas") run_somas(incumbent_);
       if (solver == "minimalloc") run_minimalloc();
+      if (solver == "telamalloc") run_telamalloc();
+      if (solver == "csp") run_csp();
+      if (solver == "meta_csp") run_meta_csp();
       if (solver == "exact") run_exact({exact_search(incumbent_), true});
       if (solver == "prover") run_exact({nullptr, true});
       if (solver == "auto") run_auto();
@@ -86,20 +93,53 @@ class Run {
   }
 
   void run_minimalloc() {
-    const auto search = [this](Bytes capacity, std::int64_t nodes) {
+    ask(kMiniMalloc, [this](Bytes capacity, std::int64_t nodes) {
       return minimalloc(incumbent_.problem(), incumbent_.sections(), capacity, options_.minimalloc,
                         nodes, incumbent_.stopper());
-    };
-    if (incumbent_.fit_only()) {  // in one go: it begins anew when it is asked again
-      const Incumbent::Lap lap(incumbent_, kMiniMalloc);
+    });
+  }
+
+  // A search that begins anew with each question.
+  void ask(const char* name, const Questions::Search& search) {
+    if (incumbent_.fit_only()) {  // in one go
+      const Incumbent::Lap lap(incumbent_, name);
       const Bytes capacity = incumbent_.capacity();
-      incumbent_.learn(capacity, search(capacity, incumbent_.nodes_left()), kMiniMalloc);
+      incumbent_.learn(capacity, search(capacity, incumbent_.nodes_left()), name);
       return;
     }
     // A search for the least peak wants a first plan: without it, it would not know how far the
     // bound may be from the truth.
     run_greedy(incumbent_);
-    ask_in_rounds(incumbent_, search, kMiniMalloc);
+    ask_in_rounds(incumbent_, search, name);
+  }
+
+  void run_telamalloc() {
+    // Its search proves next to nothing, so that it would go on for ever where nothing fits.
+    const std::int64_t steps = kTelamallocSteps + incumbent_.problem().count();
+    if (open_ended(steps)) incumbent_.limit_nodes(steps);
+    ask(kTelamalloc, [this](Bytes capacity, std::int64_t nodes) {
+      return telamalloc(incumbent_.problem(), incumbent_.sections(), capacity, options_.telamalloc,
+                        nodes, incumbent_.stopper());
+    });
+  }
+
+  void run_csp() {
+    ask("csp", [this](Bytes capacity, std::int64_t nodes) {
+      return csp(incumbent_.problem(), incumbent_.sections(), capacity, options_.csp, nodes,
+                 incumbent_.stopper());
+    });
+  }
+
+  void run_meta_csp() {
+    ask("meta_csp", [this](Bytes capacity, std::int64_t nodes) {
+      return meta_csp(incumbent_.problem(), incumbent_.sections(), capacity, options_.meta_csp,
+                      nodes, incumbent_.stopper());
+    });
+  }
+
+  // Whether the caller gave no budget to speak of, where ours would be so many nodes.
+  bool open_ended(std::int64_t nodes) const {
+    return options_.budget.seconds > 1e17 && options_.budget.nodes > nodes;
   }
 
   void run_exact(Together::Engines engines) {
@@ -110,7 +150,6 @@ class Run {
   void run_auto() {
     const BufferIdx count = incumbent_.problem().count();
     const bool related = has_relations(incumbent_.problem());
-    const bool open_ended = options_.budget.seconds > 1e17 && options_.budget.nodes > kAutoVisits;
     if (count <= kSmall) {
       run_greedy(incumbent_);
       // With listed conflicts and groups, the chain finds more than greedy, and search less.
@@ -123,7 +162,7 @@ class Run {
       run_large(incumbent_.nodes_left());
     }
     if (incumbent_.settled()) return;
-    if (open_ended) incumbent_.limit_nodes(kAutoVisits / count);
+    if (open_ended(kAutoVisits)) incumbent_.limit_nodes(kAutoVisits / count);
     if (count <= kSearchLimit) {
       run_rounds({exact_search(incumbent_), true});
     } else {
@@ -152,48 +191,67 @@ class Run {
 
 // The same problem with its listed conflicts said by lifetimes, if they can: then the search, and
 // all bounds that come of sections, are for it as well.
-std::optional<Problem> without_list(const Problem& problem, const SolveOptions& options) {
+std::optional<Problem> without_list(const Problem& problem, const SolveOptions& options,
+                                    Stopper& stopper) {
   const std::string& solver = options.solver;
   const bool complete = solver == "auto" || solver == "exact" || solver == "prover";
   if (!complete || problem.conflicts.empty() || !problem.group.empty()) return std::nullopt;
-  // A few per cent of the time there is.
+  // A few per cent of the time there is. A buffer costs as much as a pair.
   constexpr double kPairsPerSecond = 500'000;
   const auto most_pairs = static_cast<std::int64_t>(std::min(
       static_cast<double>(kMostPairsToLinearise), options.budget.seconds * kPairsPerSecond));
-  std::optional<Problem> result = linearised(problem, most_pairs);
+  if (problem.count() > most_pairs) return std::nullopt;
+  std::optional<Problem> result = linearised(problem, stopper, most_pairs);
   // All that conflict with each other may be more than 2^62 bytes, where no time had so many.
   return result && check(*result).empty() ? std::move(result) : std::nullopt;
+}
+
+// Those that do not keep every constraint say so here.
+constexpr struct {
+  const char* name;
+  bool windows;
+  bool relations;  // conflicts and groups
+} kSolvers[] = {
+    {"auto", true, true},         {"greedy", true, true}, {"minimalloc", true, false},
+    {"telamalloc", false, false}, {"exact", true, true},  {"prover", false, true},
+    {"large", true, true},        {"somas", true, true},  {"csp", false, false},
+    {"meta_csp", false, false},
+};
+
+void refuse_what_it_lacks(const Problem& problem, const SolveOptions& options) {
+  const std::string& solver = options.solver;
+  const auto known = std::find_if(std::begin(kSolvers), std::end(kSolvers),
+                                  [&solver](const auto& each) { return solver == each.name; });
+  if (known == std::end(kSolvers)) {
+    std::string names;
+    for (const auto& each : kSolvers) names += std::string(names.empty() ? "" : ", ") + each.name;
+    throw std::invalid_argument("there is no solver '" + solver + "': choose one of " + names +
+                                ".");
+  }
+  const auto windowed = [](const Gap& gap) { return gap.lower < gap.upper; };
+  if (!known->windows && std::any_of(problem.gaps.begin(), problem.gaps.end(), windowed)) {
+    throw std::invalid_argument(solver + " does not support windows: choose exact.");
+  }
+  if (!has_relations(problem)) return;
+  if (!known->relations) {
+    throw std::invalid_argument(solver + " supports neither conflicts nor groups: choose exact.");
+  }
+  if (options.proof != nullptr) {
+    throw std::invalid_argument("a proof can speak neither of conflicts nor of groups.");
+  }
 }
 
 }  // namespace
 
 Plan solve(const Problem& problem, const SolveOptions& options) {
+  Stopper stopper(options.budget.seconds, options.interrupt);
   require_well_posed(problem, options);
-  constexpr const char* kSolvers[] = {"auto",   "greedy", "minimalloc", "exact",
-                                      "prover", "large",  "somas"};
-  if (std::find(std::begin(kSolvers), std::end(kSolvers), options.solver) == std::end(kSolvers)) {
-    throw std::invalid_argument(
-        "there is no solver '" + options.solver +
-        "': choose auto, greedy, minimalloc, exact, prover, large or somas.");
-  }
-  const auto windowed = [](const Gap& gap) { return gap.lower < gap.upper; };
-  if (options.solver == "prover" &&
-      std::any_of(problem.gaps.begin(), problem.gaps.end(), windowed)) {
-    throw std::invalid_argument("prover does not support windows: choose exact.");
-  }
-  if (has_relations(problem)) {
-    if (options.solver == "minimalloc") {
-      throw std::invalid_argument(
-          "minimalloc supports neither conflicts nor groups: choose exact.");
-    }
-    if (options.proof != nullptr) {
-      throw std::invalid_argument("a proof can speak neither of conflicts nor of groups.");
-    }
-  }
-  if (const std::optional<Problem> by_lifetimes = without_list(problem, options)) {
-    return Run(*by_lifetimes, options).run();
-  }
-  return Run(problem, options).run();
+  refuse_what_it_lacks(problem, options);
+  const std::optional<Problem> by_lifetimes = without_list(problem, options, stopper);
+  SolveOptions rest = options;
+  rest.budget.seconds -= stopper.elapsed();
+  if (stopper.interrupted()) rest.interrupt = [] { return true; };
+  return Run(by_lifetimes ? *by_lifetimes : problem, rest).run();
 }
 
 }  // namespace memplan

@@ -294,6 +294,30 @@ TEST(options_of_an_older_and_a_newer_header) {
   plan = memplan_solve(five.problem, &newer.known, nullptr, 0);
   CHECK(plan != nullptr);
   memplan_plan_free(plan);
+  newer.later = int64_t{1} << 56;  // in its last byte, wherever that is
+  char error[200] = "";
+  CHECK(memplan_solve(five.problem, &newer.known, error, sizeof error) == nullptr);
+  CHECK(std::string(error).find("does not know") != std::string::npos);
+}
+
+// Tests sizes that no version of the struct has: they are what was there before it was set up.
+TEST(options_that_were_not_set_up) {
+  const Five five;
+  const size_t sizes[] = {0,
+                          1,
+                          sizeof(size_t) - 1,
+                          sizeof(size_t) + 1,
+                          sizeof(memplan_options) - 4,
+                          sizeof(memplan_options) + 4,
+                          size_t{1} << 20,
+                          SIZE_MAX};
+  for (const size_t size : sizes) {
+    memplan_options options = defaults();
+    options.struct_size = size;
+    char error[200] = "";
+    CHECK(memplan_solve(five.problem, &options, error, sizeof error) == nullptr);
+    CHECK(std::string(error).find("struct_size") != std::string::npos);
+  }
 }
 
 TEST(the_caller_may_interrupt) {

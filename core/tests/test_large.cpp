@@ -513,6 +513,27 @@ TEST(ejections_end) {
   CHECK(offsets == (std::vector<Bytes>{0, 4, 8}));
 }
 
+// Tests that a group is thrown out in the name of its first member in the table, where the bars of
+// two begin at the same offset, and not of the one that some library sorts to the front. Only then
+// it is larger than the sixth, and takes the lowest place that both could have.
+TEST(ejections_do_not_depend_on_the_sort) {
+  Problem problem;
+  problem.start = {-5, -5, 5, -5, 5, 0, 0};
+  problem.end = {0, 0, 10, 5, 10, 5, 10};
+  problem.size = {8, 33, 12, 4, 6, 6, 9};
+  problem.pin = {0, 12, kNoOffset, kNoOffset, kNoOffset, kNoOffset, kNoOffset};
+  problem.group = {kNoGroup, kNoGroup, 0, 1, 1, 0, kNoGroup};
+  problem.lead = {0, 0, 6, 0, 4, 0, 0};
+  Stopper stopper(kForever);
+  const Sections sections = sweep(problem);
+  chain::Ejection ejection(problem, sections, 0, stopper);
+  // The pins leave 3 and 4 the offset 8 alone, where they throw out 2 and 5, as well as 6.
+  std::vector<Bytes> offsets = {0, 12, 15, kNoOffset, kNoOffset, 9, 0};
+  CHECK(ejection.insert(45, 100, &offsets, {3, 4}));
+  CHECK(oracle::valid(problem, offsets));
+  CHECK(offsets == (std::vector<Bytes>{0, 12, 18, 8, 12, 12, 30}));
+}
+
 // Tests that the chain keeps conflicts beyond lifetimes and groups together with all else, within
 // budget and capacity, and that it gives the same plan each time.
 TEST(related_problems) {

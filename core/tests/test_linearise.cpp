@@ -1,4 +1,6 @@
 // Tests that relations of interval orders are told from others, and said by lifetimes.
+#include <functional>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -22,6 +24,14 @@ Problem timeless(BufferIdx count, const Pairs& pairs) {
   }
   problem.conflicts = oracle::relation(count, pairs);
   return problem;
+}
+
+constexpr double kForever = std::numeric_limits<double>::infinity();
+
+std::optional<Problem> linearised(const Problem& problem,
+                                  std::int64_t most_pairs = kMostPairsToLinearise) {
+  Stopper stopper(kForever);
+  return memplan::linearised(problem, stopper, most_pairs);
 }
 
 // Whether two buffers of some size may not share an address.
@@ -174,6 +184,23 @@ TEST(left_alone) {
   CHECK(!linearised(problem));
 }
 
+// Tests that a stopper ends the work at whatever moment, with nothing or with the whole answer.
+TEST(given_up) {
+  Pairs star;
+  for (BufferIdx b = 1; b < 500; ++b) star.emplace_back(0, b);
+  const Problem problem = timeless(500, star);
+  Stopper late(0);
+  CHECK(!memplan::linearised(problem, late));
+  Stopper interrupted(kForever, [] { return true; });
+  CHECK(!memplan::linearised(problem, interrupted));
+  CHECK(interrupted.interrupted());
+  for (int moment = 0; moment < 50; ++moment) {
+    Stopper stopper(1e-5 * moment);
+    const std::optional<Problem> linear = memplan::linearised(problem, stopper);
+    if (linear) CHECK(same_pairs(problem, *linear));
+  }
+}
+
 // Tests that LexBFS takes every vertex once, and that a star, a path and a clique, with rows of
 // very different lengths, are no work.
 TEST(large_graphs) {
@@ -192,8 +219,9 @@ TEST(large_graphs) {
   const std::optional<Problem> together = linearised(timeless(1000, clique));
   CHECK(together.has_value());
   CHECK_EQ(*std::max_element(together->end.begin(), together->end.end()), 1);
-  std::vector<intervals::Vertex> order =
-      intervals::lex_bfs(*intervals::conflict_graph(timeless(kCount, star), kCount));
+  Stopper stopper(kForever);
+  std::vector<intervals::Vertex> order = intervals::lex_bfs(
+      *intervals::conflict_graph(timeless(kCount, star), kCount, stopper), stopper);
   std::sort(order.begin(), order.end());
   for (BufferIdx b = 0; b < kCount; ++b) CHECK_EQ(order[b], b);
 }

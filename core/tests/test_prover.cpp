@@ -11,7 +11,11 @@
 #include "memplan/exact.h"
 #include "oracle.h"
 #include "pairs.h"
+#include "prover/clique_cover.h"
 #include "prover/engine.h"
+#include "prover/halt.h"
+#include "prover/model.h"
+#include "prover/prover.h"
 
 using namespace memplan;
 using exact::Verdict;
@@ -28,7 +32,7 @@ Bytes minimise(const exact::Task& task, const ProverOptions& options, Bytes limi
   const Items& world = *task.world;
   prover::Engine engine(task, options, 0, nullptr);
   Bytes best = limit + 1;
-  while (engine.run(best - 1, kNoLimit, kNoLimit, nullptr, nullptr) == Verdict::kSat) {
+  while (engine.run(best - 1, kNoLimit, kNoLimit) == Verdict::kSat) {
     Bytes peak = 0;
     for (std::size_t id = 0; id < task.source.size(); ++id) {
       const ItemIdx i = task.source[id];
@@ -109,6 +113,19 @@ Problem chain(unsigned seed, int count) {
   return problem;
 }
 
+// Buffers of which none shares a time with another, and half of all pairs are listed.
+Problem tangle(unsigned seed, int count) {
+  oracle::Generator random(seed);
+  Problem problem;
+  for (int b = 0; b < count; ++b) {
+    problem.start.push_back(b);
+    problem.end.push_back(b + 1);
+    problem.size.push_back(random.pick(1, 20));
+  }
+  random.relate(&problem, 2);
+  return problem;
+}
+
 struct Proof {
   Verdict verdict;
   std::string text;
@@ -120,7 +137,7 @@ Proof refute(const Problem& problem, Bytes limit) {
   std::ostringstream out;
   prover::ProofLog log(out);
   prover::Engine engine(exact::make_tasks(items).front(), {}, 0, &log);
-  const Verdict verdict = engine.run(limit, kNoLimit, kNoLimit, nullptr, nullptr);
+  const Verdict verdict = engine.run(limit, kNoLimit, kNoLimit);
   return {verdict, out.str()};
 }
 
@@ -195,7 +212,7 @@ TEST(cliques_of_listed_conflicts_are_seen) {
   ProverOptions options;
   options.foundation = false;  // which would settle it alone
   prover::Engine engine(tasks.front(), options, 0, nullptr);
-  CHECK(engine.run(22, kNoLimit, kNoLimit, nullptr, nullptr) == Verdict::kUnsat);
+  CHECK(engine.run(22, kNoLimit, kNoLimit) == Verdict::kUnsat);
   CHECK_EQ(engine.conflicts(), 1);  // an overload, before any decision
   check_optimum(problem, {});
 }
@@ -235,12 +252,12 @@ TEST(bounds_that_creep_keep_the_budget) {
   engine.suggest(by_id);
   for (int slice = 0; slice < 3; ++slice) {
     const std::int64_t before = engine.steps();
-    CHECK(engine.run(Bytes{1} << 40, kNoLimit, 10000, nullptr, nullptr) == Verdict::kBudget);
+    CHECK(engine.run(Bytes{1} << 40, kNoLimit, 10000) == Verdict::kBudget);
     CHECK_EQ(engine.conflicts(), 0);
     CHECK(engine.steps() - before < 20000);
   }
-  CHECK(engine.run(16, kNoLimit, kNoLimit, nullptr, nullptr) == Verdict::kSat);
-  CHECK(engine.run(15, kNoLimit, kNoLimit, nullptr, nullptr) == Verdict::kUnsat);
+  CHECK(engine.run(16, kNoLimit, kNoLimit) == Verdict::kSat);
+  CHECK(engine.run(15, kNoLimit, kNoLimit) == Verdict::kUnsat);
   CHECK_EQ(oracle::least_peak(problem, 30), 16);
 }
 
@@ -296,8 +313,8 @@ TEST(a_limit_may_be_lowered_in_small_steps_and_answers_stay_the_same) {
     for (const exact::Task& task : exact::make_tasks(items)) {
       prover::Engine engine(task, {}, 7, nullptr);
       Bytes limit = best + 12;
-      while (engine.run(limit, kNoLimit, kNoLimit, nullptr, nullptr) == Verdict::kSat) --limit;
-      CHECK(engine.run(limit, kNoLimit, kNoLimit, nullptr, nullptr) == Verdict::kUnsat);
+      while (engine.run(limit, kNoLimit, kNoLimit) == Verdict::kSat) --limit;
+      CHECK(engine.run(limit, kNoLimit, kNoLimit) == Verdict::kUnsat);
       reached = std::max(reached, limit + 1);
     }
     CHECK_EQ(reached, best);
@@ -312,12 +329,12 @@ TEST(slices_of_conflicts_and_steps_lead_to_the_same_answer_as_one_run) {
     bool sat = true;
     for (const exact::Task& task : exact::make_tasks(items)) {
       prover::Engine whole(task, {}, 0, nullptr), sliced(task, {}, 0, nullptr);
-      const Verdict verdict = whole.run(best - 1, kNoLimit, kNoLimit, nullptr, nullptr);
+      const Verdict verdict = whole.run(best - 1, kNoLimit, kNoLimit);
       Verdict answer = Verdict::kBudget;
       for (int slice = 0; answer == Verdict::kBudget; ++slice) {
         CHECK(slice < 1000000);
-        answer = slice % 2 == 0 ? sliced.run(best - 1, 1, kNoLimit, nullptr, nullptr)
-                                : sliced.run(best - 1, kNoLimit, 100, nullptr, nullptr);
+        answer = slice % 2 == 0 ? sliced.run(best - 1, 1, kNoLimit)
+                                : sliced.run(best - 1, kNoLimit, 100);
       }
       CHECK(answer == verdict);
       CHECK_EQ(sliced.conflicts(), whole.conflicts());
@@ -333,7 +350,52 @@ TEST(a_cancelled_run_makes_no_claim) {
   for (const exact::Task& task : exact::make_tasks(items)) {
     const std::atomic<bool> cancel{true};
     prover::Engine engine(task, {}, 0, nullptr);
-    CHECK(engine.run(1000, kNoLimit, kNoLimit, nullptr, &cancel) == Verdict::kBudget);
+    CHECK(engine.run(1000, kNoLimit, kNoLimit, {nullptr, &cancel}) == Verdict::kBudget);
+    CHECK_EQ(engine.steps(), 0);
+  }
+}
+
+// Tests that cliques, whose making may take longer than the search, are not made when nobody wants
+// them any more, by the word of another thread as well as by the clock.
+TEST(a_cover_is_given_up) {
+  const Problem problem = tangle(1, 70);
+  const Items items = make_items(problem, sweep(problem), 1000);
+  const exact::Task task = exact::make_tasks(items).front();
+  const prover::Model model(task, {}, false);
+  const auto n = static_cast<std::size_t>(model.items);
+  prover::ConflictGraph graph{model.size, std::vector<char>(n * n, 0)};
+  for (const auto& [u, v] : model.listed) graph.joined[u * n + v] = graph.joined[v * n + u] = 1;
+  CHECK(prover::cover(graph, {}, model.listed).size() > 64);
+
+  const std::atomic<bool> cancel{true};
+  Stopper late(0);
+  for (const prover::Halt& halt : {prover::Halt{nullptr, &cancel}, prover::Halt{&late, nullptr}}) {
+    bool halted = false;
+    try {
+      prover::cover(graph, {}, model.listed, halt);
+    } catch (const prover::Halted&) {
+      halted = true;
+    }
+    CHECK(halted);
+  }
+}
+
+// Tests that a prover that is stopped at any moment says that it does not know, and that it knows
+// when it is asked again with more time.
+TEST(a_prover_that_was_stopped_goes_on) {
+  const Problem problem = tangle(2, 120);
+  const Sections sections = sweep(problem);
+  const ProverOptions options;
+  for (int moment = 0; moment < 40; ++moment) {
+    prover::Slice slice{kNoLimit, kNoLimit};
+    prover::Prover asked(problem, sections, 1000, options, 0);
+    Stopper stopper(2e-4 * moment);
+    const Plan hasty = asked.run(1000, &slice, &stopper, nullptr);
+    if (moment == 0) CHECK(hasty.status == Status::kUnknown);
+    const Plan plan = asked.run(1000, &slice, nullptr, nullptr);
+    CHECK(plan.has_offsets());
+    CHECK(oracle::valid(problem, plan.offsets));
+    if (hasty.has_offsets()) CHECK(plan.offsets == hasty.offsets);
   }
 }
 
@@ -350,7 +412,7 @@ TEST(a_suggested_plan_is_found_without_a_conflict) {
       options.symmetry = false;  // the plan may not be the one that it allows
       prover::Engine engine(task, options, 0, nullptr);
       engine.suggest(by_id);
-      CHECK(engine.run(best, kNoLimit, kNoLimit, nullptr, nullptr) == Verdict::kSat);
+      CHECK(engine.run(best, kNoLimit, kNoLimit) == Verdict::kSat);
       CHECK_EQ(engine.conflicts(), 0);
     }
   }

@@ -168,6 +168,22 @@ TEST(an_interrupt_ends_the_search_with_the_best_plan) {
   if (plan.has_offsets()) CHECK(oracle::valid(problem, plan.offsets));
 }
 
+// A caller may say so only once, while it is looked whether lifetimes can say the conflicts.
+TEST(an_interrupt_before_the_search_is_not_lost) {
+  Problem problem;
+  for (int b = 0; b < 5; ++b) {
+    problem.start.push_back(b);
+    problem.end.push_back(b + 1);
+    problem.size.push_back(4);
+  }
+  problem.conflicts = oracle::relation(5, {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 0}});
+  SolveOptions stopped;
+  int asked = 0;
+  stopped.interrupt = [&asked] { return ++asked == 1; };
+  CHECK(solve(problem, stopped).stats.interrupted);
+  CHECK_EQ(asked, 1);
+}
+
 TEST(refuses_what_it_does_not_know) {
   const auto refused = [](const Problem& problem, const SolveOptions& asked) {
     try {

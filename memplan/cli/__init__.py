@@ -20,9 +20,11 @@ from memplan.cli import (
     bench,
     bench_contention,
     bench_latency,
+    bench_repack,
     convert,
     explain,
     inspect,
+    learn,
     output,
     plan,
     record,
@@ -45,12 +47,14 @@ app = typer.Typer(
 )
 for module in (
     *(plan, verify, verify_proof, inspect, explain),
-    *(record, convert, apply, view, bench, bench_latency, bench_contention, solvers),
+    *(record, convert, apply, view, bench, bench_latency, bench_contention, bench_repack, solvers),
 ):
     # Rich keeps the line breaks of a docstring; help is as wide as the terminal.
     paragraphs = cleandoc(module.command.__doc__ or "").split("\n\n")
     text = "\n\n".join(" ".join(each.split()) for each in paragraphs)
     app.command(module.NAME, help=text)(module.command)
+
+app.add_typer(learn.app, name=learn.NAME)
 
 # The base of Click's errors. Newer releases of Typer bring Click with them and older ones depend on
 # it, so there is no one name to import it by.

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from memplan.errors import MemplanError, shown
 from memplan.plan import Plan
 from memplan.problem import Buffer, Problem
 from memplan.solvers import native, registry
+from memplan.solvers._limits import MAX_COUNT, MAX_SEED, MAX_THREADS, cores, seconds, whole
 from memplan.solvers._proof_file import proof_file
 from memplan.solvers.native import Bound, Progress, greedy_orders
 
@@ -28,10 +26,6 @@ __all__ = [
     "lower_bound",
     "solve",
 ]
-
-_MAX_COUNT = (1 << 63) - 1  # nodes, in the core
-_MAX_SEED = (1 << 64) - 1
-_MAX_THREADS = 1 << 10  # of no use beyond; a typo should not exhaust the machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +114,7 @@ def solve(
     Plan
         Also where there is none: its `status` is then `infeasible` or `unknown`. `stats` has
         `solver` (the one that found the answer), `nodes`, `restarts`, `seconds` by phase, `note`;
+        of telamalloc `backtracks`, minor and major ones, and the `major_backtracks` among them;
         and with `proof`, whether the file was written.
 
     Raises
@@ -153,10 +148,10 @@ def solve(
         asked,
         solver=name,
         minimize=_minimize(objective, asked),
-        seconds=_seconds(timeout),
-        nodes=None if nodes is None else _whole(nodes, "nodes", 1, _MAX_COUNT),
-        threads=_cores() if threads is None else _whole(threads, "threads", 1, _MAX_THREADS),
-        seed=_whole(seed, "seed", 0, _MAX_SEED),
+        seconds=seconds(timeout),
+        nodes=None if nodes is None else whole(nodes, "nodes", 1, MAX_COUNT),
+        threads=cores() if threads is None else whole(threads, "threads", 1, MAX_THREADS),
+        seed=whole(seed, "seed", 0, MAX_SEED),
         options={**known.preset, **options},
         progress=progress,
     )
@@ -219,31 +214,3 @@ def _minimize(objective: str | None, problem: Problem) -> bool:
     if objective == "fit" and problem.capacity is None:
         raise MemplanError('the objective "fit" needs a capacity; the problem has none')
     return objective == "min_peak"
-
-
-def _seconds(timeout: float | None) -> float | None:
-    if timeout is None:
-        return None
-    number = isinstance(timeout, (int, float, np.integer, np.floating))
-    if not number or isinstance(timeout, bool) or not timeout >= 0:
-        raise MemplanError(f"timeout is {shown(timeout)}; it must be seconds, 0 or more")
-    try:
-        return float(timeout)
-    except OverflowError:  # an int beyond all floats
-        return math.inf
-
-
-def _whole(value: int, name: str, least: int, most: int) -> int:
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or not least <= value <= most:
-        raise MemplanError(
-            f"{name} is {shown(value)}; it must be a whole number from {least} to {most}"
-        )
-    return int(value)
-
-
-def _cores() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return min(len(os.sched_getaffinity(0)), _MAX_THREADS)
-    return min(os.cpu_count() or 1, _MAX_THREADS)

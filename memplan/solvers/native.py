@@ -8,17 +8,31 @@ from typing import NamedTuple
 import numpy as np
 
 from memplan import _core
-from memplan._columns import frozen
+from memplan._columns import Column, frozen
 from memplan.errors import MemplanError
 from memplan.plan import Plan, Status, gap
 from memplan.problem import Problem
 from memplan.solvers._proof_file import ProofFile
+from memplan.solvers.backtracking import Model, shipped
 
-__all__ = ["Bound", "Progress", "greedy_orders", "lower_bound", "solve"]
+__all__ = [
+    "Bound",
+    "Progress",
+    "Repacked",
+    "add_rows",
+    "collect_backtracks",
+    "greedy_orders",
+    "lower_bound",
+    "repacker",
+    "solve",
+]
 
 # "Nobody has this": the core's rules for problems without pins are stronger, and it tells them by
 # the empty column.
 _NOBODY = frozen(np.empty(0, dtype=np.int64))
+
+
+Repacked = _core.Repacked
 
 
 class Bound(NamedTuple):
@@ -89,7 +103,7 @@ def solve(
     log = None if proof is None else proof.temporary
     try:
         answer = _core.solve(
-            native, core, minimize, seconds, nodes, threads, seed, dict(options), watch, log
+            native, core, minimize, seconds, nodes, threads, seed, _taken(options), watch, log
         )
     except ValueError as error:
         if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
@@ -102,6 +116,9 @@ def solve(
         "seconds": dict(answer.seconds),
         "note": answer.note,
     }
+    if core == "telamalloc":
+        stats["backtracks"] = answer.backtracks
+        stats["major_backtracks"] = answer.major_backtracks
     if proof is not None:
         stats["proof"] = proof.keep()
     conflict = answer.conflict
@@ -117,6 +134,17 @@ def solve(
     return plan, answer.interrupted
 
 
+def repacker(problem: Problem) -> tuple[_core.Repacker, list[int]]:
+    """Return a repacker of the core for the problem's buffers, and their slots."""
+    native = _core.Repacker(*_ranges(problem))
+    return native, native.add(_converted(problem))
+
+
+def add_rows(repacker: _core.Repacker, problem: Problem) -> list[int]:
+    """Add the buffers of a problem to a repacker; return their slots."""
+    return repacker.add(_converted(problem))
+
+
 def lower_bound(problem: Problem) -> Bound:
     """Return the best lower bound on the peak that needs no search."""
     bytes, rule, start, end = _core.lower_bound(_converted(problem))
@@ -128,6 +156,39 @@ def greedy_orders() -> list[str]:
     return _core.greedy_orders()
 
 
+def collect_backtracks(
+    problem: Problem,
+    *,
+    steps: int,
+    oracle_nodes: int,
+    oracle_share: float,
+    seed: int,
+    model: Model | None,
+) -> _core.BacktrackSamples:
+    """Return what telamalloc saw at its major backtracks, with the exact search as its oracle.
+
+    The arguments are those of `memplan.learn.collect`, for one search of one problem, which needs a
+    capacity.
+    """
+    native = None if model is None else model.native
+    return _core.collect_backtracks(
+        _converted(problem), steps, oracle_nodes, oracle_share, seed, native
+    )
+
+
+def _taken(options: Mapping[str, object]) -> dict[str, object]:
+    """Return the options with the model itself in place of the word that one is wanted."""
+    taken = dict(options)
+    learned = taken.pop("learned", False)
+    if isinstance(learned, Model):
+        taken["model"] = learned.native
+    elif learned is True:
+        taken["model"] = shipped()
+    elif learned is not False:
+        raise MemplanError("the option learned of telamalloc must be True or False, or a model")
+    return taken
+
+
 def _watch(
     progress: Callable[[Progress], object],
 ) -> Callable[[float, int | None, int, str, int], None]:
@@ -137,12 +198,17 @@ def _watch(
     return watch
 
 
+def _ranges(problem: Problem) -> tuple[Column, Column]:
+    """Return the lower and the upper ends of the reserved ranges."""
+    if not problem.reserved:
+        return _NOBODY, _NOBODY
+    reserved = np.array([(r.lower, r.upper) for r in problem.reserved], dtype=np.int64).T
+    lower, upper = np.ascontiguousarray(reserved)
+    return lower, upper
+
+
 def _converted(problem: Problem) -> _core.Problem:
-    if problem.reserved:
-        reserved = np.array([(r.lower, r.upper) for r in problem.reserved], dtype=np.int64).T
-        lower, upper = np.ascontiguousarray(reserved)
-    else:
-        lower = upper = _NOBODY
+    lower, upper = _ranges(problem)
     return _core.Problem(
         problem.start,
         problem.end,

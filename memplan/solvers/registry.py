@@ -47,6 +47,8 @@ class Solver:
         Of `memplan.solvers.baselines`, for one that the core does not have.
     libraries, extra
         What it needs beside NumPy, and the extra of this package that installs it.
+    is_baseline
+        Whether it is here to be compared with; `auto` uses none of these.
     """
 
     name: str
@@ -59,11 +61,7 @@ class Solver:
     module: str = ""
     libraries: tuple[str, ...] = ()
     extra: str = ""
-
-    @property
-    def is_baseline(self) -> bool:
-        """Whether it is here to be compared with; `auto` uses none of these."""
-        return self.name != self.core
+    is_baseline: bool = True
 
 
 _GREEDY = {
@@ -82,6 +80,17 @@ _MINIMALLOC = {
     "static_ordering": "sort by the orders (7)",
     "dynamic_decomposition": "split where no unallocated buffer crosses (7)",
     "orders": "static orders of keys W A T Z L U C O, tried round robin (7)",
+}
+_TELAMALLOC = {
+    "lowest_position": "at the lowest valid offset (off: on top of the skyline; source 001, 5.2)",
+    "subproblems": "split at times that no buffer crosses (5.3)",
+    "phases": "first within the phase of contention of the last block (5.3, figure 9)",
+    "culprits": "go back to the second-to-last placement at fault (off: one step; 5.4)",
+    "hoisting": "candidates of a point that failed come first further up (5.4)",
+    "bounded": "at most a few candidates at a point (5.4)",
+    "stuck_rule": "leave a subtree after 100 backtracks in it (5.4)",
+    "select": "tela (default), or one rule: size, area, lifetime or lowest (7.2, figure 14)",
+    "learned": "restarts that go back to where a trained model says (6; off by default)",
 }
 _EXACT = {
     "portfolio": "restarts over several branching rules",
@@ -126,6 +135,20 @@ _SOMAS = {
     "sort": "who is placed first: size (default), breadth, source or unsafe (source 004, 5.2)",
     "fit": "into the first gap (default) or the best, the smallest",
 }
+_CSP = {
+    "area_order": "largest size times lifetime first (off: as they come)",
+    "forward_checking": "what is not placed keeps an offset",
+    "wasted_space": "a free run counts only for buffers that are no larger",
+    "dominance": "no strip at the floor that nothing can fill",
+}
+_META_CSP = {
+    "forward_checking": "drop above or below once the distances contradict it",
+    "fewest_first": "a pair with one value left is next; needs forward_checking",
+    "area_order": "then the pair of largest areas (off: as they come)",
+    "subsumption": "pairs that the distances order already need no value",
+    "cliques": "what lies below a buffer at one time lies below it in a pile",
+    "symmetry": "the first pair has one value, where top and bottom are alike",
+}
 _SHARED_OBJECTS = {
     "order": "who is placed first: size (default, largest first), start or end (source 003)",
     "fit": "into which object that is free: best (default, smallest), first or worst (largest)",
@@ -147,7 +170,8 @@ def _solver(
     proves: bool = False,
 ) -> Solver:
     supports = frozenset(CONSTRAINTS).difference(lacks)
-    return Solver(name, summary, supports, MappingProxyType(options), proves, core=name)
+    given = MappingProxyType(options)
+    return Solver(name, summary, supports, given, proves, core=name, is_baseline=False)
 
 
 def _baseline(
@@ -167,6 +191,11 @@ def _baseline(
 def _greedy_alias(name: str, summary: str, **preset: object) -> Solver:
     supports = frozenset(CONSTRAINTS)
     return Solver(name, summary, supports, core="greedy", preset=MappingProxyType(preset))
+
+
+def _rectangles(name: str, summary: str, options: Mapping[str, str]) -> Solver:
+    supports = frozenset(CONSTRAINTS) - {"windows", "conflicts", "groups"}
+    return Solver(name, summary, supports, MappingProxyType(options), core=name)
 
 
 def _somas(name: str, summary: str, objects: str) -> Solver:
@@ -193,6 +222,12 @@ SOLVERS: Mapping[str, Solver] = MappingProxyType(
                 "the search of MiniMalloc as published",
                 _MINIMALLOC,
                 lacks=["conflicts", "groups"],
+            ),
+            _solver(
+                "telamalloc",
+                "the search of TelaMalloc as published: heuristics over propagation",
+                _TELAMALLOC,
+                lacks=["windows", "conflicts", "groups"],
             ),
             _solver("exact", "branch and bound beside the prover", _EXACT | _PROVER, proves=True),
             _solver(
@@ -245,6 +280,9 @@ SOLVERS: Mapping[str, Solver] = MappingProxyType(
                 libraries=("highspy",),
                 extra="mip",
             ),
+            # Those from rectangle packing that source 000 compares with (section 8).
+            _rectangles("csp", "a variable a buffer: its offset, of all that there are", _CSP),
+            _rectangles("meta_csp", "a variable a pair of buffers: above or below", _META_CSP),
             # Those that source 001 compares with, and the planners of other compilers.
             _baseline(
                 "cp_sat",

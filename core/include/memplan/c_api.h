@@ -41,7 +41,8 @@ typedef enum memplan_objective {
   MEMPLAN_MIN_PEAK = 1 /* find the smallest peak (within the capacity, if there is one) */
 } memplan_objective;
 
-/* Fields are only ever added at the end; `struct_size` says how many of them the caller knows. */
+/* Fields are only ever added at the end; `struct_size` says how many of them the caller knows. A
+ * library that knows fewer refuses options in which one of the others is set, which is: not 0. */
 typedef struct memplan_options {
   size_t struct_size;          /* set by memplan_default_options() */
   const char* solver;          /* "auto", or one of those of memplan::SolveOptions (solve.h) */

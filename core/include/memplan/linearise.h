@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "memplan/budget.h"
 #include "memplan/problem.h"
 
 namespace memplan {
@@ -20,11 +21,12 @@ constexpr std::int64_t kMostPairsToLinearise = 4'000'000;
 
 // The problem with other lifetimes, between 0 and the number of buffers, and without conflicts:
 // the same pairs share a time as conflicted before, so the plans are the same. Nothing where there
-// are no such lifetimes, where a buffer has gaps, or where there are more pairs than `most_pairs`.
+// are no such lifetimes, where a buffer has gaps, where there are more pairs than `most_pairs`, or
+// where the stopper ends it.
 //
 // Takes time in proportion to the pairs (Habib, McConnell, Paul and Viennot 2000). Buffers of size
 // 0, which conflict with nobody, may share any time with others.
-std::optional<Problem> linearised(const Problem& problem,
+std::optional<Problem> linearised(const Problem& problem, Stopper& stopper,
                                   std::int64_t most_pairs = kMostPairsToLinearise);
 
 }  // namespace memplan

@@ -24,6 +24,8 @@ struct Stats {
   std::string solver;                                   // the one that found the answer
   std::int64_t nodes = 0;                               // search nodes, or placements for greedy
   std::int64_t restarts = 0;                            // search runs begun
+  std::int64_t backtracks = 0;                          // of telamalloc: minor and major ones
+  std::int64_t major_backtracks = 0;                    // of these, all candidates had failed
   std::vector<std::pair<std::string, double>> seconds;  // wall clock by phase
   std::string note;                                     // one clause on what decided the answer
   bool interrupted = false;                             // the caller's interrupt() said stop

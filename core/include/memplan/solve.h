@@ -15,7 +15,9 @@
 #include "memplan/plan.h"
 #include "memplan/problem.h"
 #include "memplan/prover.h"
+#include "memplan/rectangles.h"
 #include "memplan/somas.h"
+#include "memplan/telamalloc.h"
 
 namespace memplan {
 
@@ -35,7 +37,8 @@ struct Progress {
 };
 
 struct SolveOptions {
-  std::string solver = "auto";  // auto, greedy, minimalloc, exact, prover, large, somas
+  // auto, greedy, minimalloc, telamalloc, exact, prover, large, somas, csp, meta_csp
+  std::string solver = "auto";
   Objective objective = Objective::kMinPeak;
   Budget budget;
   int threads = 1;  // never changes the answer, only the time
@@ -47,6 +50,9 @@ struct SolveOptions {
   ProverOptions prover;
   LargeOptions large;
   SomasOptions somas;
+  TelamallocOptions telamalloc;
+  CspOptions csp;
+  MetaCspOptions meta_csp;
   // Called by the thread that called solve(), when the best plan or the bound has changed and
   // about twice a second; may be empty.
   std::function<void(const Progress&)> progress;

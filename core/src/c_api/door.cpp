@@ -8,16 +8,26 @@ namespace memplan::c_api {
 
 namespace {
 
-// The defaults, with the fields on top that the caller's version of the struct has.
+// More fields than any version will have: what says so was never set.
+constexpr std::size_t kMostOptions = 1024;
+
+// The defaults, with the fields on top that the caller's version of the struct has. What a later
+// version's caller has set must not be passed over.
 memplan_options completed(const memplan_options* given) {
   memplan_options options;
   memplan_default_options(&options, sizeof options);
   if (given == nullptr) return options;
-  if (given->struct_size < sizeof given->struct_size) {
+  const std::size_t size = given->struct_size;
+  if (size < sizeof size || size > kMostOptions || size % alignof(memplan_options) != 0) {
     throw std::invalid_argument(
         "struct_size of the options is not set; call memplan_default_options() first");
   }
-  std::memcpy(&options, given, std::min(given->struct_size, sizeof options));
+  for (std::size_t at = sizeof options; at < size; ++at) {
+    if (reinterpret_cast<const char*>(given)[at] != 0) {
+      throw std::invalid_argument("an option is set that this version of memplan does not know");
+    }
+  }
+  std::memcpy(&options, given, std::min(size, sizeof options));
   return options;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "streams/bits.h"
+#include "lowest_bit.h"
 
 namespace memplan {
 
@@ -84,7 +84,7 @@ std::int64_t Neighbours::list(BufferIdx b, std::vector<Interval>* intervals) {
   auto late = unsorted_.begin();
   for (std::size_t w = 0; w < words && !sparse; ++w) {
     for (; marks_[w] != 0; marks_[w] &= marks_[w] - 1) {
-      const std::size_t slot = 64 * w + static_cast<std::size_t>(streams::lowest_bit(marks_[w]));
+      const std::size_t slot = 64 * w + static_cast<std::size_t>(lowest_bit(marks_[w]));
       const Interval next = held(by_address_[slot].row);
       for (; late != unsorted_.end() && late->key < next.lower; ++late) append(held(late->row));
       append(next);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <tuple>
 
 namespace memplan::chain {
 
@@ -109,8 +110,11 @@ void Ejection::bar_with(BufferIdx b) {
     if (problem_.size[member] > 0) bar_with_member(member, shift);
   });
   if (members == 1 && problem_.reserved.empty()) return;  // in order as they are
-  std::sort(bars_.begin(), bars_.end(),
-            [](const Bar& x, const Bar& y) { return x.lower < y.lower; });
+  // A group is thrown out by the first of its members here, and that one's size decides when it
+  // looks for a place: so ties must not be left to the library.
+  std::sort(bars_.begin(), bars_.end(), [](const Bar& x, const Bar& y) {
+    return std::tie(x.lower, x.buffer, x.upper) < std::tie(y.lower, y.buffer, y.upper);
+  });
 }
 
 void Ejection::bar_with_member(BufferIdx member, Bytes shift) {

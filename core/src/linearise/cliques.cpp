@@ -81,9 +81,10 @@ std::vector<Vertex> last_before(const Graph& graph, const std::vector<Vertex>& s
 }
 
 // Whether the neighbours visited before each vertex are a clique. It is enough that the last of
-// them has all the others as neighbours (Rose, Tarjan and Lueker 1976).
+// them has all the others as neighbours (Rose, Tarjan and Lueker 1976). False where the stopper
+// ends it.
 bool is_chordal(const Graph& graph, const std::vector<Vertex>& step,
-                const std::vector<Vertex>& last) {
+                const std::vector<Vertex>& last, Stopper& stopper) {
   std::vector<std::vector<Vertex>> asking(step.size());  // by the last one
   for (Vertex v = 0; v < graph.count(); ++v) {
     if (last[v] >= 0) asking[last[v]].push_back(v);
@@ -91,6 +92,7 @@ bool is_chordal(const Graph& graph, const std::vector<Vertex>& step,
   std::vector<Vertex> neighbour_of(step.size(), -1);
   for (Vertex asked = 0; asked < graph.count(); ++asked) {
     if (asking[asked].empty()) continue;
+    if (stopper.expired()) return false;
     for (auto u = graph.first(asked); u != graph.last(asked); ++u) neighbour_of[*u] = asked;
     for (const Vertex v : asking[asked]) {
       for (auto u = graph.first(v); u != graph.last(v); ++u) {
@@ -103,10 +105,10 @@ bool is_chordal(const Graph& graph, const std::vector<Vertex>& step,
 
 }  // namespace
 
-std::vector<Vertex> lex_bfs(const Graph& graph) {
+std::vector<Vertex> lex_bfs(const Graph& graph, Stopper& stopper) {
   Refinement refinement(graph.count());
   std::vector<char> visited(static_cast<std::size_t>(graph.count()), 0);
-  for (Vertex step = 0; step < graph.count(); ++step) {
+  for (Vertex step = 0; step < graph.count() && !stopper.expired(); ++step) {
     const Vertex v = refinement.visit(step);
     visited[v] = 1;
     for (auto u = graph.first(v); u != graph.last(v); ++u) {
@@ -119,16 +121,18 @@ std::vector<Vertex> lex_bfs(const Graph& graph) {
 
 // If the neighbours visited before a vertex are all that is in the clique of the last of them, it
 // joins that clique; else it begins one with them.
-std::optional<CliqueForest> maximal_cliques(const Graph& graph) {
-  const std::vector<Vertex> order = lex_bfs(graph);
+std::optional<CliqueForest> maximal_cliques(const Graph& graph, Stopper& stopper) {
+  const std::vector<Vertex> order = lex_bfs(graph, stopper);
+  if (stopper.stopped()) return std::nullopt;
   std::vector<Vertex> step(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) step[order[i]] = static_cast<Vertex>(i);
   const std::vector<Vertex> last = last_before(graph, step);
-  if (!is_chordal(graph, step, last)) return std::nullopt;
+  if (!is_chordal(graph, step, last, stopper)) return std::nullopt;
 
   CliqueForest forest;
   std::vector<CliqueIdx> clique_of(order.size(), kNoClique);  // the one that it joined or began
   for (const Vertex v : order) {
+    if (stopper.expired()) return std::nullopt;
     std::vector<Vertex> members;
     for (auto u = graph.first(v); u != graph.last(v); ++u) {
       if (step[*u] < step[v]) members.push_back(*u);

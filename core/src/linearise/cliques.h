@@ -24,11 +24,12 @@ struct CliqueForest {
 };
 
 // The vertices as a breadth-first search takes them that goes on with the one whose visited
-// neighbours came first (LexBFS): the first difference counts.
-std::vector<Vertex> lex_bfs(const Graph& graph);
+// neighbours came first (LexBFS): the first difference counts. In any order where the stopper ends
+// it.
+std::vector<Vertex> lex_bfs(const Graph& graph, Stopper& stopper);
 
 // In the order in which LexBFS completes the first vertex of each. Nothing if the graph is not
-// chordal: some cycle of four or more vertices has no shortcut.
-std::optional<CliqueForest> maximal_cliques(const Graph& graph);
+// chordal: some cycle of four or more vertices has no shortcut. Nor where the stopper ends it.
+std::optional<CliqueForest> maximal_cliques(const Graph& graph, Stopper& stopper);
 
 }  // namespace memplan::intervals

@@ -41,9 +41,9 @@ class Row {
     }
   }
 
-  std::vector<CliqueIdx> refined() {
+  std::vector<CliqueIdx> refined(Stopper& stopper) {
     std::vector<std::int32_t> open = {0};  // classes that may have more than one clique
-    while (!open.empty()) {
+    while (!open.empty() && !stopper.expired()) {
       const std::int32_t i = open.back();
       if (classes_[i].end - classes_[i].begin <= 1) {
         open.pop_back();
@@ -51,7 +51,7 @@ class Row {
       }
       const auto known = static_cast<std::int32_t>(classes_.size());
       set_apart_last_of(i);
-      while (!pivots_.empty()) {
+      while (!pivots_.empty() && !stopper.expired()) {
         const Vertex v = pivots_.back();
         pivots_.pop_back();
         gather_around(cliques_of_[v]);
@@ -152,8 +152,8 @@ class Row {
 
 }  // namespace
 
-std::vector<CliqueIdx> clique_path(const CliqueForest& forest, Vertex vertices) {
-  return Row(forest, vertices).refined();
+std::vector<CliqueIdx> clique_path(const CliqueForest& forest, Vertex vertices, Stopper& stopper) {
+  return Row(forest, vertices).refined(stopper);
 }
 
 }  // namespace memplan::intervals

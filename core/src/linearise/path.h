@@ -7,8 +7,8 @@
 
 namespace memplan::intervals {
 
-// An order of the cliques in which those of every vertex are consecutive, if there is one; else
-// some order. `vertices`: how many there are.
-std::vector<CliqueIdx> clique_path(const CliqueForest& forest, Vertex vertices);
+// An order of the cliques in which those of every vertex are consecutive, if there is one; else,
+// or where the stopper ends it, some order. `vertices`: how many there are.
+std::vector<CliqueIdx> clique_path(const CliqueForest& forest, Vertex vertices, Stopper& stopper);
 
 }  // namespace memplan::intervals

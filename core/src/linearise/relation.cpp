@@ -38,15 +38,16 @@ void for_each_pair(const Problem& problem, Visit visit) {
 
 }  // namespace
 
-std::optional<Graph> conflict_graph(const Problem& problem, std::int64_t most_pairs) {
+std::optional<Graph> conflict_graph(const Problem& problem, std::int64_t most_pairs,
+                                    Stopper& stopper) {
   std::vector<std::pair<Vertex, Vertex>> pairs;
-  bool too_many = false;
+  bool given_up = false;
   for_each_pair(problem, [&](BufferIdx a, BufferIdx b) {
-    too_many = static_cast<std::int64_t>(pairs.size()) == most_pairs;
-    if (!too_many) pairs.emplace_back(a, b);
-    return !too_many;
+    given_up = static_cast<std::int64_t>(pairs.size()) == most_pairs || stopper.expired();
+    if (!given_up) pairs.emplace_back(a, b);
+    return !given_up;
   });
-  if (too_many) return std::nullopt;
+  if (given_up || stopper.look()) return std::nullopt;
   Graph graph;
   graph.begin.assign(problem.size.size() + 1, 0);
   for (const auto& [a, b] : pairs) {

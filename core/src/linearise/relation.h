@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "memplan/budget.h"
 #include "memplan/problem.h"
 
 namespace memplan::intervals {
@@ -21,7 +22,8 @@ struct Graph {
   const Vertex* last(Vertex v) const { return other.data() + begin[v + 1]; }
 };
 
-// Nothing where there are more than `most_pairs`. Without gaps.
-std::optional<Graph> conflict_graph(const Problem& problem, std::int64_t most_pairs);
+// Nothing where there are more than `most_pairs`, or where the stopper ends it. Without gaps.
+std::optional<Graph> conflict_graph(const Problem& problem, std::int64_t most_pairs,
+                                    Stopper& stopper);
 
 }  // namespace memplan::intervals

@@ -11,6 +11,16 @@ namespace {
 // nearly all that cliques can say.
 constexpr std::size_t kCoversPerItem = 4;
 
+// In a heap, which needs no more order than is asked for: most pairs are never reached.
+struct WeighedPair {
+  Bytes weight;
+  std::size_t row;  // of the list; the lower comes first where weights are the same
+
+  bool operator<(const WeighedPair& other) const {
+    return weight != other.weight ? weight < other.weight : row > other.row;
+  }
+};
+
 bool contains(const ItemSet& set, const ItemSet& subset) {
   return std::includes(set.begin(), set.end(), subset.begin(), subset.end());
 }
@@ -19,7 +29,8 @@ bool contains(const ItemSet& set, const ItemSet& subset) {
 // least room.
 class Grower {
  public:
-  explicit Grower(const ConflictGraph& graph) : graph_(graph), by_size_(graph.size.size()) {
+  Grower(const ConflictGraph& graph, const Halt& halt)
+      : graph_(graph), halt_(halt), by_size_(graph.size.size()) {
     std::iota(by_size_.begin(), by_size_.end(), 0);
     std::stable_sort(by_size_.begin(), by_size_.end(), [&graph](std::int32_t u, std::int32_t v) {
       return graph.size[u] > graph.size[v];
@@ -27,6 +38,7 @@ class Grower {
   }
 
   ItemSet grown(ItemSet clique) {
+    if (halt_.look()) throw Halted();
     candidates_ = by_size_;
     for (const std::int32_t i : clique) keep_neighbours(i);
     while (!candidates_.empty()) {
@@ -46,6 +58,7 @@ class Grower {
   }
 
   const ConflictGraph& graph_;
+  const Halt& halt_;
   std::vector<std::int32_t> by_size_;
   std::vector<std::int32_t> candidates_;
 };
@@ -76,9 +89,10 @@ std::vector<ItemSet> maximal(const std::vector<ItemSet>& sets, std::size_t items
 }
 
 std::vector<ItemSet> cover(const ConflictGraph& graph, const std::vector<ItemSet>& live,
-                           const std::vector<std::pair<std::int32_t, std::int32_t>>& listed) {
+                           const std::vector<std::pair<std::int32_t, std::int32_t>>& listed,
+                           const Halt& halt) {
   const std::size_t n = graph.size.size();
-  Grower grower(graph);
+  Grower grower(graph, halt);
   std::vector<ItemSet> cliques;
   for (const ItemSet& set : live) cliques.push_back(grower.grown(set));
   cliques = maximal(cliques, n);
@@ -91,13 +105,18 @@ std::vector<ItemSet> cover(const ConflictGraph& graph, const std::vector<ItemSet
   };
   for (const ItemSet& clique : cliques) mark(clique);
   // The heaviest first: theirs are the cliques that say most.
-  auto heaviest = listed;
-  std::stable_sort(heaviest.begin(), heaviest.end(), [&graph](const auto& a, const auto& b) {
-    return graph.size[a.first] + graph.size[a.second] > graph.size[b.first] + graph.size[b.second];
-  });
+  std::vector<WeighedPair> heap;
+  heap.reserve(listed.size());
+  for (std::size_t k = 0; k < listed.size(); ++k) {
+    heap.push_back({graph.size[listed[k].first] + graph.size[listed[k].second], k});
+  }
+  std::make_heap(heap.begin(), heap.end());
   const std::size_t most = cliques.size() + kCoversPerItem * n;
-  for (const auto& [u, v] : heaviest) {
-    if (cliques.size() >= most) break;
+  while (!heap.empty() && cliques.size() < most) {
+    if (halt.expired()) throw Halted();
+    std::pop_heap(heap.begin(), heap.end());
+    const auto& [u, v] = listed[heap.back().row];
+    heap.pop_back();
     if (covered[std::min(u, v) * n + std::max(u, v)] != 0) continue;
     cliques.push_back(grower.grown({u, v}));
     mark(cliques.back());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "memplan/types.h"
+#include "prover/halt.h"
 
 namespace memplan::prover {
 
@@ -30,8 +31,10 @@ struct ConflictGraph {
 };
 
 // The live sets, grown to maximal cliques, and behind them cliques for the listed pairs that are in
-// none. Not for all of them, if there are very many: a pair may go without a clique.
+// none. Not for all of them, if there are very many: a pair may go without a clique. May throw
+// Halted.
 std::vector<ItemSet> cover(const ConflictGraph& graph, const std::vector<ItemSet>& live,
-                           const std::vector<std::pair<std::int32_t, std::int32_t>>& listed);
+                           const std::vector<std::pair<std::int32_t, std::int32_t>>& listed,
+                           const Halt& halt = {});
 
 }  // namespace memplan::prover

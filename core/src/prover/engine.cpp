@@ -51,11 +51,11 @@ ProverOptions with_log(ProverOptions options, const ProofLog* log) {
 }  // namespace
 
 Engine::Engine(const exact::Task& task, const ProverOptions& options, std::uint64_t seed,
-               ProofLog* log)
+               ProofLog* log, const Halt& halt)
     : options_(with_log(options, log)),
-      model_(task, options_, log != nullptr),
+      model_(task, options_, log != nullptr, halt),
       log_(log),
-      trail_(model_),
+      trail_(model_, halt),
       clauses_(model_, trail_),
       propagator_(model_, options_, trail_, clauses_),
       order_(model_.arcs / 2),
@@ -84,14 +84,13 @@ Engine::Engine(const exact::Task& task, const ProverOptions& options, std::uint6
   }
 }
 
-Verdict Engine::run(Bytes limit, std::int64_t conflicts, std::int64_t steps, Stopper* stopper,
-                    const std::atomic<bool>* cancel) {
+Verdict Engine::run(Bytes limit, std::int64_t conflicts, std::int64_t steps, const Halt& halt) {
   if (refuted_ || !lower(limit)) return Verdict::kUnsat;
   const std::int64_t last_conflict = sum_or_most(conflicts_, conflicts);
   const std::int64_t last_step = sum_or_most(this->steps(), steps);
   Conflict conflict;
   for (;;) {
-    if (!propagate(&conflict, std::min(last_step - this->steps(), kStepsInOneGo))) {
+    if (!propagate(&conflict, std::min(last_step - this->steps(), kStepsInOneGo), halt)) {
       ++conflicts_;
       if (!resolve(conflict)) {
         refuted_ = true;
@@ -99,9 +98,7 @@ Verdict Engine::run(Bytes limit, std::int64_t conflicts, std::int64_t steps, Sto
       }
       continue;
     }
-    if (conflicts_ >= last_conflict || this->steps() >= last_step ||
-        (cancel != nullptr && cancel->load(std::memory_order_relaxed)) ||
-        (stopper != nullptr && stopper->expired())) {
+    if (conflicts_ >= last_conflict || this->steps() >= last_step || halt.expired()) {
       return Verdict::kBudget;
     }
     if (propagator_.is_short()) continue;
@@ -136,9 +133,9 @@ bool Engine::lower(Bytes limit) {
   return true;
 }
 
-bool Engine::propagate(Conflict* conflict, std::int64_t most) {
+bool Engine::propagate(Conflict* conflict, std::int64_t most, const Halt& halt) {
   if (trail_.level() == 0) trail_.measure();
-  const bool ok = propagator_.propagate(conflict, most);
+  const bool ok = propagator_.propagate(conflict, most, halt);
   if (log_ != nullptr && trail_.level() == 0) {
     analysis_.log_facts(logged_);
     logged_ = trail_.size();

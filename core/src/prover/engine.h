@@ -4,17 +4,16 @@
 // clause from every conflict. When all pairs are decided, the least offsets are a plan.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <vector>
 
 #include "exact/any_search.h"
 #include "exact/task.h"
-#include "memplan/budget.h"
 #include "memplan/prover.h"
 #include "prover/analysis.h"
 #include "prover/clauses.h"
 #include "prover/explainer.h"
+#include "prover/halt.h"
 #include "prover/model.h"
 #include "prover/order.h"
 #include "prover/proof_log.h"
@@ -27,7 +26,9 @@ class Engine {
  public:
   // `task`: one temporal component, whose world must outlive the engine; no windows. `log` may be
   // null. It is given the whole refutation after `run` has answered kUnsat; learning is then on.
-  Engine(const exact::Task& task, const ProverOptions& options, std::uint64_t seed, ProofLog* log);
+  // May throw Halted, before the log has anything.
+  Engine(const exact::Task& task, const ProverOptions& options, std::uint64_t seed, ProofLog* log,
+         const Halt& halt = {});
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -37,9 +38,9 @@ class Engine {
   // Is there a plan in which all items end at or below `limit` bytes? Goes on where the last call
   // stopped; a limit may be followed by itself or a lower one. Ends with kBudget after that many
   // more conflicts or steps (units of work, some nanoseconds each, the same on any machine), or
-  // on the word of `stopper` (null: not asked) or `cancel`.
-  exact::Verdict run(Bytes limit, std::int64_t conflicts, std::int64_t steps, Stopper* stopper,
-                     const std::atomic<bool>* cancel);
+  // on the word of `halt`.
+  exact::Verdict run(Bytes limit, std::int64_t conflicts, std::int64_t steps,
+                     const Halt& halt = {});
 
   // After kSat: bytes, by id of the task.
   const std::vector<Bytes>& offsets() const { return offsets_; }
@@ -55,7 +56,7 @@ class Engine {
 
  private:
   bool lower(Bytes limit);
-  bool propagate(Conflict* conflict, std::int64_t most);
+  bool propagate(Conflict* conflict, std::int64_t most, const Halt& halt);
   bool resolve(const Conflict& conflict);
   bool backtrack_once();
   void backtrack(int level);

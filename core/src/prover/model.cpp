@@ -80,7 +80,8 @@ bool Model::suits(const exact::Task& task) {
   return n * pairs <= 2 * kMaxPairs;
 }
 
-Model::Model(const exact::Task& task, const ProverOptions& options, bool exact_bytes)
+Model::Model(const exact::Task& task, const ProverOptions& options, bool exact_bytes,
+             const Halt& halt)
     : restricted(task.restricted), unit(task.unit), world(task.world), rows(task.source) {
   bool rounds = false;  // sizes are rounded up to the unit
   for (const ItemIdx i : rows) rounds = rounds || world->size[i] % unit != 0;
@@ -91,18 +92,19 @@ Model::Model(const exact::Task& task, const ProverOptions& options, bool exact_b
   // Upside down, or put at the bottom, the topmost buffer would need the room that its rounding
   // does not have.
   const bool free = !restricted && !rounds;
-  find_core(free && options.foundation, pieces, &live);
+  find_core(free && options.foundation, pieces, &live, halt);
   find_bodies();
-  find_pairs(maximal(live, static_cast<std::size_t>(items)));
-  if (options.cuts) find_cuts();
+  find_pairs(maximal(live, static_cast<std::size_t>(items)), halt);
+  if (options.cuts) find_cuts(halt);
   if (!options.symmetry) return;
-  find_twins();
+  find_twins(halt);
   if (free) find_upright();
 }
 
 // What is to be searched: all pieces but those of the foundation. Where that is laid, offsets are
 // free and there are no groups: a row is a piece.
-void Model::find_core(bool lays, const std::vector<Piece>& pieces, std::vector<ItemSet>* live) {
+void Model::find_core(bool lays, const std::vector<Piece>& pieces, std::vector<ItemSet>* live,
+                      const Halt& halt) {
   const std::size_t n = rows.size();
   std::vector<Bytes> room;
   for (const Piece& piece : pieces) room.push_back((piece.part->size + unit - 1) / unit);
@@ -111,10 +113,11 @@ void Model::find_core(bool lays, const std::vector<Piece>& pieces, std::vector<I
   if (lays) {
     std::vector<ItemSet> conflicts = *live;
     for (const auto& [p, q] : world->barred) {
+      if (halt.expired()) throw Halted();
       const std::int32_t u = row_at[world->parts[p].item], v = row_at[world->parts[q].item];
       if (u >= 0) conflicts.push_back({std::min(u, v), std::max(u, v)});
     }
-    foundation = lay_foundation(conflicts, room);
+    foundation = lay_foundation(conflicts, room, halt);
   } else {
     foundation.is_laid.assign(n, 0);
     for (const ItemIdx i : rows) foundation.floor.push_back(world->earliest[i]);
@@ -160,7 +163,7 @@ void Model::find_bodies() {
   }
 }
 
-void Model::find_pairs(const std::vector<ItemSet>& live) {
+void Model::find_pairs(const std::vector<ItemSet>& live, const Halt& halt) {
   const auto n = static_cast<std::size_t>(items);
   ConflictGraph graph{size, std::vector<char>(n * n, 0)};
   for (const ItemSet& set : live) {
@@ -170,12 +173,14 @@ void Model::find_pairs(const std::vector<ItemSet>& live) {
   }
   for (const auto& [u, v] : listed) graph.joined[std::min(u, v) * n + std::max(u, v)] = 1;
   for (std::size_t u = 0; u < n; ++u) {
+    if (halt.look()) throw Halted();
     for (std::size_t v = 0; v < u; ++v) graph.joined[u * n + v] = graph.joined[v * n + u];
   }
-  set_cliques(listed.empty() ? live : cover(graph, live, listed));
+  set_cliques(listed.empty() ? live : cover(graph, live, listed, halt));
 
   arc.assign(n * n, kNoArc);
   for (int u = 0; u < items; ++u) {
+    if (halt.look()) throw Halted();
     for (int v = 0; v < items; ++v) {
       if (!graph.conflict(u, v)) continue;
       neighbours.values.push_back(v);
@@ -208,9 +213,10 @@ void Model::set_cliques(const std::vector<ItemSet>& sets) {
 
 // Neighbours in time: cliques are in the order of their sections. (What the rule says holds for any
 // two cliques.)
-void Model::find_cuts() {
+void Model::find_cuts(const Halt& halt) {
   std::vector<std::vector<std::int32_t>> of(items);
   for (int a = 0; a < cliques.count(); ++a) {
+    if (halt.look()) throw Halted();
     for (int b = a + 1; b < cliques.count() && b <= a + kMaxCutDistance; ++b) {
       std::vector<std::int32_t> both;
       std::set_intersection(cliques.first(a), cliques.last(a), cliques.first(b), cliques.last(b),
@@ -240,7 +246,7 @@ void Model::find_cuts() {
 // them is below the other, and it may be the one with the lower index: sorting the places of a
 // class of twins by index turns any plan into such a one. Listed conflicts have to be the same,
 // too; a member of a group has others on it.
-void Model::find_twins() {
+void Model::find_twins(const Halt& halt) {
   std::vector<ItemSet> others(items);
   for (const auto& [u, v] : listed) {
     others[u].push_back(v);
@@ -257,6 +263,7 @@ void Model::find_twins() {
                [](const Span& s, const Span& t) { return s.first == t.first && s.last == t.last; });
   };
   for (int a = 0; a < items; ++a) {
+    if (halt.look()) throw Halted();
     for (const auto* b = neighbours.first(a); b != neighbours.last(a); ++b) {
       if (a < *b && same(a, *b)) twins.emplace_back(a, *b);
     }

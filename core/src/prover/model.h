@@ -10,6 +10,7 @@
 #include "memplan/prover.h"
 #include "prover/clique_cover.h"
 #include "prover/foundation.h"
+#include "prover/halt.h"
 #include "prover/literal.h"
 
 namespace memplan::prover {
@@ -40,8 +41,9 @@ struct Cut {
 
 struct Model {
   // `exact_bytes`: never in units that only hold after rounding sizes up, for a proof that
-  // speaks of true sizes.
-  Model(const exact::Task& task, const ProverOptions& options, bool exact_bytes);
+  // speaks of true sizes. May throw Halted.
+  Model(const exact::Task& task, const ProverOptions& options, bool exact_bytes,
+        const Halt& halt = {});
 
   static bool suits(const exact::Task& task);
 
@@ -117,12 +119,13 @@ struct Model {
   }
 
  private:
-  void find_core(bool lays, const std::vector<Piece>& pieces, std::vector<ItemSet>* live);
+  void find_core(bool lays, const std::vector<Piece>& pieces, std::vector<ItemSet>* live,
+                 const Halt& halt);
   void find_bodies();
-  void find_pairs(const std::vector<ItemSet>& live);
+  void find_pairs(const std::vector<ItemSet>& live, const Halt& halt);
   void set_cliques(const std::vector<ItemSet>& sets);
-  void find_cuts();
-  void find_twins();
+  void find_cuts(const Halt& halt);
+  void find_twins(const Halt& halt);
   void find_upright();
   Bytes round_restricted(Half h, Bytes value) const;
   Bytes unround_restricted(Half h, Bytes value) const;

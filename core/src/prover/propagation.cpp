@@ -24,13 +24,15 @@ void Propagator::narrow() {
 }
 
 // Cheap rules first: the dear ones only ever see a fixpoint of the others.
-bool Propagator::propagate(Conflict* conflict, std::int64_t most) {
+bool Propagator::propagate(Conflict* conflict, std::int64_t most, const Halt& halt) {
   const bool may_creep = model_.bodies.count() > 0;
   const std::int64_t last = steps() + most;
   for (;;) {
     is_short_ = may_creep && steps() >= last;
     if (is_short_) return true;
     while (next_ < trail_.size()) {
+      is_short_ = halt.expired();
+      if (is_short_) return true;
       if (may_creep && steps() >= last) break;
       if (!visit(next_++, conflict)) return false;
     }

@@ -7,6 +7,7 @@
 #include "prover/clauses.h"
 #include "prover/cliques.h"
 #include "prover/cuts.h"
+#include "prover/halt.h"
 #include "prover/trail.h"
 
 namespace memplan::prover {
@@ -15,9 +16,10 @@ class Propagator {
  public:
   Propagator(const Model& model, const ProverOptions& options, Trail& trail, Clauses& clauses);
 
-  // False at a conflict. Where there are groups, it may stop short of the fixpoint after `most`
-  // steps, to be called again: a circle of groups can make bounds creep.
-  bool propagate(Conflict* conflict, std::int64_t most);
+  // False at a conflict. It may stop short of the fixpoint, to be called again: on the word of
+  // `halt`, and where there are groups after `most` steps, as a circle of them can make bounds
+  // creep.
+  bool propagate(Conflict* conflict, std::int64_t most, const Halt& halt);
   bool is_short() const { return is_short_; }
   // After all items lost room: looks again at what only depends on orders.
   void narrow();

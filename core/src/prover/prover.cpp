@@ -84,6 +84,20 @@ Bytes Prover::height(const Component& component) const {
   return top;
 }
 
+bool Prover::make_engine(Component* component, const Halt& halt) {
+  try {
+    component->engine = std::make_unique<Engine>(component->task, options_, seed_, log_, halt);
+  } catch (const Halted&) {
+    return false;
+  }
+  if (height(*component) <= kMaxBytes) {
+    std::vector<Bytes> by_id;
+    for (const ItemIdx i : component->task.source) by_id.push_back(offsets_[i]);
+    component->engine->suggest(by_id);
+  }
+  return true;
+}
+
 Plan Prover::run(Bytes limit, Slice* slice, Stopper* stopper, const std::atomic<bool>* cancel) {
   if (log_ != nullptr) log_->cap(limit);
   // Also of buffers that hold nothing, which no engine sees; the items were made for a limit that
@@ -99,6 +113,7 @@ Plan Prover::run(Bytes limit, Slice* slice, Stopper* stopper, const std::atomic<
     plan.stats.note = items_.misfit_note();
     return plan;
   }
+  const Halt halt{stopper, cancel};
   std::vector<Component*> open;
   for (const auto& component : components_) {
     if (height(*component) > limit) open.push_back(component.get());
@@ -111,13 +126,9 @@ Plan Prover::run(Bytes limit, Slice* slice, Stopper* stopper, const std::atomic<
       all = false;
       continue;
     }
-    if (!component.engine) {
-      component.engine = std::make_unique<Engine>(component.task, options_, seed_, log_);
-      if (height(component) <= kMaxBytes) {
-        std::vector<Bytes> by_id;
-        for (const ItemIdx i : component.task.source) by_id.push_back(offsets_[i]);
-        component.engine->suggest(by_id);
-      }
+    if (!component.engine && !make_engine(&component, halt)) {
+      all = false;
+      break;
     }
     Engine& engine = *component.engine;
     // The budget is shared out evenly: the second component may be refuted where the first is
@@ -126,7 +137,7 @@ Plan Prover::run(Bytes limit, Slice* slice, Stopper* stopper, const std::atomic<
     const std::int64_t conflicts_before = engine.conflicts();
     const std::int64_t steps_before = engine.steps();
     const exact::Verdict verdict =
-        engine.run(limit, slice->conflicts / shares, slice->steps / shares, stopper, cancel);
+        engine.run(limit, slice->conflicts / shares, slice->steps / shares, halt);
     slice->conflicts -= engine.conflicts() - conflicts_before;
     slice->steps -= engine.steps() - steps_before;
     plan.stats.nodes += engine.conflicts() - conflicts_before;

@@ -14,6 +14,7 @@
 #include "memplan/prover.h"
 #include "memplan/sections.h"
 #include "prover/engine.h"
+#include "prover/halt.h"
 
 namespace memplan::prover {
 
@@ -46,6 +47,7 @@ class Prover {
   struct Component;
 
   Bytes height(const Component& component) const;
+  bool make_engine(Component* component, const Halt& halt);
   Plan infeasible(const std::vector<ItemIdx>& conflict) const;
 
   const Problem& problem_;

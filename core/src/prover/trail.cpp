@@ -6,7 +6,7 @@
 namespace memplan::prover {
 
 // Every half begins with an entry of its own, so that walks back along a half end by themselves.
-Trail::Trail(const Model& model) : model_(model) {
+Trail::Trail(const Model& model, const Halt& halt) : model_(model) {
   relation_.assign(static_cast<std::size_t>(model.items) * model.items, kApart);
   for (int i = 0; i < model.items; ++i) {
     bound_.push_back(model.floor[i]);
@@ -15,7 +15,9 @@ Trail::Trail(const Model& model) : model_(model) {
   bound_.resize(model.halves(), 0);
   fact_ = bound_;
   last_.resize(bound_.size());
+  entries_.reserve(bound_.size());
   for (Half h = 0; h < model.halves(); ++h) {
+    if (halt.expired()) throw Halted();
     last_[h] = h;
     entries_.push_back({bound_[h], h, -1, 0, {}});
     if (!model.is_item(h)) relate(h, kOpen, kOpen);

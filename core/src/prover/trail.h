@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "prover/halt.h"
 #include "prover/literal.h"
 #include "prover/model.h"
 
@@ -61,7 +62,8 @@ struct Entry {
 
 class Trail {
  public:
-  explicit Trail(const Model& model);
+  // May throw Halted.
+  explicit Trail(const Model& model, const Halt& halt = {});
 
   Bytes bound(Half h) const { return bound_[h]; }
   const Bytes* bounds() const { return bound_.data(); }

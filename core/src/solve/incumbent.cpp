@@ -41,6 +41,8 @@ bool Incumbent::settled() const {
 void Incumbent::charge(const Stats& stats) {
   best_.stats.nodes += stats.nodes;
   best_.stats.restarts += stats.restarts;
+  best_.stats.backtracks += stats.backtracks;
+  best_.stats.major_backtracks += stats.major_backtracks;
   nodes_left_ -= std::max<std::int64_t>(1, stats.nodes);
 }
 

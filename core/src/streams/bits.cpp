@@ -1,5 +1,7 @@
 #include "streams/bits.h"
 
+#include "lowest_bit.h"
+
 namespace memplan::streams {
 
 PairSet::PairSet(TensorIdx tensors)

@@ -1,4 +1,4 @@
-// Words of 64 bits, and the set of pairs that the published rules of safety start from.
+// The set of pairs that the published rules of safety start from, in words of 64 bits.
 #pragma once
 
 #include <cstdint>
@@ -6,25 +6,10 @@
 
 #include "memplan/streams.h"
 
-#ifdef _MSC_VER
-#include <intrin.h>
-#endif
-
 namespace memplan::streams {
 
 using Word = std::uint64_t;
 constexpr std::int32_t kBits = 64;
-
-// Of a word that is not 0.
-inline std::int32_t lowest_bit(Word word) {
-#ifdef _MSC_VER
-  unsigned long index;
-  _BitScanForward64(&index, word);
-  return static_cast<std::int32_t>(index);
-#else
-  return __builtin_ctzll(word);
-#endif
-}
 
 // All pairs of different tensors at first; one bit for each (source 004, appendix B).
 class PairSet {

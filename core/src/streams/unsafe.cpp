@@ -13,6 +13,7 @@
 // those that overlap in the order of numbers: these, too, end at a bar, less a set that only grows.
 #include <algorithm>
 
+#include "lowest_bit.h"
 #include "streams/bits.h"
 #include "streams/reach.h"
 #include "streams/rules.h"

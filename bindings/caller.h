@@ -1,0 +1,66 @@
+// The caller of a solver, in Python.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "memplan/solve.h"
+
+namespace memplan::python {
+
+namespace nb = nanobind;
+
+// Seconds, the best peak, the lower bound, the phase and the nodes.
+using Watcher =
+    nb::typed<nb::callable, void(double, std::optional<Bytes>, Bytes, std::string, std::int64_t)>;
+
+// What the core asks and tells its caller while the GIL is released. Ctrl-C ends the search with
+// the best plan, also where it comes while `watcher` runs; what any other signal handler or
+// `watcher` raises is kept, and thrown when the search has ended.
+class Caller {
+ public:
+  explicit Caller(std::optional<Watcher> watcher) : watcher_(std::move(watcher)) {}
+
+  bool stops() {
+    const nb::gil_scoped_acquire gil;
+    if (!interrupted_ && !raised_ && PyErr_CheckSignals() != 0) take(nb::python_error());
+    return interrupted_ || raised_;
+  }
+  void watch(const Progress& progress) {
+    const nb::gil_scoped_acquire gil;
+    if (interrupted_ || raised_) return;
+    std::optional<Bytes> peak;
+    if (progress.has_plan) peak = progress.peak;
+    try {
+      (*watcher_)(progress.seconds, peak, progress.lower_bound, progress.phase, progress.nodes);
+    } catch (const nb::python_error& error) {
+      take(error);
+    }
+  }
+  bool watches() const { return watcher_.has_value(); }
+  bool interrupted() const { return interrupted_; }
+  void rethrow() {
+    if (raised_) throw nb::python_error(*raised_);
+  }
+
+ private:
+  void take(const nb::python_error& error) {
+    if (error.matches(PyExc_KeyboardInterrupt)) {
+      interrupted_ = true;
+    } else {
+      raised_.emplace(error);
+    }
+  }
+
+  std::optional<Watcher> watcher_;
+  bool interrupted_ = false;
+  std::optional<nb::python_error> raised_;
+};
+
+}  // namespace memplan::python

@@ -1,0 +1,137 @@
+#include "learning.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "memplan/learning.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace memplan::python {
+
+namespace {
+
+template <typename T>
+using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Rows = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using View = nb::ndarray<nb::numpy, const T, nb::ndim<1>>;
+using Matrix = nb::ndarray<nb::numpy, const float, nb::ndim<2>>;
+using Scores = nb::ndarray<nb::numpy, const double, nb::ndim<1>>;
+
+template <typename T>
+std::vector<T> copied(const Column<T>& column) {
+  return {column.data(), column.data() + column.size()};
+}
+
+Forest make_forest(const Column<std::int32_t>& feature, const Column<float>& threshold,
+                   const Column<std::int32_t>& left, const Column<std::int32_t>& right,
+                   const Column<double>& value, const Column<std::int32_t>& root) {
+  return Forest({copied(feature), copied(threshold), copied(left), copied(right), copied(value),
+                 copied(root)});
+}
+
+Scores call_score(const Forest& forest, const Rows& rows) {
+  auto scores = std::make_unique<std::vector<double>>(rows.shape(0));
+  {
+    const nb::gil_scoped_release released;
+    forest.score(rows.data(), rows.shape(0), rows.shape(1), scores->data());
+  }
+  const std::vector<double>& made = *scores;
+  const nb::capsule owner(scores.release(),
+                          [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+  return Scores(made.data(), {made.size()}, owner);
+}
+
+BacktrackSamples call_collect(const Problem& problem, std::int64_t steps, std::int64_t oracle_nodes,
+                              double oracle_share, std::uint64_t seed,
+                              std::shared_ptr<const BacktrackModel> model) {
+  if (!problem.capacity) throw nb::value_error("collecting needs a problem with a capacity");
+  CollectOptions options;
+  options.steps = steps;
+  options.oracle_nodes = oracle_nodes;
+  options.oracle_share = oracle_share;
+  options.seed = seed;
+  options.model = std::move(model);
+  Stopper stopper(std::numeric_limits<double>::infinity(), [] {
+    const nb::gil_scoped_acquire gil;
+    return PyErr_CheckSignals() != 0;
+  });
+  BacktrackSamples samples;
+  {
+    const nb::gil_scoped_release released;
+    samples = collect_backtracks(problem, sweep(problem), *problem.capacity, options, stopper);
+  }
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();  // Ctrl-C
+  return samples;
+}
+
+// Shares the memory of the samples, which live as long as the array does.
+template <typename T>
+auto column(const std::vector<T> BacktrackSamples::* member) {
+  return [member](nb::handle_t<BacktrackSamples> self) {
+    const std::vector<T>& cells = nb::inst_ptr<BacktrackSamples>(self)->*member;
+    return View<T>(cells.data(), {cells.size()}, self);
+  };
+}
+
+Matrix feature_matrix(nb::handle_t<BacktrackSamples> self) {
+  const BacktrackSamples& samples = *nb::inst_ptr<BacktrackSamples>(self);
+  return Matrix(samples.features.data(), {samples.level.size(), backtrack_features().size()}, self);
+}
+
+}  // namespace
+
+void bind_learning(nb::module_& m) {
+  m.def("backtrack_features", &backtrack_features, "What a target is scored by, by column.");
+
+  nb::class_<Forest>(m, "Forest", "Regression trees; see core/include/memplan/forest.h.")
+      .def(
+          "__init__",
+          [](Forest* self, const Column<std::int32_t>& feature, const Column<float>& threshold,
+             const Column<std::int32_t>& left, const Column<std::int32_t>& right,
+             const Column<double>& value, const Column<std::int32_t>& root) {
+            new (self) Forest(make_forest(feature, threshold, left, right, value, root));
+          },
+          "feature"_a, "threshold"_a, "left"_a, "right"_a, "value"_a, "root"_a)
+      .def_prop_ro("trees", &Forest::trees)
+      .def_prop_ro("width", &Forest::width, "How many features it asks for.")
+      .def("score", &call_score, "rows"_a, "The sum over the trees for each row. Without the GIL.");
+
+  nb::class_<BacktrackModel>(m, "BacktrackModel", "Says where a search goes back to.")
+      .def(
+          "__init__",
+          [](BacktrackModel* self, const Forest& forest, double threshold, double discount) {
+            new (self) BacktrackModel(forest, threshold, discount);
+          },
+          "forest"_a, "threshold"_a, "discount"_a);
+
+  nb::class_<BacktrackSamples>(m, "BacktrackSamples", "What a search saw at major backtracks.")
+      .def_prop_ro("features", &feature_matrix, "One row per target.")
+      .def_prop_ro("level", column(&BacktrackSamples::level), "Of each target.")
+      .def_prop_ro("impasse", column(&BacktrackSamples::impasse), "Of each target, ascending.")
+      .def_prop_ro("length", column(&BacktrackSamples::length), "Of the path of each impasse.")
+      .def_prop_ro("solvable", column(&BacktrackSamples::solvable),
+                   "How much of it some solution has, from its first placement on.")
+      .def_prop_ro("shared", column(&BacktrackSamples::shared),
+                   "How much of it the solution has that was found.")
+      .def_prop_ro("solved",
+                   [](const BacktrackSamples& samples) { return samples.plan.has_offsets(); });
+
+  m.def("collect_backtracks", &call_collect, "problem"_a, "steps"_a, "oracle_nodes"_a,
+        "oracle_share"_a, "seed"_a, "model"_a.none(),
+        "Searches once, with the exact search as the oracle. Without the GIL.");
+}
+
+}  // namespace memplan::python

@@ -1,0 +1,171 @@
+#include "repacker.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "caller.h"
+#include "memplan/repacker.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace memplan::python {
+
+namespace {
+
+using Column = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Offsets = nb::ndarray<nb::numpy, const Bytes, nb::ndim<1>>;
+
+// Reads attributes of Python objects by names that are made once.
+class Fields {
+ public:
+  explicit Fields(const char* name) : name_(nb::steal(PyUnicode_InternFromString(name))) {}
+
+  nb::object of(nb::handle object) const { return nb::getattr(object, name_); }
+  // False where it is not a plain int of 64 bits.
+  bool read(nb::handle object, std::int64_t* value) const {
+    const nb::object given = of(object);
+    return PyLong_CheckExact(given.ptr()) != 0 && nb::try_cast(given, *value, false);
+  }
+
+ private:
+  nb::object name_;
+};
+
+struct BufferFields {
+  Fields id{"id"}, start{"start"}, end{"end"}, size{"size"}, alignment{"alignment"}, pin{"pin"},
+      gaps{"gaps"};
+};
+
+// Objects of memplan.Buffer as rows; nothing where one is not of the plainest kind: memplan.Problem
+// takes it, or says what is wrong.
+std::optional<Problem> rows_of(const BufferFields& fields, const nb::tuple& buffers) {
+  Problem rows;
+  for (auto* column : {&rows.start, &rows.end, &rows.size, &rows.alignment, &rows.pin}) {
+    column->reserve(buffers.size());
+  }
+  bool aligned = false;
+  bool pinned = false;
+  for (const nb::handle buffer : buffers) {
+    const nb::object id = fields.id.of(buffer);
+    if (PyUnicode_CheckExact(id.ptr()) == 0 || PyUnicode_IS_ASCII(id.ptr()) == 0 ||
+        PyUnicode_GET_LENGTH(id.ptr()) == 0) {
+      return std::nullopt;
+    }
+    std::int64_t start = 0, end = 0, size = 0, alignment = 1, pin = kNoOffset;
+    if (!fields.start.read(buffer, &start) || !fields.end.read(buffer, &end) ||
+        !fields.size.read(buffer, &size) || !fields.alignment.read(buffer, &alignment)) {
+      return std::nullopt;
+    }
+    const nb::object given = fields.pin.of(buffer);
+    if (!given.is_none() && (!nb::try_cast(given, pin, false) || pin < 0)) return std::nullopt;
+    const nb::object gaps = fields.gaps.of(buffer);
+    if (!PyTuple_CheckExact(gaps.ptr()) || PyTuple_GET_SIZE(gaps.ptr()) > 0) return std::nullopt;
+    rows.start.push_back(start);
+    rows.end.push_back(end);
+    rows.size.push_back(size);
+    rows.alignment.push_back(alignment);
+    rows.pin.push_back(pin);
+    aligned = aligned || alignment != 1;
+    pinned = pinned || pin != kNoOffset;
+  }
+  if (!aligned) rows.alignment.clear();
+  if (!pinned) rows.pin.clear();
+  return rows;
+}
+
+Repacked call_repack(Repacker& repacker, std::optional<Bytes> capacity, const std::string& solver,
+                     bool minimize, std::optional<double> seconds,
+                     std::optional<std::int64_t> nodes, int threads, std::uint64_t seed) {
+  SolveOptions chosen;
+  chosen.solver = solver;
+  chosen.objective = minimize ? Objective::kMinPeak : Objective::kFit;
+  chosen.budget.seconds = seconds.value_or(chosen.budget.seconds);
+  chosen.budget.nodes = nodes.value_or(chosen.budget.nodes);
+  chosen.threads = threads;
+  chosen.seed = seed;
+  Caller caller(std::nullopt);
+  chosen.interrupt = [&caller] { return caller.stops(); };
+  Repacked answer;
+  {
+    const nb::gil_scoped_release released;
+    answer = repacker.repack(capacity, chosen);
+  }
+  caller.rethrow();
+  answer.stats.interrupted = answer.stats.interrupted || caller.interrupted();
+  return answer;
+}
+
+Offsets offsets_of(const Repacker& repacker, const std::vector<Slot>& slots) {
+  auto owned = std::make_unique<std::vector<Bytes>>();
+  owned->reserve(slots.size());
+  for (const Slot slot : slots) owned->push_back(repacker.offset(slot));
+  const std::vector<Bytes>* column = owned.get();
+  nb::capsule owner(owned.get(),
+                    [](void* p) noexcept { delete static_cast<std::vector<Bytes>*>(p); });
+  owned.release();
+  return Offsets(column->data(), {column->size()}, owner);
+}
+
+}  // namespace
+
+void bind_repacker(nb::module_& m) {
+  nb::class_<Repacked>(m, "Repacked", "The answer to one call of `Repacker.repack`.")
+      .def_prop_ro("status", [](const Repacked& answer) { return name(answer.status); })
+      .def_ro("lower_bound", &Repacked::lower_bound)
+      .def_ro("moved", &Repacked::moved, "Buffers of the plan before that lie elsewhere now.")
+      .def_ro("conflict", &Repacked::conflict, "Slots that cannot be placed together.")
+      .def_prop_ro("solver", [](const Repacked& answer) { return answer.stats.solver; })
+      .def_prop_ro("nodes", [](const Repacked& answer) { return answer.stats.nodes; })
+      .def_prop_ro("restarts", [](const Repacked& answer) { return answer.stats.restarts; })
+      .def_prop_ro(
+          "seconds", [](const Repacked& answer) { return answer.stats.seconds; }, "By phase.")
+      .def_prop_ro("note", [](const Repacked& answer) { return answer.stats.note; })
+      .def_prop_ro("interrupted", [](const Repacked& answer) { return answer.stats.interrupted; });
+
+  nb::class_<Repacker>(m, "Repacker", "A plan that is kept while buffers come and go, by slots.")
+      .def(
+          "__init__",
+          [](Repacker* self, const Column& lower, const Column& upper) {
+            if (lower.size() != upper.size()) {
+              throw nb::value_error("lower and upper must have as many rows as each other");
+            }
+            std::vector<Reserved> reserved;
+            for (std::size_t i = 0; i < lower.size(); ++i) reserved.push_back({lower(i), upper(i)});
+            new (self) Repacker(std::move(reserved));
+          },
+          "reserved_lower"_a, "reserved_upper"_a)
+      .def("add", &Repacker::add, "rows"_a, "The slots of the rows of a problem.")
+      .def(
+          "add_buffers",
+          [fields = BufferFields()](Repacker& self, const nb::tuple& buffers) {
+            const std::optional<Problem> rows = rows_of(fields, buffers);
+            return rows ? std::optional(self.add(*rows)) : std::nullopt;
+          },
+          "buffers"_a,
+          nb::sig("def add_buffers(self, buffers: tuple[object, ...]) -> list[int] | None"),
+          "The same for objects of memplan.Buffer; None, and nothing added, for those that only a "
+          "problem can take.")
+      .def("copy", [](const Repacker& self) { return Repacker(self); })
+      .def("remove", &Repacker::remove, "slots"_a)
+      .def("repack", &call_repack, "capacity"_a.none(), "solver"_a, "minimize"_a,
+           "seconds"_a.none(), "nodes"_a.none(), "threads"_a, "seed"_a,
+           "Places all, without the GIL; Ctrl-C ends it with the best plan.")
+      .def("lower_bound", &Repacker::lower_bound, "No plan has a smaller peak.")
+      .def_prop_ro("peak", &Repacker::peak, "Of those that are placed.")
+      .def("offset", &Repacker::offset, "slot"_a, "In bytes; -1 where it is not placed yet.")
+      .def("offsets", &offsets_of, "slots"_a);
+}
+
+}  // namespace memplan::python

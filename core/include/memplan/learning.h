@@ -1,0 +1,69 @@
+// Learned backtracking (source 001, section 6): the model that says where the search of telamalloc
+// goes back to, and the samples that it is trained on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "memplan/budget.h"
+#include "memplan/forest.h"
+#include "memplan/plan.h"
+#include "memplan/problem.h"
+#include "memplan/sections.h"
+#include "memplan/telamalloc.h"
+
+namespace memplan {
+
+// The names of the features of a target, in the order of their columns (section 6.4).
+const std::vector<std::string>& backtrack_features();
+
+// What decides at a major backtrack (section 6.5).
+struct BacktrackModel {
+  // Throws std::invalid_argument for a forest of other features, and for a discount that is none.
+  BacktrackModel(Forest forest, double threshold, double discount);
+
+  Forest forest;
+  // Scores below it are taken for noise: all blocks that are unplaced are tried instead.
+  double threshold;
+  // How much of its score the outermost target loses, from 0 to 1, and those between in proportion:
+  // going far back is more likely to leave what is solvable.
+  double discount;
+};
+
+// What was known at the major backtracks of a search, and what it had come to in the end. All
+// levels are those of one path: a target of level x takes back its placements from x on.
+//
+//    level   0 --- 1 --- 2 --- 3 --- 4 --- 5    the path at the backtrack, of length 6
+//            shared      |     |                2 placements are in the solution that was found
+//            solvable -------- |                3 placements are in some solution
+struct BacktrackSamples {
+  // One row per target.
+  std::vector<float> features;  // row i: features[i * width .. (i + 1) * width)
+  std::vector<std::int32_t> level;
+  std::vector<std::int32_t> impasse;  // which of those below
+  // One row per backtrack.
+  std::vector<std::int32_t> length;
+  std::vector<std::int32_t> solvable;
+  std::vector<std::int32_t> shared;
+
+  Plan plan;  // what the search ended with
+};
+
+struct CollectOptions {
+  TelamallocOptions search;
+  std::int64_t steps = 20'000;        // of the search
+  std::int64_t oracle_nodes = 2'000;  // of the exact search, for each question
+  double oracle_share = 0.5;          // of backtracks that go where the oracle says
+  std::uint64_t seed = 0;
+  // In place of the regular rule, where the oracle is not followed; null: the regular rule.
+  std::shared_ptr<const BacktrackModel> model;
+};
+
+// Searches once, with the exact search as the oracle at every major backtrack (section 6.3).
+BacktrackSamples collect_backtracks(const Problem& problem, const Sections& sections,
+                                    Bytes capacity, const CollectOptions& options,
+                                    Stopper& stopper);
+
+}  // namespace memplan

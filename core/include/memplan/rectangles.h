@@ -1,0 +1,44 @@
+// The two formulations of rectangle packing that source 000 compares with (sections 2.2 and 8), cut
+// down to fixed times as it says: only offsets are left to be found. Baselines; each technique is a
+// switch.
+#pragma once
+
+#include "memplan/budget.h"
+#include "memplan/plan.h"
+#include "memplan/problem.h"
+#include "memplan/sections.h"
+
+namespace memplan {
+
+// One variable a buffer, its values all legal offsets from the lowest up (Korf 2003; Huang and Korf
+// 2013). Buffers are placed in one order, with plain backtracking.
+struct CspOptions {
+  bool area_order = true;        // largest size times lifetime first (off: as they come)
+  bool forward_checking = true;  // what is not placed keeps an offset
+  bool wasted_space = true;      // a free run counts only for what is no larger
+  bool dominance = true;         // no strip at the floor that nothing can fill (Korf 2004)
+};
+
+// One variable a pair of buffers that share a time, its values "below" and "above" (Moffitt and
+// Pollack 2006). What follows from those chosen is a matrix of distances between offsets.
+//
+// Semantic branching, which adds the negation of a value that failed, is no switch: of two buffers
+// with one time, the other value says that and more.
+struct MetaCspOptions {
+  bool forward_checking = true;  // drop a value once the distances contradict it
+  bool fewest_first = true;      // a pair with one value left is next; needs forward checking
+  bool area_order = true;        // then the pair of largest areas (off: as they come)
+  bool subsumption = true;       // pairs that the distances order already need no value
+  bool cliques = true;           // what lies below a buffer at one time lies below it in a pile
+  bool symmetry = true;          // the first pair has one value, where top and bottom are alike
+};
+
+// Both fit within `capacity`: kOptimal (it fits), kInfeasible (proved; `conflict` is filled), or
+// kUnknown (stats.note says why). A node is a value given to a variable. lower_bound is left for
+// the caller. They are for problems without windows, conflicts and groups.
+Plan csp(const Problem& problem, const Sections& sections, Bytes capacity,
+         const CspOptions& options, std::int64_t node_budget, Stopper& stopper);
+Plan meta_csp(const Problem& problem, const Sections& sections, Bytes capacity,
+              const MetaCspOptions& options, std::int64_t node_budget, Stopper& stopper);
+
+}  // namespace memplan

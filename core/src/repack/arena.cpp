@@ -1,0 +1,236 @@
+#include "repack/arena.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+namespace memplan::repack {
+
+Arena::Arena(std::vector<Reserved> reserved)
+    : reserved_(std::move(reserved)), timetable_(0, 0, 0) {}
+
+// Twice as much as is asked for, so that a sequence of calls does so a few times only.
+void Arena::make_room(Time first, Time last, std::size_t more) {
+  if (count_ + more <= room_ && timetable_.covers(first, last)) return;
+  std::vector<Tenant> tenants;
+  timetable_.for_each([&](const Tenant& tenant) {
+    tenants.push_back(tenant);
+    first = std::min(first, tenant.start);
+    last = std::max(last, tenant.end);
+  });
+  constexpr Time kUtmost = Time{1} << 62;
+  const Time half = last / 2 - first / 2;
+  first = std::max(first, half - kUtmost) - half;
+  last = std::min(last, kUtmost - half) + half;
+  room_ = 2 * (count_ + more);
+  timetable_ = Timetable(first, last, room_);
+  for (const Tenant& tenant : tenants) timetable_.put(tenant);
+}
+
+Slot Arena::add(const Problem& problem, BufferIdx row, std::vector<Gap> gaps) {
+  Slot slot = slot_count();
+  if (free_.empty()) {
+    rows_.emplace_back();
+    top_.push_back(kHomeless);
+  } else {
+    slot = free_.back();
+    free_.pop_back();
+    top_[slot] = kHomeless;
+  }
+  has_gaps_ = has_gaps_ || !gaps.empty();
+  rows_[slot] = {problem.start[row],        problem.end[row],    problem.size[row],
+                 problem.alignment_of(row), problem.pin_of(row), std::move(gaps)};
+  ++count_;
+  return slot;
+}
+
+void Arena::remove(Slot slot) {
+  if (timetable_.has(slot)) timetable_.take(slot);
+  top_[slot] = kUnused;
+  free_.push_back(slot);
+  --count_;
+}
+
+Bytes Arena::peak() const {
+  Bytes peak = 0;
+  for (const Bytes top : top_) {
+    if (top != kHomeless) peak = std::max(peak, top);
+  }
+  return peak;
+}
+
+Bytes Arena::held_at(const Row& row, Time time) {
+  for (const Gap& gap : row.gaps) {
+    if (gap.start <= time && time < gap.end) return gap.upper - gap.lower;
+  }
+  return row.size;
+}
+
+Bytes Arena::load_at(Time time) const {
+  Bytes load = 0;
+  timetable_.meet(time, time + 1, [&](const Tenant& tenant) {
+    load += has_gaps_ ? held_at(rows_[tenant.slot], time) : tenant.upper - tenant.lower;
+  });
+  return load;
+}
+
+// The load is greatest where something begins.
+std::optional<Time> Arena::overfull(Slot slot, Bytes limit) const {
+  const Row& row = rows_[slot];
+  if (row.size > limit) return row.gaps.empty() ? std::optional(row.start) : std::nullopt;
+  if (has_gaps_) return std::nullopt;
+  std::vector<std::pair<Time, Bytes>> changes;
+  meet(slot, [&](const Tenant& tenant) {
+    changes.emplace_back(std::max(tenant.start, row.start), tenant.upper - tenant.lower);
+    if (tenant.end < row.end) changes.emplace_back(tenant.end, tenant.lower - tenant.upper);
+  });
+  std::sort(changes.begin(), changes.end());  // of those at one time, ends come first
+  Bytes load = row.size;
+  for (const auto& [time, change] : changes) {
+    load += change;
+    if (load > limit) return time;
+  }
+  return std::nullopt;
+}
+
+std::vector<Slot> Arena::holding(Time time) const {
+  std::vector<Slot> slots = this->slots();
+  const auto idle = [&](Slot slot) {
+    const Row& row = rows_[slot];
+    return time < row.start || row.end <= time || held_at(row, time) == 0;
+  };
+  slots.erase(std::remove_if(slots.begin(), slots.end(), idle), slots.end());
+  return slots;
+}
+
+std::vector<Slot> Arena::slots() const {
+  std::vector<Slot> slots;
+  slots.reserve(count_);
+  for (Slot slot = 0; slot < slot_count(); ++slot) {
+    if (top_[slot] != kUnused) slots.push_back(slot);
+  }
+  return slots;
+}
+
+Problem Arena::problem(const std::vector<Slot>& slots) const {
+  Problem problem;
+  problem.reserved = reserved_;
+  const std::size_t count = slots.size();
+  for (auto* column : {&problem.start, &problem.end, &problem.size, &problem.alignment}) {
+    column->reserve(count);
+  }
+  bool aligned = false;
+  bool pinned = false;
+  for (const Slot slot : slots) {
+    const Row& row = rows_[slot];
+    for (Gap gap : row.gaps) {
+      gap.buffer = static_cast<BufferIdx>(problem.size.size());
+      problem.gaps.push_back(gap);
+    }
+    problem.start.push_back(row.start);
+    problem.end.push_back(row.end);
+    problem.size.push_back(row.size);
+    problem.alignment.push_back(row.alignment);
+    aligned = aligned || row.alignment != 1;
+    pinned = pinned || row.pin != kNoOffset;
+  }
+  // Solvers know more where nobody has one, and tell it by the empty column.
+  if (!aligned) problem.alignment.clear();
+  if (!pinned) return problem;
+  for (const Slot slot : slots) problem.pin.push_back(rows_[slot].pin);
+  return problem;
+}
+
+void Arena::above(Bytes limit, std::vector<Slot>* slots) const {
+  for (Slot slot = 0; slot < slot_count(); ++slot) {
+    if (top_[slot] > limit) slots->push_back(slot);
+  }
+}
+
+// Raises the offset until no run objects. Every run goes up with it and never back: who was
+// passed is below it.
+Bytes Arena::lowest_place(Slot slot, Bytes limit) {
+  const Row& row = rows_[slot];
+  const Bytes top = limit - row.size;  // the highest offset allowed
+  if (top < 0) return kNoOffset;
+  if (row.size == 0) return 0;
+  runs_.clear();
+  timetable_.find_runs(row.start, row.end, &runs_);
+  Bytes offset = lowest_beside_reserved(0, row);
+  if (offset > top) return kNoOffset;
+  std::size_t agreed = 0;
+  for (std::size_t i = 0; agreed < runs_.size(); i = i + 1 < runs_.size() ? i + 1 : 0) {
+    Timetable::Run& run = runs_[i];
+    ++agreed;
+    for (; run.at != run.end && run.at->lower < offset + row.size; ++run.at) {
+      const Tenant& held = *run.at;
+      if (held.upper <= offset || held.start >= row.end || row.start >= held.end) continue;
+      if (held.upper > top) return kNoOffset;
+      offset = lowest_beside_reserved(held.upper, row);
+      if (offset > top) return kNoOffset;
+      agreed = 1;
+    }
+  }
+  return offset;
+}
+
+// At or above `from`, if nobody else were there.
+Bytes Arena::lowest_beside_reserved(Bytes from, const Row& row) const {
+  Bytes offset = align_up(from, row.alignment);
+  for (const Reserved& r : reserved_) {
+    if (r.upper > offset && r.lower - row.size < offset) offset = align_up(r.upper, row.alignment);
+  }
+  return offset;
+}
+
+void Arena::in_the_way(Slot slot, Bytes offset, std::vector<Slot>* others) const {
+  const Row& row = rows_[slot];
+  if (row.size == 0) return;
+  timetable_.meet(row.start, row.end, [&](const Tenant& tenant) {
+    if (tenant.lower < offset + row.size && offset < tenant.upper) others->push_back(tenant.slot);
+  });
+}
+
+void Arena::place(Slot slot, Bytes offset) {
+  changes_.emplace_back(slot, this->offset(slot));
+  put(slot, offset);
+}
+
+void Arena::displace(Slot slot) {
+  changes_.emplace_back(slot, offset(slot));
+  take(slot);
+}
+
+void Arena::put(Slot slot, Bytes offset) {
+  const Row& row = rows_[slot];
+  top_[slot] = offset + row.size;
+  if (row.size > 0) timetable_.put({offset, offset + row.size, row.start, row.end, slot});
+}
+
+void Arena::take(Slot slot) {
+  top_[slot] = kHomeless;
+  if (timetable_.has(slot)) timetable_.take(slot);
+}
+
+std::int64_t Arena::settle() {
+  std::stable_sort(changes_.begin(), changes_.end(),
+                   [](const auto& x, const auto& y) { return x.first < y.first; });
+  std::int64_t moved = 0;
+  Slot last = -1;
+  for (const auto& [slot, before] : changes_) {
+    if (slot != last && before != kNoOffset && before != offset(slot)) ++moved;
+    last = slot;
+  }
+  changes_.clear();
+  return moved;
+}
+
+void Arena::undo_to(std::size_t mark) {
+  for (; changes_.size() > mark; changes_.pop_back()) {
+    const auto [slot, before] = changes_.back();
+    take(slot);
+    if (before != kNoOffset) put(slot, before);
+  }
+}
+
+}  // namespace memplan::repack

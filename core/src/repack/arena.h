@@ -1,0 +1,103 @@
+// The buffers of a repacker, and where they lie.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "memplan/problem.h"
+#include "memplan/repacker.h"
+#include "repack/timetable.h"
+
+namespace memplan::repack {
+
+// The least multiple of the alignment at or above the offset.
+inline Bytes align_up(Bytes offset, Bytes alignment) {
+  const Bytes over = alignment == 1 ? 0 : offset % alignment;  // divisions are dear
+  return over == 0 ? offset : offset + (alignment - over);
+}
+
+// Every buffer is one row, by slot; those that are not placed yet are homeless. Until
+// settle(), undo_to() takes back what was placed and displaced.
+class Arena {
+ public:
+  explicit Arena(std::vector<Reserved> reserved);
+
+  // The problem must be well formed. What it has in capacity and reserved ranges is not looked at.
+  Slot add(const Problem& problem, BufferIdx row, std::vector<Gap> gaps);
+  void remove(Slot slot);
+  // Room for so many more buffers that live between these times.
+  void make_room(Time first, Time last, std::size_t more);
+
+  std::size_t count() const { return count_; }
+  Slot slot_count() const { return static_cast<Slot>(rows_.size()); }
+  bool uses(Slot slot) const { return slot >= 0 && slot < slot_count() && top_[slot] != kUnused; }
+  bool is_pinned(Slot slot) const { return rows_[slot].pin != kNoOffset; }
+  Bytes size(Slot slot) const { return rows_[slot].size; }
+  Bytes pin(Slot slot) const { return rows_[slot].pin; }
+  Bytes alignment(Slot slot) const { return rows_[slot].alignment; }
+  const std::vector<Reserved>& reserved() const { return reserved_; }
+  Bytes offset(Slot slot) const {
+    return top_[slot] == kHomeless ? kNoOffset : top_[slot] - rows_[slot].size;
+  }
+  Bytes peak() const;
+  Bytes load_at(Time time) const;  // of those that are placed
+  // A time at which this one and those that are placed hold more than the limit.
+  std::optional<Time> overfull(Slot slot, Bytes limit) const;
+  // All that hold something then, placed or not.
+  std::vector<Slot> holding(Time time) const;
+  std::vector<Slot> slots() const;
+  Problem problem(const std::vector<Slot>& slots) const;
+
+  // Those that are homeless, or end above the limit.
+  void above(Bytes limit, std::vector<Slot>* slots) const;
+  // The lowest free offset that ends at or below the limit, or kNoOffset.
+  Bytes lowest_place(Slot slot, Bytes limit);
+  // Those that are in the way at this offset.
+  void in_the_way(Slot slot, Bytes offset, std::vector<Slot>* others) const;
+  // All with which a buffer shares a time, wherever they lie.
+  template <typename Visit>
+  void meet(Slot slot, Visit visit) const {
+    if (rows_[slot].size > 0) timetable_.meet(rows_[slot].start, rows_[slot].end, visit);
+  }
+  void place(Slot slot, Bytes offset);
+  void displace(Slot slot);
+
+  // How many of those that were placed before lie elsewhere now.
+  std::int64_t settle();
+  // So many changes since settle(), to go back to.
+  std::size_t mark() const { return changes_.size(); }
+  void undo_to(std::size_t mark);
+
+ private:
+  static constexpr Bytes kUnused = -1;
+  static constexpr Bytes kHomeless = kMaxBytes + 1;
+
+  struct Row {
+    Time start = 0;
+    Time end = 0;
+    Bytes size = 0;
+    Bytes alignment = 1;
+    Bytes pin = kNoOffset;
+    std::vector<Gap> gaps;
+  };
+  static Bytes held_at(const Row& row, Time time);
+  void put(Slot slot, Bytes offset);
+  void take(Slot slot);
+  Bytes lowest_beside_reserved(Bytes from, const Row& row) const;
+
+  std::vector<Reserved> reserved_;
+  Timetable timetable_;
+  std::vector<Row> rows_;   // by slot
+  std::vector<Bytes> top_;  // offset + size, or one of the above: a column, as it is read through
+  std::vector<Slot> free_;
+  std::size_t count_ = 0;
+  std::size_t room_ = 0;  // for so many slots
+  bool has_gaps_ = false;
+  std::vector<std::pair<Slot, Bytes>> changes_;  // and the offset before
+  std::vector<Timetable::Run> runs_;             // at work
+};
+
+}  // namespace memplan::repack

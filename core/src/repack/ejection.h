@@ -1,0 +1,46 @@
+// Room for those that found none: others give way, and look for places in turn.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "large/random.h"
+#include "memplan/budget.h"
+#include "repack/arena.h"
+
+namespace memplan::repack {
+
+// What large/ejection.h does for whole problems, on an arena: a step looks at those alone that
+// share a time with the buffer.
+class Ejection {
+ public:
+  // Both must outlive it.
+  Ejection(Arena& arena, std::uint64_t seed, Stopper& stopper);
+
+  // Places the homeless, none above the limit, within so many steps. Where it fails, those that
+  // lie somewhere do not overlap, and the others are homeless.
+  bool insert(std::vector<Slot> homeless, Bytes limit, std::int64_t steps);
+
+  std::int64_t steps() const { return steps_; }
+
+ private:
+  // Offsets between `lower` and `upper`, both excluded, throw out somebody.
+  struct Bar {
+    Bytes lower;
+    Bytes upper;
+    std::int64_t weight;
+  };
+
+  void bar(Slot slot, Bytes limit);
+  Bytes cheapest_place(Slot slot, Bytes top);
+
+  Arena& arena_;
+  chain::Random random_;
+  Stopper& stopper_;
+  std::int64_t steps_ = 0;
+  std::vector<std::int64_t> failures_;  // by slot
+  std::vector<Bar> bars_;               // at work
+  std::vector<Slot> ejected_;
+};
+
+}  // namespace memplan::repack

@@ -1,0 +1,51 @@
+#include "repack/timetable.h"
+
+namespace memplan::repack {
+
+namespace {
+
+// Few: what a question looks at in vain costs less than a look into many buckets (measured).
+constexpr std::size_t kSlotsPerCell = 16;
+constexpr std::size_t kFewestCells = 4;
+
+}  // namespace
+
+Timetable::Timetable(Time first, Time last, std::size_t slots) : origin_(first), last_(last) {
+  const std::uint64_t cells = std::max(kFewestCells, slots / kSlotsPerCell);
+  const auto length = static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first);
+  while (length >> shift_ >= cells) ++shift_;
+  last_cell_ = length >> shift_;
+  std::size_t begin = 0;
+  for (std::uint64_t buckets = last_cell_ + 1;;
+       buckets = (buckets + (1u << kWiden) - 1) >> kWiden) {
+    level_begin_.push_back(begin);
+    begin += buckets;
+    if (buckets == 1) break;
+  }
+  buckets_.resize(begin);
+  bucket_of_.resize(slots, -1);
+}
+
+void Timetable::put(const Tenant& tenant) {
+  const std::uint32_t first = cell(tenant.start);
+  const std::uint32_t reach = cell(tenant.end - 1) - first;
+  std::size_t level = 0;
+  while (std::uint64_t{1} << (kWiden * level) < reach) ++level;
+  const std::size_t at = level_begin_[level] + (first >> (kWiden * level));
+  const auto slot = static_cast<std::size_t>(tenant.slot);
+  if (bucket_of_.size() <= slot) bucket_of_.resize(2 * slot + 1, -1);
+  bucket_of_[slot] = static_cast<std::int32_t>(at);
+  std::vector<Tenant>& bucket = buckets_[at];
+  auto place = bucket.end();
+  while (place != bucket.begin() && (place - 1)->lower > tenant.lower) --place;
+  bucket.insert(place, tenant);
+}
+
+void Timetable::take(Slot slot) {
+  std::vector<Tenant>& bucket = buckets_[bucket_of_[slot]];
+  bucket.erase(std::find_if(bucket.begin(), bucket.end(),
+                            [slot](const Tenant& tenant) { return tenant.slot == slot; }));
+  bucket_of_[slot] = -1;
+}
+
+}  // namespace memplan::repack

@@ -1,0 +1,44 @@
+"""What a caller says about time, nodes, threads and seeds, checked."""
+
+from __future__ import annotations
+
+import math
+import os
+
+import numpy as np
+
+from memplan.errors import MemplanError, shown
+
+MAX_COUNT = (1 << 63) - 1  # nodes, in the core
+MAX_SEED = (1 << 64) - 1
+MAX_THREADS = 1 << 10  # of no use beyond; a typo should not exhaust the machine
+
+
+def seconds(timeout: float | None) -> float | None:
+    """Return a time limit as a float, or refuse it."""
+    if timeout is None:
+        return None
+    number = isinstance(timeout, (int, float, np.integer, np.floating))
+    if not number or isinstance(timeout, bool) or not timeout >= 0:
+        raise MemplanError(f"timeout is {shown(timeout)}; it must be seconds, 0 or more")
+    try:
+        return float(timeout)
+    except OverflowError:  # an int beyond all floats
+        return math.inf
+
+
+def whole(value: int, name: str, least: int, most: int) -> int:
+    """Return a whole number within limits, or refuse it by name."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or not least <= value <= most:
+        raise MemplanError(
+            f"{name} is {shown(value)}; it must be a whole number from {least} to {most}"
+        )
+    return int(value)
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return min(len(os.sched_getaffinity(0)), MAX_THREADS)
+    return min(os.cpu_count() or 1, MAX_THREADS)

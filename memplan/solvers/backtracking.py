@@ -1,0 +1,181 @@
+"""The model of learned backtracking: a file of trees, with the recipe that they were made by.
+
+The file is JSON: `format` and `version`, the names of the `features` in the order of their columns,
+`threshold` and `discount` (source 001, section 6.5), the columns of the `forest` (see
+core/include/memplan/forest.h), and the `recipe`, which nobody reads but people.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from memplan import _core
+from memplan.errors import FormatError, shown
+
+__all__ = ["SHIPPED", "Model", "features", "read", "shipped"]
+
+SHIPPED = Path(__file__).parent / "data" / "backtracking.json"
+FORMAT = "memplan backtracking model"
+VERSION = 1
+
+_INTEGERS = ("feature", "left", "right", "root")
+_NUMBERS = ("threshold", "value")
+_INT32 = np.iinfo(np.int32)
+_LARGEST = 1e30  # well within a float32; nan is not below it
+
+
+@dataclass(frozen=True)
+class Model:
+    """What decides where the search of `telamalloc` goes back to.
+
+    Attributes
+    ----------
+    columns
+        Of `memplan._core.Forest`, by name.
+    threshold
+        Scores below it are taken for noise.
+    discount
+        How much of its score the outermost target loses, 0 to 1.
+    recipe
+        How it was made.
+    """
+
+    columns: Mapping[str, npt.NDArray[np.generic]]
+    threshold: float
+    discount: float
+    recipe: Mapping[str, object]
+
+    def forest(self) -> _core.Forest:
+        """Return the trees, ready to score rows.
+
+        Raises
+        ------
+        ValueError
+            If the columns are no trees; the sentence says why.
+        """
+        return _core.Forest(**self.columns)  # type: ignore[arg-type]
+
+    @cached_property
+    def native(self) -> _core.BacktrackModel:
+        """The model as the core takes it.
+
+        Raises
+        ------
+        ValueError
+            If it is none; the sentence says why.
+        """
+        return _core.BacktrackModel(self.forest(), self.threshold, self.discount)
+
+    def text(self) -> str:
+        """Return the model as a file has it: each entry on a line, for those who compare files."""
+        forest = {name: _cells(column) for name, column in sorted(self.columns.items())}
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "recipe": self.recipe,
+            "features": features(),
+            "threshold": self.threshold,
+            "discount": self.discount,
+        }
+        lines = [f" {json.dumps(key)}: {json.dumps(value)},\n" for key, value in content.items()]
+        columns = ",\n".join(f"  {json.dumps(key)}: {cells}" for key, cells in forest.items())
+        return "{\n" + "".join(lines) + ' "forest": {\n' + columns + "\n }\n}\n"
+
+
+def features() -> list[str]:
+    """Return the names of what a target is scored by, in the order of the columns."""
+    return _core.backtrack_features()
+
+
+@cache
+def shipped() -> _core.BacktrackModel:
+    """Return the model that comes with the package."""
+    return read(SHIPPED).native
+
+
+def read(path: str | os.PathLike[str]) -> Model:
+    """Read a model, and check that it is one for this version of memplan.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, or is none of ours.
+    """
+    name = os.fspath(path)
+    content = _content(name)
+    if content.get("features") != features():
+        raise FormatError(
+            name, "is a model for other features; train one with this version of memplan"
+        )
+    forest = content.get("forest")
+    if not isinstance(forest, dict):
+        raise FormatError(name, "has no forest; it is no complete model")
+    columns: dict[str, npt.NDArray[np.generic]] = {}
+    for column in _INTEGERS:
+        columns[column] = _integers(name, column, forest.get(column))
+    for column in _NUMBERS:
+        type = np.float32 if column == "threshold" else np.float64
+        columns[column] = np.array(_numbers(name, column, forest.get(column)), dtype=type)
+    recipe = content.get("recipe")
+    model = Model(
+        columns,
+        threshold=_numbers(name, "threshold", [content.get("threshold")])[0],
+        discount=_numbers(name, "discount", [content.get("discount")])[0],
+        recipe=recipe if isinstance(recipe, dict) else {},
+    )
+    try:
+        model.native  # noqa: B018 (it is made here, and refused here)
+    except ValueError as error:
+        raise FormatError(name, f"is no model: {error}") from None
+    return model
+
+
+def _content(name: str) -> dict[str, object]:
+    try:
+        with open(name, "rb") as file:
+            content = json.loads(file.read().decode())
+    except OSError as error:
+        raise FormatError(
+            name, f"cannot be read: {(error.strerror or 'no file').lower()}"
+        ) from None
+    except (ValueError, RecursionError):  # bytes that are no text, and text that is no JSON
+        raise FormatError(
+            name, "is not JSON; a model is what `memplan learn train` writes"
+        ) from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise FormatError(name, "is no model; one is what `memplan learn train` writes")
+    if content.get("version") != VERSION:
+        version = shown(content.get("version"))
+        raise FormatError(name, f"is a model of version {version}; this memplan reads {VERSION}")
+    return content
+
+
+def _integers(name: str, column: str, cells: object) -> npt.NDArray[np.int32]:
+    fine = isinstance(cells, list) and all(
+        type(cell) is int and _INT32.min <= cell <= _INT32.max for cell in cells
+    )
+    if not fine:
+        raise FormatError(name, f'"{column}" must be a list of whole numbers')
+    return np.array(cells, dtype=np.int32)
+
+
+def _numbers(name: str, column: str, cells: object) -> Sequence[float]:
+    if not isinstance(cells, list) or not all(
+        type(cell) in (int, float) and abs(cell) < _LARGEST for cell in cells
+    ):
+        raise FormatError(name, f'"{column}" must be a list of numbers')
+    return [float(cell) for cell in cells]
+
+
+def _cells(column: npt.NDArray[np.generic]) -> str:
+    """Return a column as JSON, with no more digits than its numbers have."""
+    # A float32 printed as what it is as a float64 would be twice as long.
+    return "[" + ",".join(str(cell) for cell in column) + "]"
