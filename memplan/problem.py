@@ -433,6 +433,10 @@ class Problem:
         """Return this problem with nobody hinted."""
         return self._changed(hint=filled(len(self), NONE))
 
+    def without_alignment(self) -> Problem:
+        """Return this problem with offsets free: for solvers that know no alignment."""
+        return self._changed(alignment=filled(len(self), 1))
+
     def without_conflicts(self) -> Problem:
         """Return this problem with its lifetimes alone to say who conflicts."""
         return self._changed(conflicts=Conflicts.none(len(self)))
@@ -501,7 +505,7 @@ class Problem:
         copy = Problem.__new__(Problem)
         copy.__dict__.update(self.__dict__, **changes)
         if changes.keys() != {"capacity"}:
-            for name in ("fingerprint", "has_pins", "has_hints"):
+            for name in ("fingerprint", "has_alignment", "has_pins", "has_hints"):
                 copy.__dict__.pop(name, None)
         _checks.check_pins(copy)
         check_groups(copy)

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from memplan import bench
 from memplan.bench import real_models, suites
-from memplan.bench.real_models import REAL_MODELS, without_alignment
+from memplan.bench.real_models import REAL_MODELS
 from memplan.cli import app
 from memplan.errors import MemplanError, MissingExtraError
 from memplan.problem import Problem
@@ -113,5 +113,7 @@ def test_capacity_on_the_command_line() -> None:
 def test_alignment_is_in_the_sizes() -> None:
     """Tests that only alignments are lost with them, which sizes have already."""
     problem = Problem.from_arrays([0, 1], [2, 3], [32, 16], ids=["a", "b"], alignment=[16, 16])
-    plain = without_alignment(problem)
+    assert problem.has_alignment
+    plain = problem.without_alignment()
+    assert not plain.has_alignment
     assert plain == Problem.from_arrays([0, 1], [2, 3], [32, 16], ids=["a", "b"])

@@ -16,7 +16,7 @@ from memplan.errors import MissingExtraError
 from memplan.graph import Graph, lay_out
 from memplan.problem import Problem
 
-__all__ = ["REAL_MODELS", "without_alignment"]
+__all__ = ["REAL_MODELS"]
 
 
 def _in_wheel(package: str, project: str, file: str) -> Graph:
@@ -67,19 +67,8 @@ _MODELS: Mapping[str, tuple[Callable[[], Graph], int]] = {
 
 def _made(read: Callable[[], Graph], tiles: int) -> Problem:
     graph = read()
-    return without_alignment(lay_out(graph if tiles == 1 else tiled(graph, tiles)).problem)
-
-
-def without_alignment(problem: Problem) -> Problem:
-    """Return a laid-out problem for solvers without alignment; its sizes are multiples anyway."""
-    return Problem.from_arrays(
-        problem.start,
-        problem.end,
-        problem.size,
-        ids=problem.ids,
-        conflicts=problem.conflicts,
-        groups=(problem.group, problem.lead),
-    )
+    layout = lay_out(graph if tiles == 1 else tiled(graph, tiles))
+    return layout.problem.without_alignment()  # sizes are multiples of it anyway
 
 
 # By name, with the number of tiles: what makes the problem, which has no capacity. It raises

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from memplan import formats
 from memplan.bench import generators
-from memplan.bench.real_models import REAL_MODELS, without_alignment
+from memplan.bench.real_models import REAL_MODELS
 from memplan.errors import MemplanError
 from memplan.graph import lay_out
 from memplan.plan import Status
@@ -248,7 +248,7 @@ def _trained(network: str, streams: Streams) -> Problem:
     from memplan.bench.models.training import TRAINED
 
     step = training_step(*TRAINED[network](), streams=streams)
-    return without_alignment(lay_out(step).problem)
+    return lay_out(step).problem.without_alignment()
 
 
 def _bundled(options: Options) -> list[Case]:
