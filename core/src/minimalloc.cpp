@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "answers.h"
 #include "minimalloc/orders.h"
 #include "minimalloc/rules.h"
 
@@ -299,20 +301,6 @@ void Search::rank(const Partition& partition) {
   }
 }
 
-Plan unknown(const char* note) {
-  Plan plan;
-  plan.stats.solver = "minimalloc";
-  plan.stats.note = note;
-  return plan;
-}
-
-Plan infeasible(std::vector<BufferIdx> conflict, const char* note) {
-  Plan plan = unknown(note);
-  plan.status = Status::kInfeasible;
-  plan.conflict = std::move(conflict);
-  return plan;
-}
-
 Plan fitting(const Problem& problem, std::vector<Bytes> offsets, const char* note) {
   Plan plan = unknown(note);
   plan.status = Status::kOptimal;
@@ -390,26 +378,25 @@ Plan solve_parts(const Problem& problem, const Items& items, const Overlaps& ove
   return plan;
 }
 
+Plan answer(const Problem& problem, const Items& items, const MiniMallocOptions& options,
+            std::int64_t node_budget, Stopper& stopper) {
+  if (std::optional<Plan> none = refuted_by_a_misfit(items)) return *std::move(none);
+  if (items.count() == 0) return fitting(problem, items.offsets, "no buffer ever holds anything");
+  // Without it, equation 3 prunes at the first node.
+  if (options.section_inference) {
+    if (std::optional<Plan> none = refuted_by_load(items)) return *std::move(none);
+  }
+  Overlaps overlaps;
+  if (const char* refusal = overlaps.build(items, stopper)) return unknown(refusal);
+  return solve_parts(problem, items, overlaps, options, node_budget, stopper);
+}
+
 }  // namespace
 
 Plan minimalloc(const Problem& problem, const Sections& sections, Bytes capacity,
                 const MiniMallocOptions& options, std::int64_t node_budget, Stopper& stopper) {
   const Items items = make_items(problem, sections, capacity);
-  if (!items.misfits.empty()) return infeasible(items.misfits, items.misfit_note());
-  if (items.count() == 0) {
-    return fitting(problem, items.offsets, "no buffer ever holds anything");
-  }
-  // Equation 1. Without it, equation 3 prunes at the first node.
-  if (options.section_inference) {
-    const SectionIdx full = overfull_section(items);
-    if (full >= 0) {
-      return infeasible(buffers_in_section(items, full), "the load of a section is too great");
-    }
-  }
-  Overlaps overlaps;
-  const char* refusal = overlaps.build(items, stopper);
-  if (refusal != nullptr) return unknown(refusal);
-  return solve_parts(problem, items, overlaps, options, node_budget, stopper);
+  return found_by("minimalloc", answer(problem, items, options, node_budget, stopper));
 }
 
 }  // namespace memplan

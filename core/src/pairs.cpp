@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "answers.h"
 #include "items.h"
 #include "pairs/propagation.h"
 #include "pairs/relations.h"
@@ -182,24 +185,9 @@ Choice Search::most_constrained() const {
   return best;
 }
 
-Plan answer(Status status, const char* note) {
-  Plan plan;
-  plan.status = status;
-  plan.stats.solver = "pairs";
-  plan.stats.note = note;
-  return plan;
-}
-
-Plan infeasible(std::vector<BufferIdx> conflict, const char* note) {
-  Plan plan = answer(Status::kInfeasible, note);
-  plan.conflict = std::move(conflict);
-  return plan;
-}
-
 Plan unknown(const Search& search, const Stopper& stopper) {
   const bool creep = search.gave_up() && !stopper.stopped();
-  return answer(Status::kUnknown,
-                creep ? "bounds creep too slowly for a proof" : "the budget ran out");
+  return memplan::unknown(creep ? "bounds creep too slowly for a proof" : "the budget ran out");
 }
 
 // A part that is exhausted is a proof for the whole.
@@ -234,24 +222,25 @@ Plan search_parts(const Problem& problem, const Items& items, const Relations& r
   return plan;
 }
 
-}  // namespace
-
-Plan pairs_fit(const Problem& problem, const Sections& sections, Bytes capacity,
-               std::int64_t node_budget, Stopper& stopper) {
-  const Items items = make_items(problem, sections, capacity);
-  if (!items.misfits.empty()) return infeasible(items.misfits, items.misfit_note());
-  const SectionIdx full = overfull_section(items);
-  if (full >= 0) {
-    return infeasible(buffers_in_section(items, full), "the load of a section is too great");
-  }
+Plan answer(const Problem& problem, const Items& items, std::int64_t node_budget,
+            Stopper& stopper) {
+  if (std::optional<Plan> none = refuted_at_once(items)) return *std::move(none);
   Relations relations;
   const char* refusal = relations.build(items, stopper);
-  if (refusal != nullptr) return answer(Status::kUnknown, refusal);
+  if (refusal != nullptr) return memplan::unknown(refusal);
   std::vector<Bytes> offset;
   if (first_fit(problem, items, relations, stopper, &offset)) {
     return plan_of(problem, items, offset, "first fit");
   }
   return search_parts(problem, items, relations, node_budget, stopper);
+}
+
+}  // namespace
+
+Plan pairs_fit(const Problem& problem, const Sections& sections, Bytes capacity,
+               std::int64_t node_budget, Stopper& stopper) {
+  const Items items = make_items(problem, sections, capacity);
+  return found_by("pairs", answer(problem, items, node_budget, stopper));
 }
 
 }  // namespace memplan

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "answers.h"
 #include "items.h"
 #include "rectangles/absolute.h"
 #include "rectangles/distances.h"
@@ -14,31 +16,6 @@
 namespace memplan {
 
 namespace {
-
-Plan unknown(std::string note) {
-  Plan plan;
-  plan.stats.note = std::move(note);
-  return plan;
-}
-
-Plan infeasible(std::vector<BufferIdx> conflict, std::string note) {
-  Plan plan = unknown(std::move(note));
-  plan.status = Status::kInfeasible;
-  plan.conflict = std::move(conflict);
-  return plan;
-}
-
-// What takes no search: a problem with a misfit or an overfull section.
-bool refute(const Items& items, Plan* plan) {
-  if (!items.misfits.empty()) {
-    *plan = infeasible(items.misfits, items.misfit_note());
-    return true;
-  }
-  const SectionIdx full = overfull_section(items);
-  if (full < 0) return false;
-  *plan = infeasible(buffers_in_section(items, full), "the load of a section is too great");
-  return true;
-}
 
 Plan answer(Outcome outcome, const Problem& problem, const Items& items,
             const std::vector<Bytes>& offsets, const std::string& cut_short) {
@@ -95,23 +72,17 @@ Plan place_relatively(const Problem& problem, const Items& items, const MetaCspO
 Plan csp(const Problem& problem, const Sections& sections, Bytes capacity,
          const CspOptions& options, std::int64_t node_budget, Stopper& stopper) {
   const Items items = make_items(problem, sections, capacity);
-  Plan plan;
-  if (!refute(items, &plan)) {
-    plan = place_absolutely(problem, items, options, node_budget, stopper);
-  }
-  plan.stats.solver = "csp";
-  return plan;
+  std::optional<Plan> plan = refuted_at_once(items);
+  if (!plan) plan = place_absolutely(problem, items, options, node_budget, stopper);
+  return found_by("csp", *std::move(plan));
 }
 
 Plan meta_csp(const Problem& problem, const Sections& sections, Bytes capacity,
               const MetaCspOptions& options, std::int64_t node_budget, Stopper& stopper) {
   const Items items = make_items(problem, sections, capacity);
-  Plan plan;
-  if (!refute(items, &plan)) {
-    plan = place_relatively(problem, items, options, node_budget, stopper);
-  }
-  plan.stats.solver = "meta_csp";
-  return plan;
+  std::optional<Plan> plan = refuted_at_once(items);
+  if (!plan) plan = place_relatively(problem, items, options, node_budget, stopper);
+  return found_by("meta_csp", *std::move(plan));
 }
 
 }  // namespace memplan

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "answers.h"
 #include "telamalloc/backtracking.h"
 #include "telamalloc/learned.h"
 #include "telamalloc/search.h"
@@ -15,27 +16,11 @@ namespace {
 
 using Verdict = TelamallocSearch::Verdict;
 
-Plan unknown(const char* note) {
-  Plan plan;
-  plan.stats.solver = "telamalloc";
-  plan.stats.note = note;
-  return plan;
-}
-
-Plan infeasible(std::vector<BufferIdx> conflict, const char* note) {
-  Plan plan = unknown(note);
-  plan.status = Status::kInfeasible;
-  plan.conflict = std::move(conflict);
-  return plan;
-}
-
 Plan solution(const Problem& problem, const Items& items, const TelamallocSearch& search) {
   std::vector<Bytes> offsets;
   offsets.reserve(items.size.size());
   for (ItemIdx i = 0; i < items.count(); ++i) offsets.push_back(search.offset(i));
-  Plan plan = plan_of(problem, items, offsets, "the search found a solution");
-  plan.stats.solver = "telamalloc";
-  return plan;
+  return plan_of(problem, items, offsets, "the search found a solution");
 }
 
 Plan solve_parts(const Problem& problem, const Items& items, std::int64_t node_budget,
@@ -58,20 +43,11 @@ Plan solve_parts(const Problem& problem, const Items& items, std::int64_t node_b
   return solution(problem, items, *search);
 }
 
-}  // namespace
-
-Plan telamalloc(const Problem& problem, const Sections& sections, Bytes capacity,
-                const TelamallocOptions& options, std::int64_t node_budget, Stopper& stopper,
-                BacktrackPolicy* policy) {
-  const Items items = make_items(problem, sections, capacity);
-  if (!items.misfits.empty()) return infeasible(items.misfits, items.misfit_note());
-  const SectionIdx full = overfull_section(items);
-  if (full >= 0) {
-    return infeasible(buffers_in_section(items, full), "the load of a section is too great");
-  }
+Plan answer(const Problem& problem, const Items& items, const TelamallocOptions& options,
+            std::int64_t node_budget, Stopper& stopper, BacktrackPolicy* policy) {
+  if (std::optional<Plan> none = refuted_at_once(items)) return *std::move(none);
   Adjacency adjacent;
-  const char* refusal = adjacent.build(items, stopper);
-  if (refusal != nullptr) return unknown(refusal);
+  if (const char* refusal = adjacent.build(items, stopper)) return unknown(refusal);
   if (stopper.look()) return unknown("the budget ran out");
 
   std::optional<LearnedPolicy> learned;
@@ -83,6 +59,15 @@ Plan telamalloc(const Problem& problem, const Sections& sections, Bytes capacity
   plan.stats.backtracks = search.backtracks();
   plan.stats.major_backtracks = search.major_backtracks();
   return plan;
+}
+
+}  // namespace
+
+Plan telamalloc(const Problem& problem, const Sections& sections, Bytes capacity,
+                const TelamallocOptions& options, std::int64_t node_budget, Stopper& stopper,
+                BacktrackPolicy* policy) {
+  const Items items = make_items(problem, sections, capacity);
+  return found_by("telamalloc", answer(problem, items, options, node_budget, stopper, policy));
 }
 
 }  // namespace memplan

@@ -333,7 +333,8 @@ TEST(phases_are_peaks_before_troughs) {
 }
 
 // Tests that the longest, the largest and the one of largest area come in this order, first at
-// home and then elsewhere, that what failed below comes first, and that the list is bounded.
+// home and then elsewhere, that what failed below comes first, and that the list is bounded, by
+// more each time it is widened.
 TEST(candidates_come_in_order) {
   // 0: longest; 1: largest; 2: largest area; 3 only in the second phase, with 4 alike.
   const Problem problem =
@@ -357,6 +358,11 @@ TEST(candidates_come_in_order) {
     return tried;
   };
   DecisionPoint point, below;
+  candidates.open(&point, -1);
+  CHECK(all(&point) == std::vector<ItemIdx>({0, 1}));
+  CHECK(candidates.widen(4));
+  CHECK(candidates.widen(4));
+  CHECK(!candidates.widen(4));
   candidates.open(&point, -1);
   CHECK(all(&point) == std::vector<ItemIdx>({0, 1, 2, 3}));
   candidates.open(&below, 1);

@@ -3,39 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <utility>
 
 #include "greedy/blocks.h"
+#include "range_best.h"
 #include "ranked.h"
 
 namespace memplan {
 
 namespace {
-
-// The best-ranked section over any range of sections: a tree of minima over the ranks.
-class RangeMin {
- public:
-  explicit RangeMin(const std::vector<SectionIdx>& values)
-      : leaves_(values.size()), node_(2 * values.size()) {
-    std::copy(values.begin(), values.end(), node_.begin() + static_cast<std::ptrdiff_t>(leaves_));
-    for (std::size_t i = leaves_; i-- > 1;) node_[i] = std::min(node_[2 * i], node_[2 * i + 1]);
-  }
-
-  SectionIdx over(SectionIdx first, SectionIdx last) const {
-    std::size_t left = leaves_ + static_cast<std::size_t>(first);
-    std::size_t right = leaves_ + static_cast<std::size_t>(last) + 1;
-    SectionIdx least = node_[left];
-    for (; left < right; left /= 2, right /= 2) {
-      if (left % 2 == 1) least = std::min(least, node_[left++]);
-      if (right % 2 == 1) least = std::min(least, node_[--right]);
-    }
-    return least;
-  }
-
- private:
-  std::size_t leaves_;
-  std::vector<SectionIdx> node_;
-};
 
 // How many sections lie between the span and section s.
 SectionIdx gap_to(const Span& span, SectionIdx s) {
@@ -150,7 +127,7 @@ Profile::Profile(const Problem& asked, const Sections& sections, Stopper& stoppe
   max_load = static_cast<double>(load[by_load[0].row]);
   conflicts = count_conflicts(problem, sections);
 
-  const RangeMin best(rank);
+  const RangeBest<SectionIdx, std::less<>> best(rank);  // the best-ranked section of a range
   for (BufferIdx b = 0; b < problem.count() && !stopper.expired(); ++b) {
     SectionIdx least = sections.count;
     SectionIdx away = sections.count;

@@ -9,7 +9,7 @@ namespace memplan {
 
 namespace {
 
-constexpr std::size_t kMostCandidates = 4;
+constexpr std::size_t kFewestCandidates = 2;
 constexpr Unplaced::Order kOrders[] = {Unplaced::kLongest, Unplaced::kLargest,
                                        Unplaced::kLargestArea};
 
@@ -22,7 +22,8 @@ bool holds(const std::vector<ItemIdx>& list, ItemIdx i) {
 Candidates::Candidates(const TelamallocOptions& options, const Unplaced& unplaced,
                        const ValidRanges& ranges)
     : select_(parse(options.select)),
-      most_(options.bounded ? kMostCandidates : std::numeric_limits<std::size_t>::max()),
+      fewest_(options.bounded ? kFewestCandidates : std::numeric_limits<std::size_t>::max()),
+      most_(fewest_),
       unplaced_(unplaced),
       ranges_(ranges),
       is_listed_(static_cast<std::size_t>(unplaced.count()), 0) {}

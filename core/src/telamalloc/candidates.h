@@ -41,6 +41,16 @@ class Candidates {
   // blocks that it likes best. 0: as in section 5.1.
   void draw(std::uint64_t seed);
 
+  // Few candidates at a point again, as for a new subproblem.
+  void narrow() { most_ = fewest_; }
+  // One more, where the search has tried all that they allow. False if it has tried all there is,
+  // for a subproblem of so many blocks.
+  bool widen(std::size_t blocks) {
+    if (one_heuristic() || most_ >= blocks) return false;
+    ++most_;
+    return true;
+  }
+
   // Only phases below `end` are of the subproblem at hand.
   void limit_phases(std::int32_t end) { phase_end_ = end; }
   // Makes a point new; `home` is the phase of the block placed last, or -1.
@@ -71,7 +81,8 @@ class Candidates {
   ItemIdx lowest_after(ItemIdx last) const;
 
   const Select select_;
-  const std::size_t most_;
+  const std::size_t fewest_;
+  std::size_t most_;
   const Unplaced& unplaced_;
   const ValidRanges& ranges_;
   std::int32_t phase_end_ = 0;

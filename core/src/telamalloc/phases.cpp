@@ -1,42 +1,18 @@
 #include "telamalloc/phases.h"
 
 #include <algorithm>
-#include <cstddef>
+#include <functional>
 #include <limits>
 #include <utility>
 
 #include "memplan/sections.h"
+#include "range_best.h"
 
 namespace memplan {
 
 namespace {
 
 constexpr std::int32_t kThresholds = 20;  // from the capacity down in steps of 5 %
-
-// The greatest value over stretches of sections.
-class RangeMax {
- public:
-  explicit RangeMax(const std::vector<Bytes>& values)
-      : leaves_(values.size()), node_(2 * values.size()) {
-    std::copy(values.begin(), values.end(), node_.begin() + static_cast<std::ptrdiff_t>(leaves_));
-    for (std::size_t k = leaves_; k-- > 1;) node_[k] = std::max(node_[2 * k], node_[2 * k + 1]);
-  }
-
-  Bytes over(SectionIdx first, SectionIdx last) const {
-    std::size_t left = leaves_ + static_cast<std::size_t>(first);
-    std::size_t right = leaves_ + static_cast<std::size_t>(last) + 1;
-    Bytes most = 0;
-    for (; left < right; left /= 2, right /= 2) {
-      if (left % 2 == 1) most = std::max(most, node_[left++]);
-      if (right % 2 == 1) most = std::max(most, node_[--right]);
-    }
-    return most;
-  }
-
- private:
-  std::size_t leaves_;
-  std::vector<Bytes> node_;
-};
 
 // Sections here are those of the plain sweep: contracted ones have no troughs.
 class Maker {
@@ -95,7 +71,7 @@ class Maker {
 };
 
 void Maker::measure() {
-  const RangeMax load(load_);
+  const RangeBest<Bytes, std::greater<>> load(load_);
   result_.contention.reserve(items_.size.size());
   for (ItemIdx i = 0; i < items_.count(); ++i) {
     result_.contention.push_back(load.over(first_[i], last_[i]));

@@ -58,6 +58,7 @@ TelamallocSearch::Verdict TelamallocSearch::run(const Phases::Subproblem& part,
 
 TelamallocSearch::Verdict TelamallocSearch::search(const Phases::Subproblem& part,
                                                    std::int64_t limit) {
+  candidates_.narrow();
   open();
   while (depth_ < part.size()) {
     if (steps_ >= limit || stopper_.expired()) return Verdict::kCutShort;
@@ -65,7 +66,8 @@ TelamallocSearch::Verdict TelamallocSearch::search(const Phases::Subproblem& par
     if (i != kNoItem) {
       advance(i);
     } else if (!go_back()) {
-      return Verdict::kExhausted;
+      if (!candidates_.widen(static_cast<std::size_t>(part.size()))) return Verdict::kExhausted;
+      open();
     }
   }
   if (policy_ != nullptr) policy_->solved(part_, path_);
