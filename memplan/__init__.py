@@ -13,6 +13,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memplan import _core
+
+# `compare`, `explain` and `verify` are functions and modules of the same name. An import binds a
+# submodule to its name only the first time; that is here, so that the functions stay on top.
+from memplan.compare import compare
 from memplan.errors import (
     FormatError,
     MemplanError,
@@ -22,9 +26,6 @@ from memplan.errors import (
     ProofError,
     UnsupportedError,
 )
-
-# `explain` and `verify` are functions and modules of the same name. An import binds a submodule
-# to its name only the first time; that is here, so that the functions stay on top of them.
 from memplan.explain import explain
 from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem, Reserved
@@ -59,6 +60,7 @@ __all__ = [
     "Status",
     "UnsupportedError",
     "__version__",
+    "compare",
     "explain",
     "load",
     "load_plan",

@@ -139,7 +139,7 @@ def first_overlap(held: Spans, offset: Column) -> Overlap | None:
     begins, ends = lower[by_lower].tolist(), upper[by_lower].tolist()
     leaving = zip(held.end[by_end].tolist(), rank[by_end].tolist(), strict=True)
     leaves, leaver = next(leaving, (0, 0))
-    live = _LiveRanks(len(rank))
+    live = LiveRanks(len(rank))
     for time, rising in zip(held.start[by_start].tolist(), rank[by_start].tolist(), strict=True):
         while leaves <= time:
             live.remove(leaver)
@@ -191,7 +191,7 @@ def first_shared(problem: Problem, offset: Column, among: Column | None = None) 
     return Shared(int(first[hit]), int(second[hit]), int(lower[hit]), int(higher[hit]))
 
 
-class _LiveRanks:
+class LiveRanks:
     """A sorted set of the numbers 0 .. count - 1, in buckets so that inserting moves little."""
 
     def __init__(self, count: int) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,9 @@ from memplan._columns import MAX_BYTES, Column, int_column, whole_number
 from memplan._intake import take_ids
 from memplan.errors import PlanError, ProblemError, quoted
 from memplan.problem import Problem
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["Plan", "Status"]
 
@@ -282,6 +286,42 @@ class Plan:
         if self.conflict:
             lines.append(("conflict", f"{len(self.conflict):,} buffers that cannot be together"))
         return "\n".join(f"{name:<12} {value}" for name, value in lines)
+
+    # In a notebook; what draws is imported when it is asked for
+
+    def plot(
+        self,
+        problem: Problem | None = None,
+        *,
+        width: float | None = None,
+        classes: Sequence[str] | None = None,
+        load: bool = False,
+    ) -> Figure:
+        """Draw the plan, time by addresses; extra `plot`.
+
+        Parameters
+        ----------
+        problem
+            What was asked; `None` where it is in memory, as it is behind `memplan.solve`.
+        width, classes, load
+            See `memplan.view.plot.draw`, also for what else it raises.
+
+        Raises
+        ------
+        PlanError
+            If the plan comes from a file, and no problem is given.
+        """
+        from memplan.view import plot
+
+        asked = self.problem if problem is None else problem
+        if asked is None:
+            raise PlanError("a plan from a file has no lifetimes to draw; call plot(problem)")
+        return plot.draw(asked, self, width=width, classes=classes, load=load)
+
+    def _repr_html_(self) -> str:
+        from memplan.view import notebook
+
+        return notebook.of_plan(self)
 
 
 def gap(peak: int | None, lower_bound: int) -> float | None:

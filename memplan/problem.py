@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,9 @@ from memplan._intake import (
 from memplan.buffer import Buffer, Gap, Reserved
 from memplan.conflicts import Conflicts
 from memplan.errors import ProblemError, quoted, shown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["Buffer", "Gap", "Problem", "Reserved"]
 
@@ -408,6 +411,25 @@ class Problem:
         conflicts = f", {len(self.conflicts)} conflicts" if self.has_conflicts else ""
         groups = f", {len(self.groups)} groups" if self.has_groups else ""
         return f"<Problem: {len(self)} buffers, max load {self.max_load}{conflicts}{groups}{limit}>"
+
+    # In a notebook; what draws is imported when it is asked for
+
+    def plot(self, *, width: float | None = None) -> Figure:
+        """Draw the load over time, with the capacity and the lower bound; extra `plot`.
+
+        Parameters
+        ----------
+        width
+            Millimetres; see `memplan.view.load_plot.draw`, also for what it raises.
+        """
+        from memplan.view import load_plot
+
+        return load_plot.draw(self, width=width)
+
+    def _repr_html_(self) -> str:
+        from memplan.view import notebook
+
+        return notebook.of_problem(self)
 
     # The same, changed
 

@@ -54,6 +54,18 @@ def test_few_instances_are_drawn_one_by_one() -> None:
     assert ours.get_facecolors()[0][3] == 1
 
 
+def test_many_instances_of_many_sizes_are_taken_together_by_powers_of_two() -> None:
+    """Tests that more instances than names fit on an axis become medians, on a logarithmic one."""
+    rows = [row(n, 0, "ours", n / 1000) for n in range(1, 51)]
+    times, success = figures.draw(rows).axes
+    (line,) = times.lines
+    sizes, medians = zip(*line.get_xydata().tolist(), strict=True)
+    assert sizes == (1, 2, 4, 8, 16, 32, 64)
+    assert medians == pytest.approx((0.001, 0.002, 0.0035, 0.0065, 0.0125, 0.0245, 0.0415))
+    assert times.get_xscale() == "log"
+    assert success.get_xscale() == "log"  # they share it
+
+
 def test_suites_stand_side_by_side() -> None:
     """Tests that every suite has panels of its own, and what was not measured has none."""
     other = [Row("t", "t-1", 3, "ours", "fit", "optimal", cpu_s=0.5)]

@@ -15,7 +15,7 @@ from test_explain import assert_irreducible, brute_force
 from memplan.explain import explain
 from memplan.problem import Buffer, Problem
 from memplan.solvers import registry
-from memplan.view import text
+from memplan.view.words import explanations
 
 module = importlib.import_module("memplan.explain")  # `memplan.explain` itself is the function
 
@@ -45,7 +45,7 @@ def told(problem: Problem) -> list[str]:
     file = io.StringIO()
     found = explain(problem)
     Console(file=file, width=100, markup=False, highlight=False).print(
-        text.explanation(problem, found)
+        explanations.explanation(problem, found)
     )
     return [line.rstrip() for line in file.getvalue().splitlines()]
 

@@ -103,6 +103,7 @@ class TestTraces:
             "",
             "linear.py:125 forward",
         ]
+        assert [label.line for label in result.labels] == ["model.py:12", "", "linear.py:125"]
         assert (result.source, result.tensors, result.notes) == ("cuda-snapshot", 3, ())
         assert {label.kind for label in result.labels} == {str(Kind.INTERMEDIATE)}
 

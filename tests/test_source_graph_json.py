@@ -392,7 +392,22 @@ class TestFiles:
         assert loaded.problem.ids == ("x", "a", "y", "Gemm (workspace)")
         assert loaded.problem.size.tolist() == [32, 64, 32, 256]
         assert loaded.problem.pin.tolist() == [-1, 0, -1, -1]
-        assert loaded.labels[1] == Label(("a", "head"), "intermediate", "Gemm", ("relu (Relu)",))
+        assert loaded.labels[1] == Label(
+            ("a", "head"), "intermediate", "Gemm", ("relu (Relu)",), "Gemm"
+        )
+        assert loaded.labels[3].operator == "Gemm"
+
+    def test_where_operators_come_from(self, tmp_path: Path) -> None:
+        """Tests that modules and lines are read, written, and said of buffers and workspaces."""
+        path = tmp_path / "net.json"
+        path.write_text(changed(NET_TEXT, "operators.0.module", "layer1.0.fc"))
+        path.write_text(changed(path.read_text(), "operators.0.line", "model.py:41"))
+        loaded = read(path, Options())
+        assert loaded.graph is not None
+        assert read_graph(write_graph(loaded.graph), "again") == loaded.graph
+        places = [(label.module, label.line) for label in loaded.labels]
+        here = ("layer1.0.fc", "model.py:41")
+        assert places == [("", ""), here, ("", ""), here]
 
     def test_options(self, tmp_path: Path) -> None:
         """Tests that kinds and in-place choices are the user's."""

@@ -13,6 +13,7 @@ import pytest
 import memplan
 from memplan.errors import GraphError, MemplanError
 from memplan.graph import Graph, Kind, lay_out
+from memplan.sources.loaded import of_graph
 from memplan.sources.options import Options
 from memplan.sources.torch_export import aten, graph_of, load, read, training_graph
 from memplan.sources.torch_export.training import training_program
@@ -168,6 +169,34 @@ def test_file_and_memory_agree(tmp_path: Path, name: str) -> None:
     """Tests that the tables say of a file what a run with fake tensors says of the program."""
     program = programs()[name]()
     assert_equal(graph_of(program), in_file(program, tmp_path / "net.pt2"))
+
+
+class Nested(nn.Module):
+    """A module in a module, and an operator in none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
+
+    def forward(self, x: Any) -> Any:
+        """Return what the layers make of another input."""
+        y = x * 2
+        return self.layers(y)
+
+
+def test_where_operators_come_from(tmp_path: Path) -> None:
+    """Tests that modules and the user's lines are there, in memory and in the file."""
+    graph = in_file(torch.export.export(Nested(), (torch.ones(4, 8),)), tmp_path / "net.pt2")
+    found = {operator.type: (operator.module, operator.line) for operator in graph.operators}
+    first = Nested.forward.__code__.co_firstlineno
+    file = Path(__file__).name
+    assert found == {
+        "aten.mul": ("", f"{file}:{first + 2}"),
+        "aten.linear": ("layers.0", f"{file}:{first + 3}"),
+        "aten.relu": ("layers.1", f"{file}:{first + 3}"),
+    }
+    (label, *_) = of_graph(graph).labels
+    assert (label.operator, label.line) == ("aten.mul", f"{file}:{first + 2}")
 
 
 def test_saved_and_loaded_again(tmp_path: Path) -> None:

@@ -88,6 +88,8 @@ class TestLoading:
         assert loaded.problem == TRACE.problem()
         assert (loaded.source, loaded.tensors) == ("trace", 4)
         assert [label.made_by for label in loaded.labels] == [".a (aten::conv2d:1)", ".a"]
+        places = [(label.module, label.operator) for label in loaded.labels]
+        assert places == [("a", "aten::conv2d"), ("a", "")]
         assert loaded.notes == (
             "1 of 4 allocations, 30 bytes, outlive the run (results, mostly): they are not planned",
         )

@@ -71,9 +71,50 @@ class TestProtos:
             "intermediate",
             "jit(step)/tanh (fusion)",
             ("c (fusion)", "table (fusion)"),
+            "fusion",
         )
         assert (loaded.source, loaded.tensors, loaded.notes) == ("xla", 5, ())
         assert loaded.figures == (Figure("XLA", 192, "recorded"),)
+
+    @pytest.mark.parametrize(
+        ("name", "module"),
+        [
+            ("jit(step)/jit(main)/jvp(Net)/Dense_0/dot_general", "Net.Dense_0"),
+            ("jit(step)/transpose(jvp(Net))/Dense_0/jit(relu)/max", "Net.Dense_0"),
+            ("jit(<lambda>)/jvp()/while/body/closed_call/sub", ""),
+            ("model/dense/MatMul", "model.dense"),
+            ("sub", ""),
+        ],
+    )
+    def test_where_it_comes_from(self, tmp_path: Path, name: str, module: str) -> None:
+        """Tests that the names that JAX gives lead to modules, and lines are those of the user."""
+        message = hlo()
+        origin = message.hlo_module.computations[0].instructions[1].metadata
+        origin.op_name, origin.source_file, origin.source_line = name, "/home/me/net.py", 41
+        labels = read(written(tmp_path, message), Options()).labels
+        places = {label.tensors[0]: (label.module, label.line) for label in labels}
+        assert places == {
+            "s": ("", ""),
+            "c": (module, "net.py:41"),
+            "t": ("", ""),
+            "table": ("", ""),
+        }
+
+    def test_lines_in_tables(self, tmp_path: Path) -> None:
+        """Tests that lines are found where XLA keeps them by number, and that others are none."""
+        message = hlo()
+        index, main = message.hlo_module.stack_frame_index, message.hlo_module.computations[0]
+        index.file_names.extend(["/home/me/net.py", "/home/me/train.py"])
+        index.file_locations.add(file_name_id=2, line=7)
+        index.file_locations.add(file_name_id=1, line=41)
+        index.file_locations.add(file_name_id=3, line=1)
+        for location in (1, 2, 3, 9):
+            index.stack_frames.add(file_location_id=location)
+        for at, frame in enumerate([2, 3, 4, 0, 1]):
+            main.instructions[at].metadata.stack_frame_id = frame
+        labels = read(written(tmp_path, message), Options()).labels
+        lines = {label.tensors[0]: label.line for label in labels}
+        assert lines == {"s": "net.py:41", "c": "", "t": "", "table": "train.py:7"}
 
     def test_in_place(self, tmp_path: Path) -> None:
         """Tests that a result written in place leaves no gap: nobody else's memory begins there."""

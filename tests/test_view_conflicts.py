@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 from rich.console import Console, RenderableType
 
+from memplan.inspection import inspect
 from memplan.plan import Plan
 from memplan.problem import Buffer, Gap, Problem
-from memplan.view import plot, text
+from memplan.sources import Loaded
+from memplan.view import plot
 from memplan.view.relations import counts, reasons
+from memplan.view.words import plans, problems
 
 ROWS = [Buffer("a", 0, 1, 2), Buffer("b", 1, 2, 3), Buffer("c", 1, 4, 1), Buffer("d", 2, 3, 1024)]
 PLAIN = Problem(ROWS)
@@ -41,23 +44,24 @@ def test_counts() -> None:
 
 
 def test_an_inspection_says_that_the_load_is_a_bound() -> None:
-    """Tests the line of the greatest load with and without conflicts and groups."""
-    plain, bound = (lines(text.inspection(p, 1025, "the max load")) for p in (PLAIN, BOUND))
-    assert "max load      1,025 bytes (1.00 KiB)" in plain
-    assert "constraints   none beside lifetimes and sizes" in plain
-    assert "max load      1,025 bytes (1.00 KiB); conflicts and groups may force more" in bound
-    assert "conflicts     3 pairs beside lifetimes" in bound
-    alone = Problem(ROWS, groups=[["a", "b"]])
-    said = lines(text.inspection(alone, 1025, "the max load"))
-    assert "max load      1,025 bytes (1.00 KiB); groups may force more" in said
+    """Tests that the greatest load is told where conflicts and groups force more."""
+    plain, bound = (
+        [line.split() for line in lines(problems.inspection(inspect(Loaded(p, "json", len(p)))))]
+        for p in (PLAIN, BOUND)
+    )
+    assert ["constraints", "none", "beside", "lifetimes", "and", "sizes"] in plain
+    assert ["conflicts", "3", "pairs", "beside", "lifetimes"] in bound
+    assert not any(line[:2] == ["max", "load"] for line in plain)
+    (load,) = (line for line in bound if line[:2] == ["max", "load"])
+    assert load[-5:] == ["conflicts", "and", "groups", "force", "more"]
 
 
 def test_a_plan_says_what_bound_it() -> None:
     """Tests the facts beside a plan."""
     plan = Plan.of(BOUND, [3, 0, 5, 6], lower_bound=1025)
-    said = lines(text.plan_summary(BOUND, plan, elapsed=1))
+    said = lines(plans.plan_summary(BOUND, plan, elapsed=1))
     assert "conflicts     3 pairs beside lifetimes" in said
-    assert not any("beside" in line for line in lines(text.plan_summary(PLAIN, plan, elapsed=1)))
+    assert not any("beside" in line for line in lines(plans.plan_summary(PLAIN, plan, elapsed=1)))
 
 
 def test_reasons_name_what_lifetimes_do_not_show() -> None:

@@ -256,7 +256,7 @@ def test_colours_of_operators() -> None:
             panel.of_plan("bump", problem, stacked(problem), panel.operators_of(run)),
             panel.of_recording("glibc", run),
         ],
-        colour="operator",
+        colour="class",
     )
     first, second = map(colours, figure.axes)
     assert first == second
@@ -304,9 +304,20 @@ def test_the_lowest_panel_of_every_column_has_a_time_axis(count: int, five: Prob
 def test_odd_problems(problem: Problem, tmp_path: Path) -> None:
     """Tests that nothing, no bytes, huge numbers and names like formulas can be drawn."""
     made = panel.of_plan("$x^", problem, stacked(problem), ("$y^",) * len(problem))
-    for colour in ("size", "operator"):
+    for colour in ("size", "class"):
         heap_map.save([made, made], tmp_path / "map.png", colour=colour, title="$z^")
         assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_names_cannot_harm_a_file(tmp_path: Path) -> None:
+    """Tests that markup and control characters in names, classes and titles are only text."""
+    problem = Problem([Buffer("a", 0, 1, 8)])
+    bad = "<b>\x1b[31m\x00"
+    made = panel.of_plan(bad, problem, stacked(problem), (bad,))
+    heap_map.save([made], tmp_path / "map.svg", colour="class", title=bad)
+    texts = [e.text for e in ElementTree.parse(tmp_path / "map.svg").iter()]
+    assert texts.count("<b>?[31m?") == 2
+    assert "<b>\\x1b[31m\\x00" in texts
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
@@ -337,7 +348,7 @@ def test_ten_thousand_allocations(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_drawn_is_refused(five: Problem, tmp_path: Path) -> None:
-    """Tests a sentence each for no panels, offsets, addresses, operators, and for a format."""
+    """Tests a sentence each for no panels, offsets, addresses, classes, and for a format."""
     with pytest.raises(MemplanError, match="no panel to draw"):
         heap_map.draw([])
     with pytest.raises(PlanError, match="no offsets to draw"):
@@ -345,8 +356,8 @@ def test_what_cannot_be_drawn_is_refused(five: Problem, tmp_path: Path) -> None:
     with pytest.raises(MemplanError, match=r"^a\.json has no addresses of a recorded run"):
         panel.of_recording("a.json", traced([(0, 1, 8, 0)], address=None))
     bare = panel.of_plan("bare", five, stacked(five))
-    with pytest.raises(MemplanError, match="bare does not know which operator"):
-        heap_map.draw([bare], colour="operator")
+    with pytest.raises(MemplanError, match="bare has no classes to colour by"):
+        heap_map.draw([bare], colour="class")
     with pytest.raises(FormatError, match=r"written as \.png, \.svg or \.pdf"):
         heap_map.save([bare], tmp_path / "map.jpg")
     assert list(tmp_path.iterdir()) == []
@@ -403,7 +414,7 @@ def test_several_solvers_make_a_heap_map(files: Path, drawn: list[list[panel.Pan
     ((greedy, exact),) = drawn
     assert [greedy.name, exact.name] == ["greedy", "exact"]
     assert exact.height == 12
-    assert exact.operators is None
+    assert exact.classes is None
 
 
 def test_a_plan_stands_beside_solvers(files: Path, drawn: list[list[panel.Panel]]) -> None:
@@ -420,10 +431,17 @@ def test_one_plan_is_drawn_in_detail(
 ) -> None:
     """Tests that one plan is no heap map, and that the solver is `auto` where none is named."""
     plans: list[Plan] = []
-    monkeypatch.setattr(plot, "save", lambda problem, plan, out: plans.append(plan))
+    monkeypatch.setattr(plot, "save", lambda problem, plan, out, **how: plans.append(plan))
     assert memplan(f"view {words} -o map.png").exit_code == 0
     assert [plan.peak for plan in plans] == [12]
     assert drawn == []
+
+
+def test_the_width_of_a_picture(files: Path) -> None:
+    """Tests that `--width` is that of the file, in millimetres."""
+    assert memplan("view five.csv plan.csv --width 127 -o plan.svg").exit_code == 0
+    root = ElementTree.parse(files / "plan.svg").getroot()
+    assert root.get("width") == "360pt"
 
 
 def test_recorded_runs_stand_beside_plans(files: Path, drawn: list[list[panel.Panel]]) -> None:
@@ -437,12 +455,14 @@ def test_recorded_runs_stand_beside_plans(files: Path, drawn: list[list[panel.Pa
     assert [p.name for p in (solved, own, other)] == [
         *("auto", "recorded: run.json", "recorded: other.json")
     ]
-    assert solved.operators == own.operators == ("aten::op0", "aten::op1", "aten::op2", "aten::op3")
+    assert solved.classes == own.classes == ("aten::op0", "aten::op1", "aten::op2", "aten::op3")
     assert (own.height, other.height) == (6 * PAGE, 2 * PAGE)
     assert solved.height == own.problem.max_load
 
 
-def test_operators_of_a_model_are_its_colours(files: Path, drawn: list[list[panel.Panel]]) -> None:
+def test_operators_of_a_model_are_its_colours(
+    files: Path, drawn: list[list[panel.Panel]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Tests that colours are types of operators, and kinds for what no operator makes."""
     tensors = (Tensor("x", 64, Kind.INPUT), Tensor("a", 256), Tensor("b", 256))
     operators = (
@@ -451,10 +471,14 @@ def test_operators_of_a_model_are_its_colours(files: Path, drawn: list[list[pane
     )
     graph = Graph("chain", tensors, operators, inputs=(0,), outputs=(2,))
     (files / "model.json").write_text(write_graph(graph))
-    run = memplan("view model.json --include inputs --colour operator -o map.png")
-    assert (run.exit_code, run.output) == (0, "")
-    ((alone,),) = drawn
-    assert alone.operators == ("input", "Gemm", "Relu")
+    classes = ("input", "Gemm", "Relu")
+    how: list[object] = []
+    monkeypatch.setattr(plot, "save", lambda *what, classes, **rest: how.append(classes))
+    words = "view model.json --include inputs --colour operator -o map.png"
+    assert memplan(words).output == ""
+    assert how == [classes]
+    assert memplan(f"{words} --solver greedy --solver exact").output == ""
+    assert [each.classes for each in drawn[0]] == [classes, classes]
 
 
 def test_a_solver_without_a_plan_is_left_out(files: Path, drawn: list[list[panel.Panel]]) -> None:
@@ -478,8 +502,11 @@ def test_a_solver_without_a_plan_is_left_out(files: Path, drawn: list[list[panel
         ("view run.json --recorded-from five.csv -o map.png", "five.csv: has no addresses"),
         ("view run.json --recorded-from run.json -o run.json", "written as .png, .svg or .pdf"),
         ("view five.csv --solver nobody -o map.gif", "written as .png, .svg or .pdf"),
-        ("view five.csv --colour operator -o map.png", "does not know which operator"),
+        ("view five.csv --colour operator -o map.png", "has no classes to colour by"),
         ("view five.csv --colour taste -o map.png", "taste"),
+        ("view five.csv --width 10 -o map.png", "width is 10 mm; give 40 to 2,000"),
+        ("view five.csv plan.csv --solver greedy --width 85 -o map.png", "--width is for one plan"),
+        ("view five.csv --width 85 -o map.html", "--width is for pictures"),
         ("view five.csv", "--output"),
     ],
 )

@@ -1,19 +1,21 @@
 """Rows as a picture: run time and success by solver, as source 000 draws them (figures 8 and 10).
 
-Many instances of a few sizes are medians over the number of buffers; anything else is drawn
-instance by instance.
+Many instances of a few sizes are medians over the number of buffers. So are more instances than
+there is room for names, by sizes up to each power of two. Anything else is drawn one by one.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING
 
 from memplan.bench.rows import Row
 from memplan.errors import MemplanError
 from memplan.view import picture
+from memplan.view.classes import PALETTE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _MARKERS = "osD^vPXh"  # one more than colours, so that both together repeat late
 _INSTANCES = 3  # of a size, on average, from which a median says more than all of them
+_NAMES = 48  # of instances, below an axis
 _WIDTH, _HEIGHT = 6.4, 6.0  # inches of a suite
 _DPI = 110
 
@@ -90,8 +93,13 @@ def draw(rows: Iterable[Row]) -> Figure:
     grid = figure.add_gridspec(2, len(suites))
     for column, (suite, group) in enumerate(suites.items()):
         solvers = list(dict.fromkeys(row.solver for row in group))
-        if len({row.case for row in group}) >= _INSTANCES * len({row.n for row in group}):
+        cases = len({row.case for row in group})
+        few_sizes = cases >= _INSTANCES * len({row.n for row in group})
+        if few_sizes or cases > _NAMES:
             times = figure.add_subplot(grid[0, column])
+            if not few_sizes:
+                group = [replace(row, n=1 << (row.n - 1).bit_length()) for row in group if row.n]
+                times.set_xscale("log", base=2)
             _draw_sizes(times, group, solvers, _median_time(group))
             success = figure.add_subplot(grid[1, column], sharex=times)
             _draw_sizes(success, group, solvers, _success)
@@ -134,7 +142,8 @@ def _draw_sizes(
     """Draw a line for each solver: a value of all its runs of a size, over the sizes."""
     from matplotlib.ticker import MaxNLocator
 
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    if axes.get_xscale() == "linear":
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     for at, solver in enumerate(solvers):
         by_size: dict[int, list[Row]] = {}
         for row in group:
@@ -179,4 +188,4 @@ def _marker(at: int) -> str:
 
 
 def _colour(at: int) -> str:
-    return picture.PALETTE[at % len(picture.PALETTE)]
+    return PALETTE[at % len(PALETTE)]

@@ -21,14 +21,18 @@ from memplan.cli import (
     bench_contention,
     bench_latency,
     bench_repack,
+    compare,
     convert,
+    corpus,
     explain,
     inspect,
     learn,
     output,
     plan,
     record,
+    report,
     solvers,
+    sweep,
     verify,
     verify_proof,
     view,
@@ -40,14 +44,16 @@ __all__ = ["main"]
 app = typer.Typer(
     name="memplan",
     help="Plan the memory of a program: place every buffer in one arena, and prove how good it is.",
-    epilog="Exit codes: 0 done, 1 infeasible or an invalid plan, 2 bad input, 3 no plan in time.",
+    epilog="Exit codes: 0 done, 1 infeasible, an invalid plan or growth beyond a limit, "
+    "2 bad input, 3 no plan in time.",
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for module in (
-    *(plan, verify, verify_proof, inspect, explain),
+    *(plan, verify, verify_proof, inspect, compare, explain),
     *(record, convert, apply, view, bench, bench_latency, bench_contention, bench_repack, solvers),
+    *(sweep, report),
 ):
     # Rich keeps the line breaks of a docstring; help is as wide as the terminal.
     paragraphs = cleandoc(module.command.__doc__ or "").split("\n\n")
@@ -55,6 +61,7 @@ for module in (
     app.command(module.NAME, help=text)(module.command)
 
 app.add_typer(learn.app, name=learn.NAME)
+app.add_typer(corpus.app, name=corpus.NAME)
 
 # The base of Click's errors. Newer releases of Typer bring Click with them and older ones depend on
 # it, so there is no one name to import it by.

@@ -41,8 +41,8 @@ def command(
         raise typer.BadParameter("the file has no capacity; give one", param_hint="'--capacity'")
 
     from memplan.explain import DEFAULT_NODES, explain
-    from memplan.view import text
+    from memplan.view.words import explanations
 
     limit = DEFAULT_NODES if nodes is None else nodes
     found = explain(problem, nodes=limit, timeout=timeout, threads=threads, seed=seed)
-    output.console().print(text.explanation(problem, found, top))
+    output.console().print(explanations.explanation(problem, found, top))

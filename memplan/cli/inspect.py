@@ -1,8 +1,11 @@
-"""`memplan inspect`: what a problem asks."""
+"""`memplan inspect`: how much a problem needs, when, and whose fault it is."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,7 +14,8 @@ from memplan.cli import options, output
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from memplan.sources import Loaded
+    from memplan.inspection import Inspection, Trial
+    from memplan.sources import Figure, Loaded
 
 NAME = "inspect"
 
@@ -19,13 +23,35 @@ NAME = "inspect"
 def command(
     input: options.Input,
     capacity: options.Capacity = None,
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            "--nodes", min=1, help="Search nodes for each plan that is tried; 100,000 if left out."
+        ),
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout",
+            "-t",
+            parser=options.parse_seconds,
+            metavar="SECONDS",
+            help="Stop each of these searches after this time.",
+        ),
+    ] = None,
+    threads: options.Threads = None,
+    seed: options.Seed = 0,
     reserve: options.Reserve = None,
     pin: options.Pin = None,
     dim: options.Dim = None,
     include: options.Include = None,
     exclude: options.Exclude = None,
     in_place: options.InPlace = False,
+    runtime: options.Runtime = True,
     top: options.Top = 10,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the same as one JSON object, for scripts.")
+    ] = False,
     why: Annotated[
         tuple[str, str] | None,
         typer.Option(
@@ -42,24 +68,147 @@ def command(
         ),
     ] = False,
 ) -> None:
-    """Show the load of a problem, when it is greatest and which buffers make it."""
+    """Say how much memory is needed, when, whose fault it is and what would make it less.
+
+    With a capacity, also what is missing, and which single change would do. Exit 0 whenever there
+    is an answer to print, also where the problem does not fit.
+    """
+    if as_json and (why is not None or suggest_sync):
+        raise typer.BadParameter("--why and --suggest-sync answer in words", param_hint="'--json'")
     model = options.Model(dim, include, exclude, in_place)
     loaded = options.read_input(input, capacity, reserve, pin, model)
     if why is not None:
         output.line(_why(loaded, *why))
         return
-    problem = loaded.problem
 
-    from memplan import solvers
-    from memplan.view import text
+    from memplan.inspection import NODES, inspect
 
-    bound = solvers.bound(problem)
-    rule = "the max load" if bound.bytes == problem.max_load else f"the rule: {bound.rule}"
+    found = inspect(
+        loaded,
+        figures=_measured(loaded, input, model) if runtime else (),
+        nodes=NODES if nodes is None else nodes,
+        timeout=timeout,
+        threads=threads,
+        seed=seed,
+    )
+    if as_json:
+        output.line(json.dumps(_summary(found)))
+        return
+
+    from memplan.view.words import parts, problems
+
     console = output.console()
-    console.print(text.inspection(problem, bound.bytes, rule, top, loaded, loaded.figures))
+    console.print(problems.inspection(found, top))
     _print_streams(loaded, console, suggest_sync, in_place)
     if loaded.notes:
-        console.print(text.notes(loaded))
+        console.print(parts.notes(loaded))
+
+
+def _measured(loaded: Loaded, path: str, model: options.Model) -> tuple[Figure, ...]:
+    """Return what the format's own runtime needs, where it can be asked."""
+    if not loaded.labels:
+        return ()
+    from memplan import yardsticks
+
+    figure = yardsticks.measure(loaded.source, Path(path), model.reading())
+    return () if figure is None else (figure,)
+
+
+def _summary(found: Inspection) -> dict[str, Any]:
+    """Return all that is known, for a script; amounts are in bytes."""
+    problem, savings, shortage = found.loaded.problem, found.savings, found.shortage
+    return {
+        "source": found.loaded.source,
+        "tensors": found.loaded.tensors,
+        "buffers": len(problem),
+        "problem": problem.fingerprint,
+        "naive": sum(problem.size.tolist()),
+        "runtimes": [asdict(figure) for figure in found.figures],
+        "planned": {
+            "peak": found.plan.peak,
+            "proved": found.proved,
+            "solver": found.plan.stats.get("solver"),
+        },
+        "lower_bound": found.lower_bound,
+        "max_load": {
+            "bytes": savings.peak,
+            "start": savings.start,
+            "end": savings.end,
+            "sections": savings.count,
+        },
+        "live": _live(found),
+        "trials": [_trial(found, trial) for trial in found.trials],
+        "capacity": None
+        if shortage is None
+        else {
+            "bytes": shortage.capacity,
+            "available": shortage.available,
+            "fits": shortage.fits,
+            "required": shortage.required,
+            "sufficient": shortage.sufficient,
+            "excess": shortage.excess,
+        },
+        "notes": list(found.loaded.notes),
+    }
+
+
+def _live(found: Inspection) -> list[dict[str, Any]]:
+    """Return who is live at the greatest load, the most bytes first, and what each would save."""
+    from memplan.savings import Change
+
+    problem, savings, labels = found.loaded.problem, found.savings, found.loaded.labels
+    enough = {change: set(found.enough(change)) for change in Change}
+    after = {change: savings.after[change].tolist() for change in Change}
+    live: list[dict[str, Any]] = []
+    for at, (row, held) in enumerate(
+        zip(savings.rows.tolist(), savings.bytes.tolist(), strict=True)
+    ):
+        changes: dict[str, Any] = {}
+        for change in Change:
+            load = after[change][at]
+            changes[change] = None
+            if load >= 0:
+                changes[change] = {"max_load": load, "saved": savings.peak - load}
+                if found.shortage is not None:
+                    changes[change]["load_fits"] = (
+                        at in enough[change] or savings.peak <= found.shortage.available
+                    )
+        changes["moved"] = changes[Change.REMOVED]
+        live.append(
+            {
+                "id": problem.ids[row],
+                "bytes": held,
+                "share": held / savings.peak,
+                "size": int(problem.size[row]),
+                "start": int(problem.start[row]),
+                "end": int(problem.end[row]),
+                **(asdict(labels[row]) if labels else {}),
+                **changes,
+            }
+        )
+    return live
+
+
+def _trial(found: Inspection, trial: Trial) -> dict[str, Any]:
+    """Return what was found of one change."""
+    from memplan.savings import Change
+
+    savings = found.savings
+    ids = savings.problem.ids
+    told: dict[str, Any] = {
+        "change": trial.change,
+        "ids": [ids[row] for row in trial.rows],
+        "max_load": trial.worst.load,
+        "saved": savings.peak - trial.worst.load,
+        "start": trial.worst.start,
+        "end": trial.worst.end,
+        "planned": {"peak": trial.plan.peak, "proved": trial.proved},
+    }
+    if trial.change is Change.RECOMPUTED:
+        remake = savings.remakes[trial.rows[0]]
+        told |= {"dropped": remake.dropped, "again": remake.again, "by": remake.by}
+        told["kept"] = [ids[each] for each in remake.kept]
+    return told
 
 
 def _print_streams(loaded: Loaded, console: Console, suggest: bool, in_place: bool) -> None:

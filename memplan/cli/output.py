@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
@@ -11,16 +12,17 @@ import typer
 from memplan.errors import FormatError
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
 # How a run ends. An error of the command line is 2 as well: Click's own number for it.
 OK = 0
-INFEASIBLE = 1  # proved; or a plan that does not verify
+INFEASIBLE = 1  # proved; or a plan that does not verify, or growth beyond a limit
 BAD_INPUT = 2
 UNKNOWN = 3  # the budget ended without a plan
 DEFECT = 70  # of memplan itself; EX_SOFTWARE of sysexits.h, so that 1 keeps its one meaning
 INTERRUPTED = 130  # as shells count: 128 + SIGINT
 BROKEN_PIPE = 141  # 128 + SIGPIPE
+TERMINATED = 143  # 128 + SIGTERM
 
 _WIDTH_OF_FILES = 140
 
@@ -36,6 +38,16 @@ def console() -> Console:
     # A file has no width, and Rich's own guess of 80 would fold names.
     wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDTH_OF_FILES
     return Output(width=wide, markup=False, highlight=False, emoji=False, soft_wrap=False)
+
+
+def plain(what: RenderableType) -> str:
+    """Return what a file gets of this, without spaces at the ends of lines."""
+    from rich.console import Console
+
+    file = io.StringIO()
+    paper = Console(file=file, width=_WIDTH_OF_FILES, markup=False, highlight=False, emoji=False)
+    paper.print(what)
+    return "".join(f"{each.rstrip()}\n" for each in file.getvalue().splitlines())
 
 
 def line(text: str) -> None:

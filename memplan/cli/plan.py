@@ -186,11 +186,11 @@ class Report:
 
     def show(self, top: int) -> None:
         """Print it for a person."""
-        from memplan.view import text
+        from memplan.view.words import parts, plans
 
         problem, console = self.loaded.problem, output.console()
         console.print(
-            text.plan_summary(
+            plans.plan_summary(
                 problem,
                 self.plan,
                 elapsed=self.elapsed,
@@ -200,10 +200,10 @@ class Report:
             )
         )
         if self.loaded.notes:
-            console.print(text.notes(self.loaded))
+            console.print(parts.notes(self.loaded))
         if self.plan.has_offsets and len(problem):
             console.print()
-            console.print(text.peak_buffers(problem, self.plan, top, self.loaded.labels))
+            console.print(plans.peak_buffers(problem, self.plan, top, self.loaded.labels))
 
     def summary(self, out: str | None, proof: str | None) -> dict[str, object]:
         """Return it for a script."""

@@ -10,7 +10,7 @@ NAME = "solvers"
 def command() -> None:
     """List the solvers, the constraints that each supports, and the extra that it needs."""
     from memplan.solvers import registry
-    from memplan.view import text
+    from memplan.view.words import solvers as words
 
     console = output.console()
     for title, baselines in (("Solvers", False), ("\nBaselines, to compare with", True)):
@@ -24,5 +24,5 @@ def command() -> None:
             if solver.is_baseline == baselines
         ]
         console.print(title, style="bold")
-        console.print(text.solver_table(rows, registry.CONSTRAINTS))
+        console.print(words.solver_table(rows, registry.CONSTRAINTS))
     console.print("\n[name]: needs pip install 'memplan[name]'", markup=False, style="dim")

@@ -1,8 +1,10 @@
-"""`memplan view`: the picture of a plan, or of several and a recorded run beside one another."""
+"""`memplan view`: plans to look at: a page to look around in, a picture, or a terminal's."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -23,12 +25,36 @@ class Colour(StrEnum):
     """What colours say."""
 
     SIZE = "size"
+    KIND = "kind"
     OPERATOR = "operator"
+    MODULE = "module"
 
     @property
-    def literal(self) -> Literal["size", "operator"]:
+    def literal(self) -> Literal["size", "kind", "operator", "module"]:
         """The choice as the library names it."""
-        return "operator" if self is Colour.OPERATOR else "size"
+        return self.value
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What is to be shown.
+
+    Attributes
+    ----------
+    path
+        Of the input.
+    loaded
+        The input.
+    plans
+        Of its problem, by name.
+    recordings
+        Runs, by name: their own plans are those of their own problems.
+    """
+
+    path: str
+    loaded: Loaded
+    plans: dict[str, Plan]
+    recordings: dict[str, Loaded]
 
 
 def command(
@@ -36,32 +62,54 @@ def command(
     plan: Annotated[str | None, typer.Argument(metavar="PLAN", help="A plan: CSV or JSON.")] = None,
     *,
     out: Annotated[
-        str,
-        typer.Option("--output", "-o", metavar="FILE", help="The picture: .png, .svg or .pdf."),
-    ],
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="A page to look around in, .html, or a picture, .png, .svg or .pdf.",
+        ),
+    ] = None,
+    terminal: Annotated[
+        bool, typer.Option("--terminal", help="Print a picture made of characters.")
+    ] = False,
     solver: Annotated[
         list[str] | None,
         typer.Option(
             "--solver",
-            help="Also draw the plan of this solver; see `memplan solvers`. May be repeated. "
+            help="Also show the plan of this solver; see `memplan solvers`. May be repeated. "
             "Without a plan: auto.",
         ),
     ] = None,
     recorded: Annotated[
         bool,
-        typer.Option("--recorded", help="Also draw what the allocator of the recorded run did."),
+        typer.Option(
+            "--recorded",
+            help="Also show where the file itself has its buffers: the allocator of a recorded "
+            "run, XLA's assignment, an offline plan.",
+        ),
     ] = False,
     recorded_from: Annotated[
         list[str] | None,
         typer.Option(
             "--recorded-from",
             metavar="TRACE",
-            help="Also draw another recording, under another allocator say. May be repeated.",
+            help="Also show another recording, under another allocator say. May be repeated.",
         ),
     ] = None,
     colour: Annotated[
-        Colour, typer.Option("--colour", help="What the colours of a heap map say.")
+        Colour, typer.Option("--colour", help="What colours say; in a page, at first.")
     ] = Colour.SIZE,
+    width: Annotated[
+        float | None,
+        typer.Option(
+            "--width",
+            metavar="MM",
+            help="Of a picture of one plan, in millimetres: 178, a page of two columns, or 85, "
+            "one of them, say.",
+        ),
+    ] = None,
+    capacity: options.Capacity = None,
     timeout: options.Timeout = None,
     nodes: options.Nodes = None,
     reserve: options.Reserve = None,
@@ -71,52 +119,115 @@ def command(
     exclude: options.Exclude = None,
     in_place: options.InPlace = False,
 ) -> None:
-    """Draw a plan: time to the right, addresses upwards. Needs the extra `plot`.
+    """Show a plan: time to the right, addresses upwards.
 
-    Several solvers, or a recorded run, make a heap map: a panel each, all with the same scales,
-    and without the capacity.
+    A page (.html; needs the extra `view`) is one file without a network: search, zoom, what is
+    live at a moment, what a buffer sits on. Several solvers, or a recorded run, stand side by
+    side with the same scales.
+
+    Pictures (the extra `plot`) are for print: one plan as in MiniMalloc's paper, or a heap map of
+    several. A plan as CSV says its lifetimes, and may stand alone.
     """
-    from memplan import formats
-    from memplan.view import heap_map, panel, picture, plot
-
-    picture.format_of(out)
+    if out is None and not terminal:
+        raise typer.BadParameter("name a file with --output, or choose --terminal")
+    form = None if out is None else _form(out)
+    if width is not None and form in (None, "html"):
+        raise typer.BadParameter("--width is for pictures: .png, .svg or .pdf")
     others = recorded_from or []
     output.check_output(out, problem, *([plan] if plan else []), *others)
     model = options.Model(dim, include, exclude, in_place)
-    loaded = options.read_input(problem, None, reserve, pin, model)
-    recordings = [_recording(problem, loaded)] if recorded else []
-    recordings += [_recording(path, options.read_input(path)) for path in others]
+    loaded, alone = _read(problem, plan, capacity, reserve, pin, model)
 
-    plans = [(os.path.basename(plan), formats.load_plan(plan))] if plan else []
-    for name in solver or ([] if plan else ["auto"]):
+    runs = _recordings({problem: loaded} if recorded else {}, others)
+    plans = _given(problem, plan, alone)
+    for name in solver or ([] if plans else ["auto"]):
         found = _solved(loaded.problem, name, timeout, nodes)
         if found is not None:
-            plans.append((name, found))
-    if not plans and not recordings:
+            plans[name] = found
+    if not plans and not runs:
         raise typer.Exit(output.UNKNOWN)
-    if len(plans) == 1 and not recordings and colour is Colour.SIZE:
-        plot.save(loaded.problem, plans[0][1], out)
-        return
-    made_by = _operators(loaded)
-    panels = [panel.of_plan(name, loaded.problem, each, made_by) for name, each in plans]
-    heap_map.save([*panels, *recordings], out, colour=colour.literal, title=_title(problem, loaded))
+    seen = _Seen(problem, loaded, plans, runs)
+    if terminal:
+        _print(seen)
+    if out is not None:
+        if form == "html":
+            _write_page(seen, out, colour)
+        else:
+            _write_picture(seen, out, colour, width)
 
 
-def _title(path: str, loaded: Loaded) -> str:
-    from memplan.view import units
-
-    problem = loaded.problem
-    count, load = units.plural(len(problem), "buffer"), units.human(problem.max_load)
-    return f"{os.path.basename(path)}   {count}   load {load} (dotted)"
-
-
-def _recording(path: str, loaded: Loaded) -> Panel:
+def _form(path: str) -> str:
+    """Return the format that a suffix asks for."""
     from memplan.errors import FormatError
-    from memplan.view import panel
+    from memplan.view import picture
 
-    if loaded.trace is None or loaded.trace.address is None:
-        raise FormatError(path, "has no addresses of a recorded run; see `memplan record`")
-    return panel.of_recording(f"recorded: {os.path.basename(path)}", loaded.trace)
+    if path.lower().endswith(".html"):
+        return "html"
+    try:
+        return picture.format_of(path)
+    except FormatError:
+        message = (
+            "pictures are written as .png, .svg or .pdf, and pages as .html; choose by the suffix"
+        )
+        raise FormatError(path, message) from None
+
+
+def _read(
+    path: str,
+    plan: str | None,
+    capacity: int | None,
+    reserve: Sequence[str] | None,
+    pin: Sequence[str] | None,
+    model: options.Model,
+) -> tuple[Loaded, Plan | None]:
+    """Read the input, and where it is a plan that says its own lifetimes, that plan."""
+    from memplan import formats
+    from memplan.errors import FormatError
+    from memplan.sources import Loaded
+
+    try:
+        return options.read_input(path, capacity, reserve, pin, model), None
+    except FormatError:
+        if plan is not None or not _is_plan(path):
+            raise
+    asked, answer = formats.load_planned(path)
+    if reserve or pin:
+        raise FormatError(path, "is a plan by itself: --reserve and --pin come with its problem")
+    if capacity is not None:
+        asked = asked.with_capacity(capacity)
+    return Loaded(asked, "plan", len(asked)), answer
+
+
+def _is_plan(path: str) -> bool:
+    from memplan import formats
+    from memplan.errors import FormatError
+
+    try:
+        formats.load_plan(path)
+    except FormatError:
+        return False
+    return True
+
+
+def _recordings(own: dict[str, Loaded], others: Sequence[str]) -> dict[str, Loaded]:
+    """Return runs by their files, after a look that they say where their buffers lay."""
+    from memplan.errors import FormatError
+    from memplan.view.recorded import recorded
+
+    runs = own | {path: options.read_input(path) for path in others}
+    for path, run in runs.items():
+        if recorded(run) is None:
+            raise FormatError(path, "has no addresses of a recorded run; see `memplan record`")
+    return runs
+
+
+def _given(path: str, plan: str | None, alone: Plan | None) -> dict[str, Plan]:
+    """Return the plan that the command line names, if any, by its name."""
+    from memplan import formats
+
+    if alone is not None:
+        return {os.path.basename(path): alone}
+    return {} if plan is None else {os.path.basename(plan): formats.load_plan(plan)}
 
 
 def _solved(problem: Problem, solver: str, timeout: float | None, nodes: int | None) -> Plan | None:
@@ -136,14 +247,100 @@ def _solved(problem: Problem, solver: str, timeout: float | None, nodes: int | N
     return None
 
 
-def _operators(loaded: Loaded) -> tuple[str, ...] | None:
-    """Return the type of operator that made each buffer, or its kind if none did."""
-    from memplan.view import panel
+def _write_page(seen: _Seen, out: str, colour: Colour) -> None:
+    from memplan.view import page
+    from memplan.view.facts import facts
 
-    if loaded.trace is not None:
-        return panel.operators_of(loaded.trace)
-    if not loaded.labels:
-        return None
-    return tuple(
-        label.made_by.rpartition(" (")[2].removesuffix(")") or label.kind for label in loaded.labels
+    page.save(
+        seen.loaded.problem,
+        _with_recordings(seen),
+        out,
+        facts=facts(seen.loaded),
+        title=os.path.basename(seen.path),
+        colour=colour.literal,
     )
+
+
+def _print(seen: _Seen) -> None:
+    from rich.text import Text
+
+    from memplan.view import terminal
+
+    console = output.console()
+    plans = _with_recordings(seen)
+    for name, plan in plans.items():
+        if len(plans) > 1:
+            console.print(Text(name))
+        console.print(terminal.picture(seen.loaded.problem, plan))
+
+
+def _with_recordings(seen: _Seen) -> dict[str, Plan]:
+    """Return all plans, and the recordings as plans of the same problem."""
+    from memplan.errors import FormatError
+    from memplan.view.recorded import of_trace, recorded
+
+    plans, problem = dict(seen.plans), seen.loaded.problem
+    for path, run in seen.recordings.items():
+        if run is seen.loaded:
+            found = recorded(run)
+        else:
+            found = None if run.trace is None else of_trace(problem, run.trace)
+        if found is None:
+            message = (
+                f"is a run of other buffers than those of {seen.path}; a picture can show both"
+            )
+            raise FormatError(path, message)
+        plans[f"recorded: {os.path.basename(path)}"] = found
+    return plans
+
+
+def _write_picture(seen: _Seen, out: str, colour: Colour, width: float | None) -> None:
+    from memplan.view import heap_map, panel, plot
+
+    problem, classes = seen.loaded.problem, _classes(seen.path, seen.loaded, colour)
+    if len(seen.plans) == 1 and not seen.recordings:
+        (plan,) = seen.plans.values()
+        plot.save(problem, plan, out, width=width, classes=classes)
+        return
+    if width is not None:
+        raise typer.BadParameter("--width is for one plan; let a heap map of several scale")
+    panels = [panel.of_plan(name, problem, each, classes) for name, each in seen.plans.items()]
+    panels += [_recording(path, run, colour) for path, run in seen.recordings.items()]
+    mode: Literal["size", "class"] = "size" if colour is Colour.SIZE else "class"
+    heap_map.save(panels, out, colour=mode, title=_title(seen))
+
+
+def _recording(path: str, run: Loaded, colour: Colour) -> Panel:
+    from memplan.view import panel
+    from memplan.view.recorded import recorded
+
+    name, classes = f"recorded: {os.path.basename(path)}", _classes(path, run, colour)
+    if run.trace is not None:
+        return replace(panel.of_recording(name, run.trace), classes=classes)
+    offsets = recorded(run)
+    assert offsets is not None  # `_recordings` has looked
+    return panel.of_plan(name, run.problem, offsets, classes)
+
+
+def _classes(path: str, loaded: Loaded, colour: Colour) -> tuple[str, ...] | None:
+    """Return what colours say of every buffer; `None` for sizes."""
+    from memplan.errors import FormatError
+    from memplan.view.facts import facts
+
+    if colour is Colour.SIZE:
+        return None
+    known = facts(loaded)
+    classes: tuple[str, ...] = getattr(known, colour.value)
+    if not any(classes):
+        raise FormatError(path, f"names no {colour.value}: it has no classes to colour by")
+    if colour is Colour.OPERATOR:  # what no operator makes has a kind
+        return tuple(name or kind for name, kind in zip(classes, known.kind, strict=True))
+    return classes
+
+
+def _title(seen: _Seen) -> str:
+    from memplan.view import units
+
+    problem = seen.loaded.problem
+    count, load = units.plural(len(problem), "buffer"), units.human(problem.max_load)
+    return f"{os.path.basename(seen.path)}   {count}   load {load} (dotted)"

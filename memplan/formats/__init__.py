@@ -10,7 +10,7 @@ import os
 from typing import Literal
 
 from memplan._intake import take_capacity
-from memplan.errors import MemplanError, quoted
+from memplan.errors import FormatError, MemplanError, quoted
 from memplan.formats import json, minimalloc_csv, trace_json
 from memplan.formats._files import read_text, write_bytes, write_text
 from memplan.formats.minimalloc_csv import Dialect
@@ -18,7 +18,16 @@ from memplan.plan import Plan
 from memplan.problem import Problem
 from memplan.trace import Trace
 
-__all__ = ["Dialect", "load", "load_plan", "load_trace", "save", "write_bytes", "write_text"]
+__all__ = [
+    "Dialect",
+    "load",
+    "load_plan",
+    "load_planned",
+    "load_trace",
+    "save",
+    "write_bytes",
+    "write_text",
+]
 
 Format = Literal["csv", "json"]
 
@@ -59,6 +68,25 @@ def load_plan(path: str | os.PathLike[str]) -> Plan:
     text = read_text(path)
     read = json.read_plan if _is_json(text) else minimalloc_csv.read_plan
     return read(text, os.fspath(path))
+
+
+def load_planned(path: str | os.PathLike[str]) -> tuple[Problem, Plan]:
+    """Read a plan from a file that also says what it is a plan of: CSV.
+
+    Reserved ranges, conflicts and groups are not in it; neither are pins and hints of a plan.
+
+    Raises
+    ------
+    FormatError
+        As `load_plan`, and for a plan as JSON, which says no lifetimes.
+    """
+    text, name = read_text(path), os.fspath(path)
+    if _is_json(text):
+        json.read_plan(text, name)
+        raise FormatError(
+            name, "is a plan as JSON, which says no lifetimes: name the problem or model before it"
+        )
+    return minimalloc_csv.read_planned(text, name)
 
 
 def load_trace(path: str | os.PathLike[str]) -> Trace:

@@ -61,22 +61,25 @@ def read_problem(text: str, name: str, *, capacity: int | None = None) -> Proble
     if table.trailer is not None:
         line = table.trailer[0]
         raise FormatError(name, "is a plan (it says so at its end), not a problem", line=line)
-    start, end = table.lifetimes()
-    with table.located():
-        gaps = None
-        if "gaps" in table.columns:
-            gaps = parse_gaps(table.columns["gaps"], table.header.inclusive, table.label)
-        return Problem.from_arrays(
-            start,
-            end,
-            table.required("size"),
-            ids=table.columns["id"],
-            alignment=table.integers("alignment"),
-            hint=table.integers("hint"),
-            pin=table.integers("offset"),
-            gaps=gaps,
-            capacity=capacity,
-        )
+    return _problem(table, pin=table.integers("offset"), capacity=capacity)
+
+
+def read_planned(text: str, name: str) -> tuple[Problem, Plan]:
+    """Read a plan, and its problem as far as the file says it.
+
+    The fingerprint is let go: what a CSV file cannot carry (`write_problem`), and pins, may have
+    been in it.
+
+    Raises
+    ------
+    FormatError
+        One sentence with the file, the line where it is known, and the field.
+    """
+    table = _Table.of(text, name)
+    plan = _plan(table)
+    problem = _problem(table, capacity=plan.capacity)
+    answer = {"status": plan.status, "lower_bound": plan.lower_bound, "solver": plan.solver}
+    return problem, Plan.of(problem, plan.offsets, **answer)  # type: ignore[arg-type]
 
 
 def write_problem(problem: Problem, dialect: Dialect = "lower-upper") -> str:
@@ -110,19 +113,7 @@ def read_plan(text: str, name: str) -> Plan:
     FormatError
         One sentence with the file, the line where it is known, and the field.
     """
-    table = _Table.of(text, name)
-    start, end = table.lifetimes()
-    size, offset = table.required("size"), table.required("offset")
-    claims = {} if table.trailer is None else _read_trailer(*table.trailer, name)
-    with table.located():
-        return Plan(
-            ids=table.columns["id"],
-            size=size,
-            offsets=offset,
-            start=start,
-            end=end,
-            **claims,  # type: ignore[arg-type]
-        )
+    return _plan(_Table.of(text, name))
 
 
 def write_plan(problem: Problem | None, plan: Plan, dialect: Dialect = "lower-upper") -> str:
@@ -261,6 +252,40 @@ class _Table:
         except (ProblemError, PlanError) as error:
             line = None if error.row is None else self.lines[error.row]
             raise FormatError(self.name, str(error), line=line) from None
+
+
+def _problem(table: _Table, *, pin: Column | None = None, capacity: int | None = None) -> Problem:
+    start, end = table.lifetimes()
+    with table.located():
+        gaps = None
+        if "gaps" in table.columns:
+            gaps = parse_gaps(table.columns["gaps"], table.header.inclusive, table.label)
+        return Problem.from_arrays(
+            start,
+            end,
+            table.required("size"),
+            ids=table.columns["id"],
+            alignment=table.integers("alignment"),
+            hint=table.integers("hint"),
+            pin=pin,
+            gaps=gaps,
+            capacity=capacity,
+        )
+
+
+def _plan(table: _Table) -> Plan:
+    start, end = table.lifetimes()
+    size, offset = table.required("size"), table.required("offset")
+    claims = {} if table.trailer is None else _read_trailer(*table.trailer, table.name)
+    with table.located():
+        return Plan(
+            ids=table.columns["id"],
+            size=size,
+            offsets=offset,
+            start=start,
+            end=end,
+            **claims,  # type: ignore[arg-type]
+        )
 
 
 def _wrong_count(fields: list[str], names: list[str]) -> str:

@@ -9,7 +9,7 @@ from memplan._columns import NONE
 from memplan.conflicts import Conflicts
 from memplan.errors import GraphError, ProblemError, quoted
 from memplan.graph.liveness import Lives, lives
-from memplan.graph.model import Graph, Kind
+from memplan.graph.model import Graph, Kind, Operator
 from memplan.graph.sharing import Sharing
 from memplan.graph.steps import steps_of
 from memplan.problem import Problem
@@ -38,6 +38,8 @@ class Storage:
         Of the first of them that is more than an intermediate, or that.
     pin
         The offset that the file gives it, or `None`.
+    workspace_of
+        The operator whose workspace it is, or `None`.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Storage:
     end: int
     kind: Kind
     pin: int | None = None
+    workspace_of: Operator | None = None
 
 
 @dataclass(frozen=True)
@@ -210,5 +213,16 @@ def _workspaces(graph: Graph, times: Lives) -> list[Storage]:
             number += 1
             name = f"{plain} {number}"
         names.add(name)
-        found.append(Storage(name, (), (), operator.workspace, start, end, Kind.WORKSPACE))
+        found.append(
+            Storage(
+                name,
+                (),
+                (),
+                operator.workspace,
+                start,
+                end,
+                Kind.WORKSPACE,
+                workspace_of=operator,
+            )
+        )
     return found

@@ -96,6 +96,10 @@ class Operator:
         Run inside of it, one or the other (branches) or again and again (a loop).
     loop
         Whether its blocks run again: what they read from outside is needed until the loop ends.
+    module
+        The module of the user's that it belongs to ("layer1.0.conv1"); empty where unknown.
+    line
+        The line of the user's source that it comes from ("model.py:41"); empty where unknown.
     """
 
     name: str
@@ -107,6 +111,8 @@ class Operator:
     in_place: tuple[tuple[int, int], ...] = ()
     blocks: tuple[Block, ...] = ()
     loop: bool = False
+    module: str = ""
+    line: str = ""
 
     def walk(self) -> Iterator[Operator]:
         """Yield this operator, and then those inside of it, each before its own blocks."""

@@ -12,6 +12,7 @@ time that this address was allocated.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -220,7 +221,7 @@ def _as_loaded(trace: Trace, figures: tuple[Figure, ...], notes: tuple[str, ...]
         ids.append(f"b{address:x}_{times[address]}")
         times[address] += 1
     labels = tuple(
-        Label((id,), "intermediate", written(scope))
+        Label((id,), "intermediate", written(scope), line=_line(written(scope)))
         for id, scope in zip(ids, trace.scopes, strict=True)
     )
     return Loaded(
@@ -251,6 +252,12 @@ def _place(frames: object) -> str:
         if own > rank:
             best, rank = f"{parts[-1]}:{line} {name}", own
     return best
+
+
+def _line(place: str) -> str:
+    """Return the line of a place, without the function."""
+    found = re.match(r".+?:\d+(?= )", place)
+    return found[0] if found else ""
 
 
 def _rows(value: object, where: str) -> list[dict[str, Any]]:

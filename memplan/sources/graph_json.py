@@ -18,7 +18,8 @@
 The operators of a stream (`"stream": 1`) are in the order in which they run; those of different
 streams only wait for what they read, and may be listed in any order. An operator may have
 `"blocks": [{"name", "inputs", "outputs", "operators"}, ...]`: branches, or, with `"loop": true`,
-what it repeats. `"groups": [["g1", "g2"], ...]` are tensors that must lie side by side. What says
+what it repeats; and `"module"` and `"line"`, where in the user's code it is ("layer1.0.conv1",
+"model.py:41"). `"groups": [["g1", "g2"], ...]` are tensors that must lie side by side. What says
 nothing may be left out or `null`; unknown fields are refused, so that a constraint is never dropped
 in silence. Numbers are whole, up to 2^62.
 """
@@ -69,7 +70,7 @@ _TENSOR = {"name": True, **dict.fromkeys(("bytes", "dtype", "shape", "kind", "pi
 _VIEW = {"tensor": True, "of": True, "offset": False}
 _OPERATOR = {
     **dict.fromkeys(("name", "type", "inputs", "outputs", "stream", "workspace"), False),
-    **dict.fromkeys(("in_place", "blocks", "loop"), False),
+    **dict.fromkeys(("in_place", "blocks", "loop", "module", "line"), False),
 }
 _BLOCK = dict.fromkeys(("name", "operators", "inputs", "outputs"), False)
 
@@ -236,6 +237,8 @@ class _Reader(Fields):
             self.pairs(row.get("in_place"), f"{where}.in_place"),
             tuple(self.block(b, f"{where}.blocks[{at}]", depth) for at, b in enumerate(blocks)),
             self.scalar(row.get("loop"), f"{where}.loop", bool) or False,
+            self.text(row, "module", where),
+            self.text(row, "line", where),
         )
 
     def block(self, row: dict[str, Any], where: str, depth: int) -> Block:
@@ -324,6 +327,8 @@ def _operator_row(operator: Operator, names: list[str]) -> dict[str, object]:
             for block in operator.blocks
         ],
         loop=operator.loop,
+        module=operator.module,
+        line=operator.line,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from memplan.graph import Graph, Kind, Layout, lay_out
+from memplan.graph import Graph, Kind, Layout, Operator, lay_out
 from memplan.problem import Problem
 from memplan.trace import Trace
 
@@ -48,12 +48,21 @@ class Label:
         See `memplan.graph.Kind`.
     made_by, used_by
         Operators as "name (type)"; empty where there is none, as for an input.
+    operator
+        The type alone of the operator that makes it, or that a workspace is for.
+    module
+        The module of the user's that this operator is in ("layer1.0.conv1"), where the file says.
+    line
+        The line of the user's source that it comes from ("model.py:41"), where the file says.
     """
 
     tensors: tuple[str, ...]
     kind: str
     made_by: str = ""
     used_by: tuple[str, ...] = ()
+    operator: str = ""
+    module: str = ""
+    line: str = ""
 
 
 @dataclass(frozen=True)
@@ -108,26 +117,29 @@ def of_graph(
         As `memplan.graph.lay_out`.
     """
     layout = lay_out(graph, include=include, in_place=in_place)
-    made: dict[int, str] = {}
+    made: dict[int, Operator] = {}
     used: dict[int, list[str]] = {}
     for operator in graph.walk():
-        who = f"{operator.name} ({operator.type})" if operator.name else operator.type
         for index in operator.outputs:
-            made.setdefault(index, who)
+            made.setdefault(index, operator)
         for index in operator.inputs:
-            used.setdefault(index, []).append(who)
+            used.setdefault(index, []).append(_said(operator))
     labels = []
     for row in layout.rows:
         storage = layout.storages[row]
         makers = [made[index] for index in storage.tensors if index in made]
+        source = storage.workspace_of or (makers[0] if makers else None)
         users = [who for index in storage.tensors for who in used.get(index, ())]
         names = tuple(graph.tensors[index].name for index in storage.tensors)
         labels.append(
             Label(
                 names or (storage.name,),
                 storage.kind,
-                makers[0] if makers else "",
+                _said(makers[0]) if makers else "",
                 tuple(dict.fromkeys(users)),
+                "" if source is None else source.type,
+                "" if source is None else source.module,
+                "" if source is None else source.line,
             )
         )
     return Loaded(
@@ -140,3 +152,7 @@ def of_graph(
         figures=figures,
         notes=notes,
     )
+
+
+def _said(operator: Operator) -> str:
+    return f"{operator.name} ({operator.type})" if operator.name else operator.type

@@ -43,10 +43,7 @@ def read(path: Path, options: Options) -> Loaded:
 
 def of_trace(trace: Trace) -> Loaded:
     """Return the problem of a trace, and who requested every buffer."""
-    labels = tuple(
-        Label((trace.ids[row],), "intermediate", _requester(trace.scopes[row]))
-        for row in trace.planned.tolist()
-    )
+    labels = tuple(_label(trace.ids[row], trace.scopes[row]) for row in trace.planned.tolist())
     notes = []
     if trace.outlives.any():
         count, total = int(trace.outlives.sum()), sum(trace.size[trace.outlives].tolist())
@@ -57,12 +54,11 @@ def of_trace(trace: Trace) -> Loaded:
     return Loaded(trace.problem(), "trace", len(trace), labels, trace=trace, notes=tuple(notes))
 
 
-def _requester(scope: Scope) -> str:
-    """Return the innermost module and the outermost operator in it: what a user wrote."""
+def _label(id: str, scope: Scope) -> Label:
+    """Say who requests it: the innermost module, and the outermost operator in that."""
     modules = [at for at, (name, _) in enumerate(scope) if name.startswith(".")]
-    first = modules[-1] + 1 if modules else 0
-    operator = written(scope[first : first + 1])
-    if not modules:
-        return operator
-    module = scope[modules[-1]][0]
-    return f"{module} ({operator})" if operator else module
+    inside = scope[modules[-1] + 1 :] if modules else scope
+    operator, module = written(inside[:1]), scope[modules[-1]][0] if modules else ""
+    said = f"{module} ({operator})" if module and operator else module or operator
+    type = inside[0][0] if inside else ""
+    return Label((id,), "intermediate", said, operator=type, module=module.lstrip("."))

@@ -43,7 +43,7 @@ def load_curve(loads: Loads, width: int = 78, height: int = 8, ascii_only: bool 
     lines.append(f"{'0':>{margin - 2}} {corner}{line * columns}")
     peak_time = int(loads.start[top])
     column = (peak_time - first) * columns // (last - first)
-    lines.append(" " * margin + _axis(str(first), str(peak_time), str(last), column, columns))
+    lines.append(" " * margin + time_axis(str(first), str(peak_time), str(last), column, columns))
     return "\n".join(lines)
 
 
@@ -67,7 +67,7 @@ def _levels(
     return np.where(load > 0, scaled.clip(1), 0)
 
 
-def _axis(left: str, peak: str, right: str, column: int, columns: int) -> str:
+def time_axis(left: str, peak: str, right: str, column: int, columns: int) -> str:
     """Write `^` under the column of the peak with its time, and the ends where there is room."""
     text = f"{'^':>{column + 1}} {peak}"
     if len(text) > columns:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -18,8 +17,9 @@ from memplan._spans import Spans, spans
 from memplan.errors import MemplanError
 from memplan.problem import Problem
 from memplan.view import picture
+from memplan.view.classes import Classes
 from memplan.view.panel import Panel
-from memplan.view.picture import BOUND, PALETTE, RASTER_FROM
+from memplan.view.picture import BOUND, RASTER_FROM
 from memplan.view.units import human
 
 if TYPE_CHECKING:
@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Colour", "draw", "save"]
 
-Colour = Literal["size", "operator"]
+Colour = Literal["size", "class"]
 
-_OTHERS = "#b0b0b0"
 _DEPTH = 8  # log2 of the sizes told apart by colour: what is smaller is too thin to be seen
 _CUT = "#c1272d"
 _TALLEST = 3  # times the lowest panel: what goes on beyond would flatten all the others
@@ -81,8 +80,8 @@ def draw(panels: Sequence[Panel], *, colour: Colour = "size", title: str = "") -
     panels
         At least one.
     colour
-        What the colour of a box says: the `size` of the buffer, logarithmic, or the `operator`
-        that made it: the seven that made most bytes, and all others in grey.
+        What the colour of a box says: the `size` of the buffer, logarithmic, or its `class`: the
+        seven with most bytes, and all others in grey.
     title
         Of the whole.
 
@@ -94,7 +93,7 @@ def draw(panels: Sequence[Panel], *, colour: Colour = "size", title: str = "") -
     Raises
     ------
     MemplanError
-        If there is no panel, or one does not know its operators and they are to be the colours.
+        If there is no panel, or one has no classes and they are to be the colours.
     MissingExtraError
         If matplotlib is not installed.
     """
@@ -112,10 +111,10 @@ def draw(panels: Sequence[Panel], *, colour: Colour = "size", title: str = "") -
     if colour == "size":
         _colour_by_size(drawn, panels, places)
     else:
-        _colour_by_operator(drawn, panels, figure)
+        _colour_by_class(drawn, panels, figure)
     figure.supylabel(f"address ({unit_name})", fontsize=10)
     if title:
-        figure.suptitle(title, x=0.01, ha="left", fontsize=12).set_parse_math(False)
+        figure.suptitle(_printable(title), x=0.01, ha="left", fontsize=12).set_parse_math(False)
     return figure
 
 
@@ -165,7 +164,9 @@ def _draw_panel(axes: Axes, panel: Panel, unit: int, top: int) -> tuple[PolyColl
 
 def _write_head(axes: Axes, panel: Panel) -> None:
     """Write the name, and the facts below it."""
-    name = axes.set_title(panel.name, loc="left", fontsize=10, fontweight="bold", pad=17)
+    name = axes.set_title(
+        _printable(panel.name), loc="left", fontsize=10, fontweight="bold", pad=17
+    )
     name.set_parse_math(False)  # a `$` in a name is a `$`
     axes.annotate(
         panel.facts,
@@ -176,6 +177,11 @@ def _write_head(axes: Axes, panel: Panel) -> None:
         fontsize=8.5,
         gid="facts",
     )
+
+
+def _printable(text: str) -> str:
+    """Return text, of a file's name say, that any file can hold."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def _draw_cuts(axes: Axes, panel: Panel, unit: int) -> None:
@@ -213,25 +219,18 @@ def _colour_by_size(
     picture.add_key(drawn[0][0], places, "size", low, high, below=bool((every < low).any()))
 
 
-def _colour_by_operator(
+def _colour_by_class(
     drawn: Sequence[tuple[PolyCollection, Spans]], panels: Sequence[Panel], figure: Figure
 ) -> None:
-    from matplotlib.patches import Patch
-
-    made: Counter[str] = Counter()
     for panel in panels:
-        if panel.operators is None:
-            raise MemplanError(
-                f"{panel.name} does not know which operator made a buffer; colour by size"
-            )
-        for operator, size in zip(panel.operators, panel.problem.size.tolist(), strict=True):
-            made[operator] += size
-    most = sorted(made, key=lambda operator: (-made[operator], operator))
-    colours = dict(zip(most, PALETTE, strict=False))
+        if panel.classes is None:
+            raise MemplanError(f"{panel.name} has no classes to colour by; colour by size")
+    classes = Classes.of((panel.classes or (), panel.problem.size) for panel in panels)
     for panel, (boxes, held) in zip(panels, drawn, strict=True):
-        each = [colours.get(operator, _OTHERS) for operator in panel.operators or ()]
+        each = [classes.colour(name) for name in panel.classes or ()]
         boxes.set_facecolor([each[row] for row in held.buffer.tolist()])
-    key = [Patch(color=colour, label=operator) for operator, colour in colours.items()]
-    if len(most) > len(colours):
-        key.append(Patch(color=_OTHERS, label=f"{len(most) - len(colours)} others"))
-    figure.legend(handles=key, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    key = figure.legend(
+        handles=classes.patches(), loc="outside lower center", ncols=4, frameon=False, fontsize=9
+    )
+    for text in key.get_texts():
+        text.set_parse_math(False)

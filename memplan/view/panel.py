@@ -36,8 +36,8 @@ class Panel:
         The height in words, and what else there is to say of it.
     cuts
         Offsets at which addresses that nobody used are left out.
-    operators
-        Who made each buffer, n of them, or `None` if unknown.
+    classes
+        Of each buffer, n of them: the type of the operator that made it, say; or `None`.
     """
 
     name: str
@@ -46,11 +46,11 @@ class Panel:
     height: int
     facts: str
     cuts: Column = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    operators: tuple[str, ...] | None = None
+    classes: tuple[str, ...] | None = None
 
 
 def of_plan(
-    name: str, problem: Problem, plan: Plan, operators: tuple[str, ...] | None = None
+    name: str, problem: Problem, plan: Plan, classes: tuple[str, ...] | None = None
 ) -> Panel:
     """Return the panel of a plan.
 
@@ -60,8 +60,8 @@ def of_plan(
         Of the planner.
     problem, plan
         What was asked and answered; the order of the plan's buffers does not matter.
-    operators
-        Who made each buffer of the problem.
+    classes
+        Of each buffer of the problem, to colour it by.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def of_plan(
     offset = picture.offsets(problem, plan)
     peak = int((offset + problem.size).max(initial=0))
     facts = f"peak {human(peak)} {_beside(problem.max_load, peak)}"
-    return Panel(name, problem, offset, peak, facts, operators=operators)
+    return Panel(name, problem, offset, peak, facts, classes=classes)
 
 
 def of_recording(name: str, trace: Trace) -> Panel:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,10 +32,16 @@ Floats = npt.NDArray[np.float64]
 
 RASTER_FROM = 2_000  # buffers: beyond, vectors make files that no viewer opens
 BOUND = "#222222"
-# Okabe and Ito's colours, made for all kinds of sight; in the order in which they differ most.
-PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442")
 
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
+_NOTEBOOK_DPI = 120
+_FILES: dict[Any, Any] = {
+    "pdf.fonttype": 42,  # TrueType, embedded: publishers refuse Type 3
+    # Text stays text: it can be searched, read aloud and edited. Viewers without the font take
+    # another sans-serif, and DejaVu is wider than those.
+    "svg.fonttype": "none",
+    "svg.hashsalt": "memplan",
+}
 _DATELESS: dict[str, dict[str, None]] = {
     "png": {},
     "svg": {"Date": None},
@@ -57,21 +64,44 @@ def format_of(path: str | os.PathLike[str]) -> str:
     return kind
 
 
+def check_installed() -> None:
+    """Look for matplotlib.
+
+    Raises
+    ------
+    MissingExtraError
+        If it is not installed.
+    """
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError:
+        raise MissingExtraError(
+            "pictures need matplotlib; run: pip install 'memplan[plot]'"
+        ) from None
+
+
 def new_figure(width: float, height: float) -> Figure:
-    """Return a figure of so many inches that is attached to no window.
+    """Return a figure of so many inches that is attached to no window, and that notebooks show.
 
     Raises
     ------
     MissingExtraError
         If matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError(
-            "pictures need matplotlib; run: pip install 'memplan[plot]'"
-        ) from None
-    return Figure(figsize=(width, height), layout="constrained")
+    check_installed()
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    class Shown(Figure):
+        # Notebooks show a figure by themselves only where pyplot keeps a list of all figures.
+        def _repr_png_(self) -> bytes:
+            return rendered(self, "png", _NOTEBOOK_DPI)
+
+        def savefig(self, *file: Any, **how: Any) -> None:
+            with matplotlib.rc_context(_FILES):
+                super().savefig(*file, **how)
+
+    return Shown(figsize=(width, height), layout="constrained")
 
 
 def write(figure: Figure, path: str | os.PathLike[str], dpi: int) -> None:
@@ -82,13 +112,17 @@ def write(figure: Figure, path: str | os.PathLike[str], dpi: int) -> None:
     FormatError
         For another suffix than `format_of` knows, or if the file cannot be written.
     """
-    import matplotlib
+    write_bytes(os.fspath(path), rendered(figure, format_of(path), dpi))
 
-    kind = format_of(path)
+
+def rendered(figure: Figure, kind: str, dpi: int) -> bytes:
+    """Return the bytes of a figure's file; `kind` is png, svg or pdf."""
     picture = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "memplan"}):
+    with warnings.catch_warnings():
+        # A letter that the font lacks is a box in the picture, and no matter for standard error.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
         figure.savefig(picture, format=kind, dpi=dpi, metadata=_DATELESS[kind])
-    write_bytes(os.fspath(path), picture.getvalue())
+    return picture.getvalue()
 
 
 def unit_for(top: int) -> tuple[int, str]:
@@ -127,7 +161,9 @@ def shares(boxes: Floats, duration: float, height: float) -> Floats:
     return part
 
 
-def add_boxes(axes: Axes, boxes: Floats, room: Floats, edge: float) -> PolyCollection:
+def add_boxes(
+    axes: Axes, boxes: Floats, room: Floats, edge: float, colour: str = "white"
+) -> PolyCollection:
     """Add a box for every span; the caller says in which colours.
 
     Parameters
@@ -138,14 +174,19 @@ def add_boxes(axes: Axes, boxes: Floats, room: Floats, edge: float) -> PolyColle
         See `shares`. An edge around a thin box would cover it.
     edge
         Width of the edges around the others, in points, of a picture that is not crowded.
+    colour
+        Of the edges.
     """
     from matplotlib.collections import PolyCollection
 
     many = len(boxes) > RASTER_FROM
+    least = room.min(axis=1, initial=1.0)
+    # Pixels are never thinner than one; vectors taper.
+    widths = np.where(least > 0.006, 0.2, 0.0) if many else np.minimum(edge, 80 * least)
     drawn = PolyCollection(
         boxes,  # type: ignore[arg-type]
-        edgecolors="white",
-        linewidths=np.where(room.min(axis=1, initial=1.0) > 0.006, 0.3 if many else edge, 0.0),
+        edgecolors=colour,
+        linewidths=widths,
         antialiaseds=not many,
         rasterized=many,
         gid="buffers",
@@ -209,12 +250,14 @@ def draw_reserved(axes: Axes, reserved: Iterable[Reserved], unit: int) -> None:
         )
 
 
-def set_time_axis(axes: Axes, first: int, last: int, ticks: int = 10) -> None:
-    """Label time, which is whole, from `first` to `last`."""
+def set_time_axis(
+    axes: Axes, first: int, last: int, ticks: int = 10, beside: float = 0.005
+) -> None:
+    """Label time, which is whole, from `first` to `last`, with so much of it free beside them."""
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
     axes.xaxis.set_major_locator(MaxNLocator(nbins=ticks, integer=True))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     if last > first:
-        margin = 0.005 * (last - first)
+        margin = beside * (last - first)
         axes.set_xlim(first - margin, last + margin)

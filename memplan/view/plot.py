@@ -1,31 +1,39 @@
-"""A plan as a static picture: time from left to right, addresses upwards, the load below."""
+"""A plan as papers print it: time from left to right, addresses upwards, a box for every buffer.
+
+It is the figure of source 000 (figure 2; figure 11 for many buffers): pale boxes with dark edges,
+names where they fit, and lines for capacity, peak and lower bound, as vectors, at the width of the
+page. A box is as high as its buffer is large, so that no colour needs a key; with classes, colours
+say what axes do not.
+"""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from memplan._columns import Column
 from memplan._spans import Spans, spans
-from memplan.loads import Loads
+from memplan.errors import MemplanError
 from memplan.plan import Plan
 from memplan.problem import Problem
-from memplan.view import picture
-from memplan.view.picture import BOUND, RASTER_FROM, Floats
-from memplan.view.units import plural
+from memplan.view import lettering, load_plot, paper, picture
+from memplan.view.classes import Classes
+from memplan.view.levels import levels, top
+from memplan.view.picture import RASTER_FROM, Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import PolyCollection
     from matplotlib.figure import Figure
 
 __all__ = ["draw", "save"]
 
-Colour = Literal["size", "lifetime"]
-
-_NAMES_UP_TO = 60  # buffers: beyond, names are noise
-_CAPACITY, _LOAD = "#c1272d", "#4a6fa5"
+_EDGE, _EDGE_WIDTH = "#1a1a1a", 0.5
+_TINTS = ("#eaf1f7", "#7aa6cc")  # of the smallest and the largest buffer; black reads on both
+_HEIGHT, _STRIP = 0.52, 0.16  # of the picture and of the strip below it, in widths
 
 
 def save(
@@ -33,16 +41,19 @@ def save(
     plan: Plan,
     path: str | os.PathLike[str],
     *,
-    colour: Colour = "size",
-    dpi: int = 150,
+    width: float | None = None,
+    classes: Sequence[str] | None = None,
+    load: bool = False,
+    dpi: int = 300,
 ) -> None:
     """Draw a plan into a file, `.png`, `.svg` or `.pdf`: all of it, or the old file stays.
 
-    The same plan gives the same bytes with the same release of matplotlib.
+    The same plan gives the same bytes with the same release of matplotlib. SVG and PDF are
+    vectors, with text as text; PDF embeds its fonts. From 2,000 boxes on, the boxes are pixels.
 
     Parameters
     ----------
-    problem, plan, colour
+    problem, plan, width, classes, load
         See `draw`.
     path
         Its suffix chooses the format.
@@ -53,20 +64,26 @@ def save(
     ------
     FormatError
         For another suffix, or if the file cannot be written.
-    PlanError, MissingExtraError
+    MemplanError, PlanError, MissingExtraError
         As `draw` does.
     """
     picture.format_of(path)  # before the work, not after it
-    picture.write(draw(problem, plan, colour=colour), path, dpi)
+    picture.write(draw(problem, plan, width=width, classes=classes, load=load), path, dpi)
 
 
-def draw(problem: Problem, plan: Plan, *, colour: Colour = "size") -> Figure:
+def draw(
+    problem: Problem,
+    plan: Plan,
+    *,
+    width: float | None = None,
+    classes: Sequence[str] | None = None,
+    load: bool = False,
+) -> Figure:
     """Draw a plan.
 
     Each buffer is a box, lifetime by size; in a gap only its window is filled, and a dotted line
     goes around the whole. A line goes around every contiguous group. Reserved ranges are hatched.
-    Capacity and lower bound are lines. The strip below shows the load: where it touches the bound,
-    no plan has room to spare.
+    A capacity of more than twice of what is used is named, and lies beyond the picture.
 
     Parameters
     ----------
@@ -74,83 +91,98 @@ def draw(problem: Problem, plan: Plan, *, colour: Colour = "size") -> Figure:
         What was asked.
     plan
         What was answered; the order of its buffers does not matter.
-    colour
-        What the colour of a box says: the buffer's `size` or `lifetime`, both logarithmic.
+    width
+        Millimetres, from 40 to 2,000; `None` is 178, a page of two columns (one of them is 85).
+    classes
+        What to colour the boxes by, for every buffer: the seven classes with most bytes have a
+        colour, the others are grey. `None` tints them by size.
+    load
+        Whether to draw the load in a strip below: where it touches the lower bound, no plan has
+        room to spare.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Not attached to any window. The capacity is the problem's, or else the plan's own.
+        Not attached to any window.
 
     Raises
     ------
     PlanError
         If the plan has no offsets, or none for some buffer.
+    MemplanError
+        If the width is out of range, or there is not a class for every buffer.
     MissingExtraError
         If matplotlib is not installed.
     """
-    figure = picture.new_figure(12, 7)
+    if classes is not None and len(classes) != len(problem):
+        raise MemplanError(f"there are {len(classes)} classes for {len(problem)} buffers")
     offset = picture.offsets(problem, plan)
-    capacity = plan.capacity if problem.capacity is None else problem.capacity
-    top = max(plan.peak or 0, plan.lower_bound, capacity or 0, 1)
-    top = max([top, *(block.upper for block in problem.reserved if block.lower < top)])
-    unit, unit_name = picture.unit_for(top)
-
     held = spans(problem)
-    boxes = picture.corners(held, offset, unit)
-    space, strip = figure.subplots(2, 1, sharex=True, height_ratios=(5, 1))
-    space.set_ylim(0, top / unit * 1.03)
-    _draw_boxes(space, problem, held, boxes, colour)
-    _draw_outlines(space, problem, offset, unit)
-    picture.draw_reserved(space, problem.reserved, unit)
-    _draw_limits(space, plan, capacity, unit)
-    _draw_names(space, problem, held, boxes)
-    _draw_load(strip, problem, plan, capacity, unit)
-    first, last = (problem.start.min(), problem.end.max()) if len(problem) else (0, 0)
-    picture.set_time_axis(strip, int(first), int(last))
-    space.set_title(_title(plan, capacity), loc="left", fontsize=11)
-    space.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False, fontsize=9)
-    space.set_ylabel(f"address ({unit_name})")
-    strip.set_xlabel("time")
-    strip.set_ylabel(f"load ({unit_name})")
+    marked = levels(problem, plan, offset)
+    end = top(marked)
+    unit, unit_name = picture.unit_for(end)
+    key = None if classes is None else Classes.of([(classes, problem.size)])
+    with paper.style():
+        figure = paper.figure(width, _HEIGHT + _STRIP * load, 0 if key is None else key.rows)
+        space, strip = _places(figure, load)
+        # Half of a capacity line is above it.
+        space.set_ylim(0, end / unit * 1.01)
+        boxes = picture.corners(held, offset, unit)
+        drawn = _add_boxes(space, problem, boxes)
+        colours = None
+        if key is None or classes is None:
+            _by_size(drawn, problem.size[held.buffer])
+        else:
+            colours = [key.colour(classes[row]) for row in held.buffer.tolist()]
+            drawn.set_facecolor(colours)
+            paper.add_key(figure, key.patches())
+        _draw_outlines(space, problem, offset, unit)
+        picture.draw_reserved(space, problem.reserved, unit)
+        paper.draw_levels(space, marked, unit, key=True)
+        load_plot.set_times(strip or space, problem)
+        if strip is not None:
+            load_plot.fill(strip, problem, marked, unit)
+            paper.set_scale(strip, unit, paper.room(figure, strip)[1])
+            strip.set_ylabel("load")
+        space.set_ylabel(f"address ({unit_name})")
+        (strip or space).set_xlabel("time")
+        paper.set_ticks(figure, space, strip or space, boxes, unit)
+        lettering.write_names(figure, space, problem, held, boxes, colours)
     return figure
 
 
-def _title(plan: Plan, capacity: int | None) -> str:
-    parts = [plural(len(plan), "buffer"), f"peak {plan.peak:,}", f"bound {plan.lower_bound:,}"]
-    if capacity is not None:
-        parts.append(f"capacity {capacity:,}")
-    if plan.gap:
-        parts.append(f"gap {plan.gap:.2%}")
-    return "   ".join([*parts, str(plan.status)])
+def _places(figure: Figure, load: bool) -> tuple[Axes, Axes | None]:
+    if not load:
+        return figure.subplots(), None
+    space, strip = figure.subplots(2, 1, sharex=True, height_ratios=(_HEIGHT, _STRIP))
+    return space, strip
 
 
-def _draw_boxes(axes: Axes, problem: Problem, held: Spans, boxes: Floats, colour: Colour) -> None:
-    from matplotlib.colors import LogNorm
-
-    value = problem.size if colour == "size" else problem.end - problem.start
-    shown = value[held.buffer]
-    drawn = picture.add_boxes(axes, boxes, _shares(axes, problem, boxes), edge=0.8)
-    picture.colour_by_amount(drawn, shown, LogNorm())
-    if len(shown):
-        picture.add_key(drawn, axes, colour, int(shown.min()), int(shown.max()))
+def _add_boxes(axes: Axes, problem: Problem, boxes: Floats) -> PolyCollection:
+    duration = float(problem.end.max()) - float(problem.start.min()) if len(problem) else 1.0
+    room = picture.shares(boxes, duration, axes.get_ylim()[1])
+    return picture.add_boxes(axes, boxes, room, _EDGE_WIDTH, _EDGE)
 
 
-def _shares(axes: Axes, problem: Problem, boxes: Floats) -> Floats:
-    duration = float(problem.end.max() - problem.start.min()) if len(problem) else 1.0
-    return picture.shares(boxes, duration, axes.get_ylim()[1])
+def _by_size(drawn: PolyCollection, size: Column) -> None:
+    """Tint the boxes: it tells neighbours apart, and what axes say already, in grey as well."""
+    from matplotlib.colors import LinearSegmentedColormap, LogNorm
+
+    drawn.set_array(size.astype(np.float64))
+    drawn.set_cmap(LinearSegmentedColormap.from_list("tints", _TINTS))
+    drawn.set_norm(LogNorm())
 
 
-def _draw_outlines(axes: Axes, problem: Problem, offset: npt.NDArray[np.int64], unit: int) -> None:
+def _draw_outlines(axes: Axes, problem: Problem, offset: Column, unit: int) -> None:
     """Draw the whole of every buffer that has gaps, and of every group."""
     if problem.has_gaps:
         rows = np.unique(problem.gap_buffer)
         nothing = np.zeros_like(rows)
         whole = Spans(rows, problem.start[rows], problem.end[rows], nothing, problem.size[rows])
-        _outline(axes, picture.corners(whole, offset, unit), "gaps", "#555555", "dotted")
+        _outline(axes, picture.corners(whole, offset, unit), "gaps", "dotted", 0.5)
     if problem.has_groups:
         whole = _spans_of_groups(problem)
-        _outline(axes, picture.corners(whole, offset, unit), "groups", "#111111", "solid")
+        _outline(axes, picture.corners(whole, offset, unit), "groups", "solid", 1.2)
 
 
 def _spans_of_groups(problem: Problem) -> Spans:
@@ -163,66 +195,16 @@ def _spans_of_groups(problem: Problem) -> Spans:
     return Spans(*np.array(rows, dtype=np.int64).T)
 
 
-def _outline(axes: Axes, boxes: Floats, gid: str, colour: str, style: str) -> None:
+def _outline(axes: Axes, boxes: Floats, gid: str, style: str, width: float) -> None:
     from matplotlib.collections import PolyCollection
 
     outlines = PolyCollection(
         boxes,  # type: ignore[arg-type]
         facecolors="none",
-        edgecolors=colour,
-        linewidths=0.8,
+        edgecolors=_EDGE,
+        linewidths=width,
         linestyles=style,
         rasterized=len(boxes) > RASTER_FROM,
         gid=gid,
     )
     axes.add_collection(outlines)
-
-
-def _draw_limits(axes: Axes, plan: Plan, capacity: int | None, unit: int) -> None:
-    if capacity is not None:
-        axes.axhline(
-            capacity / unit,
-            color=_CAPACITY,
-            linestyle="--",
-            linewidth=1.4,
-            label="capacity",
-        )
-    axes.axhline(
-        plan.lower_bound / unit, color=BOUND, linestyle=":", linewidth=1.4, label="lower bound"
-    )
-
-
-def _draw_names(axes: Axes, problem: Problem, held: Spans, boxes: Floats) -> None:
-    """Write each buffer's name into the largest box that it has, where there is room."""
-    if len(problem) > _NAMES_UP_TO:
-        return
-    shares = _shares(axes, problem, boxes)
-    largest: dict[int, int] = {}
-    for box in np.argsort(shares.prod(axis=1), kind="stable").tolist():
-        largest[int(held.buffer[box])] = box
-    for row, box in largest.items():
-        name, (width, height) = problem.ids[row], shares[box]
-        # About what letters of this size need in a picture of 12 x 7 inches.
-        if width > 0.009 * len(name) and height > 0.025:
-            x, y = boxes[box].mean(axis=0)
-            back = {"boxstyle": "round,pad=0.15", "fc": "#00000055", "ec": "none"}
-            text = axes.text(x, y, name, ha="center", va="center", fontsize=9, color="white")
-            text.set_parse_math(False)  # a `$` in a name is a `$`
-            text.set_bbox(back)
-
-
-def _draw_load(axes: Axes, problem: Problem, plan: Plan, capacity: int | None, unit: int) -> None:
-    loads = Loads(problem)
-    if len(loads):
-        edges = np.append(loads.start, loads.end[-1])
-        axes.stairs(
-            loads.load / unit,
-            edges,
-            fill=True,
-            color=_LOAD,
-            rasterized=len(loads) > RASTER_FROM,
-        )
-    axes.axhline(plan.lower_bound / unit, color=BOUND, linestyle=":", linewidth=1.2)
-    if capacity is not None:
-        axes.axhline(capacity / unit, color=_CAPACITY, linestyle="--", linewidth=1.2)
-    axes.set_ylim(0, max(loads.peak, plan.lower_bound, capacity or 0, 1) / unit * 1.1)

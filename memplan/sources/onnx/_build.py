@@ -10,6 +10,7 @@ from memplan.errors import GraphError, quoted
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
 from memplan.sources.onnx import _rules
 from memplan.sources.onnx._order import initializers, subgraphs
+from memplan.sources.onnx._origin import line_of, module_of
 from memplan.sources.onnx._types import STRING, bytes_of, dtype_of, tensor_type, types_of
 
 __all__ = ["build"]
@@ -106,6 +107,8 @@ class _Builder:
             in_place=in_place,
             blocks=blocks,
             loop=bool(blocks) and node.op_type != "If",
+            module=module_of(node),
+            line=line_of(node),
         )
 
     def _is_folded(self, node: Any, slots: list[int | None], level: _Level) -> bool:

@@ -98,7 +98,15 @@ class _Builder:
             for value, shared in zip(node.outputs, node.shares, strict=True)
         )
         pairs = self._in_place(node, inputs, outputs[0]) if len(outputs) == 1 else ()
-        return Operator(node.name, _type(node.target), inputs, outputs, in_place=pairs)
+        return Operator(
+            node.name,
+            _type(node.target),
+            inputs,
+            outputs,
+            in_place=pairs,
+            module=node.module,
+            line=node.line,
+        )
 
     def _inputs(self, node: Node) -> tuple[int, ...]:
         return tuple(dict.fromkeys(self._find(name) for name in node.inputs))
@@ -147,8 +155,16 @@ class _Builder:
         if kind in ("scan", "map"):  # every round fills a part of the results
             blocks[0] = replace(blocks[0], inputs=blocks[0].inputs + outputs)
         loop = kind in ("scan", "map", "while_loop")
-        type_ = _type(node.target)
-        return Operator(node.name, type_, inputs, outputs, blocks=tuple(blocks), loop=loop)
+        return Operator(
+            node.name,
+            _type(node.target),
+            inputs,
+            outputs,
+            blocks=tuple(blocks),
+            loop=loop,
+            module=node.module,
+            line=node.line,
+        )
 
     def _parameters(
         self, node: Node, body: Body, first: Sequence[int | None], carried: int

@@ -7,6 +7,7 @@ from typing import Any
 
 from memplan.graph import Kind
 from memplan.sources._extras import require
+from memplan.sources._origin import line_in
 from memplan.sources.torch_export import aten
 from memplan.sources.torch_export.program import Body, Given, Node, Program
 from memplan.sources.torch_export.scope import Scope, bodies, scopes
@@ -85,8 +86,9 @@ class _Reader:
         graphs = [i for i, one in enumerate(node.args) if getattr(one, "op", "") == "get_attr"]
         operands = node.args[graphs[-1] + 1 :] if inner else ()
         stack = [path for path, _ in node.meta.get("nn_module_stack", {}).values()]
+        module = stack[-1] if stack else ""
         return Node(
-            scope.prefix + (f"{stack[-1]}.{node.name}" if stack and stack[-1] else node.name),
+            scope.prefix + (f"{module}.{node.name}" if module else node.name),
             call.target,
             tuple(value.name for value in call.tensors),
             outputs,
@@ -94,6 +96,8 @@ class _Reader:
             aten.writes(call),
             tuple(self._body(prefix) for prefix in inner),
             tuple(scope.slots(operands)),
+            module,
+            line_in(node.meta.get("stack_trace")),
         )
 
     def _call(self, scope: Scope, node: Any) -> aten.Call:

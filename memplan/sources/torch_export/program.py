@@ -59,6 +59,8 @@ class Node:
         Names of the inputs that it changes.
     bodies, operands
         Its sub-graphs, and what their parameters are bound to, one after the other.
+    module, line
+        Where the user called it ("layer1.0.conv1", "model.py:41"); empty where unknown.
     """
 
     name: str
@@ -69,6 +71,8 @@ class Node:
     writes: tuple[str, ...] = ()
     bodies: tuple[Body, ...] = ()
     operands: tuple[str | None, ...] = ()
+    module: str = ""
+    line: str = ""
 
 
 @dataclass(frozen=True, slots=True)

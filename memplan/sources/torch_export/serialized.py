@@ -7,6 +7,7 @@ from typing import Any
 
 from memplan.errors import GraphError, quoted
 from memplan.graph import Kind
+from memplan.sources._origin import line_in
 from memplan.sources.torch_export import aten
 from memplan.sources.torch_export.fields import Json, get, only, slots, tensors
 from memplan.sources.torch_export.program import Body, Given, Node, Program
@@ -100,8 +101,11 @@ class _Reader:
             for _, argument in arguments
             if "as_graph" in argument
         )
+        metadata = node.get("metadata")
+        origin = metadata if isinstance(metadata, dict) else {}
+        module = _module(origin.get("nn_module_stack"))
         return Node(
-            _label(node, scope, outputs),
+            _label(node, scope, outputs, module),
             target,
             tuple(value.name for value in call.tensors),
             outputs,
@@ -109,6 +113,8 @@ class _Reader:
             aten.writes(call),
             bodies,
             tuple(self._operands(arguments, scope)) if bodies else (),
+            module,
+            line_in(origin.get("stack_trace")),
         )
 
     def _call(self, target: str, arguments: list[tuple[str, Json]], scope: str) -> aten.Call:
@@ -211,12 +217,15 @@ def _ranges(model: Json) -> dict[str, Range]:
     return found
 
 
-def _label(node: Json, scope: str, outputs: tuple[Value, ...]) -> str:
+def _label(node: Json, scope: str, outputs: tuple[Value, ...], module: str) -> str:
     """Return the name of an operator, after the module that the user called it in."""
     name = node.get("name")
     if not isinstance(name, str):
         name = outputs[0].name.removeprefix(scope) if outputs else ""
-    metadata = node.get("metadata")
-    stack = metadata.get("nn_module_stack") if isinstance(metadata, dict) else None
+    return scope + (f"{module}.{name}" if module else name)
+
+
+def _module(stack: object) -> str:
+    """Return the innermost module of a stack: its entries are "key,path,class", split by ";"."""
     fields = stack.rsplit(";", 1)[-1].split(",") if isinstance(stack, str) else []
-    return scope + (f"{fields[1]}.{name}" if len(fields) > 1 and fields[1] else name)
+    return fields[1] if len(fields) > 1 else ""

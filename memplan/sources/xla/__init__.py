@@ -113,7 +113,15 @@ def _as_loaded(path: Path, heap: Heap, notes: tuple[str, ...]) -> Loaded:
         "xla",
         sum(len(chunk.values) for chunk in chunks),
         tuple(
-            Label(chunk.values, str(Kind.INTERMEDIATE), chunk.made_by, chunk.used_by)
+            Label(
+                chunk.values,
+                str(Kind.INTERMEDIATE),
+                chunk.made_by,
+                chunk.used_by,
+                chunk.operator,
+                chunk.module,
+                chunk.line,
+            )
             for chunk in chunks
         ),
         figures=(Figure("XLA", heap.bytes, "recorded"),),

@@ -29,6 +29,8 @@ class Chunk:
         Times in between, `[start, end)`, when none of them is.
     made_by, used_by
         Instructions as "name (opcode)", where they are known.
+    operator, module, line
+        The opcode of the first, and where in the user's code it comes from.
     """
 
     values: tuple[str, ...]
@@ -39,6 +41,9 @@ class Chunk:
     gaps: tuple[tuple[int, int], ...] = ()
     made_by: str = ""
     used_by: tuple[str, ...] = ()
+    operator: str = ""
+    module: str = ""
+    line: str = ""
 
 
 @dataclass(frozen=True, slots=True)

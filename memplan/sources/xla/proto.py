@@ -9,22 +9,29 @@ of a loop that its body has copied is not needed until the body has made the nex
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from memplan.errors import FormatError
 from memplan.sources._extras import require
+from memplan.sources._origin import line_at
 from memplan.sources.xla.heap import Chunk, Heap, always, tidy
 from memplan.sources.xla.schema import hlo_proto
 
 __all__ = ["heaps", "looks_like_proto"]
 
+T = TypeVar("T")
+
 _PASSING = ("tuple", "get-tuple-element")
+_WRAPPED = re.compile(r"(\w+)\((.*)\)")  # a scope that was transformed: "jvp(Net)"
+_COMPILED = ("jit", "pjit", "pmap")
+_CONTROL = ("", "while", "body", "cond", "closed_call", "checkpoint")  # scopes that are no modules
 _FREE, _SHARE = 1, 2  # the kinds of events; 0 is ALLOC
 
 
@@ -64,6 +71,7 @@ class _Assignment:
     def __init__(self, path: Path, hlo: Any) -> None:
         self._path = path
         self._module = hlo.hlo_module.name
+        self._frames = hlo.hlo_module.stack_frame_index
         self._assignment = hlo.buffer_assignment
         self._buffers = {buffer.id: buffer for buffer in self._assignment.logical_buffers}
         self._instructions: dict[int, Any] = {}
@@ -149,6 +157,9 @@ class _Assignment:
             gaps=tuple((one[1], two[0]) for one, two in pairwise(group.spans)),
             made_by=self._say(makers[0]) if makers else "",
             used_by=tuple(dict.fromkeys(users)),
+            operator=makers[0].opcode if makers else "",
+            module=_module(makers[0].metadata.op_name) if makers else "",
+            line=self._line(makers[0].metadata) if makers else "",
         )
 
     def _site(self, id: int) -> Any:
@@ -180,8 +191,42 @@ class _Assignment:
     def _say(self, instruction: Any) -> str:
         return f"{instruction.metadata.op_name or instruction.name} ({instruction.opcode})"
 
+    def _line(self, origin: Any) -> str:
+        """Return the line that an instruction comes from, the innermost of the user's.
+
+        It is in the instruction, or, of later releases of XLA, in a table of frames and one of
+        locations, both counted from 1.
+        """
+        if origin.source_file:
+            return line_at(origin.source_file, origin.source_line)
+        frame = _nth(self._frames.stack_frames, origin.stack_frame_id)
+        place = None if frame is None else _nth(self._frames.file_locations, frame.file_location_id)
+        file = None if place is None else _nth(self._frames.file_names, place.file_name_id)
+        return "" if place is None or file is None else line_at(file, place.line)
+
     def _error(self, message: str) -> FormatError:
         return FormatError(str(self._path), f"{message}: the buffer assignment contradicts itself")
+
+
+def _nth(rows: Sequence[T], number: int) -> T | None:
+    """Return a row by its number from 1, or `None` where there is none."""
+    return rows[number - 1] if 0 < number <= len(rows) else None
+
+
+def _module(op_name: str) -> str:
+    """Return the module in the name that JAX gives an instruction.
+
+    "jit(step)/jit(main)/transpose(jvp(Net))/Dense_0/dot_general" is in "Net.Dense_0": functions
+    that were compiled are no modules, what was differentiated may be one.
+    """
+    scopes = []
+    for scope in op_name.split("/")[:-1]:
+        inner = scope
+        while (wrapped := _WRAPPED.fullmatch(inner)) is not None:
+            inner = "" if wrapped[1] in _COMPILED else wrapped[2]
+        if inner not in _CONTROL:
+            scopes.append(inner)
+    return ".".join(scopes)
 
 
 @dataclass(slots=True)

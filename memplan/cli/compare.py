@@ -1,0 +1,235 @@
+"""`memplan compare`: what grew between two models, problems or plans; a gate for CI."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memplan.cli import options, output
+
+if TYPE_CHECKING:
+    from memplan.compare import Comparison
+    from memplan.plan import Plan
+    from memplan.sources import Loaded
+
+NAME = "compare"
+
+
+class Format(StrEnum):
+    """How a comparison is written."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+def parse_growth(text: str) -> Fraction | int:
+    """Read `1%` or `0.5 %` as a share, and `4KiB` or `0` as bytes.
+
+    Raises
+    ------
+    typer.BadParameter
+        For anything else.
+    """
+    if not text.rstrip().endswith("%"):
+        try:
+            return options.parse_bytes(text)
+        except typer.BadParameter:
+            raise typer.BadParameter(f"{text!r} is no growth; write 1%, 0% or 4KiB") from None
+    number = text.rstrip().removesuffix("%").strip()
+    if not number.isascii() or len(number) > 20 or number.strip("0123456789") not in ("", "."):
+        raise typer.BadParameter(f"{text!r} is no growth; write 1%, 0% or 4KiB")
+    try:
+        return Fraction(number) / 100
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no growth; write 1%, 0% or 4KiB") from None
+
+
+_WHAT = "A model, a dump, a snapshot, a graph, a problem or a plan; its content says which."
+
+
+def command(
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help=_WHAT)],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help="Likewise.")],
+    peak_limit: Annotated[
+        str | None,
+        typer.Option(
+            "--fail-if-peak-grows",
+            metavar="GROWTH",
+            help="Exit with 1 if the peak grows by more than this: 1%, 0%, 4KiB.",
+        ),
+    ] = None,
+    load_limit: Annotated[
+        str | None,
+        typer.Option(
+            "--fail-if-load-grows",
+            metavar="GROWTH",
+            help="Likewise for the max load, which needs no plan.",
+        ),
+    ] = None,
+    format: Annotated[
+        Format | None,
+        typer.Option("--format", help="Of the output; by default the suffix of FILE decides."),
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write it here, and print nothing."),
+    ] = None,
+    nodes: Annotated[
+        int | None,
+        typer.Option("--nodes", min=1, help="Search nodes for each plan; 100,000 if left out."),
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout",
+            "-t",
+            parser=options.parse_seconds,
+            metavar="SECONDS",
+            help="Stop each search after this time.",
+        ),
+    ] = None,
+    threads: options.Threads = None,
+    seed: options.Seed = 0,
+    dim: options.Dim = None,
+    include: options.Include = None,
+    exclude: options.Exclude = None,
+    in_place: options.InPlace = False,
+    top: options.Top = 10,
+) -> None:
+    """Say what grew from BEFORE to AFTER, which buffers did, and what is live at the peak instead.
+
+    The peak of a plan is its own; anything else is planned, whatever its capacity. Exit 1 if a
+    limit on growth is passed, 3 if one is set and there is no plan to hold it against.
+    """
+    gates = _gates(peak_limit, load_limit)
+    output.check_output(out, before, after)
+    model = options.Model(dim, include, exclude, in_place)
+
+    from memplan.compare import NODES, compare
+
+    found = compare(
+        _read(before, model),
+        _read(after, model),
+        nodes=NODES if nodes is None else nodes,
+        timeout=timeout,
+        threads=threads,
+        seed=seed,
+    )
+    verdicts = [gate.verdict(found) for gate in gates]
+    _write(found, (before, after), verdicts, format or _format_of(out), top, out)
+    codes = {verdict.code for verdict in verdicts}
+    raise typer.Exit(output.INFEASIBLE if output.INFEASIBLE in codes else max(codes, default=0))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a limit."""
+
+    sentence: str
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A limit on growth."""
+
+    what: str  # "peak" or "load"
+    limit: Fraction | int
+    text: str
+
+    def verdict(self, found: Comparison) -> Verdict:
+        """Hold it against what was found."""
+        from memplan.compare import grows_beyond
+
+        before, after = getattr(found.before, self.what), getattr(found.after, self.what)
+        growth = f"by more than {self.text}"
+        if before is None or after is None:
+            return Verdict(f"Nobody knows whether the {self.what} grew {growth}.", output.UNKNOWN)
+        if not grows_beyond(before, after, self.limit):
+            return Verdict(f"Passed: the {self.what} did not grow {growth}.", output.OK)
+        doubt = ""
+        if self.what == "peak" and not found.after.proved:
+            doubt = "; a smaller one is not ruled out"
+        return Verdict(f"Failed: the {self.what} grew {growth}{doubt}.", output.INFEASIBLE)
+
+
+def _gates(peak: str | None, load: str | None) -> list[Gate]:
+    gates = []
+    for what, text in (("peak", peak), ("load", load)):
+        if text is not None:
+            try:
+                gates.append(Gate(what, parse_growth(text), text.strip()))
+            except typer.BadParameter as error:
+                hint = f"'--fail-if-{what}-grows'"
+                raise typer.BadParameter(error.message, param_hint=hint) from None
+    return gates
+
+
+def _read(path: str, model: options.Model) -> Loaded | Plan:
+    """Read a model or a problem, or a plan that says that it is one."""
+    from memplan import formats, sources
+    from memplan.errors import FormatError
+
+    try:
+        return options.read_input(path, model=model)
+    except FormatError as error:
+        if sources.detect(path) not in ("csv", "json"):
+            raise
+        try:
+            return formats.load_plan(path)
+        except FormatError:
+            raise error from None
+
+
+def _format_of(out: str | None) -> Format:
+    suffix = (out or "").lower().rpartition(".")[2]
+    return {"json": Format.JSON, "md": Format.MARKDOWN}.get(suffix, Format.TEXT)
+
+
+def _write(
+    found: Comparison,
+    names: tuple[str, str],
+    verdicts: Sequence[Verdict],
+    format: Format,
+    most: int,
+    out: str | None,
+) -> None:
+    """Write a comparison to a file, or print it."""
+    from memplan import formats
+    from memplan.view.comparison import report
+    from memplan.view.markdown import markdown
+    from memplan.view.words.comparisons import comparison
+
+    said = report(found, names, [verdict.sentence for verdict in verdicts], most)
+    if format is Format.TEXT and out is None:
+        output.console().print(comparison(said))
+        return
+    if format is Format.TEXT:
+        text = output.plain(comparison(said))
+    elif format is Format.MARKDOWN:
+        text = markdown(said)
+    else:
+        text = json.dumps(_summary(found, verdicts)) + "\n"
+    if out is None:
+        output.line(text.removesuffix("\n"))
+    else:
+        formats.write_text(out, text)
+
+
+def _summary(found: Comparison, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """Return all that is known, for a script; amounts are in bytes."""
+    lists = ("added", "removed", "grown", "shrunk", "renamed", "arrived", "left")
+    return {
+        "before": asdict(found.before),
+        "after": asdict(found.after),
+        **{name: [asdict(match) for match in getattr(found, name)] for name in lists},
+        "limits": [asdict(verdict) for verdict in verdicts],
+        "notes": list(found.notes),
+    }

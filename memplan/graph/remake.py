@@ -1,0 +1,187 @@
+"""Which tensors could be dropped between two uses, and made again just before the second.
+
+A storage x that is idle for a while costs its bytes all the same:
+
+    step         0     1     2     3     4
+    makes x      #
+    reads x            #                 #
+    held         [------------------------)      as it is
+    held again   [-----------)          m[--)    dropped after step 1, made again (m) before step 4
+
+At the moment m, every operator that has written x so far runs once more. What it reads must be
+there then: what would be over is kept. Whether an operator gives the same result a second time
+(random numbers, side effects) no file says: that is for its author to judge.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import pairwise
+
+from memplan._columns import NONE
+from memplan.graph.layout import Layout
+from memplan.graph.liveness import wanted
+from memplan.graph.model import Kind, Operator
+
+__all__ = ["Remake", "remakes"]
+
+_MADE_IN_THE_RUN = (Kind.INTERMEDIATE, Kind.OUTPUT)
+
+
+@dataclass(frozen=True, slots=True)
+class Remake:
+    """A storage that could be dropped for a while.
+
+    Attributes
+    ----------
+    row
+        Of the problem.
+    dropped, again
+        It is not held during `[dropped, again)`; the moment at which it is made again lies just
+        before the step `again`.
+    by
+        The operators that make it again, as "name (type)", in their order.
+    kept
+        Rows of what these read and what would be over by then, each to be kept until that moment.
+    beside
+        Rows of what these need for that moment alone: workspaces and other results.
+    """
+
+    row: int
+    dropped: int
+    again: int
+    by: tuple[str, ...]
+    kept: tuple[int, ...]
+    beside: tuple[int, ...]
+
+
+def remakes(layout: Layout, start: int, end: int) -> tuple[Remake, ...]:
+    """Return what could be dropped during all of `[start, end)`, and how it is made again.
+
+    Parameters
+    ----------
+    layout
+        Of a program on one stream; for one on several, nobody says in which order it runs.
+    start, end
+        A time, in the steps of `Lives`.
+
+    Returns
+    -------
+    remakes
+        In the order of the rows; one at most for each. Left out is who is in a group, who is
+        written inside of branches or loops, and who is made of what has been overwritten since.
+    """
+    graph = layout.graph
+    if len({operator.stream for operator in graph.operators}) > 1 or start >= end:
+        return ()
+    history = _History(layout)
+    found = []
+    for row, index in enumerate(layout.rows):
+        storage = layout.storages[index]
+        live = storage.start <= start and end <= storage.end
+        if live and storage.kind in _MADE_IN_THE_RUN and layout.problem.group[row] == NONE:
+            remake = history.remake(row, start, end)
+            if remake is not None:
+                found.append(remake)
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Touch:
+    """A time during which an operator, or the caller, needs a storage."""
+
+    start: int
+    end: int
+    operator: Operator | None
+    writes: bool
+
+
+class _History:
+    """Who touches each storage, by time."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._row_of = {index: row for row, index in enumerate(layout.rows)}
+        self._storage_of = {
+            tensor: index
+            for index, storage in enumerate(layout.storages)
+            for tensor in storage.tensors
+        }
+        self._workspace_of = {  # by identity: two operators may be equal
+            id(storage.workspace_of): index
+            for index, storage in enumerate(layout.storages)
+            if storage.workspace_of is not None
+        }
+        self._touches: dict[int, list[_Touch]] = defaultdict(list)
+        number = 0
+        for operator in layout.graph.operators:
+            inside = list(operator.walk())
+            written = {tensor for one in inside for tensor in one.outputs}
+            read = {tensor for one in inside for tensor in one.inputs}
+            for block in (block for one in inside for block in one.blocks):
+                read.update(block.inputs, block.outputs)
+            self._touch(*layout.lives.spans[number], operator, read, written)
+            number += len(inside)
+        steps = layout.lives.steps
+        self._touch(steps - 1, steps, None, set(wanted(layout.graph)), set())
+
+    def _touch(
+        self, start: int, end: int, operator: Operator | None, read: set[int], written: set[int]
+    ) -> None:
+        writes = {self._storage_of[tensor] for tensor in written if tensor in self._storage_of}
+        reads = {self._storage_of[tensor] for tensor in read if tensor in self._storage_of}
+        for index in reads | writes:
+            self._touches[index].append(_Touch(start, end, operator, index in writes))
+
+    def remake(self, row: int, start: int, end: int) -> Remake | None:
+        """Return how a row that is live during `[start, end)` could be dropped meanwhile."""
+        index = self._layout.rows[row]
+        idle = self._idle(index, start, end)
+        if idle is None:
+            return None
+        dropped, again = idle
+        written = [each for each in self._touches[index] if each.writes and each.end <= dropped]
+        if not written or any(each.operator is None or each.operator.blocks for each in written):
+            return None
+        kept: dict[int, None] = {}
+        beside: dict[int, None] = {}
+        for each in written:
+            assert each.operator is not None
+            for source in self._storages(each.operator.inputs):
+                if source == index:
+                    continue
+                if self._overwritten(source, each.start, again):
+                    return None
+                if self._layout.storages[source].end <= again and source in self._row_of:
+                    kept[self._row_of[source]] = None
+            workspace = self._workspace_of.get(id(each.operator), NONE)
+            for other in (*self._storages(each.operator.outputs), workspace):
+                if other != index and other in self._row_of and not self._held(other, again):
+                    beside[self._row_of[other]] = None
+        by = tuple(_said(each.operator) for each in written if each.operator is not None)
+        return Remake(row, dropped, again, by, tuple(kept), tuple(beside))
+
+    def _idle(self, index: int, start: int, end: int) -> tuple[int, int] | None:
+        """Return the time between two touches that `[start, end)` lies in."""
+        for before, after in pairwise(self._touches[index]):
+            if before.end <= start and end <= after.start:
+                return before.end, after.start
+        return None
+
+    def _overwritten(self, index: int, since: int, until: int) -> bool:
+        """Whether somebody writes to a storage from the step `since` on and before `until`."""
+        touches = self._touches[index]
+        return any(touch.writes and since <= touch.start < until for touch in touches)
+
+    def _held(self, index: int, time: int) -> bool:
+        """Whether a storage is live at the moment just before a step."""
+        storage = self._layout.storages[index]
+        return storage.start < time < storage.end
+
+    def _storages(self, tensors: tuple[int, ...]) -> list[int]:
+        return [self._storage_of[tensor] for tensor in tensors if tensor in self._storage_of]
+
+
+def _said(operator: Operator) -> str:
+    return f"{operator.name} ({operator.type})" if operator.name else operator.type

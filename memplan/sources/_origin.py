@@ -1,0 +1,50 @@
+"""Where in the user's code an operator comes from, in what frameworks write beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+__all__ = ["line_at", "line_in", "module_path"]
+
+# Python's own tracebacks: File "/home/me/model.py", line 41, in forward
+_FRAME = re.compile(r'^ *File "([^"\n]+)", line (\d{1,9})', re.MULTILINE)
+# Those of TorchScript: /home/me/model.py(41): forward
+_SCRIPT_FRAME = re.compile(r"^ *([^\n()]+\.py)\((\d{1,9})\): ", re.MULTILINE)
+
+
+def line_at(file: str, line: int) -> str:
+    """Return a place as people say it, `model.py:41`; empty where there is none."""
+    name = file.replace("\\", "/").rsplit("/", 1)[-1]
+    return f"{name}:{line}" if name and line > 0 else ""
+
+
+def line_in(stack: object) -> str:
+    """Return the innermost line of a stack that is the user's own, not the framework's.
+
+    Parameters
+    ----------
+    stack
+        A stack as text, outermost first as Python writes it, or innermost first as TorchScript
+        does. For anything else there is no line.
+    """
+    if not isinstance(stack, str):
+        return ""
+    frames = _FRAME.findall(stack)[::-1] or _SCRIPT_FRAME.findall(stack)
+    own = (frame for frame in frames if "torch" not in frame[0].replace("\\", "/").split("/"))
+    file, line = next(own, frames[0] if frames else ("", "0"))
+    return line_at(file, int(line))
+
+
+def module_path(scopes: Iterable[str]) -> str:
+    """Return the module that nested scopes lead to, `layer1.0.conv`.
+
+    A scope may repeat the path to it: those of "layer1", "layer1.0" and "conv" lead there as well.
+    """
+    path = ""
+    for scope in scopes:
+        if not path or scope == path or scope.startswith(f"{path}."):
+            path = scope
+        elif scope:
+            path += f".{scope}"
+    return path

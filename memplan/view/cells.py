@@ -1,0 +1,115 @@
+"""A plan on a grid of cells: who is in each, for screens that have no more than that.
+
+address                          two rows, three columns: a cell shows who holds most of it,
+  8 +-----+           row 1      and is empty only if nobody holds any of it
+    |  b  |  +--+     row 0
+  0 +-----+--+--+                  b . c
+    |    a   |c |                  a a c
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import numpy as np
+import numpy.typing as npt
+
+from memplan._columns import NONE, Column
+from memplan._spans import Spans
+
+__all__ = ["counts", "owners", "shades"]
+
+Grid = npt.NDArray[np.int64]
+_Floats = npt.NDArray[np.float64]
+
+_SLACK = 1e-9  # cells: what a border may be off, as the ratio of large numbers
+
+
+def owners(held: Spans, offset: Column, top: int, columns: int, rows: int) -> Grid:
+    """Return the buffer that holds most of every cell, or -1; shape (rows, columns), lowest first.
+
+    O(columns * s) in spans, vectorised; plans that overlap are no worse.
+
+    Parameters
+    ----------
+    held
+        At least one span.
+    offset
+        Of every buffer, shape (n,).
+    top
+        The end of the addresses; nothing lies beyond it.
+    columns, rows
+        The cells; time and addresses are cut into so many equal parts.
+    """
+    grid = np.full((rows, columns), NONE, dtype=np.int64)
+    first = held.start.min()
+    # Unsigned differences, because a time axis of 2^63 does not fit otherwise.
+    length = float(int(held.end.max()) - int(first))
+    left, right = (
+        (time - first).view(np.uint64) / length * columns for time in (held.start, held.end)
+    )
+    base = offset[held.buffer]
+    lower, upper = ((base + edge) / top * rows for edge in (held.lower, held.upper))
+    since, until = _touched(left, right, columns)
+    bottom, above = _touched(lower, upper, rows)
+    for column in range(columns):
+        live = np.flatnonzero((since <= column) & (column < until))
+        shared = np.minimum(right[live], column + 1) - np.maximum(left[live], column)
+        count = above[live] - bottom[live]
+        span = np.repeat(live, count)
+        row = np.arange(len(span)) - np.repeat(np.cumsum(count) - count, count) + bottom[span]
+        tall = np.minimum(upper[span], row + 1) - np.maximum(lower[span], row)
+        area = np.repeat(shared, count).clip(_SLACK) * tall.clip(_SLACK)
+        where, who = _most(row, held.buffer[span], area)
+        grid[where, column] = who
+    return grid
+
+
+def _touched(begin: _Floats, end: _Floats, cells: int) -> tuple[Column, Column]:
+    """Return the half-open ranges of cells that spans touch; every span touches one."""
+    first = np.floor(begin + _SLACK).astype(np.int64).clip(0, cells - 1)
+    last = np.ceil(end - _SLACK).astype(np.int64).clip(first + 1, cells)
+    return first, last
+
+
+def _most(row: Column, buffer: Column, area: _Floats) -> tuple[Column, Column]:
+    """Return the rows that anybody is in, and who holds the largest area there."""
+    # A buffer may have several spans in one cell: their areas count together.
+    order = np.lexsort((buffer, row))
+    row, buffer, area = row[order], buffer[order], area[order]
+    begins = np.flatnonzero((np.diff(row, prepend=-1) != 0) | (np.diff(buffer, prepend=-1) != 0))
+    if not len(begins):
+        return row, buffer
+    total = np.add.reduceat(area, begins)
+    row, buffer = row[begins], buffer[begins]
+    order = np.lexsort((buffer, -total, row))
+    best = order[np.flatnonzero(np.diff(row[order], prepend=-1))]
+    return row[best], buffer[best]
+
+
+def counts(grid: Grid) -> list[tuple[int, int]]:
+    """Return the buffers of a grid with the number of their cells, most first, ties by row."""
+    seen, cells = np.unique(grid[grid != NONE], return_counts=True)
+    order = np.argsort(-cells, kind="stable")
+    return list(zip(seen[order].tolist(), cells[order].tolist(), strict=True))
+
+
+def shades(grid: Grid, among: int) -> dict[int, int]:
+    """Give every buffer of a grid one of so many shades, such that neighbours differ.
+
+    Greedy, the buffer with most cells first. Boxes make a map in the plane, so that a few shades
+    do; where they do not, the buffer gets that of the fewest neighbours.
+    """
+    near: defaultdict[int, set[int]] = defaultdict(set)
+    for one, other in ((grid[1:], grid[:-1]), (grid[:, 1:], grid[:, :-1])):
+        pairs = np.stack([one.ravel(), other.ravel()], axis=1)
+        for a, b in np.unique(pairs[one.ravel() != other.ravel()], axis=0).tolist():
+            near[a].add(b)
+            near[b].add(a)
+    shade: dict[int, int] = {}
+    used: Counter[int] = Counter()
+    for each, _ in counts(grid):
+        taken = Counter(shade[other] for other in near[each] if other in shade)
+        shade[each] = min(range(among), key=lambda at: (taken[at], used[at], at))
+        used[shade[each]] += 1
+    return shade

@@ -1,0 +1,206 @@
+"""What a comparison says, as sentences and tables; terminals and Markdown each write them down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from memplan.compare import Comparison, Match, Side
+from memplan.view.units import exact, human, lifetime, percent, plural
+
+__all__ = ["Cell", "Name", "Report", "Table", "report"]
+
+_UNKNOWN = "unknown"
+
+
+class Name(NamedTuple):
+    """Somebody's text: of a buffer, or of a file."""
+
+    text: str
+
+
+Cell = str | Name
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under a title, and a line about those that were left out.
+
+    Attributes
+    ----------
+    title
+        A sentence without an end; empty for the first table.
+    columns, rows
+        All rows have as many cells as there are columns.
+    rest
+        About what is not shown; empty where all is.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    rest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Sentences, then tables.
+
+    Attributes
+    ----------
+    sentences
+        The first one is the answer. There are no names in them.
+    tables
+        The first one is of the amounts.
+    """
+
+    sentences: tuple[str, ...]
+    tables: tuple[Table, ...]
+
+
+def report(
+    found: Comparison, names: tuple[str, str], verdicts: Sequence[str] = (), most: int = 10
+) -> Report:
+    """Put a comparison into words.
+
+    Parameters
+    ----------
+    found
+        What is different.
+    names
+        Of the two sides.
+    verdicts
+        Sentences of whoever set limits.
+    most
+        How many buffers to name in each table.
+    """
+    sizes, change = ("bytes",), ("before", "after", "change")
+    tables = (
+        _amounts(found, names),
+        _of(found.added, "Added", most, sizes, _size, _bytes),
+        _of(found.removed, "Removed", most, sizes, _size, _bytes),
+        _of(found.grown, "Grown", most, change, _resized, _by),
+        _of(found.shrunk, "Shrunk", most, change, _resized, _by),
+        _of(found.renamed, "Taken for renamed", most, ("was", "bytes"), _renamed, _bytes),
+        _of(
+            found.arrived,
+            "Live at the peak after, and not at the peak before",
+            most,
+            ("bytes", "before"),
+            lambda match: (exact(match.bytes_after), _then(match.before)),
+            _bytes,
+        ),
+        _of(
+            found.left,
+            "Live at the peak before, and not at the peak after",
+            most,
+            ("bytes", "after"),
+            lambda match: (exact(match.bytes_before), _then(match.after)),
+            lambda match: match.bytes_before,
+        ),
+    )
+    said = (_peak(found.before, found.after), *verdicts, *found.notes)
+    return Report(said, tuple(table for table in tables if table.rows))
+
+
+def _peak(before: Side, after: Side) -> str:
+    if before.peak is None or after.peak is None:
+        which = "before" if before.peak is None else "after"
+        if before.peak is None and after.peak is None:
+            which = "before or after"
+        return f"There is no plan {which}, so the peaks cannot be compared."
+    known = {
+        (True, True): "both are proved to be the least",
+        (True, False): "less is not ruled out after",
+        (False, True): "less was not ruled out before",
+        (False, False): "less is not ruled out in either",
+    }[before.proved, after.proved]
+    if before.peak == after.peak:
+        return f"The peak is the same, {exact(after.peak)}; {known}."
+    word = "grew" if after.peak > before.peak else "shrank"
+    by = human(abs(after.peak - before.peak))
+    share = percent(abs(after.peak - before.peak), before.peak)
+    relative = "" if share == "-" else f" ({share})"
+    return f"The peak {word} by {by}{relative}, to {exact(after.peak)}; {known}."
+
+
+def _amounts(found: Comparison, names: tuple[str, str]) -> Table:
+    before, after = found.before, found.after
+    rows: list[tuple[Cell, ...]] = [
+        ("", Name(names[0]), Name(names[1]), ""),
+        ("peak", *_both(before.peak, after.peak)),
+        ("bound", *_both(before.bound, after.bound)),
+        ("max load", *_both(before.load, after.load)),
+        ("naive", *_both(before.naive, after.naive)),
+        ("buffers", f"{before.buffers:,}", f"{after.buffers:,}", _counted(before, after)),
+        ("peak at", _when(before), _when(after), ""),
+    ]
+    return Table("", ("", "before", "after", "change"), tuple(rows))
+
+
+def _both(before: int | None, after: int | None) -> tuple[str, str, str]:
+    shown = [_UNKNOWN if amount is None else exact(amount) for amount in (before, after)]
+    change = "" if before is None or after is None else _signed(before, after)
+    return shown[0], shown[1], change
+
+
+def _signed(before: int, after: int) -> str:
+    if before == after:
+        return "-"
+    sign = "+" if after > before else "-"
+    share = percent(abs(after - before), before)
+    return f"{sign}{human(abs(after - before))}" + (f" ({sign}{share})" if before else "")
+
+
+def _counted(before: Side, after: Side) -> str:
+    return f"{after.buffers - before.buffers:+,}" if before.buffers != after.buffers else "-"
+
+
+def _when(side: Side) -> str:
+    if side.start is None or side.end is None:
+        return _UNKNOWN
+    return f"time {lifetime(side.start, side.end)}"
+
+
+def _of(
+    matches: Sequence[Match],
+    title: str,
+    most: int,
+    columns: tuple[str, ...],
+    cells: Callable[[Match], tuple[Cell, ...]],
+    amount: Callable[[Match], int],
+) -> Table:
+    rest = matches[most:]
+    others = f"and {plural(len(rest), 'other')}, {exact(sum(map(amount, rest)))}"
+    return Table(
+        f"{title}: {plural(len(matches), 'buffer')}",
+        ("buffer", *columns),
+        tuple((Name(match.id), *cells(match)) for match in matches[:most]),
+        others if rest else "",
+    )
+
+
+def _bytes(match: Match) -> int:
+    return match.bytes
+
+
+def _by(match: Match) -> int:
+    return abs(match.grown)
+
+
+def _then(other: str | None) -> str:
+    return "not there" if other is None else "live at other times"
+
+
+def _size(match: Match) -> tuple[Cell, ...]:
+    return (exact(match.bytes),)
+
+
+def _resized(match: Match) -> tuple[Cell, ...]:
+    before, after = match.bytes_before, match.bytes_after
+    return exact(before), exact(after), _signed(before, after)
+
+
+def _renamed(match: Match) -> tuple[Cell, ...]:
+    return Name(match.before or ""), exact(match.bytes)

@@ -1,0 +1,90 @@
+"""The load over time as a figure: what any plan of a problem has to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memplan.loads import Loads
+from memplan.problem import Problem
+from memplan.view import paper, picture
+from memplan.view.levels import Level, levels, top
+from memplan.view.picture import RASTER_FROM
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["draw", "fill", "set_times"]
+
+_FILL = "#9fb8cc"
+_HEIGHT = 0.3  # in widths
+
+
+def draw(problem: Problem, *, width: float | None = None) -> Figure:
+    """Draw the load of a problem over time, with its capacity and its lower bound.
+
+    Parameters
+    ----------
+    problem
+        What is asked.
+    width
+        Millimetres, from 40 to 2,000; `None` is 178, a page of two columns (one of them is 85).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Not attached to any window.
+
+    Raises
+    ------
+    MemplanError
+        If the width is out of range.
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    marked = levels(problem)
+    unit, unit_name = picture.unit_for(top(marked))
+    with paper.style():
+        figure = paper.figure(width, _HEIGHT)
+        axes = figure.subplots()
+        fill(axes, problem, marked, unit, key=True)
+        set_times(axes, problem)
+        paper.set_scale(axes, unit, paper.room(figure, axes)[1])
+        axes.set_xlabel("time")
+        axes.set_ylabel(f"load ({unit_name})")
+    return figure
+
+
+def fill(
+    axes: Axes, problem: Problem, marked: Sequence[Level], unit: int, *, key: bool = False
+) -> None:
+    """Fill axes with the load, and with the levels but the peak, which is no matter of the load.
+
+    Parameters
+    ----------
+    marked
+        See `memplan.view.levels`.
+    unit
+        Of the axis, in bytes.
+    key
+        Whether to say what the lines are.
+    """
+    loads = Loads(problem)
+    if len(loads):
+        edges = np.append(loads.start, loads.end[-1])
+        axes.stairs(
+            loads.load / unit, edges, fill=True, color=_FILL, rasterized=len(loads) > RASTER_FROM
+        )
+    shown = [level for level in marked if level.names != ("peak",)]
+    paper.draw_levels(axes, shown, unit, key=key)
+    axes.set_ylim(0, top(list(shown)) / unit * 1.05)
+
+
+def set_times(axes: Axes, problem: Problem) -> None:
+    """Label the times of a problem."""
+    first, last = (problem.start.min(), problem.end.max()) if len(problem) else (0, 0)
+    width = axes.figure.get_figwidth()  # type: ignore[union-attr]
+    picture.set_time_axis(axes, int(first), int(last), max(3, int(1.5 * width)), beside=0)

@@ -1,0 +1,47 @@
+"""Comparisons as GitHub-flavoured Markdown, for a comment or a job's summary.
+
+Names are somebody's text. As code they are no HTML, no mention, no link; what could still end the
+code, or the cell of the table, is written as numbers of characters.
+"""
+
+from __future__ import annotations
+
+from memplan.errors import quoted
+from memplan.view.comparison import Cell, Name, Report, Table
+
+__all__ = ["code", "markdown"]
+
+
+def markdown(report: Report) -> str:
+    """Return sentences and tables as a document; it ends with a line break."""
+    first, *others = report.sentences
+    blocks = [f"**{first}**", *others]
+    for table in report.tables:
+        if table.title:
+            blocks.append(f"#### {table.title}")
+        blocks.append(_table(table))
+        if table.rest:
+            blocks.append(table.rest)
+    return "\n\n".join(blocks) + "\n"
+
+
+def _table(table: Table) -> str:
+    """Return the rows; names stand on the left, amounts on the right."""
+    sides = [" :-- ", *[" --: "] * (len(table.columns) - 1)]
+    lines = [_row(table.columns), f"|{'|'.join(sides)}|"]
+    return "\n".join([*lines, *map(_row, table.rows)])
+
+
+def _row(cells: tuple[Cell, ...]) -> str:
+    shown = (code(cell.text) if isinstance(cell, Name) else cell for cell in cells)
+    return f"| {' | '.join(shown)} |"
+
+
+def code(text: str) -> str:
+    """Return somebody's text as code that nothing in it can end, on one line, not too long."""
+    plain = quoted(text)[1:-1]
+    if not set(plain) & set("`|\\") and plain.strip():
+        return f"`{plain}`"
+    # In HTML's code the rest of Markdown is at work, but not on references to characters.
+    letters = (each if each.isalnum() else f"&#{ord(each)};" for each in plain)
+    return f"<code>{''.join(letters)}</code>"

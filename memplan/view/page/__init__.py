@@ -1,0 +1,119 @@
+"""Plans as a page: one HTML file to look around in, with no network and nothing to install.
+
+What a browser test may rely on. `<html data-ready="true">` says that the page is drawn;
+`data-theme` is `light` or `dark`. In it are
+
+- `#search`, whose matches `#search-status` counts ("3 matches"), and Enter goes to the next;
+- `#colour` (size, kind, operator, module), `#waste`, `#theme`, `#home`, `#zoom-in`, `#zoom-out`,
+  and `#plans`, a box for every plan where there are several;
+- for every plan `#plan-0`, ... with its figures `#memory-0`, `#load-0`, ...;
+- `#moment`, a table of what is live at the chosen moment, and `#buffer`, what is chosen, with the
+  lists `#sits-on`, `#carries` and `#bounds`; `#hover`, what is under the pointer;
+- `#buffers`, the table of all buffers, in pages.
+
+Rows and links that choose a buffer have its row in `data-row`. `window.memplan` has `select(row)`,
+`moment(time)`, `search(text)`, `home()`, and `view()`: what is seen, and what is chosen.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Literal
+
+from memplan.errors import MemplanError
+from memplan.formats import write_text
+from memplan.plan import Plan
+from memplan.problem import Problem
+from memplan.view import picture
+from memplan.view.facts import Facts, facts_of_problem
+from memplan.view.page.data import as_json, payload, shown
+from memplan.view.page.figures import document, scale, scripts
+from memplan.view.page.markup import markup
+
+__all__ = ["Colour", "html", "save"]
+
+Colour = Literal["size", "kind", "operator", "module"]
+
+
+def save(
+    problem: Problem,
+    plans: Mapping[str, Plan],
+    path: str | os.PathLike[str],
+    *,
+    facts: Facts | None = None,
+    title: str = "",
+    colour: Colour = "size",
+) -> None:
+    """Write plans as a page: all of it, or the old file stays.
+
+    Parameters
+    ----------
+    problem, plans, facts, title, colour
+        See `html`.
+    path
+        The file.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be written.
+    MemplanError, PlanError, MissingExtraError
+        As `html` does.
+    """
+    write_text(path, html(problem, plans, facts=facts, title=title, colour=colour))
+
+
+def html(
+    problem: Problem,
+    plans: Mapping[str, Plan],
+    *,
+    facts: Facts | None = None,
+    title: str = "",
+    colour: Colour = "size",
+) -> str:
+    """Return plans of one problem as a page, side by side and with linked axes.
+
+    For each the addresses over time with every buffer (in gaps only what it holds), and the load
+    under it, with capacity and lower bound; what a pixel cannot show is summed up in it. One can
+    search, point at buffers, list what is live at a moment, follow what a buffer sits on, colour by
+    size, kind, operator or module, and see what is unused. The same plans give the same text with
+    the same release of Bokeh.
+
+    Parameters
+    ----------
+    problem
+        What was asked; its capacity is drawn, whether the plans keep it or not.
+    plans
+        What was answered, by what the page calls it; at least one. A plan that does not verify is
+        drawn with the referee's sentence, but nobody in it sits on anybody.
+    facts
+        What is known of the buffers; `None` for their names alone.
+    title
+        Of the page; any text.
+    colour
+        What colours say at first; `size` where the facts do not know the other.
+
+    Raises
+    ------
+    MemplanError
+        If there is no plan.
+    PlanError
+        If a plan has no offsets, or none for some buffer.
+    MissingExtraError
+        If Bokeh is not installed.
+    """
+    if not plans:
+        raise MemplanError("there is no plan to show; name a plan or a solver")
+    libraries = scripts()  # before the work, not after it
+    seen = shown(problem, plans)
+    limits = [problem.max_load, problem.capacity or 0, *(each.peak for each in seen)]
+    top = max([1, *limits])
+    top = max([top, *(block.upper for block in problem.reserved if block.lower < top)])
+    unit = picture.unit_for(max([1, *(each.peak for each in seen)]))
+    # Somebody's file name may hold what is no text.
+    title = (title or "memplan").encode("utf-8", "replace").decode()
+    data = payload(problem, seen, facts or facts_of_problem(problem), unit)
+    data |= {"scale": scale(), "colour": colour}
+    figures = document(problem, len(seen), top, unit)
+    return markup(title, as_json(data), as_json(figures), libraries)

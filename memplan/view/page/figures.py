@@ -1,0 +1,255 @@
+"""The figures of a page, for each plan: addresses over time, and the load under them.
+
+They come without boxes. `plans.js` fills their sources with what can be seen at the current zoom;
+here is what there is to fill, and what all figures share: the ranges, which links them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from memplan.errors import MissingExtraError
+from memplan.problem import Problem
+from memplan.view.page.data import origin
+
+if TYPE_CHECKING:
+    from bokeh.models import ColumnDataSource, Range1d
+    from bokeh.plotting import figure as Figure  # noqa: N812
+
+__all__ = ["document", "scale", "scripts"]
+
+_LEFT, _RIGHT = 78, 14  # pixels beside every frame, so that those above each other line up
+_FONT = "system-ui, sans-serif"
+_TOOLS = "pan,wheel_zoom"
+
+
+def document(problem: Problem, count: int, top: int, unit: tuple[int, str]) -> dict[str, Any]:
+    """Return the figures of so many plans as Bokeh's JSON; the same call gives the same.
+
+    Parameters
+    ----------
+    problem
+        What is planned: the limits of the time axis, and what is reserved.
+    count
+        Of plans. The figures are called `memory-0`, `load-0`, `memory-1`, ...
+    top, unit
+        Of the addresses: the highest that can be looked at, and in what they are counted: so many
+        bytes, and a name.
+
+    Raises
+    ------
+    MissingExtraError
+        If Bokeh is not installed.
+    """
+    _check_bokeh()
+    from bokeh.document import Document
+    from bokeh.models import Range1d
+
+    first = int(problem.start.min()) if len(problem) else 0
+    last = int(problem.end.max()) if len(problem) else 1
+    begin, end = float(first - origin(problem)), float(last - origin(problem))
+    margin = 0.01 * (end - begin)
+    ranges = {
+        "time": _limited(Range1d, begin - margin, end + margin),
+        "address": _limited(Range1d, 0.0, top * 1.05 / unit[0]),
+        "load": Range1d(start=0.0, end=top / unit[0], name="load-range"),
+    }
+    blocks = [block for block in problem.reserved if block.lower < top]
+    reserved = {
+        "left": [begin - margin] * len(blocks),
+        "right": [end + margin] * len(blocks),
+        "bottom": [block.lower / unit[0] for block in blocks],
+        "top": [min(block.upper, top) / unit[0] for block in blocks],
+    }
+    later = f" after {origin(problem):,}" if origin(problem) else ""
+    document = Document(title="")
+    for at in range(count):
+        address = f"address ({unit[1]})"
+        memory = _figure(f"memory-{at}", ranges["time"], ranges["address"], address, "webgl")
+        _fill_memory(memory, at, reserved)
+        # Bokeh has one WebGL canvas: it would change its size at every drawing of both.
+        load = _figure(f"load-{at}", ranges["time"], ranges["load"], f"load ({unit[1]})", "canvas")
+        load.xaxis.axis_label = f"time{later}"
+        _fill_load(load, at)
+        for each in (memory, load):
+            _add_lines(each)
+            document.add_root(each)
+    made: dict[str, Any] = _renumbered(document.to_json(deferred=False))
+    return made
+
+
+def scripts() -> list[str]:
+    """Return Bokeh's own scripts: its core, and what draws with WebGL.
+
+    Raises
+    ------
+    MissingExtraError
+        If Bokeh is not installed.
+    """
+    _check_bokeh()
+    from bokeh.resources import Resources
+
+    return list(Resources(mode="inline", log_level="warn", components=["bokeh", "bokeh-gl"]).js_raw)
+
+
+def scale() -> list[str]:
+    """Return colours for amounts, from little to much; light and dark tell them without hues."""
+    _check_bokeh()
+    from bokeh.palettes import Viridis256
+
+    return list(Viridis256)
+
+
+def _check_bokeh() -> None:
+    try:
+        import bokeh  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("pages need Bokeh; run: pip install 'memplan[view]'") from None
+
+
+def _limited(kind: type[Range1d], start: float, end: float) -> Range1d:
+    return kind(start=start, end=end, bounds=(start, end), min_interval=(end - start) * 1e-7)
+
+
+def _figure(name: str, time: Range1d, value: Range1d, label: str, backend: str) -> Figure:
+    from bokeh.models import BasicTicker, NumeralTickFormatter
+    from bokeh.plotting import figure
+
+    drawn = figure(
+        name=name,
+        x_range=time,
+        y_range=value,
+        output_backend=backend,
+        tools=_TOOLS,
+        active_scroll="wheel_zoom",
+        toolbar_location=None,
+        sizing_mode="stretch_both",
+        min_border_left=_LEFT,
+        min_border_right=_RIGHT,
+        min_border_top=6,
+        background_fill_color=None,  # what is behind it follows the theme
+        border_fill_color=None,
+        y_axis_label=label,
+        lod_threshold=None,  # Bokeh's own would drop boxes while one pans; ours are few
+    )
+    drawn.xaxis.ticker = BasicTicker(min_interval=1, desired_num_ticks=8)  # time is whole
+    drawn.xaxis.formatter = NumeralTickFormatter(format="0,0")
+    drawn.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+    drawn.yaxis.ticker.desired_num_ticks = 5
+    for axis in (drawn.xaxis, drawn.yaxis):
+        axis.axis_label_text_font_style = "normal"
+        axis.axis_label_text_font = axis.major_label_text_font = _FONT
+        axis.minor_tick_line_color = None
+    return drawn
+
+
+def _fill_memory(drawn: Figure, at: int, reserved: dict[str, list[float]]) -> None:
+    """Add, from the lowest up: what is reserved, thin boxes, waste, boxes, their names, marks."""
+    from bokeh.core.properties import value
+    from bokeh.models import ColumnDataSource
+
+    boxes = ("left", "right", "bottom", "top")
+    corners = {side: side for side in boxes}
+    if reserved["left"]:
+        drawn.quad(
+            **corners,
+            source=ColumnDataSource(reserved),
+            fill_color=None,
+            line_color=None,
+            hatch_pattern="/",
+            hatch_color="#888888",
+            hatch_alpha=0.6,
+            hatch_weight=1,
+        )
+    # One clear pixel: what a script puts in its place is made by the same class of arrays.
+    nothing = {"image": [np.zeros((1, 1), dtype=np.uint32)]}
+    place = {name: [0.0] for name in ("x", "y", "dw", "dh")}
+    thin = ColumnDataSource(nothing | place, name=f"thin-{at}")
+    drawn.image_rgba(image="image", x="x", y="y", dw="dw", dh="dh", source=thin)
+    drawn.quad(
+        **corners,
+        source=_source(f"waste-{at}", *boxes),
+        name=f"waste-quads-{at}",
+        fill_alpha=0.22,
+        line_color=None,
+    )
+    drawn.quad(
+        **corners,
+        source=_source(f"boxes-{at}", *boxes, "fill", "edge"),
+        name=f"boxes-quads-{at}",
+        fill_color="fill",
+        line_alpha="edge",
+        line_width=0.75,
+    )
+    drawn.text(
+        x="x",
+        y="y",
+        text="text",
+        source=_source(f"names-{at}", "x", "y", "text", "ink"),
+        text_color="ink",
+        text_align="center",
+        text_baseline="middle",
+        text_font=value(_FONT),
+        text_font_size="11px",
+    )
+    drawn.quad(
+        **corners,
+        source=_source(f"marks-{at}", *boxes, "colour", "width"),
+        name=f"marks-quads-{at}",
+        fill_color=None,
+        line_color="colour",
+        line_width="width",
+    )
+
+
+def _fill_load(drawn: Figure, at: int) -> None:
+    from bokeh.models import ColumnDataSource
+
+    # Not empty: with no point at all, Bokeh's steps do not end.
+    source = ColumnDataSource({"x": [0.0, 0.0], "y": [0.0, 0.0]}, name=f"curve-{at}")
+    drawn.varea_step(
+        x="x", y1=0, y2="y", step_mode="after", source=source, fill_alpha=0.35, name=f"area-{at}"
+    )
+    drawn.step(x="x", y="y", mode="after", source=source, line_width=1.5, name=f"step-{at}")
+
+
+def _add_lines(drawn: Figure) -> None:
+    """Add the lines of the limits and of the moment; a script says where they are."""
+    from bokeh.models import Span
+
+    for name, across, dash in (
+        ("capacity", "width", "dashed"),
+        ("bound", "width", "dotted"),
+        ("moment", "height", "solid"),
+    ):
+        line = Span(
+            name=f"{name}-{drawn.name}",
+            dimension=across,
+            line_dash=dash,
+            line_width=1.5,
+            visible=False,
+        )
+        drawn.add_layout(line)
+
+
+def _source(name: str, *columns: str) -> ColumnDataSource:
+    from bokeh.models import ColumnDataSource
+
+    return ColumnDataSource({column: [] for column in columns}, name=name)
+
+
+def _renumbered(document: Any) -> Any:
+    """Count all models from 0: Bokeh counts on from the last document of the process."""
+    numbers: dict[str, str] = {}
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, dict):
+            named = {key: walk(each) for key, each in value.items()}
+            if isinstance(value.get("id"), str):
+                named["id"] = numbers.setdefault(value["id"], f"m{len(numbers)}")
+            return named
+        return [walk(each) for each in value] if isinstance(value, list) else value
+
+    return walk(document)

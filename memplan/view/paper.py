@@ -1,0 +1,205 @@
+"""What figures for papers share: sizes, type, ticks and the lines of levels.
+
+All is sized for print at the width asked for: letters of 7 and 8 points, thin lines, no frame
+where nothing is said. matplotlib's defaults are left to whoever imports it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from memplan.errors import MemplanError
+from memplan.view import picture
+from memplan.view.levels import Level
+from memplan.view.picture import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+_PAGE = 178.0  # millimetres: both columns of the pages of ACM and IEEE, 7.0 inches
+_NARROWEST, _WIDEST = 40.0, 2_000.0
+_INCH = 25.4
+
+_STYLE: dict[Any, Any] = {
+    "font.family": ["DejaVu Sans"],  # matplotlib brings it: the same picture on every machine
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "axes.labelpad": 2.5,
+    "xtick.major.pad": 2,
+    "ytick.major.pad": 2,
+    "hatch.linewidth": 0.5,
+}
+_TICK = 7  # points, as above
+_KEY_LINE = 0.16  # inches
+_EXACT = 16  # ticks at borders of boxes: beyond, a scale reads better
+
+# Apart in print and in grey by their dashes, from the most to the least important.
+_LINES = {
+    "capacity": ("#b3202a", (0, (5, 2)), 1.2),
+    "peak": ("#333333", "solid", 0.8),
+    "lower bound": ("#333333", (0, (1, 1.5)), 1.0),
+}
+
+
+def style() -> AbstractContextManager[None]:
+    """Return a context in which what is drawn has the type and the lines of a paper.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    picture.check_installed()
+    import matplotlib
+
+    return matplotlib.rc_context(_STYLE)
+
+
+def figure(width: float | None, height: float, keys: int = 0) -> Figure:
+    """Return a figure.
+
+    Parameters
+    ----------
+    width
+        Millimetres; `None` is a page of two columns.
+    height
+        In widths.
+    keys
+        How many rows `add_key` is to write below it.
+
+    Raises
+    ------
+    MemplanError
+        If the width is not between 40 and 2,000 mm.
+    """
+    chosen = _PAGE if width is None else width
+    if not _NARROWEST <= chosen <= _WIDEST:
+        raise MemplanError(f"the picture's width is {chosen:g} mm; give 40 to 2,000")
+    inches = chosen / _INCH
+    below = math.ceil(keys / _key_columns(inches)) * _KEY_LINE
+    made = picture.new_figure(inches, inches * height + below)
+    made.set_layout_engine("constrained", w_pad=0.02, h_pad=0.02)
+    return made
+
+
+def draw_levels(axes: Axes, marked: Sequence[Level], unit: int, *, key: bool) -> None:
+    """Draw a line at each level; with a key, say above the axes what they are."""
+    for level in marked:
+        colour, dashes, width = _LINES[level.names[0]]
+        axes.axhline(
+            level.bytes / unit,
+            color=colour,
+            linestyle=dashes,
+            linewidth=width,
+            label=str(level),
+            gid=level.names[0],
+        )
+    if key:
+        width = axes.figure.get_figwidth()  # type: ignore[union-attr]
+        axes.legend(
+            loc="lower left",
+            bbox_to_anchor=(0, 1),
+            ncols=3 if width > 5 else 2 if width > 2.5 else 1,
+            frameon=False,
+            handlelength=2,
+            borderpad=0.2,
+            borderaxespad=0.1,
+            labelspacing=0.2,
+        )
+
+
+def add_key(figure: Figure, rows: list[Patch]) -> None:
+    """Say below the axes what colours are."""
+    columns = _key_columns(figure.get_figwidth())
+    key = figure.legend(
+        handles=rows, loc="outside lower center", ncols=columns, frameon=False, handlelength=1.2
+    )
+    for patch in key.get_patches():
+        patch.set(edgecolor="#1a1a1a", linewidth=0.5)
+    for text in key.get_texts():
+        text.set_parse_math(False)  # a `$` in a name is a `$`
+
+
+def _key_columns(inches: float) -> int:
+    return max(1, int(inches / 1.4))
+
+
+def set_ticks(figure: Figure, space: Axes, times: Axes, boxes: Floats, unit: int) -> None:
+    """Put ticks where boxes begin and end, as far as there are few, and else on a round scale.
+
+    Parameters
+    ----------
+    figure
+        It is laid out, to know how much room there is.
+    space
+        Has the addresses.
+    times
+        Has the labels of times; the same axes, or the strip below.
+    boxes
+        Shape (s, 4, 2), addresses in units.
+    unit
+        Bytes.
+    """
+    from matplotlib.ticker import FixedLocator
+
+    width, height = room(figure, space)
+    set_scale(space, unit, height)
+    at = _borders(boxes[:, :, 1])
+    if at is not None and _apart(at / space.get_ylim()[1] * height, 1.3 * _TICK):
+        space.yaxis.set_major_locator(FixedLocator(at.tolist()))
+
+    first, last = times.get_xlim()
+    at = _borders(boxes[:, :, 0])
+    letters = 0 if at is None else max(len(f"{value:,.0f}") for value in at.tolist())
+    if at is not None and _apart(at / (last - first) * width, (letters + 1) * 0.65 * _TICK):
+        times.xaxis.set_major_locator(FixedLocator(at.tolist()))
+        for border in at.tolist():  # where nothing lies on them, sections show through
+            space.axvline(border, color="#d0d0d0", linewidth=0.4, zorder=0, gid="section")
+
+
+def set_scale(axes: Axes, unit: int, height: float) -> None:
+    """Put ticks at round amounts of memory, as many as so many points have room for."""
+    from matplotlib.ticker import FuncFormatter, MultipleLocator
+
+    high = axes.get_ylim()[1]
+    step = 2.0 ** math.ceil(math.log2(high / max(2.2, min(8.0, height / 25))))
+    axes.yaxis.set_major_locator(MultipleLocator(step if unit > 1 else max(1.0, step)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+
+
+def room(figure: Figure, axes: Axes) -> tuple[float, float]:
+    """Lay the figure out and return the width and height of the axes, in points."""
+    figure.get_layout_engine().execute(figure)  # type: ignore[union-attr]
+    box = axes.get_position()
+    width, height = figure.get_size_inches().tolist()
+    return box.width * width * 72, box.height * height * 72
+
+
+def _borders(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
+    """Return the distinct values if they are few, and exact in print."""
+    found = np.unique(values)
+    few = 0 < len(found) <= _EXACT
+    return found if few and all(float(f"{v:.6g}") == v for v in found.tolist()) else None
+
+
+def _apart(points: npt.NDArray[np.float64], least: float) -> bool:
+    return bool((np.diff(points) >= least).all())

@@ -1,0 +1,213 @@
+"""A plan as a picture of characters, for terminals.
+
+Where a terminal has 256 colours and half blocks, a character is two cells, one above the other;
+elsewhere it is one cell, and buffers are letters. Names of buffers are somebody's text: they are
+shown such that a terminal cannot take them for commands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+
+import numpy as np
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from memplan._columns import NONE, Column
+from memplan._spans import spans
+from memplan.errors import quoted
+from memplan.loads import Loads
+from memplan.plan import Plan
+from memplan.problem import Problem
+from memplan.view import cells
+from memplan.view.cells import Grid
+from memplan.view.classes import PALETTE
+from memplan.view.curve import time_axis
+from memplan.view.levels import Level, levels, top
+from memplan.view.picture import offsets
+from memplan.view.units import human, lifetime, plural
+
+__all__ = ["picture"]
+
+_HEIGHT = 20  # lines, so that all of it is on a screen of 40
+_NARROWEST = 10  # columns of the picture itself
+_KEYS = "ABCDEFGHJKLM"  # for the buffers that the legend names; I looks like a wall
+_MARKS = "#+o=:*%"  # for all others, without colours
+_DARK = frozenset(("#0072b2",))  # of the palette: white reads better on it than black
+
+
+def picture(
+    problem: Problem, plan: Plan, width: int | None = None, height: int | None = None
+) -> RenderableType:
+    """Return the picture of a plan for Rich to print.
+
+    Time runs to the right, addresses upwards, both linearly. A cell shows who holds most of it,
+    and is empty only where nobody holds anything. The buffers that take most of the picture have
+    a key, which a list below explains. Lines mark capacity, peak and lower bound.
+
+    Parameters
+    ----------
+    problem, plan
+        What was asked and answered; the order of the plan's buffers does not matter.
+    width
+        Characters, with labels; `None` is the width of the terminal.
+    height
+        Lines of the picture itself; `None` is 20.
+
+    Raises
+    ------
+    PlanError
+        If the plan has no offsets, or none for some buffer.
+    """
+    return _Picture(problem, plan, offsets(problem, plan), width, height or _HEIGHT)
+
+
+@dataclass(frozen=True)
+class _Picture:
+    problem: Problem
+    plan: Plan
+    offset: Column
+    width: int | None
+    height: int
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        held = spans(self.problem)
+        marked = levels(self.problem, self.plan, self.offset)
+        end = top(marked)
+        yield self._facts(marked, end)
+        if not len(held.buffer):
+            yield Text("no buffer holds anything at any time")
+            return
+        coloured = _has_colours(console, options)
+        labels = self._labels(marked, end)
+        margin = max(map(len, labels.values()))
+        columns = max(_NARROWEST, (self.width or options.max_width) - margin - 2)
+        rows = self.height * (2 if coloured else 1)
+        grid = cells.owners(held, self.offset, end, columns, rows)
+        keys = {row: key for (row, _), key in zip(cells.counts(grid), _KEYS, strict=False)}
+        ink = _Blocks(grid, keys) if coloured else _Letters(grid, keys)
+
+        wall, corner, line, dash = "|+--" if options.ascii_only else "│└─┄"
+        for at in range(self.height, -1, -1):
+            label = labels.get(at, "")
+            text = Text(f"{label:>{margin}} {wall}", no_wrap=True, overflow="crop")
+            empty = dash if label else " "
+            body = ink.line(at, empty) if at < self.height else Text(empty * columns)
+            yield text.append_text(body)
+        zero = f"{'0':>{margin}} {corner}{line * columns}"
+        yield Text(zero, no_wrap=True, overflow="crop")
+        yield Text(self._times(margin, columns), no_wrap=True, overflow="crop")
+        yield self._legend(keys, ink)
+
+    def _facts(self, marked: list[Level], end: int) -> Text:
+        heights = [
+            f"{level} (above the picture)" if level.bytes > end else str(level) for level in marked
+        ]
+        return Text("   ".join([plural(len(self.problem), "buffer"), *heights, self.plan.status]))
+
+    def _labels(self, marked: list[Level], end: int) -> dict[int, str]:
+        """Return what is written at the lines just above the levels; of two, the higher one."""
+        labels: dict[int, str] = {}
+        for level in marked:
+            if level.bytes <= end:
+                labels.setdefault(level.bytes * self.height // end, human(level.bytes))
+        return labels
+
+    def _times(self, margin: int, columns: int) -> str:
+        loads = Loads(self.problem)
+        section = loads.peak_section
+        assert section is not None  # somebody holds something
+        first, last = int(loads.start[0]), int(loads.end[-1])
+        peak = int(loads.start[section])
+        column = (peak - first) * columns // (last - first)
+        return " " * (margin + 2) + time_axis(str(first), str(peak), str(last), column, columns)
+
+    def _legend(self, keys: dict[int, str], ink: _Blocks | _Letters) -> Table:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        table.add_column("", min_width=1, no_wrap=True)
+        table.add_column("buffer", no_wrap=True, overflow="ellipsis")
+        for name in ("size", "lifetime", "offset"):
+            table.add_column(name, no_wrap=True, justify="right")
+        problem = self.problem
+        for row, key in keys.items():
+            table.add_row(
+                Text(key, style=ink.style(row)),
+                Text(quoted(problem.ids[row])[1:-1]),
+                human(int(problem.size[row])),
+                lifetime(int(problem.start[row]), int(problem.end[row])),
+                f"{int(self.offset[row]):,}",
+            )
+        return table
+
+
+def _has_colours(console: Console, options: ConsoleOptions) -> bool:
+    # With 16, two colours of the palette become one.
+    enough = console.color_system in ("256", "truecolor")
+    return enough and not console.no_color and not options.ascii_only
+
+
+class _Letters:
+    """A character for every cell."""
+
+    def __init__(self, grid: Grid, keys: dict[int, str]) -> None:
+        self._grid = grid
+        shades = cells.shades(grid, len(_MARKS))
+        self._marks = {row: keys.get(row, _MARKS[shade]) for row, shade in shades.items()}
+
+    def line(self, at: int, empty: str) -> Text:
+        return Text("".join(self._marks.get(row, empty) for row in self._grid[at].tolist()))
+
+    def style(self, row: int) -> Style:
+        return Style()
+
+
+class _Blocks:
+    """Two cells in a character, in colours; keys are in the middle of their buffers."""
+
+    def __init__(self, grid: Grid, keys: dict[int, str]) -> None:
+        self._lower, self._upper = grid[::2], grid[1::2]
+        self._shade = cells.shades(grid, len(PALETTE))
+        self._keys = dict(self._places(keys))
+
+    def _places(self, keys: dict[int, str]) -> Iterator[tuple[tuple[int, int], tuple[str, Style]]]:
+        """Find a character in the middle for every key; half of one where there is no whole."""
+        for row, key in keys.items():
+            lower, upper = self._lower == row, self._upper == row
+            whole = lower & upper
+            y, x = np.nonzero(whole if whole.any() else lower | upper)
+            best = np.argmin((2 * (y - y.mean())) ** 2 + (x - x.mean()) ** 2)
+            yield (int(y[best]), int(x[best])), (key, self.style(row))
+
+    def line(self, at: int, empty: str) -> Text:
+        pairs = zip(self._upper[at].tolist(), self._lower[at].tolist(), strict=True)
+        drawn = [self._character(at, x, *pair, empty) for x, pair in enumerate(pairs)]
+        text = Text()
+        for style, run in groupby(drawn, key=itemgetter(1)):
+            text.append("".join(map(itemgetter(0), run)), style)
+        return text
+
+    def _character(
+        self, at: int, column: int, upper: int, lower: int, empty: str
+    ) -> tuple[str, Style]:
+        if (at, column) in self._keys:
+            return self._keys[at, column]
+        if upper == lower:
+            return (empty, Style.null()) if upper == NONE else (" ", self.style(upper))
+        if upper == NONE:
+            return "▄", Style(color=self._colour(lower))
+        if lower == NONE:
+            return "▀", Style(color=self._colour(upper))
+        return "▀", Style(color=self._colour(upper), bgcolor=self._colour(lower))
+
+    def style(self, row: int) -> Style:
+        colour = self._colour(row)
+        on_it = "#ffffff" if colour in _DARK else "#000000"
+        return Style(color=on_it, bgcolor=colour, bold=True)
+
+    def _colour(self, row: int) -> str:
+        return PALETTE[self._shade[row]]

@@ -1,0 +1,90 @@
+"""Memory that a plan leaves unused below something that is in use: the holes of its picture.
+
+    address
+      9 +  +------+           `c` lies above a hole of 3 bytes while `a` is alive, and of 7 after
+        |  |  c   |           that. What is above the highest address in use at a time is no hole:
+      7 +--+------+           the plan does not keep it from anybody.
+        |  :  3   :
+      4 +---------+::+
+        |    a    | 7|
+      0 +---------+--+
+
+What is reserved belongs to somebody else, and is no hole either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from memplan._columns import MAX_BYTES, Column
+from memplan._spans import spans
+from memplan.plan import Plan
+from memplan.problem import Problem, Reserved
+from memplan.view.picture import offsets
+from memplan.view.stacks import stacks
+
+__all__ = ["Waste", "waste"]
+
+
+@dataclass(frozen=True, slots=True)
+class Waste:
+    """The holes of a plan: nobody holds `[lower, upper)` while `start <= t < end`.
+
+    Attributes
+    ----------
+    start, end, lower, upper
+        Shape (h,); holes do not overlap.
+    share
+        Of all address x time below the highest address in use at each time, without what is
+        reserved: the part that is hole, 0.0 where nothing is held.
+    """
+
+    start: Column
+    end: Column
+    lower: Column
+    upper: Column
+    share: float
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+def waste(problem: Problem, plan: Plan) -> Waste:
+    """Find the holes of a valid plan: O(s log s) in spans (`memplan._spans`).
+
+    Raises
+    ------
+    PlanError
+        If the plan has no offsets, or none for some buffer.
+    """
+    held, offset = spans(problem), offsets(problem, plan)
+    pairs = stacks(held, offset)
+    base = offset[held.buffer]
+    bottom, top = base + held.lower, np.append(base + held.upper, 0)  # -1 is the ground
+    used = float(((held.upper - held.lower) * (held.end - held.start).astype(np.float64)).sum())
+    start, end, lower, upper = _outside(
+        problem.reserved, pairs.start, pairs.end, top[pairs.below], bottom[pairs.above]
+    )
+    unused = float(((upper - lower) * (end - start).astype(np.float64)).sum())
+    return Waste(start, end, lower, upper, unused / (used + unused) if unused else 0.0)
+
+
+def _outside(
+    reserved: Iterable[Reserved], start: Column, end: Column, lower: Column, upper: Column
+) -> tuple[Column, Column, Column, Column]:
+    """Return what of these rectangles is not reserved, without those that are empty."""
+    # What is free is between the end of one reserved range and the start of the next.
+    blocks = list(reserved)  # sorted and disjoint
+    opens = np.array([0, *(block.upper for block in blocks)], dtype=np.int64)
+    closes = np.array([*(block.lower for block in blocks), 2 * MAX_BYTES - 1], dtype=np.int64)
+    first = np.searchsorted(closes, lower, side="right")
+    count = np.maximum(np.searchsorted(opens, upper, side="left") - first, 0)
+    count[lower >= upper] = 0
+    owner = np.repeat(np.arange(len(count)), count)
+    free = first[owner] + np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
+    clipped = np.maximum(lower[owner], opens[free]), np.minimum(upper[owner], closes[free])
+    kept = clipped[0] < clipped[1]
+    return start[owner][kept], end[owner][kept], clipped[0][kept], clipped[1][kept]

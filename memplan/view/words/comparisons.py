@@ -1,0 +1,31 @@
+"""Comparisons in a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from memplan.view.comparison import Cell, Name, Report, Table
+from memplan.view.words.parts import name, table
+
+__all__ = ["comparison"]
+
+
+def comparison(report: Report) -> RenderableType:
+    """Return sentences and tables for Rich to print."""
+    parts: list[RenderableType] = [Text(sentence) for sentence in report.sentences]
+    for each in report.tables:
+        parts += [Text(), *_shown(each)]
+    return Group(*parts)
+
+
+def _shown(one: Table) -> list[RenderableType]:
+    made = table(*one.columns)
+    for row in one.rows:
+        made.add_row(*map(_cell, row))
+    title = [Text(one.title, style="bold")] if one.title else []
+    return [*title, made, *([Text(one.rest, style="dim")] if one.rest else [])]
+
+
+def _cell(cell: Cell) -> Text:
+    return name(cell.text) if isinstance(cell, Name) else Text(cell)

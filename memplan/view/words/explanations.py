@@ -1,0 +1,131 @@
+"""Explanations in a terminal: why a problem does not fit, like an out-of-memory report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from memplan.explain import Explanation, SectionAtFault
+from memplan.loads import Held, Loads
+from memplan.problem import Problem
+from memplan.view import relations
+from memplan.view.units import exact, lifetime, plural
+from memplan.view.words.parts import MOST_ROWS, Fact, HeldTable, listed, name, table
+
+__all__ = ["amounts", "explanation"]
+
+_FULL_SECTIONS = 3  # with their buffers; the others get a line
+
+
+def explanation(problem: Problem, found: Explanation, most: int = MOST_ROWS) -> RenderableType:
+    """Return whether a problem fits and why not, in the manner of an out-of-memory report."""
+    parts: list[RenderableType] = [_verdict(found), amounts(found)]
+    for section in found.sections[:_FULL_SECTIONS]:
+        parts += [Text(), _fault(section, most)]
+    others = found.sections[_FULL_SECTIONS:]
+    if others:
+        parts += [Text(), _other_faults(others, found.section_count - len(found.sections))]
+    if found.subset:
+        parts += [Text(), _subset(problem, found, most)]
+    return Group(*parts)
+
+
+def _verdict(found: Explanation) -> Text:
+    capacity = exact(found.capacity)
+    if found.fits is None:
+        text = f"Unknown: neither a plan nor a proof was found for {capacity} within the budget."
+        return Text(text, style="bold yellow")
+    if found.fits:
+        return Text(f"It fits into {capacity}.", style="bold green")
+    if found.required is None:
+        text = "It does not fit, whatever the capacity: pins and groups contradict each other."
+        return Text(text, style="bold red")
+    return Text(f"It does not fit into {capacity}.", style="bold red")
+
+
+def amounts(found: Explanation) -> RenderableType:
+    """Return what is required, what is available and what is missing, one fact a line."""
+    known = found.required == found.sufficient
+    facts: list[Fact] = []
+    if found.required is None:
+        facts.append(("required", "no capacity is enough, proved"))
+    elif known:
+        facts.append(
+            ("required", f"{exact(found.required)}, proved: no less is enough, and this is")
+        )
+    else:
+        facts.append(("required", f"at least {exact(found.required)}, proved"))
+        if found.sufficient is not None:
+            facts.append(("sufficient", f"{exact(found.sufficient)}: a plan was found"))
+    reserved = found.capacity - found.available
+    note = f", and {exact(reserved)} reserved" if reserved else ""
+    facts.append(("available", f"{exact(found.available)}{note}"))
+    if found.excess:
+        facts.append(("excess", ("" if known else "at least ") + exact(found.excess)))
+    elif found.fits and found.sufficient is not None:
+        facts.append(("spare", exact(found.capacity - found.sufficient)))
+    facts.append(("max load", exact(found.max_load)))
+    return listed(facts)
+
+
+def _fault(section: SectionAtFault, most: int) -> RenderableType:
+    when = lifetime(section.start, section.end)
+    worst = lifetime(section.peak_start, section.peak_end)
+    count = plural(len(section.buffers), "buffer")
+    return Group(
+        Text(f"Time {when}" + ("" if when == worst else f", worst in {worst}"), style="bold"),
+        Text(f"{count} hold {exact(section.load)}: {exact(section.excess)} too many"),
+        HeldTable(section.buffers, section.load, most),
+    )
+
+
+def _other_faults(sections: Sequence[SectionAtFault], uncounted: int) -> RenderableType:
+    """Return the milder faults, a line each with its largest buffer."""
+    made = table("time", "bytes", "too many", "buffers", "largest", "bytes")
+    for section in sections:
+        largest = section.buffers[0]
+        made.add_row(
+            lifetime(section.start, section.end),
+            f"{section.load:,}",
+            f"{section.excess:,}",
+            f"{len(section.buffers):,}",
+            name(largest.id),
+            f"{largest.bytes:,}",
+        )
+    more = f", and {uncounted:,} more" if uncounted else ""
+    return Group(Text(f"Also too much at {plural(len(sections), 'other time')}{more}"), made)
+
+
+def _subset(problem: Problem, found: Explanation, most: int) -> RenderableType:
+    rows = [problem.index(id) for id in found.subset]
+    buffers = [
+        Held(id, size, size, start, end)
+        for id, size, start, end in zip(
+            found.subset,
+            problem.size[rows].tolist(),
+            problem.start[rows].tolist(),
+            problem.end[rows].tolist(),
+            strict=True,
+        )
+    ]
+    part = problem.subset(rows)
+    load = Loads(part).peak
+    if len(rows) == 1:
+        heading = "This buffer alone cannot be placed"
+    else:
+        heading = (
+            f"These {len(rows):,} buffers cannot be placed together, "
+            f"though no more than {exact(load)} of them live at one time"
+        )
+    closing = "Leave out any one of them and the rest fits: the subset is irreducible."
+    if not found.irreducible:
+        closing = (
+            "The budget ended before every one of them was tried: "
+            "a part of them may be enough (raise --nodes)."
+        )
+    total = sum(each.size for each in buffers)
+    said = [*relations.reasons(part), *([closing] if len(rows) > 1 else [])]
+    held = HeldTable(buffers, total, most)
+    return Group(Text(heading, style="bold"), held, *map(Text, said))

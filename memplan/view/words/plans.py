@@ -1,0 +1,138 @@
+"""Plans in a terminal: what was asked, what was answered, and who is live at the peak."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from memplan.loads import Loads
+from memplan.plan import Plan, Status
+from memplan.problem import Problem
+from memplan.sources.loaded import Figure, Label, Loaded
+from memplan.view import relations
+from memplan.view.units import exact, lifetime, plural, seconds
+from memplan.view.words.parts import (
+    MOST_ROWS,
+    Fact,
+    HeldTable,
+    labels_of,
+    listed,
+    origin,
+    plain,
+    total,
+)
+
+__all__ = ["peak_buffers", "plan_summary", "status_text"]
+
+_STATUS_STYLE = {
+    Status.OPTIMAL: "green",
+    Status.FEASIBLE: "yellow",
+    Status.INFEASIBLE: "red",
+    Status.UNKNOWN: "red",
+}
+
+
+def plan_summary(
+    problem: Problem,
+    plan: Plan,
+    *,
+    elapsed: float,
+    interrupted: bool = False,
+    loaded: Loaded | None = None,
+    figures: Sequence[Figure] = (),
+) -> RenderableType:
+    """Return what was asked and what was answered, one fact a line.
+
+    Parameters
+    ----------
+    problem, plan
+        The question and the answer.
+    elapsed
+        Seconds that the solver took.
+    interrupted
+        Whether Ctrl-C cut it short.
+    loaded
+        Where the problem comes from a model.
+    figures
+        What other planners need for it.
+    """
+    facts = origin(loaded)
+    facts += [
+        ("buffers", f"{len(problem):,}"),
+        ("sum of sizes", exact(total(problem.size))),
+    ]
+    facts += relations.counts(problem)
+    facts += _figures(figures)
+    if problem.capacity is not None:
+        facts.append(("capacity", exact(problem.capacity)))
+    facts.append(("lower bound", exact(plan.lower_bound)))
+    if plan.peak is not None:
+        facts.append(("peak", exact(plan.peak)))
+    if plan.gap is not None:
+        facts.append(("gap", f"{plan.gap:.2%}"))
+    facts.append(("status", status_text(plan, interrupted)))
+    if plan.conflict:
+        facts.append(("conflict", f"{plural(len(plan.conflict), 'buffer')} cannot be together"))
+    facts.append(("solver", plan.solver or "-"))
+    facts.append(("time", seconds(elapsed)))
+    return listed(facts)
+
+
+def _figures(figures: Sequence[Figure]) -> list[Fact]:
+    facts: list[Fact] = []
+    for figure in figures:
+        how = figure.how + (f", {figure.what}" if figure.what else "")
+        facts.append((plain(figure.runtime), f"{exact(figure.bytes)}, {how}"))
+    return facts
+
+
+def status_text(plan: Plan, interrupted: bool) -> Text:
+    """Return the status, and what it means for this plan."""
+    meaning = _meaning(plan)
+    if interrupted:
+        meaning = f"not proved; {meaning}" if plan.has_offsets else meaning
+        return Text(f"interrupted: {plan.status}, {meaning}", style="yellow")
+    return Text(f"{plan.status}: {meaning}", style=_STATUS_STYLE[plan.status])
+
+
+def _meaning(plan: Plan) -> str:
+    match plan.status:
+        case Status.OPTIMAL if plan.peak == plan.lower_bound:
+            return "no plan has a smaller peak"
+        case Status.OPTIMAL:
+            return "it fits the capacity; a smaller peak was not asked for"
+        case Status.FEASIBLE:
+            return "the best plan so far, a smaller peak is not ruled out"
+        case Status.INFEASIBLE:
+            return "proved, there is no plan within the capacity"
+        case Status.UNKNOWN:
+            return "the budget ended without a plan and without a proof"
+
+
+def peak_buffers(
+    problem: Problem, plan: Plan, most: int = MOST_ROWS, labels: Sequence[Label] = ()
+) -> RenderableType:
+    """Return who is live at the peak of a plan: what a smaller model would have to shrink.
+
+    Of all sections in which a buffer touches the peak, the one with the greatest load. `labels`, by
+    row, say which operators make and use a buffer.
+    """
+    if plan.offsets is None:
+        return Text("")
+    loads = Loads(problem)
+    section = loads.highest_of(np.flatnonzero(plan.offsets + problem.size == plan.peak))
+    if section is None or plan.peak is None:
+        return Text("no buffer holds anything at any time")
+    held = loads.held(section)
+    load = int(loads.load[section])
+    when = lifetime(int(loads.start[section]), int(loads.end[section]))
+    unused = f"; {exact(plan.peak - load)} unused below it" if load < plan.peak else ""
+    offsets = {each.id: plan.offset(each.id) for each in held[:most]}
+    return Group(
+        Text(f"Live at the peak, time {when}", style="bold"),
+        Text(f"{plural(len(held), 'buffer')} hold {exact(load)}{unused}"),
+        HeldTable(held, load, most, offsets, labels_of(problem, held[:most], labels)),
+    )

@@ -1,0 +1,191 @@
+"""Problems in a terminal: how much they need, when, and whose fault it is."""
+
+from __future__ import annotations
+
+import numpy as np
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from memplan.errors import quoted
+from memplan.inspection import Inspection
+from memplan.loads import Loads
+from memplan.plan import Status
+from memplan.problem import Problem
+from memplan.view import relations
+from memplan.view.curve import load_curve
+from memplan.view.units import exact, human, lifetime, percent, plural
+from memplan.view.words.explanations import amounts
+from memplan.view.words.parts import (
+    MOST_ROWS,
+    Fact,
+    HeldTable,
+    labels_of,
+    listed,
+    name,
+    origin,
+    plain,
+    table,
+    total,
+)
+from memplan.view.words.savings import missing, what_comes_down
+
+__all__ = ["inspection"]
+
+
+class Curve:
+    """The load over time, as wide as the console and in characters that it has."""
+
+    def __init__(self, loads: Loads) -> None:
+        self._loads = loads
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = min(options.max_width, 100)
+        yield Text(load_curve(self._loads, width, ascii_only=options.ascii_only), no_wrap=True)
+
+
+def inspection(found: Inspection, most: int = MOST_ROWS) -> RenderableType:
+    """Return what is known of a problem: the answer first, then its reasons.
+
+    Parameters
+    ----------
+    found
+        What is known.
+    most
+        How many buffers to name.
+    """
+    problem, savings = found.loaded.problem, found.savings
+    loads = Loads(problem)
+    parts: list[RenderableType] = [Text(_answer(found)), Text(), _amounts(found)]
+    if found.shortage is not None:
+        parts += [Text(), _capacity(found)]
+    parts += [Text(), listed(_constraints(found))]
+    if len(problem):
+        parts += [Text(), _distribution(problem)]
+    section = loads.peak_section
+    if section is not None:
+        held = loads.held(section)
+        when = lifetime(savings.start, savings.end)
+        heading = f"Live at the greatest load, time {when}: {plural(len(held), 'buffer')}"
+        labels = labels_of(problem, held[:most], found.loaded.labels)
+        live = HeldTable(held, loads.peak, most, labels=labels)
+        parts += [Text(), Text(heading, style="bold"), live]
+        parts += [Text(), what_comes_down(found, most)]
+        parts += [Text(), Text("Load over time", style="bold"), Curve(loads)]
+    return Group(*parts)
+
+
+def _answer(found: Inspection) -> str:
+    """Say how much, when and whose fault in two sentences."""
+    problem, savings = found.loaded.problem, found.savings
+    if not len(savings):
+        return "No buffer holds anything at any time."
+    when = lifetime(savings.start, savings.end)
+    largest = quoted(problem.ids[savings.rows[0]])
+    share = percent(int(savings.bytes[0]), savings.peak)
+    if len(savings) == 1:
+        who = f"all of them {largest}"
+    else:
+        who = f"by {plural(len(savings), 'buffer')}; {largest} is {share} of it"
+    first = f"At time {when}, {exact(savings.peak)} are held, {who}."
+    peak = found.plan.peak
+    if peak is None:
+        if found.plan.status is Status.INFEASIBLE:
+            return f"{first} There is no plan: pins and groups contradict each other."
+        return f"{first} No plan was found within the budget."
+    if found.proved:
+        second = f"A plan needs {'no more' if peak == savings.peak else exact(peak)}"
+        return f"{first} {second}, and none needs less."
+    return f"{first} The best plan found needs {exact(peak)}; less is not ruled out."
+
+
+def _amounts(found: Inspection) -> Table:
+    """Return what different planners need, and what is proved to be needed."""
+    problem, bound = found.loaded.problem, found.lower_bound
+    made = table("how much", "bytes", "", "of the bound")
+    made.add_column("")
+    rows = [("naive", total(problem.size), "every buffer has memory of its own")]
+    for figure in found.figures:
+        how = figure.how + (f", {figure.what}" if figure.what else "")
+        rows.append((plain(figure.runtime), figure.bytes, how))
+    if found.plan.peak is not None:
+        known = "proved to be the least" if found.proved else "the best plan found"
+        rows.append(("planned", found.plan.peak, known))
+    rows.append(("bound", bound, _rule(found)))
+    if found.savings.peak < bound:
+        rows.append(("max load", found.savings.peak, _beyond_the_load(problem)))
+    for who, bytes_needed, how in rows:
+        share = percent(bytes_needed, bound)
+        made.add_row(name(who), f"{bytes_needed:,}", human(bytes_needed), share, how)
+    return made
+
+
+def _rule(found: Inspection) -> str:
+    if found.plan.lower_bound > found.bound.bytes:
+        return "proved by search: no plan needs less"
+    if found.bound.bytes == found.savings.peak:
+        return "the max load: no plan needs less"
+    return f"by the rule {found.bound.rule}: no plan needs less"
+
+
+def _beyond_the_load(problem: Problem) -> str:
+    what = " and ".join(name for name, _ in relations.counts(problem))
+    return f"{what} force more" if what else "at one time"
+
+
+def _capacity(found: Inspection) -> RenderableType:
+    """Return whether it fits into the capacity; what is missing, and what would do."""
+    shortage = found.shortage
+    assert shortage is not None
+    limit = exact(shortage.capacity)
+    heading = {
+        True: f"It fits into {limit}.",
+        False: f"It does not fit into {limit}.",
+        None: f"Nobody knows whether it fits into {limit}: the budget ended first.",
+    }
+    style = {True: "bold green", False: "bold red", None: "bold yellow"}
+    said = Text(heading[shortage.fits], style=style[shortage.fits])
+    return Group(said, amounts(shortage), *map(Text, missing(found)))
+
+
+def _constraints(found: Inspection) -> list[Fact]:
+    """Say what there is beside lifetimes and sizes; what there is not is not mentioned."""
+    problem = found.loaded.problem
+    facts = [*origin(found.loaded), ("buffers", f"{len(problem):,}")]
+    before = len(facts)
+    empty = int((problem.size == 0).sum())
+    if empty:
+        facts.append(("size 0", plural(empty, "buffer")))
+    if problem.has_alignment:
+        aligned = int((problem.alignment != 1).sum())
+        most = int(problem.alignment.max())
+        facts.append(("alignment", f"{plural(aligned, 'buffer')}, up to {most:,}"))
+    if problem.has_pins:
+        facts.append(("pins", plural(int((problem.pin >= 0).sum()), "buffer")))
+    if problem.has_hints:
+        facts.append(("hints", plural(int((problem.hint >= 0).sum()), "buffer")))
+    if problem.has_gaps:
+        gaps, owners = len(problem.gap_buffer), len(np.unique(problem.gap_buffer))
+        windows = int((problem.gap_lower >= 0).sum())
+        text = f"{gaps:,} in {plural(owners, 'buffer')}, {windows:,} with a window"
+        facts.append(("gaps", text))
+    facts += relations.counts(problem)
+    if problem.has_reserved:
+        text = ", ".join(str(block) for block in problem.reserved[:MOST_ROWS])
+        more = len(problem.reserved) - MOST_ROWS
+        facts.append(("reserved", text if more <= 0 else f"{text} and {more:,} more"))
+    if len(facts) == before:
+        facts.append(("constraints", "none beside lifetimes and sizes"))
+    return facts
+
+
+def _distribution(problem: Problem) -> Table:
+    shares = (0, 25, 50, 75, 90, 99, 100)
+    made = table("", "smallest", "25 %", "median", "75 %", "90 %", "99 %", "largest")
+    # Elements of the sorted column, never a mean of two: no size that nobody has.
+    at = np.array(shares) * (len(problem) - 1) // 100
+    # A lifetime of 2^63 does not fit in 63 bits, and unsigned the wrapped difference is right.
+    lasting = np.sort((problem.end - problem.start).view(np.uint64))[at]
+    made.add_row("size", *map(human, np.sort(problem.size)[at].tolist()))
+    made.add_row("lifetime", *(f"{length:,}" for length in lasting.tolist()))
+    return made

@@ -1,0 +1,172 @@
+"""What would come down, in words: of the load, and of the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from memplan._columns import NONE
+from memplan.errors import quoted
+from memplan.inspection import Inspection, Trial
+from memplan.savings import Change, Savings
+from memplan.view.units import human, lifetime, percent, plural
+from memplan.view.words.parts import name, plain, table
+
+__all__ = ["missing", "what_comes_down"]
+
+_COLUMNS = {
+    Change.HALVED: "halved",
+    Change.REMOVED: "removed or moved",
+    Change.RECOMPUTED: "recomputed",
+}
+_VERBS = {
+    Change.HALVED: "halving",
+    Change.REMOVED: "removing or moving",
+    Change.RECOMPUTED: "recomputing",
+}
+_NAMES = 3  # of those that would do; the others are counted
+
+
+def what_comes_down(found: Inspection, most: int) -> RenderableType:
+    """Return what the load comes down by for each change to each of the largest, and the best.
+
+    Parameters
+    ----------
+    found
+        What is known.
+    most
+        How many buffers to name.
+    """
+    savings = found.savings
+    heading = Text("What would come down, if one of them were changed", style="bold")
+    said = [Text(_sentence(found, trial)) for trial in found.trials]
+    if not any(savings.saved(change).any() for change in Change):
+        return Group(heading, Text(_nothing(savings)), *said)
+    return Group(heading, _by_buffer(savings, most), Text(), *said)
+
+
+def _nothing(savings: Savings) -> str:
+    sections = plural(savings.count - 1, "other section")
+    said = f"Nothing: the load is as great in {sections}, and none of them alone is live in all."
+    if not savings.together:
+        return said
+    return f"{said} It takes {plural(len(savings.together), 'buffer')} together:"
+
+
+def _by_buffer(savings: Savings, most: int) -> RenderableType:
+    columns = [change for change in Change if (savings.after[change] != NONE).any()]
+    made = table("buffer", *(_COLUMNS[change] for change in columns))
+    for at, row in enumerate(savings.rows[:most].tolist()):
+        cells = [_cell(savings, at, change) for change in columns]
+        made.add_row(name(savings.problem.ids[row]), *cells)
+    return made
+
+
+def _cell(savings: Savings, at: int, change: Change) -> str:
+    if savings.after[change][at] == NONE:
+        return "-"
+    saved = int(savings.saved(change)[at])
+    return f"{human(saved)} less" if saved else "nothing"
+
+
+def _sentence(found: Inspection, trial: Trial) -> str:
+    """Say what the best change of a kind brings: the load, what is the worst then, the plan."""
+    saved = found.savings.peak - trial.worst.load
+    share = percent(saved, found.savings.peak)
+    return (
+        f"{_change(found, trial)} the load comes down by {human(saved)} ({share}): then "
+        f"{_worst(trial)} is the worst, with {human(trial.worst.load)}. {_planned(trial)}"
+    )
+
+
+def _change(found: Inspection, trial: Trial) -> str:
+    ids = found.savings.problem.ids
+    who, several = _listed([ids[row] for row in trial.rows]), len(trial.rows) > 1
+    if trial.change is Change.HALVED:
+        return f"With {who} at half {'their sizes' if several else 'its size'}"
+    if trial.change is Change.REMOVED:
+        return f"Without {who}, or with {'them' if several else 'it'} in another memory,"
+    remake = found.savings.remakes[trial.rows[0]]
+    by = _joined([plain(operator) for operator in remake.by])
+    needs = ""
+    if remake.kept:
+        kept = _listed([ids[each] for each in remake.kept])
+        needs = f", for which {kept} must be kept until then,"
+    return (
+        f"With {who} dropped at time {remake.dropped} and made again by {by} just before "
+        f"{remake.again}{needs}"
+    )
+
+
+def _worst(trial: Trial) -> str:
+    worst = trial.worst
+    if worst.start == worst.end:
+        return f"the moment before time {worst.start}, when it is made again,"
+    return f"time {lifetime(worst.start, worst.end)}"
+
+
+def _planned(trial: Trial) -> str:
+    peak = trial.plan.peak
+    if peak is None:
+        return "No plan of that was found within the budget."
+    if trial.proved:
+        return f"Planned, it needs {human(peak)}: proved to be the least."
+    return f"Planned, it needs {human(peak)} at most: less is not ruled out."
+
+
+def missing(found: Inspection) -> list[str]:
+    """Return which single changes would make a problem fit that does not; nothing if it fits."""
+    shortage, savings = found.shortage, found.savings
+    if shortage is None or shortage.fits:
+        return []
+    if shortage.required is None:
+        return ["No smaller buffer helps: pins and groups contradict each other."]
+    if savings.peak <= shortage.available:
+        if shortage.fits is None:
+            return ["By the load it would fit."]
+        return [
+            "By the load it would fit: what is missing is lost between the buffers, in every "
+            "plan. `memplan explain` names those that cannot be together."
+        ]
+    ways = []
+    for change, verb in _VERBS.items():
+        ids = [savings.problem.ids[savings.rows[at]] for at in found.enough(change)]
+        if ids:
+            ways.append(f"{verb} {_listed(ids, 'or')}")
+    said = "No change to one buffer alone brings the load within the capacity."
+    if ways:
+        said = f"One of these alone brings the load within the capacity: {'; '.join(ways)}."
+    fits = [each for each in (_fits(found, trial) for trial in found.trials) if each]
+    too = ", too," if ways else ""
+    return [said, f"A plan fits{too} {' and '.join(fits)}."] if fits else [said]
+
+
+def _fits(found: Inspection, trial: Trial) -> str:
+    assert found.shortage is not None
+    if trial.plan.peak is None or trial.plan.peak > found.shortage.capacity:
+        return ""
+    who = _listed([found.savings.problem.ids[row] for row in trial.rows])
+    how = {
+        Change.HALVED: f"with {who} halved",
+        Change.REMOVED: f"without {who}",
+        Change.RECOMPUTED: f"with {who} recomputed",
+    }
+    return f"{how[trial.change]} ({human(trial.plan.peak)})"
+
+
+def _listed(ids: Sequence[str], word: str = "and") -> str:
+    """Return the names: "a", "b" and "c", or "a", "b", "c" and 4 others."""
+    return _joined([quoted(id) for id in ids], word)
+
+
+def _joined(texts: Sequence[str], word: str = "and") -> str:
+    """Return a, b and c; of many the first, and how many others."""
+    *some, last = texts if len(texts) <= _NAMES else (*texts[:_NAMES], _others(texts, word))
+    return f"{', '.join(some)} {word} {last}" if some else last
+
+
+def _others(texts: Sequence[str], word: str) -> str:
+    others = plural(len(texts) - _NAMES, "other")
+    return f"one of {others}" if word == "or" and len(texts) > _NAMES + 1 else others

@@ -1,0 +1,38 @@
+"""Solvers in a terminal: what each is, and which constraints it supports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+
+from rich.console import Group, RenderableType
+
+from memplan.view.words.parts import listed, table
+
+__all__ = ["solver_table"]
+
+_NARROW = 80  # columns that every terminal has
+
+
+def solver_table(
+    rows: Iterable[tuple[str, str, Sequence[bool]]], constraints: Sequence[str]
+) -> RenderableType:
+    """Return the solvers by name: what each is, then the constraints that each supports.
+
+    The constraints are rows and not columns, and there are several tables where one would not fit
+    a narrow terminal.
+    """
+    rows = list(rows)
+    parts: list[RenderableType] = [listed([(name, summary) for name, summary, _ in rows])]
+    while rows:
+        ends = accumulate((3 + len(name) for name, _, _ in rows), initial=len("constraint"))
+        most = max(1, sum(end <= _NARROW for end in ends) - 1)
+        made = table("constraint")
+        for name, _, _ in rows[:most]:
+            made.add_column(name, justify="center", no_wrap=True)
+        for number, constraint in enumerate(constraints):
+            marks = ["yes" if supported[number] else "-" for _, _, supported in rows[:most]]
+            made.add_row(constraint, *marks)
+        parts += ["", made]
+        rows = rows[most:]
+    return Group(*parts)

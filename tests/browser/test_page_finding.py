@@ -1,0 +1,130 @@
+"""Search, hover and clicks on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from chromium import Page
+from samples import centre, net
+
+from memplan import solve
+from memplan.loads import Loads
+from memplan.plan import Plan
+from memplan.problem import Buffer, Gap, Problem
+from memplan.sources import Loaded
+from memplan.view.supports import supports
+
+Open = Callable[..., Page]
+
+
+def test_search(open_page: Open, resnet: Loaded, plan: Plan) -> None:
+    """Tests the count of matches, the table, Enter, and what nobody is called."""
+    page = open_page(resnet, {"memplan": plan})
+    names = resnet.problem.ids
+    matches = [row for row, name in enumerate(names) if "conv2d_1" in name]
+    assert len(matches) > 5
+    field = page.one("#search")
+    field.send_keys("Conv2D_1")
+    page.until(lambda: page.text("#search-status"))
+    assert page.text("#search-status") == f"{len(matches)} matches"
+    assert sorted(page.rows("#buffers")) == matches
+    field.send_keys("\ue007")
+    page.settle()
+    assert page.view()["selected"] == matches[0]
+    field.send_keys("\ue007")
+    page.settle()
+    assert page.view()["selected"] == matches[1]
+    field.send_keys("no such name")
+    page.until(lambda: page.text("#search-status") == "0 matches")
+    assert page.rows("#buffers") == []
+    assert page.one("#search-status").get_dom_attribute("aria-live") == "polite"
+
+
+def test_hover(open_page: Open) -> None:
+    """Tests that name, bytes, lifetime, offset, operator, module and line are shown."""
+    loaded = net()
+    made = solve(loaded.problem)
+    page = open_page(loaded, {"memplan": made})
+    assert not page.one("#hover").is_displayed()
+    row = loaded.problem.index("b")
+    page.hover(page.pixel(*centre(loaded.problem, made, row)))
+    assert page.one("#hover").is_displayed()
+    assert page.text("#hover strong") == "b"
+    said = page.text("#hover dl")
+    problem = loaded.problem
+    assert f"{problem.size[row]:,} bytes" in said
+    assert f"[{problem.start[row]}, {problem.end[row]})" in said
+    assert f"{made.offset('b'):,}" in said
+    for words in ("op b (Relu)", "op c (Conv)", "layer1", "net.py:41", "intermediate"):
+        assert words in said
+    left, top, _, _ = page.frame()
+    page.hover((left - 40, top + 5))
+    assert not page.one("#hover").is_displayed()
+
+
+def test_hover_in_a_gap(open_page: Open) -> None:
+    """Tests that in a gap only the window is under the pointer, and says what it holds."""
+    problem = Problem([Buffer("a", 0, 9, 64, gaps=(Gap(3, 6, (16, 32)),))])
+    page = open_page(problem)
+    page.hover(page.pixel(4.5, 24))
+    assert page.text("#hover strong") == "a"
+    assert "holds now16 bytes" in page.text("#hover dl")
+    page.hover(page.pixel(4.5, 56))
+    assert not page.one("#hover").is_displayed()
+
+
+def test_a_moment(open_page: Open, resnet: Loaded, plan: Plan) -> None:
+    """Tests that a click in either figure lists what is live then, largest first."""
+    problem = resnet.problem
+    page = open_page(resnet, {"memplan": plan})
+    loads = Loads(problem)
+    for section in (loads.peak_section, 3, len(loads) - 1):
+        assert section is not None
+        when = (loads.start[section] + loads.end[section]) / 2
+        held = [problem.index(each.id) for each in loads.held(section)]
+        for figure, address in (("memory-0", 64.0), ("load-0", None)):
+            at = page.pixel(when, address or 0, figure)
+            if address is None:
+                _, top, _, height = page.frame(figure)
+                at = at[0], top + height / 2
+            page.js("window.memplan.moment(arguments[0])", str(loads.start[0]))
+            page.click(at)
+            assert page.rows("#moment") == held
+            assert page.view()["moment"] == int(when)
+    said = page.text("#moment caption")
+    assert f"{loads.load[-1]:,} bytes" in said
+
+
+def test_a_buffer(open_page: Open, resnet: Loaded, plan: Plan) -> None:
+    """Tests that a click lists what a buffer sits on, what sits on it, and what bounds it."""
+    problem = resnet.problem
+    page = open_page(resnet, {"memplan": plan})
+    expected = supports(problem, plan)
+    lengths = np.diff(expected.below_begin) * problem.size
+    for row in (int(lengths.argmax()), int(problem.size.argmax())):
+        page.click(page.pixel(*centre(problem, plan, row)))
+        assert page.view()["selected"] == row
+        assert page.text("#buffer h3") == problem.ids[row]
+        assert sorted(page.rows("#sits-on")) == expected.below(row).tolist()
+        assert sorted(page.rows("#carries")) == expected.above(row).tolist()
+        chain = expected.chain(row)
+        assert tuple(page.rows("#bounds")) == chain.rows[1:]
+        assert page.text("#bounds").endswith("address 0")
+    row = int(lengths.argmax())
+    page.js("window.memplan.select(arguments[0])", row)
+    link = page.all("#sits-on a[data-row]")[0]
+    below = int(link.get_dom_attribute("data-row"))
+    link.click()
+    assert page.view()["selected"] == below
+
+
+def test_nothing_is_chosen_by_a_click_on_nothing(open_page: Open) -> None:
+    """Tests that free memory is nobody's, but the moment is chosen."""
+    problem = Problem([Buffer("a", 0, 4, 64), Buffer("b", 0, 8, 64)])
+    page = open_page(problem, {"memplan": Plan.of(problem, [0, 64])})
+    page.click(page.pixel(2.5, 32))
+    assert page.view()["selected"] == 0
+    page.click(page.pixel(6.5, 32))
+    assert (page.view()["selected"], page.view()["moment"]) == (None, 6)
+    assert page.rows("#moment") == [1]
