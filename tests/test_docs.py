@@ -1,0 +1,210 @@
+"""Tests of the site of docs/: it builds, no link is dead, nothing is left out of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import tomllib
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+import typer
+from docs_site import Site, build
+
+import memplan as mp
+from memplan.cli import app, output
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+
+
+def hook(name: str) -> ModuleType:
+    """Return a hook of the site as a module; none needs MkDocs to be imported."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / "_hooks" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def command_paths(group: Any, words: tuple[str, ...] = ("memplan",)) -> set[str]:
+    """Return every command with the words before it, groups included."""
+    found: set[str] = set()
+    for name, command in group.commands.items():
+        found.add(" ".join((*words, name)))
+        if hasattr(command, "commands"):
+            found |= command_paths(command, (*words, name))
+    return found
+
+
+COMMANDS = command_paths(typer.main.get_command(app))
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """Return the site, built strictly."""
+    return build(tmp_path_factory)
+
+
+def test_no_link_is_dead_and_nothing_is_loaded(site: Site) -> None:
+    """Tests every link, every part of a page that a link names, and every picture and script."""
+    assert len(site.pages) > 30
+    assert site.faults() == []
+
+
+def test_the_navigation_leads_to_every_page(site: Site) -> None:
+    """Tests that no page can only be found by who knows its name."""
+    assert site.unreachable() == set()
+
+
+def test_every_command_is_in_the_reference(site: Site) -> None:
+    """Tests a section for each command, made of the program."""
+    anchors = site.anchors("reference/commands.html")
+    assert {each.replace(" ", "-") for each in COMMANDS} <= anchors
+
+
+def test_every_public_name_is_in_the_reference(site: Site) -> None:
+    """Tests that what `import memplan` offers has an entry with its docstring."""
+    page = (site.folder / "reference" / "api.html").read_text()
+    anchors = site.anchors("reference/api.html")
+    for name in sorted(set(mp.__all__) - {"__version__"}):
+        assert anchors & {f"memplan.{name}", f"memplan.{name}.{name}"}, name
+    assert "__version__" in page
+
+
+def test_the_search_knows_every_page(site: Site) -> None:
+    """Tests words of a page, of the commands and of a docstring in the index."""
+    index = json.loads((site.folder / "search" / "search_index.json").read_text())
+    texts = " ".join(each["text"] for each in index["docs"])
+    for words in ("irreducible infeasible subset", "Place every buffer", "immutable, as columns"):
+        assert words.lower() in texts.lower()
+
+
+@pytest.mark.parametrize(
+    ("html", "fault"),
+    [
+        ('<a href="b.html">', "b.html leads nowhere"),
+        ('<a href="#part">', "#part: there is no such part"),
+        ('<a href="index.html#p">', "index.html#p: there is no such part"),
+        ('<img src="x.png">', "x.png leads nowhere"),
+        ('<a href="http://example.org">', "is no address of another site"),
+        ('<a href="https://localhost/a">', "is no address of another site"),
+        ('<script src="https://example.org/a.js"></script>', "is loaded from a network"),
+        ('<script src="//example.org/a.js"></script>', "is loaded from a network"),
+        ('<link rel="stylesheet" href="https://example.org/a.css">', "loaded from a network"),
+        ('<p style="background: url(https://example.org/a.png)">', "loaded from a network"),
+    ],
+)
+def test_a_dead_link_is_found(tmp_path: Path, html: str, fault: str) -> None:
+    """Tests that the reader of sites finds what it looks for."""
+    (tmp_path / "index.html").write_text('<p id="top"><a href="#top">')
+    assert Site(tmp_path).faults() == []
+    (tmp_path / "a.html").write_text(html)
+    assert any(fault in each for each in Site(tmp_path).faults())
+
+
+def test_a_page_that_nothing_leads_to_is_found(tmp_path: Path) -> None:
+    """Tests pages that only a page beside the navigation names."""
+    link = '<a class="md-nav__link" href="{}.html">'
+    (tmp_path / "index.html").write_text(link.format("a") + '<a href="b.html">')
+    (tmp_path / "a.html").write_text(link.format("index"))
+    (tmp_path / "b.html").write_text(link.format("index"))
+    assert Site(tmp_path).unreachable() == {"b.html"}
+
+
+def test_a_style_from_elsewhere_is_found(tmp_path: Path) -> None:
+    """Tests fonts and styles that a style sheet loads."""
+    (tmp_path / "a.css").write_text("@import 'https://example.org/a.css'; a { src: url(b.woff) }")
+    assert Site(tmp_path).faults() == ["a.css: https://example.org/a.css is loaded from a network"]
+
+
+def test_links_of_the_readme_lead_somewhere() -> None:
+    """Tests files and folders that README.md names, and the parts of pages among them."""
+    links = re.findall(r"\]\(([^)\s]+)\)", (ROOT / "README.md").read_text())
+    assert len(links) > 10
+    for link in links:
+        path, _, part = link.partition("#")
+        if path.startswith("https://"):
+            continue
+        assert (ROOT / path).exists(), link
+        assert not part, f"{link}: name a page, parts of it move"
+
+
+def test_the_guide_names_every_command() -> None:
+    """Tests that docs/cli.md, which says what commands are for, leaves none out."""
+    guide = (DOCS / "cli.md").read_text()
+    for name in sorted(each for each in COMMANDS if each.count(" ") == 1):
+        assert re.search(rf"^    {name}\b(?!-)", guide, re.MULTILINE), name
+
+
+def test_the_guide_has_the_exit_codes() -> None:
+    """Tests the table of exit codes against the numbers that the program uses."""
+    codes = {
+        value
+        for name, value in vars(output).items()
+        if name.isupper() and name[0] != "_" and isinstance(value, int)
+    }
+    told = re.findall(r"^\| (\d+) \|", (DOCS / "cli.md").read_text(), re.MULTILINE)
+    assert {int(each) for each in told} == codes
+
+
+def test_the_install_page_has_the_extras() -> None:
+    """Tests the table of extras against the package."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    rows = re.findall(r"^\| (`.+?) \|", (DOCS / "start.md").read_text(), re.MULTILINE)
+    told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert told == set(project["optional-dependencies"])
+
+
+def test_commands_are_told_as_they_are() -> None:
+    """Tests arguments, options, defaults and what is required, of the program itself."""
+    text = hook("cli_reference").commands()
+    plan = text[text.index("## memplan plan ") : text.index("## memplan verify ")]
+    assert "memplan plan [OPTIONS] INPUT" in plan
+    assert re.search(r"^\| `-c, --capacity SIZE` \| Limit on the peak", plan, re.MULTILINE)
+    assert re.search(r"^\| `--minimize` \| Look for the smallest peak", plan, re.MULTILINE)
+    assert re.search(r"`--solver .*\[default: auto\] \|$", plan, re.MULTILINE)
+    record = text[text.index("## memplan record ") :]
+    assert re.search(r"`-o, --output FILE` \| The trace, as JSON. \[required\]", record)
+    assert "memplan bench [OPTIONS] [SUITE...]" in text
+    assert "### memplan learn train { #memplan-learn-train }" in text
+
+
+def test_measurements_are_those_of_the_readme() -> None:
+    """Tests that the table on the site is the one of README.md, and other pages are left alone."""
+    config = SimpleNamespace(config_file_path=str(ROOT / "mkdocs.yml"))
+    put = hook("measurements").on_page_markdown
+    page = put((DOCS / "results.md").read_text(), config=config)
+    rows = [row for row in (ROOT / "README.md").read_text().splitlines() if "memplan bench " in row]
+    assert len(rows) > 10
+    assert [row for row in rows if row.startswith("| ") and row not in page] == []
+    assert put("words", config=config) == "words"
+
+
+def test_a_notebook_becomes_a_page() -> None:
+    """Tests text, code, and outputs of all kinds."""
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title\n", "words"]},
+        {
+            "cell_type": "code",
+            "source": ["print(1)"],
+            "outputs": [
+                {"output_type": "stream", "text": ["1\n"]},
+                {"output_type": "execute_result", "data": {"text/plain": ["2"]}},
+                {"output_type": "display_data", "data": {"text/html": ["<b>\n\n3</b>"]}},
+                {"output_type": "display_data", "data": {"image/png": "QUJD\n"}},
+            ],
+        },
+        {"cell_type": "code", "source": [], "outputs": []},
+    ]
+    page = hook("notebook").markdown({"cells": cells}, "a.ipynb")
+    assert page.startswith("# Title\n\nThis page is [a notebook](a.ipynb).\nwords\n")
+    assert "```python\nprint(1)\n```\n\n```text\n1\n```\n\n```text\n2\n```" in page
+    assert "<div><b>\n3</b></div>" in page
+    assert 'src="data:image/png;base64,QUJD"' in page
+    bare = hook("notebook").markdown({"cells": cells[:1]}, "a.ipynb")
+    assert "This page is [a notebook](a.ipynb): run it to see what its cells show." in bare
