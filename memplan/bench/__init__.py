@@ -9,7 +9,18 @@ Rich is imported where something is shown, and extras where they are used.
 """
 
 from memplan.bench import generators, report, suites
+from memplan.bench.records import Corpus, Record, corpus
 from memplan.bench.rows import Outcome, Row
 from memplan.bench.runner import run
 
-__all__ = ["Outcome", "Row", "generators", "report", "run", "suites"]
+__all__ = [
+    "Corpus",
+    "Outcome",
+    "Record",
+    "Row",
+    "corpus",
+    "generators",
+    "report",
+    "run",
+    "suites",
+]

@@ -79,7 +79,7 @@ def ask(
         _kill(child)
         raise
     if child.returncode != 0:
-        raise ChildError(f"{_end(child.returncode)}: {last_line(complained)}")
+        raise ChildError(f"{ending(child.returncode)}: {last_line(complained)}")
     try:
         answer = json.loads(said.splitlines()[-1])
     except (IndexError, ValueError):
@@ -95,7 +95,8 @@ def _kill(child: subprocess.Popen[str]) -> None:
     child.communicate()
 
 
-def _end(code: int) -> str:
+def ending(code: int) -> str:
+    """Return in words how a process ended, by its exit code, or minus the signal."""
     if code >= 0:
         return f"the process ended with code {code}"
     return f"the process crashed with {signal.Signals(-code).name}"

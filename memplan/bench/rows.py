@@ -38,7 +38,7 @@ class Outcome:
         Seconds of each repetition, user and system time of all threads together in `cpu`.
     peak_rss_mib
         The largest resident memory of the whole process, in MiB, or None where unknown.
-    nodes, restarts
+    nodes, restarts, backtracks
         As the solver counts them, or None.
     error
         One sentence, or empty.
@@ -52,6 +52,7 @@ class Outcome:
     peak_rss_mib: float | None = None
     nodes: int | None = None
     restarts: int | None = None
+    backtracks: int | None = None
     error: str = ""
 
     def but(self, status: str, error: str) -> Outcome:

@@ -187,14 +187,23 @@ def _as_command(command: Command) -> Runner:
     return run_command
 
 
+def patience(request: Request, n: int) -> float | None:
+    """Return the seconds after which a run on `n` buffers hangs; None where it has no limit."""
+    if request.timeout is None:
+        return None
+    return request.repeat * request.timeout * 1.05 + _GRACE + _GRACE_PER_BUFFER * n
+
+
 def _in_worker(problem: Problem, request: Request) -> Outcome:
-    limit = None
-    if request.timeout is not None:
-        limit = request.repeat * request.timeout * 1.05 + _GRACE + _GRACE_PER_BUFFER * len(problem)
     try:
         # Threads that NumPy starts and nobody asked for would count as CPU time of the solver.
         environment = {"OPENBLAS_NUM_THREADS": "1"}
-        answer = ask(_WORKER, asdict(request), timeout=limit, environment=environment)
+        answer = ask(
+            _WORKER,
+            asdict(request),
+            timeout=patience(request, len(problem)),
+            environment=environment,
+        )
     except ChildError as error:
         return Outcome("killed" if error.killed else "error", error=str(error))
     return Outcome(**answer)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from memplan import formats
 from memplan.bench import generators
 from memplan.bench.real_models import REAL_MODELS
+from memplan.bench.records import Corpus, corpus
 from memplan.errors import MemplanError
 from memplan.graph import lay_out
 from memplan.plan import Status
@@ -21,11 +22,12 @@ from memplan.sources.torch_training import Streams, training_step
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One problem of a suite, not yet made."""
+    """One problem of a suite, not yet made; with the least peak where one is known, in bytes."""
 
     suite: str
     name: str
     make: Callable[[], Problem]
+    best_peak: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Options:
     Attributes
     ----------
     data
-        A file or folder of CSVs, for the suites that read them.
+        A file or folder of CSVs, for the suites that read them; for `corpus` another one.
     sizes
         Numbers of buffers, for the suites that are generated; None: the suite's own.
     seeds
@@ -88,7 +90,7 @@ def cases(suite: str, options: Options = Options()) -> list[Case]:
     percent = options.capacity_percent or _PERCENT.get(base)
     if percent is not None:
         found = [_limited(case, percent) for case in found]
-    return [Case(suite, case.name, case.make) for case in found]
+    return [replace(case, suite=suite) for case in found]
 
 
 def _parse(suite: str) -> tuple[str, list[str]]:
@@ -166,6 +168,18 @@ def _files(suite: str, options: Options) -> list[Path]:
     if not files:
         raise MemplanError(f"{options.data}: there is no CSV file here for the suite {suite!r}")
     return files
+
+
+def _corpus(options: Options) -> list[Case]:
+    opened = corpus(options.data)
+    return [
+        Case("corpus", name, partial(_recorded, opened, name), best_peak)
+        for name, best_peak in zip(opened.names, opened.best_peaks, strict=True)
+    ]
+
+
+def _recorded(opened: Corpus, name: str) -> Problem:
+    return opened[name].problem
 
 
 def _from_file(suite: str, file: Path) -> Case:
@@ -280,6 +294,7 @@ SUITES: Mapping[str, Callable[[Options], list[Case]]] = {
     ),
     "models": _models,
     "streams": _streams,
+    "corpus": _corpus,
 }
 
 # Each changes what a good solver should not mind; with how many seeds by default.

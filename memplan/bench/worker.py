@@ -52,9 +52,11 @@ def answer(problem: Problem, request: Request) -> Outcome:
 def _own(problem: Problem, request: Request) -> Outcome:
     from memplan.solvers import registry, solve  # not at the top: peers need no module of ours
 
-    if registry.SOLVERS[registry.parse(request.solver)[0]].libraries:
-        # Loading them belongs to starting Python, and happens at the first call.
-        solve(Problem.from_arrays([0, 0], [1, 1], [1, 1]), solver=request.solver, timeout=60)
+    # The first call loads libraries and models, and touches pages for the first time: a millisecond
+    # and more that belongs to starting Python.
+    name, options = registry.parse(request.solver)
+    first = request.solver if options or registry.SOLVERS[name].libraries else "auto"
+    solve(Problem.from_arrays([0, 0], [1, 1], [1, 1]), solver=first, timeout=60)
     plan, measured = _timed(
         lambda: solve(
             problem,
@@ -74,6 +76,7 @@ def _own(problem: Problem, request: Request) -> Outcome:
         lower_bound=plan.lower_bound,
         nodes=_count(plan, "nodes"),
         restarts=_count(plan, "restarts"),
+        backtracks=_count(plan, "backtracks"),
     )
     try:
         if plan.has_offsets:

@@ -18,9 +18,9 @@ from memplan.learn.evaluating import Row
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["Merit", "judge", "markdown", "table", "write"]
+__all__ = ["HEADINGS", "Merit", "cells", "judge", "markdown", "table", "write"]
 
-_HEADINGS = (
+HEADINGS = (
     "family",
     "hard",
     "unsolved",
@@ -112,15 +112,16 @@ def _judge(family: str, rows: Iterable[Row], limit: int) -> Merit:
 def table(rows: Sequence[Row], hard: int) -> RenderableType:
     """Return the summaries as a table for a terminal."""
     title = f"Hard: over {hard:,} backtracks without the model"
-    return tables.terminal(title, _HEADINGS, map(_cells, judge(rows, hard)), left={0})
+    return tables.terminal(title, HEADINGS, map(cells, judge(rows, hard)), left={0})
 
 
 def markdown(rows: Sequence[Row], hard: int) -> str:
     """Return the same in Markdown."""
-    return tables.markdown(_HEADINGS, map(_cells, judge(rows, hard)), left={0})
+    return tables.markdown(HEADINGS, map(cells, judge(rows, hard)), left={0})
 
 
-def _cells(merit: Merit) -> list[str]:
+def cells(merit: Merit) -> list[str]:
+    """Return a summary as text, under `HEADINGS`."""
     ratio = merit.learned / merit.plain if merit.plain and merit.learned is not None else None
     return [
         merit.family,

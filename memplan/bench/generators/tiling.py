@@ -156,6 +156,8 @@ def _layer(operator: Operator, cuts: Sequence[_Cut], halo: int) -> Iterable[Oper
             tuple(tile for tiles in reads for tile in tiles),
             tuple(tile for tiles in makes for tile in tiles),
             workspace=operator.workspace,
+            module=operator.module,
+            line=operator.line,
         )
 
 

@@ -1,0 +1,73 @@
+"""Where results are from, in words: versions, machines, seeds, commands."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any
+
+__all__ = ["About", "of_sweep"]
+
+_SETTINGS = ("seed", "timeout", "repeat", "sample", "capacities")
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a source of results says of itself, by name; nothing, for a benchmark's file."""
+
+    source: str
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+def of_sweep(source: str, metadata: Mapping[str, Any]) -> About:
+    """Return what a sweep says of itself.
+
+    Hosts and dates are left out: who reads a study has neither, and results that are the same
+    shall read the same.
+    """
+    settings = metadata["settings"]
+    sessions = metadata["sessions"]
+    facts = {
+        "settings": ", ".join(
+            f"{name} {_words(settings[name])}"
+            for name in _SETTINGS
+            if settings.get(name) is not None
+        ),
+        "command": _each(_command(session["command"]) for session in sessions),
+        "versions": _each(_versions(session["versions"]) for session in sessions),
+        "machine": _each(
+            _machine(told)
+            for session in sessions
+            for told in (session["machine"], *session["workers"].values())
+        ),
+    }
+    return About(source, {name: text for name, text in facts.items() if text})
+
+
+def _words(value: object) -> str:
+    return " and ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _each(texts: Iterable[str]) -> str:
+    """Return different texts once each, in their order."""
+    return "; ".join(filter(None, dict.fromkeys(texts)))
+
+
+def _command(words: list[str]) -> str:
+    if not words:
+        return ""
+    program, *rest = words
+    return shlex.join([PurePath(program).name, *rest])
+
+
+def _versions(versions: Mapping[str, str | None]) -> str:
+    return ", ".join(f"{name} {text}" for name, text in versions.items() if text is not None)
+
+
+def _machine(told: Mapping[str, Any]) -> str:
+    system, *_, architecture = told["system"].split()  # what is between is the kernel's release
+    return (
+        f"{told['cpu']}, {told['cores']} cores, {system} on {architecture}, Python {told['python']}"
+    )

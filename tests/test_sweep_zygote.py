@@ -1,0 +1,200 @@
+"""Tests of `memplan.sweep.zygote`: a process for each task, limits, and what is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+import sweep_stub
+
+from memplan.bench import exchange
+from memplan.bench.rows import Request
+from memplan.problem import Problem
+from memplan.solvers.registry import SOLVERS
+from memplan.sweep import warm
+from memplan.sweep.warm import Zygote
+from memplan.sweep.zygote import Order
+
+if sys.platform != "linux":
+    pytest.skip("limits of memory are those of Linux", allow_module_level=True)
+
+
+def order(solver: str = "auto", capacity: int | None = 12, **changes: object) -> Order:
+    """Return an order with limits that nothing here reaches by itself."""
+    objective = "min_peak" if capacity is None else "fit"
+    request = Request("", solver, objective, 10.0, None, 1, 0, 1)
+    return Order(request, capacity, **{"seconds": 60.0, "memory": 4 << 30, **changes})  # type: ignore[arg-type]
+
+
+def written(problem: Problem) -> bytes:
+    """Return a problem as it travels."""
+    file = BytesIO()
+    exchange.write(problem.with_capacity(None), file)
+    return file.getvalue()
+
+
+def ended(pid: int) -> bool:
+    """Whether a process is gone, or will be soon; a zombie that nobody reaps here is gone."""
+    for _ in range(200):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.fixture
+def stubborn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Zygote]:
+    """Yield a warm process in which some solvers misbehave."""
+    for name, value in sweep_stub.install(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    zygote = Zygote()
+    yield zygote
+    zygote.close()
+
+
+@pytest.fixture
+def zygote() -> Iterator[Zygote]:
+    """Yield a warm process."""
+    made = Zygote()
+    yield made
+    made.close()
+
+
+def test_orders_travel() -> None:
+    """Tests that an order is the same at the other end."""
+    assert Order.of(order("exact:twins=off", None).text()) == order("exact:twins=off", None)
+
+
+def test_a_task_is_solved_and_verified(zygote: Zygote, five: Problem) -> None:
+    """Tests capacity, measurements and counts of a real solve."""
+    found = zygote.run(order("telamalloc", 12), written(five))
+    assert (found.status, found.peak, found.error) == ("optimal", 12, "")
+    assert found.backtracks is not None
+    assert len(found.wall) == len(found.cpu) == 1
+    tight = zygote.run(order("exact", 11), written(five))
+    assert tight.status == "infeasible"
+    assert zygote.run(order("auto", None), written(five)).peak == 12
+
+
+def test_a_solver_that_lacks_a_constraint(zygote: Zygote, five: Problem) -> None:
+    """Tests that a refusal is an answer, and not a failure."""
+    lacking = next(
+        name
+        for name, solver in SOLVERS.items()
+        if "reserved" not in solver.supports and not solver.libraries
+    )
+    found = zygote.run(order(lacking, None), written(five.with_reserved([(0, 4)])))
+    assert found.status == "unsupported"
+    assert "does not support reserved" in found.error
+
+
+def test_a_capacity_below_a_pin_is_one_sentence(zygote: Zygote, five: Problem) -> None:
+    """Tests that a problem that cannot be under its capacity is no crash."""
+    pinned = five.with_capacity(None).with_pins({"b1": 100})
+    found = zygote.run(order("auto", 50), written(pinned))
+    assert found.status == "error"
+    assert 'buffer "b1"' in found.error
+
+
+def test_every_task_has_a_process_of_its_own(
+    stubborn: Zygote, five: Problem, tmp_path: Path
+) -> None:
+    """Tests that what runs is neither the warm process nor twice the same one."""
+    for _ in range(3):
+        assert stubborn.run(order("many_objects", None), written(five)).peak == 12
+    processes = [int(start[2]) for start in sweep_stub.starts(tmp_path)]
+    assert len(set(processes)) == 3
+    assert all(map(ended, processes))
+
+
+@pytest.mark.parametrize(
+    ("solver", "changes", "status", "error"),
+    [
+        ("greedy_by_size", {}, "error", "crashed with SIGSEGV: terminate called: out of luck"),
+        ("gergov", {"seconds": 0.5}, "killed", "it was killed after 0 s, far past its time-out"),
+        (
+            *("single_object", {"memory": 600 << 20}, "error"),
+            "it needs more memory than its 600 MiB",
+        ),
+    ],
+)
+def test_tasks_that_fail_are_said_to(
+    stubborn: Zygote,
+    five: Problem,
+    tmp_path: Path,
+    solver: str,
+    changes: dict[str, int],
+    status: str,
+    error: str,
+) -> None:
+    """Tests a crash, a hang and too much memory; and that the next task does not notice."""
+    found = stubborn.run(order(solver, None, **changes), written(five))
+    assert (found.status, found.peak) == (status, None)
+    assert error in found.error
+    (start,) = sweep_stub.starts(tmp_path)
+    assert ended(int(start[2]))
+    if solver == "gergov":  # with what it has started
+        assert ended(int((tmp_path / "hanging").read_text()))
+    assert stubborn.run(order("exact", None), written(five)).status == "optimal"
+
+
+def test_a_limit_of_memory_is_one_for_a_real_solver(zygote: Zygote, five: Problem) -> None:
+    """Tests that a task cannot have more than its limit, whatever asks for it."""
+    count = 200_000
+    large = Problem.from_arrays(range(count), range(1, count + 1), [1] * count)
+    tight = order("auto", None, memory=40 << 20)
+    assert zygote.run(tight, written(large)).status == "error"
+    assert zygote.run(order("auto", None), written(five)).status == "optimal"
+
+
+def test_nothing_outlives_a_worker(five: Problem, tmp_path: Path) -> None:
+    """Tests that warm process, task and what that has started end when the worker is killed."""
+    program = (
+        "import sys\nfrom pathlib import Path\nfrom memplan.sweep.warm import Zygote\n"
+        "from memplan.sweep.zygote import Order\n"
+        "order, problem = (Path(name).read_bytes() for name in sys.argv[1:])\n"
+        "zygote = Zygote()\nprint(zygote._process.pid, flush=True)\n"
+        "zygote.run(Order.of(order), problem)\n"
+    )
+    files = [tmp_path / "order", tmp_path / "problem"]
+    files[0].write_bytes(order("gergov", None).text())
+    files[1].write_bytes(written(five))
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, files)],
+        stdout=subprocess.PIPE,
+        env=os.environ | sweep_stub.install(tmp_path),
+    ) as worker:
+        assert worker.stdout is not None
+        zygote = int(worker.stdout.readline())
+        note = tmp_path / "hanging"
+        while not (note.exists() and note.read_text()):
+            time.sleep(0.05)
+        worker.send_signal(signal.SIGKILL)
+    (start,) = sweep_stub.starts(tmp_path)
+    for pid in (zygote, int(start[2]), int(note.read_text())):
+        assert ended(pid)
+
+
+def test_a_warm_process_that_dies_is_replaced(five: Problem) -> None:
+    """Tests that its task fails with a sentence, and the next one gets another process."""
+    with warm.borrowed() as first:
+        os.kill(first._process.pid, signal.SIGKILL)
+        found = first.run(order(), written(five))
+        assert (found.status, found.error) == ("error", "the process that forks for tasks died")
+    with warm.borrowed() as second:
+        assert second is not first
+        assert second.run(order(), written(five)).status == "optimal"
+    with warm.borrowed() as third:
+        assert third is second
+    third.close()
