@@ -84,8 +84,11 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 class TestTraces:
     """What is recorded and written."""
 
-    def test_then_everything_else(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_then_everything_else(
+        self, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """Tests that what is recorded can be inspected, planned and explained."""
+        monkeypatch.setenv("COLUMNS", "140")  # nothing folded
         assert main(["record", "net.py:both", "-o", "trace.json"]) == 0
         said = capsys.readouterr().out
         for words in ("Sequential", "1x3x18x18 float32", "eval", "1 outlive the run"):
