@@ -81,20 +81,8 @@ def command(
         str | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write it here, and print nothing."),
     ] = None,
-    nodes: Annotated[
-        int | None,
-        typer.Option("--nodes", min=1, help="Search nodes for each plan; 100,000 if left out."),
-    ] = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            "--timeout",
-            "-t",
-            parser=options.parse_seconds,
-            metavar="SECONDS",
-            help="Stop each search after this time.",
-        ),
-    ] = None,
+    nodes: options.PlanNodes = None,
+    timeout: options.PlanTimeout = None,
     threads: options.Threads = None,
     seed: options.Seed = 0,
     dim: options.Dim = None,

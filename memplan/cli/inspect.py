@@ -23,22 +23,8 @@ NAME = "inspect"
 def command(
     input: options.Input,
     capacity: options.Capacity = None,
-    nodes: Annotated[
-        int | None,
-        typer.Option(
-            "--nodes", min=1, help="Search nodes for each plan that is tried; 100,000 if left out."
-        ),
-    ] = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            "--timeout",
-            "-t",
-            parser=options.parse_seconds,
-            metavar="SECONDS",
-            help="Stop each of these searches after this time.",
-        ),
-    ] = None,
+    nodes: options.PlanNodes = None,
+    timeout: options.PlanTimeout = None,
     threads: options.Threads = None,
     seed: options.Seed = 0,
     reserve: options.Reserve = None,

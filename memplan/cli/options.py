@@ -144,6 +144,23 @@ Nodes = Annotated[
         "--nodes", min=1, help="Stop after so many search nodes: a limit that repeats exactly."
     ),
 ]
+# Of plans that a command makes by the way.
+PlanNodes = Annotated[
+    int | None,
+    typer.Option(
+        "--nodes", min=1, help="Search nodes for each plan that is tried; 100,000 if left out."
+    ),
+]
+PlanTimeout = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout",
+        "-t",
+        parser=parse_seconds,
+        metavar="SECONDS",
+        help="Stop each of these searches after this time.",
+    ),
+]
 Threads = Annotated[
     int | None,
     typer.Option("--threads", min=1, help="Threads; they change the time, never the plan."),

@@ -25,7 +25,7 @@ from memplan.errors import FormatError
 from memplan.formats._files import read_text
 from memplan.sources._extras import require
 
-__all__ = ["FORMAT", "Result", "read", "read_metadata", "schema", "table"]
+__all__ = ["FORMAT", "Result", "Task", "read", "read_metadata", "schema", "table"]
 
 FORMAT = 1  # of the folder; other numbers are refused
 METADATA = "metadata.json"
@@ -33,8 +33,8 @@ ROWS = "rows"
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """How one solver did on one problem, under one capacity, once.
+class Task:
+    """One solver on one problem, under one capacity, once.
 
     Attributes
     ----------
@@ -53,6 +53,31 @@ class Result:
         task had no capacity.
     timeout, seed, repeat
         Seconds for the solve, the seed of the solver, and which of the repetitions it is, from 0.
+    """
+
+    key: str
+    suite: str
+    instance: str
+    fingerprint: str
+    n: int
+    max_load: int
+    solver: str
+    options: str
+    objective: str
+    capacity_ratio: float | None
+    capacity_base: str | None
+    capacity: int | None
+    timeout: float
+    seed: int
+    repeat: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Task):
+    """How the solver did.
+
+    Attributes
+    ----------
     status
         As the solver says: `optimal`, `feasible`, `infeasible`, `unknown`. Or what kept it away:
         `unsupported` (a constraint that it does not have), `invalid` (the plan breaks the problem),
@@ -78,21 +103,6 @@ class Result:
         When the attempt began, by the clock of the worker (UTC).
     """
 
-    key: str
-    suite: str
-    instance: str
-    fingerprint: str
-    n: int
-    max_load: int
-    solver: str
-    options: str
-    objective: str
-    capacity_ratio: float | None
-    capacity_base: str | None
-    capacity: int | None
-    timeout: float
-    seed: int
-    repeat: int
     status: str
     peak: int | None
     lower_bound: int | None

@@ -23,6 +23,7 @@ from memplan.bench.suites import Case, Options, cases
 from memplan.errors import MemplanError, quoted
 from memplan.problem import Problem
 from memplan.solvers import registry
+from memplan.sweep.results import Task
 from memplan.sweep.zygote import Order
 
 UNLIMITED = "none"
@@ -149,27 +150,6 @@ def ratio(text: str) -> Fraction | None:
     if value <= 0:
         raise MemplanError(f"capacity {quoted(text)} is neither a share such as 1.1, nor none")
     return value
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """One solve; the fields are those of `memplan.sweep.results.Result`."""
-
-    key: str
-    suite: str
-    instance: str
-    fingerprint: str
-    n: int
-    max_load: int
-    solver: str
-    options: str
-    objective: str
-    capacity_ratio: float | None
-    capacity_base: str | None
-    capacity: int | None
-    timeout: float
-    seed: int
-    repeat: int
 
 
 @dataclass(frozen=True, slots=True)
