@@ -455,6 +455,10 @@ class Problem:
         """Return this problem with nobody hinted."""
         return self._changed(hint=filled(len(self), NONE))
 
+    def without_names(self) -> Problem:
+        """Return this problem with its buffers named "0", "1", ... by row."""
+        return self._changed(_ids=None)
+
     def without_alignment(self) -> Problem:
         """Return this problem with offsets free: for solvers that know no alignment."""
         return self._changed(alignment=filled(len(self), 1))
@@ -527,7 +531,8 @@ class Problem:
         copy = Problem.__new__(Problem)
         copy.__dict__.update(self.__dict__, **changes)
         if changes.keys() != {"capacity"}:
-            for name in ("fingerprint", "has_alignment", "has_pins", "has_hints"):
+            names = ("ids", "_rows") if "_ids" in changes else ()
+            for name in ("fingerprint", "has_alignment", "has_pins", "has_hints", *names):
                 copy.__dict__.pop(name, None)
         _checks.check_pins(copy)
         check_groups(copy)

@@ -422,3 +422,15 @@ class TestChanges:
         problem = Problem([one(hint=3, pin=4)])
         assert list(problem.without_hints().buffers) == [one(pin=4)]
         assert not problem.without_hints().has_hints
+
+    def test_without_names(self) -> None:
+        """Tests that buffers are numbered by row, also where names had been asked for before."""
+        problem = Problem([Buffer("b", 0, 3, 4), Buffer("a", 1, 2, 8)], capacity=12)
+        named = problem.fingerprint
+        assert problem.index("a") == 1
+        bare = problem.without_names()
+        assert bare.ids == ("0", "1")
+        assert bare.index("1") == 1
+        assert bare == Problem([Buffer("0", 0, 3, 4), Buffer("1", 1, 2, 8)], capacity=12)
+        assert bare.fingerprint != named
+        assert problem.ids == ("b", "a")

@@ -75,7 +75,7 @@ def table(records: Iterable[Record]) -> Any:
 
 
 def _row(record: Record) -> dict[str, Any]:
-    problem = numbered(record.problem)
+    problem = record.problem.without_names()
     usual = {
         name: None if (column == value).all() else column
         for name, value in _USUAL.items()
@@ -100,23 +100,6 @@ def _row(record: Record) -> dict[str, Any]:
 
 def _columns(names: Sequence[str], pairs: Any) -> dict[str, Any]:
     return dict(zip(names, pairs.T if len(pairs) else (None, None), strict=True))
-
-
-def numbered(problem: Problem) -> Problem:
-    """Return the same problem without names: its buffers are "0", "1", ..."""
-    return Problem.from_arrays(
-        problem.start,
-        problem.end,
-        problem.size,
-        alignment=problem.alignment,
-        pin=problem.pin,
-        hint=problem.hint,
-        gaps=[getattr(problem, name) for name in GAP_COLUMNS],
-        capacity=problem.capacity,
-        reserved=problem.reserved,
-        conflicts=problem.conflicts,
-        groups=(problem.group, problem.lead),
-    )
 
 
 def problem_of(columns: Mapping[str, Any], capacity: int | None) -> Problem:

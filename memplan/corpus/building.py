@@ -17,7 +17,6 @@ import numpy as np
 
 from memplan.bench import records
 from memplan.bench.best_update import stock_plan
-from memplan.bench.record_table import numbered
 from memplan.bench.records import Record
 from memplan.corpus import files, language, own, vision
 from memplan.corpus.features import features
@@ -192,7 +191,7 @@ def _record(recipe: Recipe) -> Record | Failure:
 
 def _in_order(problem: Problem) -> Problem:
     """Return a problem with its buffers by start, and numbered."""
-    return numbered(problem.subset(np.argsort(problem.start, kind="stable")))
+    return problem.subset(np.argsort(problem.start, kind="stable")).without_names()
 
 
 def _structure(problem: Problem) -> str:
