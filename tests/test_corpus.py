@@ -321,6 +321,12 @@ def chain(factor: int) -> Problem:
     return Problem.from_arrays(rows * factor, (rows + 2) * factor, (rows % 5 + 1) * factor)
 
 
+def listing(*pairs: tuple[int, int]) -> Problem:
+    """Return such a chain with conflicts beyond lifetimes."""
+    plain = chain(1)
+    return Problem.from_arrays(plain.start, plain.end, plain.size, conflicts=pairs)
+
+
 def broken() -> Problem:
     """Fail as a library does: in several lines."""
     raise RuntimeError("no such layer\nand much more")
@@ -334,7 +340,8 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
         "broken": broken,
         "tiny": lambda: Problem.from_arrays([0], [1], [8]),
         "scaled": lambda: chain(3),
-        "other": lambda: chain(1).reversed_in_time(),
+        "listed": lambda: listing((0, 5), (0, 9)),
+        "other": lambda: listing((0, 5)),
     }
 
     def recipes() -> Iterator[Recipe]:
@@ -342,6 +349,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
             yield Recipe(name, "few", {"library": "none"}, make)
 
     monkeypatch.setattr(building, "FAMILIES", {"few": recipes})
+    monkeypatch.setattr(building, "MOST_PAIRS", 1)
 
 
 @pytest.mark.usefixtures("few")
@@ -353,9 +361,10 @@ def test_what_fails_is_named_and_ends_nothing() -> None:
     assert [(each.name, each.reason.partition(";")[0]) for each in built.failures] == [
         ("broken", "RuntimeError: no such layer"),
         ("tiny", "it has 1 buffers"),
+        ("listed", "it lists 2 conflicts"),
     ]
     assert built.duplicates == {"scaled": "first"}
-    assert told[-1] == (5, 5, "other")
+    assert told[-1] == (6, 6, "other")
 
 
 @pytest.mark.usefixtures("few")

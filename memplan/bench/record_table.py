@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from memplan._columns import NONE
 from memplan._intake import GAP_COLUMNS
@@ -129,15 +130,16 @@ def problem_of(columns: Mapping[str, Any], capacity: int | None) -> Problem:
         hint=columns["hint"],
         gaps=None if columns["gap_buffer"] is None else [columns[name] for name in GAP_COLUMNS],
         capacity=capacity,
-        reserved=_pairs(columns, _RESERVED),
-        conflicts=np.array(_pairs(columns, _CONFLICTS), np.int64).reshape(-1, 2),
+        reserved=[tuple(pair) for pair in _pairs(columns, _RESERVED).tolist()],
+        conflicts=_pairs(columns, _CONFLICTS),
         groups=(group, lead),
     )
 
 
-def _pairs(columns: Mapping[str, Any], names: Sequence[str]) -> list[tuple[int, int]]:
+def _pairs(columns: Mapping[str, Any], names: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Return two columns as pairs, shape (m, 2)."""
     first, second = (columns[name] for name in names)
-    return [] if first is None else list(zip(first.tolist(), second.tolist(), strict=True))
+    return np.empty((0, 2), np.int64) if first is None else np.stack([first, second], axis=1)
 
 
 def checksum(rows: Iterable[Mapping[str, Any]]) -> str:

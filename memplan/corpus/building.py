@@ -40,6 +40,7 @@ _LIBRARIES = ("torch", "timm", "transformers", "onnx")
 
 LARGEST = 20_000  # buffers
 SMALLEST = 10
+MOST_PAIRS = 500_000  # listed conflicts: more would be most of the file
 
 # By family: its recipes.
 FAMILIES: Mapping[str, Callable[[], Iterator[Recipe]]] = {
@@ -169,13 +170,17 @@ def _mapped(jobs: int) -> Iterator[Callable[..., Iterator[Any]]]:
 
 def _record(recipe: Recipe) -> Record | Failure:
     try:
-        problem = _in_order(recipe.make())
+        made = recipe.make()
     except Exception as error:  # whatever a library says of one of its networks
         reason = str(error).strip().partition("\n")[0] or "no reason given"
         return Failure(recipe.name, f"{type(error).__name__}: {reason}")
-    if not SMALLEST <= len(problem) <= LARGEST:
+    if not SMALLEST <= len(made) <= LARGEST:
         limits = f"the corpus has those of {SMALLEST} to {LARGEST:,}"
-        return Failure(recipe.name, f"it has {len(problem):,} buffers; {limits}")
+        return Failure(recipe.name, f"it has {len(made):,} buffers; {limits}")
+    if len(made.conflicts) > MOST_PAIRS:
+        limit = f"the corpus has those of at most {MOST_PAIRS:,}"
+        return Failure(recipe.name, f"it lists {len(made.conflicts):,} conflicts; {limit}")
+    problem = _in_order(made)
     plan = stock_plan(problem)
     assert plan.peak is not None  # without a capacity there always is a plan
     return Record(
