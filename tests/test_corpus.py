@@ -16,7 +16,7 @@ pytest.importorskip("pyarrow")
 from memplan import MemplanError, Problem, bench, corpus  # noqa: E402
 from memplan.bench.models import NETWORKS  # noqa: E402
 from memplan.cli import main  # noqa: E402
-from memplan.corpus import building, runs  # noqa: E402
+from memplan.corpus import building, recording, runs  # noqa: E402
 from memplan.corpus.features import features  # noqa: E402
 from memplan.corpus.precision import bytes_in_int8, fold_norms  # noqa: E402
 from memplan.corpus.recipe import Recipe  # noqa: E402
@@ -126,6 +126,15 @@ def test_questions_about_values_are_answered_by_yes() -> None:
     assert [step.operator for step in yes.steps] == ["aten.gt", "aten.all", "aten.add"]
     with pytest.raises(RuntimeError, match="meta"):
         record(lambda: x.sum().item(), ())
+
+
+def test_too_many_tensors_end_a_recording(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a run that would take minutes to record ends with a sentence."""
+    x = empty(4)
+    monkeypatch.setattr(recording, "MOST", 5)
+    assert len(record(lambda: [x + each for each in range(4)], [x]).storages) == 5
+    with pytest.raises(MemplanError, match="more than 5 tensors"):
+        record(lambda: [x + each for each in range(5)], [x])
 
 
 def test_weights_are_not_made() -> None:

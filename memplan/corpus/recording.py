@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from memplan.errors import MemplanError
 from memplan.sources._extras import require
 
 __all__ = ["Recording", "Step", "Storage", "record"]
@@ -100,6 +101,11 @@ def record(run: Callable[[], object], weights: Iterable[Any]) -> Recording:
         Works on tensors of the meta device, or fake ones. What it returns is held until the end.
     weights
         Parameters and buffers, which are there all the time.
+
+    Raises
+    ------
+    MemplanError
+        If it has too many tensors to be worth it.
     """
     _warm_up()
     return _record(run, weights)
@@ -115,7 +121,8 @@ def _warm_up() -> None:
         layers = (torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.MaxPool2d(2))
         module = torch.nn.Sequential(*layers, torch.nn.Flatten(), torch.nn.LayerNorm(72))
         images = torch.empty(2, 3, 8, 8)
-    _record(lambda: module(images).sum().backward(), module.parameters())
+    with torch.enable_grad():  # whoever comes first may be without
+        _record(lambda: module(images).sum().backward(), module.parameters())
 
 
 def _record(run: Callable[[], object], weights: Iterable[Any]) -> Recording:
@@ -137,6 +144,10 @@ def _record(run: Callable[[], object], weights: Iterable[Any]) -> Recording:
             gc.enable()
     return Recording(seen.storages, seen.steps, result, seen.number_of)
 
+
+# Storages in one recording. No problem of the corpus has half as many, and a look at all that live,
+# before every operator, would take minutes.
+MOST = 40_000
 
 _VALUE = torch.ops.aten._local_scalar_dense.default
 
@@ -185,6 +196,8 @@ class _Seen(_Mode):  # type: ignore[misc]
     def _number(self, tensor: Any) -> int:
         address = _address(tensor)
         if address not in self.number_of:
+            if len(self.storages) == MOST:
+                raise MemplanError(f"it has more than {MOST:,} tensors")
             storage = tensor.untyped_storage()
             storage._weak_ref()
             self.number_of[address] = len(self.storages)
