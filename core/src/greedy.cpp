@@ -35,12 +35,6 @@ void require_known(const std::string& name) {
   throw std::invalid_argument("unknown greedy order \"" + name + "\"; there are: " + all);
 }
 
-KeyOf key_of(const std::string& name) {
-  const auto found = std::find_if(orders().begin(), orders().end(),
-                                  [&name](const Order& order) { return name == order.name; });
-  return found->key;
-}
-
 class Portfolio {
  public:
   Portfolio(const Problem& problem, const Sections& sections, const GreedyOptions& options,
@@ -88,7 +82,7 @@ class Portfolio {
   bool enough() { return best_.enough(options_.target, stopper_); }
 
   std::vector<BufferIdx> order(const std::string& name) {
-    return sorted(key_of(name), profile_, stopper_);
+    return sorted(order_of(name).key, profile_, stopper_);
   }
 
   void cheap_pass(const std::string& name) {

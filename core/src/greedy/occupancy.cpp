@@ -12,18 +12,30 @@ constexpr std::int64_t kStepsPerNode = 32;
 
 // The nodes that make up the sections first..last, the one with `first` in front and the one
 // with `last` at the back. Node i has the children 2i and 2i + 1; section s is node leaves + s.
-void make_up(std::size_t leaves, const Span& span, std::vector<std::size_t>* nodes) {
-  nodes->clear();
-  std::size_t left = leaves + static_cast<std::size_t>(span.first);
-  std::size_t right = leaves + static_cast<std::size_t>(span.last) + 1;
-  std::size_t tail[64];
-  std::size_t count = 0;
-  for (; left < right; left /= 2, right /= 2) {
-    if (left % 2 == 1) nodes->push_back(left++);
-    if (right % 2 == 1) tail[count++] = --right;
+class MakeUp {
+ public:
+  MakeUp(std::size_t leaves, const Span& span) {
+    std::size_t left = leaves + static_cast<std::size_t>(span.first);
+    std::size_t right = leaves + static_cast<std::size_t>(span.last) + 1;
+    std::size_t* last = nodes_ + kMost;
+    for (; left < right; left /= 2, right /= 2) {
+      if (left % 2 == 1) *end_++ = left++;
+      if (right % 2 == 1) *--last = --right;
+    }
+    end_ = std::copy(last, nodes_ + kMost, end_);
   }
-  while (count > 0) nodes->push_back(tail[--count]);
-}
+
+  const std::size_t* begin() const { return nodes_; }
+  const std::size_t* end() const { return end_; }
+  std::size_t front() const { return nodes_[0]; }
+  std::size_t back() const { return end_[-1]; }
+  std::ptrdiff_t size() const { return end_ - nodes_; }
+
+ private:
+  static constexpr std::ptrdiff_t kMost = 128;  // two at every height
+  std::size_t nodes_[kMost];
+  std::size_t* end_ = nodes_;
+};
 
 }  // namespace
 
@@ -32,6 +44,7 @@ Occupancy::Occupancy(const Problem& problem, const Sections& sections)
       sections_(sections),
       leaves_(static_cast<std::size_t>(sections.count)),
       cover_(leaves_),
+      covered_(leaves_, 0),
       touch_(2 * leaves_),
       blocks_(problem),
       neighbours_(problem) {
@@ -40,6 +53,7 @@ Occupancy::Occupancy(const Problem& problem, const Sections& sections)
 
 void Occupancy::clear() {
   cover_.clear();
+  std::fill(covered_.begin(), covered_.end(), 0);
   touch_.clear();
   neighbours_.clear();
 }
@@ -55,18 +69,33 @@ void Occupancy::place(BufferIdx b, Bytes offset) {
 
 void Occupancy::place_span(const Span& span, Bytes offset) {
   const Interval held{offset + span.lower, offset + span.upper};
-  make_up(leaves_, span, &nodes_);
-  for (const std::size_t node : nodes_) {
-    if (node < leaves_) cover_.add(node, held);
+  const MakeUp nodes(leaves_, span);
+  for (const std::size_t node : nodes) {
+    if (node < leaves_) cover(node, held);
     touch_.add(node, held);
   }
   // Every ancestor of a node in between is also one of the first or of the last. What a node
   // touches its ancestors touch, so the way up ends where nothing is new.
-  for (const std::size_t end : {nodes_.front(), nodes_.back()}) {
+  for (const std::size_t end : {nodes.front(), nodes.back()}) {
     for (std::size_t node = end / 2; node > 0 && touch_.add(node, held); node /= 2) {
     }
   }
-  steps_ += kStepsPerNode * static_cast<std::int64_t>(nodes_.size());
+  steps_ += kStepsPerNode * nodes.size();
+}
+
+// The first time, all below the node learn of it.
+void Occupancy::cover(std::size_t node, Interval held) {
+  if (cover_.empty(node)) {
+    std::size_t first = node;
+    std::size_t last = node;  // inclusive
+    for (; first < leaves_; first *= 2, last = 2 * last + 1) {
+      const std::size_t end = std::min(last + 1, leaves_);
+      for (std::size_t below = first; below < end; ++below) {
+        covered_[below] = std::max(covered_[below], static_cast<std::uint32_t>(node));
+      }
+    }
+  }
+  cover_.add(node, held);
 }
 
 void Occupancy::look_at(const IntervalLists& lists, std::size_t list, const Reach& reach) {
@@ -76,17 +105,17 @@ void Occupancy::look_at(const IntervalLists& lists, std::size_t list, const Reac
 
 void Occupancy::gather_span(const Span& span, Bytes shift) {
   const Reach reach{shift + span.lower, shift + span.upper};
-  make_up(leaves_, span, &nodes_);
-  for (const std::size_t node : nodes_) look_at(touch_, node, reach);
+  const MakeUp nodes(leaves_, span);
+  for (const std::size_t node : nodes) look_at(touch_, node, reach);
   // A parent has a smaller number than its children: the two ways up meet where they are equal.
-  std::size_t left = nodes_.front() / 2;
-  std::size_t right = nodes_.back() / 2;
+  std::size_t left = covered_[nodes.front() / 2];
+  std::size_t right = covered_[nodes.back() / 2];
   while (left != right) {
     std::size_t& lower = left > right ? left : right;
     look_at(cover_, lower, reach);
-    lower /= 2;
+    lower = covered_[lower / 2];
   }
-  for (; left > 0; left /= 2) look_at(cover_, left, reach);
+  for (; left > 0; left = covered_[left / 2]) look_at(cover_, left, reach);
 }
 
 void Occupancy::gather(BufferIdx b) {
@@ -123,39 +152,35 @@ void Occupancy::gather_neighbours(BufferIdx b) {
   });
 }
 
-// The least offset at which the span of the cursor is above its next interval, or kNoOffset if
-// that is above `top`. Compared before it is computed: leads are as great as offsets, and the sum
-// of both and an alignment may be no number.
-Bytes Occupancy::raised_above(const Cursor& c, const Shape& shape, Bytes top) {
-  if (c.at->upper > top + c.reach.lower) return kNoOffset;
-  const Bytes offset = shape.align(c.at->upper - c.reach.lower);
+// The least offset at which what reaches so far is above an interval, or kNoOffset if that is above
+// `top`. Compared before it is computed: leads are as great as offsets, and the sum of both and an
+// alignment may be no number.
+Bytes Occupancy::raised_above(const Interval& below, const Reach& reach, const Shape& shape,
+                              Bytes top) {
+  if (below.upper > top + reach.lower) return kNoOffset;
+  const Bytes offset = shape.align(below.upper - reach.lower);
   return offset > top ? kNoOffset : offset;
 }
 
 // Raises the offset until no list objects. Every list moves up with it and never back, so all
-// the calls for one buffer together read every interval at most once; a list that has ended is
-// let go.
+// the calls for one buffer together read every interval at most once.
 Bytes Occupancy::settle(Bytes offset, const Shape& shape, Bytes top) {
-  std::size_t agreed = 0;
-  std::size_t i = 0;
-  while (agreed < cursors_.size()) {
-    if (i >= cursors_.size()) i = 0;
-    Cursor& c = cursors_[i];
-    ++agreed;
-    ++steps_;
-    for (; c.at != c.end; ++c.at, ++steps_) {
-      if (c.at->upper <= offset + c.reach.lower) continue;
-      if (c.at->lower >= offset + c.reach.upper) break;
-      offset = raised_above(c, shape, top);
+  Cursor* const first = cursors_.data();
+  Cursor* const last = first + cursors_.size();
+  Cursor* c = first;
+  for (std::size_t agreed = 0; agreed < cursors_.size(); ++agreed) {
+    if (c == last) c = first;
+    const Interval* at = c->at;
+    for (; at != c->end; ++at) {
+      if (at->upper <= offset + c->reach.lower) continue;
+      if (at->lower >= offset + c->reach.upper) break;
+      offset = raised_above(*at, c->reach, shape, top);
       if (offset == kNoOffset) return kNoOffset;
-      agreed = 1;
+      agreed = 0;
     }
-    if (c.at == c.end) {
-      cursors_.erase(cursors_.begin() + static_cast<std::ptrdiff_t>(i));
-      --agreed;
-    } else {
-      ++i;
-    }
+    steps_ += 1 + (at - c->at);
+    c->at = at;
+    ++c;
   }
   return offset;
 }
@@ -202,7 +227,7 @@ Bytes Occupancy::best_fit(BufferIdx b, Bytes limit) {
       best_room = room;
     }
     if (room == 0) return best;
-    offset = raised_above(*ceiling, shape, top);
+    offset = raised_above(*ceiling->at, ceiling->reach, shape, top);
     if (offset != kNoOffset) offset = settle(offset, shape, top);
   }
   return best;

@@ -68,17 +68,20 @@ class Occupancy {
   };
 
   void place_span(const Span& span, Bytes offset);
+  void cover(std::size_t node, Interval held);
   void gather(BufferIdx b);
   void gather_span(const Span& span, Bytes shift);
   void gather_neighbours(BufferIdx b);
   void look_at(const IntervalLists& lists, std::size_t list, const Reach& reach);
-  static Bytes raised_above(const Cursor& cursor, const Shape& shape, Bytes top);
+  static Bytes raised_above(const Interval& below, const Reach& reach, const Shape& shape,
+                            Bytes top);
   Bytes settle(Bytes offset, const Shape& shape, Bytes top);
 
   const Problem& problem_;
   const Sections& sections_;
   std::size_t leaves_;
   IntervalLists cover_;  // of inner nodes only: a leaf has no descendants to ask for it
+  std::vector<std::uint32_t> covered_;  // by inner node, the nearest on its way up with a cover
   IntervalLists touch_;
   Blocks blocks_;
   Neighbours neighbours_;
@@ -86,7 +89,6 @@ class Occupancy {
   std::vector<Interval> barred_;         // by the neighbours of the block at work,
   std::vector<std::size_t> barred_end_;  // member by member
   std::vector<Cursor> cursors_;
-  std::vector<std::size_t> nodes_;
   std::int64_t steps_ = 0;
 };
 

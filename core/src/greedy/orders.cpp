@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <functional>
-#include <utility>
+#include <limits>
+#include <numeric>
+#include <tuple>
 
 #include "greedy/blocks.h"
 #include "range_best.h"
@@ -81,6 +85,14 @@ Key tela_key(const Profile& p, BufferIdx b) {
   const double lifetime = p.lifetime(b);
   return {p.contention[b], static_cast<double>(p.problem.alignment_of(b)),
           size_of(p, b) * (lifetime * lifetime), lifetime};
+}
+
+// A number that is the less, the greater the double; both zeros are one.
+std::int64_t descending(double key) {
+  const double negative = 0.0 - key;
+  std::int64_t bits;
+  std::memcpy(&bits, &negative, sizeof bits);
+  return bits < 0 ? bits ^ std::numeric_limits<std::int64_t>::max() : bits;
 }
 
 }  // namespace
@@ -178,31 +190,26 @@ const std::vector<Order>& orders() {
   return all;
 }
 
-std::vector<BufferIdx> sorted(std::vector<KeyedBuffer> rows, Stopper& stopper) {
-  const auto before = [](const KeyedBuffer& x, const KeyedBuffer& y) {
-    return x.key != y.key ? x.key > y.key : x.buffer < y.buffer;
-  };
-  // A merge sort from runs of a size that sorts within a few milliseconds, so that a deadline
-  // is seen in time.
-  constexpr std::ptrdiff_t kRun = 1 << 14;
-  const auto n = static_cast<std::ptrdiff_t>(rows.size());
-  const auto row = [&rows, n](std::ptrdiff_t i) { return rows.begin() + std::min(i, n); };
-  for (std::ptrdiff_t i = 0; i < n && !stopper.look(); i += kRun) {
-    std::sort(row(i), row(i + kRun), before);
+const Order& order_of(const std::string& name) {
+  return *std::find_if(orders().begin(), orders().end(),
+                       [&name](const Order& order) { return name == order.name; });
+}
+
+std::vector<BufferIdx> sorted(const std::vector<KeyedBuffer>& rows, Stopper& stopper) {
+  // By the least important key first: each sort leaves those in order that it finds equal.
+  std::vector<std::int32_t> at(rows.size());  // by place, a row
+  std::iota(at.begin(), at.end(), 0);
+  std::vector<std::int32_t> was;
+  for (std::size_t k = std::tuple_size<Key>::value; k-- > 0 && !stopper.look();) {
+    const std::vector<Ranked> by_key =
+        ranked(rows.size(), [&](std::int32_t place) { return descending(rows[at[place]].key[k]); });
+    was = at;
+    std::transform(by_key.begin(), by_key.end(), at.begin(),
+                   [&was](const Ranked& r) { return was[r.row]; });
   }
-  std::vector<KeyedBuffer> merged(n > kRun ? rows.size() : 0);
-  for (std::ptrdiff_t run = kRun; run < n; run *= 2) {
-    auto out = merged.begin();
-    for (std::ptrdiff_t i = 0; i < n && !stopper.look(); i += 2 * run) {
-      out = std::merge(row(i), row(i + run), row(i + run), row(i + 2 * run), out, before);
-    }
-    if (out != merged.end()) break;
-    rows.swap(merged);
-  }
-  std::vector<BufferIdx> order(rows.size());
-  std::transform(rows.begin(), rows.end(), order.begin(),
-                 [](const KeyedBuffer& r) { return r.buffer; });
-  return order;
+  std::transform(at.begin(), at.end(), at.begin(),
+                 [&rows](std::int32_t row) { return rows[row].buffer; });
+  return at;
 }
 
 std::vector<BufferIdx> sorted(KeyOf key, const Profile& profile, Stopper& stopper) {
@@ -211,7 +218,7 @@ std::vector<BufferIdx> sorted(KeyOf key, const Profile& profile, Stopper& stoppe
     const auto b = static_cast<BufferIdx>(i);
     rows[i] = {key(profile, b), b};
   }
-  return sorted(std::move(rows), stopper);
+  return sorted(rows, stopper);
 }
 
 }  // namespace memplan

@@ -47,13 +47,16 @@ struct Order {
 
 const std::vector<Order>& orders();
 
+// By its name, which is one of these.
+const Order& order_of(const std::string& name);
+
 struct KeyedBuffer {
   Key key;
   BufferIdx buffer;
 };
 
-// The buffers of the rows. Cut short by the stopper, the order is left half done.
-std::vector<BufferIdx> sorted(std::vector<KeyedBuffer> rows, Stopper& stopper);
+// The buffers of the rows, which rise. Cut short by the stopper, the order is left half done.
+std::vector<BufferIdx> sorted(const std::vector<KeyedBuffer>& rows, Stopper& stopper);
 
 // Every buffer once.
 std::vector<BufferIdx> sorted(KeyOf key, const Profile& profile, Stopper& stopper);

@@ -33,9 +33,7 @@ Course::Course(const Problem& asked, const Sections& swept, const LargeOptions& 
 }
 
 std::vector<BufferIdx> Course::order(const std::string& name) {
-  const auto found = std::find_if(orders().begin(), orders().end(),
-                                  [&name](const Order& o) { return name == o.name; });
-  return sorted(found->key, profile, stopper);
+  return sorted(order_of(name).key, profile, stopper);
 }
 
 void Course::spend(std::int64_t nodes) {

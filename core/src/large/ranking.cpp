@@ -1,7 +1,5 @@
 #include "large/ranking.h"
 
-#include <utility>
-
 namespace memplan::chain {
 
 Ranking::Ranking(const Profile& profile) : profile_(&profile) {
@@ -18,7 +16,7 @@ std::vector<BufferIdx> Ranking::sorted(const std::vector<BufferIdx>& rows, Stopp
     const double size = static_cast<double>(profile_->problem.size[b]);
     keyed.push_back({{-static_cast<double>(room_class_[b]), profile_->length[b], size, 0}, b});
   }
-  return memplan::sorted(std::move(keyed), stopper);
+  return memplan::sorted(keyed, stopper);
 }
 
 void Ranking::promote(const std::vector<BufferIdx>& rejected) {
