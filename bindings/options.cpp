@@ -24,6 +24,10 @@ struct Switch {
   bool Options::* member;
 };
 
+constexpr Switch<SolveOptions> kFirst[] = {
+    {"squeaky_wheel", &SolveOptions::squeaky_wheel},
+};
+
 constexpr Switch<GreedyOptions> kGreedy[] = {
     {"first_fit", &GreedyOptions::first_fit},
     {"best_fit", &GreedyOptions::best_fit},
@@ -176,6 +180,9 @@ bool set_option(SolveOptions* options, const std::string& name, nb::handle value
   const std::string& solver = options->solver;
   const bool all = solver == "auto";
   bool known = false;
+  if (all || solver == "greedy" || solver == "large") {
+    known |= set(kFirst, options, solver, name, value);
+  }
   if (all || solver == "greedy") {
     known |= set(kGreedy, &options->greedy, solver, name, value);
     known |= set_names(&options->greedy.orders, solver, name, value);

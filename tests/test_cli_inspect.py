@@ -218,7 +218,7 @@ def test_nothing_at_all(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_plan_that_may_not_be_the_least(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that a plan above the bound is not said to be proved, and that none is said."""
-    rng = random.Random(7)
+    rng = random.Random(8)
     starts = [rng.randint(0, 40) for _ in range(120)]
     rows = [(start, start + rng.randint(1, 12), rng.randint(1, 99)) for start in starts]
     lines = [f"b{row},{start},{end},{size}" for row, (start, end, size) in enumerate(rows)]

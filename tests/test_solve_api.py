@@ -300,7 +300,8 @@ def test_the_core_has_no_switch_that_the_registry_hides() -> None:
     assert parts.keys() == set(OURS)
     for solver, headers in parts.items():
         known = set(options_of(solver)) - {"learned"}  # the core is given the model itself
-        assert known == set().union(*map(switches_of, headers))
+        first = {"squeaky_wheel"} if solver in ("auto", "greedy", "large") else set()
+        assert known == first.union(*map(switches_of, headers))
 
 
 @pytest.mark.parametrize("solver", OURS)

@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "memplan/bounds.h"
 #include "memplan/linearise.h"
 #include "solve/alone.h"
+#include "solve/begin.h"
 #include "solve/incumbent.h"
 #include "solve/proof.h"
 #include "solve/questions.h"
@@ -24,14 +24,15 @@ namespace memplan {
 namespace {
 
 // What `auto` does with a problem of so many buffers (docs/benchmarks.md, "How auto chooses").
-// Up to here a node costs microseconds: greedy, then search and prover.
+// Up to here a node of the search costs microseconds, and all of greedy is tried first.
 constexpr BufferIdx kSmall = 500;
-// Above, a dive of the search takes milliseconds, and does not end: the chain for large problems,
-// which has the search for their fullest parts, goes first. Up to here, search and prover come
-// after it; beyond, only windows can say more about the bound.
+// Beyond, search and prover have no hope, and only windows can say more about the bound.
 constexpr BufferIdx kSearchLimit = 10000;
 
-// The chain's share where others come after it: in nodes for each buffer, at least so many.
+// The share of the chain for large problems where others come after it, in nodes for each buffer.
+// Where a dive of the search takes milliseconds, and does not end, it has the search for the
+// fullest parts; of a small problem these would be nearly all.
+constexpr std::int64_t kSmallChainNodes = 30;
 constexpr std::int64_t kChainNodes = 100;
 // With listed conflicts or groups, where the others are slow.
 constexpr std::int64_t kRelatedNodes = 1000;
@@ -54,10 +55,11 @@ constexpr const char* kTelamalloc = "telamalloc";
 class Run {
  public:
   Run(const Problem& problem, const SolveOptions& options)
-      : options_(options), incumbent_(problem, options, lower_bound) {}
+      : options_(options), incumbent_(problem, options) {}
 
   Plan run() {
     const std::string& solver = options_.solver;
+    begin(incumbent_, wants_plan());
     if (!incumbent_.settled()) {
       if (solver == "greedy") run_greedy(incumbent_);
       if (solver == "large") run_large(incumbent_.nodes_left());
@@ -75,6 +77,13 @@ class Run {
   }
 
  private:
+  // In a search for a fit, the first plan is the last one.
+  bool wants_plan() const {
+    const std::string& solver = options_.solver;
+    if (solver == "auto" || solver == "greedy" || solver == "large") return true;
+    return solver != "somas" && !incumbent_.fit_only();
+  }
+
   void run_large(std::int64_t nodes) {
     const Incumbent::Lap lap(incumbent_, "large");
     LargeOptions chosen = options_.large;
@@ -150,17 +159,13 @@ class Run {
   void run_auto() {
     const BufferIdx count = incumbent_.problem().count();
     const bool related = has_relations(incumbent_.problem());
-    if (count <= kSmall) {
-      run_greedy(incumbent_);
-      // With listed conflicts and groups, the chain finds more than greedy, and search less.
-      if (!incumbent_.settled() && related) {
-        run_large(std::min(kRelatedNodes * count, incumbent_.nodes_left() / 2));
-      }
-    } else if (count <= kSearchLimit) {
-      run_large((related ? kRelatedNodes : kChainNodes) * count);
-    } else {
-      run_large(incumbent_.nodes_left());
+    const bool small = count <= kSmall;
+    if (small && !incumbent_.problem().hint.empty()) run_greedy(incumbent_);
+    if (!incumbent_.settled()) {
+      const std::int64_t share = related ? kRelatedNodes : small ? kSmallChainNodes : kChainNodes;
+      run_large(count > kSearchLimit ? incumbent_.nodes_left() : share * count);
     }
+    if (small && !incumbent_.settled()) run_greedy(incumbent_);
     if (incumbent_.settled()) return;
     if (open_ended(kAutoVisits)) incumbent_.limit_nodes(kAutoVisits / count);
     if (count <= kSearchLimit) {

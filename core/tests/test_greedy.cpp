@@ -467,6 +467,54 @@ TEST(extremes_of_groups) {
   }
 }
 
+// Tests the squeaky wheel with every constraint: plans are valid and at the least peak that there
+// is, some of them where a first pass was above it; what fails costs less than two passes.
+TEST(squeaky_wheel_with_every_constraint) {
+  oracle::Generator generator(12);
+  int found = 0;
+  int moved = 0;
+  int missed = 0;
+  for (int round = 0; round < 400; ++round) {
+    Problem problem = generator.problem(generator.pick(1, 7), 8, 6, oracle::features(round % 16));
+    if (round % 3 == 1) generator.relate(&problem, 4);
+    if (round % 5 == 1) generator.gather(&problem);
+    const Bytes least = oracle::least_peak(problem, 60);
+    if (least > 60) continue;
+    Stopper stopper(std::numeric_limits<double>::infinity());
+    const Plan plan = squeaky_wheel(problem, sweep(problem), least, kNoLimit, stopper);
+    if (plan.has_offsets()) {
+      CHECK(oracle::valid(problem, plan.offsets));
+      CHECK_EQ(plan.peak, least);
+      ++found;
+      moved += plan.stats.note.find("moved up") != std::string::npos;
+    } else {
+      ++missed;
+      CHECK(plan.stats.nodes < 2 * 100 + 2 * problem.count());
+    }
+    Stopper again(std::numeric_limits<double>::infinity());
+    CHECK(squeaky_wheel(problem, sweep(problem), least, kNoLimit, again).offsets == plan.offsets);
+  }
+  CHECK(found > 300);
+  CHECK(moved > 10);
+  CHECK(missed > 0);
+}
+
+// Tests that the squeaky wheel leaves the nodes of a whole pass, and stops when it is told to.
+TEST(squeaky_wheel_in_a_budget) {
+  const Problem problem = five_buffers();
+  const Sections sections = sweep(problem);
+  Stopper stopper(std::numeric_limits<double>::infinity());
+  const Plan none = squeaky_wheel(problem, sections, 12, 4 * 5 - 1, stopper);
+  CHECK(!none.has_offsets());
+  CHECK_EQ(none.stats.nodes, 0);
+  CHECK_EQ(squeaky_wheel(problem, sections, 12, 4 * 5, stopper).peak, 12);
+  CHECK(!squeaky_wheel(problem, sections, 11, kNoLimit, stopper).has_offsets());
+  Stopper over(0);
+  const Plan cut = squeaky_wheel(problem, sections, 12, kNoLimit, over);
+  CHECK(!cut.has_offsets());
+  CHECK_EQ(cut.stats.nodes, 0);
+}
+
 // Tests that an order that does not exist is refused by name.
 TEST(unknown_order) {
   std::string error;

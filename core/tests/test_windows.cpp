@@ -44,7 +44,7 @@ TEST(bounds_of_windows_are_true_under_every_mix_of_constraints) {
     const Bytes best = oracle::least_peak(problem, kLimit);
     if (best == kLimit) continue;
     SolveOptions options;
-    Incumbent incumbent(problem, options, lower_bound);
+    Incumbent incumbent(problem, options);
     Windows windows(incumbent);
     for (BufferIdx width = 2; width <= 3; ++width) windows.round(width, 4000);
     CHECK(incumbent.lower_bound() <= best);
@@ -57,7 +57,7 @@ TEST(a_window_raises_the_bound_above_the_load) {
     oracle::Generator random(seed);
     const Problem problem = flat(random, 20);
     SolveOptions options;
-    Incumbent incumbent(problem, options, lower_bound);
+    Incumbent incumbent(problem, options);
     CHECK_EQ(incumbent.lower_bound(), Bytes{360});
     Windows windows(incumbent);
     CHECK(windows.round(14, 40000));
@@ -74,7 +74,7 @@ TEST(windows_as_wide_as_the_problem_are_left_to_others) {
   oracle::Generator random(1);
   const Problem problem = random.problem(6, 6, 5, {});
   SolveOptions options;
-  Incumbent incumbent(problem, options, lower_bound);
+  Incumbent incumbent(problem, options);
   CHECK(!Windows(incumbent).round(6, 4000));
 }
 

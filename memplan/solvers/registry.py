@@ -64,7 +64,8 @@ class Solver:
     is_baseline: bool = True
 
 
-_GREEDY = {
+_FIRST = {"squeaky_wheel": "first of all: what finds no place goes earlier, and all begins anew"}
+_GREEDY = _FIRST | {
     "orders": "names from memplan.solvers.greedy_orders(), tried in this order",
     "first_fit": "place at the lowest offset that is free",
     "best_fit": "place into the tightest hole",
@@ -121,7 +122,7 @@ _PROVER = {
     "phases": "decide first as the best plan has it",
     "restarts": "begin anew now and then, and keep what was learned",
 }
-_LARGE = {
+_LARGE = _FIRST | {
     "core": "the buffers of the tightest sections first, grown by what is rejected",
     "promote": "first fit of a core again, with the rejected ranked as tighter",
     "shells": "around a core, try what is nearly as tight before all the rest",
@@ -212,7 +213,7 @@ SOLVERS: Mapping[str, Solver] = MappingProxyType(
         for each in (
             _solver(
                 "auto",
-                "greedy, then exact or large where that can improve it",
+                "large and greedy, then exact where that can improve it",
                 _LARGE | _GREEDY | _PROVER | _EXACT,
                 proves=True,
             ),

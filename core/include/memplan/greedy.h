@@ -1,6 +1,7 @@
 // First fit and best fit over a portfolio of orders.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,14 @@ struct GreedyOptions {
 };
 
 const std::vector<std::string>& greedy_orders();
+
+// The first thing to try, and often the last: first fit below `target`, where the buffers with the
+// least room go first. What cannot be placed shows early then, after some three per cent of a
+// pass, and the pass ends with it: the squeaky wheel goes to half its place in the order, and all
+// begins anew (squeaky wheel optimization, Joslin and Clements 1999). A plan at or below the
+// target, or none. Does nothing where the nodes would not do for a whole pass afterwards.
+Plan squeaky_wheel(const Problem& problem, const Sections& sections, Bytes target,
+                   std::int64_t node_budget, Stopper& stopper);
 
 // The best plan over the portfolio: kFeasible, or kUnknown where no pass fits the capacity (and
 // the pins and reserved ranges). lower_bound is left for the caller. `sections` may be contracted.

@@ -44,6 +44,9 @@ struct SolveOptions {
   int threads = 1;  // never changes the answer, only the time
   std::uint64_t seed = 0;
   Stopper::Interrupt interrupt;  // asked every 20 ms; true stops the search
+  // Before all else of a solver that begins with a plan; not where hints are to be kept, and not
+  // where greedy is to be without first fit, or to have only certain orders.
+  bool squeaky_wheel = true;
   GreedyOptions greedy;
   MiniMallocOptions minimalloc;
   ExactOptions exact;

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "memplan/bounds.h"
 #include "solve/alone.h"
+#include "solve/begin.h"
 
 namespace memplan {
 
@@ -19,7 +19,8 @@ void run_greedy(Incumbent& incumbent) {
 
 Plan solve_greedy(const Problem& problem, const SolveOptions& options) {
   require_well_posed(problem, options);
-  Incumbent incumbent(problem, options, lower_bound);
+  Incumbent incumbent(problem, options);
+  begin(incumbent, true);
   if (!incumbent.settled()) run_greedy(incumbent);
   return incumbent.finish("greedy");
 }

@@ -11,19 +11,27 @@ namespace {
 constexpr double kReportEvery = 0.5;  // seconds, where nothing has changed
 }
 
-Incumbent::Incumbent(const Problem& problem, const SolveOptions& options,
-                     Bound (*first_bound)(const Problem&, const Sections&))
+Incumbent::Incumbent(const Problem& problem, const SolveOptions& options)
     : problem_(problem),
       options_(options),
       stopper_(options.budget.seconds, [this] { return look_up(); }),
       nodes_left_(options.budget.nodes) {
   const Lap lap(*this, "sweep");
   sections_ = sweep(problem);
-  const Bound bound = first_bound(problem, sections_);
+  know(bound_of_lifetimes(problem, sections_));
+}
+
+void Incumbent::raise(const Bound& bound) {
+  if (bound.bytes <= best_.lower_bound) return;
+  know(bound);
+  report();
+}
+
+void Incumbent::know(const Bound& bound) {
   best_.lower_bound = bound.bytes;
-  best_.stats.note = std::string("bound: ") + bound.rule;
+  if (!has_plan()) best_.stats.note = std::string("bound: ") + bound.rule;
   conflict_ = bound.buffers;
-  for (BufferIdx b = 0; b < problem.count(); ++b) {
+  for (BufferIdx b = 0; b < problem_.count(); ++b) {
     for (auto k = sections_.span_begin[b]; k < sections_.span_begin[b + 1]; ++k) {
       const Span& span = sections_.spans[k];
       if (span.first <= bound.section && bound.section <= span.last) conflict_.push_back(b);

@@ -17,15 +17,16 @@ namespace memplan {
 
 class Incumbent {
  public:
-  // Sweeps, and starts from the lower bound. Both must outlive it.
-  // `first_bound` is lower_bound() or bound_of_lifetimes(): who names it links it.
-  Incumbent(const Problem& problem, const SolveOptions& options,
-            Bound (*first_bound)(const Problem&, const Sections&));
+  // Sweeps, and starts from the bound of lifetimes. Both must outlive it.
+  Incumbent(const Problem& problem, const SolveOptions& options);
 
   const Problem& problem() const { return problem_; }
   const SolveOptions& options() const { return options_; }
   const Sections& sections() const { return sections_; }
   Stopper& stopper() { return stopper_; }
+
+  // What else is known of the peak before any search.
+  void raise(const Bound& bound);
 
   bool has_plan() const { return best_.has_offsets(); }
   const std::vector<Bytes>& offsets() const { return best_.offsets; }
@@ -78,6 +79,7 @@ class Incumbent {
   Plan finish(const char* solver);
 
  private:
+  void know(const Bound& bound);
   bool look_up();
   void report();
 

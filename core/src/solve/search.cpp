@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "greedy/first_fits.h"
-#include "memplan/bounds.h"
 #include "solve/alone.h"
 #include "solve/questions.h"
 #include "solve/searches.h"
@@ -17,7 +16,7 @@ Plan solve_search(const Problem& problem, const SolveOptions& options) {
   if (!problem.conflicts.empty() || !problem.group.empty()) {
     throw std::invalid_argument("search supports neither conflicts nor groups: solve by name.");
   }
-  Incumbent incumbent(problem, options, bound_of_lifetimes);
+  Incumbent incumbent(problem, options);
   if (!incumbent.settled()) {
     if (!incumbent.fit_only()) {
       const Incumbent::Lap lap(incumbent, "greedy");

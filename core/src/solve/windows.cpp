@@ -111,7 +111,8 @@ void Windows::solve_window(const Window& window, std::int64_t nodes) {
   options.progress = nullptr;
   options.interrupt = [this] { return incumbent_.stopper().look(); };
 
-  Incumbent within(part, options, lower_bound);
+  Incumbent within(part, options);
+  if (has_relations(part)) within.raise(lower_bound(part, within.sections()));
   GreedyOptions quick;
   quick.orders = {"length", "size"};
   quick.target = incumbent_.fit_only() ? incumbent_.top() : incumbent_.lower_bound();

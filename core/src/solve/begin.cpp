@@ -1,0 +1,42 @@
+#include "solve/begin.h"
+
+#include <utility>
+
+#include "memplan/bounds.h"
+#include "memplan/greedy.h"
+
+namespace memplan {
+
+namespace {
+
+// Not where hints are to be kept, and not where greedy is to be another one.
+bool squeaks(const Incumbent& incumbent) {
+  const SolveOptions& options = incumbent.options();
+  return options.squeaky_wheel && incumbent.problem().hint.empty() && options.greedy.first_fit &&
+         options.greedy.orders.empty();
+}
+
+void run_squeaky_wheel(Incumbent& incumbent) {
+  const Incumbent::Lap lap(incumbent, "greedy");
+  Plan plan = squeaky_wheel(incumbent.problem(), incumbent.sections(), incumbent.target(),
+                            incumbent.nodes_left(), incumbent.stopper());
+  incumbent.charge(plan.stats);
+  incumbent.offer(std::move(plan), "greedy");
+}
+
+}  // namespace
+
+void begin(Incumbent& incumbent, bool wants_plan) {
+  if (incumbent.settled()) return;
+  const bool first = wants_plan && squeaks(incumbent);
+  if (first) run_squeaky_wheel(incumbent);
+  if (!has_relations(incumbent.problem()) || incumbent.settled()) return;
+  const Bytes target = incumbent.target();
+  {
+    const Incumbent::Lap lap(incumbent, "bound");
+    incumbent.raise(lower_bound(incumbent.problem(), incumbent.sections()));
+  }
+  if (first && !incumbent.settled() && incumbent.target() > target) run_squeaky_wheel(incumbent);
+}
+
+}  // namespace memplan

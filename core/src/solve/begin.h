@@ -1,0 +1,12 @@
+// What comes before every solver.
+#pragma once
+
+#include "solve/incumbent.h"
+
+namespace memplan {
+
+// The bounds that cost more than a plan, after the plan that may make them needless. Where the
+// solver wants none before its own, only the bounds.
+void begin(Incumbent& incumbent, bool wants_plan);
+
+}  // namespace memplan
