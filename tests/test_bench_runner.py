@@ -6,7 +6,9 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,7 @@ from memplan import bench, formats
 from memplan.bench import exchange, peers, runner, suites, worker
 from memplan.bench.generators import with_size_noise
 from memplan.bench.peers import command
-from memplan.bench.rows import Outcome, Row
+from memplan.bench.rows import Outcome, Request, Row
 from memplan.errors import MemplanError, UnsupportedError
 from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem
@@ -452,11 +454,12 @@ def test_libraries_are_loaded_before_the_clock_runs() -> None:
         "import sys; from memplan.bench import worker; from memplan.bench.rows import Request\n"
         "from memplan.problem import Problem\n"
         "seen, timed = [], worker._timed\n"
-        "def spy(call, repeat):\n"
+        "def spy(prepare, repeat):\n"
         "    seen.append('ortools.sat' in sys.modules)\n"
-        "    return timed(call, repeat)\n"
+        "    return timed(prepare, repeat)\n"
         "worker._timed = spy\n"
         "request = Request('', 'cp_sat:start=off', 'fit', 60.0, None, 1, 0, 1)\n"
+        "worker.warm_up(request)\n"
         "found = worker.answer(Problem.from_arrays([0], [1], [1], capacity=1), request)\n"
         "assert (found.status, seen) == ('optimal', [True])"
     )
@@ -467,10 +470,63 @@ def test_time_of_children_counts() -> None:
     """Tests that CPU time has that of a process that a solver starts, as `mip` does."""
     burn = "import time\nwhile time.process_time() < 0.1: pass\nprint(time.process_time())"
     said, measured = worker._timed(
-        lambda: float(subprocess.check_output([sys.executable, "-c", burn])), repeat=2
+        lambda: lambda: float(subprocess.check_output([sys.executable, "-c", burn])), repeat=2
     )
     assert len(measured.cpu) == 2
     assert measured.cpu[1] >= said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "repeat", "runs"),
+    [(0.001, 1, 11), (0.006, 1, 4), (0.5, 1, 1), (0.001, 3, 13), (0.009, 3, 3), (0.5, 3, 3)],
+)
+def test_short_runs_are_repeated(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, repeat: int, runs: int
+) -> None:
+    """Tests that some 20 ms or 10 further runs are spent, and each begins with what is its own."""
+    now, prepared = [0.0], []
+    monkeypatch.setattr(worker.time, "perf_counter", lambda: now[0])
+
+    def prepare() -> Callable[[], int]:
+        number = len(prepared)
+        prepared.append(number)
+        now[0] += 7.0  # which is no part of any run
+
+        def call() -> int:
+            now[0] += seconds
+            return number
+
+        return call
+
+    last, measured = worker._timed(prepare, repeat)
+    assert prepared == list(range(runs))
+    assert last == runs - 1
+    assert measured.wall == pytest.approx([seconds] * runs)
+    assert len(measured.cpu) == runs
+
+
+def test_no_run_knows_what_another_has_learned(
+    monkeypatch: pytest.MonkeyPatch, five: Problem
+) -> None:
+    """Tests that what a problem keeps once it is derived is derived again by every run."""
+    from memplan import solvers
+
+    problems: list[Problem] = []
+    known: list[set[str]] = []
+    solve = solvers.solve
+
+    def spy(problem: Problem, **arguments: Any) -> Plan:
+        problems.append(problem)
+        known.append(set(vars(problem)))
+        plan = solve(problem, **arguments)
+        assert set(vars(problem)) > known[-1]
+        return plan
+
+    monkeypatch.setattr(solvers, "solve", spy)
+    outcome = worker.answer(five, Request("", "auto", "min_peak", 60.0, None, 1, 0, 3))
+    assert outcome.status == "optimal"
+    assert len({id(problem) for problem in problems}) == len(outcome.wall) >= 3
+    assert all(names == known[0] for names in known)
 
 
 def test_workers_are_light() -> None:

@@ -50,6 +50,9 @@ RESULT = Result(
     restarts=None,
     wall_s=0.25,
     cpu_s=0.25,
+    runs=1,
+    first_cpu_s=0.25,
+    solve_s=0.25,
     peak_rss_mib=80.0,
     verified=True,
     error="",
@@ -365,6 +368,19 @@ def test_a_damaged_part_is_named(tmp_path: Path) -> None:
     part.write_bytes(b"PAR1 no more")
     with pytest.raises(FormatError, match=part.name):
         sweep.read(tmp_path)
+
+
+def test_rows_of_before_short_solves_were_repeated(tmp_path: Path) -> None:
+    """Tests that columns that a part lacks are empty, and the others are read."""
+    with Dataset(tmp_path, SETTINGS, 1) as dataset:
+        dataset.begin({})
+        dataset.add(RESULT)
+    (part,) = (tmp_path / "rows" / "solver=auto").iterdir()
+    parquet = pytest.importorskip("pyarrow.parquet")
+    new = ["runs", "first_cpu_s", "solve_s"]
+    parquet.write_table(parquet.ParquetFile(part).read().drop_columns(new), part)
+    (row,) = sweep.read(tmp_path).to_pylist()
+    assert Result(**row) == replace(RESULT, runs=None, first_cpu_s=None, solve_s=None)
 
 
 def test_a_sweep_without_rows(tmp_path: Path) -> None:

@@ -158,6 +158,8 @@ def test_tasks_that_fail_are_tried_twice(
     seen: list[sweep.Result] = []
     effort = sweep.run(settings, tmp_path / "out", workers=1, on_result=seen.append)
     assert effort.ran == len(seen) == 10
+    assert effort.runs == sum(row.runs or 0 for row in seen) >= 2
+    assert effort.solve_s == pytest.approx(sum(row.solve_s or 0.0 for row in seen))
     rows = {(row["instance"], row["solver"]): row for row in answers(tmp_path / "out")}
     assert len(rows) == 10
     ends = {solver: rows["five", solver] for solver in solvers}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,15 @@ def test_a_scheduler_that_goes(tmp_path: Path) -> None:
     with pytest.raises(MemplanError, match=r"the scheduler is gone; .* --resume"):
         run(tmp_path, client)
     assert sweep.read(tmp_path).num_rows == 2
+
+
+def test_a_row_has_the_median_of_its_runs(tmp_path: Path) -> None:
+    """Tests that a short solve that was repeated is told as one, and its first run beside it."""
+    repeated = replace(SOLVED, wall=(0.05, 0.01, 0.02), cpu=(0.04, 0.01, 0.01))
+    settings = Settings(suites=["synthetic"], sample=1)
+    (row,) = run(tmp_path, Client(lambda _: ([repeated], None)), settings)
+    assert (row.wall_s, row.cpu_s, row.runs, row.first_cpu_s) == (0.02, 0.01, 3, 0.04)
+    assert row.solve_s == pytest.approx(0.08)
 
 
 def test_replies_travel() -> None:

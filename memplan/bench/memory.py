@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import resource
 import sys
-from pathlib import Path
 
 
 def peak_rss_mib() -> float:
@@ -14,11 +13,11 @@ def peak_rss_mib() -> float:
     solver launched from a large sweep would look large: there, `VmHWM` is asked instead.
     """
     try:
-        status = Path("/proc/self/status").read_text()
+        with open("/proc/self/status", "rb", buffering=0) as file:
+            status = file.read()
     except OSError:
         return maxrss_mib(resource.getrusage(resource.RUSAGE_SELF))
-    line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
-    return int(line.split()[1]) / 1024
+    return int(status.partition(b"VmHWM:")[2].split(maxsplit=1)[0]) / 1024
 
 
 def maxrss_mib(usage: resource.struct_rusage) -> float:

@@ -35,7 +35,8 @@ class Outcome:
     peak, lower_bound
         Bytes, or None where there is none.
     wall, cpu
-        Seconds of each repetition, user and system time of all threads together in `cpu`.
+        Seconds of each run, user and system time of all threads together in `cpu`. Short ones are
+        repeated, so that there may be more than were asked for.
     peak_rss_mib
         The largest resident memory of the whole process, in MiB, or None where unknown.
     nodes, restarts, backtracks

@@ -65,7 +65,8 @@ def command(
     seed: options.Seed = 0,
     minimize: options.Minimize = False,
     repeat: Annotated[
-        int, typer.Option("--repeat", min=1, help="Solves of each case; the median counts.")
+        int,
+        typer.Option("--repeat", min=1, help="Solves of each case, or more; the median counts."),
     ] = 1,
     out: Annotated[
         str | None,

@@ -229,7 +229,8 @@ def _summary(out: str, effort: Effort) -> None:
     if effort.overhead is None:
         return
     output.message(
-        f"{plural(effort.ran, 'task')}: {seconds(effort.solve_s)} of solving in "
+        f"{plural(effort.ran, 'task')}, {plural(effort.runs, 'run')}: "
+        f"{seconds(effort.solve_s)} of solving in "
         f"{seconds(effort.wall_s)} x {plural(effort.threads, 'worker')}, "
         f"an overhead of {effort.overhead:.1%}"
     )

@@ -13,7 +13,8 @@ From the outside to the inside:
     dispatch  client: a few bundles of tasks in flight, one retry  |  over
     remote    worker: their replies, one by one                    |  Dask
     warm      the worker's end of ...
-    zygote    ... the process that forks for every task: limits, one solve, the referee
+    zygote    ... the process that forks for every task
+    forked    the process of a task: limits, one solve, the referee
     dataset   the folder while it is written: lock, parts, merging
     results   what is in it: schema, reading
 """

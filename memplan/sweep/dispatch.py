@@ -12,12 +12,14 @@ from datetime import UTC, datetime
 from enum import Enum, auto
 from itertools import count, islice
 from queue import Empty, SimpleQueue
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from memplan.bench.rows import SOLVED, Outcome
 from memplan.errors import MemplanError
 from memplan.sweep.dataset import Dataset
-from memplan.sweep.remote import Bundle, Reply, Work, run_bundle
+from memplan.sweep.forked import Work
+from memplan.sweep.remote import Bundle, Reply, run_bundle
 from memplan.sweep.results import Result
 from memplan.sweep.tasks import Item
 
@@ -240,6 +242,7 @@ def _words(end: _Event | BaseException) -> str:
 def _result(each: _Try, reply: Reply) -> Result:
     outcome = reply.outcome
     solved, invalid = outcome.status in SOLVED, outcome.status == "invalid"
+    ran = len(outcome.wall) or None
     measured: dict[str, Any] = {
         "status": outcome.status,
         "peak": outcome.peak,
@@ -247,8 +250,11 @@ def _result(each: _Try, reply: Reply) -> Result:
         "nodes": outcome.nodes,
         "backtracks": outcome.backtracks,
         "restarts": outcome.restarts,
-        "wall_s": outcome.wall[0] if outcome.wall else None,
-        "cpu_s": outcome.cpu[0] if outcome.cpu else None,
+        "wall_s": median(outcome.wall) if ran else None,
+        "cpu_s": median(outcome.cpu) if ran else None,
+        "runs": ran,
+        "first_cpu_s": outcome.cpu[0] if ran else None,
+        "solve_s": sum(outcome.wall) if ran else None,
         "peak_rss_mib": outcome.peak_rss_mib,
         "verified": solved if solved or invalid else None,
         "error": outcome.error,

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import os
+import pickle
 import platform
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.util import find_spec
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from memplan.bench.rows import Outcome
 from memplan.sweep import warm
-from memplan.sweep.zygote import Order
+from memplan.sweep.forked import Work
 
 _ENOUGH = 2.0  # seconds, after which a bundle goes back as it is: what is left may take long
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A task as it travels: nothing of it is read from a shared disk."""
-
-    order: Order
-    problem: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +62,13 @@ class Reply:
 
     def event(self, ticket: str) -> dict[str, Any]:
         """Return it as what Dask takes for an event, for the next work of a bundle."""
-        started = self.started.isoformat()
-        return {"ticket": ticket, **asdict(self), "started": started}
+        return {"ticket": ticket, "reply": pickle.dumps(self)}
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> Reply:
         """Return what `event` made."""
-        outcome, started = Outcome(**event["outcome"]), datetime.fromisoformat(event["started"])
-        return cls(outcome, started, event["seconds"], event["worker"])
+        reply: Reply = pickle.loads(event["reply"])
+        return reply
 
 
 def run_bundle(bundle: Bundle) -> None:
@@ -94,17 +87,17 @@ def run_bundle(bundle: Bundle) -> None:
         worker.log_event(bundle.session, {"ticket": bundle.ticket, "lost": True})
         return
     begun_at = time.monotonic()
-    for at, work in enumerate(bundle.works):
-        if at > 0 and time.monotonic() - begun_at > _ENOUGH:
+    for work, after in zip_longest(bundle.works, bundle.works[1:]):
+        if work is not bundle.works[0] and time.monotonic() - begun_at > _ENOUGH:
             break
-        reply = _run(work, worker.address)
+        reply = _run(work, after, worker.address)
         worker.log_event(bundle.session, reply.event(bundle.ticket))
 
 
-def _run(work: Work, worker: str) -> Reply:
+def _run(work: Work, after: Work | None, worker: str) -> Reply:
     started, begun_at = datetime.now(UTC), time.monotonic()
     with warm.borrowed() as zygote:
-        outcome = zygote.run(work.order, work.problem)
+        outcome = zygote.run(work, after)
     return Reply(outcome, started, time.monotonic() - begun_at, worker)
 
 

@@ -88,7 +88,10 @@ class Result(Task):
         As the solver counts them, or None.
     wall_s, cpu_s
         Seconds of the solve alone, not of reading the problem or checking the plan; `cpu_s` is of
-        all threads together.
+        all threads together. A short solve is repeated in its process: then they are medians.
+    runs, first_cpu_s, solve_s
+        How often it ran, the CPU time of the first run, which is what a program pays that plans
+        once, and the wall clock of all runs together. None also in results of older releases.
     peak_rss_mib
         The largest resident memory of the process, in MiB.
     verified
@@ -111,6 +114,9 @@ class Result(Task):
     restarts: int | None
     wall_s: float | None
     cpu_s: float | None
+    runs: int | None
+    first_cpu_s: float | None
+    solve_s: float | None
     peak_rss_mib: float | None
     verified: bool | None
     error: str

@@ -34,8 +34,10 @@ class Effort:
     ----------
     ran
         Tasks that it ran.
+    runs
+        Solves: short ones are repeated.
     solve_s
-        Seconds of their solves, as the rows have them.
+        Seconds of them all.
     wall_s
         Seconds from the first task to the last row.
     threads
@@ -43,6 +45,7 @@ class Effort:
     """
 
     ran: int
+    runs: int
     solve_s: float
     wall_s: float
     threads: int
@@ -124,16 +127,19 @@ class _Meter:
         self._on_result = on_result
         self._begun_at = time.monotonic()
         self._ran = 0
+        self._runs = 0
         self._solve_s = 0.0
 
     def __call__(self, result: Result) -> None:
         self._ran += 1
-        self._solve_s += result.wall_s or 0.0
+        self._runs += result.runs or 0
+        self._solve_s += result.solve_s or 0.0
         if self._on_result:
             self._on_result(result)
 
     def effort(self, threads: int) -> Effort:
-        return Effort(self._ran, self._solve_s, time.monotonic() - self._begun_at, threads)
+        wall_s = time.monotonic() - self._begun_at
+        return Effort(self._ran, self._runs, self._solve_s, wall_s, threads)
 
 
 def _session(

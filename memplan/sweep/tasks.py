@@ -23,8 +23,8 @@ from memplan.bench.suites import Case, Options, cases
 from memplan.errors import MemplanError, quoted
 from memplan.problem import Problem
 from memplan.solvers import registry
+from memplan.sweep.forked import Order
 from memplan.sweep.results import Task
-from memplan.sweep.zygote import Order
 
 UNLIMITED = "none"
 _LEAST_MEMORY = 1 << 20
@@ -159,8 +159,8 @@ class Item:
     Attributes
     ----------
     order, problem
-        For `memplan.sweep.zygote`; the bytes are shared by all tasks of a problem. None where the
-        problem could not be made.
+        For `memplan.sweep.forked.Work`; the bytes are shared by all tasks of a problem. No order
+        where the problem could not be made.
     error
         Why not.
     """

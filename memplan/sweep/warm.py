@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +12,8 @@ from multiprocessing import Pipe
 
 from memplan.bench.rows import Outcome
 from memplan.errors import MemplanError
-from memplan.sweep.zygote import READY, Order
+from memplan.sweep.forked import Work
+from memplan.sweep.zygote import READY
 
 # Not `-m`, by which the module would be there twice.
 _PROGRAM = "from memplan.sweep.zygote import main; main()"
@@ -43,23 +44,34 @@ class Zygote:
             env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
         )
         theirs.close()
+        self._ahead: Work | None = None
         if self._answer(_START) != READY:
             self.close()
             raise MemplanError("the process that forks for tasks does not start")
 
-    def run(self, order: Order, problem: bytes) -> Outcome:
-        """Return how a task ended, whatever it did."""
+    def run(self, work: Work, after: Work | None = None) -> Outcome:
+        """Return how a task ended, whatever it did.
+
+        Parameters
+        ----------
+        work
+            The task.
+        after
+            The next one, if it is known, which is then made ready meanwhile.
+        """
+        known = work is self._ahead
+        self._ahead = after
         try:
-            self._pipe.send_bytes(order.text())
-            self._pipe.send_bytes(problem)
+            self._pipe.send_bytes(pickle.dumps((None if known else work, after)))
         except OSError:
             said = None
         else:
-            said = self._answer(order.seconds + _GRACE)
+            said = self._answer(work.order.seconds + _GRACE)
         if said is None:
             self.close()
             return Outcome("error", error="the process that forks for tasks died")
-        return Outcome(**json.loads(said))
+        outcome: Outcome = pickle.loads(said)
+        return outcome
 
     def _answer(self, seconds: float) -> bytes | None:
         try:
