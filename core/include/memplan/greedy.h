@@ -28,8 +28,13 @@ const std::vector<std::string>& greedy_orders();
 // pass, and the pass ends with it: the squeaky wheel goes to half its place in the order, and all
 // begins anew (squeaky wheel optimization, Joslin and Clements 1999). A plan at or below the
 // target, or none. Does nothing where the nodes would not do for a whole pass afterwards.
+enum class Insistence {
+  kShort,  // less than one pass on failures: for what most problems need
+  kLong,   // other orders, and fifty passes: where conflicts and groups leave little else to try
+};
 Plan squeaky_wheel(const Problem& problem, const Sections& sections, Bytes target,
-                   std::int64_t node_budget, Stopper& stopper);
+                   std::int64_t node_budget, Stopper& stopper,
+                   Insistence insistence = Insistence::kShort);
 
 // The best plan over the portfolio: kFeasible, or kUnknown where no pass fits the capacity (and
 // the pins and reserved ranges). lower_bound is left for the caller. `sections` may be contracted.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,9 +20,14 @@ struct Start {
   const char* order;
   double nodes;
 };
-constexpr Start kStarts[] = {{"room_length", 0.25}, {"contention", 0.5}};
+constexpr Start kShort[] = {{"room_length", 0.25}, {"contention", 0.5}};
+constexpr Start kLong[] = {{"area", 10},
+                           {"length_class_start", 10},
+                           {"breadth", 10},
+                           {"size", 10},
+                           {"length_class_size", 10}};
 constexpr std::int64_t kLeastNodes = 100;
-// Passes that end with their very last buffer, one of each order, and one that is still to come.
+// Passes that end with their very last buffer, one of each short start, and one still to come.
 constexpr std::int64_t kWorstCase = 4;
 
 std::string note(const char* order, int moved) {
@@ -38,10 +44,26 @@ bool promote_first_unplaced(const std::vector<Bytes>& offsets, std::vector<Buffe
   return half != at;
 }
 
+// Until one of the passes reaches the target, or the patience with this order is over.
+void begin_with(const Start& start, const Profile& profile, Passes& passes, Bytes target,
+                BestPass* best, Stopper& stopper) {
+  std::vector<BufferIdx> order = sorted(order_of(start.order).key, profile, stopper);
+  const auto patience = static_cast<std::int64_t>(start.nodes * profile.problem.count());
+  const std::int64_t most = best->plan.stats.nodes + std::max(kLeastNodes, patience);
+  std::int64_t fastest = kNoLimit;
+  bool again = true;
+  for (int moved = 0; again; ++moved) {
+    Draft draft = passes.in_order(order, Fit::kFirst, best->limits);
+    again = !draft.complete && promote_first_unplaced(draft.offsets, &order);
+    best->take(std::move(draft), note(start.order, moved), &fastest);
+    again = again && best->plan.stats.nodes < most && !best->enough(target, stopper);
+  }
+}
+
 }  // namespace
 
 Plan squeaky_wheel(const Problem& problem, const Sections& sections, Bytes target,
-                   std::int64_t node_budget, Stopper& stopper) {
+                   std::int64_t node_budget, Stopper& stopper, Insistence insistence) {
   BestPass best(problem, node_budget);
   best.plan.stats.solver = "greedy";
   best.limits.bytes = std::min(best.limits.bytes, target);
@@ -49,19 +71,11 @@ Plan squeaky_wheel(const Problem& problem, const Sections& sections, Bytes targe
   if (node_budget / kWorstCase < problem.count()) return std::move(best.plan);
   const Profile profile(problem, sections, stopper);
   Passes passes(problem, sections, stopper);
-  std::int64_t fastest = kNoLimit;
-  for (const Start& start : kStarts) {
-    if (best.enough(target, stopper)) break;
-    std::vector<BufferIdx> order = sorted(order_of(start.order).key, profile, stopper);
-    const auto patience = static_cast<std::int64_t>(start.nodes * problem.count());
-    const std::int64_t most = best.plan.stats.nodes + std::max(kLeastNodes, patience);
-    bool again = true;
-    for (int moved = 0; again; ++moved) {
-      Draft draft = passes.in_order(order, Fit::kFirst, best.limits);
-      again = !draft.complete && promote_first_unplaced(draft.offsets, &order);
-      best.take(std::move(draft), note(start.order, moved), &fastest);
-      again = again && best.plan.stats.nodes < most && !best.enough(target, stopper);
-    }
+  const bool brief = insistence == Insistence::kShort;
+  const Start* const end = brief ? std::end(kShort) : std::end(kLong);
+  for (const Start* start = brief ? kShort : kLong; start != end && !best.enough(target, stopper);
+       ++start) {
+    begin_with(*start, profile, passes, target, &best, stopper);
   }
   best.plan.stats.interrupted = stopper.interrupted();
   return std::move(best.plan);

@@ -6,6 +6,7 @@
 
 #include "items.h"
 #include "large/ejection.h"
+#include "memplan/greedy.h"
 
 namespace memplan::chain {
 
@@ -101,10 +102,20 @@ void eject(Course& course, std::uint64_t seed) {
   }
 }
 
+// All or nothing, so it must leave most of the budget to those who make a plan better bit by bit.
+void insist(Course& course) {
+  const Plan plan = squeaky_wheel(course.problem, course.sections, course.goal,
+                                  course.nodes_left / 4, course.stopper, Insistence::kLong);
+  course.spend(plan.stats.nodes);
+  course.plan.stats.restarts += plan.stats.restarts;
+  if (plan.has_offsets()) course.take(plan.offsets, plan.peak, plan.stats.note);
+}
+
 }  // namespace
 
 void run_related(Course& course, std::uint64_t seed) {
   course.patience = kRelatedPatience;
+  if (course.options.portfolio && course.options.bump && !course.enough()) insist(course);
   if (course.options.portfolio) try_orders(course);
   if (course.options.ejection && course.plan.has_offsets()) eject(course, seed);
 }
