@@ -82,7 +82,7 @@ bench: .venv/.peers ## Run SUITES="..." with BENCH="options" beside the peers; r
 # What some minutes of two cores afford; stopped, the same command goes on. CHALLENGING=FOLDER adds
 # the instances of the MiniMalloc paper's table 2, which are not ours to ship.
 study: .venv/.sources ## Sweep samples of all suites into build/study, and write them up in docs/study.
-	$(call sweep,corpus) --suite corpus --sample 200 --capacity none,1.1 --timeout 1 \
+	$(call sweep,corpus) --suite corpus --sample 200 --capacity none,1.1 --timeout 1 --workers 1 \
 	  --solvers auto,greedy,minimalloc,telamalloc,telamalloc:learned=on,contention_skyline,xla_best_fit,tflm_greedy,bfc
 	$(call sweep,synthetic) --suite synthetic --sample 60 --capacity 1.0 --timeout 1 \
 	  --solvers auto,exact,minimalloc,$(call without,minimalloc,$(MINIMALLOC)),telamalloc,telamalloc:learned=on
