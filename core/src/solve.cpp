@@ -32,7 +32,7 @@ constexpr BufferIdx kSearchLimit = 10000;
 // The share of the chain for large problems where others come after it, in nodes for each buffer.
 // Where a dive of the search takes milliseconds, and does not end, it has the search for the
 // fullest parts; of a small problem these would be nearly all.
-constexpr std::int64_t kSmallChainNodes = 30;
+constexpr std::int64_t kSmallChainNodes = 10;
 constexpr std::int64_t kChainNodes = 100;
 // With listed conflicts or groups, where the others are slow.
 constexpr std::int64_t kRelatedNodes = 1000;

@@ -27,6 +27,9 @@ constexpr Start kLong[] = {{"area", 10},
                            {"size", 10},
                            {"length_class_size", 10}};
 constexpr std::int64_t kLeastNodes = 100;
+// Beyond the cache, to begin anew costs as much as to place one in so many buffers.
+constexpr std::int64_t kInCache = 20'000;
+constexpr std::int64_t kBeginning = 32;
 // Passes that end with their very last buffer, one of each short start, and one still to come.
 constexpr std::int64_t kWorstCase = 4;
 
@@ -48,15 +51,17 @@ bool promote_first_unplaced(const std::vector<Bytes>& offsets, std::vector<Buffe
 void begin_with(const Start& start, const Profile& profile, Passes& passes, Bytes target,
                 BestPass* best, Stopper& stopper) {
   std::vector<BufferIdx> order = sorted(order_of(start.order).key, profile, stopper);
-  const auto patience = static_cast<std::int64_t>(start.nodes * profile.problem.count());
-  const std::int64_t most = best->plan.stats.nodes + std::max(kLeastNodes, patience);
+  const std::int64_t count = profile.problem.count();
+  const auto nodes = static_cast<std::int64_t>(start.nodes * static_cast<double>(count));
+  std::int64_t patience = std::max(kLeastNodes, nodes);
   std::int64_t fastest = kNoLimit;
   bool again = true;
   for (int moved = 0; again; ++moved) {
     Draft draft = passes.in_order(order, Fit::kFirst, best->limits);
+    patience -= draft.nodes + (count > kInCache ? count / kBeginning : 0);
     again = !draft.complete && promote_first_unplaced(draft.offsets, &order);
     best->take(std::move(draft), note(start.order, moved), &fastest);
-    again = again && best->plan.stats.nodes < most && !best->enough(target, stopper);
+    again = again && patience > 0 && !best->enough(target, stopper);
   }
 }
 
