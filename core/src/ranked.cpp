@@ -48,8 +48,8 @@ struct Halves {
       return (bits(r) >> shift) & ((1 << kDigit) - 1);
     };
     for (std::ptrdiff_t i = 0; i < count; ++i) ++place[digit(from[i])];
-    std::ptrdiff_t before = 0;
-    for (std::ptrdiff_t& each : place) before += std::exchange(each, before);
+    std::ptrdiff_t placed = 0;
+    for (std::ptrdiff_t& each : place) placed += std::exchange(each, placed);
     for (std::ptrdiff_t i = 0; i < count; ++i) to[place[digit(from[i])]++] = from[i];
     std::swap(from, to);
   }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from statistics import median
 
 SOLVED = frozenset({"optimal", "feasible"})
 
@@ -55,6 +56,16 @@ class Outcome:
     restarts: int | None = None
     backtracks: int | None = None
     error: str = ""
+
+    @property
+    def wall_s(self) -> float | None:
+        """Seconds of the median run, or None where there was none."""
+        return median(self.wall) if self.wall else None
+
+    @property
+    def cpu_s(self) -> float | None:
+        """As `wall_s`, of `cpu`."""
+        return median(self.cpu) if self.cpu else None
 
     def but(self, status: str, error: str) -> Outcome:
         """Return the same measurements with another end."""

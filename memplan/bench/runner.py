@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 
 from memplan.bench import exchange
@@ -162,8 +161,8 @@ def _row(case: Case, problem: Problem, request: Request, outcome: Outcome) -> Ro
         max_load=problem.max_load,
         lower_bound=bound,
         ratio=ratio,
-        wall_s=median(outcome.wall) if outcome.wall else None,
-        cpu_s=median(outcome.cpu) if outcome.cpu else None,
+        wall_s=outcome.wall_s,
+        cpu_s=outcome.cpu_s,
         wall_min_s=min(outcome.wall, default=None),
         cpu_min_s=min(outcome.cpu, default=None),
         peak_rss_mib=outcome.peak_rss_mib,

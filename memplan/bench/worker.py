@@ -38,7 +38,7 @@ _MORE = 10
 # glibc stops that where a block of this size was freed, as in any program that works on arrays.
 _KEPT = 16 << 20
 
-_TWO = Problem.from_arrays([0, 0], [1, 1], [1, 1])
+TWO = Problem.from_arrays([0, 0], [1, 1], [1, 1])
 
 
 def main() -> None:
@@ -63,7 +63,7 @@ def warm_up(request: Request) -> None:
         bytearray(_KEPT)
         name, options = registry.parse(request.solver)
         first = request.solver if options or registry.SOLVERS[name].libraries else "auto"
-        solve(_TWO, solver=first, timeout=60)
+        solve(TWO, solver=first, timeout=60)
 
 
 def answer(problem: Problem, request: Request) -> Outcome:

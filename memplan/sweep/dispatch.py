@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from enum import Enum, auto
 from itertools import count, islice
 from queue import Empty, SimpleQueue
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from memplan.bench.rows import SOLVED, Outcome
@@ -250,8 +249,8 @@ def _result(each: _Try, reply: Reply) -> Result:
         "nodes": outcome.nodes,
         "backtracks": outcome.backtracks,
         "restarts": outcome.restarts,
-        "wall_s": median(outcome.wall) if ran else None,
-        "cpu_s": median(outcome.cpu) if ran else None,
+        "wall_s": outcome.wall_s,
+        "cpu_s": outcome.cpu_s,
         "runs": ran,
         "first_cpu_s": outcome.cpu[0] if ran else None,
         "solve_s": sum(outcome.wall) if ran else None,

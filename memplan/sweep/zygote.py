@@ -32,8 +32,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from memplan.bench.rows import Request
-from memplan.bench.worker import answer
-from memplan.problem import Problem
+from memplan.bench.worker import TWO, answer
 from memplan.sweep.forked import Forked
 
 READY = b"ready"
@@ -55,7 +54,7 @@ def main() -> None:
 def _warm_up() -> None:
     """Do once here what every child would do for the first time: imports, tables of symbols."""
     answer(
-        Problem.from_arrays([0, 0], [1, 1], [1, 1]),
+        TWO,
         Request("", "greedy", "min_peak", 1.0, None, 1, 0, 1),
     )
 

@@ -23,15 +23,16 @@ struct GreedyOptions {
 
 const std::vector<std::string>& greedy_orders();
 
+enum class Insistence {
+  kShort,  // less than one pass on failures: for what most problems need
+  kLong,   // other orders, and fifty passes: where conflicts and groups leave little else to try
+};
+
 // The first thing to try, and often the last: first fit below `target`, where the buffers with the
 // least room go first. What cannot be placed shows early then, after some three per cent of a
 // pass, and the pass ends with it: the squeaky wheel goes to half its place in the order, and all
 // begins anew (squeaky wheel optimization, Joslin and Clements 1999). A plan at or below the
 // target, or none. Does nothing where the nodes would not do for a whole pass afterwards.
-enum class Insistence {
-  kShort,  // less than one pass on failures: for what most problems need
-  kLong,   // other orders, and fifty passes: where conflicts and groups leave little else to try
-};
 Plan squeaky_wheel(const Problem& problem, const Sections& sections, Bytes target,
                    std::int64_t node_budget, Stopper& stopper,
                    Insistence insistence = Insistence::kShort);

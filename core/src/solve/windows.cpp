@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "memplan/bounds.h"
 #include "memplan/greedy.h"
+#include "solve/begin.h"
 #include "solve/searches.h"
 #include "solve/together.h"
 
@@ -112,7 +112,7 @@ void Windows::solve_window(const Window& window, std::int64_t nodes) {
   options.interrupt = [this] { return incumbent_.stopper().look(); };
 
   Incumbent within(part, options);
-  if (has_relations(part)) within.raise(lower_bound(part, within.sections()));
+  begin(within, false);
   GreedyOptions quick;
   quick.orders = {"length", "size"};
   quick.target = incumbent_.fit_only() ? incumbent_.top() : incumbent_.lower_bound();
