@@ -145,21 +145,24 @@ class Page:
 
     def hover(self, at: Point) -> None:
         """Move the pointer."""
-        self._pointer(at, click=False)
+        self._pointer(at)
 
-    def click(self, at: Point) -> None:
-        """Click with the pointer."""
-        self._pointer(at, click=True)
+    def click(self, *at: Point, held: float = 0) -> None:
+        """Click with the pointer in one place after the other, holding it for `held` seconds."""
+        self._pointer(*at, held=held)
 
-    def _pointer(self, at: Point, *, click: bool) -> None:
+    def _pointer(self, *at: Point, held: float | None = None) -> None:
         from selenium.webdriver.common.action_chains import ActionChains
 
         actions = ActionChains(self.driver, duration=20)
-        x, y = round(at[0]), round(at[1])
-        actions.w3c_actions.pointer_action.move_to_location(x - 3, y - 3)
-        actions.w3c_actions.pointer_action.move_to_location(x, y)
-        if click:
-            actions.click()
+        pointer = actions.w3c_actions.pointer_action
+        for x, y in ((round(x), round(y)) for x, y in at):
+            pointer.move_to_location(x - 3, y - 3)
+            pointer.move_to_location(x, y)
+            if held is not None:
+                pointer.pointer_down()
+                pointer.pause(held)
+                pointer.pointer_up()
         actions.perform()
         self.settle()
 

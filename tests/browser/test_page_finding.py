@@ -128,3 +128,18 @@ def test_nothing_is_chosen_by_a_click_on_nothing(open_page: Open) -> None:
     page.click(page.pixel(6.5, 32))
     assert (page.view()["selected"], page.view()["moment"]) == (None, 6)
     assert page.rows("#moment") == [1]
+
+
+def test_clicks_are_clicks_however_they_are_made(open_page: Open) -> None:
+    """Tests that a click right after another one counts as well, and one that is held."""
+    problem = Problem([Buffer("a", 0, 4, 64), Buffer("b", 0, 8, 64)])
+    page = open_page(problem, {"memplan": Plan.of(problem, [0, 64])})
+    a, b, nothing = page.pixel(2.5, 32), page.pixel(5.5, 96), page.pixel(6.5, 32)
+    page.click(a, b)
+    assert (page.view()["selected"], page.view()["moment"]) == (1, 5)
+    page.click(a, a)
+    assert (page.view()["selected"], page.view()["moment"]) == (0, 2)
+    page.click(b, held=0.5)
+    assert (page.view()["selected"], page.view()["moment"]) == (1, 5)
+    page.click(a, nothing)
+    assert (page.view()["selected"], page.view()["moment"]) == (None, 6)

@@ -10,6 +10,8 @@ const KEYS = {
   "-": (view) => view.zoom(1.5),
 };
 const REACH = 3; // pixels: how far from a thin box one may point at it
+// Bokeh calls a second click within 0.3 s a double one, wherever it goes, and a slow one a press.
+const CLICKS = ["tap", "doubletap", "press"];
 const OUTLINED = 400; // matches with a line around them; more would hide each other
 
 class Page {
@@ -30,8 +32,10 @@ class Page {
       figure.setLine("bound", height(memory.bound));
       figure.space.on_event("mousemove", (event) => this.hover(at, event));
       figure.space.on_event("mouseleave", () => drawHover(memory, null, -1));
-      figure.space.on_event("tap", (event) => this.tap(at, event));
-      figure.strip.on_event("tap", ({ x }) => this.moment(x));
+      for (const click of CLICKS) {
+        figure.space.on_event(click, (event) => this.click(at, event));
+        figure.strip.on_event(click, ({ x }) => this.moment(x));
+      }
     }
   }
 
@@ -132,7 +136,7 @@ class Page {
     drawHover(this.memory, figure.plan, span, { x: box.left + sx, y: box.top + sy });
   }
 
-  tap(at, { x, y }) {
+  click(at, { x, y }) {
     const span = this.under(at, x, y);
     this.moment(x);
     this.select(span < 0 ? null : this.memory.row[span], at);
