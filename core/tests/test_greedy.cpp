@@ -8,6 +8,7 @@
 #include "greedy/interval_lists.h"
 #include "greedy/neighbours.h"
 #include "greedy/occupancy.h"
+#include "greedy/passes.h"
 #include "memplan/greedy.h"
 #include "oracle.h"
 
@@ -276,6 +277,82 @@ TEST(skyline_places_on_top) {
   CHECK(plan.offsets == (std::vector<Bytes>{0, 5, 0}));
 }
 
+// Tests the skyline with conflicts and groups against its rule, with every row looked at in every
+// turn: of those that can rest lowest, the first in the order goes next.
+TEST(skyline_matches_its_rule) {
+  oracle::Generator generator(15);
+  for (int round = 0; round < 600; ++round) {
+    oracle::Features with = oracle::features(round % oracle::kFeatureSets);
+    with.pins = with.reserved = false;
+    Problem problem = generator.problem(generator.pick(1, 14), 12, 7, with);
+    if (round % 2 == 0) generator.relate(&problem, 4);
+    if (round % 3 == 0) generator.gather(&problem);
+    const Sections sections = sweep(problem);
+    Stopper stopper(std::numeric_limits<double>::infinity());
+    std::vector<BufferIdx> order;
+    for (BufferIdx b = 0; b < problem.count(); ++b) {
+      order.insert(order.begin() + generator.pick(0, b), b);
+    }
+    Limits limits;
+    limits.nodes = limits.steps = kNoLimit;
+    const Draft draft = Passes(problem, sections, stopper).on_skyline(order, limits);
+    CHECK(draft.complete);
+    CHECK_EQ(draft.stuck, -1);
+
+    const Blocks blocks(problem);
+    std::vector<Bytes> heights(sections.count, 0);
+    std::vector<Bytes> offsets(order.size(), kNoOffset);
+    for (std::size_t placed = 0; placed < order.size();) {
+      BufferIdx next = -1;
+      Bytes lowest = kMaxBytes;
+      for (const BufferIdx b : blocks.firsts(order)) {
+        if (offsets[b] != kNoOffset) continue;
+        const Shape shape = blocks.shape(b);
+        Bytes row = shape.below;
+        blocks.for_each(b, [&](BufferIdx member, Bytes shift) {
+          for (auto i = sections.span_begin[member]; i < sections.span_begin[member + 1]; ++i) {
+            const Span& span = sections.spans[i];
+            for (SectionIdx at = span.first; at <= span.last; ++at) {
+              row = std::max(row, heights[at] - span.lower - shift);
+            }
+          }
+          for (auto r = problem.conflicts.first(member); r != problem.conflicts.last(member); ++r) {
+            const bool counts = problem.size[*r] > 0 && problem.size[member] > 0;
+            if (counts && offsets[*r] != kNoOffset) {
+              row = std::max(row, offsets[*r] + problem.size[*r] - shift);
+            }
+          }
+        });
+        row = shape.align(row);
+        if (row < lowest) {
+          lowest = row;
+          next = b;
+        }
+      }
+      blocks.for_each(next, [&](BufferIdx member, Bytes shift) {
+        offsets[member] = lowest + shift;
+        ++placed;
+        for (auto i = sections.span_begin[member]; i < sections.span_begin[member + 1]; ++i) {
+          const Span& span = sections.spans[i];
+          for (SectionIdx at = span.first; at <= span.last; ++at) {
+            heights[at] = std::max(heights[at], lowest + shift + span.upper);
+          }
+        }
+      });
+    }
+    CHECK(draft.offsets == offsets);
+    CHECK(oracle::valid(problem, draft.offsets));
+
+    // Below its own peak it ends with a buffer that has no place, and says which.
+    limits.bytes = draft.peak - 1;
+    const Draft cut = Passes(problem, sections, stopper).on_skyline(order, limits);
+    CHECK(!cut.complete || draft.peak == 0);
+    if (cut.complete) continue;
+    CHECK(cut.stuck >= 0);
+    CHECK_EQ(cut.offsets[cut.stuck], kNoOffset);
+  }
+}
+
 // Tests that hints are followed where they are free, and only there.
 TEST(hints) {
   Problem problem = all_alive({4, 4, 4, 4});
@@ -513,6 +590,44 @@ TEST(squeaky_wheel_in_a_budget) {
   const Plan cut = squeaky_wheel(problem, sections, 12, kNoLimit, over);
   CHECK(!cut.has_offsets());
   CHECK_EQ(cut.stats.nodes, 0);
+}
+
+// Tests the squeaky wheel on the skyline with every constraint: plans are valid and at the least
+// peak that there is, most of them found, the same ones again, and it ends with its nodes.
+TEST(skyline_wheel_with_every_constraint) {
+  oracle::Generator generator(16);
+  int found = 0;
+  int moved = 0;
+  int missed = 0;
+  for (int round = 0; round < 400; ++round) {
+    Problem problem = generator.problem(generator.pick(1, 7), 8, 6, oracle::features(round % 16));
+    if (round % 3 != 0) generator.relate(&problem, 4);
+    if (round % 3 != 1) generator.gather(&problem);
+    const Bytes least = oracle::least_peak(problem, 60);
+    if (least > 60) continue;
+    Stopper stopper(std::numeric_limits<double>::infinity());
+    const Plan plan = skyline_wheel(problem, sweep(problem), least, 500, 7, stopper);
+    if (plan.has_offsets()) {
+      CHECK(oracle::valid(problem, plan.offsets));
+      CHECK_EQ(plan.peak, least);
+      ++found;
+      moved += plan.stats.note.find("moved up") != std::string::npos;
+    } else {
+      ++missed;
+      CHECK(plan.stats.nodes >= 500);
+    }
+    CHECK(plan.stats.nodes < 500 + problem.count() + 1);
+    Stopper again(std::numeric_limits<double>::infinity());
+    CHECK(skyline_wheel(problem, sweep(problem), least, 500, 7, again).offsets == plan.offsets);
+    if (least > 0) {
+      CHECK(!skyline_wheel(problem, sweep(problem), least - 1, 100, 7, stopper).has_offsets());
+    }
+  }
+  CHECK(found > 280);
+  CHECK(moved > 10);
+  CHECK(missed > 0);
+  Stopper over(0);
+  CHECK_EQ(skyline_wheel(five_buffers(), sweep(five_buffers()), 12, 500, 7, over).stats.nodes, 0);
 }
 
 // Tests that an order that does not exist is refused by name.

@@ -23,19 +23,20 @@ struct GreedyOptions {
 
 const std::vector<std::string>& greedy_orders();
 
-enum class Insistence {
-  kShort,  // less than one pass on failures: for what most problems need
-  kLong,   // other orders, and fifty passes: where conflicts and groups leave little else to try
-};
-
 // The first thing to try, and often the last: first fit below `target`, where the buffers with the
 // least room go first. What cannot be placed shows early then, after some three per cent of a
 // pass, and the pass ends with it: the squeaky wheel goes to half its place in the order, and all
 // begins anew (squeaky wheel optimization, Joslin and Clements 1999). A plan at or below the
 // target, or none. Does nothing where the nodes would not do for a whole pass afterwards.
 Plan squeaky_wheel(const Problem& problem, const Sections& sections, Bytes target,
-                   std::int64_t node_budget, Stopper& stopper,
-                   Insistence insistence = Insistence::kShort);
+                   std::int64_t node_budget, Stopper& stopper);
+
+// The same on the skyline (source 001, section 3.1), for problems with listed conflicts and
+// groups: in a plan at the target nothing may be lost where the load is greatest, and the lowest
+// place first is what leaves no holes beside a group of which a part is not live yet. Where one
+// order is exhausted, others like it, until the nodes are spent.
+Plan skyline_wheel(const Problem& problem, const Sections& sections, Bytes target,
+                   std::int64_t node_budget, std::uint64_t seed, Stopper& stopper);
 
 // The best plan over the portfolio: kFeasible, or kUnknown where no pass fits the capacity (and
 // the pins and reserved ranges). lower_bound is left for the caller. `sections` may be contracted.

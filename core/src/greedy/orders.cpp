@@ -55,11 +55,6 @@ std::vector<double> count_conflicts(const Problem& problem, const Sections& sect
   return count;
 }
 
-// Of all that goes with it: a group finds a place for the whole, or none.
-double size_of(const Profile& p, BufferIdx b) {
-  return p.bytes.empty() ? static_cast<double>(p.problem.size[b]) : p.bytes[b];
-}
-
 double start_of(const Profile& p, BufferIdx b) { return static_cast<double>(p.problem.start[b]); }
 
 // The power of two at or below the length: buffers of like length together.
@@ -77,14 +72,14 @@ double load_class(const Profile& p, BufferIdx b) {
 Key tflite_by_size(const Profile& p, BufferIdx b) {
   const bool always = p.problem.start[b] == p.first_start && p.problem.end[b] == p.last_end;
   if (always) return {1, 0, 0, 0};
-  return {0, size_of(p, b), -start_of(p, b), 0};
+  return {0, p.extent(b), -start_of(p, b), 0};
 }
 
 // Source 001, section 3.1: contention, then alignment, size * lifetime^2, lifetime.
 Key tela_key(const Profile& p, BufferIdx b) {
   const double lifetime = p.lifetime(b);
   return {p.contention[b], static_cast<double>(p.problem.alignment_of(b)),
-          size_of(p, b) * (lifetime * lifetime), lifetime};
+          p.extent(b) * (lifetime * lifetime), lifetime};
 }
 
 // A number that is the less, the greater the double; both zeros are one.
@@ -102,9 +97,14 @@ double Profile::lifetime(BufferIdx b) const {
                              static_cast<std::uint64_t>(problem.start[b]));
 }
 
+// A group finds a place for the whole, or none.
+double Profile::extent(BufferIdx b) const {
+  return bytes.empty() ? static_cast<double>(problem.size[b]) : bytes[b];
+}
+
 int Profile::room_class(BufferIdx b) const {
   constexpr double kLeast = 0x1p-10;
-  const double size = std::max(1.0, size_of(*this, b));
+  const double size = std::max(1.0, extent(b));
   return std::ilogb(std::max(kLeast, (max_load - contention[b]) / size));
 }
 
@@ -162,29 +162,29 @@ const std::vector<Order>& orders() {
   using P = const Profile&;
   using B = BufferIdx;
   static const std::vector<Order> all = {
-      {"size", [](P p, B b) { return Key{size_of(p, b), p.lifetime(b)}; }},
-      {"area", [](P p, B b) { return Key{size_of(p, b) * p.lifetime(b), size_of(p, b)}; }},
-      {"lifetime", [](P p, B b) { return Key{p.lifetime(b), size_of(p, b)}; }},
-      {"start", [](P p, B b) { return Key{-start_of(p, b), size_of(p, b)}; }},
-      {"contention", [](P p, B b) { return Key{p.contention[b], size_of(p, b)}; }},
+      {"size", [](P p, B b) { return Key{p.extent(b), p.lifetime(b)}; }},
+      {"area", [](P p, B b) { return Key{p.extent(b) * p.lifetime(b), p.extent(b)}; }},
+      {"lifetime", [](P p, B b) { return Key{p.lifetime(b), p.extent(b)}; }},
+      {"start", [](P p, B b) { return Key{-start_of(p, b), p.extent(b)}; }},
+      {"contention", [](P p, B b) { return Key{p.contention[b], p.extent(b)}; }},
       {"tflite_by_size", tflite_by_size},
       // Operators by falling breadth, which is the load; the buffers of each by falling size.
       {"tflite_by_breadth",
-       [](P p, B b) { return Key{-static_cast<double>(p.breadth_rank[b]), size_of(p, b)}; }},
+       [](P p, B b) { return Key{-static_cast<double>(p.breadth_rank[b]), p.extent(b)}; }},
       {"tela", tela_key},
       // Greedy Breadth and Greedy Unsafe of source 004, section 5.2.
-      {"breadth", [](P p, B b) { return Key{p.breadth[b], size_of(p, b)}; }},
-      {"conflicts", [](P p, B b) { return Key{p.conflicts[b], size_of(p, b)}; }},
+      {"breadth", [](P p, B b) { return Key{p.breadth[b], p.extent(b)}; }},
+      {"conflicts", [](P p, B b) { return Key{p.conflicts[b], p.extent(b)}; }},
       // The rest follow no publication; they won on measured problems.
       {"room_length",
        [](P p, B b) {
-         return Key{-static_cast<double>(p.room_class(b)), p.length[b], size_of(p, b)};
+         return Key{-static_cast<double>(p.room_class(b)), p.length[b], p.extent(b)};
        }},
       {"contention_length", [](P p, B b) { return Key{p.contention[b], p.length[b]}; }},
-      {"load_class", [](P p, B b) { return Key{load_class(p, b), size_of(p, b)}; }},
-      {"length", [](P p, B b) { return Key{p.length[b], size_of(p, b)}; }},
+      {"load_class", [](P p, B b) { return Key{load_class(p, b), p.extent(b)}; }},
+      {"length", [](P p, B b) { return Key{p.length[b], p.extent(b)}; }},
       {"length_class_start", [](P p, B b) { return Key{length_class(p, b), -start_of(p, b)}; }},
-      {"length_class_size", [](P p, B b) { return Key{length_class(p, b), size_of(p, b)}; }},
+      {"length_class_size", [](P p, B b) { return Key{length_class(p, b), p.extent(b)}; }},
       {"peak_distance", [](P p, B b) { return Key{-p.distance[b], p.length[b]}; }},
   };
   return all;

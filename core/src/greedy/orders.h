@@ -29,6 +29,7 @@ struct Profile {
   Time last_end = 0;
 
   double lifetime(BufferIdx b) const;  // in time
+  double extent(BufferIdx b) const;    // in bytes, of all that moves with it
 
   // How many buffers of its size fit beside the load where the load is greatest, as the exponent
   // of a power of two.

@@ -48,7 +48,10 @@ void Passes::fill(const std::vector<BufferIdx>& order, Fit fit, const Limits& li
     if (!in_budget(limits, *draft)) return;
     const Bytes offset = fit == Fit::kFirst ? occupancy_.first_fit(b, 0, limits.bytes)
                                             : occupancy_.best_fit(b, limits.bytes);
-    if (offset == kNoOffset) return;
+    if (offset == kNoOffset) {
+      draft->stuck = b;
+      return;
+    }
     put(b, offset, draft);
     draft->steps = occupancy_.steps() - steps_before_;
   }

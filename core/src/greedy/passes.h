@@ -24,6 +24,7 @@ struct Draft {
   Bytes peak = 0;
   std::int64_t nodes = 0;
   std::int64_t steps = 0;
+  BufferIdx stuck = -1;  // that found no place below the limit; -1 where the pass ended otherwise
   bool complete = false;
 };
 

@@ -6,7 +6,9 @@
 //   +-----------------------    the first in the order; then the next higher row.
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <functional>
+#include <limits>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -18,90 +20,200 @@ namespace memplan {
 
 namespace {
 
-// A row costs a heap operation and a walk over the tree: about as many steps of the first fit.
-constexpr std::int64_t kStepsPerRow = 32;
+// A turn costs a few walks down a tree: about as many steps of the first fit.
+constexpr std::int64_t kStepsPerTurn = 32;
+constexpr SectionIdx kNowhere = -1;
+constexpr std::int32_t kNobody = std::numeric_limits<std::int32_t>::max();
 
-// Heights over sections, which only grow: a tree with the greatest height below each node, and
-// the greatest that was given to all of it.
+struct Summit {
+  Bytes height;
+  SectionIdx section;
+};
+
+// Who has the lowest row, and of those the first place in the order.
+struct Turn {
+  Bytes row;
+  std::int32_t place;
+  bool operator<(const Turn& other) const {
+    return std::tie(row, place) < std::tie(other.row, other.place);
+  }
+  bool operator>(const Turn& other) const { return other < *this; }
+};
+
+// Heights over sections, which only grow, and who waits on which section: the row of whoever does
+// is not below its height, and rises with it, without a look at any of them. A tree, with the
+// greatest height below each node, one of the sections that have it (the nearest to the fullest of
+// all, where it will last), and the lowest section that somebody waits on.
 class Skyline {
  public:
-  explicit Skyline(SectionIdx sections)
-      : leaves_(static_cast<std::size_t>(sections)), top_(2 * leaves_, 0), all_(2 * leaves_, 0) {}
-
-  Bytes over(const Span& span) const {
-    Bytes height = 0;
-    std::size_t left = leaves_ + static_cast<std::size_t>(span.first);
-    std::size_t right = leaves_ + static_cast<std::size_t>(span.last) + 1;
-    const std::size_t ends[] = {left, right - 1};
-    for (; left < right; left /= 2, right /= 2) {
-      if (left % 2 == 1) height = std::max(height, top_[left++]);
-      if (right % 2 == 1) height = std::max(height, top_[--right]);
-    }
-    for (std::size_t node : ends) {
-      for (; node > 0; node /= 2) height = std::max(height, all_[node]);
-    }
-    return height;
+  explicit Skyline(const std::vector<Bytes>& load)
+      : fullest_(
+            static_cast<SectionIdx>(std::max_element(load.begin(), load.end()) - load.begin())),
+        waiting_(load.size()) {
+    while (leaves_ < load.size()) leaves_ *= 2;
+    nodes_.resize(2 * leaves_);
   }
 
-  void raise(const Span& span, Bytes height) {
-    std::size_t left = leaves_ + static_cast<std::size_t>(span.first);
-    std::size_t right = leaves_ + static_cast<std::size_t>(span.last) + 1;
-    const std::size_t ends[] = {left, right - 1};
-    for (; left < right; left /= 2, right /= 2) {
-      if (left % 2 == 1) give(left++, height);
-      if (right % 2 == 1) give(--right, height);
+  Summit over(const Span& span) const { return over(root(), span); }
+
+  // To a height, where it is lower.
+  void raise(const Span& span, Bytes height) { raise(root(), span, height); }
+
+  void wait(SectionIdx section, std::int32_t place) {
+    std::vector<std::int32_t>& all = waiting_[section];
+    all.push_back(place);
+    std::push_heap(all.begin(), all.end(), std::greater<>());
+    if (all.front() == place) show(section);
+  }
+
+  // The turn of the first of those that wait.
+  Turn next() const { return lowest(nodes_[1]); }
+
+  // Takes that one out.
+  void pop() {
+    const std::int32_t place = next().place;
+    bool level = false;
+    std::size_t node = 1;
+    while (node < leaves_) {
+      level = level || nodes_[node].flat;
+      node *= 2;
+      const Node& lower = nodes_[node];
+      if ((level ? lower.first : lowest(lower).place) != place) ++node;
     }
-    for (std::size_t node : ends) {
-      for (; node > 0; node /= 2) top_[node] = std::max(top_[node], height);
-    }
+    const auto section = static_cast<SectionIdx>(node - leaves_);
+    std::vector<std::int32_t>& all = waiting_[section];
+    std::pop_heap(all.begin(), all.end(), std::greater<>());
+    all.pop_back();
+    show(section);
   }
 
  private:
-  void give(std::size_t node, Bytes height) {
-    all_[node] = std::max(all_[node], height);
-    top_[node] = std::max(top_[node], height);
+  struct Node {
+    Summit summit{0, 0};
+    bool flat = true;              // as high in all sections: no height below the node counts
+    std::int32_t first = kNobody;  // of all that wait
+    Turn next{0, kNobody};         // of those that wait, where it is not flat
+  };
+  struct Range {
+    std::size_t node;
+    SectionIdx first;
+    SectionIdx last;
+  };
+
+  Range root() const { return {1, 0, static_cast<SectionIdx>(leaves_) - 1}; }
+  static Range left(const Range& r) {
+    return {2 * r.node, r.first, r.first + (r.last - r.first) / 2};
+  }
+  static Range right(const Range& r) {
+    return {2 * r.node + 1, r.first + (r.last - r.first) / 2 + 1, r.last};
   }
 
-  std::size_t leaves_;
-  std::vector<Bytes> top_;
-  std::vector<Bytes> all_;
-};
-
-struct Candidate {
-  Bytes row;
-  std::size_t place;  // in the order
-  bool operator>(const Candidate& other) const {
-    return std::tie(row, place) > std::tie(other.row, other.place);
+  Summit level(Bytes height, SectionIdx first, SectionIdx last) const {
+    return {height, std::clamp(fullest_, first, last)};
   }
+
+  Summit higher(const Summit& a, const Summit& b) const {
+    if (a.height != b.height) return a.height > b.height ? a : b;
+    return std::abs(a.section - fullest_) < std::abs(b.section - fullest_) ? a : b;
+  }
+
+  static Turn lowest(const Node& node) {
+    if (node.first == kNobody) return {kMaxBytes, kNobody};
+    return node.flat ? Turn{node.summit.height, node.first} : node.next;
+  }
+
+  void flatten(const Range& range, Bytes height) {
+    nodes_[range.node].summit = level(height, range.first, range.last);
+    nodes_[range.node].flat = true;
+  }
+
+  void merge(std::size_t at) {
+    Node& node = nodes_[at];
+    const Node& lower = nodes_[2 * at];
+    const Node& upper = nodes_[2 * at + 1];
+    node.first = std::min(lower.first, upper.first);
+    if (node.flat) return;
+    node.summit = higher(lower.summit, upper.summit);
+    node.next = std::min(lowest(lower), lowest(upper));
+  }
+
+  // Whoever waits on the section now.
+  void show(SectionIdx section) {
+    const std::vector<std::int32_t>& all = waiting_[section];
+    std::size_t node = leaves_ + static_cast<std::size_t>(section);
+    nodes_[node].first = all.empty() ? kNobody : all.front();
+    while ((node /= 2) > 0) merge(node);
+  }
+
+  Summit over(const Range& range, const Span& span) const {
+    const Node& node = nodes_[range.node];
+    if (node.flat) {
+      return level(node.summit.height, std::max(span.first, range.first),
+                   std::min(span.last, range.last));
+    }
+    if (span.first <= range.first && range.last <= span.last) return node.summit;
+    if (span.last <= left(range).last) return over(left(range), span);
+    if (span.first >= right(range).first) return over(right(range), span);
+    return higher(over(left(range), span), over(right(range), span));
+  }
+
+  void raise(const Range& range, const Span& span, Bytes height) {
+    Node& node = nodes_[range.node];
+    const bool all = span.first <= range.first && range.last <= span.last;
+    if (all && node.summit.height <= height) return flatten(range, height);
+    if (all && node.flat) return;
+    if (node.flat) {
+      flatten(left(range), node.summit.height);
+      flatten(right(range), node.summit.height);
+      node.flat = false;
+    }
+    if (span.first <= left(range).last) raise(left(range), span, height);
+    if (span.last >= right(range).first) raise(right(range), span, height);
+    merge(range.node);
+  }
+
+  std::size_t leaves_ = 1;
+  SectionIdx fullest_;
+  std::vector<Node> nodes_;
+  std::vector<std::vector<std::int32_t>> waiting_;  // a heap of places for each section
 };
 
 }  // namespace
 
 // The row of a buffer is the lowest offset at which all of it, and of what moves with it, is above
-// the skyline. Rows only rise, so a candidate on top of the heap whose row is still right is the
-// next by the rule above; one whose row has risen goes back. Pins and reserved ranges may stand
-// above the skyline, with room to pass below: they are asked for the first free place at or above
-// the row. Conflicts beyond lifetimes have a skyline of their own for each buffer.
+// the skyline. Rows only rise, so that the first of those with the lowest known row is the next by
+// the rule above, if that row is still right; if not, it goes back. Pins and reserved ranges may
+// stand above the skyline, with room to pass below: they are asked for the first free place at or
+// above the row. Conflicts beyond lifetimes have a skyline of their own for each buffer.
 Draft Passes::on_skyline(const std::vector<BufferIdx>& order, const Limits& limits) {
   Draft draft;
   if (!begin(limits, &draft)) return draft;
-  Skyline skyline(sections_.count);
+  Skyline skyline(loads(sections_));
   std::vector<Bytes> neighbours(problem_.conflicts.empty() ? 0 : problem_.size.size(), 0);
   const Blocks& blocks = occupancy_.blocks();
-  const bool obstacles = draft.nodes > 0 || !problem_.reserved.empty() || blocks.any();
+  const bool obstacles = draft.nodes > 0 || !problem_.reserved.empty();
   const auto row_of = [&](BufferIdx b) {
-    Bytes row = 0;
+    Summit row{0, kNowhere};
     blocks.for_each(b, [&](BufferIdx member, Bytes shift) {
       for (auto i = sections_.span_begin[member]; i < sections_.span_begin[member + 1]; ++i) {
         const Span& span = sections_.spans[i];
-        row = std::max(row, skyline.over(span) - span.lower - shift);
+        const Summit found = skyline.over(span);
+        const Bytes height = found.height - span.lower - shift;
+        if (height < row.height) continue;
+        row = {height, height == found.height ? found.section : kNowhere};
       }
-      if (!neighbours.empty()) row = std::max(row, neighbours[member] - shift);
+      if (!neighbours.empty() && neighbours[member] - shift > row.height) {
+        row = {neighbours[member] - shift, kNowhere};
+      }
     });
-    if (row > limits.bytes) return kNoOffset;
-    if (obstacles) return occupancy_.first_fit(b, row, limits.bytes);
-    row = align_up(row, problem_.alignment_of(b));
-    return row > limits.bytes - problem_.size[b] ? kNoOffset : row;
+    const Shape shape = blocks.shape(b);
+    Bytes at = kNoOffset;
+    if (row.height <= limits.bytes - shape.above) {
+      at = obstacles ? occupancy_.first_fit(b, row.height, limits.bytes)
+                     : shape.align(std::max(row.height, shape.below));
+      if (at > limits.bytes - shape.above) at = kNoOffset;
+    }
+    return Summit{at, at == row.height ? row.section : kNowhere};
   };
   const auto raise = [&](BufferIdx member, Bytes offset) {
     for (auto i = sections_.span_begin[member]; i < sections_.span_begin[member + 1]; ++i) {
@@ -114,28 +226,38 @@ Draft Passes::on_skyline(const std::vector<BufferIdx>& order, const Limits& limi
     }
   };
 
-  std::vector<Candidate> heap;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (draft.offsets[order[i]] == kNoOffset) heap.push_back({0, i});
+  // Those whose rows no section alone explains; and all, at first.
+  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> apart;
+  const std::vector<BufferIdx> firsts = blocks.firsts(order);
+  for (std::size_t i = 0; i < firsts.size(); ++i) {
+    if (draft.offsets[firsts[i]] == kNoOffset) apart.push({0, static_cast<std::int32_t>(i)});
   }
-  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue(std::greater<>(),
-                                                                               std::move(heap));
-  std::int64_t rows = 0;
-  while (!queue.empty()) {
-    if (!in_budget(limits, draft)) return draft;
-    const Candidate next = queue.top();
-    queue.pop();
-    const BufferIdx b = order[next.place];
-    if (draft.offsets[b] != kNoOffset) continue;  // it went with its group
-    const Bytes row = row_of(b);
-    draft.steps = occupancy_.steps() - steps_before_ + kStepsPerRow * ++rows;
-    if (row == kNoOffset) return draft;
-    if (row > next.row) {
-      queue.push({row, next.place});
-      continue;
+  for (std::int64_t turns = 1;; ++turns) {
+    Turn next = skyline.next();
+    if (!apart.empty() && apart.top() < next) {
+      next = apart.top();
+      apart.pop();
+    } else if (next.place != kNobody) {
+      skyline.pop();
+    } else {
+      break;
     }
-    note(b, row, &draft);
-    blocks.for_each(b, [&](BufferIdx member, Bytes shift) { raise(member, row + shift); });
+    if (!in_budget(limits, draft)) return draft;
+    const BufferIdx b = firsts[next.place];
+    const Summit row = row_of(b);
+    draft.steps = occupancy_.steps() - steps_before_ + kStepsPerTurn * turns;
+    if (row.height == kNoOffset) {
+      draft.stuck = b;
+      return draft;
+    }
+    if (row.height > next.row && row.section == kNowhere) {
+      apart.push({row.height, next.place});
+    } else if (row.height > next.row) {
+      skyline.wait(row.section, next.place);
+    } else {
+      note(b, row.height, &draft);
+      blocks.for_each(b, [&](BufferIdx member, Bytes shift) { raise(member, row.height + shift); });
+    }
   }
   draft.complete = true;
   return draft;

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <cstddef>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +6,7 @@
 #include "greedy/best_pass.h"
 #include "greedy/orders.h"
 #include "greedy/passes.h"
+#include "greedy/promote.h"
 #include "memplan/greedy.h"
 
 namespace memplan {
@@ -20,31 +19,17 @@ struct Start {
   const char* order;
   double nodes;
 };
-constexpr Start kShort[] = {{"room_length", 0.25}, {"contention", 0.5}};
-constexpr Start kLong[] = {{"area", 10},
-                           {"length_class_start", 10},
-                           {"breadth", 10},
-                           {"size", 10},
-                           {"length_class_size", 10}};
+constexpr Start kStarts[] = {{"room_length", 0.25}, {"contention", 0.5}};
 constexpr std::int64_t kLeastNodes = 100;
 // Beyond the cache, to begin anew costs as much as to place one in so many buffers.
 constexpr std::int64_t kInCache = 20'000;
 constexpr std::int64_t kBeginning = 32;
-// Passes that end with their very last buffer, one of each short start, and one still to come.
+// Passes that end with their very last buffer, one of each start, and one still to come.
 constexpr std::int64_t kWorstCase = 4;
 
 std::string note(const char* order, int moved) {
   return std::string(order) + ", first fit" +
          (moved > 0 ? ", " + std::to_string(moved) + " moved up" : "");
-}
-
-// Moves the first buffer that has no offset; false where it is at the front already.
-bool promote_first_unplaced(const std::vector<Bytes>& offsets, std::vector<BufferIdx>* order) {
-  const auto at = std::find_if(order->begin(), order->end(),
-                               [&offsets](BufferIdx b) { return offsets[b] == kNoOffset; });
-  const auto half = order->begin() + (at - order->begin()) / 2;
-  std::rotate(half, at, at + 1);
-  return half != at;
 }
 
 // Until one of the passes reaches the target, or the patience with this order is over.
@@ -59,7 +44,7 @@ void begin_with(const Start& start, const Profile& profile, Passes& passes, Byte
   for (int moved = 0; again; ++moved) {
     Draft draft = passes.in_order(order, Fit::kFirst, best->limits);
     patience -= draft.nodes + (count > kInCache ? count / kBeginning : 0);
-    again = !draft.complete && promote_first_unplaced(draft.offsets, &order);
+    again = !draft.complete && promote(draft.stuck, &order);
     best->take(std::move(draft), note(start.order, moved), &fastest);
     again = again && patience > 0 && !best->enough(target, stopper);
   }
@@ -68,7 +53,7 @@ void begin_with(const Start& start, const Profile& profile, Passes& passes, Byte
 }  // namespace
 
 Plan squeaky_wheel(const Problem& problem, const Sections& sections, Bytes target,
-                   std::int64_t node_budget, Stopper& stopper, Insistence insistence) {
+                   std::int64_t node_budget, Stopper& stopper) {
   BestPass best(problem, node_budget);
   best.plan.stats.solver = "greedy";
   best.limits.bytes = std::min(best.limits.bytes, target);
@@ -76,11 +61,8 @@ Plan squeaky_wheel(const Problem& problem, const Sections& sections, Bytes targe
   if (node_budget / kWorstCase < problem.count()) return std::move(best.plan);
   const Profile profile(problem, sections, stopper);
   Passes passes(problem, sections, stopper);
-  const bool brief = insistence == Insistence::kShort;
-  const Start* const end = brief ? std::end(kShort) : std::end(kLong);
-  for (const Start* start = brief ? kShort : kLong; start != end && !best.enough(target, stopper);
-       ++start) {
-    begin_with(*start, profile, passes, target, &best, stopper);
+  for (const Start& start : kStarts) {
+    if (!best.enough(target, stopper)) begin_with(start, profile, passes, target, &best, stopper);
   }
   best.plan.stats.interrupted = stopper.interrupted();
   return std::move(best.plan);

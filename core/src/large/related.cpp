@@ -17,6 +17,7 @@ namespace {
 constexpr const char* kOrders[] = {"breadth",  "size",       "conflicts", "length_class_start",
                                    "lifetime", "contention", "area",      "length_class_size"};
 constexpr int kBumps = 10;
+constexpr std::int64_t kWheelNodes = 300;  // for each buffer
 
 // A pass by size looks at ten times as many neighbours as one by length, and is as good.
 constexpr std::int64_t kRelatedPatience = 32;
@@ -103,9 +104,10 @@ void eject(Course& course, std::uint64_t seed) {
 }
 
 // All or nothing, so it must leave most of the budget to those who make a plan better bit by bit.
-void insist(Course& course) {
-  const Plan plan = squeaky_wheel(course.problem, course.sections, course.goal,
-                                  course.nodes_left / 4, course.stopper, Insistence::kLong);
+void insist(Course& course, std::uint64_t seed) {
+  const std::int64_t nodes = std::min(kWheelNodes * course.problem.count(), course.nodes_left / 4);
+  const Plan plan =
+      skyline_wheel(course.problem, course.sections, course.goal, nodes, seed, course.stopper);
   course.spend(plan.stats.nodes);
   course.plan.stats.restarts += plan.stats.restarts;
   if (plan.has_offsets()) course.take(plan.offsets, plan.peak, plan.stats.note);
@@ -115,8 +117,8 @@ void insist(Course& course) {
 
 void run_related(Course& course, std::uint64_t seed) {
   course.patience = kRelatedPatience;
-  if (course.options.portfolio && course.options.bump && !course.enough()) insist(course);
   if (course.options.portfolio) try_orders(course);
+  if (course.options.portfolio && course.options.bump && !course.enough()) insist(course, seed);
   if (course.options.ejection && course.plan.has_offsets()) eject(course, seed);
 }
 

@@ -1,5 +1,7 @@
 #include "solve/begin.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "memplan/bounds.h"
@@ -9,11 +11,24 @@ namespace memplan {
 
 namespace {
 
+constexpr std::int64_t kSkylineNodes = 20;  // for each buffer
+
 // Not where hints are to be kept, and not where greedy is to be another one.
 bool squeaks(const Incumbent& incumbent) {
   const SolveOptions& options = incumbent.options();
   return options.squeaky_wheel && incumbent.problem().hint.empty() && options.greedy.first_fit &&
          options.greedy.orders.empty();
+}
+
+// Where listed conflicts and groups leave it the better one; for a few orders.
+void run_skyline_wheel(Incumbent& incumbent) {
+  const Incumbent::Lap lap(incumbent, "greedy");
+  const std::int64_t nodes = kSkylineNodes * incumbent.problem().count();
+  Plan plan = skyline_wheel(incumbent.problem(), incumbent.sections(), incumbent.target(),
+                            std::min(nodes, incumbent.nodes_left() / 4), incumbent.options().seed,
+                            incumbent.stopper());
+  incumbent.charge(plan.stats);
+  incumbent.offer(std::move(plan), "greedy");
 }
 
 void run_squeaky_wheel(Incumbent& incumbent) {
@@ -37,6 +52,7 @@ void begin(Incumbent& incumbent, bool wants_plan) {
     incumbent.raise(lower_bound(incumbent.problem(), incumbent.sections()));
   }
   if (first && !incumbent.settled() && incumbent.target() > target) run_squeaky_wheel(incumbent);
+  if (first && !incumbent.settled()) run_skyline_wheel(incumbent);
 }
 
 }  // namespace memplan
