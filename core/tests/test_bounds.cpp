@@ -1,7 +1,10 @@
 // Tests of the lower bounds: each rule on a problem of its own, all of them against brute force.
+#include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 
+#include "bounds/heavy_clique.h"
 #include "check.h"
 #include "memplan/bounds.h"
 #include "oracle.h"
@@ -155,6 +158,47 @@ TEST(listed_conflicts_by_exchange) {
   }
   problem.conflicts = oracle::relation(4, {{0, 1}, {0, 2}, {0, 3}, {2, 3}});
   check_bound(problem, 20, "conflicts");
+}
+
+// Tests with more buffers than a word has bits that what is found is a clique to which nobody can
+// be added, at least as heavy as the fullest time; a planted one is found.
+TEST(listed_conflicts_of_many) {
+  oracle::Generator generator(17);
+  for (int round = 0; round < 40; ++round) {
+    Problem problem = generator.problem(static_cast<int>(generator.pick(60, 200)), 40, 9, {});
+    generator.relate(&problem, 6);
+    std::vector<BufferIdx> planted;
+    if (round % 2 == 0) {
+      std::vector<std::pair<BufferIdx, BufferIdx>> pairs;
+      for (BufferIdx b = 1; b < problem.count(); b += 4) planted.push_back(b);
+      for (const BufferIdx a : planted) {
+        problem.size[a] += 20;
+        for (const BufferIdx b : planted) {
+          if (a < b) pairs.emplace_back(a, b);
+        }
+      }
+      problem.conflicts = oracle::relation(problem.count(), pairs);
+    }
+    const Sections sections = sweep(problem);
+    const std::vector<BufferIdx> clique = heavy_clique(problem, sections);
+    const auto conflict = [&problem](BufferIdx a, BufferIdx b) {
+      const bool listed = std::find(problem.conflicts.first(a), problem.conflicts.last(a), b) !=
+                          problem.conflicts.last(a);
+      return listed || (problem.start[a] < problem.end[b] && problem.start[b] < problem.end[a]);
+    };
+    for (const BufferIdx a : clique) {
+      for (const BufferIdx b : clique) CHECK(a == b || conflict(a, b));
+    }
+    for (BufferIdx b = 0; b < problem.count(); ++b) {
+      const bool in = std::find(clique.begin(), clique.end(), b) != clique.end();
+      CHECK(
+          in || problem.size[b] == 0 ||
+          !std::all_of(clique.begin(), clique.end(), [&](BufferIdx a) { return conflict(a, b); }));
+    }
+    const Bytes bytes = sum_of_sizes(problem, clique);
+    CHECK(bytes >= bound_of_lifetimes(problem, sections).bytes);
+    CHECK(bytes >= sum_of_sizes(problem, planted));
+  }
 }
 
 // Tests that buffers that meet with windows only may lie in each other, and so do not count.

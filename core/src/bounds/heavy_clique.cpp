@@ -3,49 +3,79 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
+#include "lowest_bit.h"
 #include "ranked.h"
 
 namespace memplan {
 
 namespace {
 
-// Looks at a pair, in all: some tens of milliseconds.
-constexpr std::int64_t kMostLooks = 20'000'000;
+// Words of 64 pairs, in all: some tens of milliseconds.
+constexpr std::int64_t kMostWords = 120'000'000;
+constexpr std::int64_t kWordsPerPair = 8;  // that is looked at by itself
 constexpr std::size_t kMostSections = 64;  // to begin from, the fullest first
 constexpr std::size_t kMostBuffers = 64;   // the same, the largest first
 
 using Rows = std::vector<BufferIdx>;
+using Word = std::uint64_t;
+using Set = std::vector<Word>;  // of ranks: the largest buffer has rank 0
+using Rank = std::int32_t;
+constexpr Rank kBits = 64;
+constexpr Rank kNone = -1;
+
+void add(Rank rank, Set* set) { (*set)[rank / kBits] |= Word{1} << (rank % kBits); }
+
+// The lowest rank at or above `from`.
+Rank first_of(const Set& set, Rank from) {
+  std::size_t at = static_cast<std::size_t>(from / kBits);
+  if (at >= set.size()) return kNone;
+  Word word = set[at] & (~Word{0} << (from % kBits));
+  while (word == 0) {
+    if (++at == set.size()) return kNone;
+    word = set[at];
+  }
+  return static_cast<Rank>(at) * kBits + lowest_bit(word);
+}
 
 class Finder {
  public:
   Finder(const Problem& problem, const Sections& sections)
-      : problem_(problem), sections_(sections), listed_(problem.size.size(), 0) {
+      : problem_(problem), sections_(sections), rank_(problem.size.size(), kNone) {
     for (const auto& [size, b] :
          ranked(problem.size.size(), [&problem](BufferIdx row) { return -problem.size[row]; })) {
-      if (size < 0) by_size_.push_back(b);
+      if (size == 0) break;
+      rank_[b] = static_cast<Rank>(by_size_.size());
+      by_size_.push_back(b);
     }
+    words_ = (by_size_.size() + kBits - 1) / kBits;
+    conflicts_.resize(by_size_.size());
   }
 
   Rows find();
 
  private:
-  void begin_from(Rows clique);
-  Rows grown(Rows clique);
-  Rows exchanged(Rows clique);
-  void keep_conflicting(BufferIdx b, Rows* rows);
+  bool spent() const { return looked_ > kMostWords; }
+  const Set& conflicts(Rank rank);
   bool meet(BufferIdx a, BufferIdx b) const;
-  Rows held_in(SectionIdx s) const;
-  Bytes sum(const Rows& rows) const;
-  template <typename Visit>
-  void look(BufferIdx b, const Rows& rows, Visit visit);
+  void keep(const Set& other, Set* set);
+  std::vector<Rank> heaviest_first(Set candidates);
+  std::vector<Rank> grown(std::vector<Rank> clique);
+  bool exchange(std::vector<Rank>* clique);
+  void begin_from(std::vector<Rank> clique);
+  std::vector<Rank> held_in(SectionIdx s) const;
+  Bytes sum(const std::vector<Rank>& clique) const;
+  Bytes size(Rank rank) const { return problem_.size[by_size_[rank]]; }
 
   const Problem& problem_;
   const Sections& sections_;
-  Rows by_size_;              // the largest first
-  std::vector<char> listed_;  // the row of the buffer that is looked at
-  std::int64_t looks_ = 0;
-  Rows best_;
+  Rows by_size_;            // by rank
+  std::vector<Rank> rank_;  // by row; kNone for those without a byte
+  std::size_t words_ = 0;
+  std::vector<Set> conflicts_;  // by rank, of whom each conflicts with; empty until it is asked
+  std::int64_t looked_ = 0;     // at words
+  std::vector<Rank> best_;
   Bytes most_ = 0;
 };
 
@@ -58,92 +88,102 @@ Rows Finder::find() {
     begin_from(held_in(s));
   }
   for (std::size_t k = 0; k < std::min(kMostBuffers, by_size_.size()); ++k) {
-    begin_from({by_size_[k]});
+    begin_from({static_cast<Rank>(k)});
   }
-  std::sort(best_.begin(), best_.end());
-  return best_;
+  Rows rows;
+  for (const Rank rank : best_) rows.push_back(by_size_[rank]);
+  std::sort(rows.begin(), rows.end());
+  return rows;
 }
 
-void Finder::begin_from(Rows clique) {
-  if (looks_ > kMostLooks) return;
-  clique = exchanged(grown(std::move(clique)));
+// Out of words, what there is is a clique as well.
+void Finder::begin_from(std::vector<Rank> clique) {
+  if (spent()) return;
+  clique = grown(std::move(clique));
+  while (exchange(&clique)) clique = grown(std::move(clique));
   const Bytes bytes = sum(clique);
   if (bytes <= most_) return;
   most_ = bytes;
   best_ = std::move(clique);
 }
 
-// The largest that conflicts with all goes in, until there is none. Out of looks, what there is is
-// a clique as well.
-Rows Finder::grown(Rows clique) {
-  Rows candidates = by_size_;
-  for (const BufferIdx b : clique) {
-    if (looks_ > kMostLooks) return clique;
-    keep_conflicting(b, &candidates);
-  }
-  while (!candidates.empty() && looks_ <= kMostLooks) {
-    clique.push_back(candidates.front());
-    keep_conflicting(clique.back(), &candidates);
+// The heaviest goes in, and of those that conflict with it the heaviest, until there is none.
+std::vector<Rank> Finder::heaviest_first(Set candidates) {
+  std::vector<Rank> clique;
+  for (Rank next = first_of(candidates, 0); next != kNone && !spent();
+       next = first_of(candidates, next + 1)) {
+    clique.push_back(next);
+    keep(conflicts(next), &candidates);
   }
   return clique;
 }
 
-// Throws a member out for those that conflict with all but it, while they weigh more.
-Rows Finder::exchanged(Rows clique) {
-  while (looks_ <= kMostLooks) {
-    std::vector<std::int32_t> strangers(problem_.size.size(), 0);
-    std::vector<BufferIdx> stranger(problem_.size.size(), -1);
-    for (const BufferIdx member : clique) {
-      if (looks_ > kMostLooks) return clique;
-      look(member, by_size_, [&](BufferIdx b, bool conflict) {
-        if (conflict) return;
-        ++strangers[b];
-        stranger[b] = member;
-      });
-    }
-    Rows instead;
-    BufferIdx out = -1;
-    for (const BufferIdx member : clique) {
-      Rows candidates;
-      for (const BufferIdx b : by_size_) {
-        if (b != member && strangers[b] == 1 && stranger[b] == member) candidates.push_back(b);
-      }
-      if (sum(candidates) <= problem_.size[member]) continue;
-      instead.clear();
-      while (!candidates.empty()) {
-        instead.push_back(candidates.front());
-        keep_conflicting(instead.back(), &candidates);
-      }
-      if (sum(instead) <= problem_.size[member]) continue;
-      out = member;
-      break;
-    }
-    if (out < 0) return clique;
-    clique.erase(std::find(clique.begin(), clique.end(), out));
-    clique.insert(clique.end(), instead.begin(), instead.end());
-    clique = grown(std::move(clique));
+std::vector<Rank> Finder::grown(std::vector<Rank> clique) {
+  Set candidates(words_, 0);
+  for (Rank rank = 0; rank < static_cast<Rank>(by_size_.size()); ++rank) add(rank, &candidates);
+  for (const Rank member : clique) {
+    if (spent()) return clique;
+    keep(conflicts(member), &candidates);
   }
+  const std::vector<Rank> more = heaviest_first(std::move(candidates));
+  clique.insert(clique.end(), more.begin(), more.end());
   return clique;
 }
 
-// Calls visit(row, whether it conflicts with b) for all rows; b does not conflict with itself.
-template <typename Visit>
-void Finder::look(BufferIdx b, const Rows& rows, Visit visit) {
-  const Conflicts& conflicts = problem_.conflicts;
-  for (const BufferIdx* r = conflicts.first(b); r != conflicts.last(b); ++r) listed_[*r] = 1;
-  for (const BufferIdx row : rows) {
-    visit(row, row != b && (listed_[row] != 0 || meet(b, row)));
+// Throws a member out for those that conflict with all but it, if they weigh more.
+bool Finder::exchange(std::vector<Rank>* clique) {
+  Set once(words_, 0);  // strangers to one of the clique
+  Set twice(words_, 0);
+  Set inside(words_, 0);
+  for (const Rank member : *clique) {
+    if (spent()) return false;
+    const Set& others = conflicts(member);
+    for (std::size_t w = 0; w < words_; ++w) {
+      twice[w] |= once[w] & ~others[w];
+      once[w] |= ~others[w];
+    }
+    add(member, &inside);
+    looked_ += static_cast<std::int64_t>(words_);
   }
-  for (const BufferIdx* r = conflicts.first(b); r != conflicts.last(b); ++r) listed_[*r] = 0;
-  looks_ += static_cast<std::int64_t>(rows.size()) + (conflicts.last(b) - conflicts.first(b));
+  for (std::size_t k = 0; k < clique->size() && !spent(); ++k) {
+    const Rank member = (*clique)[k];
+    const Set& others = conflicts(member);
+    Set candidates(words_, 0);
+    for (std::size_t w = 0; w < words_; ++w) {
+      candidates[w] = once[w] & ~twice[w] & ~others[w] & ~inside[w];
+    }
+    if (by_size_.size() % kBits != 0) {
+      candidates.back() &= (Word{1} << (by_size_.size() % kBits)) - 1;
+    }
+    looked_ += static_cast<std::int64_t>(words_);
+    const std::vector<Rank> instead = heaviest_first(std::move(candidates));
+    if (sum(instead) <= size(member)) continue;
+    clique->erase(clique->begin() + static_cast<std::ptrdiff_t>(k));
+    clique->insert(clique->end(), instead.begin(), instead.end());
+    return true;
+  }
+  return false;
 }
 
-void Finder::keep_conflicting(BufferIdx b, Rows* rows) {
-  Rows kept;
-  look(b, *rows, [&kept](BufferIdx row, bool conflict) {
-    if (conflict) kept.push_back(row);
-  });
-  *rows = std::move(kept);
+void Finder::keep(const Set& other, Set* set) {
+  for (std::size_t w = 0; w < words_; ++w) (*set)[w] &= other[w];
+  looked_ += static_cast<std::int64_t>(words_);
+}
+
+const Set& Finder::conflicts(Rank rank) {
+  Set& set = conflicts_[rank];
+  if (!set.empty()) return set;
+  set.assign(words_, 0);
+  const BufferIdx b = by_size_[rank];
+  for (Rank other = 0; other < static_cast<Rank>(by_size_.size()); ++other) {
+    if (other != rank && meet(b, by_size_[other])) add(other, &set);
+  }
+  const Conflicts& listed = problem_.conflicts;
+  for (const BufferIdx* row = listed.first(b); row != listed.last(b); ++row) {
+    if (rank_[*row] != kNone) add(rank_[*row], &set);
+  }
+  looked_ += kWordsPerPair * static_cast<std::int64_t>(by_size_.size());
+  return set;
 }
 
 // Whether both hold all that they have at one time.
@@ -162,19 +202,24 @@ bool Finder::meet(BufferIdx a, BufferIdx b) const {
   return false;
 }
 
-Rows Finder::held_in(SectionIdx s) const {
-  Rows rows;
-  for (const BufferIdx b : by_size_) {
+std::vector<Rank> Finder::held_in(SectionIdx s) const {
+  std::vector<Rank> clique;
+  for (Rank rank = 0; rank < static_cast<Rank>(by_size_.size()); ++rank) {
+    const BufferIdx b = by_size_[rank];
     for (auto i = sections_.span_begin[b]; i < sections_.span_begin[b + 1]; ++i) {
       const Span& span = sections_.spans[i];
       const bool whole = span.upper - span.lower == problem_.size[b];
-      if (whole && span.first <= s && s <= span.last) rows.push_back(b);
+      if (whole && span.first <= s && s <= span.last) clique.push_back(rank);
     }
   }
-  return rows;
+  return clique;
 }
 
-Bytes Finder::sum(const Rows& rows) const { return sum_of_sizes(problem_, rows); }
+Bytes Finder::sum(const std::vector<Rank>& clique) const {
+  Bytes bytes = 0;
+  for (const Rank rank : clique) bytes += std::min(size(rank), kMaxBytes + 1 - bytes);
+  return bytes;
+}
 
 }  // namespace
 
