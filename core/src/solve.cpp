@@ -11,6 +11,7 @@
 #include "solve/alone.h"
 #include "solve/begin.h"
 #include "solve/incumbent.h"
+#include "solve/kernels.h"
 #include "solve/proof.h"
 #include "solve/questions.h"
 #include "solve/rounds.h"
@@ -47,6 +48,13 @@ constexpr BufferIdx kFirstWidth = 24;
 
 // That of telamalloc: the steps after which source 001 calls a problem unsolved (section 7.2).
 constexpr std::int64_t kTelamallocSteps = 500000;
+
+// The kernels that are tried at once, in buffers beyond those that attain the bound; and first a
+// plan, in nodes for each buffer.
+constexpr BufferIdx kKernelWidths[] = {20, 40};
+constexpr std::int64_t kKernelLooks = 32'000'000;
+constexpr std::int64_t kLooksPerNode = 10'000;  // later, for a node of the slice
+constexpr std::int64_t kAnyPlanNodes = 2;
 
 constexpr const char* kMiniMalloc = "minimalloc";
 constexpr const char* kTelamalloc = "telamalloc";
@@ -161,6 +169,7 @@ class Run {
     const bool related = has_relations(incumbent_.problem());
     const bool small = count <= kSmall;
     if (small && !incumbent_.problem().hint.empty()) run_greedy(incumbent_);
+    if (related && !incumbent_.settled()) run_kernels();
     if (!incumbent_.settled()) {
       const std::int64_t share = related ? kRelatedNodes : small ? kSmallChainNodes : kChainNodes;
       run_large(count > kSearchLimit ? incumbent_.nodes_left() : share * count);
@@ -175,16 +184,33 @@ class Run {
     }
   }
 
+  // Small kernels first: a plan at a bound that is out of reach would be sought in vain.
+  void run_kernels() {
+    Kernels kernels(incumbent_);
+    run_large(kAnyPlanNodes * incumbent_.problem().count());
+    for (const BufferIdx width : kKernelWidths) {
+      const Bytes target = incumbent_.target();
+      {
+        const Incumbent::Lap lap(incumbent_, "kernels");
+        if (incumbent_.settled() || !kernels.round(width, kKernelLooks)) return;
+      }
+      if (!incumbent_.settled() && incumbent_.target() > target) run_skyline_wheel(incumbent_);
+    }
+  }
+
   // Rounds of the engines, and of windows.
   void run_rounds(Together::Engines engines) {
     Together together(incumbent_, std::move(engines));
+    Kernels kernels(incumbent_);
     Windows windows(incumbent_);
     BufferIdx width = kFirstWidth;
     in_rounds(incumbent_, [&](std::int64_t slice) {
       const bool more = together.round(slice);
       if (incumbent_.settled()) return more;
-      const Incumbent::Lap lap(incumbent_, "windows");
-      const bool tried = windows.round(width, slice);
+      const bool related = has_relations(incumbent_.problem());
+      const Incumbent::Lap lap(incumbent_, related ? "kernels" : "windows");
+      const bool tried =
+          related ? kernels.round(width, slice * kLooksPerNode) : windows.round(width, slice);
       width = tried ? width + width / 2 : kFirstWidth;
       return more || tried;
     });

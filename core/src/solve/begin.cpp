@@ -20,17 +20,6 @@ bool squeaks(const Incumbent& incumbent) {
          options.greedy.orders.empty();
 }
 
-// Where listed conflicts and groups leave it the better one; for a few orders.
-void run_skyline_wheel(Incumbent& incumbent) {
-  const Incumbent::Lap lap(incumbent, "greedy");
-  const std::int64_t nodes = kSkylineNodes * incumbent.problem().count();
-  Plan plan = skyline_wheel(incumbent.problem(), incumbent.sections(), incumbent.target(),
-                            std::min(nodes, incumbent.nodes_left() / 4), incumbent.options().seed,
-                            incumbent.stopper());
-  incumbent.charge(plan.stats);
-  incumbent.offer(std::move(plan), "greedy");
-}
-
 void run_squeaky_wheel(Incumbent& incumbent) {
   const Incumbent::Lap lap(incumbent, "greedy");
   Plan plan = squeaky_wheel(incumbent.problem(), incumbent.sections(), incumbent.target(),
@@ -40,6 +29,16 @@ void run_squeaky_wheel(Incumbent& incumbent) {
 }
 
 }  // namespace
+
+void run_skyline_wheel(Incumbent& incumbent) {
+  const Incumbent::Lap lap(incumbent, "greedy");
+  const std::int64_t nodes = kSkylineNodes * incumbent.problem().count();
+  Plan plan = skyline_wheel(incumbent.problem(), incumbent.sections(), incumbent.target(),
+                            std::min(nodes, incumbent.nodes_left() / 4), incumbent.options().seed,
+                            incumbent.stopper());
+  incumbent.charge(plan.stats);
+  incumbent.offer(std::move(plan), "greedy");
+}
 
 void begin(Incumbent& incumbent, bool wants_plan) {
   if (incumbent.settled()) return;

@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "memplan/greedy.h"
-#include "solve/begin.h"
-#include "solve/searches.h"
-#include "solve/together.h"
+#include "solve/part.h"
 
 namespace memplan {
 
@@ -98,42 +95,14 @@ Problem Windows::cut_out(const Window& window, std::vector<BufferIdx>* rows) con
     if (part.count() > row) rows->push_back(b);
   }
   part.reserved = whole.reserved;
-  part.capacity = incumbent_.top();
   return part;
 }
 
 void Windows::solve_window(const Window& window, std::int64_t nodes) {
   std::vector<BufferIdx> rows;
-  const Problem part = cut_out(window, &rows);
-  SolveOptions options = incumbent_.options();
-  options.budget = {};
-  options.budget.nodes = std::min(nodes, incumbent_.nodes_left());
-  options.progress = nullptr;
-  options.interrupt = [this] { return incumbent_.stopper().look(); };
-
-  Incumbent within(part, options);
-  begin(within, false);
-  GreedyOptions quick;
-  quick.orders = {"length", "size"};
-  quick.target = incumbent_.fit_only() ? incumbent_.top() : incumbent_.lower_bound();
-  if (!within.settled()) {
-    within.learn(within.top(),
-                 greedy(part, within.sections(), quick, within.nodes_left(), within.stopper()),
-                 "greedy");
-  }
-  Together together(within, {exact_search(within), true});
-  // A plan at the bound of the whole: nothing to be learned here.
-  while (!within.settled() && !within.out_of_budget() &&
-         !(within.has_plan() && within.peak() <= incumbent_.lower_bound())) {
-    if (!together.round(options.budget.nodes / 4)) break;
-  }
-  const Bytes bound = std::min(within.lower_bound(), incumbent_.top() + 1);
-  const bool none = within.settled() && !within.has_plan();
-  Plan answer = within.finish("exact");
-  incumbent_.charge(answer.stats);
-  if (!none && bound <= incumbent_.lower_bound()) return;
-  incumbent_.refuted(none ? incumbent_.top() : bound - 1, std::move(rows),
-                     "refuted in a stretch of time");
+  Problem part = cut_out(window, &rows);
+  learn_from_part(incumbent_, std::move(part), 0, std::move(rows), nodes,
+                  "refuted in a stretch of time");
 }
 
 }  // namespace memplan

@@ -1,0 +1,38 @@
+// Bounds above the load from buffers that conflict beyond their lifetimes, or are in contiguous
+// groups (docs/algorithms.md, "Kernels").
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "solve/incumbent.h"
+
+namespace memplan {
+
+// A kernel: the buffers that attain the bound, with those that conflict with most of them. Who
+// conflicts with all the others needs addresses of its own whatever they do: it is set aside, and
+// a few dozen of some hundreds are left to be searched.
+class Kernels {
+ public:
+  explicit Kernels(Incumbent& incumbent);
+
+  // Looks for the least peak of the kernel with `width` buffers beyond those of the bound, with so
+  // many looks at a pair of what is left of it. False where there are not so many, or where
+  // offsets are restricted otherwise.
+  bool round(BufferIdx width, std::int64_t looks);
+
+ private:
+  bool conflict(BufferIdx a, BufferIdx b) const;
+  void rank_others();
+  std::vector<std::vector<BufferIdx>> runs(const std::vector<BufferIdx>& rows) const;
+  Bytes set_aside(const std::vector<BufferIdx>& rows,
+                  std::vector<std::vector<BufferIdx>>* runs) const;
+  Problem part_of(const std::vector<std::vector<BufferIdx>>& pieces) const;
+
+  Incumbent& incumbent_;
+  std::vector<BufferIdx> heavy_;   // that attain the bound of the beginning
+  std::vector<BufferIdx> others_;  // those first that conflict with most of that
+  bool ranked_ = false;
+};
+
+}  // namespace memplan
