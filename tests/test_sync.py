@@ -79,7 +79,7 @@ def test_no_more_than_asked_for() -> None:
     assert [one.saves for one in suggest_sync(relay(), most=2)] == [20]
 
 
-@pytest.mark.parametrize("seed", [1, 2, 5])
+@pytest.mark.parametrize("seed", [0, 2, 5])
 def test_suggestions_save_and_cost_what_they_say(seed: int) -> None:
     """Tests every figure of a suggestion against the program with that arc added."""
     before = multi_stream(30, 3, seed)
