@@ -31,6 +31,7 @@ void run_squeaky_wheel(Incumbent& incumbent) {
 }  // namespace
 
 void run_skyline_wheel(Incumbent& incumbent) {
+  if (!squeaks(incumbent)) return;
   const Incumbent::Lap lap(incumbent, "greedy");
   const std::int64_t nodes = kSkylineNodes * incumbent.problem().count();
   Plan plan = skyline_wheel(incumbent.problem(), incumbent.sections(), incumbent.target(),
