@@ -49,6 +49,22 @@ Problem all_alive(const std::vector<Bytes>& sizes) {
   return problem;
 }
 
+// What a squeaky wheel made of many problems: each plan is valid, and at the least peak.
+struct Wheel {
+  int found = 0;
+  int moved = 0;
+  int missed = 0;
+
+  void see(const Problem& problem, const Plan& plan, Bytes least) {
+    missed += !plan.has_offsets();
+    if (!plan.has_offsets()) return;
+    CHECK(oracle::valid(problem, plan.offsets));
+    CHECK_EQ(plan.peak, least);
+    ++found;
+    moved += plan.stats.note.find("moved up") != std::string::npos;
+  }
+};
+
 }  // namespace
 
 // Tests that lists keep sorted, disjoint intervals and tell what was new.
@@ -548,9 +564,7 @@ TEST(extremes_of_groups) {
 // is, some of them where a first pass was above it; what fails costs less than two passes.
 TEST(squeaky_wheel_with_every_constraint) {
   oracle::Generator generator(12);
-  int found = 0;
-  int moved = 0;
-  int missed = 0;
+  Wheel wheel;
   for (int round = 0; round < 400; ++round) {
     Problem problem = generator.problem(generator.pick(1, 7), 8, 6, oracle::features(round % 16));
     if (round % 3 == 1) generator.relate(&problem, 4);
@@ -559,21 +573,14 @@ TEST(squeaky_wheel_with_every_constraint) {
     if (least > 60) continue;
     Stopper stopper(std::numeric_limits<double>::infinity());
     const Plan plan = squeaky_wheel(problem, sweep(problem), least, kNoLimit, stopper);
-    if (plan.has_offsets()) {
-      CHECK(oracle::valid(problem, plan.offsets));
-      CHECK_EQ(plan.peak, least);
-      ++found;
-      moved += plan.stats.note.find("moved up") != std::string::npos;
-    } else {
-      ++missed;
-      CHECK(plan.stats.nodes < 2 * 100 + 2 * problem.count());
-    }
+    wheel.see(problem, plan, least);
+    CHECK(plan.has_offsets() || plan.stats.nodes < 2 * 100 + 2 * problem.count());
     Stopper again(std::numeric_limits<double>::infinity());
     CHECK(squeaky_wheel(problem, sweep(problem), least, kNoLimit, again).offsets == plan.offsets);
   }
-  CHECK(found > 300);
-  CHECK(moved > 10);
-  CHECK(missed > 0);
+  CHECK(wheel.found > 300);
+  CHECK(wheel.moved > 10);
+  CHECK(wheel.missed > 0);
 }
 
 // Tests that the squeaky wheel leaves the nodes of a whole pass, and stops when it is told to.
@@ -596,9 +603,7 @@ TEST(squeaky_wheel_in_a_budget) {
 // peak that there is, most of them found, the same ones again, and it ends with its nodes.
 TEST(skyline_wheel_with_every_constraint) {
   oracle::Generator generator(16);
-  int found = 0;
-  int moved = 0;
-  int missed = 0;
+  Wheel wheel;
   for (int round = 0; round < 300; ++round) {
     Problem problem = generator.problem(generator.pick(1, 6), 8, 5, oracle::features(round % 16));
     if (round % 3 != 0) generator.relate(&problem, 4);
@@ -607,15 +612,8 @@ TEST(skyline_wheel_with_every_constraint) {
     if (least > 30) continue;
     Stopper stopper(std::numeric_limits<double>::infinity());
     const Plan plan = skyline_wheel(problem, sweep(problem), least, 500, 7, stopper);
-    if (plan.has_offsets()) {
-      CHECK(oracle::valid(problem, plan.offsets));
-      CHECK_EQ(plan.peak, least);
-      ++found;
-      moved += plan.stats.note.find("moved up") != std::string::npos;
-    } else {
-      ++missed;
-      CHECK(plan.stats.nodes >= 500);
-    }
+    wheel.see(problem, plan, least);
+    CHECK(plan.has_offsets() || plan.stats.nodes >= 500);
     CHECK(plan.stats.nodes < 500 + problem.count() + 1);
     Stopper again(std::numeric_limits<double>::infinity());
     CHECK(skyline_wheel(problem, sweep(problem), least, 500, 7, again).offsets == plan.offsets);
@@ -623,9 +621,9 @@ TEST(skyline_wheel_with_every_constraint) {
       CHECK(!skyline_wheel(problem, sweep(problem), least - 1, 100, 7, stopper).has_offsets());
     }
   }
-  CHECK(found > 200);
-  CHECK(moved > 10);
-  CHECK(missed > 0);
+  CHECK(wheel.found > 200);
+  CHECK(wheel.moved > 10);
+  CHECK(wheel.missed > 0);
   Stopper over(0);
   CHECK_EQ(skyline_wheel(five_buffers(), sweep(five_buffers()), 12, 500, 7, over).stats.nodes, 0);
 }

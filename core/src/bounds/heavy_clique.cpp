@@ -50,6 +50,8 @@ class Finder {
       by_size_.push_back(b);
     }
     words_ = (by_size_.size() + kBits - 1) / kBits;
+    everybody_.assign(words_, 0);
+    for (Rank rank = 0; rank < static_cast<Rank>(by_size_.size()); ++rank) add(rank, &everybody_);
     conflicts_.resize(by_size_.size());
   }
 
@@ -65,7 +67,10 @@ class Finder {
   bool exchange(std::vector<Rank>* clique);
   void begin_from(std::vector<Rank> clique);
   std::vector<Rank> held_in(SectionIdx s) const;
-  Bytes sum(const std::vector<Rank>& clique) const;
+  Rows rows_of(const std::vector<Rank>& clique) const;
+  Bytes sum(const std::vector<Rank>& clique) const {
+    return sum_of_sizes(problem_, rows_of(clique));
+  }
   Bytes size(Rank rank) const { return problem_.size[by_size_[rank]]; }
 
   const Problem& problem_;
@@ -73,6 +78,7 @@ class Finder {
   Rows by_size_;            // by rank
   std::vector<Rank> rank_;  // by row; kNone for those without a byte
   std::size_t words_ = 0;
+  Set everybody_;
   std::vector<Set> conflicts_;  // by rank, of whom each conflicts with; empty until it is asked
   std::int64_t looked_ = 0;     // at words
   std::vector<Rank> best_;
@@ -90,8 +96,7 @@ Rows Finder::find() {
   for (std::size_t k = 0; k < std::min(kMostBuffers, by_size_.size()); ++k) {
     begin_from({static_cast<Rank>(k)});
   }
-  Rows rows;
-  for (const Rank rank : best_) rows.push_back(by_size_[rank]);
+  Rows rows = rows_of(best_);
   std::sort(rows.begin(), rows.end());
   return rows;
 }
@@ -119,8 +124,7 @@ std::vector<Rank> Finder::heaviest_first(Set candidates) {
 }
 
 std::vector<Rank> Finder::grown(std::vector<Rank> clique) {
-  Set candidates(words_, 0);
-  for (Rank rank = 0; rank < static_cast<Rank>(by_size_.size()); ++rank) add(rank, &candidates);
+  Set candidates = everybody_;
   for (const Rank member : clique) {
     if (spent()) return clique;
     keep(conflicts(member), &candidates);
@@ -134,7 +138,6 @@ std::vector<Rank> Finder::grown(std::vector<Rank> clique) {
 bool Finder::exchange(std::vector<Rank>* clique) {
   Set once(words_, 0);  // strangers to one of the clique
   Set twice(words_, 0);
-  Set inside(words_, 0);
   for (const Rank member : *clique) {
     if (spent()) return false;
     const Set& others = conflicts(member);
@@ -142,19 +145,14 @@ bool Finder::exchange(std::vector<Rank>* clique) {
       twice[w] |= once[w] & ~others[w];
       once[w] |= ~others[w];
     }
-    add(member, &inside);
     looked_ += static_cast<std::int64_t>(words_);
   }
   for (std::size_t k = 0; k < clique->size() && !spent(); ++k) {
     const Rank member = (*clique)[k];
     const Set& others = conflicts(member);
-    Set candidates(words_, 0);
-    for (std::size_t w = 0; w < words_; ++w) {
-      candidates[w] = once[w] & ~twice[w] & ~others[w] & ~inside[w];
-    }
-    if (by_size_.size() % kBits != 0) {
-      candidates.back() &= (Word{1} << (by_size_.size() % kBits)) - 1;
-    }
+    Set candidates = everybody_;
+    for (std::size_t w = 0; w < words_; ++w) candidates[w] &= once[w] & ~twice[w] & ~others[w];
+    candidates[member / kBits] &= ~(Word{1} << (member % kBits));  // a stranger to itself
     looked_ += static_cast<std::int64_t>(words_);
     const std::vector<Rank> instead = heaviest_first(std::move(candidates));
     if (sum(instead) <= size(member)) continue;
@@ -215,10 +213,10 @@ std::vector<Rank> Finder::held_in(SectionIdx s) const {
   return clique;
 }
 
-Bytes Finder::sum(const std::vector<Rank>& clique) const {
-  Bytes bytes = 0;
-  for (const Rank rank : clique) bytes += std::min(size(rank), kMaxBytes + 1 - bytes);
-  return bytes;
+Rows Finder::rows_of(const std::vector<Rank>& clique) const {
+  Rows rows;
+  for (const Rank rank : clique) rows.push_back(by_size_[rank]);
+  return rows;
 }
 
 }  // namespace

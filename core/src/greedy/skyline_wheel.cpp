@@ -1,13 +1,12 @@
 // The squeaky wheel on the skyline.
 #include <algorithm>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "greedy/best_pass.h"
+#include "greedy/insist.h"
 #include "greedy/orders.h"
 #include "greedy/passes.h"
-#include "greedy/promote.h"
 #include "large/random.h"
 #include "memplan/greedy.h"
 
@@ -51,20 +50,14 @@ Plan skyline_wheel(const Problem& problem, const Sections& sections, Bytes targe
   const Profile profile(problem, sections, stopper);
   Passes passes(problem, sections, stopper);
   chain::Random random(seed);
-  std::int64_t fastest = kNoLimit;
   for (int round = 0; !best.enough(target, stopper); ++round) {
-    std::vector<BufferIdx> order = next_order(round, profile, &random, stopper);
-    std::int64_t patience = kNodes * problem.count();
-    bool again = true;
-    for (int moved = 0; again && patience > 0 && !best.enough(target, stopper); ++moved) {
-      Draft draft = passes.on_skyline(order, best.limits);
-      ++draft.nodes;  // it always costs something
-      patience -= draft.nodes;
-      again = promote(draft.stuck, &order);
-      best.take(std::move(draft),
-                "skyline" + (moved > 0 ? ", " + std::to_string(moved) + " moved up" : ""),
-                &fastest);
-    }
+    insist(next_order(round, profile, &random, stopper), kNodes * problem.count(), 0, "skyline",
+           target, stopper, &best,
+           [&passes](const std::vector<BufferIdx>& order, const Limits& limits) {
+             Draft draft = passes.on_skyline(order, limits);
+             ++draft.nodes;  // it always costs something
+             return draft;
+           });
   }
   best.plan.stats.interrupted = stopper.interrupted();
   return std::move(best.plan);

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "greedy/best_pass.h"
+#include "greedy/insist.h"
 #include "greedy/orders.h"
 #include "greedy/passes.h"
-#include "greedy/promote.h"
 #include "memplan/greedy.h"
 
 namespace memplan {
@@ -27,27 +27,16 @@ constexpr std::int64_t kBeginning = 32;
 // Passes that end with their very last buffer, one of each start, and one still to come.
 constexpr std::int64_t kWorstCase = 4;
 
-std::string note(const char* order, int moved) {
-  return std::string(order) + ", first fit" +
-         (moved > 0 ? ", " + std::to_string(moved) + " moved up" : "");
-}
-
-// Until one of the passes reaches the target, or the patience with this order is over.
 void begin_with(const Start& start, const Profile& profile, Passes& passes, Bytes target,
                 BestPass* best, Stopper& stopper) {
-  std::vector<BufferIdx> order = sorted(order_of(start.order).key, profile, stopper);
   const std::int64_t count = profile.problem.count();
   const auto nodes = static_cast<std::int64_t>(start.nodes * static_cast<double>(count));
-  std::int64_t patience = std::max(kLeastNodes, nodes);
-  std::int64_t fastest = kNoLimit;
-  bool again = true;
-  for (int moved = 0; again; ++moved) {
-    Draft draft = passes.in_order(order, Fit::kFirst, best->limits);
-    patience -= draft.nodes + (count > kInCache ? count / kBeginning : 0);
-    again = !draft.complete && promote(draft.stuck, &order);
-    best->take(std::move(draft), note(start.order, moved), &fastest);
-    again = again && patience > 0 && !best->enough(target, stopper);
-  }
+  insist(sorted(order_of(start.order).key, profile, stopper), std::max(kLeastNodes, nodes),
+         count > kInCache ? count / kBeginning : 0, std::string(start.order) + ", first fit",
+         target, stopper, best,
+         [&passes](const std::vector<BufferIdx>& order, const Limits& limits) {
+           return passes.in_order(order, Fit::kFirst, limits);
+         });
 }
 
 }  // namespace
