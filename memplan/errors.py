@@ -6,7 +6,11 @@ type and print `str(error)`; anything else is a defect of memplan.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from itertools import islice
+
 _SHOWN = 60  # characters of somebody's text that an error repeats
+_LISTED = 5  # texts that a sentence lists
 
 
 class MemplanError(ValueError):
@@ -99,6 +103,13 @@ def quoted(text: str) -> str:
     cut = text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
     safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
     return f'"{safe}"'
+
+
+def listed(texts: Collection[str], *, quote: bool = True) -> str:
+    """List texts in a sentence: the first five, and how many more there are."""
+    first = [quoted(text) if quote else text for text in islice(texts, _LISTED)]
+    more = len(texts) - len(first)
+    return ", ".join(first) + (f" and {more:,} more" if more else "")
 
 
 def shown(value: object) -> str:

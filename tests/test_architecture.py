@@ -27,6 +27,7 @@ ANSWERED = ASKED | {"plan"}
 # listed as a room of its own.
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "errors": frozenset(),
+    "notes": frozenset(),
     **{part: PARTS | {"errors"} for part in PARTS},
     "problem": PARTS | {"errors"},
     "plan": ASKED,
@@ -38,7 +39,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "verify_proof": ASKED | {"_ground", "_orders"},
     "formats": ANSWERED | {"trace"},
     "graph": ASKED | {"_core"},
-    "sources": ASKED | {"trace", "graph", "formats"},
+    "sources": ASKED | {"notes", "trace", "graph", "formats"},
     "yardsticks": ASKED | {"graph", "sources"},
     "solvers": ANSWERED | {"_core"},
     "targets": (

@@ -262,6 +262,7 @@ def test_json_is_one_object_for_scripts(five_csv: Path) -> None:
         "problem": formats.load(five_csv).fingerprint,
         "output": "out.csv",
         "proof": None,
+        "notes": [],
     }
 
 

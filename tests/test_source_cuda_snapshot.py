@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from memplan.errors import FormatError
 from memplan.graph import Kind
+from memplan.notes import Code, Note
 from memplan.sources._plain_pickle import PickleError, load
 from memplan.sources.cuda_snapshot import ALIGNMENT, matches, read
 from memplan.sources.loaded import Figure, Loaded
@@ -149,7 +150,7 @@ class TestTraces:
             "b7f064c000200_1": (2, 3, 30),
         }
         (note,) = result.notes
-        assert note.startswith("2 buffers are older than the trace")
+        assert note.text.startswith("2 buffers are older than the trace")
 
     def test_segments_alone(self, tmp_path: Path) -> None:
         """Tests that a list of segments, blocks without addresses, is one moment."""
@@ -172,7 +173,8 @@ class TestTraces:
         result = loaded(tmp_path, snapshot(one, two, segments=segments))
         assert result.problem.size.tolist() == [20]
         assert result.figures[0].bytes == 4 * MB
-        assert result.notes == ("only device 1, the busiest, is read; the snapshot has 0",)
+        text = "only device 1, the busiest, is read; the snapshot has 0"
+        assert result.notes == (Note(Code.PARTLY_READ, text),)
 
     def test_no_bytes(self, tmp_path: Path) -> None:
         """Tests that nothing is made of allocations of nothing, and no figure of no segments."""

@@ -28,6 +28,7 @@ from onnx_models import (
 from memplan import lower_bound, solve, verify
 from memplan.errors import FormatError, MemplanError
 from memplan.graph import Kind
+from memplan.notes import Code, Note
 from memplan.plan import Status
 from memplan.sources.onnx import graph_of, read
 from memplan.sources.options import Options
@@ -210,9 +211,8 @@ def test_texts_and_sequences_are_noted(tmp_path: Path) -> None:
     )
     found = loaded(tmp_path, what)
     assert found.graph is not None
-    assert found.notes == (
-        'sequences and texts are not planned, their size is not in the file: "t", "s"',
-    )
+    text = 'sequences and texts are not planned, their size is not in the file: "t", "s"'
+    assert found.notes == (Note(Code.NOT_PLANNED, text, ("t", "s")),)
     assert found.graph.tensors[index(found.graph, "s")].bytes == 0
     assert found.graph.tensors[index(found.graph, "t")].dtype == "string"
 

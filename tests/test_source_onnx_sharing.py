@@ -26,6 +26,7 @@ from onnx_models import (
 
 from memplan.errors import FormatError
 from memplan.graph import Layout, lay_out
+from memplan.notes import Code, Note
 from memplan.sources.onnx import graph_of
 
 
@@ -158,10 +159,11 @@ def test_a_branch_that_contradicts_the_sizes_is_left_out(tmp_path: Path) -> None
     what = branching(fits, fails)
     what.graph.initializer.extend([weight("four", [4, 7]), weight("five", [5, 7])])
     found = loaded(tmp_path, what)
-    assert found.notes == (
+    text = (
         'operator "If" (If) is planned without its else_branch, whose shapes contradict the '
-        "sizes given",
+        "sizes given"
     )
+    assert found.notes == (Note(Code.BRANCH_DROPPED, text, ("z",)),)
     assert found.graph is not None
     assert found.graph.tensors[index(found.graph, "y")].shape == (7,)
 

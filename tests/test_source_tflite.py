@@ -212,7 +212,7 @@ def test_a_note_says_what_folding_means(tmp_path: Path) -> None:
     model = Model("m", (SubGraph("", tensors, operators, (0,), (3,)),))
     notes = tflite.read(on_disk(tmp_path, model), Options()).notes
     assert len(notes) == 1
-    assert "float32" in notes[0]
+    assert "float32" in notes[0].text
 
 
 # In place
@@ -422,7 +422,7 @@ def test_the_batch_can_be_given(tmp_path: Path) -> None:
     path = on_disk(tmp_path, model)
     stored = tflite.read(path, Options())
     assert stored.problem.size.tolist() == [32, 96]
-    assert "--dim batch" in stored.notes[0]
+    assert "--dim batch" in stored.notes[0].text
     assert tflite.read(path, Options(dims={"batch": 5})).problem.size.tolist() == [160, 480]
 
 

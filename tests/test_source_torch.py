@@ -440,7 +440,7 @@ def test_sizes_by_range_and_by_value(tmp_path: Path) -> None:
     assert shapes["nonzero"] == (50, 2)
     assert {t.name: t.shape for t in graph_of(program).tensors}["matmul"] == (63, 32)
     loaded = load(program)
-    assert sum(note.startswith((symbol, "u0")) for note in loaded.notes) == 2
+    assert sum(note.text.startswith((symbol, "u0")) for note in loaded.notes) == 2
     with pytest.raises(GraphError, match="exported for 3 to 32"):
         graph_of(program, {symbol: 33})
 

@@ -372,7 +372,7 @@ def test_symbols(tmp_path: Path) -> None:
     path = write(tmp_path / "net.pt2", model(S))
     largest = read(path, Options())
     assert largest.problem.size.tolist() == [64 * 64] * 2
-    assert "s77 (dimension 0 of x) is planned at 64" in largest.notes[0]
+    assert "s77 (dimension 0 of x) is planned at 64" in largest.notes[0].text
     chosen = read(path, Options(dims={"s77": 8}))
     assert chosen.problem.size.tolist() == [64 * 8] * 2
     assert chosen.notes == ()

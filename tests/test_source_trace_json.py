@@ -12,6 +12,7 @@ from strategies_trace import same, traces
 from memplan import formats
 from memplan.errors import FormatError
 from memplan.formats.trace_json import write_trace
+from memplan.notes import Code, Note
 from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Problem
 from memplan.sources import Options, detect, load, load_problem
@@ -90,9 +91,10 @@ class TestLoading:
         assert [label.made_by for label in loaded.labels] == [".a (aten::conv2d:1)", ".a"]
         places = [(label.module, label.operator) for label in loaded.labels]
         assert places == [("a", "aten::conv2d"), ("a", "")]
-        assert loaded.notes == (
-            "1 of 4 allocations, 30 bytes, outlive the run (results, mostly): they are not planned",
+        text = (
+            "1 of 4 allocations, 30 bytes, outlive the run (results, mostly): they are not planned"
         )
+        assert loaded.notes == (Note(Code.NOT_PLANNED, text, (TRACE.ids[3],)),)
         assert loaded.trace is not None
         assert same(loaded.trace, TRACE)
 

@@ -284,7 +284,7 @@ class TestFolders:
         loaded = read(tmp_path, Options())
         assert loaded.figures[0].bytes == 256
         (note,) = loaded.notes
-        assert note.startswith("only jit_big is read, the largest of 2 temporary allocations")
+        assert note.text.startswith("only jit_big is read, the largest of 2 temporary allocations")
 
     def test_text_where_there_are_no_protos(self, tmp_path: Path) -> None:
         """Tests that reports are read in place of protocol buffers that have no assignment."""
@@ -305,7 +305,11 @@ class TestFolders:
         """Tests that a user who asks for other kinds is told that there are none."""
         path = written(tmp_path, hlo())
         notes = read(path, Options(include=frozenset({Kind.INPUT, Kind.INTERMEDIATE}))).notes
-        assert notes == ("XLA's dump has temporary buffers only; no other kinds can be included",)
+        (note,) = notes
+        assert (note.code, note.text) == (
+            "kinds-missing",
+            "XLA's dump has temporary buffers only; no other kinds can be included",
+        )
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,7 @@ def command(
     include: options.Include = None,
     exclude: options.Exclude = None,
     in_place: options.InPlace = False,
+    strict: options.Strict = False,
     top: options.Top = 10,
 ) -> None:
     """Say what grew from BEFORE to AFTER, which buffers did, and what is live at the peak instead.
@@ -98,7 +99,7 @@ def command(
     """
     gates = _gates(peak_limit, load_limit)
     output.check_output(out, before, after)
-    model = options.Model(dim, include, exclude, in_place)
+    model = options.Model(dim, include, exclude, in_place, strict)
 
     from memplan.compare import NODES, compare
 

@@ -29,13 +29,14 @@ def command(
     include: options.Include = None,
     exclude: options.Exclude = None,
     in_place: options.InPlace = False,
+    strict: options.Strict = False,
     top: options.Top = 10,
 ) -> None:
     """Say whether a problem fits into a capacity, and if not: by how much, when, whose fault.
 
     Exit 0 whenever there is an answer to print, also where the problem does not fit.
     """
-    model = options.Model(dim, include, exclude, in_place)
+    model = options.Model(dim, include, exclude, in_place, strict)
     problem = options.read_problem(input, capacity, reserve, pin, model)
     if problem.capacity is None:
         raise typer.BadParameter("the file has no capacity; give one", param_hint="'--capacity'")

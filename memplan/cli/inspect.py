@@ -33,6 +33,7 @@ def command(
     include: options.Include = None,
     exclude: options.Exclude = None,
     in_place: options.InPlace = False,
+    strict: options.Strict = False,
     runtime: options.Runtime = True,
     top: options.Top = 10,
     as_json: Annotated[
@@ -61,7 +62,7 @@ def command(
     """
     if as_json and (why is not None or suggest_sync):
         raise typer.BadParameter("--why and --suggest-sync answer in words", param_hint="'--json'")
-    model = options.Model(dim, include, exclude, in_place)
+    model = options.Model(dim, include, exclude, in_place, strict)
     loaded = options.read_input(input, capacity, reserve, pin, model)
     if why is not None:
         output.line(_why(loaded, *why))
@@ -134,7 +135,7 @@ def _summary(found: Inspection) -> dict[str, Any]:
             "sufficient": shortage.sufficient,
             "excess": shortage.excess,
         },
-        "notes": list(found.loaded.notes),
+        "notes": [asdict(note) for note in found.loaded.notes],
     }
 
 

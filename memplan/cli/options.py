@@ -199,6 +199,12 @@ Runtime = Annotated[
         help="Ask the format's own runtime what it would use, where it is installed.",
     ),
 ]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict", help="Exit with 2 where something was assumed or left out, as a note says."
+    ),
+]
 Minimize = Annotated[
     bool,
     typer.Option(
@@ -215,6 +221,7 @@ class Model:
     include: Sequence[str] | None = None
     exclude: Sequence[str] | None = None
     in_place: bool = False
+    strict: bool = False
 
     def reading(self) -> ModelOptions:
         """Return the same for a source."""
@@ -243,8 +250,14 @@ def read_input(
 ) -> Loaded:
     """Load whatever it is, and add to its problem what the command line says."""
     from memplan import sources
+    from memplan.errors import FormatError
+    from memplan.view.units import plural
 
     loaded = sources.load(path, options=model.reading(), capacity=capacity)
+    if model.strict and loaded.notes:
+        first, more = loaded.notes[0], len(loaded.notes) - 1
+        others = f" (and {plural(more, 'more note')})" if more else ""
+        raise FormatError(path, f"{first.text} [{first.code}]{others}")
     if model.include or model.exclude:
         loaded = _with_kinds(loaded, model)
     problem = loaded.problem

@@ -47,6 +47,7 @@ def command(
     include: options.Include = None,
     exclude: options.Exclude = None,
     in_place: options.InPlace = False,
+    strict: options.Strict = False,
     runtime: options.Runtime = True,
     top: options.Top = 10,
     as_json: Annotated[
@@ -81,7 +82,7 @@ def command(
         raise typer.BadParameter(
             "a proof is of one plan; leave out --in-place", param_hint="'--proof'"
         )
-    model = options.Model(dim, include, exclude, in_place)
+    model = options.Model(dim, include, exclude, in_place, strict)
     loaded = options.read_input(input, capacity, reserve, pin, model)
 
     from memplan import formats, solvers
@@ -228,6 +229,7 @@ class Report:
             "problem": problem.fingerprint,
             "output": out if plan.has_offsets else None,
             "proof": proof if plan.stats.get("proof") else None,
+            "notes": [asdict(note) for note in self.loaded.notes],
         }
 
 

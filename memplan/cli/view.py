@@ -118,6 +118,7 @@ def command(
     include: options.Include = None,
     exclude: options.Exclude = None,
     in_place: options.InPlace = False,
+    strict: options.Strict = False,
 ) -> None:
     """Show a plan: time to the right, addresses upwards.
 
@@ -135,7 +136,7 @@ def command(
         raise typer.BadParameter("--width is for pictures: .png, .svg or .pdf")
     others = recorded_from or []
     output.check_output(out, problem, *([plan] if plan else []), *others)
-    model = options.Model(dim, include, exclude, in_place)
+    model = options.Model(dim, include, exclude, in_place, strict)
     loaded, alone = _read(problem, plan, capacity, reserve, pin, model)
 
     runs = _recordings({problem: loaded} if recorded else {}, others)

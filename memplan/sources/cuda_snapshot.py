@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from memplan.errors import FormatError, ProblemError, shown
+from memplan.notes import Code, Note
 from memplan.sources._plain_pickle import PickleError, load
 from memplan.sources.loaded import Figure, Label, Loaded
 from memplan.sources.options import Options
@@ -107,7 +108,7 @@ class _Snapshot:
         notes += history.notes()
         return _as_loaded(_trace(history.found), self._figures(trace, where, segments), notes)
 
-    def _busiest(self) -> tuple[int, tuple[str, ...]]:
+    def _busiest(self) -> tuple[int, tuple[Note, ...]]:
         """Return the device with the most entries, and a note on the others."""
         entries: Counter[int] = Counter()
         for at, segment in enumerate(self.segments):
@@ -122,7 +123,8 @@ class _Snapshot:
         others = ", ".join(str(d) for d in sorted(entries) if d != device)
         if not others:
             return device, ()
-        return device, (f"only device {device}, the busiest, is read; the snapshot has {others}",)
+        text = f"only device {device}, the busiest, is read; the snapshot has {others}"
+        return device, (Note(Code.PARTLY_READ, text),)
 
     def _figures(
         self, trace: list[dict[str, Any]], where: str, segments: list[tuple[str, dict[str, Any]]]
@@ -178,14 +180,15 @@ class _History:
             self.found.append(_Allocation(address, size, 0, block.get("frames"), self._now))
             self._early += 1
 
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """Return what a user may want to record again."""
         if self._early == 0:
             return ()
-        return (
+        text = (
             f"{self._early} buffers are older than the trace, and taken as live from its start: "
-            "record from the beginning, with enough max_entries, to know better",
+            "record from the beginning, with enough max_entries, to know better"
         )
+        return (Note(Code.TRACE_INCOMPLETE, text),)
 
 
 def _blocks(
@@ -214,7 +217,7 @@ def _trace(found: list[_Allocation]) -> Trace:
     )
 
 
-def _as_loaded(trace: Trace, figures: tuple[Figure, ...], notes: tuple[str, ...]) -> Loaded:
+def _as_loaded(trace: Trace, figures: tuple[Figure, ...], notes: tuple[Note, ...]) -> Loaded:
     times: Counter[int] = Counter()
     ids = []
     for address in [] if trace.address is None else trace.address.tolist():

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from memplan.graph import Graph, Kind, Layout, Operator, lay_out
+from memplan.notes import Note
 from memplan.problem import Problem
 from memplan.trace import Trace
 
@@ -87,7 +88,7 @@ class Loaded:
     figures
         What the file itself says of other planners; `memplan.yardsticks` measures what can be.
     notes
-        Sentences about what was left out or assumed, that a user can do something about.
+        What was left out or assumed, that a user can do something about.
     """
 
     problem: Problem
@@ -98,7 +99,7 @@ class Loaded:
     layout: Layout | None = None
     trace: Trace | None = None
     figures: tuple[Figure, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def of_graph(
@@ -107,7 +108,7 @@ def of_graph(
     include: Iterable[Kind | str] | None = None,
     in_place: bool = False,
     figures: tuple[Figure, ...] = (),
-    notes: tuple[str, ...] = (),
+    notes: tuple[Note, ...] = (),
 ) -> Loaded:
     """Lay a graph out, and say for every buffer who makes and who uses it.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from memplan.errors import FormatError, ProblemError
 from memplan.formats._files import read_text
 from memplan.formats.trace_json import read_trace
+from memplan.notes import Code, Note
 from memplan.sources.loaded import Label, Loaded
 from memplan.sources.options import Options
 from memplan.trace import Scope, Trace, written
@@ -47,10 +48,12 @@ def of_trace(trace: Trace) -> Loaded:
     notes = []
     if trace.outlives.any():
         count, total = int(trace.outlives.sum()), sum(trace.size[trace.outlives].tolist())
-        notes.append(
+        text = (
             f"{count} of {len(trace)} allocations, {total} bytes, outlive the run (results, "
             "mostly): they are not planned"
         )
+        ids = tuple(trace.ids[row] for row in trace.outlives.nonzero()[0].tolist())
+        notes.append(Note(Code.NOT_PLANNED, text, ids))
     return Loaded(trace.problem(), "trace", len(trace), labels, trace=trace, notes=tuple(notes))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from memplan.errors import FormatError, GraphError, ProblemError
 from memplan.graph import Graph
+from memplan.notes import Note
 from memplan.sources._extras import of_file, require
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.onnx._build import build
@@ -89,7 +90,7 @@ def _parsed(serialized: bytes) -> Any:
     return model
 
 
-def _planned(model: Any, dims: Mapping[str, int]) -> tuple[Graph, tuple[str, ...]]:
+def _planned(model: Any, dims: Mapping[str, int]) -> tuple[Graph, tuple[Note, ...]]:
     check_texts([model.graph, *model.functions])
     check_order(model.graph)
     if model.functions:

@@ -6,8 +6,9 @@ from collections import ChainMap
 from dataclasses import dataclass, field
 from typing import Any
 
-from memplan.errors import GraphError, quoted
+from memplan.errors import GraphError, listed, quoted
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
+from memplan.notes import Code, Note
 from memplan.sources.onnx import _rules
 from memplan.sources.onnx._order import initializers, subgraphs
 from memplan.sources.onnx._origin import line_of, module_of
@@ -24,7 +25,7 @@ _PLANNED = frozenset({Kind.OUTPUT, Kind.INTERMEDIATE, Kind.WORKSPACE})
 _Scope = ChainMap[str, int]
 
 
-def build(model: Any, *, allow_empty: bool = False) -> tuple[Graph, tuple[str, ...]]:
+def build(model: Any, *, allow_empty: bool = False) -> tuple[Graph, tuple[Note, ...]]:
     """Return the graph of a model, and notes about what is not planned.
 
     Parameters
@@ -271,11 +272,12 @@ class _Builder:
         self.names.add(found)
         return found
 
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         if not self.opaque:
             return ()
-        listed = ", ".join(quoted(name) for name in self.opaque)
-        return (f"sequences and texts are not planned, their size is not in the file: {listed}",)
+        left_out = listed(self.opaque)
+        text = f"sequences and texts are not planned, their size is not in the file: {left_out}"
+        return (Note(Code.NOT_PLANNED, text, tuple(self.opaque)),)
 
 
 @dataclass

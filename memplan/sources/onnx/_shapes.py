@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memplan.errors import GraphError, MemplanError, quoted
+from memplan.notes import Code, Note
 from memplan.sources._extras import require
 from memplan.sources.onnx._fold import Folder, open_branches
 from memplan.sources.onnx._order import initializers, subgraphs
@@ -23,7 +24,7 @@ _ROUNDS = 32
 _SHOWN = 200  # characters of what the library says of a model
 
 
-def with_shapes(model: Any, dims: Mapping[str, int]) -> tuple[Any, tuple[str, ...]]:
+def with_shapes(model: Any, dims: Mapping[str, int]) -> tuple[Any, tuple[Note, ...]]:
     """Return the model with the shape of every tensor, and notes on what it took.
 
     Parameters
@@ -50,7 +51,7 @@ def with_shapes(model: Any, dims: Mapping[str, int]) -> tuple[Any, tuple[str, ..
     complaint = ""
     folder = Folder()
     search = _Search(named)
-    notes: list[str] = []
+    notes: list[Note] = []
     for _ in range(_ROUNDS):
         model, complaint = _infer(model)
         changed = given.apply(model.graph)
@@ -60,8 +61,8 @@ def with_shapes(model: Any, dims: Mapping[str, int]) -> tuple[Any, tuple[str, ..
             continue
         search = _Search(named)
         search.run(model.graph, {})
-        note = search.drop_contradiction(model) if complaint else ""
-        if not note:
+        note = search.drop_contradiction(model) if complaint else None
+        if note is None:
             break
         notes.append(note)
     if search.missing:
@@ -249,7 +250,7 @@ class _Search:
                 key = dim.dim_param if dim.dim_param in self.named else f"{name}:{axis}"
                 self.missing[key, f"axis {axis} of {quoted(name)}"] = None
 
-    def drop_contradiction(self, model: Any) -> str:
+    def drop_contradiction(self, model: Any) -> Note | None:
         """Leave out the branch of an If that cannot run with these sizes; return a note on it.
 
         A model may have branches for inputs of different sizes: of them one fits.
@@ -260,11 +261,13 @@ class _Search:
             if complaints[1] in ("", complaints[0]):
                 continue  # what is wrong is not in the branch
             open_branches(graph, {at: dict(subgraphs(node))[complete]})
-            return (
+            return Note(
+                Code.BRANCH_DROPPED,
                 f"operator {quoted(node.name or node.op_type)} (If) is planned without its "
-                f"{lacking}, whose shapes contradict the sizes given"
+                f"{lacking}, whose shapes contradict the sizes given",
+                tuple(filter(None, node.output)),
             )
-        return ""
+        return None
 
 
 def _complaint(model: Any, node: Any, branch: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from memplan.errors import FormatError, ProblemError
 from memplan.graph import Graph
+from memplan.notes import Code, Note
 from memplan.sources._extras import of_file
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.options import Options
@@ -67,21 +68,24 @@ def graph_of(data: bytes, name: str = "model") -> Graph:
     return _graph_of(parse(data, name))
 
 
-def _notes(model: Model) -> tuple[str, ...]:
+def _notes(model: Model) -> tuple[Note, ...]:
     notes = []
     program = model.subgraphs[0]
     given = [program.tensors[index] for index in program.inputs if index >= 0]
-    if any(tensor.open_axes for tensor in given):
+    open = tuple(tensor.name for tensor in given if tensor.open_axes)
+    if open:
         several = any(len(tensor.open_axes) > 1 for tensor in model.tensors())
         other = "convert the model with fixed shapes" if several else "use --dim batch=N"
-        notes.append(
+        text = (
             "dimensions that the file leaves open have the size that it stores, as TFLM takes "
             f"them: for another one, {other}"
         )
+        notes.append(Note(Code.DIM_ASSUMED, text, open))
     unpacked = sum(len(operators) for operators in folded(model).values())
     if unpacked:
-        notes.append(
+        text = (
             f"{unpacked} operators only unpack float16 or sparse weights, and are planned as "
             "constants: TFLM runs this model with the weights stored as float32"
         )
+        notes.append(Note(Code.WEIGHTS_UNPACKED, text))
     return tuple(notes)

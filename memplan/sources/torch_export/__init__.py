@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from memplan.errors import FormatError
+from memplan.errors import FormatError, listed
 from memplan.graph import Graph
+from memplan.notes import Code, Note
 from memplan.sources._extras import of_file
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.options import Options
@@ -103,8 +104,11 @@ def _loaded(program: Program, options: Options) -> Loaded:
     kernels = sorted({op.type for op in graph.walk() if aten.scratch(op.type)})
     notes = list(program.notes)
     if kernels:
-        notes.append(
-            f"scratch memory inside {', '.join(kernels)} counts as zero: leave room for it beside "
-            "the arena"
+        text = (
+            f"scratch memory inside {listed(kernels, quote=False)} counts as zero: leave room for "
+            "it beside the arena"
         )
+        users = [op for op in graph.walk() if aten.scratch(op.type)]
+        made = (graph.tensors[index].name for op in users for index in op.outputs)
+        notes.append(Note(Code.SCRATCH_UNKNOWN, text, tuple(dict.fromkeys(made))))
     return of_graph(graph, include=options.include, in_place=options.in_place, notes=tuple(notes))

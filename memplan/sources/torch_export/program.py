@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memplan.graph import Kind
+from memplan.notes import Note
 from memplan.sources.torch_export.values import Value
 
 __all__ = ["Body", "Given", "Node", "Program"]
@@ -94,4 +95,4 @@ class Program:
     nodes: tuple[Node, ...]
     outputs: tuple[str, ...]
     updates: tuple[tuple[str, str], ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()

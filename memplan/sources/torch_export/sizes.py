@@ -9,6 +9,7 @@ from fractions import Fraction
 from math import ceil, floor, prod, trunc
 
 from memplan.errors import GraphError, quoted
+from memplan.notes import Code, Note
 from memplan.sources.torch_export.values import Meta, Value
 
 __all__ = ["Range", "Sizes"]
@@ -75,11 +76,14 @@ class Sizes:
                 f"{missing[0].split()[0]}=N"
             )
 
-    def notes(self) -> tuple[str, ...]:
-        """Return a sentence for every symbol that nobody gave a value."""
+    def notes(self) -> tuple[Note, ...]:
+        """Return a note for every symbol to which the user gave no value."""
         return tuple(
-            f"{symbol} ({self._where[symbol]}) is planned at {value}, the largest that the program "
-            f"takes: choose another with --dim {symbol}=N"
+            Note(
+                Code.DIM_ASSUMED,
+                f"{symbol} ({self._where[symbol]}) is planned at {value}, the largest that the "
+                f"program takes: choose another with --dim {symbol}=N",
+            )
             for symbol, value in self.assumed.items()
         )
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from memplan._columns import NONE
 from memplan.errors import FormatError, ProblemError
 from memplan.graph import Kind
+from memplan.notes import Code, Note
 from memplan.problem import Problem
 from memplan.sources.loaded import Figure, Label, Loaded
 from memplan.sources.options import Options
@@ -53,12 +54,14 @@ def read(path: Path, options: Options) -> Loaded:
     largest = max(found, key=lambda heap: heap.bytes)
     notes = []
     if len(found) > 1:
-        notes.append(
+        text = (
             f"only {largest.module} is read, the largest of {len(found)} temporary allocations; "
             "give a file of the dump to choose another"
         )
+        notes.append(Note(Code.PARTLY_READ, text))
     if options.include is not None and options.include != {Kind.INTERMEDIATE}:
-        notes.append("XLA's dump has temporary buffers only; no other kinds can be included")
+        text = "XLA's dump has temporary buffers only; no other kinds can be included"
+        notes.append(Note(Code.KINDS_MISSING, text))
     return _as_loaded(path, largest, tuple(notes))
 
 
@@ -93,7 +96,7 @@ def _is_dump(file: Path) -> bool:
     return file.name.endswith((_PROTO, text.END)) and file.is_file()
 
 
-def _as_loaded(path: Path, heap: Heap, notes: tuple[str, ...]) -> Loaded:
+def _as_loaded(path: Path, heap: Heap, notes: tuple[Note, ...]) -> Loaded:
     chunks = heap.chunks
     gaps = [(row, *gap, NONE, NONE) for row, c in enumerate(chunks) for gap in c.gaps]
     try:

@@ -53,7 +53,7 @@ def origin(loaded: Loaded | None) -> list[Fact]:
 
 def notes(loaded: Loaded) -> RenderableType:
     """Return what was left out or assumed when a model was read."""
-    return Group(*(Text(f"note: {printable(note)}", style="dim") for note in loaded.notes))
+    return Group(*(Text(f"note: {printable(note.text)}", style="dim") for note in loaded.notes))
 
 
 def table(first: str, *others: str) -> Table:

@@ -1,0 +1,45 @@
+"""What a reader of models assumed or left out, as data that a script can act on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = ["Code", "Note"]
+
+
+class Code(StrEnum):
+    """What a note is about; docs/sources.md lists them for users."""
+
+    BRANCH_DROPPED = "branch-dropped"  # a branch that cannot run at these sizes is not planned
+    DIM_ASSUMED = "dim-assumed"  # a dimension has a size that the user did not give
+    KINDS_MISSING = "kinds-missing"  # the format has no tensors of a kind that was asked for
+    LIFETIMES_UNKNOWN = "lifetimes-unknown"  # a plan does not hold all lifetimes
+    NOT_PLANNED = "not-planned"  # tensors are left out
+    PARTLY_READ = "partly-read"  # the file holds several programs, and one is planned
+    SCRATCH_UNKNOWN = "scratch-unknown"  # kernels need memory that the file does not show
+    SHAPE_OVERRIDDEN = "shape-overridden"  # the file declares a shape that its inputs contradict
+    TRACE_INCOMPLETE = "trace-incomplete"  # a recording began after its first allocation
+    WEIGHTS_UNPACKED = "weights-unpacked"  # operators that only unpack weights are not planned
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that was assumed or left out, which a user can do something about.
+
+    Attributes
+    ----------
+    code
+        What it is about.
+    text
+        A sentence for a person, without a full stop.
+    tensors
+        The names of the tensors or allocations that it is about; empty where it is about all.
+    """
+
+    code: Code
+    text: str
+    tensors: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text

@@ -1,0 +1,52 @@
+"""Tests that notes reach a script: in JSON with their codes, and as an error with `--strict`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from memplan.cli import main
+from memplan.formats.trace_json import write_trace
+from memplan.notes import Code
+from memplan.trace import Trace
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> str:
+    """Return a file with one note: of its two allocations one outlives the run."""
+    path = tmp_path / "trace.json"
+    kept = Trace.from_arrays([0, 1], [2, 3], [4, 8], [(), ()], outlives=[False, True])
+    path.write_text(write_trace(kept))
+    return str(path)
+
+
+@pytest.mark.parametrize("command", ["plan", "inspect"])
+def test_notes_in_json(command: str, trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that a note has its code, its sentence and the ids that it is about."""
+    assert main([command, trace, "--json"]) == 0
+    (note,) = json.loads(capsys.readouterr().out)["notes"]
+    assert note["code"] == Code.NOT_PLANNED
+    assert note["text"].startswith("1 of 2 allocations, 8 bytes, outlive the run")
+    assert len(note["tensors"]) == 1
+
+
+@pytest.mark.parametrize("command", ["plan", "inspect", "explain"])
+def test_strict(command: str, trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that any note ends the command with exit code 2, and names its code."""
+    more = ["--capacity", "100"] if command == "explain" else []
+    assert main([command, trace, *more]) == 0
+    capsys.readouterr()
+    assert main([command, trace, *more, "--strict"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"memplan: {trace}: 1 of 2 allocations")
+    assert "[not-planned]" in said.err
+
+
+def test_strict_without_notes(tmp_path: Path) -> None:
+    """Tests that a file without notes passes."""
+    path = tmp_path / "p.csv"
+    path.write_text("id,lower,upper,size\na,0,1,4\n")
+    assert main(["plan", str(path), "--strict"]) == 0
