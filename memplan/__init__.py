@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from memplan import _core
@@ -36,7 +37,8 @@ from memplan.verify import verify
 
 if TYPE_CHECKING:
     from memplan.formats import load_plan, save
-    from memplan.sources import load_problem as load
+    from memplan.inspection import inspect
+    from memplan.sources import Loaded, load
 
 __version__ = _core.version()
 
@@ -46,6 +48,7 @@ __all__ = [
     "FormatError",
     "Gap",
     "Interrupted",
+    "Loaded",
     "MemplanError",
     "MissingExtraError",
     "Plan",
@@ -62,6 +65,7 @@ __all__ = [
     "__version__",
     "compare",
     "explain",
+    "inspect",
     "load",
     "load_plan",
     "lower_bound",
@@ -72,13 +76,20 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    # A compiler that solves in memory does not wait for the readers of files.
-    if name not in ("load", "load_plan", "save"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from memplan import formats, sources
+# A compiler that solves in memory does not wait for the readers of files.
+_LATER = {
+    "Loaded": "memplan.sources",
+    "inspect": "memplan.inspection",
+    "load": "memplan.sources",
+    "load_plan": "memplan.formats",
+    "save": "memplan.formats",
+}
 
-    value = sources.load_problem if name == "load" else getattr(formats, name)
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(_LATER[name]), name)
     globals()[name] = value
     return value
 

@@ -111,7 +111,7 @@ def compare(
     Parameters
     ----------
     a, b
-        Before and after: a problem, a plan, or what `memplan.sources.load` made of a file.
+        Before and after: a problem, a plan, or what `memplan.load` read.
     nodes
         Search nodes for each of the two plans.
     timeout

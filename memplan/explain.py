@@ -17,7 +17,7 @@ from memplan._shrink import Subset, shrink
 from memplan.errors import ProblemError
 from memplan.loads import Held, Loads, available, capacity_for
 from memplan.plan import Plan, Status
-from memplan.problem import Problem
+from memplan.problem import Asked, Problem, problem_of
 
 __all__ = ["DEFAULT_NODES", "Explanation", "SectionAtFault", "explain"]
 
@@ -109,7 +109,7 @@ class Explanation:
 
 
 def explain(
-    problem: Problem,
+    problem: Asked,
     capacity: int | None = None,
     *,
     nodes: int = DEFAULT_NODES,
@@ -122,7 +122,7 @@ def explain(
     Parameters
     ----------
     problem
-        What was asked.
+        What was asked, or what `memplan.load` read.
     capacity
         In bytes, in place of the problem's own.
     nodes
@@ -138,7 +138,9 @@ def explain(
     ProblemError
         If there is no capacity, or pins do not keep it.
     """
-    limited = problem if capacity is None else problem.with_capacity(capacity)
+    limited = problem_of(problem)
+    if capacity is not None:
+        limited = limited.with_capacity(capacity)
     limit = limited.capacity
     if limit is None:
         raise ProblemError("there is no capacity to explain; give one")

@@ -11,7 +11,7 @@ from memplan._quick import NODES, quick_plan
 from memplan.errors import ProblemError
 from memplan.explain import Explanation, explain
 from memplan.plan import Plan
-from memplan.problem import Problem
+from memplan.problem import Asked, Problem, problem_of
 from memplan.savings import Change, Savings, Worst, savings
 from memplan.solvers import Bound
 from memplan.sources.loaded import Figure, Loaded
@@ -99,7 +99,7 @@ class Inspection:
 
 
 def inspect(
-    loaded: Loaded,
+    asked: Asked,
     *,
     figures: Iterable[Figure] = (),
     nodes: int = NODES,
@@ -111,8 +111,8 @@ def inspect(
 
     Parameters
     ----------
-    loaded
-        What is to be placed.
+    asked
+        What is to be placed: a problem, or what `memplan.load` read.
     figures
         What other planners need for it, beside those that its file says.
     nodes
@@ -128,7 +128,8 @@ def inspect(
     Interrupted
         On Ctrl-C.
     """
-    problem = loaded.problem
+    problem = problem_of(asked)
+    loaded = asked if isinstance(asked, Loaded) else Loaded(problem, "memory", len(problem))
     plan_of = partial(quick_plan, nodes=nodes, timeout=timeout, threads=threads, seed=seed)
     shortage = None
     if problem.capacity is not None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from memplan._columns import MAX_BYTES, Column, int_column, whole_number
 from memplan._intake import take_ids
 from memplan.errors import PlanError, ProblemError, quoted
-from memplan.problem import Problem
+from memplan.problem import Asked, Problem, problem_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -291,7 +291,7 @@ class Plan:
 
     def plot(
         self,
-        problem: Problem | None = None,
+        problem: Asked | None = None,
         *,
         width: float | None = None,
         classes: Sequence[str] | None = None,
@@ -313,7 +313,7 @@ class Plan:
         """
         from memplan.view import plot
 
-        asked = self.problem if problem is None else problem
+        asked = self.problem if problem is None else problem_of(problem)
         if asked is None:
             raise PlanError("a plan from a file has no lifetimes to draw; call plot(problem)")
         return plot.draw(asked, self, width=width, classes=classes, load=load)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,12 +26,12 @@ from memplan._intake import (
 )
 from memplan.buffer import Buffer, Gap, Reserved
 from memplan.conflicts import Conflicts
-from memplan.errors import ProblemError, quoted, shown
+from memplan.errors import MemplanError, ProblemError, quoted, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Buffer", "Gap", "Problem", "Reserved"]
+__all__ = ["Asked", "Buffer", "Gap", "HasProblem", "Problem", "Reserved", "problem_of"]
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -537,3 +537,29 @@ class Problem:
         _checks.check_pins(copy)
         check_groups(copy)
         return copy
+
+
+class HasProblem(Protocol):
+    """What comes with a problem: what `memplan.load` made of a file, say."""
+
+    @property
+    def problem(self) -> Problem:
+        """What is to be placed."""
+        ...
+
+
+Asked = Problem | HasProblem
+
+
+def problem_of(asked: Asked) -> Problem:
+    """Return a problem, or the problem of what a file was read as.
+
+    Raises
+    ------
+    MemplanError
+        For anything else.
+    """
+    found = asked if isinstance(asked, Problem) else getattr(asked, "problem", None)
+    if not isinstance(found, Problem):
+        raise MemplanError(f"{shown(asked)} is no problem; memplan.load reads one from a file")
+    return found

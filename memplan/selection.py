@@ -12,7 +12,7 @@ from memplan._intake import take_capacity
 from memplan._packing import Clock, Packing
 from memplan.errors import MemplanError
 from memplan.plan import Plan, Status
-from memplan.problem import Problem
+from memplan.problem import Asked, Problem, problem_of
 from memplan.repacker import require_lifetimes
 from memplan.solvers import lower_bound
 
@@ -63,7 +63,7 @@ class Selection:
 
 
 def pack_most_valuable(
-    problem: Problem,
+    problem: Asked,
     benefits: Mapping[str, int],
     capacity: int | None = None,
     *,
@@ -83,7 +83,7 @@ def pack_most_valuable(
     Parameters
     ----------
     problem
-        All buffers. A pin holds only where its buffer is chosen.
+        All buffers, as `memplan.load` reads them too. A pin holds only where its buffer is chosen.
     benefits
         By id, whole numbers from 0: what is gained if the buffer is chosen. 0 for those not named.
     capacity
@@ -122,6 +122,7 @@ def pack_most_valuable(
     >>> best.chosen, best.value, str(best.status)
     (('b', 'c'), 10, 'optimal')
     """
+    problem = problem_of(problem)
     require_lifetimes(problem)
     limit = problem.capacity if capacity is None else take_capacity(capacity)
     if limit is None:

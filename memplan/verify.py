@@ -15,12 +15,12 @@ from memplan._columns import NONE, Column
 from memplan._spans import first_overlap, first_shared, reserved_hit, spans
 from memplan.errors import PlanError, quoted
 from memplan.plan import Plan, Status
-from memplan.problem import Problem
+from memplan.problem import Asked, Problem, problem_of
 
 __all__ = ["verify"]
 
 
-def verify(problem: Problem, plan: Plan) -> None:
+def verify(problem: Asked, plan: Plan) -> None:
     """Return if the plan is a plan of the problem and is what it claims to be; raise otherwise.
 
     Checked in this order: that the plan has offsets; that it was made for this problem
@@ -33,7 +33,8 @@ def verify(problem: Problem, plan: Plan) -> None:
     Parameters
     ----------
     problem
-        What was asked; its capacity counts, also where the plan was made under another.
+        What was asked, or what `memplan.load` read; its capacity counts, also where the plan was
+        made under another.
     plan
         What was answered.
 
@@ -47,6 +48,7 @@ def verify(problem: Problem, plan: Plan) -> None:
     -----
     O(s log s) in the number of spans (see `memplan._spans`); a second or three for a million.
     """
+    problem = problem_of(problem)
     if plan.offsets is None:
         raise PlanError(f"the plan has no offsets to verify (its status is {plan.status})")
     offset = plan.offsets[_matching_rows(problem, plan)]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from memplan._ground import NO_CAP, Ground, next_peak
 from memplan._orders import Known, Literal, contradict
 from memplan.errors import FormatError, ProofError, UnsupportedError, quoted
-from memplan.problem import Problem
+from memplan.problem import Asked, Problem, problem_of
 
 __all__ = ["Claim", "verify_proof"]
 
@@ -44,7 +44,7 @@ class Claim(NamedTuple):
     clauses: int
 
 
-def verify_proof(problem: Problem, file: str | os.PathLike[str] | Iterable[str]) -> Claim:
+def verify_proof(problem: Asked, file: str | os.PathLike[str] | Iterable[str]) -> Claim:
     """Return what a proof proves of a problem; raise if it does not.
 
     The problem's own capacity and hints have no say. The rows of the problem must be in the order
@@ -70,6 +70,7 @@ def verify_proof(problem: Problem, file: str | os.PathLike[str] | Iterable[str])
     -----
     One pass over the file; only facts, clauses and the lines of the next clause are kept.
     """
+    problem = problem_of(problem)
     for present, what in (
         (problem.has_windows, "windows"),
         (problem.has_conflicts, "conflicts"),

@@ -263,7 +263,7 @@ CHALLENGING = Path(__file__).parents[1] / ".." / "shared" / "data" / "challengin
 def test_the_challenging_instances_take_few_nodes(solver: str, most: int) -> None:
     """Tests node counts on the published instances; for `exact`, on their variants as well."""
     for path in sorted(CHALLENGING.glob("*.csv")):
-        problem = mp.load(path, capacity=1 << 20)
+        problem = mp.load(path, capacity=1 << 20).problem
         variants = [problem]
         if solver == "exact":
             variants += [problem.reversed_in_time(), problem.shuffled(1)]

@@ -15,7 +15,7 @@ from memplan.formats.trace_json import write_trace
 from memplan.notes import Code, Note
 from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Problem
-from memplan.sources import Options, detect, load, load_problem
+from memplan.sources import detect, load
 from memplan.sources.trace_json import matches, of_trace
 from memplan.trace import Scope, Trace
 
@@ -85,7 +85,7 @@ class TestLoading:
     def test_labels_and_notes(self, tmp_path: Path) -> None:
         """Tests that buffers say which module and operator wanted them, and what is not planned."""
         formats.save(TRACE, tmp_path / "trace.json")
-        loaded = load(tmp_path / "trace.json", options=Options())
+        loaded = load(tmp_path / "trace.json")
         assert loaded.problem == TRACE.problem()
         assert (loaded.source, loaded.tensors) == ("trace", 4)
         assert [label.made_by for label in loaded.labels] == [".a (aten::conv2d:1)", ".a"]
@@ -108,7 +108,7 @@ class TestLoading:
     def test_capacity(self, tmp_path: Path) -> None:
         """Tests that the caller's capacity is the problem's."""
         formats.save(TRACE, tmp_path / "trace.json")
-        assert load_problem(tmp_path / "trace.json", capacity=77).capacity == 77
+        assert load(tmp_path / "trace.json", capacity=77).problem.capacity == 77
 
     def test_what_is_wrong(self, tmp_path: Path) -> None:
         """Tests that the file and the field are said, and too many bytes are refused."""

@@ -17,7 +17,7 @@ import memplan
 from memplan.errors import FormatError, MemplanError
 from memplan.graph import Graph, Operator, Tensor
 from memplan.problem import Problem
-from memplan.sources import Loaded, Options, detect, load
+from memplan.sources import Loaded, detect, load
 from memplan.sources.graph_json import write_graph
 
 
@@ -98,7 +98,8 @@ class TestDetection:
         loaded = load(path)
         assert isinstance(loaded.problem, Problem)
         assert (loaded.source, loaded.tensors, loaded.labels) == ("csv", 2, ())
-        assert loaded.problem == memplan.load(path)
+        assert memplan.load is load
+        assert memplan.load(path, capacity=9).problem == loaded.problem.with_capacity(9)
 
     def test_a_folder(self, tmp_path: Path) -> None:
         """Tests that a folder is a dump of XLA, or none of ours."""
@@ -110,7 +111,9 @@ class TestDetection:
         """Tests that options reach the source."""
         path = tmp_path / "g"
         path.write_bytes(a_graph())
-        assert len(load(path, options=Options(include=frozenset())).problem) == 0
+        assert len(load(path, include=()).problem) == 0
+        with pytest.raises(MemplanError, match="'weights' is not a valid Kind; the kinds of"):
+            load(path, include=["weights"])
 
 
 class TestBadFiles:

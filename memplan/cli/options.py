@@ -253,7 +253,9 @@ def read_input(
     from memplan.errors import FormatError
     from memplan.view.units import plural
 
-    loaded = sources.load(path, options=model.reading(), capacity=capacity)
+    loaded = sources.load(
+        path, capacity=capacity, dims=_dims(model.dim or ()), in_place=model.in_place
+    )
     if model.strict and loaded.notes:
         first, more = loaded.notes[0], len(loaded.notes) - 1
         others = f" (and {plural(more, 'more note')})" if more else ""

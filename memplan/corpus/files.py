@@ -12,7 +12,6 @@ from memplan.corpus.recipe import Recipe
 from memplan.corpus.scratchpad import on_scratchpad
 from memplan.errors import MissingExtraError
 from memplan.problem import Problem
-from memplan.sources import Options
 
 __all__ = ["FAMILIES"]
 
@@ -90,7 +89,7 @@ def _read(project: str, package: str, file: str, dims: Mapping[str, int]) -> sou
     spec = find_spec(package)
     if spec is None or spec.origin is None:
         raise MissingExtraError(f"{file} is in a package that is missing: pip install {project}")
-    return sources.load(Path(spec.origin).parent / file, options=Options(dims=dims))
+    return sources.load(Path(spec.origin).parent / file, dims=dims)
 
 
 def _whole(project: str, package: str, file: str, dims: Mapping[str, int]) -> Problem:

@@ -15,7 +15,7 @@ from memplan.formats import json, minimalloc_csv, trace_json
 from memplan.formats._files import read_text, write_bytes, write_text
 from memplan.formats.minimalloc_csv import Dialect
 from memplan.plan import Plan
-from memplan.problem import Problem
+from memplan.problem import Asked, Problem, problem_of
 from memplan.trace import Trace
 
 __all__ = [
@@ -101,19 +101,19 @@ def load_trace(path: str | os.PathLike[str]) -> Trace:
 
 
 def save(
-    what: Problem | Plan | Trace,
+    what: Asked | Plan | Trace,
     path: str | os.PathLike[str],
     *,
     format: Format | None = None,
     dialect: Dialect = "lower-upper",
-    problem: Problem | None = None,
+    problem: Asked | None = None,
 ) -> None:
     """Write a problem, plan or trace to a file: all of it, or nothing and the old file stays.
 
     Parameters
     ----------
     what
-        The problem, plan or trace.
+        The problem, plan or trace; of what `memplan.load` read, its problem.
     path
         The file.
     format
@@ -141,17 +141,19 @@ def save(
         if format == "csv":
             raise MemplanError("CSV cannot carry a trace; write it as JSON")
         text = trace_json.write_trace(what)
-    elif isinstance(what, Problem):
-        text = (
-            json.write_problem(what)
-            if format == "json"
-            else minimalloc_csv.write_problem(what, dialect)
-        )
-    else:
+    elif isinstance(what, Plan):
+        owner = None if problem is None else problem_of(problem)
         text = (
             json.write_plan(what)
             if format == "json"
-            else minimalloc_csv.write_plan(problem, what, dialect)
+            else minimalloc_csv.write_plan(owner, what, dialect)
+        )
+    else:
+        asked = problem_of(what)
+        text = (
+            json.write_problem(asked)
+            if format == "json"
+            else minimalloc_csv.write_problem(asked, dialect)
         )
     write_text(path, text)
 

@@ -119,8 +119,12 @@ def of_files(path: Path, percents: Sequence[int] = (100, 102, 105)) -> Iterator[
     if not files:
         raise MemplanError(f"{path}: there is no file in this folder")
     for file in files:
-        make = cache(partial(_with_least, partial(sources.load_problem, file)))
+        make = cache(partial(_with_least, partial(_problem, file)))
         yield from _at(file.stem, file.name, make, percents)
+
+
+def _problem(file: Path) -> Problem:
+    return sources.load(file).problem
 
 
 def _at(

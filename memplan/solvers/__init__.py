@@ -10,7 +10,7 @@ from typing import Any
 
 from memplan.errors import MemplanError, shown
 from memplan.plan import Plan
-from memplan.problem import Buffer, Problem
+from memplan.problem import Asked, Buffer, Problem
 from memplan.solvers import native, registry
 from memplan.solvers._limits import MAX_COUNT, MAX_SEED, MAX_THREADS, cores, seconds, whole
 from memplan.solvers._proof_file import proof_file
@@ -62,7 +62,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def solve(
-    problem: Problem | Iterable[Buffer] | Any,
+    problem: Asked | Iterable[Buffer] | Any,
     solver: str = "auto",
     objective: str | None = None,
     timeout: float | None = None,
@@ -80,8 +80,8 @@ def solve(
     Parameters
     ----------
     problem
-        A `Problem`, any iterable of `Buffer`, or a pandas or polars frame (see
-        `Problem.from_frame`).
+        A `Problem`, what `memplan.load` read, any iterable of `Buffer`, or a pandas or polars
+        frame (see `Problem.from_frame`).
     solver
         One of `memplan.solvers.registry.SOLVERS`, or one with options as the command line takes
         them: `minimalloc:dominance=off`.
@@ -166,7 +166,7 @@ def solve(
     return plan
 
 
-def lower_bound(problem: Problem | Iterable[Buffer] | Any) -> int:
+def lower_bound(problem: Asked | Iterable[Buffer] | Any) -> int:
     """Return a lower bound on the peak, in bytes: no plan has a smaller one.
 
     Raises
@@ -177,7 +177,7 @@ def lower_bound(problem: Problem | Iterable[Buffer] | Any) -> int:
     return bound(problem).bytes
 
 
-def bound(problem: Problem | Iterable[Buffer] | Any) -> Bound:
+def bound(problem: Asked | Iterable[Buffer] | Any) -> Bound:
     """Return a lower bound on the peak with the rule that gave it, and the section.
 
     Raises
@@ -188,11 +188,12 @@ def bound(problem: Problem | Iterable[Buffer] | Any) -> Bound:
     return native.lower_bound(_as_problem(problem))
 
 
-def _as_problem(given: Problem | Iterable[Buffer] | Any) -> Problem:
-    if isinstance(given, Problem):
-        return given
+def _as_problem(given: Asked | Iterable[Buffer] | Any) -> Problem:
     if hasattr(given, "columns"):
         return Problem.from_frame(given)
+    found = getattr(given, "problem", given)
+    if isinstance(found, Problem):
+        return found
     if not isinstance(given, Iterable):
         raise MemplanError(f"a problem must be a Problem, buffers or a frame, not {shown(given)}")
     return Problem(given)

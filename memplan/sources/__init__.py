@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from memplan import formats
-from memplan.errors import FormatError
+from memplan.errors import FormatError, MemplanError
 from memplan.graph import Kind
-from memplan.problem import Problem
 from memplan.sources.loaded import Figure, Label, Loaded, of_graph
 from memplan.sources.options import Options
 
-__all__ = ["Figure", "Label", "Loaded", "Options", "detect", "load", "load_problem", "of_graph"]
+__all__ = ["Figure", "Label", "Loaded", "Options", "detect", "load", "of_graph"]
 
 _HEAD = 4096  # bytes that a source sees of a file to know it
 
@@ -35,8 +34,10 @@ _SOURCES = {
 def load(
     path: str | os.PathLike[str],
     *,
-    options: Options | None = None,
     capacity: int | None = None,
+    dims: Mapping[str, int] | None = None,
+    include: Iterable[str] | None = None,
+    in_place: bool = False,
 ) -> Loaded:
     """Read a file, whatever it is; its name does not matter.
 
@@ -44,45 +45,8 @@ def load(
     ----------
     path
         A model, trace or dump, a folder of `--xla_dump_to`, or a problem as CSV or JSON.
-    options
-        How a model becomes a problem; `None` takes what the format's own runtime does.
     capacity
-        The capacity, in place of the file's own.
-
-    Raises
-    ------
-    FormatError
-        One sentence, if nobody knows the file or it is damaged.
-    MemplanError
-        If a library that reads it is missing, or a dimension has no value.
-    """
-    path = Path(path)
-    name = detect(path)
-    if name in _SOURCES:
-        loaded: Loaded = _source(name).read(path, options or Options())
-        if capacity is None:
-            return loaded
-        return replace(loaded, problem=loaded.problem.with_capacity(capacity))
-    problem = formats.load(path, capacity=capacity)
-    return Loaded(problem, name, len(problem))
-
-
-def load_problem(
-    path: str | os.PathLike[str],
-    *,
-    capacity: int | None = None,
-    dims: Mapping[str, int] | None = None,
-    include: Iterable[str] | None = None,
-    in_place: bool = False,
-) -> Problem:
-    """Read the problem of a file, whatever it is; its name does not matter.
-
-    Parameters
-    ----------
-    path
-        A model, trace or dump, a folder of `--xla_dump_to`, or a problem as CSV or JSON.
-    capacity
-        The capacity, in place of the file's own.
+        The capacity in bytes, in place of the file's own.
     dims
         Values of symbolic dimensions of a model, by name.
     include
@@ -91,16 +55,37 @@ def load_problem(
     in_place
         Whether operators write over inputs that nobody needs any more.
 
+    Returns
+    -------
+    Loaded
+        The problem, and what the file says of it. `memplan.solve`, `lower_bound`, `verify`,
+        `explain`, `compare`, `inspect` and all that draws take it as it is.
+
     Raises
     ------
     FormatError
         One sentence, if nobody knows the file or it is damaged.
     MemplanError
-        If a library that reads it is missing, or a dimension has no value.
+        If a library that reads it is missing, a dimension has no value, or there is no such kind.
     """
-    kinds = None if include is None else frozenset(map(Kind, include))
-    options = Options(dims=dims or {}, include=kinds, in_place=in_place)
-    return load(path, options=options, capacity=capacity).problem
+    path = Path(path)
+    name = detect(path)
+    if name not in _SOURCES:
+        problem = formats.load(path, capacity=capacity)
+        return Loaded(problem, name, len(problem))
+    options = Options(dims=dims or {}, include=_kinds(include), in_place=in_place)
+    loaded: Loaded = _source(name).read(path, options)
+    if capacity is None:
+        return loaded
+    return replace(loaded, problem=loaded.problem.with_capacity(capacity))
+
+
+def _kinds(include: Iterable[str] | None) -> frozenset[Kind] | None:
+    try:
+        return None if include is None else frozenset(map(Kind, include))
+    except ValueError as error:
+        known = ", ".join(Kind)
+        raise MemplanError(f"include has {error}; the kinds of tensors are {known}") from None
 
 
 def detect(path: str | os.PathLike[str]) -> str:

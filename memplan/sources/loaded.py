@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from memplan.graph import Graph, Kind, Layout, Operator, lay_out
 from memplan.notes import Note
 from memplan.problem import Problem
 from memplan.trace import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
 
 __all__ = ["Figure", "Label", "Loaded", "of_graph"]
 
@@ -66,9 +69,9 @@ class Label:
     line: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Loaded:
-    """A problem, and where it comes from.
+    """A problem, and where it comes from; what takes a problem takes this as well.
 
     Attributes
     ----------
@@ -76,7 +79,7 @@ class Loaded:
         What is to be placed.
     source
         The format: "onnx", "tflite", "torch", "xla", "cuda-snapshot", "trace", "graph", or "csv"
-        and "json" for files that are problems already.
+        and "json" for files that are problems already, "memory" for one that is in no file.
     tensors
         How many the program has; more than buffers where some share memory.
     labels
@@ -100,6 +103,21 @@ class Loaded:
     trace: Trace | None = None
     figures: tuple[Figure, ...] = ()
     notes: tuple[Note, ...] = ()
+
+    def __repr__(self) -> str:
+        count = f"{self.tensors} tensors, {len(self.problem)} buffers"
+        return f"<Loaded: {self.source}, {count}, {len(self.notes)} notes>"
+
+    # In a notebook; what draws is imported when it is asked for
+
+    def plot(self, *, width: float | None = None) -> Drawing:
+        """Draw the load over time; extra `plot`. See `memplan.Problem.plot`."""
+        return self.problem.plot(width=width)
+
+    def _repr_html_(self) -> str:
+        from memplan.view import notebook
+
+        return notebook.of_loaded(self)
 
 
 def of_graph(

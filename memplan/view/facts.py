@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memplan.problem import Problem
+from memplan.problem import Asked, Problem, problem_of
 from memplan.sources import Loaded
 
 __all__ = ["Facts", "facts", "facts_of_problem"]
@@ -48,13 +48,13 @@ class Facts:
         return len(self.name)
 
 
-def facts(loaded: Loaded) -> Facts:
+def facts(asked: Asked) -> Facts:
     """Return what a file says of the buffers of its problem; names alone if it says nothing."""
-    labels = loaded.labels
-    if not labels:
-        return facts_of_problem(loaded.problem)
+    if not isinstance(asked, Loaded) or not asked.labels:
+        return facts_of_problem(problem_of(asked))
+    labels = asked.labels
     return Facts(
-        name=loaded.problem.ids,
+        name=asked.problem.ids,
         tensors=tuple(label.tensors for label in labels),
         kind=tuple(label.kind for label in labels),
         operator=tuple(label.operator for label in labels),

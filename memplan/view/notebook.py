@@ -16,13 +16,14 @@ from memplan.errors import quoted
 from memplan.loads import Loads
 from memplan.plan import Plan
 from memplan.problem import Problem
+from memplan.sources.loaded import Loaded
 from memplan.view import relations
 from memplan.view.curve import column_loads
 from memplan.view.levels import levels, top
 from memplan.view.picture import offsets
 from memplan.view.units import exact, lifetime, plural
 
-__all__ = ["of_plan", "of_problem"]
+__all__ = ["of_loaded", "of_plan", "of_problem"]
 
 _WIDTH, _HEIGHT, _LOW = 480, 180, 60  # pixels; a load is lower than a plan
 _MOST = 400  # boxes: a page of notes is not to weigh megabytes
@@ -32,7 +33,22 @@ Facts = list[tuple[str, str]]
 
 def of_problem(problem: Problem) -> str:
     """Return the HTML of a problem: its facts, and its load over time."""
+    return _page("memplan problem", _of_problem(problem), _load(problem))
+
+
+def of_loaded(loaded: Loaded) -> str:
+    """Return the HTML of what a file was read as: its problem's, and what the file says."""
     facts = [
+        ("source", loaded.source),
+        ("tensors", f"{loaded.tensors:,}"),
+        *_of_problem(loaded.problem),
+        *(("note", note.text) for note in loaded.notes),
+    ]
+    return _page("memplan model", facts, _load(loaded.problem))
+
+
+def _of_problem(problem: Problem) -> Facts:
+    return [
         ("buffers", f"{len(problem):,}"),
         ("sum of sizes", exact(sum(problem.size.tolist()))),
         ("greatest load", exact(problem.max_load)),
@@ -40,7 +56,6 @@ def of_problem(problem: Problem) -> str:
         *_times(problem),
         *_constraints(problem),
     ]
-    return _page("memplan problem", facts, _load(problem))
 
 
 def of_plan(plan: Plan) -> str:

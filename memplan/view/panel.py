@@ -9,7 +9,7 @@ import numpy as np
 from memplan._columns import Column
 from memplan.errors import MemplanError
 from memplan.plan import Plan
-from memplan.problem import Problem
+from memplan.problem import Asked, Problem, problem_of
 from memplan.trace import Scope, Trace
 from memplan.view import picture
 from memplan.view.addresses import compress
@@ -49,9 +49,7 @@ class Panel:
     classes: tuple[str, ...] | None = None
 
 
-def of_plan(
-    name: str, problem: Problem, plan: Plan, classes: tuple[str, ...] | None = None
-) -> Panel:
+def of_plan(name: str, problem: Asked, plan: Plan, classes: tuple[str, ...] | None = None) -> Panel:
     """Return the panel of a plan.
 
     Parameters
@@ -68,6 +66,7 @@ def of_plan(
     PlanError
         If the plan has no offsets, or none for some buffer.
     """
+    problem = problem_of(problem)
     offset = picture.offsets(problem, plan)
     peak = int((offset + problem.size).max(initial=0))
     facts = f"peak {human(peak)} {_beside(problem.max_load, peak)}"

@@ -18,7 +18,7 @@ from memplan._columns import Column
 from memplan._spans import Spans, spans
 from memplan.errors import MemplanError
 from memplan.plan import Plan
-from memplan.problem import Problem
+from memplan.problem import Asked, Problem, problem_of
 from memplan.view import lettering, load_plot, paper, picture
 from memplan.view.classes import Classes
 from memplan.view.levels import levels, top
@@ -37,7 +37,7 @@ _HEIGHT, _STRIP = 0.52, 0.16  # of the picture and of the strip below it, in wid
 
 
 def save(
-    problem: Problem,
+    problem: Asked,
     plan: Plan,
     path: str | os.PathLike[str],
     *,
@@ -72,7 +72,7 @@ def save(
 
 
 def draw(
-    problem: Problem,
+    problem: Asked,
     plan: Plan,
     *,
     width: float | None = None,
@@ -114,6 +114,7 @@ def draw(
     MissingExtraError
         If matplotlib is not installed.
     """
+    problem = problem_of(problem)
     if classes is not None and len(classes) != len(problem):
         raise MemplanError(f"there are {len(classes)} classes for {len(problem)} buffers")
     offset = picture.offsets(problem, plan)

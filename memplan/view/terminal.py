@@ -23,7 +23,7 @@ from memplan._spans import spans
 from memplan.errors import quoted
 from memplan.loads import Loads
 from memplan.plan import Plan
-from memplan.problem import Problem
+from memplan.problem import Asked, Problem, problem_of
 from memplan.view import cells
 from memplan.view.cells import Grid
 from memplan.view.classes import PALETTE
@@ -42,7 +42,7 @@ _DARK = frozenset(("#0072b2",))  # of the palette: white reads better on it than
 
 
 def picture(
-    problem: Problem, plan: Plan, width: int | None = None, height: int | None = None
+    problem: Asked, plan: Plan, width: int | None = None, height: int | None = None
 ) -> RenderableType:
     """Return the picture of a plan for Rich to print.
 
@@ -64,6 +64,7 @@ def picture(
     PlanError
         If the plan has no offsets, or none for some buffer.
     """
+    problem = problem_of(problem)
     return _Picture(problem, plan, offsets(problem, plan), width, height or _HEIGHT)
 
 

@@ -24,9 +24,10 @@ from typing import Literal
 from memplan.errors import MemplanError
 from memplan.formats import write_text
 from memplan.plan import Plan
-from memplan.problem import Problem
+from memplan.problem import Asked, problem_of
 from memplan.view import picture
-from memplan.view.facts import Facts, facts_of_problem
+from memplan.view.facts import Facts
+from memplan.view.facts import facts as facts_of
 from memplan.view.page.data import as_json, payload, shown
 from memplan.view.page.figures import document, scale, scripts
 from memplan.view.page.markup import markup
@@ -37,7 +38,7 @@ Colour = Literal["size", "kind", "operator", "module"]
 
 
 def save(
-    problem: Problem,
+    problem: Asked,
     plans: Mapping[str, Plan],
     path: str | os.PathLike[str],
     *,
@@ -65,7 +66,7 @@ def save(
 
 
 def html(
-    problem: Problem,
+    problem: Asked,
     plans: Mapping[str, Plan],
     *,
     facts: Facts | None = None,
@@ -88,7 +89,7 @@ def html(
         What was answered, by what the page calls it; at least one. A plan that does not verify is
         drawn with the referee's sentence, but nobody in it sits on anybody.
     facts
-        What is known of the buffers; `None` for their names alone.
+        What is known of the buffers; `None` for what a `Loaded` says, otherwise their names alone.
     title
         Of the page; any text.
     colour
@@ -105,6 +106,8 @@ def html(
     """
     if not plans:
         raise MemplanError("there is no plan to show; name a plan or a solver")
+    facts = facts or facts_of(problem)
+    problem = problem_of(problem)
     libraries = scripts()  # before the work, not after it
     seen = shown(problem, plans)
     limits = [problem.max_load, problem.capacity or 0, *(each.peak for each in seen)]
@@ -113,7 +116,7 @@ def html(
     unit = picture.unit_for(max([1, *(each.peak for each in seen)]))
     # Somebody's file name may hold what is no text.
     title = (title or "memplan").encode("utf-8", "replace").decode()
-    data = payload(problem, seen, facts or facts_of_problem(problem), unit)
+    data = payload(problem, seen, facts, unit)
     data |= {"scale": scale(), "colour": colour}
     figures = document(problem, len(seen), top, unit)
     return markup(title, as_json(data), as_json(figures), libraries)
