@@ -495,6 +495,46 @@ TEST(ejections_find_least_peaks) {
   CHECK(found * 100 > asked * 95);
 }
 
+// Tests that nothing is put above the target: the lowest place of a group may be there once it is
+// aligned. The chain took such a plan for a better one, and never ended.
+TEST(ejections_stay_below_the_target) {
+  Problem problem;
+  problem.start = {0, 0};
+  problem.end = {1, 1};
+  problem.size = {4, 2};
+  problem.alignment = {1, 5};
+  problem.group = {0, 0};
+  problem.lead = {0, 4};
+  const Sections sections = sweep(problem);
+  Stopper stopper(kForever);
+  chain::Ejection ejection(problem, sections, 0, stopper);
+  std::vector<Bytes> offsets = {kNoOffset, kNoOffset};
+  CHECK(!ejection.insert(6, 1000, &offsets, {0, 1}));
+  CHECK(ejection.insert(7, 1000, &offsets, {0, 1}));
+  CHECK(offsets == (std::vector<Bytes>{1, 5}));
+  CHECK_EQ(run(problem).peak, 7);
+}
+
+// Tests that the chain ends by itself, without a budget, where groups, alignments and conflicts
+// keep the bound out of reach.
+TEST(the_chain_for_relations_ends) {
+  oracle::Generator generator(37);
+  for (int round = 0; round < 400; ++round) {
+    Problem problem = generator.problem(generator.pick(2, 6), 4, 9, oracle::features(0));
+    if (round % 2 == 0) generator.relate(&problem, 3);
+    const Bytes unit = generator.pick(2, 7);
+    problem.group.assign(problem.size.size(), kNoGroup);
+    problem.lead.assign(problem.size.size(), 0);
+    problem.alignment.assign(problem.size.size(), 1);
+    problem.group[0] = problem.group[1] = 0;
+    problem.lead[1] = problem.size[0];
+    problem.alignment[1] = unit;
+    const Plan plan = run(problem);
+    CHECK(plan.has_offsets());
+    CHECK(oracle::valid(problem, plan.offsets));
+  }
+}
+
 // Tests that a search by ejection ends with its budget where there is nothing to find.
 TEST(ejections_end) {
   Problem problem;

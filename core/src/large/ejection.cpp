@@ -55,6 +55,7 @@ bool Ejection::insert(Bytes target, std::int64_t node_budget, std::vector<Bytes>
   }
   std::sort(by_address_.begin(), by_address_.end(), below);
 
+  // Ends: what is rejected and has no size is looked at once, and each other turn costs a node.
   std::vector<BufferIdx> homeless = blocks_.firsts(rejected);
   while (!homeless.empty()) {
     if (nodes_ >= end || stopper_.look()) return false;
@@ -170,7 +171,10 @@ Bytes Ejection::cheapest_place(const Shape& shape, Bytes top) {
     best = offset;
     least = cost;
   };
-  try_at(shape.align(shape.below));
+  // The lowest offset as well as the others may be above the top once it is aligned.
+  const Bytes lowest = shape.align(shape.below);
+  if (lowest > top) return kNoOffset;
+  try_at(lowest);
   for (const Bar& bar : by_upper_) {
     if (bar.upper > top) break;
     const Bytes offset = shape.align(std::max(bar.upper, shape.below));

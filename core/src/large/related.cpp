@@ -68,6 +68,7 @@ std::vector<BufferIdx> take_out(const Course& course, std::vector<Bytes>* offset
   return taken;
 }
 
+// Whether there is now a plan at or below the goal.
 bool reach_goal(Course& course, std::int64_t nodes, Ejection* ejection) {
   std::vector<Bytes> offsets = course.plan.offsets;
   const std::vector<BufferIdx> rejected = take_out(course, &offsets);
@@ -80,11 +81,15 @@ bool reach_goal(Course& course, std::int64_t nodes, Ejection* ejection) {
   course.spend(ejection->nodes() - before);
   ++course.plan.stats.restarts;
   if (done) course.take(offsets, peak_of(course.problem, offsets), "ejection");
-  return done;
+  return course.reached(course.goal);
 }
 
 // Half-way from what was not reached to the best plan, again and again, with more effort each time
 // that all has been tried.
+//
+// It ends: a goal is below the best plan, so that each one reached lowers the peak, which does not
+// pass the target. Between two of these, each one missed brings `refused` closer to the peak until
+// they are next to each other, and so ends an effort, of which there are kMostEfforts.
 void eject(Course& course, std::uint64_t seed) {
   Ejection ejection(course.problem, course.sections, seed, course.stopper);
   std::int64_t nodes = kFirstNodes;
