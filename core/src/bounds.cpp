@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "greedy/occupancy.h"
+#include "invariants.h"
 #include "ranked.h"
 
 namespace memplan {
@@ -87,6 +88,7 @@ Bytes height_around(const Taken& pins, const std::vector<Reserved>& reserved, By
     const bool pin_next = has_pin && (!has_range || pin->first < range->lower);
     const Bytes lower = pin_next ? pin->first : range->lower;
     const Bytes upper = pin_next ? pin->second : range->upper;
+    MEMPLAN_ASSERT(at <= lower && lower < upper);
     if (lower - at >= bytes) break;
     bytes -= lower - at;
     at = upper;
@@ -143,6 +145,7 @@ Bound by_load_around_fixed(const Problem& problem, const Sections& sections,
     // The height cannot be more than all that is taken together: most sections are seen to be
     // of no use without a walk over their pins.
     if (load[s] <= std::max(known, bound.bytes) - reserved || load[s] == pinned) continue;
+    MEMPLAN_ASSERT(0 <= pinned && pinned <= load[s]);
     const Bytes height = height_around(taken, problem.reserved, load[s] - pinned);
     if (height > bound.bytes) {
       bound.bytes = height;
@@ -204,6 +207,7 @@ Bound by_granules(const std::vector<Span>& by_first, const std::vector<Bytes>& c
     }
     while (!roundings.empty() && roundings.top().second < s) roundings.pop();
     if (common[s] != g || roundings.empty()) continue;
+    MEMPLAN_ASSERT(roundings.top().first < g && sum >= g);
     const Bytes height = sum - roundings.top().first;
     if (height > bound.bytes) {
       bound.bytes = height;

@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "invariants.h"
+
 namespace memplan {
 
 namespace {
@@ -98,6 +100,7 @@ double Forest::score(const float* row) const {
         node = nodes_[node].child[right];
       }
     }
+    for (const std::int32_t node : at) MEMPLAN_ASSERT(nodes_[node].child[0] == node);  // a leaf
     for (std::size_t k = 0; k < kAbreast; ++k) sum[k] += value_[at[k]];
   }
   return std::accumulate(sum, sum + kAbreast, 0.0);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 
+#include "invariants.h"
 #include "ranked.h"
 
 namespace memplan {
@@ -12,12 +13,14 @@ namespace memplan {
 // ever met once. Neither overflows: offsets stay at or below 2^62, and an alignment is at most
 // that, so their sum is below 2^63.
 Bytes Items::round_up(Bytes bound, Bytes size_of_item, Bytes alignment_of_item) const {
+  MEMPLAN_ASSERT(bound >= 0 && size_of_item >= 0 && alignment_of_item > 0);
   auto range = std::upper_bound(reserved.begin(), reserved.end(), bound,
                                 [](Bytes b, const Reserved& r) { return b < r.upper; });
   for (;;) {
     const Bytes over = bound % alignment_of_item;
     if (over != 0) bound += alignment_of_item - over;
     while (range != reserved.end() && range->upper <= bound) ++range;
+    MEMPLAN_ASSERT(bound % alignment_of_item == 0);
     // Written as a difference: the sum could pass 2^63 after a great alignment.
     if (range == reserved.end() || size_of_item <= range->lower - bound) return bound;
     bound = range->upper;
@@ -56,6 +59,7 @@ Bytes Items::group_up(ItemIdx i, Bytes bound) const {
     if (over != 0) bound += alignment[i] - over;
     for (const Part* part = first_part(i); part != last_part(i) && bound <= room; ++part) {
       if (part->size == 0) continue;
+      MEMPLAN_ASSERT((bound + phase[i]) % alignment[i] == 0 || moved);
       const Bytes at = round_up(bound + part->lead, part->size, 1);
       moved = moved || at > bound + part->lead;
       bound = at - part->lead;
@@ -288,17 +292,93 @@ Items make_items(const Problem& problem, const Sections& sections, Bytes capacit
     if (r.lower < capacity) items.reserved.push_back({r.lower, std::min(r.upper, capacity)});
   }
   items.offsets.assign(problem.size.size(), 0);
+  MEMPLAN_ASSERT(sections.span_begin.size() == problem.size.size() + 1 && capacity <= kMaxBytes);
   Maker(problem, sections, &items).run();
+  MEMPLAN_ASSERT(check_invariants(items));
   return items;
+}
+
+bool check_invariants(const Items& items) {
+  const auto n = static_cast<std::size_t>(items.count());
+  for (const auto* column : {&items.alignment, &items.phase, &items.earliest, &items.latest}) {
+    MEMPLAN_ASSERT(column->size() == n);
+  }
+  MEMPLAN_ASSERT(items.buffer.size() == n && items.span_begin.size() == n + 1);
+  MEMPLAN_ASSERT(items.part_begin.size() == n + 1);
+  MEMPLAN_ASSERT(items.span_begin.back() == static_cast<std::int32_t>(items.spans.size()));
+  MEMPLAN_ASSERT(items.part_begin.back() == static_cast<std::int32_t>(items.parts.size()));
+  Bytes free_from = 0;  // reserved ranges rise and do not overlap
+  for (const Reserved& r : items.reserved) {
+    MEMPLAN_ASSERT(free_from <= r.lower && r.lower < r.upper && r.upper <= items.capacity);
+    free_from = r.upper;
+  }
+  for (ItemIdx i = 0; i < items.count(); ++i) {
+    MEMPLAN_ASSERT(0 <= items.earliest[i] && items.earliest[i] <= items.latest[i]);
+    MEMPLAN_ASSERT(items.latest[i] <= items.capacity - items.size[i]);
+    MEMPLAN_ASSERT(items.alignment[i] > 0 && 0 <= items.phase[i]);
+    MEMPLAN_ASSERT((items.earliest[i] + items.phase[i]) % items.alignment[i] == 0);
+    MEMPLAN_ASSERT((items.latest[i] + items.phase[i]) % items.alignment[i] == 0);
+    for (const Span* span = items.begin(i); span != items.end(i); ++span) {
+      MEMPLAN_ASSERT(0 <= span->first && span->first <= span->last);
+      MEMPLAN_ASSERT(span->last < items.section_count);
+      MEMPLAN_ASSERT(0 <= span->lower && span->lower < span->upper && span->upper <= items.size[i]);
+    }
+    MEMPLAN_ASSERT(items.first_part(i)->buffer == items.buffer[i] &&
+                   items.first_part(i)->lead == 0);
+    std::int32_t spans = 0;
+    for (const Part* part = items.first_part(i); part != items.last_part(i); ++part) {
+      MEMPLAN_ASSERT(part->item == i && part->span_begin == spans && part->span_end >= spans);
+      MEMPLAN_ASSERT(part == items.first_part(i) || part[-1].lead <= part->lead);
+      MEMPLAN_ASSERT(part->size <= items.size[i] - part->lead);
+      spans = part->span_end;
+    }
+    MEMPLAN_ASSERT(spans == items.end(i) - items.begin(i));
+  }
+  for (const auto& [p, q] : items.barred) {
+    MEMPLAN_ASSERT(items.parts[p].item != items.parts[q].item);
+    MEMPLAN_ASSERT(items.parts[p].size > 0 && items.parts[q].size > 0);
+  }
+  return true;
+}
+
+bool is_plan(const Items& items, const std::vector<Bytes>& offsets) {
+  constexpr ItemIdx kMany = 1024;
+  for (ItemIdx i = 0; i < items.count(); ++i) {
+    MEMPLAN_ASSERT(items.earliest[i] <= offsets[i] && offsets[i] <= items.latest[i]);
+    MEMPLAN_ASSERT(items.legal_above(i, offsets[i]) == offsets[i]);
+  }
+  const auto apart = [](Bytes a, Bytes a_end, Bytes b, Bytes b_end) {
+    return a_end <= b || b_end <= a;
+  };
+  for (ItemIdx i = 0; i < items.count() && items.count() <= kMany; ++i) {
+    for (ItemIdx k = 0; k < i; ++k) {
+      for (const Span* s = items.begin(i); s != items.end(i); ++s) {
+        for (const Span* t = items.begin(k); t != items.end(k); ++t) {
+          MEMPLAN_ASSERT(s->last < t->first || t->last < s->first ||
+                         apart(offsets[i] + s->lower, offsets[i] + s->upper, offsets[k] + t->lower,
+                               offsets[k] + t->upper));
+        }
+      }
+    }
+  }
+  for (const auto& [p, q] : items.barred) {
+    const Part& a = items.parts[p];
+    const Part& b = items.parts[q];
+    const Bytes at = offsets[a.item] + a.lead, other = offsets[b.item] + b.lead;
+    MEMPLAN_ASSERT(apart(at, at + a.size, other, other + b.size));
+  }
+  return true;
 }
 
 Plan plan_of(const Problem& problem, const Items& items, const std::vector<Bytes>& offsets,
              const char* note) {
+  MEMPLAN_ASSERT(is_plan(items, offsets));
   Plan plan;
   plan.status = Status::kOptimal;
   plan.offsets = items.offsets;
   for (const Part& part : items.parts) plan.offsets[part.buffer] = offsets[part.item] + part.lead;
   plan.peak = peak_of(problem, plan.offsets);
+  MEMPLAN_ASSERT(plan.peak <= items.capacity);
   plan.stats.note = note;
   return plan;
 }
@@ -321,6 +401,7 @@ SectionIdx overfull_section(const Items& items) {
   Bytes sum = 0;
   for (SectionIdx s = 0; s < items.section_count; ++s) {
     sum += load[s];
+    MEMPLAN_ASSERT(sum >= 0 && sum <= kMaxBytes);
     if (items.highest_floor(sum) < 0) return s;
   }
   return -1;

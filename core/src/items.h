@@ -104,6 +104,12 @@ struct Items {
   Bytes group_down(ItemIdx i, Bytes bound) const;
 };
 
+// What is said of the columns above.
+bool check_invariants(const Items& items);
+
+// Whether item i may lie at offsets[i]: at a legal offset, apart from all that it meets. What it
+// looks at grows with the pairs that meet: pairs of very many items are left out.
+bool is_plan(const Items& items, const std::vector<Bytes>& offsets);
 Items make_items(const Problem& problem, const Sections& sections, Bytes capacity);
 
 // The plan with item i at offsets[i]; kOptimal: it fits, as asked.

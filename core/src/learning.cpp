@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "invariants.h"
 #include "telamalloc/backtracking.h"
 #include "telamalloc/collecting.h"
 
@@ -32,6 +33,10 @@ BacktrackSamples collect_backtracks(const Problem& problem, const Sections& sect
   Plan plan =
       telamalloc(problem, sections, capacity, options.search, options.steps, stopper, &policy);
   BacktrackSamples samples = policy.take();
+  MEMPLAN_ASSERT(samples.features.size() == samples.level.size() * kBacktrackFeatures);
+  MEMPLAN_ASSERT(samples.level.size() == samples.impasse.size() &&
+                 samples.length.size() == samples.solvable.size() &&
+                 samples.length.size() == samples.shared.size());
   samples.plan = std::move(plan);
   return samples;
 }

@@ -7,10 +7,13 @@
 #include <intrin.h>
 #endif
 
+#include "invariants.h"
+
 namespace memplan {
 
 // Of a word that is not 0.
 inline std::int32_t lowest_bit(std::uint64_t word) {
+  MEMPLAN_ASSERT(word != 0);
 #ifdef _MSC_VER
   unsigned long index;
   _BitScanForward64(&index, word);

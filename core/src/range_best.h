@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "invariants.h"
+
 namespace memplan {
 
 // `Better` as std::less for the least value, as std::greater for the greatest.
@@ -19,6 +21,7 @@ class RangeBest {
 
   // Of values[first] to values[last], both included.
   Value over(std::size_t first, std::size_t last) const {
+    MEMPLAN_ASSERT(first <= last && last < leaves_);
     std::size_t left = leaves_ + first;
     std::size_t right = leaves_ + last + 1;
     Value best = node_[left];

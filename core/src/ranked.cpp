@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "invariants.h"
 #include "lowest_bit.h"
 
 namespace memplan {
@@ -59,6 +60,7 @@ struct Halves {
     std::uint64_t differ = 0;
     for (std::ptrdiff_t i = 1; i < count; ++i) differ |= bits(from[i]) ^ bits(from[0]);
     while (differ != 0) {
+      MEMPLAN_ASSERT(count > 1);
       const int shift = lowest_bit(differ);
       pass(bits, shift);
       differ = shift + kDigit < 64 ? differ >> (shift + kDigit) << (shift + kDigit) : 0;
@@ -83,6 +85,7 @@ void sort_ranked(Ranked* begin, Ranked* end) {
   Halves halves{begin, spare.data(), end - begin};
   if (!rising) halves.sort(row_bits);
   halves.sort(key_bits);
+  MEMPLAN_ASSERT(std::is_sorted(halves.from, halves.from + halves.count, before));
   if (halves.from != begin) std::copy(halves.from, halves.from + halves.count, begin);
 }
 

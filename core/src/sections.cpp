@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "invariants.h"
 #include "ranked.h"
 
 namespace memplan {
@@ -68,6 +69,27 @@ std::vector<TimedSpan> cut(const Problem& problem, Sections* sections) {
   return spans;
 }
 
+bool check_invariants(const Sections& sections, Contract contract) {
+  std::vector<char> begins(sections.count, 0), ends(sections.count, 0);
+  for (const Span& span : sections.spans) {
+    MEMPLAN_ASSERT(0 <= span.first && span.first <= span.last && span.last < sections.count);
+    MEMPLAN_ASSERT(0 <= span.lower && span.lower < span.upper);
+    begins[span.first] = ends[span.last] = 1;
+  }
+  for (SectionIdx s = 0; s < sections.count; ++s) {
+    MEMPLAN_ASSERT(sections.start[s] < sections.end[s]);
+    MEMPLAN_ASSERT(s == 0 || sections.end[s - 1] <= sections.start[s]);
+    // What neither begins nor ends anything is within a neighbour.
+    MEMPLAN_ASSERT(contract == Contract::kNo || (begins[s] != 0 && ends[s] != 0));
+  }
+  for (std::size_t b = 0; b + 1 < sections.span_begin.size(); ++b) {
+    MEMPLAN_ASSERT(sections.span_begin[b] <= sections.span_begin[b + 1]);
+    for (auto k = sections.span_begin[b] + 1; k < sections.span_begin[b + 1]; ++k) {
+      MEMPLAN_ASSERT(sections.spans[k - 1].last < sections.spans[k].first);
+    }
+  }
+  return true;
+}
 }  // namespace
 
 // Walks the times at which a span begins or ends. What is live between two of them is a section.
@@ -110,6 +132,8 @@ Sections sweep(const Problem& problem, Contract contract) {
     }
     last_time = now;
   }
+  MEMPLAN_ASSERT(live == 0 && start == starts.end());
+  MEMPLAN_ASSERT(check_invariants(sections, contract));
   return sections;
 }
 
@@ -122,6 +146,7 @@ std::vector<Bytes> loads(const Sections& sections) {
     load[span.last + 1] -= span.upper - span.lower;
   }
   for (SectionIdx s = 1; s < sections.count; ++s) load[s] += load[s - 1];
+  MEMPLAN_ASSERT(sections.count == 0 || load[sections.count] + load[sections.count - 1] == 0);
   load.pop_back();
   return load;
 }

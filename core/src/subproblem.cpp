@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <map>
 
+#include "invariants.h"
+
 namespace memplan {
 
 namespace {
@@ -44,6 +46,7 @@ void close_up(Problem* part) {
     lead = std::min(lead, part->lead[b]);
   }
   for (BufferIdx b = 0; b < static_cast<BufferIdx>(part->group.size()); ++b) {
+    MEMPLAN_ASSERT(part->group[b] == kNoGroup || part->lead[b] >= least[part->group[b]]);
     if (part->group[b] != kNoGroup) part->lead[b] -= least[part->group[b]];
   }
 }
@@ -51,6 +54,7 @@ void close_up(Problem* part) {
 }  // namespace
 
 Problem subproblem(const Problem& problem, const std::vector<BufferIdx>& rows) {
+  for (const BufferIdx row : rows) MEMPLAN_ASSERT(row >= 0 && row < problem.count());
   Problem part;
   part.start = picked(problem.start, rows);
   part.end = picked(problem.end, rows);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "invariants.h"
 #include "lowest_bit.h"
 #include "ranked.h"
 
@@ -27,6 +28,7 @@ constexpr Rank kNone = -1;
 
 void add(Rank rank, Set* set) { (*set)[rank / kBits] |= Word{1} << (rank % kBits); }
 
+bool is_in(Rank rank, const Set& set) { return ((set[rank / kBits] >> (rank % kBits)) & 1) != 0; }
 // The lowest rank at or above `from`.
 Rank first_of(const Set& set, Rank from) {
   std::size_t at = static_cast<std::size_t>(from / kBits);
@@ -97,6 +99,9 @@ Rows Finder::find() {
     begin_from({static_cast<Rank>(k)});
   }
   Rows rows = rows_of(best_);
+  for (const Rank a : best_) {
+    for (const Rank b : best_) MEMPLAN_ASSERT(a == b || is_in(b, conflicts(a)));
+  }
   std::sort(rows.begin(), rows.end());
   return rows;
 }

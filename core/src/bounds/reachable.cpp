@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "invariants.h"
 #include "memplan/bounds.h"
 
 namespace memplan {
@@ -117,6 +118,7 @@ Bytes next_reachable_peak(const Problem& problem, const Sections& sections, Byte
   if (at_least <= 0 || at_least > kMaxBytes / 2) return at_least;
   if (!find_stacks(problem, sections, &stacks) || stacks.unit == 0) return at_least;
   const Bytes units = (at_least + stacks.unit - 1) / stacks.unit;
+  MEMPLAN_ASSERT(next_sum(stacks, units) >= units && units * stacks.unit >= at_least);
   return next_sum(stacks, units) * stacks.unit;
 }
 
