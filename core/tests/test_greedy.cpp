@@ -3,12 +3,14 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "check.h"
 #include "greedy/interval_lists.h"
 #include "greedy/neighbours.h"
 #include "greedy/occupancy.h"
 #include "greedy/passes.h"
+#include "greedy/skyline.h"
 #include "memplan/greedy.h"
 #include "oracle.h"
 
@@ -100,6 +102,7 @@ TEST(interval_lists_match_bits) {
         bits[list][i] = true;
       }
       CHECK_EQ(lists.add(list, {lower, upper}), fresh);
+      CHECK(lists.check_invariants());
     }
     for (std::size_t list = 0; list < 3; ++list) {
       std::vector<bool> seen(130, false);
@@ -156,6 +159,7 @@ TEST(fits_match_every_offset) {
       CHECK_EQ(occupancy.first_fit(b, 0, problem.size[b] - 1), kNoOffset);
       offsets.push_back(generator.pick(0, 1) == 0 ? occupancy.first_fit(b, from, 200) : best);
       occupancy.place(b, offsets[b]);
+      CHECK(occupancy.check_invariants());
     }
   }
 }
@@ -188,6 +192,7 @@ TEST(neighbours_match_sorting) {
       CHECK(seen == expected);
       offsets[b] = generator.pick(0, 1000);
       neighbours.place(b, offsets[b]);
+      CHECK(neighbours.check_invariants());
     }
     neighbours.clear();
     std::vector<Interval> listed;
@@ -243,6 +248,7 @@ TEST(fits_of_groups_match_every_offset) {
       const Bytes at = occupancy.best_fit(b, 400);
       CHECK(at != kNoOffset && fits(at, 400));
       occupancy.place(b, at);
+      CHECK(occupancy.check_invariants());
       offsets = with_block(at);
     }
   }
@@ -366,6 +372,49 @@ TEST(skyline_matches_its_rule) {
     if (cut.complete) continue;
     CHECK(cut.stuck >= 0);
     CHECK_EQ(cut.offsets[cut.stuck], kNoOffset);
+  }
+}
+
+// Tests a skyline by itself, step by step: heights against a row of numbers, and turns against the
+// lowest of all that wait.
+TEST(skyline_keeps_its_invariants) {
+  oracle::Generator generator(16);
+  for (int round = 0; round < 200; ++round) {
+    const auto count = static_cast<SectionIdx>(generator.pick(1, 20));
+    std::vector<Bytes> load;
+    for (SectionIdx s = 0; s < count; ++s) load.push_back(generator.pick(0, 9));
+    Skyline skyline(load);
+    std::vector<Bytes> height(load.size(), 0);
+    std::vector<std::pair<std::int32_t, SectionIdx>> waiting;
+    for (std::int32_t step = 0; step < 60; ++step) {
+      const auto first = static_cast<SectionIdx>(generator.pick(0, count - 1));
+      const auto last = static_cast<SectionIdx>(generator.pick(first, count - 1));
+      const Bytes to = generator.pick(0, 50);
+      switch (generator.pick(0, 2)) {
+        case 0:
+          skyline.raise({first, last, 0, 1}, to);
+          for (SectionIdx s = first; s <= last; ++s) height[s] = std::max(height[s], to);
+          break;
+        case 1:
+          skyline.wait(first, step);
+          waiting.emplace_back(step, first);
+          break;
+        default:
+          if (waiting.empty()) break;
+          const auto next = std::min_element(waiting.begin(), waiting.end(),
+                                             [&height](const auto& x, const auto& y) {
+                                               return std::make_pair(height[x.second], x.first) <
+                                                      std::make_pair(height[y.second], y.first);
+                                             });
+          CHECK_EQ(skyline.next().place, next->first);
+          CHECK_EQ(skyline.next().row, height[next->second]);
+          skyline.pop();
+          waiting.erase(next);
+      }
+      CHECK(skyline.check_invariants());
+      CHECK_EQ(skyline.over({first, last, 0, 1}).height,
+               *std::max_element(height.begin() + first, height.begin() + last + 1));
+    }
   }
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "invariants.h"
+
 namespace memplan {
 
 BestPass::BestPass(const Problem& problem, std::int64_t node_budget) {
@@ -13,8 +15,10 @@ BestPass::BestPass(const Problem& problem, std::int64_t node_budget) {
 void BestPass::take(Draft draft, const std::string& note, std::int64_t* fastest) {
   ++plan.stats.restarts;
   plan.stats.nodes += draft.nodes;
+  MEMPLAN_ASSERT(draft.nodes >= 0 && draft.steps >= 0);
   limits.nodes -= draft.nodes;
   if (!draft.complete) return;
+  MEMPLAN_ASSERT(draft.peak <= limits.bytes && (!plan.has_offsets() || draft.peak < plan.peak));
   *fastest = std::min(*fastest, std::max<std::int64_t>(1, draft.steps));
   plan.status = Status::kFeasible;
   plan.offsets = std::move(draft.offsets);

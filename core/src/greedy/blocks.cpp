@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "invariants.h"
 #include "ranked.h"
 
 namespace memplan {
@@ -27,12 +28,29 @@ Blocks::Blocks(const Problem& problem) : problem_(problem) {
   }
 }
 
+bool Blocks::check_invariants() const {
+  for (std::size_t k = 0; k < blocks_.size(); ++k) {
+    const Block& block = blocks_[k];
+    MEMPLAN_ASSERT(block.begin < block.end);
+    MEMPLAN_ASSERT(block.begin == (k == 0 ? 0 : blocks_[k - 1].end));
+    for (std::int32_t i = block.begin; i < block.end; ++i) {
+      const BufferIdx b = members_[i];
+      MEMPLAN_ASSERT(block_of_[b] == static_cast<std::int32_t>(k));
+      MEMPLAN_ASSERT(block.lower <= problem_.lead[b] && problem_.lead[b] <= block.upper);
+      MEMPLAN_ASSERT(problem_.alignment_of(block.strictest) % problem_.alignment_of(b) == 0);
+    }
+  }
+  MEMPLAN_ASSERT(blocks_.empty() ||
+                 blocks_.back().end == static_cast<std::int32_t>(members_.size()));
+  return true;
+}
 Shape Blocks::shape(BufferIdx b) const {
   const std::int32_t at = block_of_.empty() ? kNoGroup : block_of_[b];
   if (at == kNoGroup) return {0, problem_.size[b], problem_.alignment_of(b), 0};
   const Block& block = blocks_[at];
   const Bytes lead = problem_.lead[b];
   const bool far = block.upper - block.lower > kMaxBytes;
+  MEMPLAN_ASSERT(block.lower <= lead && lead <= block.upper);
   return {lead - block.lower, far ? kMaxBytes + 1 : block.upper - lead,
           problem_.alignment_of(block.strictest), problem_.lead[block.strictest] - lead};
 }

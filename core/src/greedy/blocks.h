@@ -56,6 +56,9 @@ class Blocks {
   // The first of every block, as they come in the order.
   std::vector<BufferIdx> firsts(const std::vector<BufferIdx>& order) const;
 
+  // Every member of a group in one block, whose reach and alignment are those of all.
+  bool check_invariants() const;
+
  private:
   struct Block {
     std::int32_t begin;  // rows of members_

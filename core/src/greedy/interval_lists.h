@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "invariants.h"
 #include "memplan/types.h"
 
 namespace memplan {
@@ -30,6 +31,7 @@ class IntervalLists {
 
   // Adds an interval. False where the list covered it already.
   bool add(std::size_t list, Interval added) {
+    MEMPLAN_ASSERT(added.lower < added.upper);
     List& l = lists_[list];
     Interval* const first = pool_.data() + l.begin;
     Interval* const last = first + l.size;
@@ -45,6 +47,7 @@ class IntervalLists {
     *from = {std::min(from->lower, added.lower), std::max((to - 1)->upper, added.upper)};
     std::move(to, last, from + 1);
     l.size -= static_cast<std::uint32_t>(to - from - 1);
+    MEMPLAN_ASSERT(is_apart(list, static_cast<std::size_t>(from - first)));
     return true;
   }
 
@@ -53,6 +56,28 @@ class IntervalLists {
     std::fill(lists_.begin(), lists_.end(), List{});
     pool_.clear();
     for (auto& blocks : free_) blocks.clear();
+  }
+
+  // Every list in order, and all blocks, in use or free, side by side in the pool.
+  bool check_invariants() const {
+    std::size_t room = 0;
+    for (std::size_t list = 0; list < lists_.size(); ++list) {
+      const List& l = lists_[list];
+      MEMPLAN_ASSERT(l.level < 0 ? l.size == 0 : l.size <= std::uint32_t{1} << l.level);
+      if (l.level >= 0) room += std::size_t{1} << l.level;
+      for (std::size_t at = 0; at < l.size; ++at) MEMPLAN_ASSERT(is_apart(list, at));
+    }
+    for (std::size_t level = 0; level < free_.size(); ++level) {
+      room += free_[level].size() << level;
+    }
+    MEMPLAN_ASSERT(room == pool_.size());
+    return true;
+  }
+  // Whether a list covers all of an interval.
+  bool covers(std::size_t list, const Interval& asked) const {
+    return std::any_of(begin(list), end(list), [&asked](const Interval& i) {
+      return i.lower <= asked.lower && asked.upper <= i.upper;
+    });
   }
 
  private:
@@ -69,8 +94,15 @@ class IntervalLists {
     std::move_backward(first + at, first + l.size, first + l.size + 1);
     first[at] = added;
     ++l.size;
+    MEMPLAN_ASSERT(is_apart(list, at));
   }
 
+  // Whether the interval `at` touches neither the one before it nor the one behind.
+  bool is_apart(std::size_t list, std::size_t at) const {
+    const Interval* const here = begin(list) + at;
+    return here->lower < here->upper && (at == 0 || here[-1].upper < here->lower) &&
+           (here + 1 == end(list) || here->upper < here[1].lower);
+  }
   void grow(List& l) {
     auto& blocks = free_[l.level + 1];
     std::uint32_t begin = static_cast<std::uint32_t>(pool_.size());
@@ -84,6 +116,7 @@ class IntervalLists {
     if (l.level >= 0) free_[l.level].push_back(l.begin);
     l.begin = begin;
     ++l.level;
+    MEMPLAN_ASSERT(l.begin + (std::size_t{1} << l.level) <= pool_.size());
   }
 
   std::vector<List> lists_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "invariants.h"
 #include "lowest_bit.h"
 
 namespace memplan {
@@ -33,8 +34,24 @@ void Neighbours::clear() {
   late_.clear();
 }
 
+bool Neighbours::check_invariants() const {
+  for (std::size_t i = 0; i < by_address_.size(); ++i) {
+    MEMPLAN_ASSERT(slot_[by_address_[i].row] == static_cast<std::int32_t>(i));
+    MEMPLAN_ASSERT(offset_[by_address_[i].row] == by_address_[i].key);
+    MEMPLAN_ASSERT(i == 0 || by_address_[i - 1].key <= by_address_[i].key);
+  }
+  for (const Ranked& late : late_) {
+    MEMPLAN_ASSERT(slot_[late.row] == kLate && offset_[late.row] == late.key);
+  }
+  MEMPLAN_ASSERT(slot_.size() -
+                     static_cast<std::size_t>(std::count(slot_.begin(), slot_.end(), kNowhere)) ==
+                 by_address_.size() + late_.size());
+  for (const std::uint64_t marks : marks_) MEMPLAN_ASSERT(marks == 0);
+  return true;
+}
 void Neighbours::place(BufferIdx b, Bytes offset) {
   if (problem_.conflicts.first(b) == problem_.conflicts.last(b) || problem_.size[b] == 0) return;
+  MEMPLAN_ASSERT(slot_[b] == kNowhere);
   offset_[b] = offset;
   slot_[b] = kLate;
   late_.push_back({offset, b});
@@ -83,6 +100,7 @@ std::int64_t Neighbours::list(BufferIdx b, std::vector<Interval>* intervals) {
   };
   auto late = unsorted_.begin();
   for (std::size_t w = 0; w < words && !sparse; ++w) {
+    MEMPLAN_ASSERT(marks_[w] == 0 || 64 * w < by_address_.size());
     for (; marks_[w] != 0; marks_[w] &= marks_[w] - 1) {
       const std::size_t slot = 64 * w + static_cast<std::size_t>(lowest_bit(marks_[w]));
       const Interval next = held(by_address_[slot].row);
@@ -91,6 +109,9 @@ std::int64_t Neighbours::list(BufferIdx b, std::vector<Interval>* intervals) {
     }
   }
   for (; late != unsorted_.end(); ++late) append(held(late->row));
+  for (std::size_t i = begin; i < intervals->size(); ++i) {
+    MEMPLAN_ASSERT(i == begin || (*intervals)[i - 1].upper < (*intervals)[i].lower);
+  }
   return (last - first) / kEntriesPerStep;
 }
 

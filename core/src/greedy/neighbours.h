@@ -27,6 +27,9 @@ class Neighbours {
   // steps of Occupancy.
   std::int64_t list(BufferIdx b, std::vector<Interval>* intervals);
 
+  // Slots and the order by address name each other; no mark is left over.
+  bool check_invariants() const;
+
  private:
   void put_in_order();
   Interval held(BufferIdx b) const { return {offset_[b], offset_[b] + problem_.size[b]}; }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "invariants.h"
+
 namespace memplan {
 
 namespace {
@@ -22,6 +24,7 @@ class MakeUp {
       if (left % 2 == 1) *end_++ = left++;
       if (right % 2 == 1) *--last = --right;
     }
+    MEMPLAN_ASSERT(end_ <= last);
     end_ = std::copy(last, nodes_ + kMost, end_);
   }
 
@@ -60,6 +63,7 @@ void Occupancy::clear() {
 
 void Occupancy::place(BufferIdx b, Bytes offset) {
   blocks_.for_each(b, [&](BufferIdx member, Bytes shift) {
+    MEMPLAN_ASSERT(offset + shift >= 0 && offset + shift <= kMaxBytes - problem_.size[member]);
     for (auto i = sections_.span_begin[member]; i < sections_.span_begin[member + 1]; ++i) {
       place_span(sections_.spans[i], offset + shift);
     }
@@ -159,6 +163,7 @@ Bytes Occupancy::raised_above(const Interval& below, const Reach& reach, const S
                               Bytes top) {
   if (below.upper > top + reach.lower) return kNoOffset;
   const Bytes offset = shape.align(below.upper - reach.lower);
+  MEMPLAN_ASSERT(offset + reach.lower >= below.upper);
   return offset > top ? kNoOffset : offset;
 }
 
@@ -182,9 +187,35 @@ Bytes Occupancy::settle(Bytes offset, const Shape& shape, Bytes top) {
     c->at = at;
     ++c;
   }
+  MEMPLAN_ASSERT(offset <= top && is_free(offset));
   return offset;
 }
 
+bool Occupancy::is_free(Bytes offset) const {
+  if (!kAssertions) return true;
+  return std::all_of(cursors_.begin(), cursors_.end(), [offset](const Cursor& c) {
+    return c.at == c.end ||
+           (c.at->upper > offset + c.reach.lower && c.at->lower >= offset + c.reach.upper);
+  });
+}
+
+bool Occupancy::check_invariants() const {
+  MEMPLAN_ASSERT(cover_.check_invariants() && touch_.check_invariants());
+  MEMPLAN_ASSERT(neighbours_.check_invariants() && blocks_.check_invariants());
+  for (std::size_t node = 1; node < 2 * leaves_; ++node) {
+    for (const Interval* i = touch_.begin(node); i != touch_.end(node) && node > 1; ++i) {
+      MEMPLAN_ASSERT(touch_.covers(node / 2, *i));
+    }
+    if (node >= leaves_) continue;
+    for (const Interval* i = cover_.begin(node); i != cover_.end(node); ++i) {
+      MEMPLAN_ASSERT(touch_.covers(node, *i));
+    }
+    std::size_t nearest = node;
+    while (nearest > 0 && cover_.empty(nearest)) nearest /= 2;
+    MEMPLAN_ASSERT(covered_[node] == nearest);
+  }
+  return true;
+}
 bool Occupancy::admits(BufferIdx b, Bytes pin, Bytes limit) {
   if (blocks_.any()) return first_fit(b, pin, limit) == pin;
   return pin + problem_.size[b] <= limit;
@@ -197,6 +228,7 @@ Bytes Occupancy::first_fit(BufferIdx b, Bytes from, Bytes limit) {
   if (from > top) return kNoOffset;
   const Bytes offset = shape.align(from);
   if (offset > top) return kNoOffset;
+  MEMPLAN_ASSERT(offset >= shape.below && (offset + shape.phase) % shape.alignment == 0);
   gather(b);
   return settle(offset, shape, top);
 }
@@ -220,6 +252,7 @@ Bytes Occupancy::best_fit(BufferIdx b, Bytes limit) {
       room = c.at->lower - (offset + c.reach.upper);
       ceiling = &c;
     }
+    MEMPLAN_ASSERT(room >= 0 && is_free(offset));
     steps_ += static_cast<std::int64_t>(cursors_.size());
     if (ceiling == nullptr) return best == kNoOffset ? offset : best;
     if (room < best_room) {

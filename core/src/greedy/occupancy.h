@@ -53,6 +53,10 @@ class Occupancy {
   // machine.
   std::int64_t steps() const { return steps_; }
 
+  // What a node touches its parent touches, what it covers it touches, and the way up to the
+  // nearest cover is the true one.
+  bool check_invariants() const;
+
  private:
   // What a span holds, or would: [offset + lower, offset + upper), from the buffer at work.
   struct Reach {
@@ -76,6 +80,8 @@ class Occupancy {
   static Bytes raised_above(const Interval& below, const Reach& reach, const Shape& shape,
                             Bytes top);
   Bytes settle(Bytes offset, const Shape& shape, Bytes top);
+  // Whether every list has let this offset pass, and stands at its first interval above.
+  bool is_free(Bytes offset) const;
 
   const Problem& problem_;
   const Sections& sections_;

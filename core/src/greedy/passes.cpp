@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "invariants.h"
 #include "ranked.h"
 
 namespace memplan {
@@ -20,6 +21,7 @@ bool Passes::begin(const Limits& limits, Draft* draft) {
     if (pin == kNoOffset || draft->offsets[b] != kNoOffset) continue;
     if (!occupancy_.admits(b, pin, limits.bytes) || !in_budget(limits, *draft)) return false;
     put(b, pin, draft);
+    MEMPLAN_ASSERT(draft->peak <= limits.bytes);
   }
   return true;
 }
@@ -35,6 +37,7 @@ void Passes::put(BufferIdx b, Bytes offset, Draft* draft) {
 
 void Passes::note(BufferIdx b, Bytes offset, Draft* draft) {
   occupancy_.blocks().for_each(b, [&](BufferIdx member, Bytes shift) {
+    MEMPLAN_ASSERT(draft->offsets[member] == kNoOffset);  // none is moved again
     draft->offsets[member] = offset + shift;
     draft->peak = std::max(draft->peak, offset + shift + problem_.size[member]);
     ++draft->nodes;
@@ -55,6 +58,9 @@ void Passes::fill(const std::vector<BufferIdx>& order, Fit fit, const Limits& li
     put(b, offset, draft);
     draft->steps = occupancy_.steps() - steps_before_;
   }
+  MEMPLAN_ASSERT(std::count(draft->offsets.begin(), draft->offsets.end(), kNoOffset) == 0);
+  MEMPLAN_ASSERT(draft->nodes == problem_.count() && draft->peak <= limits.bytes);
+  MEMPLAN_ASSERT(occupancy_.check_invariants());
   draft->complete = true;
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "greedy/passes.h"
+#include "invariants.h"
 
 namespace memplan {
 
@@ -94,6 +95,7 @@ Draft Passes::on_skyline(const std::vector<BufferIdx>& order, const Limits& limi
       draft.stuck = b;
       return draft;
     }
+    MEMPLAN_ASSERT(row.height >= next.row);  // rows only rise
     if (row.height > next.row && row.section == kNowhere) {
       apart.push({row.height, next.place});
     } else if (row.height > next.row) {
@@ -103,6 +105,8 @@ Draft Passes::on_skyline(const std::vector<BufferIdx>& order, const Limits& limi
       blocks.for_each(b, [&](BufferIdx member, Bytes shift) { raise(member, row.height + shift); });
     }
   }
+  MEMPLAN_ASSERT(std::count(draft.offsets.begin(), draft.offsets.end(), kNoOffset) == 0);
+  MEMPLAN_ASSERT(draft.peak <= limits.bytes && skyline.check_invariants());
   draft.complete = true;
   return draft;
 }

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "invariants.h"
 #include "memplan/sections.h"
 #include "memplan/types.h"
 
@@ -53,6 +54,7 @@ class Skyline {
   void raise(const Span& span, Bytes height) { raise(root(), span, height); }
 
   void wait(SectionIdx section, std::int32_t place) {
+    MEMPLAN_ASSERT(section >= 0 && section < static_cast<SectionIdx>(waiting_.size()));
     std::vector<std::int32_t>& all = waiting_[section];
     all.push_back(place);
     std::push_heap(all.begin(), all.end(), std::greater<>());
@@ -61,6 +63,28 @@ class Skyline {
 
   // The turn of the first of those that wait.
   Turn next() const { return lowest(nodes_[1]); }
+
+  // Every node says of those below it what they say; the first of a heap stands for it.
+  bool check_invariants() const {
+    for (std::size_t at = 1; at < leaves_; ++at) {
+      const Node& node = nodes_[at];
+      const Node& lower = nodes_[2 * at];
+      const Node& upper = nodes_[2 * at + 1];
+      MEMPLAN_ASSERT(node.first == std::min(lower.first, upper.first));
+      MEMPLAN_ASSERT(node.summit.height >= std::max(lower.summit.height, upper.summit.height));
+      if (node.flat) continue;
+      MEMPLAN_ASSERT(node.summit.height == std::max(lower.summit.height, upper.summit.height));
+      const Turn next = std::min(lowest(lower), lowest(upper));
+      MEMPLAN_ASSERT(node.next.row == next.row && node.next.place == next.place);
+    }
+    for (std::size_t s = 0; s < waiting_.size(); ++s) {
+      const std::vector<std::int32_t>& all = waiting_[s];
+      MEMPLAN_ASSERT(nodes_[leaves_ + s].flat);
+      MEMPLAN_ASSERT(std::is_heap(all.begin(), all.end(), std::greater<>()));
+      MEMPLAN_ASSERT(nodes_[leaves_ + s].first == (all.empty() ? kNobody : all.front()));
+    }
+    return true;
+  }
 
   // Takes that one out.
   void pop() {
@@ -75,6 +99,7 @@ class Skyline {
     }
     const auto section = static_cast<SectionIdx>(node - leaves_);
     std::vector<std::int32_t>& all = waiting_[section];
+    MEMPLAN_ASSERT(!all.empty() && all.front() == place);
     std::pop_heap(all.begin(), all.end(), std::greater<>());
     all.pop_back();
     show(section);
@@ -116,6 +141,7 @@ class Skyline {
   }
 
   void flatten(const Range& range, Bytes height) {
+    MEMPLAN_ASSERT(nodes_[range.node].summit.height <= height);  // heights only grow
     nodes_[range.node].summit = level(height, range.first, range.last);
     nodes_[range.node].flat = true;
   }
