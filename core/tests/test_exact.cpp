@@ -1,9 +1,13 @@
 // Tests of the exact search against brute force: every answer, every switch, every thread count.
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "check.h"
+#include "exact/arena.h"
+#include "exact/id_set.h"
+#include "exact/nogoods.h"
 #include "exact/task.h"
 #include "items.h"
 #include "memplan/exact.h"
@@ -169,6 +173,79 @@ TEST(a_deep_dive_needs_no_deep_stack) {
     problem.size.push_back(1 + b % 3);
   }
   CHECK_EQ(name(fit(problem, 5).status), std::string("optimal"));
+}
+
+// Tests that what is taken from an arena does not overlap, that a mark gives it back, and that sets
+// in it hold what they were given.
+TEST(an_arena_keeps_its_invariants) {
+  oracle::Generator random(12);
+  exact::Arena arena;
+  std::vector<exact::Arena::Mark> marks;
+  std::vector<exact::IdSet> sets;
+  for (int step = 0; step < 2000; ++step) {
+    if (random.pick(0, 2) != 0 || marks.empty()) {
+      marks.push_back(arena.mark());
+      sets.emplace_back(arena, 2);
+      sets.back().add(step % 128);
+      if (random.pick(0, 50) == 0) arena.take<std::uint64_t>(40000);
+    } else {
+      const auto to = static_cast<std::size_t>(
+          random.pick(std::max<Bytes>(0, static_cast<Bytes>(marks.size()) - 4),
+                      static_cast<Bytes>(marks.size()) - 1));
+      arena.release(marks[to]);
+      marks.resize(to);
+      sets.resize(to);
+    }
+    CHECK(arena.check_invariants());
+    for (std::size_t k = 1; k < sets.size(); ++k) CHECK(sets[k].meets(sets[k]));
+  }
+}
+
+// Tests that tightness decides whether a nogood refutes, and that the table stays in order.
+TEST(nogoods_keep_their_invariants) {
+  oracle::Generator random(13);
+  exact::Nogoods<Bytes> nogoods(64);
+  std::vector<std::uint64_t> bits(1);
+  int refuted = 0;
+  for (int step = 0; step < 500; ++step) {
+    std::vector<exact::Item<Bytes>> items;
+    for (std::int32_t id = 0; id < 6; ++id) items.push_back({random.pick(0, 3), 1, 0, 0, id});
+    exact::IdSet conflict(bits.data(), 1);
+    conflict.clear();
+    const auto key = static_cast<std::uint64_t>(random.pick(0, 3));
+    if (nogoods.refutes(key, items.data(), 6, 9, conflict)) {
+      ++refuted;
+      CHECK(bits[0] != 0 && bits[0] < 64);
+      for (exact::Item<Bytes>& item : items) item.floor -= 4;  // looser than any that was learned
+      CHECK(!nogoods.refutes(key, items.data(), 6, 9, conflict));
+    } else {
+      conflict.add(static_cast<int>(random.pick(0, 2)));
+      conflict.add(static_cast<int>(random.pick(3, 5)));
+      nogoods.learn(key, items.data(), 6, 9, conflict);
+      CHECK(nogoods.refutes(key, items.data(), 6, 9, conflict));
+    }
+    CHECK(nogoods.check_invariants());
+  }
+  CHECK(refuted > 200);
+}
+
+// Tests that items and tasks are what they say, under every mix of constraints.
+TEST(items_and_tasks_keep_their_invariants) {
+  oracle::Generator random(14);
+  for (int round = 0; round < 500; ++round) {
+    Problem problem = random.problem(9, 8, 9, oracle::features(round % oracle::kFeatureSets));
+    if (round % 3 == 0) random.relate(&problem, 4);
+    if (round % 5 == 0) random.gather(&problem);
+    const Items items = make_items(problem, sweep(problem), 40);
+    CHECK(check_invariants(items));
+    if (!items.misfits.empty()) continue;
+    ItemIdx count = 0;
+    for (const exact::Task& task : exact::make_tasks(items)) {
+      CHECK(exact::check_invariants(task) && exact::check_invariants(exact::reversed(task)));
+      count += static_cast<ItemIdx>(task.source.size());
+    }
+    CHECK_EQ(count, items.count());
+  }
 }
 
 TEST(reversing_a_task_twice_gives_it_back) {

@@ -194,6 +194,7 @@ TEST(the_tree_stands_for_exactly_the_orders_that_are_left) {
         ++refused;
         break;
       }
+      CHECK(tree.check_invariants());
       CHECK(orders.count(tree.order()) == 1);
     }
   }

@@ -5,6 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "invariants.h"
+
 namespace memplan::exact {
 
 class Arena {
@@ -24,6 +26,7 @@ class Arena {
       used_ = 0;
     }
     if (block_ == blocks_.size()) grow(bytes);
+    MEMPLAN_ASSERT(used_ % kAlign == 0 && used_ + bytes <= blocks_[block_].size);
     void* at = blocks_[block_].data.get() + used_;
     used_ += bytes;
     return static_cast<T*>(at);
@@ -31,10 +34,20 @@ class Arena {
 
   Mark mark() const { return {block_, used_}; }
   void release(Mark mark) {
+    // What was taken last goes first.
+    MEMPLAN_ASSERT(mark.block < block_ || (mark.block == block_ && mark.used <= used_));
     block_ = mark.block;
     used_ = mark.used;
   }
   std::size_t reserved_bytes() const { return total_; }
+
+  bool check_invariants() const {
+    std::size_t total = 0;
+    for (const Block& block : blocks_) total += block.size;
+    MEMPLAN_ASSERT(total == total_);
+    MEMPLAN_ASSERT(block_ < blocks_.size() ? used_ <= blocks_[block_].size : used_ == 0);
+    return true;
+  }
 
  private:
   static constexpr std::size_t kAlign = 16;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "invariants.h"
 #include "ranked.h"
 
 namespace memplan::exact {
@@ -19,6 +20,7 @@ void settle(const Items& items, std::vector<Bytes>& offsets) {
     const auto first = skyline.begin() + items.first(i);
     const auto last = skyline.begin() + items.last(i) + 1;
     offsets[i] = items.legal_above(i, *std::max_element(first, last));
+    MEMPLAN_ASSERT(offsets[i] <= offset);
     std::fill(first, last, offsets[i] + items.size[i]);
   }
 }
@@ -49,6 +51,7 @@ Plan Fit::run(std::int64_t nodes, int threads, Stopper& stopper) {
     if (!lanes_) lanes_ = std::make_unique<Lanes>(task, options_, seed_, kinds_);
     const Answer answer = lanes_->run(nodes, threads, stopper);
     nodes -= answer.nodes;
+    MEMPLAN_ASSERT(answer.nodes >= 0 && answer.restarts >= 0);
     stats.nodes += answer.nodes;
     stats.restarts += answer.restarts;
     if (answer.verdict == Verdict::kUnsat) {

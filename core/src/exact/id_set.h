@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "exact/arena.h"
+#include "invariants.h"
 
 namespace memplan::exact {
 
@@ -17,12 +18,20 @@ class IdSet {
   IdSet(std::uint64_t* bits, int words) : bits_(bits), words_(words) {}
 
   void clear() { std::fill(bits_, bits_ + words_, std::uint64_t{0}); }
-  void add(int id) { bits_[id >> 6] |= std::uint64_t{1} << (id & 63); }
-  bool has(int id) const { return (bits_[id >> 6] >> (id & 63)) & 1; }
+  void add(int id) {
+    MEMPLAN_ASSERT(id >= 0 && id >> 6 < words_);
+    bits_[id >> 6] |= std::uint64_t{1} << (id & 63);
+  }
+  bool has(int id) const {
+    MEMPLAN_ASSERT(id >= 0 && id >> 6 < words_);
+    return (bits_[id >> 6] >> (id & 63)) & 1;
+  }
   void add(const IdSet& other) {
+    MEMPLAN_ASSERT(words_ == other.words_);
     for (int w = 0; w < words_; ++w) bits_[w] |= other.bits_[w];
   }
   bool meets(const IdSet& other) const {
+    MEMPLAN_ASSERT(words_ == other.words_);
     for (int w = 0; w < words_; ++w) {
       if ((bits_[w] & other.bits_[w]) != 0) return true;
     }

@@ -10,6 +10,8 @@
 #include <thread>
 #include <utility>
 
+#include "invariants.h"
+
 namespace memplan::exact {
 
 namespace {
@@ -92,10 +94,13 @@ class Lanes::Lane {
     for (std::size_t id = 0; id < task_.source.size(); ++id) {
       const ItemIdx item = task_.source[id];
       if (verdict_ == Verdict::kSat) answer.offsets[item] = search_->offsets()[id] * task_.unit;
+      MEMPLAN_ASSERT(verdict_ != Verdict::kSat ||
+                     task_.world->legal_above(item, answer.offsets[item]) == answer.offsets[item]);
       if (verdict_ == Verdict::kUnsat && search_->in_conflict(static_cast<int>(id))) {
         answer.conflict.push_back(item);
       }
     }
+    MEMPLAN_ASSERT(verdict_ != Verdict::kUnsat || !answer.conflict.empty());
   }
   ItemIdx world_size() const { return task_.world->count(); }
 
@@ -164,6 +169,7 @@ Answer Lanes::run(std::int64_t node_budget, int threads, Stopper& stopper) {
       restarts[k] = lanes_[k]->restarts();
       slices[k] = std::min(node_budget, lanes_[k]->slice(round_));
       node_budget -= slices[k];
+      MEMPLAN_ASSERT(slices[k] >= 0 && node_budget >= 0);
     }
     int winner = -1;
     // The first rounds have one lane: most problems are solved before a thread would have begun.
@@ -178,6 +184,7 @@ Answer Lanes::run(std::int64_t node_budget, int threads, Stopper& stopper) {
     }
     ++round_;
     tally(winner >= 0 ? winner : count - 1);
+    for (int k = 0; k < winner; ++k) MEMPLAN_ASSERT(lanes_[k]->verdict() == Verdict::kBudget);
     if (winner >= 0) {
       lanes_[winner]->report(answer);
       return answer;

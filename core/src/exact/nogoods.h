@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "exact/id_set.h"
+#include "invariants.h"
 
 namespace memplan::exact {
 
@@ -37,6 +38,7 @@ class Nogoods {
       seen_[items[i].id] = stamp_;
       tightness_[items[i].id] = items[i].floor - ceiling;
     }
+    MEMPLAN_ASSERT(head->second < static_cast<std::int32_t>(entries_.size()));
     for (std::int32_t e = head->second; e >= 0; e = entries_[e].next) {
       if (!holds(entries_[e])) continue;
       conflict.clear();
@@ -54,9 +56,34 @@ class Nogoods {
     for (int i = 0; i < count; ++i) {
       if (conflict.has(items[i].id)) terms_.push_back({items[i].id, items[i].floor - ceiling});
     }
+    // One without terms would refute everything.
+    MEMPLAN_ASSERT(begin < terms_.size());
     const auto [head, fresh] = heads_.try_emplace(key, -1);
     entries_.push_back({begin, static_cast<std::uint32_t>(terms_.size()), head->second});
     head->second = static_cast<std::int32_t>(entries_.size() - 1);
+  }
+
+  // Entries split the terms among them, and every one is in the chain of one key, the last first.
+  bool check_invariants() const {
+    std::size_t chained = 0;
+    for (const auto& [key, head] : heads_) {
+      for (std::int32_t e = head; e >= 0; e = entries_[e].next) {
+        ++chained;
+        MEMPLAN_ASSERT(e < static_cast<std::int32_t>(entries_.size()) && entries_[e].next < e);
+      }
+    }
+    MEMPLAN_ASSERT(chained == entries_.size());
+    std::uint32_t end = 0;
+    for (const Entry& entry : entries_) {
+      MEMPLAN_ASSERT(entry.begin == end && entry.begin < entry.end);
+      end = entry.end;
+    }
+    MEMPLAN_ASSERT(end == terms_.size());
+    for (const Term& term : terms_) {
+      MEMPLAN_ASSERT(term.id >= 0 && term.id < static_cast<std::int32_t>(seen_.size()));
+    }
+    for (const std::uint64_t seen : seen_) MEMPLAN_ASSERT(seen <= stamp_);
+    return true;
   }
 
  private:

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "invariants.h"
+
 namespace memplan::exact {
 
 PqTree::PqTree(const std::vector<int>& leaves) : root_(bunch_of(leaves)) {}
@@ -38,6 +40,21 @@ std::vector<int> PqTree::order() const {
   return result;
 }
 
+bool PqTree::is_sound(const Node& node) {
+  if (!kAssertions) return true;
+  if (node.kind == Kind::kLeaf) return node.children.empty() && node.leaf >= 0;
+  return node.children.size() > 1 &&
+         std::all_of(node.children.begin(), node.children.end(), is_sound);
+}
+
+bool PqTree::check_invariants() const {
+  if (!kAssertions) return true;
+  MEMPLAN_ASSERT(is_sound(root_));
+  std::vector<int> leaves = order();
+  std::sort(leaves.begin(), leaves.end());
+  MEMPLAN_ASSERT(std::adjacent_find(leaves.begin(), leaves.end()) == leaves.end());
+  return true;
+}
 int PqTree::count(Node& node, const std::vector<char>& marked) {
   if (node.kind == Kind::kLeaf) {
     node.leaves = 1;
@@ -53,6 +70,7 @@ int PqTree::count(Node& node, const std::vector<char>& marked) {
 
 bool PqTree::apply(Exchange& exchange, const std::vector<char>& marked) {
   count(root_, marked);
+  MEMPLAN_ASSERT(root_.marked == static_cast<int>(exchange.out.size()) && root_.marked > 0);
   // The lowest node that has the whole set below it: nothing above it changes.
   Node* node = &root_;
   for (bool deeper = true; deeper && !node->full();) {
@@ -112,6 +130,7 @@ bool PqTree::gather_bunch(Node& node, Exchange& exchange) {
   for (Node& child : node.children) {
     (child.full() ? full : child.empty() ? rest : mixed).push_back(std::move(child));
   }
+  MEMPLAN_ASSERT(full.size() + mixed.size() > 1);
   if (mixed.size() > 2) return false;
   std::vector<Node> row;
   if (!mixed.empty() && !comb(std::move(mixed[0]), row)) return false;
@@ -153,6 +172,9 @@ void PqTree::replace_run(std::vector<Node>& row, Exchange& exchange) {
   const auto full = [](const Node& node) { return node.full(); };
   const auto begin = std::find_if(row.begin(), row.end(), full);
   const auto end = std::find_if_not(begin, row.end(), full);
+  MEMPLAN_ASSERT(begin != end);
+  for (auto it = row.begin(); it != begin; ++it) MEMPLAN_ASSERT(it->empty());
+  for (auto it = end; it != row.end(); ++it) MEMPLAN_ASSERT(it->empty());
   exchange.out.clear();
   for (auto it = begin; it != end; ++it) list(*it, exchange.out);
   std::vector<int> beside;

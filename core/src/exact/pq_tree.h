@@ -33,6 +33,9 @@ class PqTree {
   // One of the orders.
   std::vector<int> order() const;
 
+  // No leaf twice; a bunch and a row have children to order.
+  bool check_invariants() const;
+
  private:
   enum class Kind { kLeaf, kBunch, kRow };
 
@@ -50,6 +53,7 @@ class PqTree {
   static Node make(Kind kind, std::vector<Node> children);
   static Node bunch_of(const std::vector<int>& leaves);
   static void list(const Node& node, std::vector<int>& order);
+  static bool is_sound(const Node& node);
   static int count(Node& node, const std::vector<char>& marked);
   static bool comb(Node node, std::vector<Node>& row);
   static bool gather_bunch(Node& node, Exchange& exchange);

@@ -118,6 +118,15 @@ class Search final : public AnySearch {
 
   void sort_by_floor(Node* items, int count);
 
+  // Of the node at work: order by floor, ids, sections, the ceiling, what rose.
+  bool check_invariants(const Child& problem) const;
+  // The bound, looked at everywhere, and the loads that it leaves.
+  bool holds_everywhere(const Child& problem) const;
+  // Whether a set names items of the problem only.
+  bool is_within(const IdSet& set, const Child& problem) const;
+  // Whether the offsets are a plan of the whole task.
+  bool is_plan() const;
+
   // Known to be false where values are not bytes: there the compiler leaves out what follows.
   bool restricted() const { return sizeof(V) == sizeof(Bytes) && restricted_; }
 

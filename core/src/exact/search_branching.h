@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "exact/search.h"
+#include "invariants.h"
 #include "ranked.h"
 
 namespace memplan::exact {
@@ -101,6 +102,7 @@ void Search<V>::choose_section(Frame& frame) {
     std::copy(key, key + 3, best);
     chosen = j;
   }
+  MEMPLAN_ASSERT(chosen >= 0);
   frame.section = chosen;
   frame.floor = lowest_only ? lowest : floor_[chosen];
 }
@@ -195,6 +197,7 @@ void Search<V>::sort_by_floor(Node* items, int count) {
   for (int i = 0; i < count; ++i) by_floor_[i] = {-items[i].floor, i};
   sort_ranked(by_floor_.data(), by_floor_.data() + count);
   std::copy(items, items + count, held_.begin());
+  MEMPLAN_ASSERT(count <= static_cast<int>(held_.size()));
   for (int i = 0; i < count; ++i) items[i] = held_[by_floor_[i].row];
 }
 
@@ -234,12 +237,14 @@ bool Search<V>::raise(const Child& problem, int skip, V floor, int first, int la
       arena_.release(child_.mark);
       return false;
     }
+    MEMPLAN_ASSERT(out->floor >= floor && floor > in[i].floor);
     ++out;
   }
   out = std::copy(held_.begin(), held_.begin() + held, out);
   child_.count = static_cast<int>(out - child_.items);
   // Rounding sends raised items to different levels, some above untouched ones.
   if (restricted() && first_raised != out) sort_by_floor(child_.items, child_.count);
+  MEMPLAN_ASSERT(child_.count == problem.count - (skip < 0 ? 0 : 1));
   child_.risen_first = to < 0 ? 0 : from;
   child_.risen_last = to;
   return true;
@@ -248,6 +253,7 @@ bool Search<V>::raise(const Child& problem, int skip, V floor, int first, int la
 template <typename V>
 bool Search<V>::place_child(const Frame& frame, const Node& placed) {
   offsets_[placed.id] = frame.floor;
+  MEMPLAN_ASSERT(placed.floor == frame.floor);
   return raise(frame.problem, frame.options[frame.next - 1],
                static_cast<V>(frame.floor + placed.size), placed.first, placed.last, frame.raised);
 }

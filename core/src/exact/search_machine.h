@@ -8,6 +8,7 @@
 #include "exact/search.h"
 #include "exact/search_branching.h"
 #include "exact/search_reductions.h"
+#include "invariants.h"
 
 namespace memplan::exact {
 
@@ -29,6 +30,11 @@ Search<V>::Search(const Task& task, const ExactOptions& options)
     root_.push_back(
         {static_cast<V>(item.floor), static_cast<V>(item.size), item.first, item.last, item.id});
   }
+  for (const Item<Bytes>& item : task.items) {
+    MEMPLAN_ASSERT(static_cast<Bytes>(static_cast<V>(item.floor)) == item.floor);
+    MEMPLAN_ASSERT(static_cast<Bytes>(static_cast<V>(item.size)) == item.size);
+  }
+  MEMPLAN_ASSERT(static_cast<Bytes>(root_ceiling_) == task.ceiling);
   for (std::size_t i = 0; i < n; ++i) zobrist_.push_back(mix(i + 1));
   const std::size_t s = static_cast<std::size_t>(task.sections) + 1;
   for (auto* column : {&load_, &floor_, &top_}) column->resize(s);
@@ -80,7 +86,11 @@ Verdict Search<V>::run(const Strategy& strategy, std::int64_t node_budget, Stopp
         return Verdict::kBudget;
       case Step::kSat:
       case Step::kUnsat:
-        if (frames_.empty()) return step == Step::kSat ? Verdict::kSat : Verdict::kUnsat;
+        if (frames_.empty()) {
+          MEMPLAN_ASSERT(step == Step::kUnsat || is_plan());
+          MEMPLAN_ASSERT(arena_.check_invariants() && nogoods_.check_invariants());
+          return step == Step::kSat ? Verdict::kSat : Verdict::kUnsat;
+        }
         step = absorb(step);
         break;
     }
@@ -101,6 +111,7 @@ template <typename V>
 typename Search<V>::Step Search<V>::open(Child child) {
   if (out_of_budget()) return Step::kBudget;
   ++nodes_;
+  MEMPLAN_ASSERT(nodes_ <= node_limit_ && check_invariants(child));
   IdSet resolved(arena_, words_);
   const auto decided = [&](Step verdict) {
     if (verdict == Step::kUnsat) conflict_.add(resolved);
@@ -119,6 +130,7 @@ typename Search<V>::Step Search<V>::open(Child child) {
   }
   const bool fits = strategy_.floor_first() ? bound_holds<false>(child) : bound_holds<true>(child);
   if (!fits) return decided(Step::kUnsat);
+  MEMPLAN_ASSERT(check_invariants(child) && holds_everywhere(child));
   if (!restricted() && options_.release_dates && child.sections == 1) {
     place_stack(child);
     return decided(Step::kSat);
@@ -129,12 +141,14 @@ typename Search<V>::Step Search<V>::open(Child child) {
   if (options_.nogoods) {
     frame.key = key_of(child);
     if (nogoods_.refutes(frame.key, child.items, child.count, child.ceiling, conflict_)) {
+      MEMPLAN_ASSERT(is_within(conflict_, child));
       return decided(Step::kUnsat);
     }
   }
   choose_section(frame);
   order_options(frame);
   find_jump(frame);
+  MEMPLAN_ASSERT(frame.option_count > 0 && (frame.jump == kNoJump || frame.jump > frame.floor));
   frame.learned = IdSet(arena_, words_);
   frame.raised = IdSet(arena_, words_);
   frames_.push_back(frame);
@@ -148,6 +162,7 @@ typename Search<V>::Step Search<V>::advance() {
   if (frame.split) {
     if (frame.next == frame.part_count) return close(Step::kSat);
     child_ = frame.parts[frame.next++];
+    MEMPLAN_ASSERT(child_.ceiling == frame.problem.ceiling);
     child_.mark = arena_.mark();
     return Step::kChild;
   }
@@ -169,6 +184,7 @@ typename Search<V>::Step Search<V>::advance() {
       }
     }
   }
+  MEMPLAN_ASSERT(is_within(frame.learned, frame.problem));
   if (options_.nogoods) {
     const Child& p = frame.problem;
     nogoods_.learn(frame.key, p.items, p.count, p.ceiling, frame.learned);
@@ -182,6 +198,7 @@ typename Search<V>::Step Search<V>::advance() {
 template <typename V>
 typename Search<V>::Step Search<V>::absorb(Step verdict) {
   Frame& frame = frames_.back();
+  MEMPLAN_ASSERT(frame.next > 0);
   if (frame.split) return verdict == Step::kUnsat ? close(verdict) : Step::kAdvance;
   if (verdict == Step::kSat) return close(verdict);
   // Backjump: the child raised nobody that its conflict speaks of, so the same items are in
@@ -196,11 +213,87 @@ typename Search<V>::Step Search<V>::absorb(Step verdict) {
 
 template <typename V>
 typename Search<V>::Step Search<V>::close(Step verdict) {
+  MEMPLAN_ASSERT(!frames_.empty());
   const Frame& frame = frames_.back();
   if (verdict == Step::kUnsat) conflict_.add(frame.resolved);
   arena_.release(frame.problem.mark);
   frames_.pop_back();
   return verdict;
+}
+
+// ---- what must hold
+
+template <typename V>
+bool Search<V>::check_invariants(const Child& problem) const {
+  if (!kAssertions) return true;
+  MEMPLAN_ASSERT(0 <= problem.count && problem.count <= static_cast<int>(root_.size()));
+  MEMPLAN_ASSERT(0 <= problem.sections && problem.sections <= root_sections_);
+  MEMPLAN_ASSERT(problem.ceiling <= root_ceiling_);
+  for (int j = 0; j < problem.sections; ++j) {
+    MEMPLAN_ASSERT(problem.section[j] >= (j == 0 ? 0 : problem.section[j - 1] + 1));
+    MEMPLAN_ASSERT(problem.section[j] < root_sections_);
+  }
+  MEMPLAN_ASSERT(problem.risen_first > problem.risen_last ||
+                 (0 <= problem.risen_first && problem.risen_last < problem.sections));
+  std::vector<char> seen(root_.size(), 0);
+  for (int i = 0; i < problem.count; ++i) {
+    const Node& item = problem.items[i];
+    MEMPLAN_ASSERT(i == 0 || problem.items[i - 1].floor >= item.floor);
+    MEMPLAN_ASSERT(item.id >= 0 && item.id < static_cast<int>(seen.size()) && !seen[item.id]);
+    MEMPLAN_ASSERT(0 <= item.first && item.first <= item.last && item.last < problem.sections);
+    MEMPLAN_ASSERT(item.floor >= 0 && item.size > 0);
+    MEMPLAN_ASSERT(legal_floor(item.floor, item.id) == item.floor);
+    seen[item.id] = 1;
+  }
+  for (const Node& item : root_) {  // floors only rise; sizes never change
+    if (!seen[item.id]) continue;
+    const Node* const at = std::find_if(problem.items, problem.items + problem.count,
+                                        [&](const Node& other) { return other.id == item.id; });
+    MEMPLAN_ASSERT(at->floor >= item.floor && at->size == item.size);
+  }
+  return true;
+}
+
+template <typename V>
+bool Search<V>::holds_everywhere(const Child& problem) const {
+  if (!kAssertions) return true;
+  std::vector<V> load(problem.sections, V{0});
+  for (int i = 0; i < problem.count; ++i) {
+    const Node& item = problem.items[i];
+    for (int j = item.first; j <= item.last; ++j) {
+      load[j] = static_cast<V>(load[j] + item.size);
+      MEMPLAN_ASSERT(!options_.release_dates || load[j] <= problem.ceiling - item.floor);
+    }
+  }
+  for (int j = 0; j < problem.sections; ++j) {
+    MEMPLAN_ASSERT(load[j] <= problem.ceiling && load[j] == load_[j]);
+  }
+  return true;
+}
+
+template <typename V>
+bool Search<V>::is_within(const IdSet& set, const Child& problem) const {
+  if (!kAssertions) return true;
+  std::vector<char> seen(root_.size(), 0);
+  for (int i = 0; i < problem.count; ++i) seen[problem.items[i].id] = 1;
+  for (int id = 0; id < static_cast<int>(seen.size()); ++id) {
+    if (set.has(id) && !seen[id]) return false;
+  }
+  return true;
+}
+
+template <typename V>
+bool Search<V>::is_plan() const {
+  if (!kAssertions) return true;
+  for (const Node& a : root_) {
+    const Bytes at = offsets_[a.id];
+    MEMPLAN_ASSERT(a.floor <= at && at <= root_ceiling_ - a.size);
+    for (const Node& b : root_) {
+      if (a.id >= b.id || a.last < b.first || b.last < a.first) continue;
+      MEMPLAN_ASSERT(at + a.size <= offsets_[b.id] || offsets_[b.id] + b.size <= at);
+    }
+  }
+  return true;
 }
 
 }  // namespace memplan::exact

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "exact/search.h"
+#include "invariants.h"
 #include "ranked.h"
 
 namespace memplan::exact {
@@ -46,6 +47,7 @@ int Search<V>::contract(Child& problem) {
       begun = false;
     }
     alive -= ends_[j];
+    MEMPLAN_ASSERT(alive >= 0);
     if (ends_[j] > 0 && alive == 0) ++parts;
   }
   if (kept == sections) return parts;
@@ -61,6 +63,7 @@ int Search<V>::contract(Child& problem) {
     Node& item = problem.items[i];
     item.first = map_[item.first];
     item.last = map_[item.last + 1] - 1;
+    MEMPLAN_ASSERT(item.first <= item.last);  // it keeps a section
   }
   return parts;
 }
@@ -110,6 +113,7 @@ bool Search<V>::place_full_span(Child& problem, IdSet& resolved, bool& changed) 
         return false;
       }
       for (int k = problem.count - 1; k >= 0 && items[k].floor < top; --k) items[k].floor = top;
+      MEMPLAN_ASSERT(resolved.has(item.id) && offsets_[item.id] >= 0);
       problem.risen_first = 0;
       problem.risen_last = problem.sections - 1;
       again = true;
@@ -142,6 +146,7 @@ typename Search<V>::Step Search<V>::open_split(const Child& problem, const IdSet
     if (crossing == 0) choices_[parts++] = j;
     map_[j] = parts - 1;
   }
+  MEMPLAN_ASSERT(parts > 1 && choices_[0] == 0);
   choices_[parts] = sections;
 
   Frame frame;
@@ -177,6 +182,7 @@ typename Search<V>::Step Search<V>::open_split(const Child& problem, const IdSet
   for (int i = 0; i < problem.count; ++i) {
     Node item = problem.items[i];
     const int p = map_[item.first];
+    MEMPLAN_ASSERT(p == map_[item.last]);  // no item crosses from part to part
     item.first -= choices_[p];
     item.last -= choices_[p];
     frame.parts[p].items[frame.parts[p].count++] = item;
@@ -197,6 +203,7 @@ void Search<V>::place_stack(const Child& problem) {
     at = std::max(at, problem.items[i].floor);
     offsets_[problem.items[i].id] = at;
     at = static_cast<V>(at + problem.items[i].size);
+    MEMPLAN_ASSERT(at <= problem.ceiling);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "invariants.h"
 #include "ranked.h"
 
 namespace memplan::exact {
@@ -169,6 +170,27 @@ Task make_task(const Items& world, const Grid& grid, const Component& component)
 
 }  // namespace
 
+bool check_invariants(const Task& task) {
+  if (!kAssertions) return true;
+  MEMPLAN_ASSERT(task.items.size() == task.source.size());
+  MEMPLAN_ASSERT(task.unit > 0 && task.ceiling == task.world->capacity / task.unit);
+  std::vector<ItemIdx> source = task.source;
+  std::sort(source.begin(), source.end());
+  MEMPLAN_ASSERT(std::adjacent_find(source.begin(), source.end()) == source.end());
+  for (std::size_t id = 0; id < task.items.size(); ++id) {
+    const Item<Bytes>& item = task.items[id];
+    const ItemIdx i = task.source[id];
+    MEMPLAN_ASSERT(item.id == static_cast<std::int32_t>(id));
+    MEMPLAN_ASSERT(i >= 0 && i < task.world->count());
+    MEMPLAN_ASSERT(0 <= item.first && item.first <= item.last + 1 && item.last < task.sections);
+    MEMPLAN_ASSERT(item.floor == task.world->earliest[i] && item.size <= task.ceiling);
+    // Rounded up at most, and where offsets are as they are asked for, not at all.
+    MEMPLAN_ASSERT(item.size >= (task.world->size[i] + task.unit - 1) / task.unit);
+    MEMPLAN_ASSERT(!task.restricted || (task.unit == 1 && item.size == task.world->size[i]));
+  }
+  return true;
+}
+
 std::vector<Task> make_tasks(const Items& world) {
   const Grid grid = find_grid(world);
   std::vector<Task> tasks;
@@ -178,6 +200,7 @@ std::vector<Task> make_tasks(const Items& world) {
   std::vector<Task> sorted;
   for (const auto& [room, t] :
        ranked(tasks.size(), [&tasks](std::int32_t task) { return slack(tasks[task]); })) {
+    MEMPLAN_ASSERT(check_invariants(tasks[t]));
     sorted.push_back(std::move(tasks[t]));
   }
   return sorted;
@@ -190,7 +213,9 @@ Task reversed(const Task& task) {
     item.last = task.sections - 1 - item.first;
     item.first = first;
   }
+  for (const Item<Bytes>& item : result.items) MEMPLAN_ASSERT(item.first >= 0);
   sort_by_shape(result);
+  MEMPLAN_ASSERT(check_invariants(result));
   return result;
 }
 

@@ -43,4 +43,7 @@ std::vector<Task> make_tasks(const Items& world);
 // The same task with time running backwards: same offsets.
 Task reversed(const Task& task);
 
+// What is said of a task above.
+bool check_invariants(const Task& task);
+
 }  // namespace memplan::exact

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "exact/tiling_ways.h"
+#include "invariants.h"
 
 namespace memplan::exact {
 
@@ -65,12 +67,37 @@ Verdict Tiling::run(std::int64_t node_budget, Stopper* stopper, const std::atomi
   stopper_ = stopper;
   cancel_ = cancel;
   while (!exhausted_ && nodes_ < limit && !must_stop()) {
+    MEMPLAN_ASSERT(check_invariants());
     const Verdict verdict = at_ == windows_[window_].last ? finish_window() : step();
     if (verdict != Verdict::kBudget) return verdict;
   }
   return Verdict::kBudget;
 }
 
+bool Tiling::check_invariants() const {
+  if (!kAssertions) return true;
+  if (exhausted_) return true;  // a tree that could not be mended
+  const Window& window = windows_[window_];
+  MEMPLAN_ASSERT(window.first <= at_ && at_ <= window.last);
+  MEMPLAN_ASSERT(tree_.check_invariants());
+  std::vector<int> ordered = tree_.order();
+  std::sort(ordered.begin(), ordered.end());
+  MEMPLAN_ASSERT(ordered == live_in(at_));
+  Bytes load = 0;
+  for (const int id : ordered) load += task_.items[id].size;
+  MEMPLAN_ASSERT(load == task_.ceiling);
+  MEMPLAN_ASSERT(std::count(marked_.begin(), marked_.end(), 0) ==
+                 static_cast<std::ptrdiff_t>(marked_.size()));
+  std::size_t steps = 0;
+  for (int j = window.first; j < at_; ++j) {
+    const Boundary& boundary = boundaries_[j];
+    MEMPLAN_ASSERT(boundary.way < static_cast<int>(boundary.ways.size()));
+    MEMPLAN_ASSERT(boundary.steps_before == steps && boundary.reach <= j);
+    steps += boundary.ways[boundary.way].size();
+  }
+  MEMPLAN_ASSERT(steps == steps_.size());
+  return true;
+}
 bool Tiling::must_stop() {
   if (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) return true;
   return stopper_ != nullptr && stopper_->expired();
@@ -111,7 +138,9 @@ Verdict Tiling::step() {
     ++at_;
     return Verdict::kBudget;
   }
+  MEMPLAN_ASSERT(!boundary.ways.empty());
   const int reach = find_reach(at_);
+  MEMPLAN_ASSERT(windows_[window_].first <= reach && reach <= at_);
   if (exhausted_) return Verdict::kBudget;
   if (repairing_) return repair(reach);
   highest_ = std::max(highest_, at_);
@@ -248,6 +277,8 @@ void Tiling::list_ways(Boundary& boundary) const {
     boundary.all_ways = ending.size() == 1 || beginning.size() == 1;
     return;
   }
+  MEMPLAN_ASSERT(std::accumulate(ending.begin(), ending.end(), Bytes{0}) ==
+                 std::accumulate(beginning.begin(), beginning.end(), Bytes{0}));
   const Matchings found = matchings(ending, beginning);
   boundary.all_ways = found.all;
   const auto pick = [](const std::vector<int>& ids, std::uint64_t subset) {
@@ -285,6 +316,7 @@ void Tiling::place() {
       offsets_[id] = at;
       at += task_.items[id].size;
     }
+    MEMPLAN_ASSERT(at == task_.ceiling);
   };
   stack();
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
@@ -292,6 +324,7 @@ void Tiling::place() {
     const auto begin =
         std::find_if(order.begin(), order.end(), [&](int id) { return marked_[id] != 0; });
     for (const int id : step->in) marked_[id] = 0;
+    MEMPLAN_ASSERT(order.end() - begin >= static_cast<std::ptrdiff_t>(step->in.size()));
     if (step->witness >= 0) {
       const auto witness = std::find(order.begin(), order.end(), step->witness);
       if ((witness < begin) != step->witness_first) {

@@ -34,6 +34,10 @@ class Tiling {
   const std::vector<Bytes>& offsets() const { return offsets_; }
   bool in_conflict(int id) const { return conflict_[id] != 0; }
 
+  // What is live at the boundary to cross is what the tree orders, and fills the section; ways and
+  // steps are those of this window.
+  bool check_invariants() const;
+
  private:
   using Way = std::vector<PqTree::Exchange>;  // one exchange for each interval
 

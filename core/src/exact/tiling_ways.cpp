@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "invariants.h"
+
 namespace memplan::exact {
 
 namespace {
@@ -62,6 +64,7 @@ class Lister {
 
   Matchings run() {
     split(whole_, {});
+    for (const auto& way : found_.ways) MEMPLAN_ASSERT(splits_all(way));
     // A match is either meant, because two things happen at the same time at different
     // addresses, or a coincidence. The more subsets there are, the more it is the latter.
     std::stable_sort(found_.ways.begin(), found_.ways.end(), [&](const auto& a, const auto& b) {
@@ -89,6 +92,16 @@ class Lister {
     }
   }
 
+  // Every item of both sides in one match.
+  bool splits_all(const std::vector<Match>& way) const {
+    Match all{0, 0};
+    for (const Match& match : way) {
+      MEMPLAN_ASSERT(match.ending != 0 && match.beginning != 0);
+      MEMPLAN_ASSERT((all.ending & match.ending) == 0 && (all.beginning & match.beginning) == 0);
+      all = {all.ending | match.ending, all.beginning | match.beginning};
+    }
+    return all.ending == whole_.ending && all.beginning == whole_.beginning;
+  }
   // All ways to go on from `way`, with `rest` still to split: the match with the lowest item left
   // is any that fits, or all that is left.
   void split(Match rest, std::vector<Match> way) {
