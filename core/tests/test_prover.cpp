@@ -41,7 +41,7 @@ Bytes minimise(const exact::Task& task, const ProverOptions& options, Bytes limi
       }
       peak = std::max(peak, engine.offsets()[id] + world.size[i]);
     }
-    CHECK(peak < best);
+    CHECK(peak < best && engine.check_invariants());
     best = peak;
   }
   CHECK(!engine.conflict().empty());
@@ -335,6 +335,7 @@ TEST(slices_of_conflicts_and_steps_lead_to_the_same_answer_as_one_run) {
         CHECK(slice < 1000000);
         answer = slice % 2 == 0 ? sliced.run(best - 1, 1, kNoLimit)
                                 : sliced.run(best - 1, kNoLimit, 100);
+        CHECK(answer == Verdict::kUnsat || sliced.check_invariants());
       }
       CHECK(answer == verdict);
       CHECK_EQ(sliced.conflicts(), whole.conflicts());

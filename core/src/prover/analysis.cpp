@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "invariants.h"
+
 namespace memplan::prover {
 
 Analysis::Analysis(const Model& model, const ProverOptions& options, const Trail& trail,
@@ -19,6 +21,7 @@ Analysis::Analysis(const Model& model, const ProverOptions& options, const Trail
 bool Analysis::learn(const Conflict& conflict) {
   lines_.clear();
   marked_.resize(trail_.size(), 0);
+  MEMPLAN_ASSERT(marked_.size() >= static_cast<std::size_t>(trail_.size()) && check_invariants());
   // The premises may all lie below the level of the last decision.
   level_ = 0;
   const std::vector<Literal>& premises = explainer_.explain(conflict);
@@ -36,10 +39,27 @@ bool Analysis::learn(const Conflict& conflict) {
   resolve_to_first_uip(conflict);
   minimise();
   assemble();
+  MEMPLAN_ASSERT(is_asserting() && check_invariants());
   if (log_ != nullptr) write(clause_);
   return true;
 }
 
+bool Analysis::check_invariants() const {
+  for (const Need& need : needs_) MEMPLAN_ASSERT(need.position == kNowhere);
+  for (const char mark : marked_) MEMPLAN_ASSERT(mark == 0);
+  return true;
+}
+
+bool Analysis::is_asserting() const {
+  if (!kAssertions) return true;
+  for (std::size_t k = 0; k < clause_.size(); ++k) {
+    const Literal falsified = model_.negation(clause_[k]);
+    MEMPLAN_ASSERT(trail_.holds(falsified) && falsified.value > trail_.fact(falsified.half));
+    const int level = trail_[trail_.origin(falsified)].level;
+    MEMPLAN_ASSERT(k == 0 ? level == level_ : level <= backjump_level_);
+  }
+  return backjump_level_ < level_ && level_ <= trail_.level();
+}
 // Notes that a literal must hold; facts do.
 void Analysis::require(Literal literal) {
   if (literal.value <= trail_.fact(literal.half)) return;
@@ -69,6 +89,7 @@ void Analysis::resolve_to_first_uip(const Conflict& conflict) {
   for (;;) {
     do --position;
     while (marked_[position] == 0);
+    MEMPLAN_ASSERT(open_ > 0 && trail_[position].level <= level_);
     if (open_ == 1) break;
     const Half h = trail_[position].half;
     marked_[position] = 0;

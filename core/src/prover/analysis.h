@@ -36,6 +36,11 @@ class Analysis {
   void log_facts(std::int32_t begin);
   std::int64_t steps() const { return steps_; }
 
+  // Between conflicts nothing is needed and nothing marked.
+  bool check_invariants() const;
+  // Whether what was learned is false now, by one literal of the level of the conflict alone.
+  bool is_asserting() const;
+
  private:
   // A half of which some value is needed.
   struct Need {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "invariants.h"
+
 namespace memplan::prover {
 
 Clauses::Clauses(const Model& model, Trail& trail)
@@ -14,6 +16,7 @@ void Clauses::watch(Literal watched, Literal other, std::int32_t clause) {
 }
 
 std::int32_t Clauses::add(const std::vector<Literal>& literals, int glue, std::int64_t number) {
+  MEMPLAN_ASSERT(literals.size() > 1 && glue > 0);
   const auto c = static_cast<std::int32_t>(clauses_.size());
   clauses_.push_back({number, static_cast<std::int32_t>(literals_.size()),
                       static_cast<std::int32_t>(literals.size()), glue, true});
@@ -39,6 +42,7 @@ bool Clauses::propagate(Half h, Bytes old, Conflict* conflict) {
     steps_ += 4;
     Literal* const literals = literals_.data() + clauses_[w.clause].first;
     if (literals[0].half == (h ^ 1)) std::swap(literals[0], literals[1]);
+    MEMPLAN_ASSERT(literals[1].half == (h ^ 1) && !trail_.holds(literals[1]));
     const Literal first = literals[0];
     if (trail_.holds(first)) {
       list[kept++] = {w.threshold, first, w.clause};
@@ -65,6 +69,49 @@ bool Clauses::propagate(Half h, Bytes old, Conflict* conflict) {
   return ok;
 }
 
+bool Clauses::check_invariants() const {
+  if (!kAssertions) return true;
+  std::int32_t end_of_last = 0;
+  std::vector<std::int32_t> last_seen(model_.halves(), -1);
+  for (std::int32_t c = 0; c < learned(); ++c) {
+    MEMPLAN_ASSERT(clauses_[c].first == end_of_last && clauses_[c].size > 1);
+    for (const Literal* l = begin(c); l != end(c); ++l) {
+      MEMPLAN_ASSERT(last_seen[l->half] != c);
+      last_seen[l->half] = c;
+    }
+    end_of_last += clauses_[c].size;
+  }
+  MEMPLAN_ASSERT(end_of_last == static_cast<std::int32_t>(literals_.size()));
+  std::size_t watches = 0;
+  for (Half h = 0; h < model_.halves(); ++h) {
+    for (const Watch& w : watches_[h]) {
+      ++watches;
+      MEMPLAN_ASSERT(w.clause >= 0 && w.clause < learned());
+      const Literal* const l = begin(w.clause);
+      MEMPLAN_ASSERT(l[0].half == (h ^ 1) || l[1].half == (h ^ 1));
+      const Literal watched = l[0].half == (h ^ 1) ? l[0] : l[1];
+      MEMPLAN_ASSERT(w.threshold == model_.negation(watched).value);
+      MEMPLAN_ASSERT(std::any_of(l, end(w.clause), [&](const Literal& other) {
+        return other.half == w.blocker.half && other.value == w.blocker.value;
+      }));
+    }
+  }
+  MEMPLAN_ASSERT(watches == 2 * clauses_.size());
+  return true;
+}
+
+bool Clauses::is_settled() const {
+  if (!kAssertions) return true;
+  for (std::int32_t c = 0; c < learned(); ++c) {
+    int open = 0;
+    for (const Literal* l = begin(c); l != end(c) && open < 2; ++l) {
+      if (trail_.holds(*l)) open = 2;
+      if (!trail_.holds(model_.negation(*l))) ++open;
+    }
+    MEMPLAN_ASSERT(open >= 2);
+  }
+  return true;
+}
 void Clauses::reduce() {
   std::vector<bool> keep(clauses_.size(), false);
   for (std::int32_t p = 0; p < trail_.size(); ++p) {
@@ -107,6 +154,8 @@ void Clauses::rebuild(const std::vector<bool>& keep) {
     list.resize(kept);
   }
   trail_.rename_clauses(name);
+  MEMPLAN_ASSERT(clauses.size() ==
+                 static_cast<std::size_t>(std::count(keep.begin(), keep.end(), true)));
   clauses_ = std::move(clauses);
   literals_ = std::move(literals);
 }

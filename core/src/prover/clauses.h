@@ -30,6 +30,11 @@ class Clauses {
   std::int64_t number(std::int32_t c) const { return clauses_[c].number; }
   int learned() const { return static_cast<int>(clauses_.size()); }
   void touch(std::int32_t c) { clauses_[c].used = true; }
+
+  // Clauses share out the literals, have a half only once, and are filed under their first two.
+  bool check_invariants() const;
+  // Whether no clause is false, and none that is not true yet has a single literal left.
+  bool is_settled() const;
   std::int64_t steps() const { return steps_; }
 
  private:

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "invariants.h"
+
 namespace memplan::prover {
 
 namespace {
@@ -45,8 +47,16 @@ class Grower {
       clique.push_back(candidates_.front());
       keep_neighbours(clique.back());
     }
+    MEMPLAN_ASSERT(is_clique(clique));
     std::sort(clique.begin(), clique.end());
     return clique;
+  }
+
+  bool is_clique(const ItemSet& set) const {
+    for (auto u = set.begin(); u != set.end(); ++u) {
+      for (auto v = u + 1; v != set.end(); ++v) MEMPLAN_ASSERT(graph_.conflict(*u, *v));
+    }
+    return true;
   }
 
  private:

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "invariants.h"
+
 namespace memplan::prover {
 
 namespace {
@@ -49,6 +51,29 @@ void Cliques::forget() {
   queue_.clear();
 }
 
+bool Cliques::check_invariants() const {
+  if (!kAssertions) return true;
+  const auto marked = [](const std::vector<char>& marks) {
+    return marks.size() - static_cast<std::size_t>(std::count(marks.begin(), marks.end(), 0));
+  };
+  MEMPLAN_ASSERT(marked(touched_) == risen_.size() && marked(set_touched_) == sets_.size());
+  for (const Half h : risen_) MEMPLAN_ASSERT(touched_[h] && settled_[h] < trail_.bound(h));
+  for (const Half h : sets_) MEMPLAN_ASSERT(set_touched_[h]);
+  std::size_t queued = 0;
+  for (const Task& task : tasks_) queued += task.queued ? 1 : 0;
+  MEMPLAN_ASSERT(queued == queue_.size());
+  for (const int direction : {0, 1}) {
+    std::vector<std::int32_t> all = all_[direction];
+    std::sort(all.begin(), all.end());
+    for (int i = 0; i < model_.items; ++i) MEMPLAN_ASSERT(all[i] == i);
+    for (int c = 0; c < model_.cliques.count(); ++c) {
+      const auto begin = order_[direction].begin() + model_.cliques.begin[c];
+      MEMPLAN_ASSERT(
+          std::is_permutation(begin, begin + model_.cliques.size(c), model_.cliques.first(c)));
+    }
+  }
+  return true;
+}
 // Bounds move little between two looks, so that insertion is all the sorting it takes.
 void Cliques::sort(std::int32_t* order, int count, int direction) {
   const Bytes* const bound = trail_.bounds() + direction;
@@ -133,6 +158,8 @@ Bytes Cliques::pile(int item, int direction, Bytes since, Bytes best, std::int32
     steps_ += 1 + (last - first) / 2;
     if (start + highest <= best) continue;
     best = start + highest;
+    MEMPLAN_ASSERT(std::find(sum + first, sum + last, highest) != sum + last ||
+                   !(whole && model_.is_whole(before)));
     *clique = mine[std::find(sum + first, sum + last, highest) - sum];
   }
   steps_ += (model_.items - k) / 4;
@@ -185,6 +212,7 @@ bool Cliques::scan(int clique, int direction, Bytes lo, Bytes hi, Conflict* conf
   for (int k = 0; k < count_; ++k) {
     const std::int32_t item = by_end[count_ - 1 - k];
     item_[k] = item;
+    MEMPLAN_ASSERT(k == 0 || end_[k - 1] <= -trail_.bound(2 * item + (direction ^ 1)));
     start_[k] = trail_.bound(2 * item + direction);
     end_[k] = -trail_.bound(2 * item + (direction ^ 1));
     size_[k] = model_.size[item];
@@ -221,6 +249,7 @@ bool Cliques::scan_forth(const Window& from, Bytes* load, Conflict* conflict) {
                    trail_.add_window({from.clique, from.direction, from.start, end_[k]})};
       return false;
     }
+    MEMPLAN_ASSERT(tightest >= 0 || excess + size_[k] <= 0);
     if (edges && excess + size_[k] > 0 && end_[k] > end_[tightest]) {
       const Window window{from.clique, from.direction, from.start, end_[tightest]};
       if (!place_after(k, window, conflict)) return false;
@@ -248,6 +277,7 @@ bool Cliques::scan_back(const Window& from, Bytes load, Conflict* conflict) {
         tightest = k;
       }
     } else if (excess + size_[k] > 0) {
+      MEMPLAN_ASSERT(tightest >= 0);
       const Window window{from.clique, from.direction, from.start, end_[tightest]};
       if (!place_before(k, window, conflict)) return false;
     }

@@ -50,6 +50,9 @@ class Cliques {
 
   std::int64_t steps() const { return steps_; }
 
+  // What is marked is in its queue, once; orders are of the members that they are said to be of.
+  bool check_invariants() const;
+
  private:
   // A clique in one direction: its windows with lo < start <= hi are to be looked at.
   struct Task {

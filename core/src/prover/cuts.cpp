@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "invariants.h"
+
 namespace memplan::prover {
 
 Cuts::Cuts(const Model& model, Trail& trail)
@@ -49,6 +51,7 @@ Cuts::Balance Cuts::weigh(int item, std::int32_t cut) {
         balance.largest = std::max(balance.largest, model_.size[*i]);
       } else {
         const int below = relation[*i] == Trail::kAbove ? 0 : 1;  // the item lies above i
+        MEMPLAN_ASSERT(relation[*i] != Trail::kApart);  // both are in the clique of that side
         balance.used[below ^ side] += model_.size[*i];
       }
     }

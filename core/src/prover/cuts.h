@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "invariants.h"
 #include "prover/trail.h"
 
 namespace memplan::prover {
@@ -32,6 +33,15 @@ class Cuts {
   void forget();
   bool propagate(Conflict* conflict);
   std::int64_t steps() const { return steps_; }
+
+  // The queue has what is touched, once.
+  bool check_invariants() const {
+    for (const std::int32_t i : queue_) MEMPLAN_ASSERT(touched_[i]);
+    std::size_t touched = 0;
+    for (const char mark : touched_) touched += mark != 0 ? 1 : 0;
+    MEMPLAN_ASSERT(touched == queue_.size());
+    return true;
+  }
 
  private:
   // What a cut leaves around an item, in the two ways to read it.

@@ -4,6 +4,8 @@
 #include <limits>
 #include <numeric>
 
+#include "invariants.h"
+
 namespace memplan::prover {
 
 using exact::Verdict;
@@ -12,6 +14,7 @@ namespace {
 
 constexpr std::int64_t kRestartUnit = 64;        // conflicts
 constexpr std::int64_t kStepsInOneGo = 1 << 20;  // without a look at the clock
+constexpr std::int64_t kCheckEvery = 64;         // conflicts, where invariants are checked
 constexpr std::int64_t kFirstReduction = 2000;
 constexpr std::int64_t kReductionGrowth = 300;
 
@@ -91,6 +94,7 @@ Verdict Engine::run(Bytes limit, std::int64_t conflicts, std::int64_t steps, con
   Conflict conflict;
   for (;;) {
     if (!propagate(&conflict, std::min(last_step - this->steps(), kStepsInOneGo), halt)) {
+      MEMPLAN_ASSERT(conflicts_ % kCheckEvery != 0 || check_invariants());
       ++conflicts_;
       if (!resolve(conflict)) {
         refuted_ = true;
@@ -104,6 +108,7 @@ Verdict Engine::run(Bytes limit, std::int64_t conflicts, std::int64_t steps, con
     if (propagator_.is_short()) continue;
     if (options_.restarts && options_.learning && conflicts_ >= next_restart_) restart();
     if (!decide()) {
+      MEMPLAN_ASSERT(is_plan());
       take_plan();
       return Verdict::kSat;
     }
@@ -147,12 +152,17 @@ bool Engine::resolve(const Conflict& conflict) {
   if (!options_.learning) return backtrack_once();
   if (!analysis_.learn(conflict)) return false;
   const std::vector<Literal>& clause = analysis_.clause();
+  MEMPLAN_ASSERT(!clause.empty());
   backtrack(analysis_.backjump_level());
   Reason reason{Rule::kRoot, 0, -1};
   if (clause.size() > 1) {
     reason = {Rule::kClause, 0, clauses_.add(clause, analysis_.glue(), analysis_.number())};
   }
   order_.decay();
+  MEMPLAN_ASSERT(!trail_.holds(clause[0]) && !trail_.holds(model_.negation(clause[0])));
+  for (std::size_t k = 1; k < clause.size(); ++k) {
+    MEMPLAN_ASSERT(trail_.holds(model_.negation(clause[k])));
+  }
   if (!trail_.raise(clause[0].half, clause[0].value, reason)) {
     // Only by rounding to a legal offset.
     ++conflicts_;
@@ -160,6 +170,7 @@ bool Engine::resolve(const Conflict& conflict) {
   }
   if (clauses_.learned() >= next_reduction_) {
     clauses_.reduce();
+    MEMPLAN_ASSERT(check_invariants());
     next_reduction_ = clauses_.learned() + kFirstReduction + kReductionGrowth * restarts_;
   }
   return true;
@@ -191,6 +202,35 @@ void Engine::restart() {
   backtrack(0);
 }
 
+bool Engine::check_invariants() const {
+  MEMPLAN_ASSERT(trail_.check_invariants() && clauses_.check_invariants());
+  MEMPLAN_ASSERT(order_.check_invariants() && propagator_.check_invariants());
+  MEMPLAN_ASSERT(logged_ <= trail_.size());
+  for (int pair = 0; pair < model_.arcs / 2; ++pair) {
+    const Half even = 2 * (model_.items + pair);
+    MEMPLAN_ASSERT(trail_.bound(even) > 0 || trail_.bound(even ^ 1) > 0 || order_.has(pair));
+  }
+  return true;
+}
+
+// Whether the least offsets are apart, end below the limit, and keep groups together.
+bool Engine::is_plan() const {
+  for (int u = 0; u < model_.items; ++u) {
+    const Bytes at = trail_.bound(2 * u);
+    MEMPLAN_ASSERT(at >= model_.floor[u] && at <= model_.latest(u, limit_));
+    for (const auto* v = model_.neighbours.first(u); v != model_.neighbours.last(u); ++v) {
+      const Bytes other = trail_.bound(2 * *v);
+      MEMPLAN_ASSERT(at + model_.size[u] <= other || other + model_.size[*v] <= at);
+    }
+    const std::int32_t body = model_.body[u];
+    for (const auto* v = model_.bodies.first(std::max(body, 0));
+         body >= 0 && v != model_.bodies.last(body); ++v) {
+      MEMPLAN_ASSERT(trail_.bound(2 * *v) - at == model_.shift(u, *v, 0));
+    }
+  }
+  return true;
+}
+
 // False when every pair is decided.
 bool Engine::decide() {
   while (!order_.empty()) {
@@ -199,6 +239,7 @@ bool Engine::decide() {
     if (trail_.bound(even) > 0 || trail_.bound(even ^ 1) > 0) continue;
     trail_.open_level();
     trail_.raise(phase_[pair] != 0 ? even : even ^ 1, 1, {Rule::kDecision, 0, -1});
+    MEMPLAN_ASSERT(!trail_.crossed(even));
     steps_ += 10;
     return true;
   }

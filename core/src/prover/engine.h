@@ -54,6 +54,9 @@ class Engine {
     return steps_ + propagator_.steps() + clauses_.steps() + analysis_.steps();
   }
 
+  // The trail, the clauses, and that every pair which is open waits to be decided.
+  bool check_invariants() const;
+
  private:
   bool lower(Bytes limit);
   bool propagate(Conflict* conflict, std::int64_t most, const Halt& halt);
@@ -63,6 +66,7 @@ class Engine {
   bool decide();
   void restart();
   void take_plan();
+  bool is_plan() const;
 
   const ProverOptions options_;
   const Model model_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "invariants.h"
+
 namespace memplan::prover {
 
 Explainer::Explainer(const Model& model, const ProverOptions& options, const Trail& trail,
@@ -14,6 +16,7 @@ void Explainer::require(Half h, Bytes value) {
 }
 
 const std::vector<Literal>& Explainer::explain(std::int32_t position, Literal needed) {
+  MEMPLAN_ASSERT(trail_[position].half == needed.half && trail_[position].value >= needed.value);
   premises_.clear();
   position_ = position;
   const Reason reason = trail_[position].reason;
@@ -58,6 +61,7 @@ const std::vector<Literal>& Explainer::explain(std::int32_t position, Literal ne
       require(model_.arc_of(reason.index, model_.head_of(h)), 1);
       break;
   }
+  MEMPLAN_ASSERT(premises_hold());
   return premises_;
 }
 
@@ -67,6 +71,7 @@ const std::vector<Literal>& Explainer::explain(const Conflict& conflict) {
     // for itself: a clause with both halves would only say that x < v or x >= v.
     const Literal other{conflict.index ^ 1, trail_.bound(conflict.index ^ 1)};
     explain(trail_.size() - 1, model_.negation(other));
+    MEMPLAN_ASSERT(trail_[trail_.size() - 1].half == conflict.index);
     premises_.push_back(other);
     return premises_;
   }
@@ -80,9 +85,16 @@ const std::vector<Literal>& Explainer::explain(const Conflict& conflict) {
   } else {
     overload(trail_.window(conflict.index));
   }
+  MEMPLAN_ASSERT(premises_hold());
   return premises_;
 }
 
+bool Explainer::premises_hold() const {
+  if (!kAssertions) return true;
+  return std::all_of(premises_.begin(), premises_.end(), [this](const Literal& l) {
+    return trail_.bound_before(l.half, position_) >= l.value;
+  });
+}
 void Explainer::clause(std::int32_t index, Half implied) {
   for (const Literal* l = clauses_.begin(index); l != clauses_.end(index); ++l) {
     if (l->half != implied) premises_.push_back(model_.negation(*l));
@@ -92,6 +104,7 @@ void Explainer::clause(std::int32_t index, Half implied) {
 // Two bounds of which only the sum matters. Whatever is more than needed goes to the one that can
 // make the most of it: all the way back to a fact, or else to the younger one.
 void Explainer::require_pair(Half a, Bytes a_bound, Half b, Bytes b_bound, Bytes sum) {
+  MEMPLAN_ASSERT(a_bound + b_bound >= sum);
   const Bytes spare = options_.lifting ? a_bound + b_bound - sum : 0;
   if (spare > 0) {
     const Bytes a_fact = trail_.fact(a), b_fact = trail_.fact(b);
@@ -142,6 +155,7 @@ void Explainer::set_bound(Half h, Bytes value, std::int32_t clique) {
     sum += model_.size[members_[used++].item];
     if (start + sum >= value) break;
   }
+  MEMPLAN_ASSERT(start + sum >= value);  // the pile explains as much as is needed
   Bytes spare = options_.lifting ? start + sum - value : 0;
   for (std::size_t k = 0; k < used; ++k) {
     const int before = members_[k].item;
@@ -180,6 +194,7 @@ void Explainer::cut(std::int32_t index, int direction, int item, int other) {
       spare += model_.size[*i];
     }
   }
+  MEMPLAN_ASSERT(spare >= 0);
   for (const Member& m : members_) {
     if (options_.lifting && model_.size[m.item] <= spare) {
       spare -= model_.size[m.item];
@@ -207,6 +222,7 @@ void Explainer::window_load(const Window& window, int outsider, int kept) {
     members_.push_back({*m, start, end});
     load += model_.size[*m];
   }
+  MEMPLAN_ASSERT(window.start + load > window.end);
   Bytes spare = options_.lifting ? window.start + load - window.end - 1 : 0;
   const auto drop = [&](const Member& m) {
     if (model_.size[m.item] > spare) return false;

@@ -34,6 +34,8 @@ class Explainer {
   void cut(std::int32_t index, int direction, int item, int other);
   void overload(const Window& window);
   void window_load(const Window& window, int outsider, int kept);
+  // Whether all premises held before the entry that they explain.
+  bool premises_hold() const;
 
   const Model& model_;
   const ProverOptions options_;

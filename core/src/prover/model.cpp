@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <numeric>
 
+#include "invariants.h"
+
 namespace memplan::prover {
 
 namespace {
@@ -96,11 +98,45 @@ Model::Model(const exact::Task& task, const ProverOptions& options, bool exact_b
   find_bodies();
   find_pairs(maximal(live, static_cast<std::size_t>(items)), halt);
   if (options.cuts) find_cuts(halt);
+  MEMPLAN_ASSERT(check_invariants());
   if (!options.symmetry) return;
   find_twins(halt);
+  for (const auto& [a, b] : twins) MEMPLAN_ASSERT(a < b && arc_of(a, b) != kNoArc);
   if (free) find_upright();
 }
 
+bool Model::check_invariants() const {
+  MEMPLAN_ASSERT(static_cast<int>(size.size()) == items && static_cast<int>(tail.size()) == arcs);
+  MEMPLAN_ASSERT(static_cast<int>(extent.size()) == items + arcs / 2);
+  MEMPLAN_ASSERT(neighbours.count() == items && cliques_of.count() == items);
+  for (int u = 0; u < items; ++u) {
+    MEMPLAN_ASSERT(size[u] > 0 && floor[u] >= lead[u] && arc_of(u, u) == kNoArc);
+    MEMPLAN_ASSERT(std::is_sorted(neighbours.first(u), neighbours.last(u)));
+    for (const auto* v = neighbours.first(u); v != neighbours.last(u); ++v) {
+      const Half a = arc_of(u, *v);
+      MEMPLAN_ASSERT(a >= 2 * items && a < halves() && arc_of(*v, u) == (a ^ 1));
+      MEMPLAN_ASSERT(tail_of(a) == u && head_of(a) == *v && extent[a >> 1] == -1);
+    }
+  }
+  for (int c = 0; c < cliques.count(); ++c) {
+    for (const auto* u = cliques.first(c); u != cliques.last(c); ++u) {
+      MEMPLAN_ASSERT(in_clique(*u, c) && (u == cliques.first(c) || u[-1] < *u));
+      for (const auto* v = u + 1; v != cliques.last(c); ++v)
+        MEMPLAN_ASSERT(arc_of(*u, *v) != kNoArc);
+    }
+  }
+  MEMPLAN_ASSERT(cliques.values.size() == cliques_of.values.size());
+  for (std::size_t k = 0; k < cuts.size(); ++k) {
+    const auto cut = static_cast<int>(k);
+    const int both = cliques.size(cuts[k].cliques[0]) - cut_sides[0].size(cut);
+    MEMPLAN_ASSERT(both > 0 && both == cliques.size(cuts[k].cliques[1]) - cut_sides[1].size(cut));
+    MEMPLAN_ASSERT(cuts[k].both > 0);
+  }
+  for (int i = 0; i < items; ++i) {
+    MEMPLAN_ASSERT(body[i] < 0 || row_of[*bodies.first(body[i])] == row_of[i]);
+  }
+  return true;
+}
 // What is to be searched: all pieces but those of the foundation. Where that is laid, offsets are
 // free and there are no groups: a row is a piece.
 void Model::find_core(bool lays, const std::vector<Piece>& pieces, std::vector<ItemSet>* live,

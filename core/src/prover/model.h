@@ -111,6 +111,9 @@ struct Model {
   // The greatest offset of an item that ends at or below `limit` bytes, or less than any offset.
   Bytes latest(int item, Bytes limit) const;
 
+  // Pairs and arcs name each other, cliques are cliques, lists and their inverses agree.
+  bool check_invariants() const;
+
   // The least legal value of an item's half at or above `value` ...
   Bytes round(Half h, Bytes value) const { return restricted ? round_restricted(h, value) : value; }
   // ... and the least value that is rounded to `value` or above.

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "invariants.h"
+
 namespace memplan::prover {
 
 // A binary heap of pairs by activity. Whole numbers, so that every machine counts alike.
@@ -20,6 +22,7 @@ class Order {
 
   // Pairs that were in no conflict yet come in this order, and so do ties.
   void rank(const std::vector<int>& ranks) {
+    MEMPLAN_ASSERT(ranks.size() == rank_.size());
     rank_ = ranks;
     for (int i = static_cast<int>(heap_.size()) / 2 - 1; i >= 0; --i) sink(i);
   }
@@ -42,6 +45,7 @@ class Order {
   }
   bool empty() const { return heap_.empty(); }
   int take() {
+    MEMPLAN_ASSERT(!heap_.empty());
     const int best = heap_.front();
     place_[best] = -1;
     const int last = heap_.back();
@@ -52,6 +56,21 @@ class Order {
       sink(0);
     }
     return best;
+  }
+
+  bool has(int pair) const { return place_[pair] >= 0; }
+
+  // A heap in which everything knows its place.
+  bool check_invariants() const {
+    std::size_t placed = 0;
+    for (const int place : place_) placed += place >= 0 ? 1 : 0;
+    MEMPLAN_ASSERT(placed == heap_.size());
+    for (std::size_t i = 0; i < heap_.size(); ++i) {
+      MEMPLAN_ASSERT(place_[heap_[i]] == static_cast<int>(i));
+      MEMPLAN_ASSERT(i == 0 || !before(heap_[i], heap_[(i - 1) / 2]));
+      MEMPLAN_ASSERT(activity_[heap_[i]] >= 0);
+    }
+    return true;
   }
 
  private:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "invariants.h"
+
 namespace memplan::prover {
 
 Propagator::Propagator(const Model& model, const ProverOptions& options, Trail& trail,
@@ -44,10 +46,35 @@ bool Propagator::propagate(Conflict* conflict, std::int64_t most, const Halt& ha
     if ((options_.overload || options_.edge_finding) && !cliques_.propagate_windows(conflict)) {
       return false;
     }
-    if (next_ == trail_.size()) return true;
+    if (next_ == trail_.size()) {
+      MEMPLAN_ASSERT(is_fixpoint());
+      return true;
+    }
   }
 }
 
+bool Propagator::is_fixpoint() const {
+  for (Half a = 2 * model_.items; a < model_.halves(); ++a) {
+    if (trail_.bound(a) <= 0) continue;
+    for (const int direction : {0, 1}) {
+      const int first = direction == 0 ? model_.tail_of(a) : model_.head_of(a);
+      const int second = direction == 0 ? model_.head_of(a) : model_.tail_of(a);
+      MEMPLAN_ASSERT(trail_.bound(2 * second + direction) >=
+                     trail_.bound(2 * first + direction) + model_.size[first]);
+    }
+  }
+  for (int i = 0; i < model_.items; ++i) {
+    const std::int32_t body = model_.body[i];
+    if (body < 0) continue;
+    for (const auto* k = model_.bodies.first(body); k != model_.bodies.last(body); ++k) {
+      for (const int direction : {0, 1}) {
+        MEMPLAN_ASSERT(trail_.bound(2 * *k + direction) >=
+                       trail_.bound(2 * i + direction) + model_.shift(i, *k, direction));
+      }
+    }
+  }
+  return clauses_.is_settled() && check_invariants();
+}
 bool Propagator::visit(std::int32_t position, Conflict* conflict) {
   const Half h = trail_[position].half;
   const Bytes old = trail_[position].previous < 0 ? trail_[position].value - 1

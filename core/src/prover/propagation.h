@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "invariants.h"
 #include "memplan/prover.h"
 #include "prover/clauses.h"
 #include "prover/cliques.h"
@@ -28,6 +29,11 @@ class Propagator {
 
   std::int64_t steps() const { return steps_ + cliques_.steps() + cuts_.steps(); }
 
+  bool check_invariants() const {
+    MEMPLAN_ASSERT(next_ <= trail_.size() && steps_ >= 0);
+    return cliques_.check_invariants() && cuts_.check_invariants();
+  }
+
  private:
   bool visit(std::int32_t position, Conflict* conflict);
   bool push(Half h, Conflict* conflict);
@@ -36,6 +42,9 @@ class Propagator {
   bool take_along(Half h, Conflict* conflict);
   bool settle_bodies(Half a, Conflict* conflict);
   bool raise(Half h, Bytes value, Reason reason, Conflict* conflict);
+  // Whether the cheap rules have nothing to add: what lies before something moves it, groups are in
+  // step, clauses are settled.
+  bool is_fixpoint() const;
 
   const Model& model_;
   const ProverOptions options_;

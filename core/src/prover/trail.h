@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "invariants.h"
 #include "prover/halt.h"
 #include "prover/literal.h"
 #include "prover/model.h"
@@ -79,10 +80,12 @@ class Trail {
 
   // Raises a bound to the next legal value. False if the two halves now contradict each other.
   bool raise(Half h, Bytes value, Reason reason) {
+    MEMPLAN_ASSERT(h >= 0 && h < model_.halves() && (model_.is_item(h) || value <= 1));
     if (value <= bound_[h]) return true;
     const bool item = model_.is_item(h);
     if (item) value = model_.round(h, value);
     entries_.push_back({value, h, last_[h], level(), reason});
+    MEMPLAN_ASSERT(value > bound_[h]);  // bounds only rise, also by rounding
     last_[h] = size() - 1;
     bound_[h] = value;
     if (level() == 0) fact_[h] = value;
@@ -108,6 +111,7 @@ class Trail {
   const Entry& decision(int level) const { return entries_[levels_[level - 1].entries]; }
   // The first entry that makes a literal true which holds now.
   std::int32_t origin(Literal l) const {
+    MEMPLAN_ASSERT(holds(l));
     std::int32_t position = last_[l.half];
     for (std::int32_t p = entries_[position].previous; p >= 0 && entries_[p].value >= l.value;
          p = entries_[p].previous) {
@@ -118,11 +122,13 @@ class Trail {
   // A half's bound just before an entry was made.
   Bytes bound_before(Half h, std::int32_t position) const {
     std::int32_t p = last_[h];
+    MEMPLAN_ASSERT(position > h);  // the entry that every half begins with
     while (p >= position) p = entries_[p].previous;
     return entries_[p].value;
   }
   void rename_clauses(const std::vector<std::int32_t>& name) {
     for (Entry& entry : entries_) {
+      MEMPLAN_ASSERT(entry.reason.rule != Rule::kClause || name[entry.reason.index] >= 0);
       if (entry.reason.rule == Rule::kClause) entry.reason.index = name[entry.reason.index];
     }
   }
@@ -130,6 +136,10 @@ class Trail {
   Bytes room() const { return room_; }
   void measure();
   bool is_last(std::int32_t position) const { return last_[entries_[position].half] == position; }
+
+  // Every half is a chain of entries that rise, levels and windows are in order, and facts, bounds
+  // and relations are what the entries say.
+  bool check_invariants() const;
 
  private:
   struct Level {
@@ -162,6 +172,7 @@ void Trail::backtrack(int level, Undone undone) {
     const Half h = entry.half;
     // An arc that crossed its opposite was never related.
     if (!model_.is_item(h) && !crossed(h)) relate(h, kOpen, kOpen);
+    MEMPLAN_ASSERT(last_[h] == p && entry.previous >= 0 && entry.level > level);
     last_[h] = entry.previous;
     bound_[h] = entries_[entry.previous].value;
     undone(h);
