@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "answers.h"
+#include "invariants.h"
 #include "minimalloc/orders.h"
 #include "minimalloc/rules.h"
 
@@ -135,6 +136,7 @@ Verdict Search::descend() {
       if (!enter(partitions_[top.child]) && !fail()) return Verdict::kExhausted;
       continue;
     }
+    MEMPLAN_ASSERT(partitions_.size() >= top.children_end && top.child == top.children_end);
     if (frames_.size() == 1) return Verdict::kSolved;
     partitions_.resize(top.children_begin);
     frames_.pop_back();
@@ -144,6 +146,7 @@ Verdict Search::descend() {
 
 // Calls the search function: false if nothing can be placed.
 bool Search::enter(const Partition& partition) {
+  MEMPLAN_ASSERT(partition.begin < partition.end && solution_.check_invariants());
   ++nodes_;
   Frame frame;
   frame.partition = partition;
@@ -184,6 +187,7 @@ bool Search::place(Frame* frame) {
   frame->mark = solution_.mark();
   frame->ranks_mark = rank_trail_.size();
   frame->children_begin = frame->children_end = frame->child = partitions_.size();
+  MEMPLAN_ASSERT(eligible(*frame, frame->item) && frame->tried.offset <= frame->highest_start);
   const PartialSolution::Effect effect = solution_.place(frame->item);
   frame->overhead = effect.overhead;
   if (effect.stuck) return false;
@@ -196,6 +200,8 @@ bool Search::place(Frame* frame) {
 }
 
 void Search::take_back(Frame* frame) {
+  MEMPLAN_ASSERT(frame->ranks_mark <= rank_trail_.size() &&
+                 frame->children_begin <= partitions_.size());
   solution_.undo(frame->mark);
   for (; rank_trail_.size() > frame->ranks_mark; rank_trail_.pop_back()) {
     rank_[rank_trail_.back().first] = rank_trail_.back().second;
@@ -264,6 +270,13 @@ void Search::add_children(Frame* frame, bool divides) {
     if (rules_.canonical) rest.floor = frame->tried;
     partitions_.push_back(rest);
   }
+  // Side by side in the slots, all that is left.
+  std::int32_t at = frame->partition.begin + 1;
+  for (std::size_t k = frame->children_begin; k < partitions_.size(); ++k) {
+    MEMPLAN_ASSERT(partitions_[k].begin == at && at < partitions_[k].end);
+    at = partitions_[k].end;
+  }
+  MEMPLAN_ASSERT(at == frame->partition.end);
   frame->children_end = partitions_.size();
 }
 
@@ -371,6 +384,7 @@ Plan solve_parts(const Problem& problem, const Items& items, const Overlaps& ove
     for (ItemIdx i = 0; i < items.count(); ++i) {
       offsets[items.buffer[i]] = search.solution().offset(i);
     }
+    MEMPLAN_ASSERT(is_plan(items, search.solution().offsets()));
     plan = fitting(problem, std::move(offsets), "the search found a solution");
   }
   plan.stats.nodes = search.nodes();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "answers.h"
+#include "invariants.h"
 #include "items.h"
 #include "pairs/propagation.h"
 #include "pairs/relations.h"
@@ -126,6 +127,7 @@ Verdict Search::run(const std::vector<ItemIdx>& part) {
     ++nodes_;
     const Choice choice = most_constrained();
     if (choice.relation < 0) return Verdict::kSolved;
+    MEMPLAN_ASSERT(bounds_.check_invariants());
     frames_.push_back({choice, bounds_.mark()});
     take(frames_.back());
     while (!bounds_.fixpoint()) {
@@ -173,6 +175,7 @@ Choice Search::most_constrained() const {
     const Bytes below = bounds_.upper(r.i) - (bounds_.lower(r.j) - relations_.allowed[split].to);
     const Bytes above =
         bounds_.upper(r.j) - (bounds_.lower(r.i) + relations_.allowed[split + 1].from);
+    MEMPLAN_ASSERT(split >= bounds_.first(index) && split < last);
     const Bytes worse = std::min(below, above);
     const Bytes better = std::max(below, above);
     if (best.relation >= 0 && (worse != best_worse ? worse > best_worse : better >= best_better)) {
@@ -227,6 +230,7 @@ Plan answer(const Problem& problem, const Items& items, std::int64_t node_budget
   if (std::optional<Plan> none = refuted_at_once(items)) return *std::move(none);
   Relations relations;
   const char* refusal = relations.build(items, stopper);
+  MEMPLAN_ASSERT(refusal != nullptr || relations.check_invariants());
   if (refusal != nullptr) return memplan::unknown(refusal);
   std::vector<Bytes> offset;
   if (first_fit(problem, items, relations, stopper, &offset)) {

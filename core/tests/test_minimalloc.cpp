@@ -217,6 +217,35 @@ TEST(undo_restores_a_partial_solution) {
   }
 }
 
+// Tests that sums, heights and offsets stay what they say, through random placements and returns.
+TEST(a_partial_solution_keeps_its_invariants) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    const Problem problem = random_problem(seed, seed % 2 == 0);
+    const Sections sections = sweep(problem);
+    const Items items = make_items(problem, sections, 40);
+    Stopper stopper(std::numeric_limits<double>::infinity());
+    Overlaps overlaps;
+    CHECK(overlaps.build(items, stopper) == nullptr);
+    PartialSolution solution(items, overlaps, Rules({}, overlaps));
+    CHECK(solution.check_invariants());
+    std::vector<PartialSolution::Mark> marks;
+    oracle::Generator generator(seed);
+    for (int step = 0; step < 30 && items.count() > 0; ++step) {
+      const auto i = static_cast<ItemIdx>(generator.pick(0, items.count() - 1));
+      if (!solution.allocated(i) && solution.fits(i)) {
+        marks.push_back(solution.mark());
+        solution.place(i);
+      } else if (!marks.empty()) {
+        const auto to =
+            static_cast<std::size_t>(generator.pick(0, static_cast<Bytes>(marks.size()) - 1));
+        solution.undo(marks[to]);
+        marks.resize(to);
+      }
+      CHECK(solution.check_invariants());
+    }
+  }
+}
+
 // Tests that each technique alone visits fewer nodes than none, on the example one byte short.
 TEST(techniques_save_nodes_on_the_example) {
   constexpr int kCanonical = 1;

@@ -122,6 +122,54 @@ TEST(touching_windows_leave_one_difference) {
   CHECK_EQ(closed.relations.allowed.size(), 2u);
 }
 
+// Tests that bounds and open ranges stay legal, and come back, through random choices.
+TEST(a_propagation_keeps_its_invariants) {
+  int closed = 0;
+  for (unsigned seed = 0; seed < 500; ++seed) {
+    oracle::Generator generator(seed);
+    const Problem problem =
+        generator.problem(6, 6, 4, oracle::features(static_cast<int>(seed % 16)));
+    Bench bench(problem, 18);
+    CHECK(bench.listed && check_invariants(bench.items) && bench.relations.check_invariants());
+    if (!bench.bounds.fixpoint()) continue;
+    std::vector<Propagation::Mark> marks;
+    std::vector<std::vector<Bytes>> before;
+    const auto bounds = [&bench] {
+      std::vector<Bytes> all;
+      for (ItemIdx i = 0; i < bench.items.count(); ++i) {
+        all.push_back(bench.bounds.lower(i));
+        all.push_back(bench.bounds.upper(i));
+      }
+      return all;
+    };
+    for (int step = 0; step < 20 && !bench.relations.all.empty(); ++step) {
+      CHECK(bench.bounds.check_invariants());
+      const auto r = static_cast<std::int32_t>(
+          generator.pick(0, static_cast<Bytes>(bench.relations.all.size()) - 1));
+      const std::int32_t first = bench.bounds.first(r), last = bench.bounds.last(r);
+      bool alive = true;
+      if (first < last) {
+        marks.push_back(bench.bounds.mark());
+        before.push_back(bounds());
+        const auto split = static_cast<std::int32_t>(generator.pick(first, last - 1));
+        if (generator.pick(0, 1) == 0) {
+          bench.bounds.restrict(r, first, split);
+        } else {
+          bench.bounds.restrict(r, split + 1, last);
+        }
+        alive = bench.bounds.fixpoint();
+        closed += alive ? 0 : 1;
+      }
+      if ((alive && generator.pick(0, 3) != 0) || marks.empty()) continue;
+      bench.bounds.undo(marks.back());
+      CHECK(bounds() == before.back());
+      marks.pop_back();
+      before.pop_back();
+    }
+  }
+  CHECK(closed > 50);
+}
+
 // Tests that the answer is that of brute force with any mix of constraints.
 TEST(every_mix_of_constraints_agrees_with_brute_force) {
   constexpr Bytes kLimit = 28;

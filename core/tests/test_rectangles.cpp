@@ -223,6 +223,7 @@ TEST(distances_are_longest_paths) {
       const auto j = static_cast<ItemIdx>((i + generator.pick(1, 3)) % 4);
       const Bytes kind = generator.pick(0, 3), bytes = generator.pick(1, 6);
       const std::vector<Bytes> last = all();
+      CHECK(distances.check_invariants());
       bool expected = distances.least(j, i) <= -bytes, added = true;
       if (kind == 0) {
         expected = bytes <= distances.upper(i);

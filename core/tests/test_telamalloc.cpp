@@ -240,7 +240,7 @@ TEST(ranges_and_culprits_are_sound) {
     const Bytes least = oracle::least_peak(problem, kHighest);
     if (least == kHighest || least == 0) continue;
     Bench bench(problem, least + (seed % 2));
-    CHECK(bench.listed);
+    CHECK(bench.listed && bench.adjacent.check_invariants());
     CHECK(bench.ranges.settle());
     const std::vector<Bytes> before = bench.bounds();
     std::mt19937 random(seed);
@@ -253,6 +253,7 @@ TEST(ranges_and_culprits_are_sound) {
       if (offset > bench.ranges.upper(i)) offset = bench.ranges.lower(i);
       alive = bench.ranges.place(i, offset);
       if (!alive) break;
+      CHECK(bench.ranges.check_invariants() && bench.ranges.is_settled());
       const std::vector<Placement> placed = bench.placements();
       for (ItemIdx j = 0; j < bench.items.count(); ++j) {
         if (bench.ranges.placed(j)) continue;
@@ -278,7 +279,10 @@ TEST(ranges_and_culprits_are_sound) {
       CHECK(!bench.solvable_with(culprits));
       if (culprits.size() < placed.size()) ++partial;
     }
-    if (bench.ranges.levels() > 0) bench.ranges.take_back(0);
+    while (bench.ranges.levels() > 0) {
+      bench.ranges.take_back(bench.ranges.levels() - 1);
+      CHECK(bench.ranges.check_invariants());
+    }
     CHECK(bench.bounds() == before);
     CHECK_EQ(bench.ranges.levels(), 0);
   }
@@ -375,6 +379,39 @@ TEST(candidates_come_in_order) {
   CHECK(candidates.has_more(point));
   CHECK(all(&point) == std::vector<ItemIdx>({4, 5}));
   CHECK(!candidates.has_more(point));
+}
+
+// Tests that what is unplaced stays in its lists, through items that go out in any order and come
+// back in the reverse.
+TEST(the_unplaced_keep_their_invariants) {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    const Problem problem = hard_problem(seed);
+    const Items items = make_items(problem, sweep(problem), load(problem));
+    Stopper stopper(kForever);
+    Adjacency adjacent;
+    CHECK(adjacent.build(items, stopper) == nullptr);
+    CHECK(adjacent.check_invariants());
+    const Phases phases = make_phases(problem, items, adjacent, true, true);
+    Unplaced unplaced(problem, items, phases);
+    std::vector<ItemIdx> in = phases.items;
+    std::vector<ItemIdx> out;
+    std::mt19937 random(seed);
+    for (int step = 0; step < 200; ++step) {
+      const bool back = in.empty() || (!out.empty() && random() % 2 == 0);
+      if (back) {
+        unplaced.restore(out.back());
+        in.push_back(out.back());
+        out.pop_back();
+      } else {
+        const auto at = in.begin() + static_cast<std::ptrdiff_t>(random() % in.size());
+        unplaced.remove(*at);
+        out.push_back(*at);
+        in.erase(at);
+      }
+      CHECK(unplaced.check_invariants());
+      CHECK_EQ(unplaced.left(), static_cast<std::int32_t>(in.size()));
+    }
+  }
 }
 
 // Tests that a policy is asked at every major backtrack with targets as described, that what it

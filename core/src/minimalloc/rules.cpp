@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "invariants.h"
 #include "meetings.h"
 
 namespace memplan {
@@ -101,8 +102,35 @@ PartialSolution::PartialSolution(const Items& items, const Overlaps& overlaps, c
   }
 }
 
+bool PartialSolution::check_invariants() const {
+  if (!kAssertions) return true;
+  std::vector<Bytes> height(height_.size(), 0), unallocated(height), crossing(height);
+  std::size_t placed = 0;
+  for (ItemIdx i = 0; i < items_.count(); ++i) {
+    placed += allocated_[i] != 0 ? 1 : 0;
+    MEMPLAN_ASSERT(offset_[i] >= items_.earliest[i]);
+    MEMPLAN_ASSERT(items_.legal_above(i, offset_[i]) == offset_[i]);
+    for (SectionIdx s = items_.first(i); s < items_.last(i) && !allocated_[i]; ++s) ++crossing[s];
+    for (const Span* span = items_.begin(i); span != items_.end(i); ++span) {
+      for (SectionIdx s = span->first; s <= span->last; ++s) {
+        if (!allocated_[i]) unallocated[s] += span->upper - span->lower;
+        if (allocated_[i]) height[s] = std::max(height[s], offset_[i] + span->upper);
+      }
+    }
+    for (std::size_t k = 0; k < overlaps_.of[i].size() && allocated_[i]; ++k) {
+      const ItemIdx j = overlaps_.of[i][k];
+      const Bytes effective = items_.windowed ? overlaps_.effective[i][k] : items_.size[i];
+      MEMPLAN_ASSERT(allocated_[j] ||
+                     offset_[j] >= std::min(offset_[i] + effective, items_.latest[j] + 1));
+    }
+  }
+  MEMPLAN_ASSERT(placed == placed_.size());
+  MEMPLAN_ASSERT(height == height_ && unallocated == unallocated_ && crossing == crossing_);
+  return true;
+}
 PartialSolution::Effect PartialSolution::place(ItemIdx i) {
   Effect effect;
+  MEMPLAN_ASSERT(!allocated_[i]);
   allocated_[i] = 1;
   placed_.push_back(i);
   for (const Span* span = items_.begin(i); span != items_.end(i); ++span) {
@@ -111,11 +139,13 @@ PartialSolution::Effect PartialSolution::place(ItemIdx i) {
     for (SectionIdx s = span->first; s <= span->last; ++s) {
       if (top > height_[s]) set(&height_[s], top);
       set(&unallocated_[s], unallocated_[s] - bytes);
+      MEMPLAN_ASSERT(unallocated_[s] >= 0 && height_[s] >= top);
     }
   }
   const SectionIdx last = items_.last(i);
   for (SectionIdx s = items_.first(i); s < last; ++s) {
     set(&crossing_[s], crossing_[s] - 1);
+    MEMPLAN_ASSERT(crossing_[s] >= 0);
     effect.divides = effect.divides || crossing_[s] == 0;
   }
   const std::vector<ItemIdx>& over = overlaps_.of[i];
@@ -136,6 +166,7 @@ bool PartialSolution::raise(ItemIdx i, Bytes bound) {
 }
 
 void PartialSolution::undo(const Mark& mark) {
+  MEMPLAN_ASSERT(mark.placed <= placed_.size() && mark.cells <= trail_.size());
   for (; placed_.size() > mark.placed; placed_.pop_back()) allocated_[placed_.back()] = 0;
   for (; trail_.size() > mark.cells; trail_.pop_back()) {
     *trail_.back().first = trail_.back().second;

@@ -57,6 +57,7 @@ class PartialSolution {
   bool allocated(ItemIdx i) const { return allocated_[i] != 0; }
   // The offset of an allocated item; the minimum viable offset of any other.
   Bytes offset(ItemIdx i) const { return offset_[i]; }
+  const std::vector<Bytes>& offsets() const { return offset_; }
   bool fits(ItemIdx i) const { return offset_[i] <= items_.latest[i]; }
   Bytes height(ItemIdx i) const { return offset_[i] + items_.size[i]; }
   // By section: the bytes that are still to be placed.
@@ -76,6 +77,10 @@ class PartialSolution {
   };
   Mark mark() const { return {trail_.size(), placed_.size()}; }
   void undo(const Mark& mark);
+
+  // Heights, and what is unallocated, section by section, are what they would be if summed anew;
+  // nothing unallocated lies lower than what is allocated lets it.
+  bool check_invariants() const;
 
   // Equation 3 over some sections, with the floors that the rules allow; `last_offset` is that of
   // the item placed last.

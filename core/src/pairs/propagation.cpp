@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "invariants.h"
+
 namespace memplan {
 
 namespace {
@@ -40,8 +42,26 @@ Propagation::Propagation(const Items& items, const Relations& relations, Stopper
   for (SectionIdx s = 0; s < items.section_count; ++s) touch(s);
 }
 
+bool Propagation::check_invariants() const {
+  for (ItemIdx i = 0; i < items_.count(); ++i) {
+    MEMPLAN_ASSERT(items_.earliest[i] <= lower_[i] && lower_[i] <= upper_[i] &&
+                   upper_[i] <= items_.latest[i]);
+    MEMPLAN_ASSERT(items_.legal_above(i, lower_[i]) == lower_[i]);
+    MEMPLAN_ASSERT(items_.legal_below(i, upper_[i]) == upper_[i]);
+  }
+  for (std::size_t r = 0; r < relations_.all.size(); ++r) {
+    MEMPLAN_ASSERT(relations_.all[r].begin <= first_[r] && first_[r] <= last_[r] &&
+                   last_[r] < relations_.all[r].end);
+  }
+  MEMPLAN_ASSERT(awake_.size() ==
+                 static_cast<std::size_t>(std::count(is_awake_.begin(), is_awake_.end(), 1)));
+  MEMPLAN_ASSERT(touched_list_.size() ==
+                 static_cast<std::size_t>(std::count(touched_.begin(), touched_.end(), 1)));
+  return true;
+}
 void Propagation::restrict(std::int32_t relation, std::int32_t first, std::int32_t last) {
   range_trail_.push_back({relation, first_[relation], last_[relation]});
+  MEMPLAN_ASSERT(first_[relation] <= first && first <= last && last <= last_[relation]);
   first_[relation] = first;
   last_[relation] = last;
   wake(relations_.all[relation].i);
@@ -61,10 +81,22 @@ bool Propagation::fixpoint() {
   for (const ItemIdx i : awake_) is_awake_[i] = 0;
   awake_.clear();
   for (const SectionIdx s : touched_list_) touched_[s] = 0;
+  MEMPLAN_ASSERT(!holds || is_fixpoint());
   touched_list_.clear();
   return holds;
 }
 
+bool Propagation::is_fixpoint() const {
+  for (std::size_t r = 0; r < relations_.all.size(); ++r) {
+    const auto& [i, j, begin, end] = relations_.all[r];
+    const Differences& first = relations_.allowed[first_[r]];
+    const Differences& last = relations_.allowed[last_[r]];
+    MEMPLAN_ASSERT(first.to >= lower_[j] - upper_[i] && last.from <= upper_[j] - lower_[i]);
+    MEMPLAN_ASSERT(lower_[j] >= lower_[i] + first.from && lower_[i] >= lower_[j] - last.to);
+    MEMPLAN_ASSERT(upper_[i] <= upper_[j] - first.from && upper_[j] <= upper_[i] + last.to);
+  }
+  return true;
+}
 bool Propagation::relations_hold() {
   for (std::size_t head = 0; head < awake_.size(); ++head) {
     const ItemIdx i = awake_[head];
@@ -122,6 +154,7 @@ bool Propagation::sink(ItemIdx i, Bytes bound) {
 
 void Propagation::set(Bytes* bound, Bytes value, ItemIdx i) {
   bound_trail_.emplace_back(bound, *bound);
+  MEMPLAN_ASSERT(*bound != value && lower_[i] <= upper_[i]);
   *bound = value;
   ++changes_;
   wake(i);
@@ -194,6 +227,7 @@ bool Propagation::section_holds(SectionIdx s) {
     std::pop_heap(running_.begin(), running_.end(), later);
     const Bytes until_next = next == tasks_.end() ? kMaxBytes : next->release - now;
     const Bytes run = std::min(running_.back().second, until_next);
+    MEMPLAN_ASSERT(run > 0);
     now += run;
     if (now > running_.back().first) return false;
     running_.back().second -= run;
@@ -207,6 +241,7 @@ bool Propagation::section_holds(SectionIdx s) {
 }
 
 void Propagation::undo(const Mark& mark) {
+  MEMPLAN_ASSERT(mark.bounds <= bound_trail_.size() && mark.ranges <= range_trail_.size());
   for (; bound_trail_.size() > mark.bounds; bound_trail_.pop_back()) {
     *bound_trail_.back().first = bound_trail_.back().second;
   }

@@ -43,6 +43,10 @@ class Propagation {
   Mark mark() const { return {bound_trail_.size(), range_trail_.size()}; }
   void undo(const Mark& mark);
 
+  // Bounds are legal and do not cross, open ranges are a part of their lists, and between two calls
+  // nothing is awake or touched.
+  bool check_invariants() const;
+
  private:
   struct Window {  // of an item in a section
     ItemIdx item;
@@ -76,6 +80,8 @@ class Propagation {
   bool rising_for_ever(ItemIdx i);
   bool sections_hold();
   bool section_holds(SectionIdx s);
+  // Whether no relation has anything to infer.
+  bool is_fixpoint() const;
 
   const Items& items_;
   const Relations& relations_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "invariants.h"
 #include "meetings.h"
 
 namespace memplan {
@@ -74,6 +75,26 @@ const char* Relations::build(const Items& items, Stopper& stopper) {
   return nullptr;
 }
 
+bool Relations::check_invariants() const {
+  std::size_t listed = 0;
+  for (const auto& row : of_item) listed += row.size();
+  MEMPLAN_ASSERT(listed == 2 * all.size());
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    const Relation& r = all[k];
+    MEMPLAN_ASSERT(r.i < r.j && r.end - r.begin >= 2);
+    MEMPLAN_ASSERT(r.begin == (k == 0 ? 0 : all[k - 1].end));
+    MEMPLAN_ASSERT(allowed[r.begin].from == -kMaxBytes && allowed[r.end - 1].to == kMaxBytes);
+    for (std::int32_t range = r.begin; range < r.end; ++range) {
+      MEMPLAN_ASSERT(allowed[range].from <= allowed[range].to);
+      MEMPLAN_ASSERT(range == r.begin || allowed[range - 1].to < allowed[range].from);
+    }
+    for (const ItemIdx item : {r.i, r.j}) {
+      MEMPLAN_ASSERT(std::count(of_item[item].begin(), of_item[item].end(),
+                                static_cast<std::int32_t>(k)) == 1);
+    }
+  }
+  return true;
+}
 std::vector<std::vector<ItemIdx>> Relations::parts() const {
   std::vector<std::vector<ItemIdx>> parts;
   std::vector<char> seen(of_item.size(), 0);

@@ -50,6 +50,10 @@ struct Relations {
 
   // Items that are linked by no chain of relations are independent.
   std::vector<std::vector<ItemIdx>> parts() const;
+
+  // Ranges of a pair rise, apart, from the least difference there is to the greatest; both items of
+  // a pair list it.
+  bool check_invariants() const;
 };
 
 }  // namespace memplan

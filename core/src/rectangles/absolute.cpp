@@ -4,6 +4,8 @@
 #include <functional>
 #include <numeric>
 
+#include "invariants.h"
+
 namespace memplan {
 
 namespace {
@@ -36,6 +38,7 @@ Outcome AbsoluteSearch::run(std::int64_t node_budget) {
   if (count > 0) next_[0] = items_.earliest[order_[0]];
   while (depth < count) {
     const ItemIdx i = order_[depth];
+    MEMPLAN_ASSERT(check_invariants(depth));
     const Bytes offset = first_free(i, next_[depth]);
     if (late() || nodes_ >= node_budget) return Outcome::kCutShort;
     if (offset > items_.latest[i]) {
@@ -59,6 +62,21 @@ Outcome AbsoluteSearch::run(std::int64_t node_budget) {
   return Outcome::kSolved;
 }
 
+bool AbsoluteSearch::check_invariants(std::size_t depth) const {
+  for (std::size_t k = 0; k < order_.size(); ++k) {
+    const ItemIdx i = order_[k];
+    MEMPLAN_ASSERT(placed(i) == (k < depth));
+    if (!placed(i)) continue;
+    MEMPLAN_ASSERT(items_.legal_above(i, offset_[i]) == offset_[i] &&
+                   offset_[i] <= items_.latest[i]);
+    for (const ItemIdx j : rectangles_.neighbours[i]) {
+      const Bytes other = placed(j) ? offset_[j] : witness_[j];
+      MEMPLAN_ASSERT((!placed(j) && !options_.forward_checking) ||
+                     other + items_.size[j] <= offset_[i] || offset_[i] + items_.size[i] <= other);
+    }
+  }
+  return true;
+}
 bool AbsoluteSearch::late() {
   return items_.count() > kWide ? stopper_.look() : stopper_.expired();
 }
@@ -125,6 +143,7 @@ bool AbsoluteSearch::section_fits(SectionIdx s) {
   for (const ItemIdx i : rectangles_.in_section[s]) {
     if (placed(i)) continue;
     for (; run < runs_.size() && runs_[run] >= items_.size[i]; ++run) room += runs_[run];
+    MEMPLAN_ASSERT(room >= 0);
     room -= items_.size[i];
     if (room < 0) return false;
   }
@@ -143,6 +162,7 @@ void AbsoluteSearch::list_runs(SectionIdx s) {
   runs_.clear();
   Bytes top = 0;
   for (const auto& [lower, upper] : taken_) {
+    MEMPLAN_ASSERT(lower >= top);  // what is taken does not overlap
     if (lower > top) runs_.push_back(lower - top);
     top = upper;
   }

@@ -28,6 +28,10 @@ class AbsoluteSearch {
   std::int64_t nodes() const { return nodes_; }
   const std::vector<Bytes>& offsets() const { return offset_; }
 
+  // The first of the order, up to the depth, are placed, and where witnesses are kept none is
+  // touched by them.
+  bool check_invariants(std::size_t depth) const;
+
  private:
   bool placed(ItemIdx i) const { return offset_[i] != kNoOffset; }
   bool late();

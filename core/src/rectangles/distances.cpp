@@ -1,5 +1,7 @@
 #include "rectangles/distances.h"
 
+#include "invariants.h"
+
 namespace memplan {
 
 namespace {
@@ -25,6 +27,7 @@ const char* Distances::build(const Items& items, Stopper& stopper) {
 // No sum overflows: a path is at most the difference of two legal offsets, so 2^62 less a size, and
 // the new ones are too, unless the way back contradicts the arc.
 bool Distances::add(ItemIdx from, ItemIdx to, Bytes bytes) {
+  MEMPLAN_ASSERT(bytes > 0 && from != to);
   if (least(to, from) > -bytes) return false;
   if (least(from, to) >= bytes) return true;
   targets_.clear();
@@ -63,6 +66,21 @@ bool Distances::sink(ItemIdx i, Bytes bytes) {
   return true;
 }
 
+bool Distances::check_invariants() const {
+  const auto count = static_cast<ItemIdx>(count_);
+  for (ItemIdx u = 0; u < count; ++u) {
+    MEMPLAN_ASSERT(lower_[u] <= upper_[u] && path(u, u) == 0);
+    for (ItemIdx v = 0; v < count; ++v) {
+      if (path(u, v) < 0) continue;
+      MEMPLAN_ASSERT(u == v || path(v, u) < 0);  // no two lie below each other
+      MEMPLAN_ASSERT(lower_[v] >= lower_[u] + path(u, v) && upper_[u] <= upper_[v] - path(u, v));
+      for (ItemIdx w = 0; w < count; ++w) {
+        MEMPLAN_ASSERT(path(v, w) < 0 || path(u, w) >= path(u, v) + path(v, w));
+      }
+    }
+  }
+  return true;
+}
 Bytes& Distances::cell(std::size_t place) {
   if (place < matrix_.size()) return matrix_[place];
   place -= matrix_.size();
@@ -71,6 +89,7 @@ Bytes& Distances::cell(std::size_t place) {
 
 void Distances::set(std::size_t place, Bytes bytes) {
   trail_.push_back({static_cast<std::uint32_t>(place), cell(place)});
+  MEMPLAN_ASSERT(place < count_ * count_ + count_ ? cell(place) < bytes : cell(place) > bytes);
   cell(place) = bytes;
 }
 

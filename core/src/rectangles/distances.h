@@ -48,6 +48,9 @@ class Distances {
   Change change(std::size_t k) const;
   void undo(std::size_t mark);
 
+  // Paths are closed under joining, and bounds under paths.
+  bool check_invariants() const;
+
  private:
   static constexpr Bytes kNoPath = -kMaxBytes;
 

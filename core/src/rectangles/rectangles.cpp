@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "invariants.h"
 #include "meetings.h"
 
 namespace memplan {
@@ -67,6 +68,8 @@ Bytes grid_step(const Problem& problem, const Items& items) {
       settled = false;
     }
   }
+  MEMPLAN_ASSERT(step > 0 || items.count() == 0);
+  for (ItemIdx i = 0; i < items.count(); ++i) MEMPLAN_ASSERT(items.size[i] % step == 0);
   return step;
 }
 

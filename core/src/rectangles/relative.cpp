@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "invariants.h"
+
 namespace memplan {
 
 namespace {
@@ -71,6 +73,9 @@ Outcome RelativeSearch::run(std::int64_t node_budget) {
       consistent = go_back();
       continue;
     }
+    MEMPLAN_ASSERT(distances_.check_invariants());
+    MEMPLAN_ASSERT(given_.size() == pairs_.size() - static_cast<std::size_t>(std::count(
+                                                        is_given_.begin(), is_given_.end(), 0)));
     const PairIdx pair = next_pair();
     if (pair == kNoPair) return Outcome::kSolved;
     consistent = decide(pair);
@@ -101,6 +106,7 @@ bool RelativeSearch::decide(PairIdx pair) {
 // Gives the last pair decided its other value.
 bool RelativeSearch::go_back() {
   Decision& decision = decisions_.back();
+  MEMPLAN_ASSERT(!decision.last && decision.given <= given_.size());
   distances_.undo(decision.changes);
   for (; given_.size() > decision.given; given_.pop_back()) is_given_[given_.back()] = 0;
   next_ = decision.next;

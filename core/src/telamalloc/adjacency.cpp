@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "invariants.h"
 #include "meetings.h"
 
 namespace memplan {
@@ -48,8 +49,27 @@ const char* Adjacency::build(const Items& items, Stopper& stopper) {
   };
   refusal = for_each_meeting(items, kMaxPairs, stopper, fill);
   if (refusal != nullptr) return refusal;
+  MEMPLAN_ASSERT(next.empty() ||
+                 next.back() == begin.back());  // the sweep met the same pairs twice
   if (items.spans.size() > items.size.size()) merge_repeats(this);
   return nullptr;
+}
+
+bool Adjacency::check_invariants() const {
+  if (!kAssertions) return true;
+  MEMPLAN_ASSERT(begin.front() == 0 && begin.back() == static_cast<std::int64_t>(other.size()));
+  const auto count = static_cast<ItemIdx>(begin.size()) - 1;
+  for (ItemIdx i = 0; i < count; ++i) {
+    MEMPLAN_ASSERT(begin[i] <= begin[i + 1]);
+    std::vector<ItemIdx> row(first(i), last(i));
+    std::sort(row.begin(), row.end());
+    MEMPLAN_ASSERT(std::adjacent_find(row.begin(), row.end()) == row.end());
+    for (const ItemIdx j : row) {
+      MEMPLAN_ASSERT(j >= 0 && j < count && j != i);
+      MEMPLAN_ASSERT(std::find(first(j), last(j), i) != last(j));
+    }
+  }
+  return true;
 }
 
 }  // namespace memplan

@@ -20,6 +20,9 @@ struct Adjacency {
 
   // Null, or why they could not be listed.
   const char* build(const Items& items, Stopper& stopper);
+
+  // Rows rise, and who is in a row has the row's item in its own.
+  bool check_invariants() const;
 };
 
 }  // namespace memplan

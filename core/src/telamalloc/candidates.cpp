@@ -5,6 +5,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "invariants.h"
+
 namespace memplan {
 
 namespace {
@@ -63,6 +65,7 @@ ItemIdx Candidates::next(DecisionPoint* point) {
   while (point->tried == point->candidates.size()) {
     if (full(*point) || !list_next_phase(point)) return kNoItem;
   }
+  MEMPLAN_ASSERT(point->tried < point->candidates.size());
   return point->candidates[point->tried++];
 }
 
@@ -120,6 +123,7 @@ void Candidates::hoist(const DecisionPoint& failed, DecisionPoint* above) {
       list.push_back(i);
     }
   }
+  MEMPLAN_ASSERT(list.size() <= std::max(most_, above->tried) && above->tried <= list.size());
   for (const ItemIdx i : list) is_listed_[i] = 0;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "invariants.h"
+
 namespace memplan {
 
 CollectingPolicy::CollectingPolicy(const Problem& problem, const CollectOptions& options,
@@ -53,6 +55,8 @@ void CollectingPolicy::add(const Record& record, std::int32_t shared) {
     samples_.level.push_back(target.level);
     samples_.impasse.push_back(impasse);
   }
+  MEMPLAN_ASSERT(samples_.features.size() == samples_.level.size() * kBacktrackFeatures);
+  MEMPLAN_ASSERT(record.solvable <= static_cast<std::int32_t>(record.path.size()));
   samples_.length.push_back(static_cast<std::int32_t>(record.path.size()));
   samples_.solvable.push_back(record.solvable);
   samples_.shared.push_back(shared);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "invariants.h"
+
 namespace memplan {
 
 namespace {
@@ -43,6 +45,7 @@ const std::vector<std::int32_t>& Culprits::of_ceiling(ItemIdx i, Bytes bound, It
 }
 
 void Culprits::begin() {
+  MEMPLAN_ASSERT(pending_.empty());
   end_ = static_cast<std::int32_t>(ranges_.trail().size());
   levels_.clear();
   for (const ItemIdx i : involved_) is_involved_[i] = 0;
@@ -57,6 +60,7 @@ const std::vector<std::int32_t>& Culprits::walk() {
     pending_.pop_back();
     if (needs_[cell].change != at) continue;  // a stricter need of this cell took its place
     needs_[cell].change = -1;
+    MEMPLAN_ASSERT(at < end_);  // from the last change to the first
     end_ = at;
     explain(at, needs_[cell].bound);
   }
@@ -70,6 +74,7 @@ void Culprits::explain(std::int32_t at, Bytes wanted) {
   const ItemIdx i = change.cell / 2, other = change.because;
   speak_of(i);
   if (other == ValidRanges::kPlaced) {
+    MEMPLAN_ASSERT(ranges_.placed(i) && at >= ranges_.first_change(ranges_.level(i)));
     levels_.push_back(ranges_.level(i));
     return;
   }
@@ -100,12 +105,15 @@ void Culprits::need(std::int32_t cell, Bytes bound) {
   if (satisfies(cell, is_lower(cell) ? items_.earliest[i] : items_.latest[i], bound)) return;
   const std::vector<ValidRanges::Change>& trail = ranges_.trail();
   std::int32_t at = ranges_.last_change(cell);
+  // The bound was so good at that time, by some change.
+  MEMPLAN_ASSERT(at >= 0 && satisfies(cell, ranges_.bound(cell), bound));
   while (at >= end_) at = trail[at].before;
   // A placement is blamed though a weaker bound may have been inferred before it: that would only
   // blame others beside it, as it seldom matters for one bound alone.
   while (trail[at].because != ValidRanges::kPlaced && satisfies(cell, trail[at].old, bound)) {
     at = trail[at].before;
   }
+  MEMPLAN_ASSERT(at >= 0 && at < end_ && trail[at].cell == cell);
   Need& known = needs_[cell];
   if (known.change > at) return;
   if (known.change == at) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "invariants.h"
 #include "memplan/exact.h"
 #include "subproblem.h"
 
@@ -49,6 +50,7 @@ std::optional<std::int32_t> Oracle::deepest_solvable(const std::vector<Placement
       end = dead_ = middle;
     }
   }
+  MEMPLAN_ASSERT(solvable_ < dead_ && solvable_ <= static_cast<std::int32_t>(path.size()));
   return solvable_;
 }
 
@@ -64,6 +66,7 @@ Oracle::Answer Oracle::ask(std::int32_t length) {
   problem_.pin = pins_;
   for (std::int32_t level = 0; level < length; ++level) {
     const auto row = std::lower_bound(part_.begin(), part_.end(), path_[level].buffer);
+    MEMPLAN_ASSERT(row != part_.end() && *row == path_[level].buffer);
     problem_.pin[row - part_.begin()] = path_[level].offset;
   }
   const Plan plan =

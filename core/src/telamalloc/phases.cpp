@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "invariants.h"
 #include "memplan/sections.h"
 #include "range_best.h"
 
@@ -46,7 +47,11 @@ class Maker {
         }
         ++result_.count;
       }
+      MEMPLAN_ASSERT(part.begin < part.end && part.phase_begin < result_.count);
       part.phase_end = result_.count;
+    }
+    for (const ItemIdx i : result_.items) {
+      MEMPLAN_ASSERT(result_.phase_of[i] >= 0 && result_.phase_of[i] < result_.count);
     }
     return std::move(result_);
   }
@@ -111,6 +116,7 @@ void Maker::group(const Phases::Subproblem& part) {
   // Thresholds above the peak would find nothing.
   const Bytes step = std::max<Bytes>(1, items_.capacity / kThresholds);
   for (Bytes threshold = peak - peak % step; !left_.empty(); threshold -= step) {
+    MEMPLAN_ASSERT(threshold > -step);  // every item's load is at least 0
     find_stretches(first, last, threshold);
     later_.clear();
     SectionIdx stretch = -1;

@@ -2,8 +2,15 @@
 
 #include <algorithm>
 
+#include "invariants.h"
+
 namespace memplan {
 
+namespace {
+
+constexpr std::size_t kMostChecked = 512;  // changes up to which a fixpoint is checked
+
+}  // namespace
 ValidRanges::ValidRanges(const Items& items, const Adjacency& adjacent, Stopper& stopper)
     : items_(items),
       adjacent_(adjacent),
@@ -22,12 +29,64 @@ ValidRanges::ValidRanges(const Items& items, const Adjacency& adjacent, Stopper&
   }
 }
 
+bool ValidRanges::check_invariants() const {
+  if (!kAssertions) return true;
+  MEMPLAN_ASSERT(awake_.empty());
+  std::vector<std::int32_t> last(last_change_.size(), -1);
+  for (std::size_t at = 0; at < trail_.size(); ++at) {
+    const Change& change = trail_[at];
+    const Bytes value = [&] {
+      std::size_t next = at + 1;
+      while (next < trail_.size() && trail_[next].cell != change.cell) ++next;
+      return next < trail_.size() ? trail_[next].old : bound_[change.cell];
+    }();
+    MEMPLAN_ASSERT(change.before == last[change.cell]);
+    MEMPLAN_ASSERT(change.cell % 2 == 0 ? value >= change.old : value <= change.old);
+    last[change.cell] = static_cast<std::int32_t>(at);
+  }
+  MEMPLAN_ASSERT(last == last_change_);
+  for (std::int32_t level = 0; level < levels(); ++level) {
+    const Decision& decision = decisions_[level];
+    MEMPLAN_ASSERT(level_[decision.item] == level);
+    MEMPLAN_ASSERT(decision.trail <= static_cast<std::int32_t>(trail_.size()));
+    MEMPLAN_ASSERT(level == 0 || decisions_[level - 1].trail <= decision.trail);
+    MEMPLAN_ASSERT(lower(decision.item) == upper(decision.item));
+  }
+  MEMPLAN_ASSERT(std::count_if(level_.begin(), level_.end(),
+                               [](std::int32_t l) { return l >= 0; }) == levels());
+  for (ItemIdx i = 0; i < items_.count(); ++i) {
+    MEMPLAN_ASSERT(items_.earliest[i] <= lower(i) && lower(i) <= upper(i) &&
+                   upper(i) <= items_.latest[i]);
+    MEMPLAN_ASSERT(items_.legal_above(i, lower(i)) == lower(i));
+    MEMPLAN_ASSERT(items_.legal_below(i, upper(i)) == upper(i));
+    MEMPLAN_ASSERT(is_awake_[i] == 0);
+    if (placed(i)) {
+      MEMPLAN_ASSERT(lower(i) + items_.size[i] <= placed_top_);
+    } else {
+      MEMPLAN_ASSERT(lower(i) + items_.size[i] <= highest_top_ && lowest_upper_ <= upper(i));
+    }
+  }
+  return true;
+}
+
+bool ValidRanges::is_settled() const {
+  for (ItemIdx i = 0; i < items_.count(); ++i) {
+    for (const ItemIdx* j = adjacent_.first(i); j != adjacent_.last(i); ++j) {
+      if (lower(i) + items_.size[i] <= upper(*j)) continue;
+      MEMPLAN_ASSERT(lower(i) >= lower(*j) + items_.size[*j]);  // i lies above j
+      MEMPLAN_ASSERT(upper(*j) <= upper(i) - items_.size[*j]);
+    }
+  }
+  return true;
+}
 bool ValidRanges::settle() {
   for (ItemIdx i = 0; i < items_.count(); ++i) wake(i);
   return infer();
 }
 
 bool ValidRanges::place(ItemIdx i, Bytes offset) {
+  MEMPLAN_ASSERT(!placed(i));
+  MEMPLAN_ASSERT(items_.legal_above(i, offset) == offset && awake_.empty());
   decisions_.push_back(
       {i, static_cast<std::int32_t>(trail_.size()), placed_top_, highest_top_, lowest_upper_});
   level_[i] = levels() - 1;
@@ -41,6 +100,7 @@ bool ValidRanges::place(ItemIdx i, Bytes offset) {
 }
 
 void ValidRanges::take_back(std::int32_t level) {
+  MEMPLAN_ASSERT(level >= 0 && level < levels());
   const Decision before = decisions_[level];
   for (std::int32_t l = level; l < levels(); ++l) level_[decisions_[l].item] = -1;
   decisions_.resize(static_cast<std::size_t>(level));
@@ -49,6 +109,7 @@ void ValidRanges::take_back(std::int32_t level) {
   lowest_upper_ = before.lowest_upper;
   for (; trail_.size() > static_cast<std::size_t>(before.trail); trail_.pop_back()) {
     const Change& change = trail_.back();
+    MEMPLAN_ASSERT(last_change_[change.cell] == static_cast<std::int32_t>(trail_.size()) - 1);
     bound_[change.cell] = change.old;
     last_change_[change.cell] = change.before;
   }
@@ -79,6 +140,7 @@ bool ValidRanges::infer() {
     }
   }
   for (; head < awake_.size(); ++head) is_awake_[awake_[head]] = 0;
+  MEMPLAN_ASSERT(!holds || trail_.size() > kMostChecked || is_settled());
   awake_.clear();
   return holds;
 }
@@ -107,6 +169,7 @@ bool ValidRanges::revise(ItemIdx i, ItemIdx j) {
     dead_end_ = {i, j};
     return false;
   }
+  MEMPLAN_ASSERT(i != j);
   const ItemIdx above = i_above ? i : j, below = i_above ? j : i;
   raise(above, lower(below) + items_.size[below], below);
   sink(below, upper(above) - items_.size[below], above);

@@ -69,6 +69,12 @@ class ValidRanges {
   // The first change of a level on the trail.
   std::int32_t first_change(std::int32_t level) const { return decisions_[level].trail; }
 
+  // The trail leads back to where bounds began, each change makes a bound tighter, levels and what
+  // is placed name each other, and the cheap tests are no stronger than what they stand for.
+  bool check_invariants() const;
+  // Whether no pair has anything to infer.
+  bool is_settled() const;
+
  private:
   // What was so before a level, and is restored with it.
   struct Decision {

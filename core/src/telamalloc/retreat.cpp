@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "invariants.h"
 #include "telamalloc/search.h"
 
 namespace memplan {
@@ -39,6 +40,7 @@ bool TelamallocSearch::go_back() {
     retreat_to(level_by_rule());
     return true;
   }
+  MEMPLAN_ASSERT(choice >= 0 && static_cast<std::size_t>(choice) < targets_.size());
   retreat_to(targets_[choice].level);
   // What may be solvable must not be left for want of candidates.
   if (!candidates_.has_more(points_[depth_])) candidates_.list_all(&points_[depth_]);
@@ -71,6 +73,7 @@ std::int32_t TelamallocSearch::leave_stuck_subtree(std::int32_t level) {
 }
 
 void TelamallocSearch::retreat_to(std::int32_t level) {
+  MEMPLAN_ASSERT(0 <= level && level < depth_);
   const DecisionPoint& failed = points_[depth_];
   DecisionPoint& above = points_[level];
   for (std::int32_t l = depth_ - 1; l >= level; --l) unplaced_.restore(item_at(l));
@@ -93,6 +96,7 @@ int TelamallocSearch::ask_policy() {
     if (next == culprits.rend() || *next < begin) add_target(std::min(end, depth_ - 1));
     for (; next != culprits.rend() && *next >= begin; ++next) add_target(*next);
   }
+  MEMPLAN_ASSERT(!targets_.empty() && next == culprits.rend());
   return policy_->choose({items_.capacity, part_, path_, targets_});
 }
 

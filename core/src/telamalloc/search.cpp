@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <iterator>
 
+#include "invariants.h"
+
 namespace memplan {
 
 namespace {
 
+constexpr std::int64_t kCheckEvery = 64;  // steps, where invariants are checked
 // One heuristic goes without whatever speaks of several.
 TelamallocOptions consistent(TelamallocOptions options) {
   if (options.select != "tela") {
@@ -56,13 +59,33 @@ TelamallocSearch::Verdict TelamallocSearch::run(const Phases::Subproblem& part,
   return verdict;
 }
 
+bool TelamallocSearch::check_invariants() const {
+  if (!kAssertions) return true;
+  MEMPLAN_ASSERT(base_ + depth_ == ranges_.levels() && minor_ >= 0 && major_ >= 0);
+  MEMPLAN_ASSERT(static_cast<std::size_t>(depth_) < points_.size());
+  for (std::int32_t level = 0; level <= depth_; ++level) {
+    const DecisionPoint& point = points_[level];
+    MEMPLAN_ASSERT(point.tried <= point.candidates.size() && point.born <= backtracks());
+    MEMPLAN_ASSERT(std::adjacent_find(point.culprits.begin(), point.culprits.end(),
+                                      std::greater_equal<>()) == point.culprits.end());
+    MEMPLAN_ASSERT(point.culprits.empty() ||
+                   (point.culprits.front() >= 0 && point.culprits.back() < level));
+  }
+  ItemIdx left = 0;
+  for (const ItemIdx i : phases_.items) left += ranges_.placed(i) ? 0 : 1;
+  MEMPLAN_ASSERT(unplaced_.check_invariants() && unplaced_.left() == left);
+  MEMPLAN_ASSERT(policy_ == nullptr || path_.size() == static_cast<std::size_t>(depth_));
+  return ranges_.check_invariants();
+}
 TelamallocSearch::Verdict TelamallocSearch::search(const Phases::Subproblem& part,
                                                    std::int64_t limit) {
   candidates_.narrow();
   open();
   while (depth_ < part.size()) {
     if (steps_ >= limit || stopper_.expired()) return Verdict::kCutShort;
+    MEMPLAN_ASSERT(steps_ % kCheckEvery != 0 || check_invariants());
     const ItemIdx i = candidates_.next(&points_[depth_]);
+    MEMPLAN_ASSERT(i == kNoItem || !ranges_.placed(i));
     if (i != kNoItem) {
       advance(i);
     } else if (!go_back()) {
@@ -110,6 +133,7 @@ void TelamallocSearch::advance(ItemIdx i) {
     ++minor_;
     return;
   }
+  MEMPLAN_ASSERT(ranges_.lower(i) <= offset && offset <= ranges_.upper(i));
   if (ranges_.place(i, offset)) {
     unplaced_.remove(i);
     if (policy_ != nullptr) path_.push_back({items_.buffer[i], offset});
@@ -149,6 +173,7 @@ void TelamallocSearch::blame(const std::vector<std::int32_t>& levels) {
     merged_.push_back(level - base_);
   }
   merged_.insert(merged_.end(), at, known.end());
+  MEMPLAN_ASSERT(merged_.empty() || merged_.back() < depth_);
   known.swap(merged_);
 }
 

@@ -46,6 +46,9 @@ class TelamallocSearch {
   std::int64_t backtracks() const { return minor_ + major_; }
   std::int64_t major_backtracks() const { return major_; }
 
+  // What is placed is not in the lists of the unplaced; levels, points and culprits are in order.
+  bool check_invariants() const;
+
  private:
   void begin(const Phases::Subproblem& part);
   Verdict search(const Phases::Subproblem& part, std::int64_t limit);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "invariants.h"
+
 namespace memplan {
 
 namespace {
@@ -55,12 +57,41 @@ Unplaced::Unplaced(const Problem& problem, const Items& items, const Phases& pha
   next_phase_.push_back(0);
 }
 
+bool Unplaced::check_invariants() const {
+  if (!kAssertions) return true;
+  const auto phases = static_cast<std::int32_t>(left_.size());
+  std::int32_t listed = 0;
+  for (std::int32_t phase = first_phase(), last = -1; phase >= 0; phase = phase_after(phase)) {
+    MEMPLAN_ASSERT(last < phase && phase < phases && left_[phase] > 0);
+    MEMPLAN_ASSERT(previous_phase_[phase] == last);
+    last = phase;
+    ++listed;
+  }
+  for (std::int32_t phase = 0; phase < phases; ++phase) {
+    listed -= left_[phase] > 0 ? 1 : 0;
+    for (int k = 0; k < kOrders; ++k) {
+      std::int32_t length = 0;
+      ItemIdx at = head(phase);
+      do {
+        MEMPLAN_ASSERT(previous_[k][next_[k][at]] == at);
+        at = next_[k][at];
+        MEMPLAN_ASSERT(at >= count_ || phase_of_[at] == phase);
+        MEMPLAN_ASSERT(++length <= left_[phase] + 1);
+      } while (at != head(phase));
+      MEMPLAN_ASSERT(length == left_[phase] + 1);
+    }
+  }
+  MEMPLAN_ASSERT(listed == 0);
+  return true;
+}
 void Unplaced::remove(ItemIdx i) {
+  MEMPLAN_ASSERT(next_[0][previous_[0][i]] == i && previous_[0][next_[0][i]] == i);
   for (int k = 0; k < kOrders; ++k) {
     next_[k][previous_[k][i]] = next_[k][i];
     previous_[k][next_[k][i]] = previous_[k][i];
   }
   const std::int32_t phase = phase_of_[i];
+  MEMPLAN_ASSERT(left_[phase] > 0);
   if (--left_[phase] > 0) return;
   const std::int32_t previous = previous_phase_[phase], next = next_phase_[phase];
   (previous < 0 ? next_phase_.back() : next_phase_[previous]) = next;
@@ -68,6 +99,8 @@ void Unplaced::remove(ItemIdx i) {
 }
 
 void Unplaced::restore(ItemIdx i) {
+  // The last that was unlinked: its neighbours are each other's now.
+  MEMPLAN_ASSERT(next_[0][previous_[0][i]] == next_[0][i]);
   for (int k = 0; k < kOrders; ++k) {
     next_[k][previous_[k][i]] = i;
     previous_[k][next_[k][i]] = i;

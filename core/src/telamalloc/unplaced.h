@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "memplan/problem.h"
@@ -24,6 +25,8 @@ class Unplaced {
 
   ItemIdx count() const { return count_; }  // of all items, placed or not
   std::int32_t left(std::int32_t phase) const { return left_[phase]; }
+  // In all phases.
+  std::int32_t left() const { return std::accumulate(left_.begin(), left_.end(), 0); }
   std::int32_t phase_of(ItemIdx i) const { return phase_of_[i]; }
   // The first in an order, and who follows one that is unplaced; kNoItem where nobody does.
   ItemIdx first(Order order, std::int32_t phase) const { return known(next_[order][head(phase)]); }
@@ -31,6 +34,10 @@ class Unplaced {
   // Phases in which something is unplaced, by their number; -1 where there is none.
   std::int32_t first_phase() const { return next_phase_.back(); }
   std::int32_t phase_after(std::int32_t phase) const { return next_phase_[phase]; }
+
+  // Circles that close both ways, as long as they are said to be, with items of the phase only; and
+  // the phases in which something is left, each once.
+  bool check_invariants() const;
 
  private:
   ItemIdx head(std::int32_t phase) const { return count_ + phase; }
