@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "greedy/best_pass.h"
+#include "invariants.h"
 #include "large/core.h"
 #include "large/core_placer.h"
 #include "large/course.h"
@@ -122,6 +123,8 @@ class Chain {
       course_.spend(placed.nodes);
       ++course_.plan.stats.restarts;
       if (placed.refuted) {
+        MEMPLAN_ASSERT(course_.goal + 1 > course_.target || options_.target > 0);  // it rises
+        MEMPLAN_ASSERT(!course_.reached(course_.goal));
         course_.plan.lower_bound = course_.target = course_.goal + 1;
         return;
       }

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "invariants.h"
 #include "repack/state.h"
 #include "subproblem.h"
 
@@ -37,6 +38,7 @@ std::vector<Slot> Repacker::State::add(const Problem& rows) {
     while (gap != rows.gaps.end() && gap->buffer == b) ++gap;
     slots.push_back(arena.add(rows, b, {first, gap}));
   }
+  MEMPLAN_ASSERT(gap == rows.gaps.end());
   total_ = total;
   return slots;
 }

@@ -486,7 +486,9 @@ TEST(ejections_find_least_peaks) {
       });
     }
     chain::Ejection ejection(problem, sections, 0, stopper);
-    if (!ejection.insert(least, 2000, &offsets, rejected)) continue;
+    const bool done = ejection.insert(least, 2000, &offsets, rejected);
+    CHECK(ejection.check_invariants());
+    if (!done) continue;
     ++found;
     CHECK(oracle::valid(problem, offsets));
     CHECK_EQ(oracle::peak(problem, offsets), least);

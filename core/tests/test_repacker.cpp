@@ -377,6 +377,7 @@ TEST(the_timetable_finds_exactly_those_that_are_there_then) {
       const Bytes lower = generator.pick(0, 90);
       all.push_back({lower, lower + generator.pick(1, 9), start, end, slot});
       timetable.put(all.back());
+      CHECK(timetable.check_invariants());
       if (slot % 3 != 0) continue;
       const auto gone =
           static_cast<std::size_t>(generator.pick(0, static_cast<Bytes>(all.size()) - 1));
@@ -423,6 +424,7 @@ TEST(the_lowest_place_is_the_lowest) {
       CHECK_EQ(arena.lowest_place(slots[b], limit), expected);
       offsets.push_back(expected);
       if (expected != kNoOffset) arena.place(slots[b], expected);
+      CHECK(arena.check_invariants());
     }
   }
 }
@@ -446,7 +448,9 @@ TEST(undoing_takes_everything_back) {
     for (const Slot slot : out) arena.displace(slot);
     repack::Ejection ejection(arena, seed, stopper);
     ejection.insert(out, arena.load_at(5) + 3, 50);
+    CHECK(arena.check_invariants());
     arena.undo_to(0);
+    CHECK(arena.check_invariants());
     for (std::size_t i = 0; i < slots.size(); ++i) CHECK_EQ(arena.offset(slots[i]), before[i]);
   }
   CHECK_EQ(arena.settle(), 0);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "invariants.h"
+
 namespace memplan::chain {
 
 namespace {
@@ -34,6 +36,7 @@ bool Core::grow(const std::vector<BufferIdx>& rejected) {
       grown = true;
       continue;
     }
+    MEMPLAN_ASSERT(hard_.size() == static_cast<std::size_t>(sections_.count));
     tightest.clear();
     for (auto i = sections_.span_begin[b]; i < sections_.span_begin[b + 1]; ++i) {
       for (auto s = sections_.spans[i].first; s <= sections_.spans[i].last; ++s) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "invariants.h"
 #include "large/packer.h"
 #include "memplan/sections.h"
 
@@ -45,6 +46,7 @@ std::vector<BufferIdx> PartPacker::ranked_rows(const Ranking& ranking) {
   const std::vector<BufferIdx>& rows = part_.rows;
   std::vector<BufferIdx> order = ranking.sorted(rows, stopper_);
   for (BufferIdx& b : order) {
+    MEMPLAN_ASSERT(std::binary_search(rows.begin(), rows.end(), b));
     b = static_cast<BufferIdx>(std::lower_bound(rows.begin(), rows.end(), b) - rows.begin());
   }
   return order;
@@ -64,6 +66,7 @@ PlacedCore place_core(const Part& part, Bytes goal, const Patience& patience, co
   placed.nodes += plan.stats.nodes;
   placed.refuted = plan.status == Status::kInfeasible;
   if (!plan.has_offsets()) return placed;
+  MEMPLAN_ASSERT(plan.peak <= goal && plan.offsets.size() == part.rows.size());
   placed.offsets = std::move(plan.offsets);
   placed.whole = true;
   return placed;

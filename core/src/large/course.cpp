@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "invariants.h"
+#include "items.h"
 #include "memplan/bounds.h"
 
 namespace memplan::chain {
@@ -37,6 +39,7 @@ std::vector<BufferIdx> Course::order(const std::string& name) {
 }
 
 void Course::spend(std::int64_t nodes) {
+  MEMPLAN_ASSERT(nodes >= 0);
   plan.stats.nodes += nodes;
   nodes_left -= nodes;
 }
@@ -60,6 +63,9 @@ Packing Course::pass(const std::vector<BufferIdx>& order, const std::vector<Byte
 
 void Course::take(const std::vector<Bytes>& offsets, Bytes peak, const std::string& note) {
   if (plan.has_offsets() && peak >= plan.peak) return;
+  MEMPLAN_ASSERT(peak == peak_of(problem, offsets) && peak <= limit);
+  MEMPLAN_ASSERT(std::count(offsets.begin(), offsets.end(), kNoOffset) == 0);
+  MEMPLAN_ASSERT(peak >= target || options.target > 0);  // no plan is better
   plan.status = Status::kFeasible;
   plan.offsets = offsets;
   plan.peak = peak;

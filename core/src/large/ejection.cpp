@@ -5,6 +5,8 @@
 #include <limits>
 #include <tuple>
 
+#include "invariants.h"
+
 namespace memplan::chain {
 
 namespace {
@@ -74,12 +76,32 @@ bool Ejection::insert(Bytes target, std::int64_t node_budget, std::vector<Bytes>
       if (offset == kNoOffset) return false;
       eject(offset, &homeless);
     }
+    MEMPLAN_ASSERT(shape.below <= offset && (offset + shape.phase) % shape.alignment == 0);
     place(b, offset);
   }
+  MEMPLAN_ASSERT(check_invariants());
   for (const Placed& row : at_) (*offsets)[row.buffer] = row.offset;
   return true;
 }
 
+bool Ejection::check_invariants() const {
+  for (std::size_t k = 0; k < by_address_.size(); ++k) {
+    MEMPLAN_ASSERT(k == 0 || below(by_address_[k - 1], by_address_[k]));
+    MEMPLAN_ASSERT(at_[by_address_[k].buffer].offset == by_address_[k].offset);
+    MEMPLAN_ASSERT(by_address_[k].size > 0 && by_address_[k].offset >= 0);
+  }
+  std::size_t placed = 0;
+  for (const Placed& row : at_) {
+    placed += row.offset != kNoOffset && row.size > 0 ? 1 : 0;
+    MEMPLAN_ASSERT(marked_[row.buffer] == 0 && failures_[row.buffer] > 0);
+    blocks_.for_each(row.buffer, [&](BufferIdx member, Bytes shift) {
+      MEMPLAN_ASSERT(at_[member].offset ==
+                     (row.offset == kNoOffset ? kNoOffset : row.offset + shift));
+    });
+  }
+  MEMPLAN_ASSERT(placed == by_address_.size());
+  return true;
+}
 bool Ejection::below(const Placed& x, const Placed& y) {
   return x.offset != y.offset ? x.offset < y.offset : x.buffer < y.buffer;
 }
@@ -87,6 +109,7 @@ bool Ejection::below(const Placed& x, const Placed& y) {
 void Ejection::place(BufferIdx b, Bytes offset) {
   blocks_.for_each(b, [&](BufferIdx member, Bytes shift) {
     Placed& row = at_[member];
+    MEMPLAN_ASSERT(row.offset == kNoOffset && offset + shift >= 0);
     row.offset = offset + shift;
     if (row.size == 0) return;
     by_address_.insert(std::lower_bound(by_address_.begin(), by_address_.end(), row, below), row);
@@ -166,6 +189,7 @@ Bytes Ejection::cheapest_place(const Shape& shape, Bytes top) {
     for (; ended != by_upper_.end() && ended->upper <= offset; ++ended) {
       (ended->buffer == kNobody ? fixed : sum) -= weight(*ended);
     }
+    MEMPLAN_ASSERT(sum >= 0 && fixed >= 0);
     const std::int64_t cost = sum * (kSurely + static_cast<std::int64_t>(random_.below(kNoise)));
     if (fixed > 0 || cost >= least) return;
     best = offset;
@@ -189,6 +213,7 @@ void Ejection::eject(Bytes offset, std::vector<BufferIdx>* homeless) {
   for (const Bar& bar : bars_) {
     if (bar.lower >= offset) break;
     if (bar.upper <= offset || at_[bar.buffer].offset == kNoOffset) continue;
+    MEMPLAN_ASSERT(bar.buffer != kNobody);
     remove(bar.buffer);
     homeless->push_back(bar.buffer);
   }

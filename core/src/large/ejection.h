@@ -34,6 +34,9 @@ class Ejection {
 
   std::int64_t nodes() const { return nodes_; }
 
+  // Who is placed is in the row by address, once, and a group is placed whole or not at all.
+  bool check_invariants() const;
+
  private:
   struct Placed {
     Bytes offset;

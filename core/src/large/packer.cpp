@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "invariants.h"
+
 namespace memplan::chain {
 
 Packer::Packer(const Problem& problem, const Sections& sections, Stopper& stopper)
@@ -15,6 +17,7 @@ bool Packer::in_budget(const Goal& goal, const Packing& packing) {
 void Packer::put(BufferIdx b, Bytes offset, Packing* packing) {
   occupancy_.place(b, offset);
   occupancy_.blocks().for_each(b, [&](BufferIdx member, Bytes shift) {
+    MEMPLAN_ASSERT(packing->offsets[member] == kNoOffset);  // none is moved again
     packing->offsets[member] = offset + shift;
     packing->peak = std::max(packing->peak, offset + shift + problem_.size[member]);
     ++packing->nodes;
@@ -51,6 +54,7 @@ Packing Packer::pack(const std::vector<BufferIdx>& order, const std::vector<Byte
       put(b, offset, &packing);
     }
   }
+  MEMPLAN_ASSERT(occupancy_.check_invariants());
   packing.ended = true;
   for (const BufferIdx b : packing.rejected) {
     if (!in_budget(goal, packing)) return packing;
@@ -58,6 +62,7 @@ Packing Packer::pack(const std::vector<BufferIdx>& order, const std::vector<Byte
     if (offset == kNoOffset) return packing;
     put(b, offset, &packing);
   }
+  MEMPLAN_ASSERT(packing.nodes == problem_.count() && packing.peak <= goal.limit);
   packing.complete = true;
   return packing;
 }
@@ -67,6 +72,7 @@ void bump(const std::vector<BufferIdx>& rejected, std::vector<BufferIdx>* order)
   for (const BufferIdx b : rejected) is_rejected[b] = 1;
   std::stable_partition(order->begin(), order->end(),
                         [&](BufferIdx b) { return is_rejected[b] != 0; });
+  MEMPLAN_ASSERT(std::is_permutation(rejected.begin(), rejected.end(), order->begin()));
   std::copy(rejected.begin(), rejected.end(), order->begin());
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "invariants.h"
 #include "memplan/exact.h"
 #include "memplan/sections.h"
 
@@ -51,6 +52,8 @@ std::int64_t node_cost(const Sections& sections) {
 
 Part take_part(const Problem& problem, std::vector<BufferIdx> rows) {
   Part part;
+  MEMPLAN_ASSERT(std::adjacent_find(rows.begin(), rows.end(), std::greater_equal<>()) ==
+                 rows.end());
   copy_rows(problem.start, rows, &part.problem.start);
   copy_rows(problem.end, rows, &part.problem.end);
   copy_rows(problem.size, rows, &part.problem.size);

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "invariants.h"
+
 namespace memplan::chain {
 
 // SplitMix64.
@@ -12,6 +14,7 @@ class Random {
 
   // The bias of the remainder is of no account here.
   std::uint64_t below(std::uint64_t limit) {
+    MEMPLAN_ASSERT(limit > 0);
     state_ += 0x9e3779b97f4a7c15ULL;
     std::uint64_t x = state_;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "invariants.h"
 #include "items.h"
 #include "large/ejection.h"
 #include "memplan/greedy.h"
@@ -95,6 +96,7 @@ void eject(Course& course, std::uint64_t seed) {
   std::int64_t nodes = kFirstNodes;
   Bytes refused = course.target - 1;
   for (int effort = 0; effort < kMostEfforts && !course.enough();) {
+    MEMPLAN_ASSERT(refused < course.plan.peak);
     course.goal = refused + (course.plan.peak - refused) / 2;
     if (reach_goal(course, nodes, &ejection)) {
       effort = 0;

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "invariants.h"
+
 namespace memplan::chain {
 
 namespace {
@@ -47,6 +49,7 @@ std::vector<double> rooms(const Problem& problem, const Sections& sections, Byte
   const std::vector<Bytes> width = widest(sections);
   std::vector<double> room(load.size());
   for (std::size_t s = 0; s < room.size(); ++s) {
+    MEMPLAN_ASSERT(width[s] > 0 && width[s] <= load[s]);
     room[s] = static_cast<double>(usable - load[s]) / static_cast<double>(width[s]);
   }
   return room;

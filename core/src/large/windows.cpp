@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "invariants.h"
 #include "large/part.h"
 
 namespace memplan::chain {
@@ -105,6 +106,7 @@ void Windows::clip(const Window& window, Problem* problem) const {
 
 bool Windows::try_window(BufferIdx b, const Window& window, Bytes target, std::int64_t node_budget,
                          std::vector<Bytes>* offsets) {
+  MEMPLAN_ASSERT((*offsets)[b] == kNoOffset && 0 <= window.first && window.last < sections_.count);
   std::vector<BufferIdx> rows;
   std::vector<Bytes> fixed;
   std::vector<Reserved> reserved = problem_.reserved;
@@ -131,7 +133,12 @@ bool Windows::try_window(BufferIdx b, const Window& window, Bytes target, std::i
   const Plan plan = fit_part(part, target, {kMostLooks, node_budget}, random_.state(), stopper_);
   nodes_ += plan.stats.nodes;
   if (!plan.has_offsets()) return false;
-  for (std::size_t i = 0; i < part.rows.size(); ++i) (*offsets)[part.rows[i]] = plan.offsets[i];
+  MEMPLAN_ASSERT(plan.peak <= target && free > 0);
+  for (std::size_t i = 0; i < part.rows.size(); ++i) {
+    const Bytes pin = part.problem.pin[i];
+    MEMPLAN_ASSERT(pin == kNoOffset || pin == plan.offsets[i]);  // what reaches beyond stays
+    (*offsets)[part.rows[i]] = plan.offsets[i];
+  }
   return true;
 }
 

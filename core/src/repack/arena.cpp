@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <limits>
 
+#include "invariants.h"
+
 namespace memplan::repack {
 
 Arena::Arena(std::vector<Reserved> reserved)
@@ -45,6 +47,7 @@ Slot Arena::add(const Problem& problem, BufferIdx row, std::vector<Gap> gaps) {
 }
 
 void Arena::remove(Slot slot) {
+  MEMPLAN_ASSERT(uses(slot) && changes_.empty());
   if (timetable_.has(slot)) timetable_.take(slot);
   top_[slot] = kUnused;
   free_.push_back(slot);
@@ -166,6 +169,7 @@ Bytes Arena::lowest_place(Slot slot, Bytes limit) {
       const Tenant& held = *run.at;
       if (held.upper <= offset || held.start >= row.end || row.start >= held.end) continue;
       if (held.upper > top) return kNoOffset;
+      MEMPLAN_ASSERT(held.upper > offset);  // it only goes up
       offset = lowest_beside_reserved(held.upper, row);
       if (offset > top) return kNoOffset;
       agreed = 1;
@@ -191,12 +195,50 @@ void Arena::in_the_way(Slot slot, Bytes offset, std::vector<Slot>* others) const
   });
 }
 
+// Whether the offset is one that the buffer may have: aligned, at its pin, and free.
+bool Arena::may_lie(Slot slot, Bytes offset) const {
+  if (!kAssertions) return true;
+  const Row& row = rows_[slot];
+  MEMPLAN_ASSERT(offset >= 0 && offset % row.alignment == 0);
+  MEMPLAN_ASSERT(row.pin == kNoOffset || row.pin == offset);
+  for (const Reserved& r : reserved_) {
+    MEMPLAN_ASSERT(row.size == 0 || offset + row.size <= r.lower || r.upper <= offset);
+  }
+  std::vector<Slot> others;
+  if (!has_gaps_) in_the_way(slot, offset, &others);
+  return others.empty() || others == std::vector<Slot>{slot};
+}
+
+bool Arena::check_invariants() const {
+  if (!kAssertions) return true;
+  MEMPLAN_ASSERT(rows_.size() == top_.size() && timetable_.check_invariants());
+  MEMPLAN_ASSERT(free_.size() + count_ == rows_.size());
+  for (const Slot slot : free_) MEMPLAN_ASSERT(top_[slot] == kUnused);
+  std::size_t used = 0, held = 0, tenants = 0;
+  for (Slot slot = 0; slot < slot_count(); ++slot) {
+    used += top_[slot] != kUnused ? 1 : 0;
+    const bool placed = top_[slot] != kUnused && top_[slot] != kHomeless;
+    held += placed && rows_[slot].size > 0 ? 1 : 0;
+    MEMPLAN_ASSERT(timetable_.has(slot) == (placed && rows_[slot].size > 0));
+    MEMPLAN_ASSERT(!placed || may_lie(slot, offset(slot)));
+  }
+  timetable_.for_each([&](const Tenant& tenant) {
+    ++tenants;
+    const Row& row = rows_[tenant.slot];
+    MEMPLAN_ASSERT(tenant.lower == offset(tenant.slot) && tenant.upper == top_[tenant.slot]);
+    MEMPLAN_ASSERT(tenant.start == row.start && tenant.end == row.end);
+  });
+  MEMPLAN_ASSERT(used == count_ && tenants == held);
+  return true;
+}
 void Arena::place(Slot slot, Bytes offset) {
+  MEMPLAN_ASSERT(uses(slot) && this->offset(slot) == kNoOffset && may_lie(slot, offset));
   changes_.emplace_back(slot, this->offset(slot));
   put(slot, offset);
 }
 
 void Arena::displace(Slot slot) {
+  MEMPLAN_ASSERT(uses(slot) && offset(slot) != kNoOffset);
   changes_.emplace_back(slot, offset(slot));
   take(slot);
 }
@@ -226,6 +268,7 @@ std::int64_t Arena::settle() {
 }
 
 void Arena::undo_to(std::size_t mark) {
+  MEMPLAN_ASSERT(mark <= changes_.size());
   for (; changes_.size() > mark; changes_.pop_back()) {
     const auto [slot, before] = changes_.back();
     take(slot);

@@ -43,6 +43,8 @@ class Arena {
     return top_[slot] == kHomeless ? kNoOffset : top_[slot] - rows_[slot].size;
   }
   Bytes peak() const;
+  // Whether all have a place.
+  bool is_whole() const { return std::find(top_.begin(), top_.end(), kHomeless) == top_.end(); }
   Bytes load_at(Time time) const;  // of those that are placed
   // A time at which this one and those that are placed hold more than the limit.
   std::optional<Time> overfull(Slot slot, Bytes limit) const;
@@ -71,6 +73,10 @@ class Arena {
   std::size_t mark() const { return changes_.size(); }
   void undo_to(std::size_t mark);
 
+  // What is used and what is free make up the slots, who is placed is in the timetable where it
+  // lies, and nobody lies on another (where there are no gaps to lie in).
+  bool check_invariants() const;
+
  private:
   static constexpr Bytes kUnused = -1;
   static constexpr Bytes kHomeless = kMaxBytes + 1;
@@ -86,6 +92,7 @@ class Arena {
   static Bytes held_at(const Row& row, Time time);
   void put(Slot slot, Bytes offset);
   void take(Slot slot);
+  bool may_lie(Slot slot, Bytes offset) const;
   Bytes lowest_beside_reserved(Bytes from, const Row& row) const;
 
   std::vector<Reserved> reserved_;

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "invariants.h"
+
 namespace memplan::repack {
 
 namespace {
@@ -43,6 +45,7 @@ bool Ejection::insert(std::vector<Slot> homeless, Bytes limit, std::int64_t step
       if (offset == kNoOffset) return false;
       ejected_.clear();
       arena_.in_the_way(slot, offset, &ejected_);
+      for (const Slot other : ejected_) MEMPLAN_ASSERT(!arena_.is_pinned(other));
       for (const Slot other : ejected_) arena_.displace(other);
       // The largest is on top: it is the next to look for a place.
       std::sort(ejected_.begin(), ejected_.end(), [this](Slot x, Slot y) {
@@ -82,6 +85,7 @@ Bytes Ejection::cheapest_place(Slot slot, Bytes top) {
       const bool over = (bar.lower < offset) & (offset < bar.upper);  // no branch: either is likely
       cost += bar.weight & -static_cast<std::int64_t>(over);
     }
+    MEMPLAN_ASSERT(offset % alignment == 0 && cost >= 0);
     if (cost >= kStays) return;
     cost *= kSurely + static_cast<std::int64_t>(random_.below(kNoise));
     if (cost >= least) return;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "invariants.h"
 #include "memplan/sections.h"
 #include "repack/ejection.h"
 
@@ -35,11 +36,21 @@ Repacked Repacker::State::repack(std::optional<Bytes> capacity, const SolveOptio
     throw;
   }
   busy = false;
+  MEMPLAN_ASSERT(call.answer.status == Status::kUnknown ||
+                 call.answer.status == Status::kInfeasible || arena.is_whole());
   call.answer.moved = arena.settle();
+  MEMPLAN_ASSERT(check_invariants());
   call.answer.stats.interrupted = call.answer.stats.interrupted || call.stopper.interrupted();
   return std::move(call.answer);
 }
 
+bool Repacker::State::check_invariants() const {
+  if (!kAssertions) return true;
+  Bytes total = 0;
+  for (const Slot slot : arena.slots()) total += arena.size(slot);
+  MEMPLAN_ASSERT(total == total_ && total <= kMaxBytes);
+  return arena.check_invariants();
+}
 // Whether there is a plan.
 bool Repacker::State::answer(std::optional<Bytes> capacity, Call* call) {
   Repacked& answer = call->answer;
@@ -52,6 +63,7 @@ bool Repacker::State::answer(std::optional<Bytes> capacity, Call* call) {
   if (answer.status == Status::kUnknown && !solve_anew(capacity, Objective::kFit, call)) {
     return false;
   }
+  MEMPLAN_ASSERT(arena.peak() <= capacity.value_or(kMaxBytes));
   answer.status = Status::kOptimal;
   answer.lower_bound = std::max(answer.lower_bound, arena.load_at(fullest_));
   if (call->options.objective == Objective::kMinPeak) minimise(capacity, call);
@@ -201,6 +213,7 @@ void Repacker::State::minimise(std::optional<Bytes> capacity, Call* call) {
   if (solve_anew(capacity, Objective::kMinPeak, call) && arena.peak() >= peak) {
     arena.undo_to(before);  // as good, and nobody moves
   }
+  MEMPLAN_ASSERT(arena.peak() <= peak);  // it only falls
   answer.status = arena.peak() <= answer.lower_bound ? Status::kOptimal : Status::kFeasible;
 }
 

@@ -37,6 +37,9 @@ class Repacker::State {
   repack::Arena arena;
   bool busy = false;  // repack() is at work
 
+  // The arena, and the total of its sizes.
+  bool check_invariants() const;
+
  private:
   // One call of repack().
   struct Call {

@@ -70,6 +70,9 @@ class Timetable {
     }
   }
 
+  // Buckets rise, and every tenant is in the one that it is said to be in, once.
+  bool check_invariants() const;
+
  private:
   template <typename Visit>
   void for_each_bucket(Time start, Time end, Visit visit) const {
