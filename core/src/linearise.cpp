@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "invariants.h"
 #include "linearise/cliques.h"
 #include "linearise/path.h"
 #include "linearise/relation.h"
@@ -12,6 +13,27 @@ namespace memplan {
 
 using namespace intervals;
 
+namespace {
+
+// Whether those conflict by lifetimes in the one problem that conflict at all in the other. Of very
+// many buffers it is taken on trust.
+bool says_the_same(const Problem& problem, const Problem& result) {
+  constexpr BufferIdx kMany = 256;
+  const auto meet = [](const Problem& p, BufferIdx a, BufferIdx b) {
+    return p.start[a] < p.end[b] && p.start[b] < p.end[a];
+  };
+  for (BufferIdx a = 0; a < problem.count() && problem.count() <= kMany; ++a) {
+    for (BufferIdx b = 0; b < a; ++b) {
+      if (problem.size[a] == 0 || problem.size[b] == 0) continue;
+      const bool listed =
+          std::binary_search(problem.conflicts.first(a), problem.conflicts.last(a), b);
+      MEMPLAN_ASSERT(meet(result, a, b) == (listed || meet(problem, a, b)));
+    }
+  }
+  return true;
+}
+
+}  // namespace
 std::optional<Problem> linearised(const Problem& problem, Stopper& stopper,
                                   std::int64_t most_pairs) {
   if (!problem.gaps.empty()) return std::nullopt;
@@ -38,6 +60,7 @@ std::optional<Problem> linearised(const Problem& problem, Stopper& stopper,
   for (BufferIdx b = 0; b < problem.count(); ++b) {
     if (result.end[b] - result.start[b] != cliques[b]) return std::nullopt;
   }
+  MEMPLAN_ASSERT(says_the_same(problem, result));
   return result;
 }
 

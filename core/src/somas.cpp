@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "invariants.h"
 #include "somas/blocks.h"
 #include "somas/fit.h"
 #include "somas/unsafe.h"
@@ -94,6 +95,7 @@ class Assignment {
       plan.peak = 0;
       return plan;
     }
+    MEMPLAN_ASSERT(is_safe());
     plan.status = Status::kFeasible;
     plan.offsets = std::move(offsets_);
     return plan;
@@ -147,6 +149,7 @@ class Assignment {
   // Algorithm 13. Distances are those of the problem: what is left of a group, where others of it
   // are planned elsewhere, has holes.
   void put(Object* object, const Block& block, Bytes offset) {
+    for (const BufferIdx b : block.tensors) MEMPLAN_ASSERT(offsets_[b] == kNoOffset);
     for (const BufferIdx b : block.tensors) offsets_[b] = offset + lead(block, b);
     object->blocks.push_back(&block);
     nodes_ += static_cast<std::int64_t>(block.tensors.size());
@@ -156,6 +159,19 @@ class Assignment {
     return block.tensors.size() == 1 ? 0 : problem_.lead[b] - problem_.lead[block.tensors[0]];
   }
 
+  // Whether no two that may be needed at one time share an address. Of very many tensors it is
+  // taken on trust.
+  bool is_safe() {
+    constexpr BufferIdx kMany = 256;
+    for (BufferIdx a = 0; a < problem_.count() && problem_.count() <= kMany; ++a) {
+      unsafe_.look_from(a);
+      for (BufferIdx b = 0; b < a; ++b) {
+        MEMPLAN_ASSERT(!unsafe_.with(b) || offsets_[a] + problem_.size[a] <= offsets_[b] ||
+                       offsets_[b] + problem_.size[b] <= offsets_[a]);
+      }
+    }
+    return true;
+  }
   const Problem& problem_;
   Fitter fitter_;
   std::string note_;

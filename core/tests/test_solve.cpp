@@ -7,6 +7,7 @@
 #include "check.h"
 #include "memplan/solve.h"
 #include "oracle.h"
+#include "solve/incumbent.h"
 
 using namespace memplan;
 
@@ -182,6 +183,34 @@ TEST(an_interrupt_before_the_search_is_not_lost) {
   stopped.interrupt = [&asked] { return ++asked == 1; };
   CHECK(solve(problem, stopped).stats.interrupted);
   CHECK_EQ(asked, 1);
+}
+
+// Tests that plans only get better and bounds only rise, and that they meet in a proof.
+TEST(an_incumbent_keeps_the_best_plan_and_the_bound) {
+  Problem problem;
+  problem.start = {0, 0, 1};
+  problem.end = {2, 2, 3};
+  problem.size = {3, 4, 5};
+  const SolveOptions asked;
+  Incumbent incumbent(problem, asked);
+  CHECK(incumbent.check_invariants());
+  CHECK_EQ(incumbent.lower_bound(), 12);
+  const auto plan = [](std::vector<Bytes> offsets, Bytes peak) {
+    Plan found;
+    found.status = Status::kFeasible;
+    found.offsets = std::move(offsets);
+    found.peak = peak;
+    return found;
+  };
+  incumbent.offer(plan({0, 5, 10}, 15), "first");
+  CHECK(incumbent.check_invariants() && incumbent.peak() == 15 && !incumbent.settled());
+  incumbent.refuted(12, {0, 1, 2}, "by hand");
+  CHECK(incumbent.check_invariants() && incumbent.lower_bound() == 13);
+  incumbent.offer(plan({2, 5, 11}, 16), "second");  // no better
+  CHECK(incumbent.check_invariants() && incumbent.peak() == 15);
+  incumbent.offer(plan({0, 4, 8}, 13), "third");
+  CHECK(incumbent.check_invariants() && incumbent.settled());
+  CHECK(incumbent.finish("none").status == Status::kOptimal);
 }
 
 TEST(refuses_what_it_does_not_know) {

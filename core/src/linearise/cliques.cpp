@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "invariants.h"
+
 namespace memplan::intervals {
 
 namespace {
@@ -19,6 +21,8 @@ class Refinement {
   }
 
   Vertex visit(Vertex step) {
+    MEMPLAN_ASSERT(classes_[class_of_[order_[step]]].begin ==
+                   step);  // the first of all that are left
     const Vertex v = order_[step];
     ++classes_[class_of_[v]].begin;
     return v;
@@ -47,6 +51,15 @@ class Refinement {
     touched_.clear();
   }
 
+  // Every vertex knows its place, and lies in the class that it is said to be in (or before it,
+  // visited).
+  bool check_invariants() const {
+    for (Vertex at = 0; at < static_cast<Vertex>(order_.size()); ++at) {
+      MEMPLAN_ASSERT(place_[order_[at]] == at && at < classes_[class_of_[order_[at]]].end);
+    }
+    for (const Class& c : classes_) MEMPLAN_ASSERT(c.begin <= c.end && c.preferred == 0);
+    return touched_.empty();
+  }
   const std::vector<Vertex>& order() const { return order_; }
 
  private:
@@ -116,6 +129,7 @@ std::vector<Vertex> lex_bfs(const Graph& graph, Stopper& stopper) {
     }
     refinement.part();
   }
+  MEMPLAN_ASSERT(refinement.check_invariants());
   return refinement.order();
 }
 
@@ -138,11 +152,13 @@ std::optional<CliqueForest> maximal_cliques(const Graph& graph, Stopper& stopper
       if (step[*u] < step[v]) members.push_back(*u);
     }
     const CliqueIdx parent = last[v] < 0 ? kNoClique : clique_of[last[v]];
+    MEMPLAN_ASSERT(parent == kNoClique || members.size() <= forest.members[parent].size());
     if (parent != kNoClique && members.size() == forest.members[parent].size()) {
       clique_of[v] = parent;
       forest.members[parent].push_back(v);
       continue;
     }
+    MEMPLAN_ASSERT(parent == kNoClique ? members.empty() : parent < forest.count());
     clique_of[v] = forest.count();
     forest.shared.push_back(members.size());
     forest.parent.push_back(parent);

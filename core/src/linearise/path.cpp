@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "invariants.h"
+
 namespace memplan::intervals {
 
 namespace {
@@ -61,10 +63,23 @@ class Row {
         open.push_back(fresh);
       }
     }
+    MEMPLAN_ASSERT(check_invariants());
     return std::move(order_);
   }
 
  private:
+  // Every clique knows its place and its class; classes lie side by side.
+  bool check_invariants() const {
+    CliqueIdx cliques = 0;
+    for (const Class& c : classes_) cliques += c.end - c.begin;
+    MEMPLAN_ASSERT(cliques == forest_.count());
+    for (CliqueIdx at = 0; at < forest_.count(); ++at) {
+      const Class& c = classes_[class_of_[order_[at]]];
+      MEMPLAN_ASSERT(place_[order_[at]] == at && c.begin <= at && at < c.end);
+      MEMPLAN_ASSERT(marked_[at] == 0);
+    }
+    return true;
+  }
   struct Class {
     CliqueIdx begin;  // rows of order_
     CliqueIdx end;
@@ -99,6 +114,7 @@ class Row {
     for (const CliqueIdx c : cliques) {
       if (class_of_[c] == i) swap(place_[c], behind ? --end : begin++);
     }
+    MEMPLAN_ASSERT(whole.begin <= begin && begin <= end && end <= whole.end);
     const Class part = behind ? Class{end, whole.end} : Class{whole.begin, begin};
     if (part.begin == whole.begin && part.end == whole.end) return;
     (behind ? whole.end : whole.begin) = behind ? end : begin;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "invariants.h"
 #include "ranked.h"
 
 namespace memplan::intervals {
@@ -61,6 +62,7 @@ std::optional<Graph> conflict_graph(const Problem& problem, std::int64_t most_pa
     graph.other[next[a]++] = b;
     graph.other[next[b]++] = a;
   }
+  MEMPLAN_ASSERT(static_cast<std::size_t>(graph.begin.back()) == graph.other.size());
   return graph;
 }
 

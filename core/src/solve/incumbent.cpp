@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "invariants.h"
+#include "items.h"
 #include "memplan/bounds.h"
 
 namespace memplan {
@@ -21,6 +23,17 @@ Incumbent::Incumbent(const Problem& problem, const SolveOptions& options)
   know(bound_of_lifetimes(problem, sections_));
 }
 
+bool Incumbent::check_invariants() const {
+  if (best_.offsets.empty() || !has_plan()) return true;
+  MEMPLAN_ASSERT(best_.offsets.size() == problem_.size.size());
+  MEMPLAN_ASSERT(best_.peak == peak_of(problem_, best_.offsets));
+  MEMPLAN_ASSERT(best_.lower_bound <= best_.peak && best_.peak <= capacity());
+  for (BufferIdx b = 0; b < problem_.count(); ++b) {
+    MEMPLAN_ASSERT(best_.offsets[b] >= 0 && best_.offsets[b] % problem_.alignment_of(b) == 0);
+    MEMPLAN_ASSERT(problem_.pin_of(b) == kNoOffset || problem_.pin_of(b) == best_.offsets[b]);
+  }
+  return true;
+}
 void Incumbent::raise(const Bound& bound) {
   if (bound.bytes <= best_.lower_bound) return;
   know(bound);
@@ -28,6 +41,7 @@ void Incumbent::raise(const Bound& bound) {
 }
 
 void Incumbent::know(const Bound& bound) {
+  MEMPLAN_ASSERT(bound.bytes >= best_.lower_bound && (!has_plan() || bound.bytes <= best_.peak));
   best_.lower_bound = bound.bytes;
   if (!has_plan()) best_.stats.note = std::string("bound: ") + bound.rule;
   conflict_ = bound.buffers;
@@ -47,6 +61,7 @@ bool Incumbent::settled() const {
 }
 
 void Incumbent::charge(const Stats& stats) {
+  MEMPLAN_ASSERT(stats.nodes >= 0 && stats.restarts >= 0);
   best_.stats.nodes += stats.nodes;
   best_.stats.restarts += stats.restarts;
   best_.stats.backtracks += stats.backtracks;
@@ -56,19 +71,23 @@ void Incumbent::charge(const Stats& stats) {
 
 void Incumbent::offer(Plan found, const char* solver) {
   if (!found.has_offsets() || (best_.has_offsets() && found.peak >= best_.peak)) return;
+  MEMPLAN_ASSERT(best_.status != Status::kInfeasible && found.peak >= best_.lower_bound);
   best_.status = Status::kFeasible;
   best_.offsets = std::move(found.offsets);
   best_.peak = found.peak;
   best_.stats.solver = solver;
   best_.stats.note = found.stats.note;
+  MEMPLAN_ASSERT(check_invariants());
   report();
 }
 
 void Incumbent::refuted(Bytes limit, std::vector<BufferIdx> conflict, const std::string& note) {
   if (limit < best_.lower_bound) return;
+  MEMPLAN_ASSERT(!has_plan() || limit < best_.peak);  // else the plan refutes the refutation
   best_.stats.note = note;
   conflict_ = std::move(conflict);
   best_.lower_bound = next_reachable_peak(problem_, sections_, limit + 1);
+  MEMPLAN_ASSERT(best_.lower_bound > limit && (!has_plan() || best_.lower_bound <= best_.peak));
   if (best_.lower_bound > capacity()) best_.status = Status::kInfeasible;
   // Between the limit and the capacity there is no sum of sizes; but of these rows alone there may.
   if (limit < capacity() && best_.status == Status::kInfeasible) conflict_.clear();
@@ -91,6 +110,9 @@ Plan Incumbent::finish(const char* solver) {
   if (best_.stats.solver.empty()) best_.stats.solver = solver;
   if (best_.status == Status::kFeasible && settled()) best_.status = Status::kOptimal;
   if (!best_.has_offsets()) best_.peak = 0;
+  MEMPLAN_ASSERT(check_invariants());
+  MEMPLAN_ASSERT(best_.status != Status::kInfeasible || best_.offsets.empty());
+  MEMPLAN_ASSERT(best_.status != Status::kOptimal || fit_only() || best_.peak == best_.lower_bound);
   if (best_.status == Status::kInfeasible) best_.conflict = std::move(conflict_);
   best_.stats.interrupted = stopper_.interrupted();
   return std::move(best_);

@@ -59,6 +59,10 @@ class Incumbent {
   void note(const std::string& text) { best_.stats.note = text; }
   const std::string& note() const { return best_.stats.note; }
 
+  // The best plan is one of this problem, within the capacity and not below the bound; where it is
+  // refuted, there is none.
+  bool check_invariants() const;
+
   // Adds the time until it goes out of scope to a phase of the statistics, and names the phase to
   // whoever watches.
   class Lap {

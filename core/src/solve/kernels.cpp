@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "invariants.h"
 #include "ranked.h"
 #include "solve/part.h"
 #include "subproblem.h"
@@ -104,6 +105,7 @@ Bytes Kernels::set_aside(const std::vector<BufferIdx>& rows,
   const auto rest = std::stable_partition(runs->begin(), runs->end(),
                                           [&apart](const auto& run) { return !apart(run); });
   for (auto run = rest; run != runs->end(); ++run) {
+    MEMPLAN_ASSERT(run->size() == 1);
     bytes += incumbent_.problem().size[run->front()];
   }
   runs->erase(rest, runs->end());
@@ -136,6 +138,7 @@ Problem Kernels::part_of(const std::vector<std::vector<BufferIdx>>& pieces) cons
     for (const BufferIdx b : piece) {
       rows.push_back(b);
       group.push_back(alone ? kNoGroup : static_cast<std::int32_t>(&piece - pieces.data()));
+      MEMPLAN_ASSERT(alone || problem.lead[b] >= problem.lead[piece.front()]);
       lead.push_back(alone ? 0 : problem.lead[b] - problem.lead[piece.front()]);
     }
   }

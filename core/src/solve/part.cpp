@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "invariants.h"
 #include "memplan/greedy.h"
 #include "solve/begin.h"
 #include "solve/searches.h"
@@ -14,6 +15,7 @@ void learn_from_part(Incumbent& whole, Problem part, Bytes aside, std::vector<Bu
                      std::int64_t nodes, const std::string& note) {
   const Bytes top = whole.top() - aside;
   if (top < 0) return;
+  MEMPLAN_ASSERT(aside >= 0 && check(part).empty());
   part.capacity = top;
   SolveOptions options = whole.options();
   options.budget = {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "invariants.h"
 #include "solve/rounds.h"
 
 namespace memplan {
@@ -18,6 +19,7 @@ bool Questions::from_below(std::int64_t slice, std::int64_t nodes) {
     const Bytes bound = incumbent_.lower_bound();
     stride_ = std::min(stride_, (top - bound) / 2);
     const Bytes limit = incumbent_.fit_only() ? top : bound + stride_;
+    MEMPLAN_ASSERT(bound <= limit && limit <= top);
     const std::int64_t nodes_before = incumbent_.nodes_left();
     const Status status = ask(limit, std::min(slice, nodes));
     const std::int64_t spent = nodes_before - incumbent_.nodes_left();
@@ -33,6 +35,7 @@ bool Questions::halve(std::int64_t slice) {
   Bytes limit = incumbent_.lower_bound();
   while (!incumbent_.settled() && !incumbent_.out_of_budget() && limit < incumbent_.top()) {
     limit += std::max<Bytes>(1, (incumbent_.top() - limit + 1) / 2);
+    MEMPLAN_ASSERT(limit > incumbent_.lower_bound() && limit <= incumbent_.top());
     const std::int64_t nodes_before = incumbent_.nodes_left();
     const Status status = ask(limit, std::min(slice, incumbent_.nodes_left()));
     if (status != Status::kUnknown) return true;

@@ -7,6 +7,8 @@
 #include <memory>
 #include <utility>
 
+#include "invariants.h"
+
 namespace memplan {
 
 namespace {
@@ -96,6 +98,7 @@ Together::Descent Together::descend(Bytes limit, std::int64_t conflicts, std::in
       result.refutation = std::move(answer);
       return result;
     }
+    MEMPLAN_ASSERT(answer.peak <= limit);
     limit = answer.peak - 1;
     result.plan = std::move(answer);
     if (fit_only) return result;
@@ -105,6 +108,8 @@ Together::Descent Together::descend(Bytes limit, std::int64_t conflicts, std::in
 }
 
 void Together::learn(Descent descent) {
+  MEMPLAN_ASSERT(descent.refuted < 0 || !descent.plan.has_offsets() ||
+                 descent.refuted == descent.plan.peak - 1);
   incumbent_.charge(descent.cost);
   if (descent.plan.has_offsets() && descent.plan.peak <= incumbent_.top()) {
     suggested_ = descent.plan.peak;  // its own

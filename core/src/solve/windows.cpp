@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "invariants.h"
 #include "solve/part.h"
 
 namespace memplan {
@@ -32,6 +33,7 @@ void Windows::cut_up(BufferIdx width) {
     while (next < sections.count && (live + begins[next] <= width || next <= first)) {
       live += begins[next++];
     }
+    MEMPLAN_ASSERT(live >= 0 && first < next);
     if (next == before && first > 0) continue;  // inside the one before
     all.push_back(
         {first, next - 1, *std::max_element(loads_.begin() + first, loads_.begin() + next)});
@@ -92,6 +94,7 @@ Problem Windows::cut_out(const Window& window, std::vector<BufferIdx>* rows) con
       }
       part.end[row] = end = to;
     }
+    MEMPLAN_ASSERT(part.start.size() == part.size.size() && part.end.size() == part.size.size());
     if (part.count() > row) rows->push_back(b);
   }
   part.reserved = whole.reserved;

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "invariants.h"
 #include "somas/unsafe.h"
 
 namespace memplan::objects {
@@ -48,6 +49,7 @@ std::vector<Block> by_key(std::vector<Block> all, KeyOf key_of) {
     return x.first != y.first ? x.first > y.first : x.second < y.second;
   });
   std::vector<Block> result;
+  MEMPLAN_ASSERT(order.size() == all.size());
   for (const auto& [key, i] : order) result.push_back(std::move(all[i]));
   return result;
 }
@@ -78,6 +80,9 @@ std::vector<Block> blocks(const Problem& problem) {
       const Bytes end = problem.lead[b] - problem.lead[block.tensors[0]] + problem.size[b];
       block.size = std::max(block.size, end);
     }
+  }
+  for (const Block& block : all) {
+    MEMPLAN_ASSERT(!block.tensors.empty() && block.size >= problem.size[block.tensors[0]]);
   }
   return all;
 }

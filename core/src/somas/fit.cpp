@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "invariants.h"
+
 namespace memplan::objects {
 
 std::vector<Interval> merge(std::vector<Interval> avoid) {
@@ -15,6 +17,9 @@ std::vector<Interval> merge(std::vector<Interval> avoid) {
     } else {
       stack.back().upper = std::max(stack.back().upper, interval.upper);
     }
+  }
+  for (std::size_t i = 1; i < stack.size(); ++i) {
+    MEMPLAN_ASSERT(stack[i - 1].upper < stack[i].lower);
   }
   return stack;
 }
@@ -37,6 +42,7 @@ Bytes fit(Bytes size, Bytes head, const std::vector<Interval>& avoid, const Stre
   // small would be joined to the next one below, over what is between them.
   for (std::size_t i = avoid.size(); i-- > 0; upper = avoid[i].lower) consider(avoid[i].upper);
   consider(object.offset);
+  MEMPLAN_ASSERT(best == kNoOffset || (object.offset <= best && size <= object.right - best));
   return best;
 }
 

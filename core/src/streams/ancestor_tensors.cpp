@@ -7,6 +7,7 @@
 // last of all operators there, so that MaxNodes is mostly empty and everything safe.
 #include <algorithm>
 
+#include "invariants.h"
 #include "streams/bits.h"
 #include "streams/reach.h"
 #include "streams/rules.h"
@@ -24,6 +25,7 @@ class Ancestors {
       Word* mine = bits_.data() + n * words_;
       at.for_each_awaited(n, [&](OperatorIdx before) {
         const Word* theirs = bits_.data() + before * words_;
+        MEMPLAN_ASSERT(before < n);
         for (std::int64_t w = 0; w < words_; ++w) mine[w] |= theirs[w];
         mine[before / kBits] |= Word{1} << (before % kBits);
       });

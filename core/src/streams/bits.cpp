@@ -1,5 +1,6 @@
 #include "streams/bits.h"
 
+#include "invariants.h"
 #include "lowest_bit.h"
 
 namespace memplan::streams {
@@ -32,6 +33,7 @@ UnsafePairs PairSet::rows() const {
   for_each([&](std::int64_t, std::int64_t high) {
     pairs.other.push_back(static_cast<TensorIdx>(high));
   });
+  MEMPLAN_ASSERT(static_cast<std::int64_t>(pairs.other.size()) == pairs.row_begin.back());
   return pairs;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "invariants.h"
 #include "memplan/streams.h"
 
 namespace memplan::streams {
@@ -17,6 +18,7 @@ class PairSet {
   explicit PairSet(TensorIdx tensors);
 
   void remove(TensorIdx a, TensorIdx b) {
+    MEMPLAN_ASSERT(a != b && a >= 0 && b >= 0 && a < count_ && b < count_);
     const std::int64_t bit = a < b ? bit_of(a, b) : bit_of(b, a);
     words_[bit / kBits] &= ~(Word{1} << (bit % kBits));
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "invariants.h"
+
 namespace memplan::streams {
 
 Places places(const StreamGraph& graph) {
@@ -25,9 +27,27 @@ Places places(const StreamGraph& graph) {
   result.in.resize(graph.arcs.size());
   std::vector<std::int64_t> next(result.in_begin.begin(), result.in_begin.end() - 1);
   for (const Arc& arc : graph.arcs) result.in[next[arc.to]++] = arc.from;
+  MEMPLAN_ASSERT(result.in_begin.back() == static_cast<std::int64_t>(graph.arcs.size()));
   return result;
 }
 
+// Whether the ancestors of what an operator waits for are its own, and none is the operator itself
+// or comes after it.
+bool is_order(const StreamGraph& graph, const Places& places, const Table& latest) {
+  for (OperatorIdx n = 0; n < graph.operators(); ++n) {
+    const std::int32_t* mine = latest.row(n);
+    for (StreamIdx s = 0; s < places.streams; ++s) {
+      MEMPLAN_ASSERT(0 <= mine[s] && mine[s] <= places.length[s]);
+    }
+    MEMPLAN_ASSERT(mine[graph.stream[n]] == places.place[n] - 1);
+    places.for_each_awaited(n, [&](OperatorIdx before) {
+      MEMPLAN_ASSERT(before < n && runs_before(graph, places, latest, before, n));
+      for (StreamIdx s = 0; s < places.streams; ++s)
+        MEMPLAN_ASSERT(latest.row(before)[s] <= mine[s]);
+    });
+  }
+  return true;
+}
 Table latest_ancestors(const StreamGraph& graph, const Places& places) {
   const StreamIdx streams = places.streams;
   Table table(graph.operators(), streams, 0);
@@ -40,6 +60,7 @@ Table latest_ancestors(const StreamGraph& graph, const Places& places) {
       known = std::max(known, places.place[before]);
     });
   }
+  MEMPLAN_ASSERT(is_order(graph, places, table));
   return table;
 }
 

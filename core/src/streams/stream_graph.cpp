@@ -7,6 +7,7 @@
 // its stream could overwrite it.
 #include <algorithm>
 
+#include "invariants.h"
 #include "streams/bits.h"
 #include "streams/reach.h"
 #include "streams/rules.h"
@@ -67,6 +68,7 @@ class StreamGraphSafety {
       });
       for_each_end(graph, t, [&](OperatorIdx n) {
         const StreamIdx s = graph.stream[n];
+        MEMPLAN_ASSERT(time[s] <= at_.length[s]);
         if (time[s] > 0) ends_.push_back({s, time[s]});
         time[s] = 0;
       });

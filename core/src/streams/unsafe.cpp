@@ -13,6 +13,7 @@
 // those that overlap in the order of numbers: these, too, end at a bar, less a set that only grows.
 #include <algorithm>
 
+#include "invariants.h"
 #include "lowest_bit.h"
 #include "streams/bits.h"
 #include "streams/reach.h"
@@ -52,6 +53,7 @@ Ranks ranks(const StreamGraph& graph, const Places& at) {
   result.tensor.resize(graph.tensors());
   std::vector<std::int32_t> next = before;
   for (TensorIdx t = 0; t < graph.tensors(); ++t) result.tensor[next[slot(t)]++] = t;
+  MEMPLAN_ASSERT(next.back() == graph.tensors() && std::is_sorted(before.begin(), before.end()));
   return result;
 }
 
@@ -134,6 +136,7 @@ class Sweep {
         const OperatorIdx producer = graph_.producer[a];
         by_death_.add_to(&dead_, died, at_.place[producer] + 1);
         by_last_end_.add_to(&past_, passed, producer);
+        MEMPLAN_ASSERT(passed <= producer && died <= at_.place[producer] + 1);
         died = at_.place[producer] + 1;
         passed = producer;
         others.clear();
@@ -171,6 +174,7 @@ class Sweep {
     for (std::int32_t w = begin / kBits; w <= last; ++w, mask = ~Word{0}) {
       Word left = word_at(w) & mask;
       if (w == last) left &= ~Word{0} >> (kBits - 1 - (end - 1) % kBits);
+      MEMPLAN_ASSERT(w < static_cast<std::int32_t>(dead_.size()));
       for (; left != 0; left &= left - 1) {
         others->push_back(ranks_.tensor[w * kBits + lowest_bit(left)]);
       }
@@ -217,6 +221,7 @@ UnsafePairs collect(const StreamGraph& graph, Extent extent, Least least) {
         *out++ = static_cast<TensorIdx>(w) * kBits + lowest_bit(row[w]);
       }
     }
+    MEMPLAN_ASSERT(out == pairs.other.data() + pairs.row_begin[a + 1]);  // as many as were counted
   });
   return pairs;
 }

@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "invariants.h"
 #include "streams/reach.h"
 #include "streams/rules.h"
 
@@ -64,6 +65,7 @@ class Inquiry {
       at_.for_each_awaited(n, [&](OperatorIdx m) {
         if (next == kNobody && (m == from || before(from, m))) next = m;
       });
+      MEMPLAN_ASSERT(next != kNobody && next < n && from <= next);
       const bool goes_on = found.size() >= 2 &&
                            graph_.stream[found.back()] == graph_.stream[next] &&
                            graph_.stream[found[found.size() - 2]] == graph_.stream[next];
@@ -99,9 +101,11 @@ class Inquiry {
     }
     if (!ordered) why.order.push_back(p);
     why.order.push_back(q);
+    MEMPLAN_ASSERT(!before(q, p));
     why.end = static_cast<OperatorIdx>(why.order.size());
     why.begin = why.end - (together ? 2 : 1);
     why.order.insert(why.order.end(), rest.begin(), rest.end());
+    MEMPLAN_ASSERT(static_cast<OperatorIdx>(why.order.size()) == graph_.operators());
     return why;
   }
 
