@@ -120,14 +120,17 @@ class Chain {
       const chain::PlacedCore placed =
           chain::place_core(part, course_.goal, patience, {kMostLooks, nodes},
                             seed_ + static_cast<std::uint64_t>(k), &ranking_, stopper_);
-      course_.spend(placed.nodes);
-      ++course_.plan.stats.restarts;
       if (placed.refuted) {
         MEMPLAN_ASSERT(course_.goal + 1 > course_.target || options_.target > 0);  // it rises
         MEMPLAN_ASSERT(!course_.reached(course_.goal));
         course_.plan.lower_bound = course_.target = course_.goal + 1;
-        return;
       }
+      course_.spend("core", placed.nodes,
+                    placed.refuted ? Status::kInfeasible
+                    : placed.whole ? Status::kFeasible
+                                   : Status::kUnknown);
+      ++course_.plan.stats.restarts;
+      if (placed.refuted) return;
       dead_ends = placed.whole ? 0 : dead_ends + 1;
       std::vector<Bytes> fixed(problem_.size.size(), kNoOffset);
       for (std::size_t i = 0; i < part.rows.size(); ++i) fixed[part.rows[i]] = placed.offsets[i];
@@ -173,7 +176,8 @@ class Chain {
                                      course_.nodes_left};
       Packing packing =
           chain::PartPacker(shell, stopper_).pack(fixed, course_.goal, patience, &ranking_);
-      course_.spend(packing.nodes);
+      course_.spend("shell", packing.nodes,
+                    packing.rejected.empty() ? Status::kFeasible : Status::kUnknown);
       ++course_.plan.stats.restarts;
       if (!packing.rejected.empty()) return std::move(packing.rejected);
     }
@@ -194,7 +198,8 @@ class Chain {
     }
     const std::int64_t before = windows_.nodes();
     const bool any = windows_.insert(course_.goal, course_.nodes_left, &offsets, &rejected);
-    course_.spend(windows_.nodes() - before);
+    course_.spend("windows", windows_.nodes() - before,
+                  rejected.empty() ? Status::kFeasible : Status::kUnknown);
     if (any) course_.pass(rejected, offsets, Fit::kFirst, "windows placed anew");
   }
 
@@ -213,8 +218,8 @@ class Chain {
 
 Plan large(const Problem& problem, const Sections& sections, const LargeOptions& options,
            std::int64_t node_budget, std::uint64_t seed, Stopper& stopper,
-           const std::function<void(const Plan&)>& improved) {
-  chain::Course course(problem, sections, options, node_budget, stopper, improved);
+           const std::function<void(const Plan&)>& improved, const Tracer& trace) {
+  chain::Course course(problem, sections, options, node_budget, stopper, improved, trace);
   Chain chain(course, seed);
   chain.first_pass();
   if (problem.conflicts.empty() && problem.group.empty()) {

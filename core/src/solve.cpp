@@ -96,9 +96,12 @@ class Run {
     const Incumbent::Lap lap(incumbent_, "large");
     LargeOptions chosen = options_.large;
     if (chosen.target == 0) chosen.target = incumbent_.target();
-    Plan plan = large(incumbent_.problem(), incumbent_.sections(), chosen,
-                      std::min(nodes, incumbent_.nodes_left()), options_.seed, incumbent_.stopper(),
-                      [this](const Plan& better) { incumbent_.offer(better, "large"); });
+    Tracer trace;
+    if (options_.trace) trace = [this](const Round& round) { incumbent_.trace(round); };
+    Plan plan = large(
+        incumbent_.problem(), incumbent_.sections(), chosen,
+        std::min(nodes, incumbent_.nodes_left()), options_.seed, incumbent_.stopper(),
+        [this](const Plan& better) { incumbent_.offer(better, "large"); }, trace);
     incumbent_.charge(plan.stats);
     // A part that was refuted on the way; whose buffers it has, the chain does not say.
     if (plan.lower_bound > incumbent_.lower_bound()) {
@@ -121,7 +124,8 @@ class Run {
     if (incumbent_.fit_only()) {  // in one go
       const Incumbent::Lap lap(incumbent_, name);
       const Bytes capacity = incumbent_.capacity();
-      incumbent_.learn(capacity, search(capacity, incumbent_.nodes_left()), name);
+      const std::int64_t nodes = incumbent_.nodes_left();
+      incumbent_.learn(capacity, nodes, search(capacity, nodes), name);
       return;
     }
     // A search for the least peak wants a first plan: without it, it would not know how far the

@@ -7,6 +7,7 @@
 #include "memplan/budget.h"
 #include "memplan/plan.h"
 #include "memplan/problem.h"
+#include "memplan/round.h"
 #include "memplan/sections.h"
 
 namespace memplan {
@@ -29,9 +30,11 @@ struct LargeOptions {
 
 // The best plan: kFeasible, or kUnknown where none fits the capacity (and the pins and reserved
 // ranges). lower_bound is what was refuted on the way, or 0. Anytime: `improved` is called with
-// every plan that is better than all before (it may be empty). `sections` must be contracted.
+// every plan that is better than all before, `trace` with every round (both may be empty).
+// `sections` must be contracted.
 Plan large(const Problem& problem, const Sections& sections, const LargeOptions& options,
            std::int64_t node_budget, std::uint64_t seed, Stopper& stopper,
-           const std::function<void(const Plan&)>& improved = nullptr);
+           const std::function<void(const Plan&)>& improved = nullptr,
+           const Tracer& trace = nullptr);
 
 }  // namespace memplan

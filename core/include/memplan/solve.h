@@ -16,6 +16,7 @@
 #include "memplan/problem.h"
 #include "memplan/prover.h"
 #include "memplan/rectangles.h"
+#include "memplan/round.h"
 #include "memplan/somas.h"
 #include "memplan/telamalloc.h"
 
@@ -59,6 +60,8 @@ struct SolveOptions {
   // Called by the thread that called solve(), when the best plan or the bound has changed and
   // about twice a second; may be empty.
   std::function<void(const Progress&)> progress;
+  // Called by the same thread when a round has ended; may be empty. It changes no answer.
+  Tracer trace;
   // Where a refutation is written down (docs/proofs.md), or null. Then only the prover refutes.
   std::ostream* proof = nullptr;
 };

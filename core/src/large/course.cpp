@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ended_by.h"
 #include "invariants.h"
 #include "items.h"
 #include "memplan/bounds.h"
@@ -17,7 +18,7 @@ constexpr std::int64_t kBestFitPatience = 32;
 
 Course::Course(const Problem& asked, const Sections& swept, const LargeOptions& chosen,
                std::int64_t node_budget, Stopper& stopped,
-               const std::function<void(const Plan&)>& improved)
+               const std::function<void(const Plan&)>& improved, const Tracer& trace)
     : problem(asked),
       sections(swept),
       options(chosen),
@@ -25,6 +26,7 @@ Course::Course(const Problem& asked, const Sections& swept, const LargeOptions& 
       profile(asked, swept, stopped),
       nodes_left(node_budget),
       improved_(improved),
+      trace_(trace),
       packer_(asked, swept, stopped) {
   target = chosen.target > 0 ? chosen.target : lower_bound(asked, swept).bytes;
   if (asked.capacity) {
@@ -38,10 +40,19 @@ std::vector<BufferIdx> Course::order(const std::string& name) {
   return sorted(order_of(name).key, profile, stopper);
 }
 
-void Course::spend(std::int64_t nodes) {
+void Course::spend(const char* stage, std::int64_t nodes, Status status, const char* otherwise) {
   MEMPLAN_ASSERT(nodes >= 0);
   plan.stats.nodes += nodes;
   nodes_left -= nodes;
+  if (!trace_) return;
+  Round round;
+  round.engine = "large";
+  round.stage = stage;
+  round.target = goal;
+  round.lower_bound = plan.lower_bound;
+  round.nodes = nodes;
+  round.ended_by = ended_by(status, stopper, nodes_left <= 0 ? "nodes" : otherwise);
+  trace_(round);
 }
 
 Packing Course::pass(const std::vector<BufferIdx>& order, const std::vector<Bytes>& fixed, Fit fit,
@@ -55,9 +66,11 @@ Packing Course::pass(const std::vector<BufferIdx>& order, const std::vector<Byte
   if (fit == Fit::kBest && fastest == kNoLimit) asked.steps = times(kBestFitPatience, fastest_);
   Packing packing = packer_.pack(order, fixed, fit, asked);
   ++plan.stats.restarts;
-  spend(packing.nodes);
   if (packing.ended) fastest = std::min(fastest, std::max<std::int64_t>(1, packing.steps));
   if (packing.complete) take(packing.offsets, packing.peak, note);
+  const bool below = packing.complete && packing.peak <= goal;
+  spend(note.c_str(), packing.nodes, below ? Status::kFeasible : Status::kUnknown,
+        packing.ended ? "end" : "steps");
   return packing;
 }
 

@@ -14,6 +14,7 @@
 #include "memplan/large.h"
 #include "memplan/plan.h"
 #include "memplan/problem.h"
+#include "memplan/round.h"
 #include "memplan/sections.h"
 
 namespace memplan::chain {
@@ -25,7 +26,7 @@ class Course {
   // All must outlive it.
   Course(const Problem& problem, const Sections& sections, const LargeOptions& options,
          std::int64_t node_budget, Stopper& stopper,
-         const std::function<void(const Plan&)>& improved);
+         const std::function<void(const Plan&)>& improved, const Tracer& trace);
 
   const Problem& problem;
   const Sections& sections;
@@ -48,7 +49,9 @@ class Course {
   // By the name of one of orders().
   std::vector<BufferIdx> order(const std::string& name);
 
-  void spend(std::int64_t nodes);
+  // At the end of a round: spends its nodes, and traces it. `status` is that of "below the goal?",
+  // `otherwise` what ended it where neither that nor the stopper did.
+  void spend(const char* stage, std::int64_t nodes, Status status, const char* otherwise = "end");
 
   // One pass below the goal; a plan, if that is better than the best so far.
   Packing pass(const std::vector<BufferIdx>& order, const std::vector<Bytes>& fixed, Fit fit,
@@ -63,6 +66,7 @@ class Course {
 
  private:
   const std::function<void(const Plan&)>& improved_;
+  const Tracer& trace_;
   Packer packer_;
   std::int64_t fastest_ = kNoLimit;
   std::int64_t fastest_best_fit_ = kNoLimit;

@@ -79,9 +79,11 @@ bool reach_goal(Course& course, std::int64_t nodes, Ejection* ejection) {
   const std::int64_t before = ejection->nodes();
   const std::int64_t most = std::min(nodes, course.nodes_left);
   const bool done = ejection->insert(course.goal, most, &offsets, rejected);
-  course.spend(ejection->nodes() - before);
-  ++course.plan.stats.restarts;
   if (done) course.take(offsets, peak_of(course.problem, offsets), "ejection");
+  const std::int64_t spent = ejection->nodes() - before;
+  course.spend("ejection", spent, done ? Status::kFeasible : Status::kUnknown,
+               spent >= most ? "nodes" : "end");
+  ++course.plan.stats.restarts;
   return course.reached(course.goal);
 }
 
@@ -115,9 +117,10 @@ void insist(Course& course, std::uint64_t seed) {
   const std::int64_t nodes = std::min(kWheelNodes * course.problem.count(), course.nodes_left / 4);
   const Plan plan =
       skyline_wheel(course.problem, course.sections, course.goal, nodes, seed, course.stopper);
-  course.spend(plan.stats.nodes);
   course.plan.stats.restarts += plan.stats.restarts;
   if (plan.has_offsets()) course.take(plan.offsets, plan.peak, plan.stats.note);
+  course.spend("skyline", plan.stats.nodes, plan.status,
+               plan.stats.nodes >= nodes ? "nodes" : "end");
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 
 #include "memplan/bounds.h"
 #include "memplan/greedy.h"
@@ -22,10 +21,12 @@ bool squeaks(const Incumbent& incumbent) {
 
 void run_squeaky_wheel(Incumbent& incumbent) {
   const Incumbent::Lap lap(incumbent, "greedy");
-  Plan plan = squeaky_wheel(incumbent.problem(), incumbent.sections(), incumbent.target(),
-                            incumbent.nodes_left(), incumbent.stopper());
-  incumbent.charge(plan.stats);
-  incumbent.offer(std::move(plan), "greedy");
+  const Bytes target = incumbent.target();
+  const std::int64_t nodes = incumbent.nodes_left();
+  incumbent.take(
+      target, nodes,
+      squeaky_wheel(incumbent.problem(), incumbent.sections(), target, nodes, incumbent.stopper()),
+      "greedy", "squeaky wheel");
 }
 
 }  // namespace
@@ -33,12 +34,13 @@ void run_squeaky_wheel(Incumbent& incumbent) {
 void run_skyline_wheel(Incumbent& incumbent) {
   if (!squeaks(incumbent)) return;
   const Incumbent::Lap lap(incumbent, "greedy");
-  const std::int64_t nodes = kSkylineNodes * incumbent.problem().count();
-  Plan plan = skyline_wheel(incumbent.problem(), incumbent.sections(), incumbent.target(),
-                            std::min(nodes, incumbent.nodes_left() / 4), incumbent.options().seed,
-                            incumbent.stopper());
-  incumbent.charge(plan.stats);
-  incumbent.offer(std::move(plan), "greedy");
+  const Bytes target = incumbent.target();
+  const std::int64_t nodes =
+      std::min(kSkylineNodes * incumbent.problem().count(), incumbent.nodes_left() / 4);
+  incumbent.take(target, nodes,
+                 skyline_wheel(incumbent.problem(), incumbent.sections(), target, nodes,
+                               incumbent.options().seed, incumbent.stopper()),
+                 "greedy", "skyline");
 }
 
 void begin(Incumbent& incumbent, bool wants_plan) {

@@ -1,6 +1,6 @@
 #include "memplan/greedy.h"
 
-#include <utility>
+#include <cstdint>
 
 #include "solve/alone.h"
 #include "solve/begin.h"
@@ -11,10 +11,11 @@ void run_greedy(Incumbent& incumbent) {
   const Incumbent::Lap lap(incumbent, "greedy");
   GreedyOptions chosen = incumbent.options().greedy;
   if (chosen.target == 0) chosen.target = incumbent.target();
-  Plan plan = greedy(incumbent.problem(), incumbent.sections(), chosen, incumbent.nodes_left(),
-                     incumbent.stopper());
-  incumbent.charge(plan.stats);
-  incumbent.offer(std::move(plan), "greedy");
+  const std::int64_t nodes = incumbent.nodes_left();
+  incumbent.take(
+      chosen.target, nodes,
+      greedy(incumbent.problem(), incumbent.sections(), chosen, nodes, incumbent.stopper()),
+      "greedy", "orders");
 }
 
 Plan solve_greedy(const Problem& problem, const SolveOptions& options) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ended_by.h"
 #include "invariants.h"
 #include "items.h"
 #include "memplan/bounds.h"
@@ -94,8 +95,9 @@ void Incumbent::refuted(Bytes limit, std::vector<BufferIdx> conflict, const std:
   report();
 }
 
-Status Incumbent::learn(Bytes limit, Plan answer, const char* solver) {
+Status Incumbent::learn(Bytes limit, std::int64_t nodes, Plan answer, const char* solver) {
   const Status status = answer.status;
+  const Round round = round_of(limit, nodes, answer, solver, "");
   charge(answer.stats);
   if (status == Status::kInfeasible) {
     refuted(limit, std::move(answer.conflict), answer.stats.note);
@@ -103,7 +105,43 @@ Status Incumbent::learn(Bytes limit, Plan answer, const char* solver) {
     note(answer.stats.note);
   }
   offer(std::move(answer), solver);
+  trace(round);
   return status;
+}
+
+void Incumbent::take(Bytes target, std::int64_t nodes, Plan found, const char* solver,
+                     const char* stage) {
+  const Round round = round_of(target, nodes, found, solver, stage);
+  charge(found.stats);
+  offer(std::move(found), solver);
+  trace(round);
+}
+
+// A round that had nodes left over was not ended by them; a search may leave some that are too few
+// for a dive.
+Round Incumbent::round_of(Bytes target, std::int64_t nodes, const Plan& answer, const char* engine,
+                          const char* stage) const {
+  Round round;
+  round.engine = engine;
+  round.stage = stage;
+  round.target = target;
+  round.nodes = answer.stats.nodes;
+  round.conflicts = answer.stats.backtracks;
+  const bool above = answer.has_offsets() && answer.peak > target;
+  round.ended_by = ended_by(above ? Status::kUnknown : answer.status, stopper_,
+                            answer.stats.nodes >= nodes / 2 ? "nodes" : "end");
+  return round;
+}
+
+void Incumbent::trace(Round round) {
+  if (!options_.trace) return;
+  round.lower_bound = std::max(round.lower_bound, best_.lower_bound);
+  if (!round.has_plan && has_plan()) {
+    round.has_plan = true;
+    round.peak = best_.peak;
+  }
+  if (round.seconds <= 0) round.seconds = stopper_.elapsed();
+  options_.trace(round);
 }
 
 Plan Incumbent::finish(const char* solver) {

@@ -49,12 +49,17 @@ class Incumbent {
 
   // What an attempt cost.
   void charge(const Stats& stats);
+  // Hands a round on to whoever traces, with what is known now.
+  void trace(Round round);
   // Keeps a plan if it is better than the best so far.
   void offer(Plan found, const char* solver);
   // No plan has a peak of at most `limit`; `conflict` are rows that do not fit below it, if known.
   void refuted(Bytes limit, std::vector<BufferIdx> conflict, const std::string& note);
-  // charge(), then offer() or refuted(), by the status of the answer to "within `limit`?".
-  Status learn(Bytes limit, Plan answer, const char* solver);
+  // charge(), then offer() or refuted(), by the status of the answer to "within `limit`?", for
+  // which it had so many nodes; and trace().
+  Status learn(Bytes limit, std::int64_t nodes, Plan answer, const char* solver);
+  // charge(), offer() and trace() for the plan of one that proves nothing.
+  void take(Bytes target, std::int64_t nodes, Plan found, const char* solver, const char* stage);
   // Said in the statistics.
   void note(const std::string& text) { best_.stats.note = text; }
   const std::string& note() const { return best_.stats.note; }
@@ -86,6 +91,8 @@ class Incumbent {
   void know(const Bound& bound);
   bool look_up();
   void report();
+  Round round_of(Bytes target, std::int64_t nodes, const Plan& answer, const char* engine,
+                 const char* stage) const;
 
   const Problem& problem_;
   const SolveOptions& options_;

@@ -1,8 +1,10 @@
 #include "solve/part.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
+#include "ended_by.h"
 #include "invariants.h"
 #include "memplan/greedy.h"
 #include "solve/begin.h"
@@ -12,7 +14,7 @@
 namespace memplan {
 
 void learn_from_part(Incumbent& whole, Problem part, Bytes aside, std::vector<BufferIdx> rows,
-                     std::int64_t nodes, const std::string& note) {
+                     std::int64_t nodes, const char* kind, const std::string& note) {
   const Bytes top = whole.top() - aside;
   if (top < 0) return;
   MEMPLAN_ASSERT(aside >= 0 && check(part).empty());
@@ -22,6 +24,17 @@ void learn_from_part(Incumbent& whole, Problem part, Bytes aside, std::vector<Bu
   options.budget.nodes = std::min(nodes, whole.nodes_left());
   options.progress = nullptr;
   options.interrupt = [&whole] { return whole.stopper().look(); };
+  if (options.trace) {
+    options.trace = [&whole, kind, begin = whole.stopper().elapsed()](Round round) {
+      round.part = kind;
+      round.seconds += begin;
+      // For a part, the end of the whole is an interrupt, whatever it is.
+      if (std::strcmp(round.ended_by, "interrupt") == 0) {
+        round.ended_by = ended_by(Status::kUnknown, whole.stopper(), "end");
+      }
+      whole.options().trace(round);
+    };
+  }
 
   Incumbent within(part, options);
   begin(within, has_relations(part));
@@ -29,9 +42,9 @@ void learn_from_part(Incumbent& whole, Problem part, Bytes aside, std::vector<Bu
   quick.orders = {"length", "size"};
   quick.target = (whole.fit_only() ? whole.top() : whole.lower_bound()) - aside;
   if (!within.settled()) {
-    within.learn(within.top(),
-                 greedy(part, within.sections(), quick, within.nodes_left(), within.stopper()),
-                 "greedy");
+    within.take(quick.target, within.nodes_left(),
+                greedy(part, within.sections(), quick, within.nodes_left(), within.stopper()),
+                "greedy", "orders");
   }
   Together together(within, {exact_search(within), true});
   while (!within.settled() && !within.out_of_budget() &&

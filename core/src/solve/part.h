@@ -12,7 +12,8 @@ namespace memplan {
 // Looks for the least peak of a part, with so many nodes, until it has a plan that says nothing
 // new. What it learns is a bound of the whole, whose every plan has one of the part in it that is
 // lower by `aside` bytes. `rows` of the whole are those that need so much.
+// `kind` is what a trace calls it.
 void learn_from_part(Incumbent& whole, Problem part, Bytes aside, std::vector<BufferIdx> rows,
-                     std::int64_t nodes, const std::string& note);
+                     std::int64_t nodes, const char* kind, const std::string& note);
 
 }  // namespace memplan

@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "ended_by.h"
 #include "memplan/sections.h"
 #include "prover/prover.h"
 
@@ -38,6 +39,13 @@ std::vector<BufferIdx> refute(Incumbent& incumbent, const Problem& problem, Byte
   prover::Slice slice{std::numeric_limits<std::int64_t>::max(),
                       std::numeric_limits<std::int64_t>::max()};
   const Plan answer = prover.run(limit, &slice, &incumbent.stopper(), nullptr);
+  Round round;
+  round.engine = "proof";
+  round.stage = log == nullptr ? "trial" : "written";
+  round.target = limit;
+  round.nodes = round.conflicts = answer.stats.nodes;
+  round.ended_by = ended_by(answer.status, incumbent.stopper(), "end");
+  incumbent.trace(round);
   return answer.status == Status::kInfeasible ? answer.conflict : std::vector<BufferIdx>{};
 }
 

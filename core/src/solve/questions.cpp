@@ -46,7 +46,7 @@ bool Questions::halve(std::int64_t slice) {
 
 Status Questions::ask(Bytes limit, std::int64_t nodes) {
   const Incumbent::Lap lap(incumbent_, name_);
-  return incumbent_.learn(limit, search_(limit, nodes), name_);
+  return incumbent_.learn(limit, nodes, search_(limit, nodes), name_);
 }
 
 void ask_in_rounds(Incumbent& incumbent, Questions::Search search, const char* name) {

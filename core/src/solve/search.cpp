@@ -1,5 +1,5 @@
+#include <cstdint>
 #include <stdexcept>
-#include <utility>
 
 #include "greedy/first_fits.h"
 #include "solve/alone.h"
@@ -20,10 +20,11 @@ Plan solve_search(const Problem& problem, const SolveOptions& options) {
   if (!incumbent.settled()) {
     if (!incumbent.fit_only()) {
       const Incumbent::Lap lap(incumbent, "greedy");
-      Plan plan = first_fits(problem, incumbent.sections(), incumbent.target(),
-                             incumbent.nodes_left(), incumbent.stopper());
-      incumbent.charge(plan.stats);
-      incumbent.offer(std::move(plan), "greedy");
+      const Bytes target = incumbent.target();
+      const std::int64_t nodes = incumbent.nodes_left();
+      incumbent.take(target, nodes,
+                     first_fits(problem, incumbent.sections(), target, nodes, incumbent.stopper()),
+                     "greedy", "first fit");
     }
     ask_in_rounds(incumbent, fast_search(incumbent, exact::kSmallestKinds), "search");
   }

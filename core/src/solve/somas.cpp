@@ -1,5 +1,7 @@
 #include "memplan/somas.h"
 
+#include <cstdint>
+#include <string>
 #include <utility>
 
 #include "solve/incumbent.h"
@@ -9,11 +11,11 @@ namespace memplan {
 
 void run_somas(Incumbent& incumbent) {
   const Incumbent::Lap lap(incumbent, "somas");
-  Plan plan = somas(incumbent.problem(), incumbent.sections(), incumbent.options().somas,
-                    incumbent.nodes_left(), incumbent.stopper());
-  incumbent.charge(plan.stats);
+  const std::int64_t nodes = incumbent.nodes_left();
+  Plan plan = somas(incumbent.problem(), incumbent.sections(), incumbent.options().somas, nodes,
+                    incumbent.stopper());
   const std::string solver = plan.stats.solver;
-  incumbent.offer(std::move(plan), solver.c_str());
+  incumbent.take(incumbent.target(), nodes, std::move(plan), solver.c_str(), "");
 }
 
 }  // namespace memplan

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "ended_by.h"
 #include "invariants.h"
 
 namespace memplan {
@@ -17,6 +18,17 @@ namespace {
 constexpr std::int64_t kStepsPerVisit = 10;
 // The search over pairs, which alone knows listed conflicts and groups, looks at each pair.
 constexpr std::int64_t kStepsPerRelatedVisit = 3000;
+
+Round round_of(Bytes limit, const Plan& answer, const prover::Slice& left) {
+  Round round;
+  round.engine = "prover";
+  round.target = limit;
+  round.has_plan = answer.has_offsets();
+  round.peak = answer.peak;
+  round.nodes = round.conflicts = answer.stats.nodes;
+  round.ended_by = left.conflicts <= 0 ? "nodes" : left.steps <= 0 ? "steps" : "end";
+  return round;
+}
 
 }  // namespace
 
@@ -89,6 +101,8 @@ Together::Descent Together::descend(Bytes limit, std::int64_t conflicts, std::in
     result.cost.nodes += answer.stats.nodes;
     conflicts = slice.conflicts;
     steps = slice.steps;
+    result.rounds.emplace_back(answer.status, round_of(limit, answer, slice));
+    result.rounds.back().second.seconds = incumbent_.stopper().elapsed();
     if (answer.status == Status::kUnknown) {
       result.cut_short = conflicts <= 0 || steps <= 0;
       return result;
@@ -118,6 +132,10 @@ void Together::learn(Descent descent) {
   if (descent.refuted >= 0) {
     incumbent_.refuted(descent.refuted, std::move(descent.refutation.conflict),
                        descent.refutation.stats.note);
+  }
+  for (auto& [status, round] : descent.rounds) {
+    round.ended_by = ended_by(status, incumbent_.stopper(), round.ended_by);
+    incumbent_.trace(round);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "prover/prover.h"
@@ -35,7 +36,8 @@ class Together {
     Plan refutation;
     Bytes refuted = -1;
     Stats cost;
-    bool cut_short = false;  // it would go on
+    std::vector<std::pair<Status, Round>> rounds;  // `ended_by` where there is no answer
+    bool cut_short = false;                        // it would go on
   };
 
   Descent descend(Bytes limit, std::int64_t conflicts, std::int64_t steps, Stopper* stopper,

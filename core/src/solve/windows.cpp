@@ -104,7 +104,7 @@ Problem Windows::cut_out(const Window& window, std::vector<BufferIdx>* rows) con
 void Windows::solve_window(const Window& window, std::int64_t nodes) {
   std::vector<BufferIdx> rows;
   Problem part = cut_out(window, &rows);
-  learn_from_part(incumbent_, std::move(part), 0, std::move(rows), nodes,
+  learn_from_part(incumbent_, std::move(part), 0, std::move(rows), nodes, "window",
                   "refuted in a stretch of time");
 }
 
