@@ -20,12 +20,18 @@ namespace nb = nanobind;
 using Watcher =
     nb::typed<nb::callable, void(double, std::optional<Bytes>, Bytes, std::string, std::int64_t)>;
 
+// Of a round: seconds, engine, stage, part, target, bound, peak, nodes, conflicts, what ended it.
+using RoundTracer = nb::typed<
+    nb::callable, void(double, std::string, std::string, std::string, Bytes, Bytes,
+                       std::optional<Bytes>, std::int64_t, std::int64_t, std::string)>;
+
 // What the core asks and tells its caller while the GIL is released. Ctrl-C ends the search with
-// the best plan, also where it comes while `watcher` runs; what any other signal handler or
-// `watcher` raises is kept, and thrown when the search has ended.
+// the best plan, also where it comes while `watcher` or `tracer` runs; what any other signal handler
+// or one of them raises is kept, and thrown when the search has ended.
 class Caller {
  public:
-  explicit Caller(std::optional<Watcher> watcher) : watcher_(std::move(watcher)) {}
+  Caller(std::optional<Watcher> watcher, std::optional<RoundTracer> tracer)
+      : watcher_(std::move(watcher)), tracer_(std::move(tracer)) {}
 
   bool stops() {
     const nb::gil_scoped_acquire gil;
@@ -43,7 +49,20 @@ class Caller {
       take(error);
     }
   }
+  void trace(const Round& round) {
+    const nb::gil_scoped_acquire gil;
+    if (interrupted_ || raised_) return;
+    std::optional<Bytes> peak;
+    if (round.has_plan) peak = round.peak;
+    try {
+      (*tracer_)(round.seconds, round.engine, round.stage, round.part, round.target,
+                 round.lower_bound, peak, round.nodes, round.conflicts, round.ended_by);
+    } catch (const nb::python_error& error) {
+      take(error);
+    }
+  }
   bool watches() const { return watcher_.has_value(); }
+  bool traces() const { return tracer_.has_value(); }
   bool interrupted() const { return interrupted_; }
   void rethrow() {
     if (raised_) throw nb::python_error(*raised_);
@@ -59,6 +78,7 @@ class Caller {
   }
 
   std::optional<Watcher> watcher_;
+  std::optional<RoundTracer> tracer_;
   bool interrupted_ = false;
   std::optional<nb::python_error> raised_;
 };

@@ -96,7 +96,8 @@ Problem make_problem(const Column& start, const Column& end, const Column& size,
 Plan call_solve(const Problem& problem, const std::string& solver, bool minimize,
                 std::optional<double> seconds, std::optional<std::int64_t> nodes, int threads,
                 std::uint64_t seed, const nb::typed<nb::dict, nb::str, nb::object>& options,
-                std::optional<Watcher> progress, const std::optional<std::string>& proof) {
+                std::optional<Watcher> progress, std::optional<RoundTracer> trace,
+                const std::optional<std::string>& proof) {
   SolveOptions chosen;
   chosen.solver = solver;
   chosen.objective = minimize ? Objective::kMinPeak : Objective::kFit;
@@ -105,10 +106,13 @@ Plan call_solve(const Problem& problem, const std::string& solver, bool minimize
   chosen.threads = threads;
   chosen.seed = seed;
   set_switches(&chosen, options);
-  Caller caller(std::move(progress));
+  Caller caller(std::move(progress), std::move(trace));
   chosen.interrupt = [&caller] { return caller.stops(); };
   if (caller.watches()) {
     chosen.progress = [&caller](const Progress& known) { caller.watch(known); };
+  }
+  if (caller.traces()) {
+    chosen.trace = [&caller](const Round& round) { caller.trace(round); };
   }
   std::ofstream log;
   if (proof) {
@@ -210,9 +214,11 @@ NB_MODULE(_core, m) {
       .def_prop_ro("interrupted", [](const Plan& plan) { return plan.stats.interrupted; });
 
   m.def("solve", &py::call_solve, "problem"_a, "solver"_a, "minimize"_a, "seconds"_a.none(),
-        "nodes"_a.none(), "threads"_a, "seed"_a, "options"_a, "progress"_a.none(), "proof"_a.none(),
+        "nodes"_a.none(), "threads"_a, "seed"_a, "options"_a, "progress"_a.none(), "trace"_a.none(),
+        "proof"_a.none(),
         "Runs one solver without the GIL; Ctrl-C ends it with its best plan. `progress` is called "
-        "with seconds, peak, bound, phase and nodes; a refutation is added to the file `proof`.");
+        "with seconds, peak, bound, phase and nodes, `trace` with each round; a refutation is "
+        "added to the file `proof`.");
   m.def("lower_bound", &py::call_lower_bound, "problem"_a,
         nb::sig("def lower_bound(problem: Problem) -> tuple[int, str, int | None, int | None]"),
         "Bytes, the rule that gave them, and start and end of the section, if it is of one.");

@@ -95,7 +95,7 @@ Repacked call_repack(Repacker& repacker, std::optional<Bytes> capacity, const st
   chosen.budget.nodes = nodes.value_or(chosen.budget.nodes);
   chosen.threads = threads;
   chosen.seed = seed;
-  Caller caller(std::nullopt);
+  Caller caller(std::nullopt, std::nullopt);
   chosen.interrupt = [&caller] { return caller.stops(); };
   Repacked answer;
   {

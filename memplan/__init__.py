@@ -32,7 +32,7 @@ from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem, Reserved
 from memplan.repacker import Repacker
 from memplan.selection import Selection, pack_most_valuable
-from memplan.solvers import Budget, Interrupted, Progress, lower_bound, solve
+from memplan.solvers import Budget, Interrupted, Progress, Round, lower_bound, solve
 from memplan.verify import verify
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ __all__ = [
     "ProofError",
     "Repacker",
     "Reserved",
+    "Round",
     "Selection",
     "Status",
     "UnsupportedError",

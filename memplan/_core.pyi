@@ -60,9 +60,9 @@ class Plan:
     @property
     def interrupted(self) -> bool: ...
 
-def solve(problem: Problem, solver: str, minimize: bool, seconds: float | None, nodes: int | None, threads: int, seed: int, options: dict[str, object], progress: Callable[[float, int | None, int, str, int], None] | None, proof: str | None) -> Plan:
+def solve(problem: Problem, solver: str, minimize: bool, seconds: float | None, nodes: int | None, threads: int, seed: int, options: dict[str, object], progress: Callable[[float, int | None, int, str, int], None] | None, trace: Callable[[float, str, str, str, int, int, int | None, int, int, str], None] | None, proof: str | None) -> Plan:
     """
-    Runs one solver without the GIL; Ctrl-C ends it with its best plan. `progress` is called with seconds, peak, bound, phase and nodes; a refutation is added to the file `proof`.
+    Runs one solver without the GIL; Ctrl-C ends it with its best plan. `progress` is called with seconds, peak, bound, phase and nodes, `trace` with each round; a refutation is added to the file `proof`.
     """
 
 def lower_bound(problem: Problem) -> tuple[int, str, int | None, int | None]:

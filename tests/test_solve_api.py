@@ -311,7 +311,7 @@ def test_an_unknown_option_names_solver_and_option(five: mp.Problem, solver: str
         mp.solve(five, solver, speed=11)
     native = solvers.native._converted(five)
     with pytest.raises(ValueError, match=f"{solver} has no option speed"):
-        _core.solve(native, solver, True, None, None, 1, 0, {"speed": 11}, None, None)
+        _core.solve(native, solver, True, None, None, 1, 0, {"speed": 11}, None, None, None)
 
 
 def test_orders(five: mp.Problem) -> None:

@@ -16,6 +16,7 @@ import typer
 
 from memplan.cli import options, output
 from memplan.cli.progress import ProgressLine
+from memplan.cli.rounds import round_log
 
 if TYPE_CHECKING:
     from memplan.plan import Plan
@@ -26,6 +27,7 @@ NAME = "plan"
 
 
 def command(
+    context: typer.Context,
     input: options.Input,
     capacity: options.Capacity = None,
     minimize: options.Minimize = False,
@@ -60,6 +62,12 @@ def command(
             "--proof", metavar="FILE", help="Write down why no plan is better; see verify-proof."
         ),
     ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option(
+            "--trace", metavar="FILE", help="Write a line of JSON for each round of the search."
+        ),
+    ] = None,
     progress: Annotated[
         bool | None,
         typer.Option(
@@ -76,6 +84,8 @@ def command(
     """
     output.check_output(out, input)
     output.check_output(proof, input)
+    output.check_output(trace, input)
+    _check_trace(trace, out, proof)
     if out is not None and proof is not None and os.path.realpath(out) == os.path.realpath(proof):
         raise typer.BadParameter("the plan is written there", param_hint="'--proof'")
     if in_place and proof is not None:
@@ -87,6 +97,7 @@ def command(
 
     from memplan import formats, solvers
 
+    tracer = None if trace is None else context.with_resource(round_log(trace))
     if progress is None:
         progress = sys.stderr.isatty() and not quiet and not as_json
 
@@ -102,6 +113,7 @@ def command(
                     threads=threads,
                     seed=seed,
                     progress=watch,
+                    trace=tracer,
                     proof=proof,
                 )
             )
@@ -135,6 +147,14 @@ def command(
     if proof is not None and not found.stats.get("proof"):
         output.message(f"there is no complete proof to write; {proof} was not touched")
     raise typer.Exit(_exit_code(found, interrupted))
+
+
+def _check_trace(trace: str | None, *outputs: str | None) -> None:
+    """Refuse a trace that an output would write over."""
+    for path in outputs:
+        if trace is None or path is None or os.path.realpath(trace) != os.path.realpath(path):
+            continue
+        raise typer.BadParameter("something else is written there", param_hint="'--trace'")
 
 
 def _is_better(one: Plan, other: Plan) -> bool:

@@ -14,13 +14,14 @@ from memplan.problem import Asked, Buffer, Problem
 from memplan.solvers import native, registry
 from memplan.solvers._limits import MAX_COUNT, MAX_SEED, MAX_THREADS, cores, seconds, whole
 from memplan.solvers._proof_file import proof_file
-from memplan.solvers.native import Bound, Progress, greedy_orders
+from memplan.solvers.native import Bound, Progress, Round, greedy_orders
 
 __all__ = [
     "Bound",
     "Budget",
     "Interrupted",
     "Progress",
+    "Round",
     "bound",
     "greedy_orders",
     "lower_bound",
@@ -72,6 +73,7 @@ def solve(
     *,
     budget: Budget | None = None,
     progress: Callable[[Progress], object] | None = None,
+    trace: Callable[[Round], object] | None = None,
     proof: str | os.PathLike[str] | None = None,
     **options: object,
 ) -> Plan:
@@ -102,6 +104,9 @@ def solve(
     progress
         Called with a `Progress`, in the thread of the caller, when the best plan or the bound
         changes and about twice a second. What it raises ends the search and comes out here.
+    trace
+        Called likewise with a `Round`, whenever an engine has answered one question or spent one
+        slice of the budget. Baselines are one round. It changes no plan.
     proof
         A file to write down why no plan is better (docs/proofs.md), for
         `memplan.verify_proof.verify_proof`. It is written as a whole or not at all: only where
@@ -140,8 +145,9 @@ def solve(
     name, switches = registry.parse(solver)
     options = switches | options
     registry.check(name, asked, options)
-    if progress is not None and not callable(progress):
-        raise MemplanError(f"progress is {shown(progress)}; it must be callable")
+    for callback, given in (("progress", progress), ("trace", trace)):
+        if given is not None and not callable(given):
+            raise MemplanError(f"{callback} is {shown(given)}; it must be callable")
     known = registry.SOLVERS[name]
     ask = partial(
         _door(known),
@@ -154,6 +160,7 @@ def solve(
         seed=whole(seed, "seed", 0, MAX_SEED),
         options={**known.preset, **options},
         progress=progress,
+        trace=trace,
     )
     if proof is None:
         plan, interrupted = ask()

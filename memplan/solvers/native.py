@@ -19,6 +19,7 @@ __all__ = [
     "Bound",
     "Progress",
     "Repacked",
+    "Round",
     "add_rows",
     "collect_backtracks",
     "greedy_orders",
@@ -80,6 +81,46 @@ class Progress(NamedTuple):
     nodes: int
 
 
+class Round(NamedTuple):
+    """What a round of a solver came to: one question to one engine, within a slice of the budget.
+
+    Attributes
+    ----------
+    seconds
+        Since the solver began, when the round had ended.
+    engine
+        What was at work: greedy, large, exact, prover, minimalloc, ..., or proof.
+    stage
+        Of greedy and large, which of their passes or repairs; of proof, which attempt; else empty.
+    part
+        "window" or "kernel" where it was asked of a part of the problem; else empty.
+    target
+        The question, in bytes: is there a plan with at most this peak?
+    lower_bound
+        What was known then, in bytes; of the part, if it is of one.
+    peak
+        Of the best plan then, in bytes; `None` before there is one.
+    nodes
+        What it cost. But for those of proof, rounds add up to what `Plan.stats` has.
+    conflicts
+        Of the prover; of telamalloc, its backtracks; else 0.
+    ended_by
+        "plan" (with at most that peak), "refuted", "nodes", "steps" (its own measure of work),
+        "time", "interrupt", or "end": there was nothing left to try.
+    """
+
+    seconds: float
+    engine: str
+    stage: str
+    part: str
+    target: int
+    lower_bound: int
+    peak: int | None
+    nodes: int
+    conflicts: int
+    ended_by: str
+
+
 def solve(
     problem: Problem,
     *,
@@ -92,6 +133,7 @@ def solve(
     seed: int,
     options: Mapping[str, object],
     progress: Callable[[Progress], object] | None = None,
+    trace: Callable[[Round], object] | None = None,
     proof: ProofFile | None = None,
 ) -> tuple[Plan, bool]:
     """Return the plan of one solver, and whether Ctrl-C cut it short; nothing is checked here.
@@ -100,14 +142,15 @@ def solve(
     """
     native = _converted(problem)
     watch = None if progress is None else _watch(progress)
+    tell = None if trace is None else _tracer(trace)
     log = None if proof is None else proof.temporary
     try:
         answer = _core.solve(
-            native, core, minimize, seconds, nodes, threads, seed, _taken(options), watch, log
+            native, core, minimize, seconds, nodes, threads, seed, _taken(options), watch, tell, log
         )
     except ValueError as error:
         if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
-            raise  # by Python code below: the caller's, in a signal handler or in `progress`
+            raise  # by Python code below: the caller's: a signal handler, `progress` or `trace`
         raise MemplanError(str(error)) from None
     stats: dict[str, object] = {
         "solver": answer.solver,
@@ -196,6 +239,26 @@ def _watch(
         progress(Progress(seconds, peak, bound, gap(peak, bound), phase, nodes))
 
     return watch
+
+
+def _tracer(
+    trace: Callable[[Round], object],
+) -> Callable[[float, str, str, str, int, int, int | None, int, int, str], None]:
+    def tell(
+        seconds: float,
+        engine: str,
+        stage: str,
+        part: str,
+        target: int,
+        bound: int,
+        peak: int | None,
+        nodes: int,
+        conflicts: int,
+        ended_by: str,
+    ) -> None:
+        trace(Round(seconds, engine, stage, part, target, bound, peak, nodes, conflicts, ended_by))
+
+    return tell
 
 
 def _ranges(problem: Problem) -> tuple[Column, Column]:

@@ -15,7 +15,7 @@ from memplan.plan import Plan
 from memplan.problem import Problem
 from memplan.solvers import registry
 from memplan.solvers.baselines._run import Run
-from memplan.solvers.native import Progress
+from memplan.solvers.native import Progress, Round
 
 __all__ = ["solve"]
 
@@ -31,6 +31,7 @@ def solve(
     seed: int,
     options: Mapping[str, object],
     progress: Callable[[Progress], object] | None = None,
+    trace: Callable[[Round], object] | None = None,
 ) -> tuple[Plan, bool]:
     """Return the plan of one planner, and whether Ctrl-C cut it short, as `native.solve` does.
 
@@ -64,4 +65,6 @@ def solve(
             module.solve(run)
     except KeyboardInterrupt:
         interrupted = True
+    if trace is not None:
+        trace(run.round(interrupted))
     return run.plan(), interrupted

@@ -13,7 +13,7 @@ from memplan.errors import MemplanError
 from memplan.plan import Plan, Status, gap
 from memplan.problem import Problem
 from memplan.solvers import native
-from memplan.solvers.native import Progress
+from memplan.solvers.native import Progress, Round
 
 __all__ = ["Run"]
 
@@ -199,6 +199,27 @@ class Run:
                 "seconds": {self._solver: perf_counter() - self._began},
                 "note": self.note,
             },
+        )
+
+    def round(self, interrupted: bool) -> Round:
+        """Return all of it as the one round that it is."""
+        plan = self.plan()
+        ended = {Status.OPTIMAL: "plan", Status.INFEASIBLE: "refuted"}.get(plan.status)
+        if ended is None and interrupted:
+            ended = "interrupt"
+        if ended is None and self.seconds_left == 0:
+            ended = "time"
+        return Round(
+            seconds=perf_counter() - self._began,
+            engine=self._solver,
+            stage="",
+            part="",
+            target=self.bound if self._minimize else self.problem.capacity or self.bound,
+            lower_bound=self.bound,
+            peak=self.peak,
+            nodes=self._nodes,
+            conflicts=0,
+            ended_by=ended or ("nodes" if self.nodes_left == 0 else "end"),
         )
 
     def _tell(self) -> None:

@@ -1,0 +1,59 @@
+"""The rounds of a search as lines of JSON, for `--trace`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from memplan.errors import FormatError
+
+if TYPE_CHECKING:
+    from memplan.solvers import Round
+
+__all__ = ["round_log"]
+
+
+@contextmanager
+def round_log(path: str) -> Iterator[Callable[[Round], None]]:
+    """Open a file for a trace; what is there is replaced.
+
+    Unlike an output it is not written all at once: it shows what a search does that is still at
+    work, or that was killed.
+
+    Yields
+    ------
+    Callable
+        Writes one round as one line, at once. It raises `FormatError` if it cannot, which ends the
+        search.
+
+    Raises
+    ------
+    FormatError
+        If nothing can be written there.
+    """
+    with ExitStack() as stack:
+        with _reworded(path):
+            file = open(path, "w", encoding="utf-8", newline="\n", buffering=1)  # noqa: SIM115
+
+        def write(round: Round) -> None:
+            line = round._replace(seconds=float(f"{round.seconds:.6f}"))._asdict()
+            with _reworded(path):
+                file.write(json.dumps(line) + "\n")
+
+        def close() -> None:
+            with suppress(OSError):  # a line that did not go out has been told of
+                file.close()
+
+        stack.callback(close)
+        yield write
+
+
+@contextmanager
+def _reworded(path: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        reason = (isinstance(error, OSError) and error.strerror) or str(error)
+        raise FormatError(path, f"cannot be written: {reason[:1].lower()}{reason[1:]}") from None
