@@ -4,143 +4,73 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-from memplan.errors import GraphError, MemplanError, quoted
+from memplan.errors import GraphError, listed, quoted
 from memplan.notes import Code, Note
 from memplan.sources._extras import require
-from memplan.sources.onnx._fold import Folder, open_branches
+from memplan.sources.onnx._evidence import Evidence, note_on
+from memplan.sources.onnx._fold import Folder
 from memplan.sources.onnx._order import initializers, subgraphs
-from memplan.sources.onnx._types import is_known, tensor_type, types_of
+from memplan.sources.onnx._search import Search
+from memplan.sources.onnx._types import is_known, types_of
 
 __all__ = ["with_shapes"]
 
-# What exporters write where a dimension has no name.
-_NAMELESS = frozenset({"", "?", "*", "-1", "None"})
 # More rounds of inference than that do not find more: each round follows a given dimension or the
 # state of a loop one level down.
 _ROUNDS = 32
-_SHOWN = 200  # characters of what the library says of a model
+_SHOWN = 100  # characters of what the library says of a model
 
 
 def with_shapes(model: Any, dims: Mapping[str, int]) -> tuple[Any, tuple[Note, ...]]:
     """Return the model with the shape of every tensor, and notes on what it took.
 
+    Shapes follow from those of the inputs; what the file declares counts where none follows.
+
     Parameters
     ----------
     model
-        A `ModelProto` in order, without functions of its own.
+        A `ModelProto` in order, without functions of its own; it is changed.
     dims
         Values of symbolic dimensions by their name, or of nameless ones by "TENSOR:AXIS".
 
     Raises
     ------
     GraphError
-        If dimensions are missing or negative (the sentence has them all), or shapes contradict.
+        If dimensions are missing (the sentence has them all), or an operator cannot run.
     MemplanError
-        If a given dimension is negative, or not in the model.
+        If a given dimension is negative, or not in the model, or contradicts it.
     """
-    for name, value in dims.items():
-        if value < 0:
-            raise MemplanError(f"dimension {quoted(name)} has the value {value}; it is a size")
-    _forget_negative(model.graph)
-    named = _names(model.graph)
-    given = _Given(dims, named)
-    given.apply(model.graph)
-    complaint = ""
+    evidence = Evidence.take(model, dims)
     folder = Folder()
-    search = _Search(named)
     notes: list[Note] = []
     for _ in range(_ROUNDS):
         model, complaint = _infer(model)
-        changed = given.apply(model.graph)
-        changed |= _spread(model.graph, {})
+        changed = _spread(model.graph, {})
         changed |= folder.fold(model.graph)
-        if changed or given.apply(model.graph, ranks=True):
+        if changed:
             continue
-        search = _Search(named)
-        search.run(model.graph, {})
-        note = search.drop_contradiction(model) if complaint else None
-        if note is None:
+        search = Search.through(model)
+        note = search.drop_contradiction()
+        if note is not None:
+            notes.append(note)
+        elif search.faults or not sum(evidence.fill(one) for one in search.open):
             break
-        notes.append(note)
-    if search.missing:
-        raise GraphError(_ask(list(search.missing), complaint))
-    given.require_used()
+    else:
+        search = Search.through(model)
+    if search.faults:
+        raise GraphError(search.faults[0])
+    overridden = evidence.overridden(model.graph)
+    missing = dict.fromkeys(ask for one in search.open for ask in evidence.ask(one))
+    missing |= dict.fromkeys(evidence.doubted(overridden))
+    if missing:
+        raise GraphError(_ask(list(missing), complaint))
+    evidence.require_used(model.graph)
     folder.take_back(model.graph)
-    return model, tuple(notes)
-
-
-def _values(graph: Any) -> Iterator[Any]:
-    """Yield all declarations, also those of inner graphs."""
-    yield from graph.input
-    yield from graph.value_info
-    yield from graph.output
-    for node in graph.node:
-        for _, inner in subgraphs(node):
-            yield from _values(inner)
-
-
-def _names(graph: Any) -> frozenset[str]:
-    types = (tensor_type(value.type) for value in _values(graph))
-    named = {dim.dim_param for one in types if one is not None for dim in one.shape.dim}
-    return frozenset(named - _NAMELESS)
-
-
-@dataclass
-class _Given:
-    """Dimensions that the user gives."""
-
-    dims: Mapping[str, int]
-    named: frozenset[str]
-    used: set[str] = field(default_factory=set)
-
-    def apply(self, graph: Any, *, ranks: bool = False) -> bool:
-        """Write them into all declarations; return whether that changed anything.
-
-        With `ranks`, the axes that are given of a tensor of unknown rank are all that it has.
-        """
-        changed = False
-        for value in _values(graph):
-            declared = tensor_type(value.type)
-            if declared is None:
-                continue
-            if ranks and not declared.HasField("shape"):
-                while f"{value.name}:{len(declared.shape.dim)}" in self.dims:
-                    declared.shape.dim.add()
-            for axis, dim in enumerate(declared.shape.dim):
-                name = dim.dim_param
-                key = name if name in self.dims else f"{value.name}:{axis}"
-                if key not in self.dims:
-                    continue
-                self.used.add(key)
-                if not dim.HasField("dim_value"):
-                    dim.dim_value = self.dims[key]
-                    changed = True
-                elif dim.dim_value != self.dims[key]:
-                    raise MemplanError(
-                        f"axis {axis} of {quoted(value.name)} has the size {dim.dim_value}, it "
-                        f"cannot be given as {self.dims[key]}"
-                    )
-        return changed
-
-    def require_used(self) -> None:
-        for name in self.dims:
-            if name not in self.used:
-                there = ", ".join(quoted(one) for one in sorted(self.named)) or "none by name"
-                raise MemplanError(
-                    f"the model has no dimension {quoted(name)} to give a value; it has {there}"
-                )
-
-
-def _forget_negative(graph: Any) -> None:
-    """Open the sizes below zero, which some exporters write where they do not know better."""
-    for value in _values(graph):
-        declared = tensor_type(value.type)
-        for dim in declared.shape.dim if declared is not None else ():
-            if dim.dim_value < 0:
-                dim.ClearField("dim_value")
+    if overridden:
+        notes.append(note_on(overridden))
+    return model, (*notes, *_changing_states(model.graph))
 
 
 def _infer(model: Any) -> tuple[Any, str]:
@@ -195,91 +125,25 @@ def _hand_over(graph: Any, node: Any, body: Any, types: dict[str, Any]) -> bool:
     return changed
 
 
+def _changing_states(graph: Any) -> Iterator[Note]:
+    """Yield notes on loops whose state has another shape after a round than before."""
+    for node in graph.node:
+        for _, body in subgraphs(node):
+            states = zip(body.input[2:], body.output[1:], strict=False)
+            changing = [one.name for one, after in states if one.type != after.type]
+            if node.op_type == "Loop" and changing:
+                made = (name for one in body.node for name in one.output if name)
+                yield Note(
+                    Code.DIM_ASSUMED,
+                    f"operator {quoted(node.name or node.op_type)} (Loop) changes the shape of "
+                    f"{listed(changing)}; its rounds are planned like the first one",
+                    (*changing, *made),
+                )
+            yield from _changing_states(body)
+
+
 def _declared(element: int, shape: tuple[int, ...]) -> Any:
     return require("onnx.helper", extra="onnx").make_tensor_type_proto(element, shape)
-
-
-@dataclass
-class _Search:
-    """Finds what is to be asked for: values that are unknown though all they come from is known."""
-
-    named: frozenset[str]
-    # (name of the dimension, or empty where not even the rank is known; where it is)
-    missing: dict[tuple[str, str], None] = field(default_factory=dict)
-    # Ifs of which one branch alone is known: (its graph, its position, that branch, the other)
-    halves: list[tuple[Any, int, str, str]] = field(default_factory=list)
-
-    def run(self, graph: Any, outside: Mapping[str, bool]) -> None:
-        types = types_of(graph)
-        known = {**outside, **dict.fromkeys(initializers(graph), True)}
-        for value in graph.input:
-            if value.name not in known:
-                known[value.name] = is_known(value.type)
-                if not known[value.name]:
-                    self._ask_for(value.name, value.type, "")
-        for at, node in enumerate(graph.node):
-            settled = all(known.get(name, False) for name in node.input if name)
-            inside = self._branches(graph, at, known)
-            for name in filter(None, node.output):
-                # What comes from an unknown shape is unknown: its value may be a shape again.
-                known[name] = settled and inside and is_known(types.get(name))
-                if settled and inside and not known[name]:
-                    maker = f"operator {quoted(node.name or node.op_type)} ({node.op_type})"
-                    self._ask_for(name, types.get(name), maker)
-
-    def _branches(self, graph: Any, at: int, known: Mapping[str, bool]) -> bool:
-        """Search the sub-graphs of a node; return whether everything in them is known."""
-        complete: list[str] = []
-        lacking: list[str] = []
-        for attribute, inner in subgraphs(graph.node[at]):
-            before = len(self.missing)
-            self.run(inner, known)
-            (lacking if len(self.missing) > before else complete).append(attribute)
-        if graph.node[at].op_type == "If" and len(complete) == len(lacking) == 1:
-            self.halves.append((graph, at, complete[0], lacking[0]))
-        return not lacking
-
-    def _ask_for(self, name: str, declared: Any | None, maker: str) -> None:
-        one = tensor_type(declared) if declared is not None else None
-        if one is None or one.elem_type == 0 or not one.HasField("shape"):
-            where = f"tensor {quoted(name)}" + (f", which {maker} makes," if maker else "")
-            self.missing["", where] = None
-            return
-        for axis, dim in enumerate(one.shape.dim):
-            if not dim.HasField("dim_value"):
-                key = dim.dim_param if dim.dim_param in self.named else f"{name}:{axis}"
-                self.missing[key, f"axis {axis} of {quoted(name)}"] = None
-
-    def drop_contradiction(self, model: Any) -> Note | None:
-        """Leave out the branch of an If that cannot run with these sizes; return a note on it.
-
-        A model may have branches for inputs of different sizes: of them one fits.
-        """
-        for graph, at, complete, lacking in self.halves:
-            node = graph.node[at]
-            complaints = [_complaint(model, node, branch) for branch in (complete, lacking)]
-            if complaints[1] in ("", complaints[0]):
-                continue  # what is wrong is not in the branch
-            open_branches(graph, {at: dict(subgraphs(node))[complete]})
-            return Note(
-                Code.BRANCH_DROPPED,
-                f"operator {quoted(node.name or node.op_type)} (If) is planned without its "
-                f"{lacking}, whose shapes contradict the sizes given",
-                tuple(filter(None, node.output)),
-            )
-        return None
-
-
-def _complaint(model: Any, node: Any, branch: str) -> str:
-    """Return what the library would complain of if an If had this branch alone."""
-    branches = dict(subgraphs(node))
-    kept = {name: graph.SerializeToString() for name, graph in branches.items()}
-    for graph in branches.values():
-        graph.ParseFromString(kept[branch])
-    _, complaint = _infer(model)
-    for name, graph in branches.items():
-        graph.ParseFromString(kept[name])
-    return complaint
 
 
 def _ask(missing: list[tuple[str, str]], complaint: str) -> str:
@@ -291,11 +155,9 @@ def _ask(missing: list[tuple[str, str]], complaint: str) -> str:
             f"nothing says what shape {missing[0][1]} has{because}; write it into the file, with "
             "onnx.shape_inference or onnxruntime.tools.symbolic_shape_infer"
         )
-    listed = ", ".join(f"{name} ({names[name]})" for name in reversed(names))
+    every = listed([f"{name} ({names[name]})" for name in reversed(names)], quote=False)
     first = next(reversed(names))
-    return (
-        f"the file leaves sizes open: {listed}; give each a value, as in --dim {first}=8{because}"
-    )
+    return f"the file leaves sizes open: {every}; give each a value, as in --dim {first}=8{because}"
 
 
 def _plain(name: str) -> str:

@@ -1,0 +1,322 @@
+"""What a file declares of shapes beside those of its inputs: evidence, which can be stale.
+
+Whoever changes the batch of a model edits its inputs and outputs, and leaves what is declared of
+the tensors between; exporters write down the length that they traced with. So these shapes are
+taken out before the inference, and compared with what it finds. Where it finds nothing they count,
+unless what they come from was changed since they were written.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from memplan.errors import MemplanError, quoted
+from memplan.notes import Code, Note
+from memplan.sources._extras import require
+from memplan.sources.onnx._lineage import Lineage
+from memplan.sources.onnx._order import initializers, subgraphs
+from memplan.sources.onnx._types import tensor_type
+
+__all__ = ["Ask", "Evidence", "Open", "note_on"]
+
+# What exporters write where a dimension has no name.
+_NAMELESS = frozenset({"", "?", "*", "-1", "None"})
+_LISTED = 5  # shapes that a note lists
+_SENTENCE = 260  # characters of a note before it says how many more there are
+
+_Shape = tuple[int | str, ...]  # sizes and names; an empty name where there is neither
+Ask = tuple[str, str]  # the dimension to give (empty: a whole shape is missing), and where it is
+
+
+class Open(NamedTuple):
+    """A value that the inference leaves open though all that it comes from is known."""
+
+    name: str
+    type: Any | None  # its `TypeProto`, if there is one
+    maker: str  # the operator that makes it, in words; empty for an input
+
+
+@dataclass
+class Evidence:
+    """What a model declares and what a user gives, beside what the inference finds.
+
+    Attributes
+    ----------
+    dims
+        Sizes that the user gives, by the name of a dimension or by "TENSOR:AXIS".
+    named
+        The names of dimensions in the file.
+    """
+
+    dims: Mapping[str, int]
+    named: frozenset[str]
+    _lineage: Lineage
+    # By tensor: what is declared of it, for each graph that has a tensor of this name.
+    _shapes: dict[str, list[list[_Shape]]] = field(default_factory=lambda: defaultdict(list))
+    _believed: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))  # axes
+    _used: set[str] = field(default_factory=set)  # of `dims`
+
+    @staticmethod
+    def take(model: Any, dims: Mapping[str, int]) -> Evidence:
+        """Take all shapes out of a model but those of its inputs, and give these their sizes.
+
+        Raises
+        ------
+        MemplanError
+            If a given dimension is negative, or contradicts the size that an input has.
+        """
+        for name, value in dims.items():
+            if value < 0:
+                raise MemplanError(f"dimension {quoted(name)} has the value {value}; it is a size")
+        types = [one for value in _values(model.graph) if (one := tensor_type(value.type))]
+        for dim in (dim for one in types for dim in one.shape.dim):
+            if dim.dim_value < 0:  # some exporters write it where they do not know better
+                dim.ClearField("dim_value")
+        named = {dim.dim_param for one in types for dim in one.shape.dim} - _NAMELESS
+        found = Evidence(dims, frozenset(named), Lineage.of(model.graph, dims))
+        found._strip(model.graph)
+        found._settle(model.graph)
+        found._keep_foreign(model.graph)
+        return found
+
+    def _strip(self, graph: Any, *, inner: bool = False) -> None:
+        """Take the shapes out of declarations; element types stay, the inference needs them."""
+        weights = initializers(graph)
+        inputs = {value.name for value in graph.input}
+        outputs = {value.name for value in graph.output}
+        groups: dict[str, list[_Shape]] = defaultdict(list)
+        for value in (*graph.value_info, *graph.output, *(graph.input if inner else ())):
+            declared = tensor_type(value.type)
+            if declared is None or value.name in weights or (value.name in inputs and not inner):
+                continue
+            if declared.HasField("shape"):
+                groups[value.name].append(_shape_of(declared))
+            declared.ClearField("shape")
+        for name, shapes in groups.items():
+            self._shapes[name].append(shapes)
+        twice = inputs | outputs | weights.keys()
+        once = [type(one).FromString(one.SerializeToString()) for one in graph.value_info]
+        del graph.value_info[:]
+        graph.value_info.extend(one for one in once if one.name not in twice)
+        for node in graph.node:
+            for _, body in subgraphs(node):
+                self._strip(body, inner=True)
+
+    def _settle(self, graph: Any) -> None:
+        """Give the inputs of the model the sizes that the user gives, or their weights have."""
+        weights = initializers(graph)
+        for value in graph.input:
+            declared = tensor_type(value.type)
+            if declared is None:
+                continue
+            if value.name in weights:
+                declared.ClearField("shape")
+                for size in weights[value.name][1]:
+                    declared.shape.dim.add(dim_value=size)
+                continue
+            if not declared.HasField("shape"):
+                while f"{value.name}:{len(declared.shape.dim)}" in self.dims:
+                    declared.shape.dim.add()
+            for axis, dim in enumerate(declared.shape.dim):
+                key = dim.dim_param if dim.dim_param in self.dims else f"{value.name}:{axis}"
+                if key not in self.dims:
+                    continue
+                if dim.HasField("dim_value") and dim.dim_value != self.dims[key]:
+                    raise _contradiction(value.name, axis, dim.dim_value, self.dims[key])
+                dim.dim_value = self.dims[key]
+                self._used.add(key)
+
+    def _keep_foreign(self, graph: Any) -> None:
+        """Keep what is declared of operators that the library does not know: it is all there is."""
+        has = require("onnx.defs", extra="onnx").has
+        types = {one.name: one.type for one in (*graph.value_info, *graph.output)}
+        for node in graph.node:
+            if not has(node.op_type, "" if node.domain == "ai.onnx" else node.domain):
+                for name in node.output:
+                    self.fill(Open(name, types.get(name), node.op_type))
+            for _, inner in subgraphs(node):
+                self._keep_foreign(inner)
+
+    def fill(self, one: Open) -> bool:
+        """Complete an open shape by what the user gives, else by what the file declares.
+
+        Returns whether that changed anything.
+        """
+        declared = tensor_type(one.type) if one.type is not None else None
+        if declared is None:
+            return False
+        evidence = self._said_of(one.name, declared)
+        if not declared.HasField("shape"):
+            rank = 0 if evidence is None else len(evidence)
+            while evidence is None and f"{one.name}:{rank}" in self.dims:
+                rank += 1
+            if evidence is None and rank == 0:
+                return False
+            declared.shape.SetInParent()
+            for _ in range(rank):
+                declared.shape.dim.add()
+        changed = evidence == ()
+        for axis, dim in enumerate(declared.shape.dim):
+            if dim.HasField("dim_value"):
+                continue
+            said = "" if evidence is None else evidence[axis]
+            key = said if isinstance(said, str) and said in self.dims else f"{one.name}:{axis}"
+            if key in self.dims:
+                dim.dim_value = self.dims[key]
+                self._used.add(key)
+            elif isinstance(said, int):
+                dim.dim_value = said
+                self._believed[one.name].add(axis)
+            else:
+                continue
+            changed = True
+        return changed
+
+    def ask(self, one: Open) -> Iterator[Ask]:
+        """Yield what a user has to give of an open value."""
+        declared = tensor_type(one.type) if one.type is not None else None
+        if declared is None or declared.elem_type == 0 or not declared.HasField("shape"):
+            maker = f", which {one.maker} makes," if one.maker else ""
+            yield "", f"tensor {quoted(one.name)}{maker}"
+            return
+        evidence = self._said_of(one.name, declared)
+        for axis, dim in enumerate(declared.shape.dim):
+            if not dim.HasField("dim_value"):
+                names = (dim.dim_param, "" if evidence is None else str(evidence[axis]))
+                key = next((name for name in names if name in self.named), f"{one.name}:{axis}")
+                yield key, f"axis {axis} of {quoted(one.name)}"
+
+    def _said_of(self, name: str, declared: Any) -> _Shape | None:
+        """Return the one declared shape that agrees with what is known, if there is one."""
+        groups = self._shapes.get(name, ())
+        shapes = {shape for group in groups for shape in group}
+        if declared.HasField("shape"):
+            shapes = {shape for shape in shapes if self._agree(shape, _shape_of(declared))}
+        return shapes.pop() if len(shapes) == 1 else None
+
+    def _agree(self, declared: _Shape, found: _Shape) -> bool:
+        """Whether two shapes can be those of one tensor; names without a size agree with all."""
+        return len(declared) == len(found) and all(
+            one == other or isinstance(one, str) or isinstance(other, str)
+            for one, other in zip(self._sized(declared), found, strict=True)
+        )
+
+    def _sized(self, shape: _Shape) -> _Shape:
+        return tuple(self.dims.get(one, one) if isinstance(one, str) else one for one in shape)
+
+    def overridden(self, graph: Any) -> dict[str, tuple[_Shape, _Shape]]:
+        """Return the declared shapes that do not count: by tensor, what is declared and what is.
+
+        `graph` is the model's, with the shape of every tensor.
+        """
+        found: dict[str, tuple[_Shape, _Shape]] = {}
+        for value in _values(graph):
+            declared = tensor_type(value.type)
+            groups = self._shapes.get(value.name)
+            if declared is None or not groups or not declared.HasField("shape"):
+                continue
+            shape = _shape_of(declared)
+            wrong = [[one for one in group if not self._agree(one, shape)] for group in groups]
+            if all(wrong):  # otherwise it is a graph with a tensor of the same name that is meant
+                found.setdefault(value.name, (self._sized(wrong[0][0]), shape))
+        return found
+
+    def doubted(self, overridden: Iterable[str]) -> Iterator[Ask]:
+        """Yield which sizes that are declared alone cannot be believed.
+
+        They were written for other inputs if a declared shape that comes from one of the same
+        inputs is overridden; or if they are numbers where the user gives a size to a dimension that
+        they come from, and the declaration does not mention it.
+        """
+        changed, inputs = set(overridden), 0
+        for name in changed:
+            if not self._lineage.parents[name] & changed:
+                inputs |= self._lineage.inputs[name]
+        for name, axes in self._believed.items():
+            said = {dim for group in self._shapes[name] for shape in group for dim in shape}
+            sizes = set(self._lineage.names(self._lineage.sizes[name])) - said
+            if "" in said:  # it mentions sizes that have no name
+                sizes &= self.named
+            if self._lineage.inputs[name] & inputs or sizes:
+                for axis in sorted(axes):
+                    yield (
+                        f"{name}:{axis}",
+                        f"axis {axis} of {quoted(name)}, declared for other sizes",
+                    )
+
+    def require_used(self, graph: Any) -> None:
+        """Raise `MemplanError` for a size that the user gives and that is not the model's."""
+        left = self.dims.keys() - self._used
+        for value in _values(graph) if left else ():
+            declared = tensor_type(value.type)
+            for axis, size in enumerate(() if declared is None else _shape_of(declared)):
+                said = {
+                    shape[axis]
+                    for group in self._shapes.get(value.name, ())
+                    for shape in group
+                    if axis < len(shape)
+                }
+                for key in left & {*said, f"{value.name}:{axis}"}:
+                    if size != self.dims[key]:
+                        raise _contradiction(value.name, axis, size, self.dims[key])
+        for key in left - self.named:
+            name, _, number = key.rpartition(":")
+            if not any(value.name == name and _has(value, number) for value in _values(graph)):
+                there = ", ".join(quoted(one) for one in sorted(self.named)) or "none by name"
+                raise MemplanError(
+                    f"the model has no dimension {quoted(key)} to give a value; it has {there}"
+                )
+
+
+def note_on(overridden: Mapping[str, tuple[_Shape, _Shape]]) -> Note:
+    """Return the note on declared shapes that do not count."""
+    text = "the inputs contradict shapes that the file declares, which do not count: "
+    shown = 0
+    for name, (declared, shape) in overridden.items():
+        one = f"{quoted(name)} is {_words(shape)}, not {_words(declared)}"
+        if shown and (shown == _LISTED or len(text) + len(one) > _SENTENCE):
+            break
+        text += f"; {one}" if shown else one
+        shown += 1
+    more = f"; and {len(overridden) - shown:,} more" if len(overridden) > shown else ""
+    return Note(Code.SHAPE_OVERRIDDEN, text + more, tuple(overridden))
+
+
+def _words(shape: _Shape) -> str:
+    return f"[{', '.join(str(one) or '?' for one in shape)}]"
+
+
+def _values(graph: Any) -> Iterator[Any]:
+    """Yield all declarations, also those of inner graphs."""
+    yield from graph.input
+    yield from graph.value_info
+    yield from graph.output
+    for node in graph.node:
+        for _, inner in subgraphs(node):
+            yield from _values(inner)
+
+
+def _shape_of(declared: Any) -> _Shape:
+    return tuple(
+        dim.dim_value
+        if dim.HasField("dim_value")
+        else ""
+        if dim.dim_param in _NAMELESS
+        else dim.dim_param
+        for dim in declared.shape.dim
+    )
+
+
+def _has(value: Any, axis: str) -> bool:
+    declared = tensor_type(value.type)
+    there = () if declared is None else declared.shape.dim
+    return axis.isdecimal() and int(axis) < len(there)
+
+
+def _contradiction(name: str, axis: int, size: int | str, given: int) -> MemplanError:
+    return MemplanError(
+        f"axis {axis} of {quoted(name)} has the size {size}, it cannot be given as {given}"
+    )

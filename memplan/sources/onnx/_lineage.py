@@ -1,0 +1,87 @@
+"""What every tensor of a model is computed from: next to it, and in the end."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from memplan.sources.onnx._order import initializers, subgraphs
+from memplan.sources.onnx._types import tensor_type
+
+__all__ = ["Lineage"]
+
+
+@dataclass
+class Lineage:
+    """Of every tensor, by name, what it comes from; what graphs call alike counts as one.
+
+    Inputs of the model, and sizes that a user gives (by the name of the dimension or as
+    "TENSOR:AXIS"), are bits of an integer: a model may have hundreds of inputs.
+
+    Attributes
+    ----------
+    parents
+        The tensors that the operator which makes it reads, also inside of its sub-graphs.
+    inputs, sizes
+        The inputs of the model that it comes from in the end, and the sizes.
+    """
+
+    parents: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    inputs: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    sizes: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    _given: list[str] = field(default_factory=list)
+    _own: dict[str, int] = field(default_factory=dict)  # by tensor: sizes given as "TENSOR:AXIS"
+
+    @staticmethod
+    def of(graph: Any, given: Iterable[str]) -> Lineage:
+        """Return the lineage in a graph; `given` are the sizes that the user gives."""
+        found = Lineage(_given=list(given))
+        for at, key in enumerate(found._given):
+            name = key.rpartition(":")[0]
+            found._own[name] = found._own.get(name, 0) | 1 << at
+        for at, value in enumerate(graph.input):
+            found.inputs[value.name] = 1 << at
+            found.sizes[value.name] = found._named_in(value)
+        found._follow(graph)
+        return found
+
+    def names(self, sizes: int) -> Iterator[str]:
+        """Yield the names of sizes that are given as bits."""
+        yield from (key for at, key in enumerate(self._given) if sizes >> at & 1)
+
+    def _named_in(self, value: Any) -> int:
+        declared = tensor_type(value.type)
+        params = {dim.dim_param for dim in declared.shape.dim} if declared is not None else ()
+        named = sum(1 << at for at, key in enumerate(self._given) if key in params)
+        return named | self._own.get(value.name, 0)
+
+    def _follow(self, graph: Any) -> None:
+        for name in initializers(graph):
+            self.inputs[name] = self.sizes[name] = 0
+        for node in graph.node:
+            read = set(_read(node))
+            inputs = sizes = 0
+            for name in read:
+                inputs |= self.inputs[name]
+                sizes |= self.sizes[name]
+            made = list(filter(None, node.output))
+            for _, inner in subgraphs(node):
+                for value in inner.input:
+                    self.parents[value.name] |= read
+                made += [value.name for value in inner.input]
+            for name in made:
+                self.parents[name] |= read
+                self.inputs[name] |= inputs
+                self.sizes[name] |= sizes | self._own.get(name, 0)
+            for _, inner in subgraphs(node):
+                self._follow(inner)
+
+
+def _read(node: Any) -> Iterator[str]:
+    """Yield what a node reads, and what its sub-graphs do."""
+    yield from filter(None, node.input)
+    for _, inner in subgraphs(node):
+        for one in inner.node:
+            yield from _read(one)

@@ -1,0 +1,181 @@
+"""What keeps a model from being planned: sizes that are open, and operators that cannot run."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memplan.errors import listed, quoted
+from memplan.notes import Code, Note
+from memplan.sources._extras import require
+from memplan.sources.onnx._arithmetic import array_of
+from memplan.sources.onnx._evidence import Open
+from memplan.sources.onnx._fit import misfit
+from memplan.sources.onnx._fold import open_branches
+from memplan.sources.onnx._order import initializers, subgraphs
+from memplan.sources.onnx._types import is_known, known_shape, tensor_type, types_of
+
+__all__ = ["Search"]
+
+_SHOWN = 90  # characters of what the library says of an operator
+
+
+@dataclass
+class Search:
+    """Finds values that are unknown though all they come from is known, and why.
+
+    Attributes
+    ----------
+    open
+        These values.
+    faults
+        Sentences on operators that cannot run at the sizes of what they read.
+    """
+
+    opsets: Mapping[str, int]
+    open: list[Open] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    # Ifs of which one branch alone can run: (its graph, its position, that branch, the other)
+    _halves: list[tuple[Any, int, str, str]] = field(default_factory=list)
+
+    @staticmethod
+    def through(model: Any) -> Search:
+        """Return what is found in a model, which has all shapes that can be inferred."""
+        found = Search({one.domain: one.version for one in model.opset_import})
+        found._run(model.graph, _Scope({}, {}, {}))
+        return found
+
+    def _run(self, graph: Any, outside: _Scope) -> None:
+        scope, weights = outside.inside(graph), initializers(graph)
+        for value in graph.input:
+            if value.name not in weights:
+                scope.known[value.name] = is_known(value.type)
+                if not scope.known[value.name]:
+                    self.open.append(Open(value.name, value.type, ""))
+        for at, node in enumerate(graph.node):
+            settled = all(scope.known.get(name, False) for name in node.input if name)
+            # What comes from an unknown shape is unknown: its value may be a shape again.
+            settled &= self._branches(graph, at, scope)
+            made = [name for name in node.output if name]
+            for name in made:
+                scope.known[name] = settled and is_known(scope.types.get(name))
+            if not settled:
+                continue
+            fault = self._fault(node, scope)
+            if fault:
+                self.faults.append(fault)
+            elif not all(scope.known[name] for name in made):
+                maker = f"operator {quoted(node.name or node.op_type)} ({node.op_type})"
+                self.open += [
+                    Open(name, scope.types.get(name), maker)
+                    for name in made
+                    if not scope.known[name]
+                ]
+            if node.op_type == "Constant":
+                scope.constants.update((made[0], one.t) for one in node.attribute if one.type == 4)
+
+    def _branches(self, graph: Any, at: int, scope: _Scope) -> bool:
+        """Search the sub-graphs of a node; return whether everything in them is known."""
+        complete: list[str] = []
+        lacking: list[str] = []
+        wrong = len(self.faults)
+        for attribute, inner in subgraphs(graph.node[at]):
+            before = len(self.open) + len(self.faults)
+            self._run(inner, scope)
+            found = len(self.open) + len(self.faults) - before
+            (lacking if found else complete).append(attribute)
+        one_runs = len(complete) == len(lacking) == 1 and len(self.faults) > wrong
+        if one_runs and graph.node[at].op_type == "If":
+            self._halves.append((graph, at, complete[0], lacking[0]))
+        return not lacking
+
+    def _fault(self, node: Any, scope: _Scope) -> str:
+        """Return why a node cannot run; nothing, if it can or nothing is known against it."""
+        reason = ""
+        if not all(scope.known[name] for name in node.output if name):
+            reason = self._complaint(node, scope)
+            if not reason:
+                return ""
+            reason = f": {textwrap.shorten(reason, _SHOWN)}"
+        elif not misfit(node, scope.shapes(node.input), scope.shapes(node.output)):
+            return ""
+        read, made = (
+            [str(list(shape)) for shape in scope.shapes(names) if shape is not None]
+            for names in (node.input, node.output)
+        )
+        what = f"it reads {listed(read, quote=False)}"
+        what += f" and makes {listed(made, quote=False)}" if made else ""
+        return (
+            f"operator {quoted(node.name or node.op_type)} ({node.op_type}) cannot run at these "
+            f"sizes, {what}{reason}"
+        )
+
+    def _complaint(self, node: Any, scope: _Scope) -> str:
+        """Return what the library says against the shapes that a node reads."""
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        names = [name for name in node.input if name]
+        if any(True for _ in subgraphs(node)) or any(name not in scope.types for name in names):
+            return ""
+        defs = require("onnx.defs", extra="onnx")
+        version = self.opsets.get(domain, self.opsets.get("ai.onnx", 1))
+        try:
+            require("onnx.shape_inference", extra="onnx").infer_node_outputs(
+                defs.get_schema(node.op_type, version, domain),
+                node,
+                {name: scope.types[name] for name in names},
+                {name: scope.constants[name] for name in names if name in scope.constants},
+                opset_imports=[
+                    require("onnx.helper", extra="onnx").make_opsetid(*one)
+                    for one in self.opsets.items()
+                ],
+            )
+        except Exception as error:  # the native library raises types of its own, and bare ones
+            _, found, text = str(error).rpartition("[ShapeInferenceError]")
+            return text.strip() if found else ""
+        return ""
+
+    def drop_contradiction(self) -> Note | None:
+        """Leave out the branch of an If that cannot run at these sizes; return a note on it.
+
+        A model may have branches for inputs of different sizes: of them one fits.
+        """
+        for graph, at, complete, lacking in self._halves:
+            node = graph.node[at]
+            open_branches(graph, {at: dict(subgraphs(node))[complete]})
+            return Note(
+                Code.BRANCH_DROPPED,
+                f"operator {quoted(node.name or node.op_type)} (If) is planned without its "
+                f"{lacking}, whose shapes contradict the sizes given",
+                tuple(filter(None, node.output)),
+            )
+        return None
+
+
+@dataclass
+class _Scope:
+    """What is known where a graph stands."""
+
+    types: dict[str, Any]
+    known: dict[str, bool]  # whether a size is known
+    constants: dict[str, Any]  # small tensors, whose values may be shapes
+
+    def inside(self, graph: Any) -> _Scope:
+        """Return the scope of a graph in this one."""
+        one = _Scope({**self.types, **types_of(graph)}, dict(self.known), dict(self.constants))
+        make = require("onnx.helper", extra="onnx").make_tensor_type_proto
+        for name, (element, shape) in initializers(graph).items():
+            one.types[name] = make(element, shape)
+            one.known[name] = True
+        for weight in graph.initializer:
+            if array_of(weight) is not None:
+                one.constants[weight.name] = weight
+        return one
+
+    def shapes(self, names: Any) -> list[tuple[int, ...] | None]:
+        """Return the shapes of tensors, `None` for what is left out, unknown, or no tensor."""
+        types = (self.types.get(name) if name else None for name in names)
+        return [
+            None if one is None or tensor_type(one) is None else known_shape(one) for one in types
+        ]
