@@ -19,6 +19,7 @@ from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.options import Options
 from memplan.sources.torch_export import aten
 from memplan.sources.torch_export.archive import models_in, read_model
+from memplan.sources.torch_export.autocast import with_casts
 from memplan.sources.torch_export.builder import graph_of_program
 from memplan.sources.torch_export.program import Program
 from memplan.sources.torch_export.serialized import program_of
@@ -89,7 +90,7 @@ def graph_of(program: Any, dims: Mapping[str, int] | None = None) -> Graph:
     """
     from memplan.sources.torch_export.memory import program_in_memory
 
-    return graph_of_program(program_in_memory(program, dims or {}))
+    return graph_of_program(with_casts(program_in_memory(program, dims or {})))
 
 
 def training_graph(module: Any, args: tuple[Any, ...], loss: Any = None) -> Graph:
@@ -100,6 +101,7 @@ def training_graph(module: Any, args: tuple[Any, ...], loss: Any = None) -> Grap
 
 
 def _loaded(program: Program, options: Options) -> Loaded:
+    program = with_casts(program)
     graph = graph_of_program(program)
     kernels = sorted({op.type for op in graph.walk() if aten.scratch(op.type)})
     notes = list(program.notes)

@@ -11,15 +11,25 @@ from dataclasses import dataclass, field
 
 from memplan.sources.torch_export.values import Value, view_strides
 
-__all__ = ["Call", "in_place_inputs", "is_metadata", "is_update", "scratch", "shares", "writes"]
+__all__ = [
+    "Call",
+    "in_place_inputs",
+    "is_metadata",
+    "is_update",
+    "scratch",
+    "shares",
+    "words",
+    "writes",
+]
 
 
-def _words(text: str) -> frozenset[str]:
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text."""
     return frozenset(text.split())
 
 
 # Results are always views of the first tensor.
-_VIEWS = _words(
+_VIEWS = words(
     """
     _conj _fw_primal _neg_view _reshape_alias _unsafe_view adjoint alias as_strided broadcast_to
     chunk conj detach diagonal dsplit expand expand_as hsplit imag lift_fresh linalg_diagonal mH mT
@@ -32,21 +42,21 @@ _VIEWS = _words(
 # The first tensor itself if nothing had to be changed, otherwise a copy. Not here: `resolve_conj`
 # and `resolve_neg`, as a file does not say whether there is anything to resolve. A copy is the
 # safe guess: whoever has memory of its own can be copied there.
-_SAME = _words(
+_SAME = words(
     """
     _autocast_to_full_precision _autocast_to_reduced_precision contiguous cpu cuda pin_memory to
     type_as
     """
 )
 # A view if the strides allow it, otherwise a copy.
-_RESHAPES = _words("atleast_1d atleast_2d atleast_3d flatten ravel reshape reshape_as")
+_RESHAPES = words("atleast_1d atleast_2d atleast_3d flatten ravel reshape reshape_as")
 # The first tensor itself unless they drop anything.
-_DROPOUTS = _words("alpha_dropout dropout feature_alpha_dropout feature_dropout")
+_DROPOUTS = words("alpha_dropout dropout feature_alpha_dropout feature_dropout")
 # Result i is a view of tensor i.
-_EACH = _words("broadcast_tensors meshgrid")
+_EACH = words("broadcast_tensors meshgrid")
 
 # Element i of the result needs element i of the inputs, and nothing after it.
-_POINTWISE = _words(
+_POINTWISE = words(
     """
     _conj_physical abs acos acosh add addcdiv addcmul angle asin asinh atan atan2 atanh bitwise_and
     bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil celu clamp
@@ -64,14 +74,14 @@ _POINTWISE = _words(
     """
 )
 # The result is the first tensor with some elements replaced.
-_UPDATES = _words(
+_UPDATES = words(
     """
     as_strided_scatter diagonal_scatter index_add index_copy index_fill index_put scatter
     scatter_add select_scatter slice_scatter
     """
 )
 # They look at sizes, not at elements.
-_METADATA = _words(
+_METADATA = words(
     """
     _assert_scalar _assert_tensor_metadata sym_constrain_range sym_constrain_range_for_size
     sym_numel sym_size sym_storage_offset sym_stride

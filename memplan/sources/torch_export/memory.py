@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from memplan.graph import Kind
 from memplan.sources._extras import require
 from memplan.sources._origin import line_in
 from memplan.sources.torch_export import aten
-from memplan.sources.torch_export.program import Body, Given, Node, Program
+from memplan.sources.torch_export.program import Autocast, Body, Given, Node, Program
 from memplan.sources.torch_export.scope import Scope, bodies, scopes
 from memplan.sources.torch_export.sizes import Range, Sizes
 from memplan.sources.torch_export.values import Value
@@ -53,8 +53,9 @@ class _Reader:
                 outputs.append(result)
         scope = self._scopes[""]
         nodes = tuple(self._nodes(scope))
-        name = _module_name(scope)
-        return Program(name, inputs, nodes, tuple(outputs), tuple(updates), self._sizes.notes())
+        device = next((meta.device for meta in scope.metas.values()), "cpu")
+        notes, name = self._sizes.notes(), _module_name(scope)
+        return Program(name, inputs, nodes, tuple(outputs), tuple(updates), notes, device)
 
     def _inputs(self) -> tuple[tuple[Given, ...], dict[str, str]]:
         """Return the inputs, and by the user's name of a weight the program's."""
@@ -64,7 +65,9 @@ class _Reader:
             if value is None:
                 continue
             label = spec.target if spec.kind.name in _WEIGHTS else ""
-            found.append(Given(value, Kind.CONSTANT if label else Kind.INPUT, label))
+            kind = Kind.CONSTANT if label else Kind.INPUT
+            trained = spec.kind.name == "PARAMETER" and self._scopes[""].metas[value.name].trained
+            found.append(Given(value, kind, label, trained))
             names[label or value.name] = value.name
         return tuple(found), names
 
@@ -98,6 +101,7 @@ class _Reader:
             tuple(scope.slots(operands)),
             module,
             line_in(node.meta.get("stack_trace")),
+            _autocast(node.args) if call.target.endswith("wrap_with_autocast") else None,
         )
 
     def _call(self, scope: Scope, node: Any) -> aten.Call:
@@ -123,6 +127,14 @@ class _Reader:
             tuple(self._nodes(scope)),
             tuple(scope.slots(scope.results)),
         )
+
+
+def _autocast(args: Sequence[Any]) -> Autocast:
+    """Return the region of `wrap_with_autocast(device, dtype, enabled, cache, body, ...)`."""
+    device, dtype, enabled, cache = args[:4]
+    if dtype is None:
+        dtype = require("torch", extra="torch").get_autocast_dtype(device)
+    return Autocast(device, str(dtype).removeprefix("torch."), bool(enabled), bool(cache))
 
 
 def _range(constraint: Any) -> Range:

@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from memplan.graph import Kind
 from memplan.notes import Note
 from memplan.sources.torch_export.values import Value
 
-__all__ = ["Body", "Given", "Node", "Program"]
+__all__ = ["Autocast", "Body", "Given", "Node", "Program"]
+
+
+@dataclass(frozen=True, slots=True)
+class Autocast:
+    """A region of `torch.autocast`.
+
+    Attributes
+    ----------
+    device, dtype
+        Whose operators it casts, and to what: "cpu", "bfloat16".
+    enabled
+        False: it switches off the one around it.
+    cache
+        Whether it keeps the casts of weights. `torch.export` writes False for every region that
+        does not say, as it traces without the cache.
+    """
+
+    device: str
+    dtype: str
+    enabled: bool = True
+    cache: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +40,7 @@ class Given:
     value: Value
     kind: Kind
     label: str
+    trained: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +85,8 @@ class Node:
         Its sub-graphs, and what their parameters are bound to, one after the other.
     module, line
         Where the user called it ("layer1.0.conv1", "model.py:41"); empty where unknown.
+    autocast
+        The region that its body is; `None` where it opens none.
     """
 
     name: str
@@ -74,9 +99,10 @@ class Node:
     operands: tuple[str | None, ...] = ()
     module: str = ""
     line: str = ""
+    autocast: Autocast | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Program:
     """What `torch.export` makes of a module.
 
@@ -87,7 +113,9 @@ class Program:
     updates
         Pairs (result, argument): the result is copied into the argument in the end.
     notes
-        Sentences for the user.
+        For the user.
+    device
+        That of the first tensor.
     """
 
     name: str
@@ -96,3 +124,22 @@ class Program:
     outputs: tuple[str, ...]
     updates: tuple[tuple[str, str], ...] = ()
     notes: tuple[Note, ...] = ()
+    device: str = "cpu"
+
+    @cached_property
+    def values(self) -> dict[str, Value]:
+        """Every tensor by its name, those of sub-graphs included."""
+        found = {given.value.name: given.value for given in self.inputs}
+        left = list(self.nodes)
+        while left:
+            node = left.pop()
+            found.update((value.name, value) for value in node.outputs)
+            for body in node.bodies:
+                found.update((value.name, value) for value in body.inputs if value is not None)
+                left += body.nodes
+        return found
+
+    @cached_property
+    def trained(self) -> dict[str, Given]:
+        """The weights that need a gradient, by name."""
+        return {given.value.name: given for given in self.inputs if given.trained}

@@ -162,6 +162,8 @@ def _meta(name: str, fake: Any, run: Any) -> Meta:
         tuple(_size(step) for step in fake.stride()),
         _size(run.storage_offset()),
         storage if isinstance(storage, int) else 0,
+        bool(fake.requires_grad),
+        str(fake.device.type),
     )
 
 

@@ -10,7 +10,7 @@ from memplan.graph import Kind
 from memplan.sources._origin import line_in
 from memplan.sources.torch_export import aten
 from memplan.sources.torch_export.fields import Json, get, only, slots, tensors
-from memplan.sources.torch_export.program import Body, Given, Node, Program
+from memplan.sources.torch_export.program import Autocast, Body, Given, Node, Program
 from memplan.sources.torch_export.sizes import Range, Sizes
 from memplan.sources.torch_export.values import DTYPES, Meta, Value
 
@@ -42,6 +42,7 @@ class _Reader:
 
     def __init__(self, sizes: Sizes, metas: Mapping[str, Mapping[str, Meta]]) -> None:
         self._sizes = sizes
+        self._metas = metas
         self._values = {
             scope: {name: sizes.value(scope + name, meta) for name, meta in found.items()}
             for scope, found in metas.items()
@@ -60,7 +61,9 @@ class _Reader:
                 else:
                     raise GraphError(f"tensor {quoted(result)} is to replace an unknown input")
         nodes = self._nodes(graph, "")
-        return Program(name, inputs, nodes, tuple(outputs), tuple(updates), self._sizes.notes())
+        device = next((meta.device for meta in self._metas[""].values()), "cpu")
+        notes = self._sizes.notes()
+        return Program(name, inputs, nodes, tuple(outputs), tuple(updates), notes, device)
 
     def _inputs(self, specs: list[Any]) -> tuple[tuple[Given, ...], dict[str, str]]:
         """Return the inputs, and by the user's name of a weight the program's."""
@@ -70,7 +73,9 @@ class _Reader:
             label = _label_in(fields)
             kind = Kind.INPUT if role == "user_input" else Kind.CONSTANT
             for name in tensors(fields.get("arg"), bare=True):
-                found.append(Given(self._value("", name), kind, label))
+                value = self._value("", name)
+                trained = role == "parameter" and self._metas[""][name].trained
+                found.append(Given(value, kind, label, trained))
                 names[label or name] = name
         return tuple(found), names
 
@@ -115,6 +120,7 @@ class _Reader:
             tuple(self._operands(arguments, scope)) if bodies else (),
             module,
             line_in(origin.get("stack_trace")),
+            _autocast(arguments) if target.endswith("wrap_with_autocast") else None,
         )
 
     def _call(self, target: str, arguments: list[tuple[str, Json]], scope: str) -> aten.Call:
@@ -197,7 +203,30 @@ def _meta(name: str, record: Any) -> Meta:
         tuple(_size(size, where) for size in get(record, "sizes", list, where)),
         tuple(_size(step, where) for step in get(record, "strides", list, where)),
         _size(get(record, "storage_offset", dict, where), where),
+        trained=record.get("requires_grad") is True,
+        device=_device(record),
     )
+
+
+def _device(record: Json) -> str:
+    device = record.get("device")
+    kind = device.get("type") if isinstance(device, dict) else None
+    return kind if isinstance(kind, str) else "cpu"
+
+
+def _autocast(arguments: list[tuple[str, Json]]) -> Autocast:
+    """Return the region: its device, type, whether it is enabled and keeps casts come first."""
+    given = [next(iter(argument.items()), ("", None)) for _, argument in arguments]
+    before = [role for role, _ in given].index("as_graph")
+    values = [value for _, value in given[:before]] + [None] * 4
+    device = values[0] if isinstance(values[0], str) else "cpu"
+    code = values[1] if given[1:2] and given[1][0] == "as_scalar_type" else None
+    dtype = DTYPES[code][0] if isinstance(code, int) and code in DTYPES else _default_type(device)
+    return Autocast(device, dtype, values[2] is not False, values[3] is True)
+
+
+def _default_type(device: str) -> str:
+    return "bfloat16" if device == "cpu" else "float16"
 
 
 def _size(record: Any, where: str) -> int | str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-__all__ = ["DTYPES", "Meta", "Value", "view_strides"]
+__all__ = ["DTYPES", "Meta", "Value", "dense_strides", "view_strides"]
 
 # The codes of torch's serialized programs: what NumPy calls the type, and bytes an element.
 DTYPES: dict[int, tuple[str, int]] = {
@@ -47,6 +47,10 @@ class Meta:
         that of the first element in the storage.
     storage
         Bytes of the whole storage where they are known and fixed, otherwise 0.
+    trained
+        Whether it needs a gradient.
+    device
+        Where it is: "cpu", "cuda".
     """
 
     dtype: str
@@ -55,6 +59,8 @@ class Meta:
     strides: tuple[int | str, ...]
     offset: int | str = 0
     storage: int = 0
+    trained: bool = False
+    device: str = "cpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +122,7 @@ def view_strides(
     if prod(sizes) != prod(new):
         return None
     if 0 in sizes:
-        return tuple(strides) if tuple(sizes) == tuple(new) else _dense(new)
+        return tuple(strides) if tuple(sizes) == tuple(new) else dense_strides(new)
     runs: list[tuple[int, int]] = []  # elements, and the step between them
     for size, step in zip(sizes, strides, strict=True):
         if size == 1:
@@ -138,7 +144,8 @@ def view_strides(
     return tuple(found)
 
 
-def _dense(sizes: Sequence[int]) -> tuple[int, ...]:
+def dense_strides(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return the strides of a tensor whose last dimension is innermost."""
     steps, step = [], 1
     for size in reversed(sizes):
         steps.append(step)
