@@ -172,6 +172,41 @@ def test_bodies_take_their_shapes_from_outside(tmp_path: Path) -> None:
     assert (found["s"], found["z"]) == ((3,), (3,))
 
 
+def test_early_conclusions_are_drawn_again(tmp_path: Path) -> None:
+    """Tests a product that fits as long as the length of what it reads is not computed yet."""
+    what = model(
+        [
+            node("Shape", "x", "s"),
+            node("Squeeze", "s", "n"),
+            node("Range", "zero n one", "r"),
+            node("Cast", "r", "c", to=FLOAT),
+            node("MatMul", "c w", "y"),
+        ],
+        [value("x", ["N"])],
+        [value("y", None)],
+        [ints("zero", 0), ints("one", 1), weight("w", [6, 5])],
+    )
+    assert shapes(loaded(tmp_path, what, N=6))["y"] == (5,)
+    with pytest.raises(FormatError, match=r"\(MatMul\) cannot run at these sizes, it reads \[4\]"):
+        loaded(tmp_path, what, N=4)
+
+
+@pytest.mark.parametrize("kind", ["GroupNormalization", "MeanVarianceNormalization"])
+def test_what_the_library_fails_to_expand(tmp_path: Path, kind: str) -> None:
+    """Tests operators whose result is like their input, behind and before a stale shape."""
+    more, attributes = (" w w", {"num_groups": 2}) if kind[0] == "G" else ("", {"axes": [0, 1]})
+    what = model(
+        [node("Exp", "x", "a"), node(kind, f"a{more}", "b", **attributes), node("Neg", "b", "y")],
+        [value("x", [4, 6, 8])],
+        [value("y", [1, 6, 8])],
+        [weight("w", [2])],
+    )
+    what.graph.value_info.extend([value("a", [1, 6, 8]), value("b", [1, 6, 8])])
+    found = loaded(tmp_path, what)
+    assert shapes(found)["y"] == (4, 6, 8)
+    assert sorted(found.notes[0].tensors) == ["a", "b", "y"]
+
+
 def test_a_state_that_grows_is_noted(tmp_path: Path) -> None:
     """Tests that a loop whose rounds differ is planned like the first, and says so."""
     loop = looping([], [])

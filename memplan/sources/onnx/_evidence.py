@@ -57,6 +57,7 @@ class Evidence:
     # By tensor: what is declared of it, for each graph that has a tensor of this name.
     _shapes: dict[str, list[list[_Shape]]] = field(default_factory=lambda: defaultdict(list))
     _believed: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))  # axes
+    _filled: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))  # axes
     _used: set[str] = field(default_factory=set)  # of `dims`
 
     @staticmethod
@@ -172,8 +173,28 @@ class Evidence:
                 self._believed[one.name].add(axis)
             else:
                 continue
+            self._filled[one.name].add(axis)
             changed = True
         return changed
+
+    def forget_inferred(self, graph: Any, *, inner: bool = False) -> None:
+        """Take all shapes out that were neither given nor believed, so that they are found again.
+
+        An early round of inference may conclude from a part what a later one contradicts.
+        """
+        for value in (*graph.value_info, *graph.output, *(graph.input if inner else ())):
+            declared = tensor_type(value.type)
+            if declared is None or not declared.HasField("shape"):
+                continue
+            if value.name not in self._filled:
+                declared.ClearField("shape")
+                continue
+            for axis, dim in enumerate(declared.shape.dim):
+                if axis not in self._filled[value.name]:
+                    dim.Clear()
+        for node in graph.node:
+            for _, body in subgraphs(node):
+                self.forget_inferred(body, inner=True)
 
     def ask(self, one: Open) -> Iterator[Ask]:
         """Yield what a user has to give of an open value."""

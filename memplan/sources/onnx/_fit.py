@@ -82,7 +82,7 @@ def _by_layer(node: Any, inputs: _Shapes, outputs: _Shapes) -> Iterator[bool]:
         yield _broadcasts(scale, data[_number(node, "axis", -1) :])
 
 
-def _into_first(other: int) -> _Rule:
+def _by_broadcast(other: int) -> _Rule:
     """Return the rule of an input that is repeated to the shape of the result."""
 
     def rule(node: Any, inputs: _Shapes, outputs: _Shapes) -> Iterator[bool]:
@@ -91,6 +91,13 @@ def _into_first(other: int) -> _Rule:
             yield _broadcasts(one, result)
 
     return rule
+
+
+def _by_slope(node: Any, inputs: _Shapes, outputs: _Shapes) -> Iterator[bool]:
+    data, slope = inputs[:2]
+    if data is not None and slope is not None:
+        # Before opset 7 one number for each channel was a list.
+        yield _broadcasts(slope, data) or slope == data[1:2]
 
 
 def _broadcasts(shape: _Shape, to: _Shape) -> bool:
@@ -126,8 +133,8 @@ _RULES: dict[str, _Rule] = {
     **dict.fromkeys(("GRU", "LSTM", "RNN"), _recurrent),
     **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), _by_channel),
     **dict.fromkeys(("LayerNormalization", "RMSNormalization"), _by_layer),
-    "Gemm": _into_first(2),
-    "PRelu": _into_first(1),
+    "Gemm": _by_broadcast(2),
+    "PRelu": _by_slope,
     "ScatterElements": _scatter_elements,
     "ScatterND": _scatter,
     "Split": _split,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["IN_PLACE", "RANDOM", "SHAPE_ONLY", "VIEWS"]
+__all__ = ["IN_PLACE", "RANDOM", "SAME_SHAPE", "SHAPE_ONLY", "VIEWS"]
 
 # onnxruntime gives the output the memory of input 0 (unless the output leaves the graph, then it
 # is a copy). Dropout, unless it trains, is taken out of the graph before it runs.
@@ -48,3 +48,6 @@ RANDOM = frozenset(
 
 # What they give depends on the shape of their input, which is known, not on what is in it.
 SHAPE_ONLY = frozenset({"Shape", "Size"})
+
+# Their output is like input 0; the library infers nothing, it fails to expand their functions.
+SAME_SHAPE = frozenset({"GroupNormalization", "MeanVarianceNormalization"})

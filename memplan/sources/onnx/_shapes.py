@@ -12,6 +12,7 @@ from memplan.sources._extras import require
 from memplan.sources.onnx._evidence import Evidence, note_on
 from memplan.sources.onnx._fold import Folder
 from memplan.sources.onnx._order import initializers, subgraphs
+from memplan.sources.onnx._rules import SAME_SHAPE
 from memplan.sources.onnx._search import Search
 from memplan.sources.onnx._types import is_known, types_of
 
@@ -45,10 +46,12 @@ def with_shapes(model: Any, dims: Mapping[str, int]) -> tuple[Any, tuple[Note, .
     evidence = Evidence.take(model, dims)
     folder = Folder()
     notes: list[Note] = []
+    folded = False  # since all shapes were inferred from the beginning
     for _ in range(_ROUNDS):
         model, complaint = _infer(model)
         changed = _spread(model.graph, {})
-        changed |= folder.fold(model.graph)
+        if folder.fold(model.graph):
+            folded = changed = True
         if changed:
             continue
         search = Search.through(model)
@@ -56,7 +59,10 @@ def with_shapes(model: Any, dims: Mapping[str, int]) -> tuple[Any, tuple[Note, .
         if note is not None:
             notes.append(note)
         elif search.faults or not sum(evidence.fill(one) for one in search.open):
-            break
+            if not folded:
+                break
+            evidence.forget_inferred(model.graph)
+            folded = False
     else:
         search = Search.through(model)
     if search.faults:
@@ -66,6 +72,8 @@ def with_shapes(model: Any, dims: Mapping[str, int]) -> tuple[Any, tuple[Note, .
     missing |= dict.fromkeys(evidence.doubted(overridden))
     if missing:
         raise GraphError(_ask(list(missing), complaint))
+    if "existing shape differ" in complaint:  # from one that was given, or believed
+        raise GraphError(_contradiction(complaint))
     evidence.require_used(model.graph)
     folder.take_back(model.graph)
     if overridden:
@@ -83,20 +91,25 @@ def _infer(model: Any) -> tuple[Any, str]:
     try:
         return shape_inference.infer_shapes(model, data_prop=True), complaint
     except Exception as error:
-        reason = textwrap.shorten(str(error), _SHOWN)
-        raise GraphError(f"its shapes contradict each other: {reason}") from None
+        raise GraphError(_contradiction(str(error))) from None
+
+
+def _contradiction(complaint: str) -> str:
+    return f"its shapes contradict each other: {textwrap.shorten(complaint, _SHOWN)}"
 
 
 def _spread(graph: Any, outside: Mapping[str, Any]) -> bool:
-    """Let the state of loops keep its shape; the library takes it for one that may change.
+    """Give shapes to what the library leaves open: the state of loops, and some results.
 
-    Returns whether that changed anything.
+    It takes a state for one that may change its shape. Returns whether that changed anything.
     """
     types = {**outside, **types_of(graph)}
     for name, (element, shape) in initializers(graph).items():
         types[name] = _declared(element, shape)
     changed = False
     for node in graph.node:
+        if node.op_type in SAME_SHAPE and node.domain in ("", "ai.onnx"):
+            changed |= _hand_on(graph, types, node.output[0], types.get(node.input[0]))
         for _, inner in subgraphs(node):
             if node.op_type == "Loop":
                 pairs = zip(node.input[2:], inner.input[2:], strict=False)
@@ -104,25 +117,24 @@ def _spread(graph: Any, outside: Mapping[str, Any]) -> bool:
                     if is_known(types.get(name)) and not is_known(value.type):
                         value.type.CopyFrom(types[name])
                         changed = True
-                changed |= _hand_over(graph, node, inner, types)
+                states = zip(node.output, inner.input[2:], inner.output[1:], strict=False)
+                for name, before, after in states:
+                    if name and before.type == after.type:
+                        changed |= _hand_on(graph, types, name, after.type)
             changed |= _spread(inner, types)
     return changed
 
 
-def _hand_over(graph: Any, node: Any, body: Any, types: dict[str, Any]) -> bool:
-    """Give the results of a loop the shape of its state, if a round leaves that as it is."""
-    changed = False
-    states = zip(node.output, body.input[2:], body.output[1:], strict=False)
-    for name, before, after in states:
-        same = is_known(before.type) and before.type == after.type
-        if name and same and not is_known(types.get(name)):
-            declared = next((v for v in (*graph.output, *graph.value_info) if v.name == name), None)
-            if declared is None:
-                declared = graph.value_info.add(name=name)
-            declared.type.CopyFrom(after.type)
-            types[name] = declared.type
-            changed = True
-    return changed
+def _hand_on(graph: Any, types: dict[str, Any], name: str, known: Any | None) -> bool:
+    """Give a result that is not known this type, if that is; return whether it was given."""
+    if not is_known(known) or is_known(types.get(name)):
+        return False
+    declared = next((v for v in (*graph.output, *graph.value_info) if v.name == name), None)
+    if declared is None:
+        declared = graph.value_info.add(name=name)
+    declared.type.CopyFrom(known)
+    types[name] = declared.type
+    return True
 
 
 def _changing_states(graph: Any) -> Iterator[Note]:
