@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "formats": ANSWERED | {"trace"},
     "graph": ASKED | {"_core"},
     "sources": ASKED | {"notes", "trace", "graph", "formats"},
-    "yardsticks": ASKED | {"graph", "sources"},
+    "yardsticks": ANSWERED | {"trace", "graph", "sources", "runtime"},
     "solvers": ANSWERED | {"_core"},
     "targets": (
         ANSWERED | {"formats", "graph", "sources", "yardsticks", "solvers", "loads", "verify"}

@@ -35,6 +35,7 @@ def command(
     in_place: options.InPlace = False,
     strict: options.Strict = False,
     runtime: options.Runtime = True,
+    measure: options.Measure = False,
     top: options.Top = 10,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the same as one JSON object, for scripts.")
@@ -78,10 +79,13 @@ def command(
         threads=threads,
         seed=seed,
     )
+    measured = options.measure(loaded, input, model) if measure else None
     if as_json:
-        output.line(json.dumps(_summary(found)))
+        told = None if measured is None else asdict(measured)
+        output.line(json.dumps(_summary(found) | {"measured": told}))
         return
 
+    from memplan.view.words import measured as words
     from memplan.view.words import parts, problems
 
     console = output.console()
@@ -89,6 +93,9 @@ def command(
     _print_streams(loaded, console, suggest_sync, in_place)
     if loaded.notes:
         console.print(parts.notes(loaded))
+    if measured is not None:
+        console.print()
+        console.print(words.measured(measured, found.plan.peak))
 
 
 def _measured(loaded: Loaded, path: str, model: options.Model) -> tuple[Figure, ...]:

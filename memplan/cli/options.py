@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from memplan.problem import Problem
     from memplan.sources import Loaded
     from memplan.sources.options import Options as ModelOptions
+    from memplan.yardsticks.torch_run import Measured
 
 _SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([kmgtp]?i?b?)", re.ASCII | re.IGNORECASE)
 _HEX = re.compile(r"0x[0-9a-f]{1,16}", re.ASCII | re.IGNORECASE)
@@ -199,6 +201,13 @@ Runtime = Annotated[
         help="Ask the format's own runtime what it would use, where it is installed.",
     ),
 ]
+Measure = Annotated[
+    bool,
+    typer.Option(
+        "--measure",
+        help="Run a .pt2 program once with PyTorch, and say what each operator really allocates.",
+    ),
+]
 Strict = Annotated[
     bool,
     typer.Option(
@@ -228,6 +237,26 @@ class Model:
         from memplan.sources.options import Options
 
         return Options(dims=_dims(self.dim or ()), in_place=self.in_place)
+
+
+def measure(loaded: Loaded, path: str, model: Model) -> Measured:
+    """Run a program for `--measure`.
+
+    Raises
+    ------
+    typer.BadParameter
+        If it is none, or other tensors are planned than PyTorch allocates.
+    """
+    hint = "'--measure'"
+    if loaded.source != "torch":
+        raise typer.BadParameter(
+            f"only programs of PyTorch (.pt2) can be run, not {loaded.source}", param_hint=hint
+        )
+    if model.include or model.exclude:
+        raise typer.BadParameter("leave out --include and --exclude", param_hint=hint)
+    from memplan.yardsticks.torch_run import measure_file
+
+    return measure_file(Path(path), model.reading())
 
 
 def read_problem(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from memplan.plan import Plan
     from memplan.problem import Problem
     from memplan.sources import Figure, Loaded
+    from memplan.yardsticks.torch_run import Measured
 
 NAME = "plan"
 
@@ -51,6 +52,7 @@ def command(
     in_place: options.InPlace = False,
     strict: options.Strict = False,
     runtime: options.Runtime = True,
+    measure: options.Measure = False,
     top: options.Top = 10,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the summary as one JSON object, for scripts.")
@@ -133,8 +135,9 @@ def command(
     if out is not None and found.has_offsets:
         formats.save(found, out, format=format.literal if format else None)
     if as_json or not quiet:
+        measured = options.measure(loaded, input, model) if measure else None
         report = Report(
-            loaded, found, elapsed, interrupted, _figures(loaded, input, model, runtime)
+            loaded, found, elapsed, interrupted, _figures(loaded, input, model, runtime), measured
         )
         if as_json:
             output.line(json.dumps(report.summary(out, proof)))
@@ -204,10 +207,11 @@ class Report:
     elapsed: float
     interrupted: bool
     figures: Sequence[Figure]
+    measured: Measured | None
 
     def show(self, top: int) -> None:
         """Print it for a person."""
-        from memplan.view.words import parts, plans
+        from memplan.view.words import measured, parts, plans
 
         problem, console = self.loaded.problem, output.console()
         console.print(
@@ -222,6 +226,9 @@ class Report:
         )
         if self.loaded.notes:
             console.print(parts.notes(self.loaded))
+        if self.measured is not None:
+            console.print()
+            console.print(measured.measured(self.measured, self.plan.peak))
         if self.plan.has_offsets and len(problem):
             console.print()
             console.print(plans.peak_buffers(problem, self.plan, top, self.loaded.labels))
@@ -242,6 +249,7 @@ class Report:
             "sum_of_sizes": sum(problem.size.tolist()),
             "max_load": problem.max_load,
             "runtimes": [asdict(figure) for figure in self.figures],
+            "measured": None if self.measured is None else asdict(self.measured),
             "solver": plan.solver,
             "seconds": round(self.elapsed, 6),
             "nodes": plan.stats.get("nodes"),

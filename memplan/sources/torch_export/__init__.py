@@ -7,7 +7,8 @@ with fake tensors, which shows who shares a storage with whom.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,20 @@ from memplan.sources.options import Options
 from memplan.sources.torch_export import aten
 from memplan.sources.torch_export.archive import models_in, read_model
 from memplan.sources.torch_export.autocast import with_casts
-from memplan.sources.torch_export.builder import graph_of_program
-from memplan.sources.torch_export.program import Program
+from memplan.sources.torch_export.builder import graph_of_program, type_of
+from memplan.sources.torch_export.memory import program_in_memory
+from memplan.sources.torch_export.program import Node, Program
 from memplan.sources.torch_export.serialized import program_of
 
-__all__ = ["graph_of", "load", "matches", "read", "training_graph"]
+__all__ = [
+    "graph_of",
+    "load",
+    "matches",
+    "program_in_file",
+    "program_in_memory",
+    "read",
+    "training_graph",
+]
 
 _ZIP = b"PK\x03\x04"
 
@@ -49,9 +59,22 @@ def read(path: Path, options: Options) -> Loaded:
     FormatError
         If the file is damaged, is no exported program, or a symbolic dimension has no value.
     """
+    with _refused(path):
+        return _loaded(program_of(read_model(path), path.stem, options.dims), options)
+
+
+def program_in_file(path: Path, dims: Mapping[str, int]) -> Program:
+    """Return the program of a file, without torch; raises as `read`."""
+    with _refused(path):
+        return program_of(read_model(path), path.stem, dims)
+
+
+@contextmanager
+def _refused(path: Path) -> Iterator[None]:
+    """Say what is wrong with a file in one sentence that names it."""
     try:
         with of_file(path):
-            return _loaded(program_of(read_model(path), path.stem, options.dims), options)
+            yield
     except RecursionError:
         raise FormatError(str(path), "its sub-graphs are nested too deeply") from None
 
@@ -66,8 +89,6 @@ def load(program: Any, options: Options | None = None) -> Loaded:
     MemplanError
         If torch is not installed.
     """
-    from memplan.sources.torch_export.memory import program_in_memory
-
     options = options or Options()
     return _loaded(program_in_memory(program, options.dims), options)
 
@@ -88,8 +109,6 @@ def graph_of(program: Any, dims: Mapping[str, int] | None = None) -> Graph:
     GraphError
         If a symbolic dimension has no value and no upper limit.
     """
-    from memplan.sources.torch_export.memory import program_in_memory
-
     return graph_of_program(with_casts(program_in_memory(program, dims or {})))
 
 
@@ -102,15 +121,19 @@ def training_graph(module: Any, args: tuple[Any, ...], loss: Any = None) -> Grap
 
 def _loaded(program: Program, options: Options) -> Loaded:
     program = with_casts(program)
-    graph = graph_of_program(program)
-    kernels = sorted({op.type for op in graph.walk() if aten.scratch(op.type)})
+    graph = graph_of_program(program)  # checks every name
     notes = list(program.notes)
-    if kernels:
+    users = [node for node in program.walk() if _has_scratch(program, node)]
+    if users:
+        kernels = sorted({type_of(node.target) for node in users})
         text = (
             f"scratch memory inside {listed(kernels, quote=False)} counts as zero: leave room for "
-            "it beside the arena"
+            "it beside the arena (--measure says how much)"
         )
-        users = [op for op in graph.walk() if aten.scratch(op.type)]
-        made = (graph.tensors[index].name for op in users for index in op.outputs)
+        made = (value.name for node in users for value in node.outputs)
         notes.append(Note(Code.SCRATCH_UNKNOWN, text, tuple(dict.fromkeys(made))))
     return of_graph(graph, include=options.include, in_place=options.in_place, notes=tuple(notes))
+
+
+def _has_scratch(program: Program, node: Node) -> bool:
+    return not node.bodies and aten.scratch(node.target, [program.values[n] for n in node.inputs])

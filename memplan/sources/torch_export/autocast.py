@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
 
 from memplan.notes import Code, Note
@@ -22,7 +23,7 @@ from memplan.sources.torch_export.aten import Call, is_metadata, words
 from memplan.sources.torch_export.program import Autocast, Body, Node, Program
 from memplan.sources.torch_export.values import DTYPES, Value, dense_strides
 
-__all__ = ["CAST", "END", "PLAIN", "REDUCED", "with_casts"]
+__all__ = ["CAST", "END", "PLAIN", "REDUCED", "whole_region", "with_casts"]
 
 CAST = "autocast.cast"
 END = "autocast.end"
@@ -91,15 +92,19 @@ def with_casts(program: Program) -> Program:
     A program that was exported *under* autocast has no region, only results that float32 inputs
     do not explain: then all of it is one region, and a note says so.
     """
-    implied = next(_unexplained(program.nodes, program.values), None)
+    whole = whole_region(program)
     casts = _Casts(program)
-    if implied is None:
-        nodes = casts.outside(program.nodes)
-    else:
-        nodes = casts.region(program.nodes, Autocast(program.device, implied, cache=True))
-    if not casts.found:
+    region = casts.outside if whole is None else partial(casts.region, autocast=whole)
+    nodes = region(program.nodes)
+    if nodes == program.nodes:
         return program
-    return replace(program, nodes=nodes, notes=(*program.notes, *casts.notes(implied)))
+    return replace(program, nodes=nodes, notes=(*program.notes, *casts.notes(whole)))
+
+
+def whole_region(program: Program) -> Autocast | None:
+    """Return the region that a program was exported under; `None`: it was under none."""
+    dtype = next(_unexplained(program.nodes, program.values), None)
+    return None if dtype is None else Autocast(program.device, dtype, cache=True)
 
 
 def _unexplained(nodes: Iterable[Node], values: Mapping[str, Value]) -> Iterator[str]:
@@ -110,7 +115,7 @@ def _unexplained(nodes: Iterable[Node], values: Mapping[str, Value]) -> Iterator
         for body in node.bodies:
             yield from _unexplained(body.nodes, values)
         if node.outputs and node.outputs[0].dtype in _LOWER and _operator(node) in REDUCED:
-            given = (values[name].dtype for name in node.inputs)
+            given = (values[name].dtype for name in node.inputs if name in values)
             if "float32" in given:
                 yield node.outputs[0].dtype
 
@@ -161,15 +166,15 @@ class _Casts:
             self._early = []
         return done
 
-    def notes(self, implied: str | None) -> Iterator[Note]:
+    def notes(self, whole: Autocast | None) -> Iterator[Note]:
         """Yield what was assumed of the casts that are cached."""
         total = sum(value.span for value in self.found)
         weights = f"autocast's copies of {len(self.found)} weights ({total} bytes)"
         names = tuple(value.name for value in self.found)
-        if implied is not None:
+        if whole is not None:
             text = (
                 "the program was exported under autocast and is planned as it runs under "
-                f"torch.autocast({self.program.device!r}, torch.{implied}): {weights} live to "
+                f"torch.autocast({whole.device!r}, torch.{whole.dtype}): {weights} live to "
                 "its end"
             )
             yield Note(Code.AUTOCAST_ASSUMED, text, names)
@@ -189,8 +194,8 @@ class _Casts:
             return [node]
         done, renamed = [], {}
         for name in dict.fromkeys(node.inputs):
-            value = self.program.values[name]
-            if value.dtype not in _ELIGIBLE or value.dtype == dtype:
+            value = self.program.values.get(name)  # the graph says what is missing
+            if value is None or value.dtype not in _ELIGIBLE or value.dtype == dtype:
                 continue
             cast = self._cast_once(name, dtype, autocast)
             if cast is None:

@@ -11,7 +11,7 @@ from memplan.sources.torch_export import aten
 from memplan.sources.torch_export.program import Body, Node, Program
 from memplan.sources.torch_export.values import Value
 
-__all__ = ["graph_of_program"]
+__all__ = ["graph_of_program", "type_of"]
 
 ALIGNMENT = 64  # of PyTorch's CPU allocator
 
@@ -94,19 +94,27 @@ class _Builder:
     def _operator(self, node: Node) -> Operator:
         inputs = self._inputs(node)
         outputs = tuple(
-            self.add(value) if shared is None else self.add_view(value, self._find(shared))
+            self.add(self._whole(node, value, inputs))
+            if shared is None
+            else self.add_view(value, self._find(shared))
             for value, shared in zip(node.outputs, node.shares, strict=True)
         )
         pairs = self._in_place(node, inputs, outputs[0]) if len(outputs) == 1 else ()
         return Operator(
             node.name,
-            _type(node.target),
+            type_of(node.target),
             inputs,
             outputs,
             in_place=pairs,
             module=node.module,
             line=node.line,
         )
+
+    def _whole(self, node: Node, value: Value, inputs: Sequence[int]) -> Value:
+        """Return a result with the bytes of its storage, where an operator copies a whole one."""
+        if not inputs or not aten.copies_storage(node.target, self._values[inputs[0]], value):
+            return value
+        return replace(value, storage=self._tensors[self._root[inputs[0]]].bytes)
 
     def _inputs(self, node: Node) -> tuple[int, ...]:
         return tuple(dict.fromkeys(self._find(name) for name in node.inputs))
@@ -140,7 +148,7 @@ class _Builder:
         Bodies that run once read their operands where they are. A loop keeps what it carries in
         the parameters of its first body, where every round copies what it made.
         """
-        kind = _type(node.target).removesuffix("_impl")
+        kind = type_of(node.target).removesuffix("_impl")
         inputs = self._inputs(node)
         blocks: list[Block] = []
         first: list[int | None] = []
@@ -157,7 +165,7 @@ class _Builder:
         loop = kind in ("scan", "map", "while_loop")
         return Operator(
             node.name,
-            _type(node.target),
+            type_of(node.target),
             inputs,
             outputs,
             blocks=tuple(blocks),
@@ -276,7 +284,7 @@ def _reads(operator: Operator) -> Iterator[int]:
             yield from _reads(inner)
 
 
-def _type(target: str) -> str:
+def type_of(target: str) -> str:
     """Return how a person calls an operator: "aten.add", "cond"."""
     parts = target.split(".")
     return parts[-1] if parts[0] == "higher_order" else ".".join(parts[:2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -130,14 +131,19 @@ class Program:
     def values(self) -> dict[str, Value]:
         """Every tensor by its name, those of sub-graphs included."""
         found = {given.value.name: given.value for given in self.inputs}
-        left = list(self.nodes)
-        while left:
-            node = left.pop()
+        for node in self.walk():
             found.update((value.name, value) for value in node.outputs)
             for body in node.bodies:
                 found.update((value.name, value) for value in body.inputs if value is not None)
-                left += body.nodes
         return found
+
+    def walk(self) -> Iterator[Node]:
+        """Yield every operator, those of sub-graphs behind the one that has them."""
+        left = list(reversed(self.nodes))
+        while left:
+            node = left.pop()
+            yield node
+            left += (inner for body in reversed(node.bodies) for inner in reversed(body.nodes))
 
     @cached_property
     def trained(self) -> dict[str, Given]:

@@ -110,7 +110,14 @@ def _run(module: Any) -> dict[Any, Any]:
             if any(True for _ in bodies(module, "", n)):
                 found[n] = n.meta.get("val")  # what is inside has a run of its own
             else:
-                found[n] = super().run_node(n)
+                try:
+                    found[n] = super().run_node(n)
+                except RuntimeError:  # some kernels take no symbolic sizes; they make new storages
+                    found[n] = n.meta.get("val")
+                    return found[n]
+                # Autocast is not on here. What it casts has a storage of its own.
+                if _types(found[n]) != _types(n.meta.get("val")):
+                    found[n] = n.meta.get("val")
                 if mode is not None:
                     symbols.rebind_unbacked(mode.shape_env, n, found[n])
             return found[n]
@@ -148,13 +155,10 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def _meta(name: str, fake: Any, run: Any) -> Meta:
-    """Describe a tensor; its place in the storage is known from the run, torch forgets it.
-
-    The run knows nothing of autocast around a sub-graph, so types can differ there.
-    """
+    """Describe a tensor; its place in the storage is known from the run, torch forgets it."""
     if str(fake.layout) != "torch.strided":
         raise GraphError(f"tensor {quoted(name)} is sparse: its memory is not known before the run")
-    storage = run.untyped_storage().nbytes() if run.dtype == fake.dtype else 0
+    storage = run.untyped_storage().nbytes()
     return Meta(
         str(fake.dtype).removeprefix("torch."),
         fake.itemsize,
@@ -171,6 +175,10 @@ def _size(size: Any) -> int | str:
     if isinstance(size, int):
         return size
     return str(require("sympy", extra="torch").srepr(size.node.expr))
+
+
+def _types(value: Any) -> list[Any]:
+    return [one.dtype for one in _leaves(value) if _is_tensor(one)]
 
 
 def _is_tensor(value: Any) -> bool:

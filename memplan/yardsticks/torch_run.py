@@ -1,0 +1,340 @@
+"""What PyTorch really allocates for an exported program, operator by operator, beside the plan.
+
+The program runs once for real, on real tensors, and every allocation is recorded
+(`memplan.runtime.torch.record`). An operator's memory is the most that is alive at one time of
+what is allocated inside of it: its results, and what its kernels need besides. What a plan has
+for an operator are the storages that it makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memplan.errors import FormatError, MemplanError, quoted
+from memplan.graph import Graph, Kind, Layout, lay_out
+from memplan.sources._extras import require
+from memplan.sources.options import Options
+from memplan.sources.torch_export import program_in_file, program_in_memory
+from memplan.sources.torch_export.autocast import CAST, whole_region, with_casts
+from memplan.sources.torch_export.builder import graph_of_program
+from memplan.sources.torch_export.program import Program
+from memplan.sources.torch_export.scope import bodies
+from memplan.sources.torch_export.values import Value
+from memplan.trace import Trace
+
+if TYPE_CHECKING:
+    from memplan.runtime.torch import Recording
+
+__all__ = ["Difference", "Measured", "measure_file", "measure_run"]
+
+_MARK = "@"  # before the names of operators in the scopes of the recording
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """An operator whose memory is not what is planned for it.
+
+    Attributes
+    ----------
+    operator
+        "layer1.0.conv2d_3 (aten.conv2d)".
+    planned
+        Bytes of the storages that the plan has for what it makes.
+    real
+        Bytes of what was allocated inside of it, at its worst moment.
+    """
+
+    operator: str
+    planned: int
+    real: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A run beside a plan.
+
+    Attributes
+    ----------
+    peak
+        The most bytes that were alive at one time of what the run allocated.
+    load
+        The same of what the program shows: the least that any plan of it needs.
+    allocations
+        How many there were.
+    during
+        The operator that ran at the peak; empty where none did.
+    beyond
+        Bytes alive at the peak that no tensor of the program holds: scratch inside of `during`.
+    differences
+        Operators whose memory is not what is planned, the largest difference first.
+    """
+
+    peak: int
+    load: int
+    allocations: int
+    during: str
+    beyond: int
+    differences: tuple[Difference, ...]
+
+
+def measure_file(path: Path, options: Options) -> Measured:
+    """Load a program from a `.pt2` file with torch, and measure a run of it.
+
+    `torch.export.load` may unpickle what the file holds, and the program's operators run: this is
+    for files that you trust.
+
+    Raises
+    ------
+    FormatError
+        If torch cannot load the file.
+    MemplanError
+        As `measure_run`.
+    """
+    torch = require("torch", extra="torch")
+    shown = program_in_file(path, options.dims)
+    try:
+        program = torch.export.load(path)
+    except Exception as error:  # whatever torch stumbles over
+        raise FormatError(str(path), f"torch cannot load it: {_reason(error)}") from None
+    return _measured(program, shown, None)
+
+
+def measure_run(
+    model: Any, args: tuple[Any, ...] | None = None, *, dims: Mapping[str, int] | None = None
+) -> Measured:
+    """Run a program once, and compare what is allocated with what a plan of it holds.
+
+    Parameters
+    ----------
+    model
+        A `torch.export.ExportedProgram`, or a module, which is exported.
+    args
+        What it is called with. A program can do without: floating-point arguments are random then,
+        whole numbers are 0.
+    dims
+        Sizes of symbolic dimensions, for arguments that are made here.
+
+    Raises
+    ------
+    MemplanError
+        If torch is not installed, a module comes without arguments, the program is not for a CPU,
+        takes arguments that cannot be made, or does not run.
+    """
+    torch = require("torch", extra="torch")
+    program = model
+    if not isinstance(model, torch.export.ExportedProgram):
+        if args is None:
+            raise MemplanError("a module is measured with the arguments of a call: give args")
+        program = torch.export.export(model, args)
+    return _measured(program, program_in_memory(program, dict(dims or {})), args)
+
+
+def _measured(program: Any, shown: Program, args: tuple[Any, ...] | None) -> Measured:
+    if shown.device not in ("cpu", "meta"):
+        raise MemplanError(f"the program is for {shown.device}; only programs for a CPU are run")
+    trace = _recorded(program, shown, _inputs(program, shown, args))
+    # Nothing in place, and the kinds that PyTorch itself allocates.
+    return _compared(lay_out(graph_of_program(with_casts(shown))), trace)
+
+
+def _recorded(program: Any, shown: Program, inputs: list[Any]) -> Recording:
+    """Run every operator in a scope of its own."""
+    torch = require("torch", extra="torch")
+    record = require("memplan.runtime.torch", extra="torch").record
+    graph = _caching(program.graph_module)
+    run = _runner(graph, "")
+    whole = whole_region(shown)
+
+    def call(*given: Any) -> Any:
+        region = nullcontext()
+        if whole is not None:
+            region = torch.autocast(whole.device, getattr(torch, whole.dtype))
+        with region:
+            return run(*given)
+
+    try:
+        found: Recording = record(call, inputs)
+    except MemplanError:
+        raise
+    except Exception as error:  # whatever an operator says of its arguments
+        raise MemplanError(f"the program does not run: {_reason(error)}") from None
+    return found
+
+
+def _caching(module: Any) -> Any:
+    """Return a copy of a graph whose regions of autocast cache casts, as in the user's module."""
+    import copy
+
+    copied = copy.deepcopy(module)
+    for one in (copied, *copied.modules()):
+        for node in one.graph.nodes if hasattr(one, "graph") else ():
+            if str(node.target).endswith("wrap_with_autocast"):
+                node.args = (*node.args[:3], True, *node.args[4:])
+    return copied
+
+
+def _runner(module: Any, prefix: str) -> Any:
+    """Return what runs a graph node by node; bodies of higher-order operators too."""
+    fx: Any = require("torch.fx", extra="torch")
+    scope = require("torch.profiler", extra="torch").record_function
+    for node in module.graph.nodes:
+        for inner, body in bodies(module, prefix, node):
+            body.forward = _runner(body, inner)
+
+    class Run(fx.Interpreter):  # type: ignore[misc]
+        def run_node(self, n: Any) -> Any:
+            if n.op != "call_function":
+                return super().run_node(n)
+            with scope(f"memplan:{_MARK}{prefix}{n.name}"):
+                return super().run_node(n)
+
+    return lambda *args: Run(module).run(*args)
+
+
+def _inputs(program: Any, shown: Program, args: tuple[Any, ...] | None) -> list[Any]:
+    """Return what the graph is called with: weights, and the user's arguments."""
+    torch = require("torch", extra="torch")
+    given = iter(_leaves(args) if args is not None else _examples(program, shown))
+    made: list[Any] = []
+    values = {each.value.name: each.value for each in shown.inputs}
+    torch.manual_seed(0)
+    for spec in program.graph_signature.input_specs:
+        value = values.get(getattr(spec.arg, "name", ""))
+        if spec.kind.name == "USER_INPUT":
+            one = next(given, None)
+            if value is not None:
+                one = _random(value) if one is None else one
+            elif one is None:
+                one = getattr(spec.arg, "value", None)
+            made.append(one)
+        else:
+            held = program.state_dict.get(spec.target, program.constants.get(spec.target))
+            made.append(_real(held, value, spec.kind.name == "PARAMETER"))
+    return made
+
+
+def _real(held: Any, value: Value | None, parameter: bool) -> Any:
+    """Return a weight to run with: buffers are copied, as a run may change them."""
+    torch = require("torch", extra="torch")
+    if not isinstance(held, torch.Tensor):
+        return held
+    if held.device.type == "meta" and value is not None:
+        made = _random(value)
+        return torch.nn.Parameter(made, held.requires_grad) if parameter else made
+    return held if parameter else held.clone()
+
+
+def _examples(program: Any, shown: Program) -> list[Any]:
+    """Return the arguments that the program was exported with, if they are of the sizes asked."""
+    torch = require("torch", extra="torch")
+    found = _leaves(program.example_inputs) if program.example_inputs else []
+    tensors = [one for one in found if isinstance(one, torch.Tensor)]
+    asked = [each.value.sizes for each in shown.inputs if each.kind is Kind.INPUT]
+    real = all(one.device.type == "cpu" for one in tensors)
+    return found if real and [tuple(one.shape) for one in tensors] == asked else []
+
+
+def _leaves(args: Any) -> list[Any]:
+    leaves: list[Any] = require("torch.utils._pytree", extra="torch").tree_leaves(args)
+    return leaves
+
+
+def _random(value: Value) -> Any:
+    """Return a tensor: random where it is floating-point, otherwise 0."""
+    torch = require("torch", extra="torch")
+    dtype = getattr(torch, value.dtype)
+    flat = torch.zeros(max(value.span // value.itemsize, prod(value.sizes)), dtype=dtype)
+    if dtype.is_floating_point and value.itemsize > 1:
+        flat.normal_()
+    return flat.as_strided(value.sizes, value.strides)
+
+
+def _compared(layout: Layout, trace: Trace) -> Measured:
+    names = dict(_operators(layout.graph))
+    planned = _planned(layout)
+    rows: dict[str, list[int]] = {}
+    for row, scope in enumerate(trace.scopes):
+        rows.setdefault(_operator(scope), []).append(row)
+    differences = []
+    for key in names.keys() | rows.keys():
+        mine = rows.get(key, [])
+        real = _worst(trace, mine)[0]
+        if real != planned.get(key, 0):
+            label = names.get(key, key or "outside of all operators")
+            differences.append(Difference(label, planned.get(key, 0), real))
+    differences.sort(key=lambda each: (-abs(each.real - each.planned), each.operator))
+    peak, at = _worst(trace, list(range(len(trace))))
+    during = _operator(trace.scopes[at]) if len(trace) else ""
+    beyond = 0
+    if during:
+        alive = [row for row in rows[during] if trace.start[row] <= trace.start[at]]
+        alive = [row for row in alive if trace.end[row] > trace.start[at]]
+        beyond = max(sum(int(trace.size[row]) for row in alive) - planned.get(during, 0), 0)
+    return Measured(
+        peak,
+        layout.problem.max_load,
+        len(trace),
+        names.get(during, during),
+        beyond,
+        tuple(differences),
+    )
+
+
+def _worst(trace: Trace, rows: list[int]) -> tuple[int, int]:
+    """Return the most bytes that some allocations hold at once, and the one that makes it so."""
+    events = [(int(trace.end[row]), 0, row) for row in rows]
+    events += [(int(trace.start[row]), 1, row) for row in rows]
+    now = most = at = 0
+    for _, begins, row in sorted(events):
+        now += int(trace.size[row]) if begins else -int(trace.size[row])
+        if now > most:
+            most, at = now, row
+    return most, at
+
+
+def _operators(graph: Graph) -> Iterator[tuple[str, str]]:
+    """Yield the key of every operator, and what a person calls it; casts belong to their users."""
+    for operator in graph.walk():
+        key = _key(operator.name, operator.module)
+        if key and operator.type != CAST:
+            yield key, f"{operator.name} ({operator.type})"
+
+
+def _key(name: str, module: str) -> str:
+    """Return the name of the node that an operator was, without the module before it."""
+    prefix, slash, last = name.rpartition("/")
+    return prefix + slash + (last.removeprefix(f"{module}.") if module else last)
+
+
+def _planned(layout: Layout) -> dict[str, int]:
+    """Return the bytes of the storages that every operator makes."""
+    found: dict[str, int] = {}
+    first: dict[int, str] = {}
+    waiting: list[int] = []  # what was cast for the operator that comes next
+    for operator in layout.graph.walk():
+        if operator.type == CAST:
+            waiting += operator.outputs
+        elif not operator.blocks:
+            for index in (*waiting, *operator.outputs):
+                first.setdefault(index, _key(operator.name, operator.module))
+            waiting = []
+    for storage in layout.storages:
+        maker = next((first[index] for index in storage.tensors if index in first), None)
+        if maker is not None and storage.kind in (Kind.INTERMEDIATE, Kind.OUTPUT):
+            found[maker] = found.get(maker, 0) + storage.bytes
+    return found
+
+
+def _operator(scope: Any) -> str:
+    """Return the innermost of the program's operators that an allocation was made in."""
+    marked = (name for name, _ in reversed(scope) if str(name).startswith(_MARK))
+    return next(marked, _MARK).removeprefix(_MARK)
+
+
+def _reason(error: Exception) -> str:
+    return quoted(f"{type(error).__name__}: {error}".split("\n")[0])
