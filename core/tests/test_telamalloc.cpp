@@ -552,6 +552,24 @@ TEST(the_greatest_sizes_are_safe) {
   CHECK_EQ(name(fit(problem, kMaxBytes).status), std::string("infeasible"));
 }
 
+// Tests that times as far apart as there are numbers give the plan of small ones: a lifetime may be
+// more than the greatest of them.
+TEST(the_greatest_times_are_safe) {
+  oracle::Generator random(29);
+  for (int round = 0; round < 300; ++round) {
+    Problem problem = random.problem(7, 8, 5, {});
+    const Bytes capacity = oracle::least_peak(problem, 40);
+    const Plan plan = fit(problem, capacity);
+    CHECK_EQ(lifetime_of(problem, 0), static_cast<double>(problem.end[0] - problem.start[0]));
+    constexpr Time kFar = (Time{1} << 61) - 1;
+    for (Time& time : problem.start) time = (time - 4) * kFar;
+    for (Time& time : problem.end) time = (time - 4) * kFar;
+    const Plan far = fit(problem, capacity);
+    CHECK(far.offsets == plan.offsets);
+    CHECK_EQ(far.stats.nodes, plan.stats.nodes);
+  }
+}
+
 // Tests that the least peak is searched for from a plan of greedy, ends without a budget where
 // questions stay open, and is a proved one only where the bound says so.
 TEST(the_least_peak_is_looked_for_without_a_budget) {

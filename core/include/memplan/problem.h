@@ -1,6 +1,7 @@
 // What is asked: buffers with lifetimes and sizes, and the constraints on their offsets.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,6 +61,12 @@ struct Problem {
   Bytes hint_of(BufferIdx b) const { return hint.empty() ? kNoOffset : hint[b]; }
   std::int32_t group_of(BufferIdx b) const { return group.empty() ? kNoGroup : group[b]; }
 };
+
+// How long a buffer lives. Not a Time: between -2^63 and 2^63, end - start may be none.
+inline double lifetime_of(const Problem& problem, BufferIdx b) {
+  return static_cast<double>(static_cast<std::uint64_t>(problem.end[b]) -
+                             static_cast<std::uint64_t>(problem.start[b]));
+}
 
 // Whether buffers have more to do with each other than lifetimes and gaps say.
 inline bool has_relations(const Problem& problem) {

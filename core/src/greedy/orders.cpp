@@ -92,10 +92,7 @@ std::int64_t descending(double key) {
 
 }  // namespace
 
-double Profile::lifetime(BufferIdx b) const {
-  return static_cast<double>(static_cast<std::uint64_t>(problem.end[b]) -
-                             static_cast<std::uint64_t>(problem.start[b]));
-}
+double Profile::lifetime(BufferIdx b) const { return lifetime_of(problem, b); }
 
 // A group finds a place for the whole, or none.
 double Profile::extent(BufferIdx b) const {

@@ -111,7 +111,7 @@ void TelamallocSearch::add_target(std::int32_t level) {
   auto& features = target.features;
   features[kSizeFeature] = static_cast<float>(items_.size[i]) / capacity;
   features[kLifetimeFeature] =
-      static_cast<float>(problem_.end[b] - problem_.start[b]) / static_cast<float>(part_length_);
+      static_cast<float>(lifetime_of(problem_, b)) / static_cast<float>(part_length_);
   features[kContentionFeature] = static_cast<float>(phases_.contention[i]) / capacity;
   features[kLevelFeature] = static_cast<float>(level);
   features[kCulpritFeature] = static_cast<float>(times_culprit_[i]);

@@ -114,7 +114,7 @@ void TelamallocSearch::begin(const Phases::Subproblem& part) {
     start = std::min(start, problem_.start[b]);
     end = std::max(end, problem_.end[b]);
   }
-  part_length_ = end - start;
+  part_length_ = static_cast<double>(end) - static_cast<double>(start);
 }
 
 void TelamallocSearch::open() {

@@ -89,7 +89,7 @@ class TelamallocSearch {
 
   // For the policy.
   std::vector<BufferIdx> part_;
-  Time part_length_ = 0;
+  double part_length_ = 0;
   std::vector<Placement> path_;
   std::vector<BacktrackTarget> targets_;
   std::vector<std::int32_t> times_culprit_;  // by item: of major backtracks

@@ -16,7 +16,7 @@ std::vector<double> keys(const Problem& problem, const Items& items, Unplaced::O
   key.reserve(items.size.size());
   for (ItemIdx i = 0; i < items.count(); ++i) {
     const BufferIdx b = items.buffer[i];
-    const auto lifetime = static_cast<double>(problem.end[b] - problem.start[b]);
+    const double lifetime = lifetime_of(problem, b);
     const auto size = static_cast<double>(items.size[i]);
     key.push_back(order == Unplaced::kLongest   ? lifetime
                   : order == Unplaced::kLargest ? size
