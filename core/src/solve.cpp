@@ -12,6 +12,7 @@
 #include "solve/begin.h"
 #include "solve/incumbent.h"
 #include "solve/kernels.h"
+#include "solve/last_resort.h"
 #include "solve/proof.h"
 #include "solve/questions.h"
 #include "solve/rounds.h"
@@ -56,6 +57,12 @@ constexpr std::int64_t kKernelLooks = 32'000'000;
 constexpr std::int64_t kLooksPerNode = 10'000;  // later, for a node of the slice
 constexpr std::int64_t kAnyPlanNodes = 2;
 
+// What first fit may cost where it is made whatever the budget: work for each buffer, a few
+// microseconds. Where hundreds are live at once, that does not always do.
+constexpr std::int64_t kAnywaySteps = 1000;
+// With so many live at once, even the first tries of first fit take seconds.
+constexpr std::int64_t kCrowd = 1000;
+
 constexpr const char* kMiniMalloc = "minimalloc";
 constexpr const char* kTelamalloc = "telamalloc";
 
@@ -67,8 +74,10 @@ class Run {
 
   Plan run() {
     const std::string& solver = options_.solver;
+    if (solver == "auto" && is_crowded() && !incumbent_.settled()) coalesce_anyway(incumbent_);
     begin(incumbent_, wants_plan());
-    if (!incumbent_.settled()) {
+    // With the clock run out there is nothing left to ask for but a plan.
+    if (!incumbent_.settled() && !incumbent_.stopper().look()) {
       if (solver == "greedy") run_greedy(incumbent_);
       if (solver == "large") run_large(incumbent_.nodes_left());
       if (solver == "somas") run_somas(incumbent_);
@@ -80,6 +89,7 @@ class Run {
       if (solver == "prover") run_exact({nullptr, true});
       if (solver == "auto") run_auto();
     }
+    if (solver != "somas" && lacks_plan(incumbent_)) run_last_resort();
     if (options_.proof != nullptr) write_proof(incumbent_, options_.proof);
     return incumbent_.finish(solver.c_str());
   }
@@ -90,6 +100,21 @@ class Run {
     const std::string& solver = options_.solver;
     if (solver == "auto" || solver == "greedy" || solver == "large") return true;
     return solver != "somas" && !incumbent_.fit_only();
+  }
+
+  bool is_crowded() const {
+    const Sections& sections = incumbent_.sections();
+    if (incumbent_.problem().count() <= kSearchLimit || sections.count == 0) return false;
+    std::int64_t live = 0;
+    for (const Span& span : sections.spans) live += span.last - span.first + 1;
+    return live / sections.count > kCrowd;
+  }
+
+  // First fit is better where it is cheap. Of many buffers, a pass may take minutes.
+  void run_last_resort() {
+    const BufferIdx count = incumbent_.problem().count();
+    if (count <= kSearchLimit) first_fit_anyway(incumbent_, kAnywaySteps * count);
+    coalesce_anyway(incumbent_);
   }
 
   void run_large(std::int64_t nodes) {
@@ -172,6 +197,9 @@ class Run {
     const BufferIdx count = incumbent_.problem().count();
     const bool related = has_relations(incumbent_.problem());
     const bool small = count <= kSmall;
+    // Where a pass of the chain takes seconds, there is a plan before.
+    if (count > kSearchLimit && !incumbent_.has_plan()) coalesce_anyway(incumbent_);
+    if (incumbent_.settled()) return;
     if (small && !incumbent_.problem().hint.empty()) run_greedy(incumbent_);
     if (related && !incumbent_.settled()) run_kernels();
     if (!incumbent_.settled()) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "check.h"
+#include "greedy/coalescing.h"
 #include "greedy/interval_lists.h"
 #include "greedy/neighbours.h"
 #include "greedy/occupancy.h"
@@ -678,6 +679,58 @@ TEST(skyline_wheel_with_every_constraint) {
 }
 
 // Tests that an order that does not exist is refused by name.
+// Tests plans in order of time under every mix of constraints, with conflicts and groups.
+TEST(coalescing_with_every_constraint) {
+  for (unsigned seed = 0; seed < 6000; ++seed) {
+    oracle::Generator random(seed);
+    Problem problem = random.problem(random.pick(1, 30), 20, 1 << random.pick(1, 12),
+                                     oracle::features(seed % oracle::kFeatureSets));
+    if (seed % 3 == 1) random.relate(&problem, 4);
+    if (seed % 5 == 1) problem.pin.clear();  // those of a group may leave no plan at all
+    if (seed % 5 == 1) random.gather(&problem);
+    const Draft draft = coalescing_fit(problem, sweep(problem));
+    CHECK(draft.complete);
+    CHECK(oracle::valid(problem, draft.offsets));
+    CHECK_EQ(draft.peak, oracle::peak(problem, draft.offsets));
+  }
+}
+
+// Tests pinned groups, which may leave no plan: one is found where first fit finds one.
+TEST(coalescing_around_pinned_groups) {
+  int none = 0;
+  for (unsigned seed = 0; seed < 2000; ++seed) {
+    oracle::Generator random(seed);
+    Problem problem = random.problem(8, 8, 9, oracle::features(2 + 4 * (seed % 2)));
+    problem.group = {0, 0, 1, 1, kNoGroup, kNoGroup, kNoGroup, kNoGroup};
+    problem.lead = {0, problem.size[0], 0, problem.size[2], 0, 0, 0, 0};
+    if (!memplan::check(problem).empty()) continue;
+    const Draft draft = coalescing_fit(problem, sweep(problem));
+    CHECK_EQ(draft.complete, run(problem, only("size")).has_offsets());
+    none += !draft.complete;
+    if (draft.complete) CHECK(oracle::valid(problem, draft.offsets));
+  }
+  CHECK(none > 10);
+}
+
+// Tests that pieces that are given back grow together, and that sizes up to 2^62 have a place or
+// none, without an overflow.
+TEST(coalescing_to_the_extremes) {
+  Problem problem;
+  problem.start = {0, 0, 1};
+  problem.end = {1, 1, 2};
+  problem.size = {kMaxBytes / 2, kMaxBytes / 2, kMaxBytes};
+  Draft draft = coalescing_fit(problem, sweep(problem));
+  CHECK(draft.complete);
+  CHECK_EQ(draft.peak, kMaxBytes);
+  problem.alignment = {1, kMaxBytes, 1};  // no place but the bottom, and the other is larger
+  problem.size = {kMaxBytes / 2, kMaxBytes / 4, 1};
+  CHECK(!coalescing_fit(problem, sweep(problem)).complete);
+  problem.group = {0, 0, kNoGroup};
+  problem.lead = {0, kMaxBytes, 0};
+  problem.alignment.clear();
+  CHECK(!coalescing_fit(problem, sweep(problem)).complete);
+}
+
 TEST(unknown_order) {
   std::string error;
   try {

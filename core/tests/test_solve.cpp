@@ -165,8 +165,61 @@ TEST(an_interrupt_ends_the_search_with_the_best_plan) {
   stopped.interrupt = [] { return true; };
   const Plan plan = solve(problem, stopped);
   CHECK(plan.stats.interrupted);
-  CHECK(plan.status == Status::kFeasible || plan.status == Status::kUnknown);
-  if (plan.has_offsets()) CHECK(oracle::valid(problem, plan.offsets));
+  CHECK(plan.has_offsets());
+  CHECK(oracle::valid(problem, plan.offsets));
+}
+
+// Tests that there is a plan however little may be spent, under every mix of constraints; and that
+// nodes stay within their budget.
+TEST(without_a_capacity_there_is_always_a_plan) {
+  for (unsigned seed = 0; seed < 2000; ++seed) {
+    oracle::Generator random(seed + 7);
+    Problem problem =
+        random.problem(random.pick(1, 9), 9, 9, oracle::features(seed % oracle::kFeatureSets));
+    if (seed % 3 == 1) random.relate(&problem, 3);
+    if (seed % 5 == 1) problem.pin.clear();  // those of a group may leave no plan at all
+    if (seed % 5 == 1) random.gather(&problem);
+    const bool windowed = std::any_of(problem.gaps.begin(), problem.gaps.end(),
+                                      [](const Gap& gap) { return gap.lower < gap.upper; });
+    for (const std::string solver : kSolvers) {
+      if (windowed && solver == "prover") continue;
+      if (has_relations(problem) && solver == "minimalloc") continue;
+      for (const int way : {0, 1, 2}) {
+        SolveOptions least = options(solver, Objective::kMinPeak);
+        if (way == 0) least.budget.nodes = 1;
+        if (way == 1) least.budget.seconds = 0;
+        if (way == 2) least.interrupt = [] { return true; };
+        const Plan plan = solve(problem, least);
+        CHECK(plan.has_offsets());
+        CHECK(oracle::valid(problem, plan.offsets));
+        CHECK_EQ(plan.peak, oracle::peak(problem, plan.offsets));
+        CHECK(plan.lower_bound <= plan.peak);
+        // A group is placed at once.
+        CHECK(way > 0 || plan.stats.nodes <= (problem.group.empty() ? 2 : problem.count()));
+      }
+    }
+  }
+}
+
+// So many that first fit would take minutes: hundreds of thousands of pairs are live at once.
+TEST(many_buffers_have_a_plan_at_once) {
+  oracle::Generator random(3);
+  Problem problem;
+  for (BufferIdx b = 0; b < 30000; ++b) {
+    const Time first = random.pick(0, 30000);
+    const Time second = random.pick(0, 30000);
+    problem.start.push_back(std::min(first, second));
+    problem.end.push_back(std::max(first, second) + 1);
+    problem.size.push_back(random.pick(1, 1 << 20));
+  }
+  for (const std::string solver : kSolvers) {
+    SolveOptions least = options(solver, Objective::kMinPeak);
+    least.budget.seconds = 0;
+    const Plan plan = solve(problem, least);
+    CHECK(plan.has_offsets());
+    CHECK_EQ(plan.peak, oracle::peak(problem, plan.offsets));
+    CHECK(plan.peak < plan.lower_bound + plan.lower_bound / 20);
+  }
 }
 
 // A caller may say so only once, while it is looked whether lifetimes can say the conflicts.

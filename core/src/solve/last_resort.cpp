@@ -1,0 +1,42 @@
+#include "solve/last_resort.h"
+
+#include <limits>
+#include <utility>
+
+#include "greedy/best_pass.h"
+#include "greedy/coalescing.h"
+#include "greedy/orders.h"
+#include "greedy/passes.h"
+
+namespace memplan {
+
+bool lacks_plan(const Incumbent& incumbent) {
+  return !incumbent.has_plan() && !incumbent.settled() && !incumbent.problem().capacity &&
+         incumbent.options().greedy.orders.empty();
+}
+
+void first_fit_anyway(Incumbent& incumbent, std::int64_t steps) {
+  const Incumbent::Lap lap(incumbent, "greedy");
+  const Problem& problem = incumbent.problem();
+  Stopper never(std::numeric_limits<double>::infinity());
+  const Profile profile(problem, incumbent.sections(), never);
+  BestPass best(problem, kNoLimit);
+  best.limits.steps = steps;
+  best.take(
+      Passes(problem, incumbent.sections(), never)
+          .in_order(sorted(order_of("room_length").key, profile, never), Fit::kFirst, best.limits),
+      "first fit", &steps);
+  incumbent.offer(std::move(best.plan), "greedy");
+}
+
+void coalesce_anyway(Incumbent& incumbent) {
+  const Incumbent::Lap lap(incumbent, "greedy");
+  BestPass best(incumbent.problem(), kNoLimit);
+  Draft draft = coalescing_fit(incumbent.problem(), incumbent.sections());
+  draft.complete = draft.complete && draft.peak <= incumbent.capacity();
+  std::int64_t steps = kNoLimit;
+  best.take(std::move(draft), "best fit in order of time", &steps);
+  incumbent.offer(std::move(best.plan), "greedy");
+}
+
+}  // namespace memplan
