@@ -19,7 +19,8 @@ from memplan.sources.onnx._types import is_known, known_shape, tensor_type, type
 
 __all__ = ["Search"]
 
-_SHOWN = 90  # characters of what the library says of an operator
+_SHOWN = 70  # characters of what the library says of an operator
+_SHAPES = 50  # characters of the shapes that it reads, and of those that it makes
 
 
 @dataclass
@@ -101,12 +102,8 @@ class Search:
             reason = f": {textwrap.shorten(reason, _SHOWN)}"
         elif not misfit(node, scope.shapes(node.input), scope.shapes(node.output)):
             return ""
-        read, made = (
-            [str(list(shape)) for shape in scope.shapes(names) if shape is not None]
-            for names in (node.input, node.output)
-        )
-        what = f"it reads {listed(read, quote=False)}"
-        what += f" and makes {listed(made, quote=False)}" if made else ""
+        read, made = (_in_words(scope.shapes(names)) for names in (node.input, node.output))
+        what = f"it reads {read}" + (f" and makes {made}" if made else "")
         return (
             f"operator {quoted(node.name or node.op_type)} ({node.op_type}) cannot run at these "
             f"sizes, {what}{reason}"
@@ -151,6 +148,11 @@ class Search:
                 tuple(filter(None, node.output)),
             )
         return None
+
+
+def _in_words(shapes: list[tuple[int, ...] | None]) -> str:
+    known = [str(list(shape)) for shape in shapes if shape is not None]
+    return textwrap.shorten(listed(known, quote=False), _SHAPES)
 
 
 @dataclass
