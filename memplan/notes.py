@@ -14,6 +14,7 @@ class Code(StrEnum):
     AUTOCAST_ASSUMED = "autocast-assumed"  # autocast keeps casts of weights in its cache
     BRANCH_DROPPED = "branch-dropped"  # a branch that cannot run at these sizes is not planned
     DIM_ASSUMED = "dim-assumed"  # a dimension has a size that the user did not give
+    GUARD_UNCHECKED = "guard-unchecked"  # a condition on sizes cannot be computed
     KINDS_MISSING = "kinds-missing"  # the format has no tensors of a kind that was asked for
     LIFETIMES_UNKNOWN = "lifetimes-unknown"  # a plan does not hold all lifetimes
     NOT_PLANNED = "not-planned"  # tensors are left out

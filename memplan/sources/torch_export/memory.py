@@ -9,6 +9,7 @@ from memplan.graph import Kind
 from memplan.sources._extras import require
 from memplan.sources._origin import line_in
 from memplan.sources.torch_export import aten
+from memplan.sources.torch_export.guards import said
 from memplan.sources.torch_export.program import Autocast, Body, Given, Node, Program
 from memplan.sources.torch_export.scope import Scope, bodies, scopes
 from memplan.sources.torch_export.sizes import Range, Sizes
@@ -34,6 +35,7 @@ def program_in_memory(program: Any, given: Mapping[str, int]) -> Program:
 class _Reader:
     def __init__(self, program: Any, given: Mapping[str, int]) -> None:
         self._signature = program.graph_signature
+        self._guards = getattr(program, "_guards_code", None) or []
         self._scopes = dict(scopes(program.graph_module))
         metas = {name: meta for one in self._scopes.values() for name, meta in one.metas.items()}
         ranges = {str(key): _range(value) for key, value in program.range_constraints.items()}
@@ -42,6 +44,8 @@ class _Reader:
 
     def program(self) -> Program:
         inputs, names = self._inputs()
+        arguments = {given.value.name: given.value for given in inputs if given.kind is Kind.INPUT}
+        self._sizes.check([*self._guards, *self._asserted()], arguments)
         outputs, updates = [], []
         for spec in self._signature.output_specs:
             result = getattr(spec.arg, "name", "")
@@ -56,6 +60,14 @@ class _Reader:
         device = next((meta.device for meta in scope.metas.values()), "cpu")
         notes, name = self._sizes.notes(), _module_name(scope)
         return Program(name, inputs, nodes, tuple(outputs), tuple(updates), notes, device)
+
+    def _asserted(self) -> Iterator[str]:
+        """Yield what the graphs assert of sizes while they run."""
+        for scope in self._scopes.values():
+            for node in scope.nodes:
+                if str(node.target) == "aten._assert_scalar.default":
+                    texts = (one for one in node.args if isinstance(one, str))
+                    yield from filter(None, map(said, texts))
 
     def _inputs(self) -> tuple[tuple[Given, ...], dict[str, str]]:
         """Return the inputs, and by the user's name of a weight the program's."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from memplan.errors import GraphError, quoted
@@ -10,6 +10,7 @@ from memplan.graph import Kind
 from memplan.sources._origin import line_in
 from memplan.sources.torch_export import aten
 from memplan.sources.torch_export.fields import Json, get, only, slots, tensors
+from memplan.sources.torch_export.guards import said
 from memplan.sources.torch_export.program import Autocast, Body, Given, Node, Program
 from memplan.sources.torch_export.sizes import Range, Sizes
 from memplan.sources.torch_export.values import DTYPES, Meta, Value
@@ -34,7 +35,13 @@ def program_of(model: Json, name: str, given: Mapping[str, int]) -> Program:
     metas = {scope: _metas(inner) for scope, inner in scopes}
     named = ((scope + name, meta) for scope, _ in scopes for name, meta in metas[scope].items())
     sizes = Sizes(named, _ranges(model), given)
-    return _Reader(sizes, metas).program(name, graph, signature)
+    reader = _Reader(sizes, metas)
+    inputs, _ = reader.inputs(get(signature, "input_specs", list, "the signature"))
+    arguments = {given.value.name: given.value for given in inputs if given.kind is Kind.INPUT}
+    guards = model.get("guards_code")  # not there in older files
+    stated = [one for one in guards if isinstance(one, str)] if isinstance(guards, list) else []
+    sizes.check([*stated, *_asserted(scopes)], arguments)
+    return reader.program(name, graph, signature)
 
 
 class _Reader:
@@ -49,7 +56,7 @@ class _Reader:
         }
 
     def program(self, name: str, graph: Json, signature: Json) -> Program:
-        inputs, names = self._inputs(get(signature, "input_specs", list, "the signature"))
+        inputs, names = self.inputs(get(signature, "input_specs", list, "the signature"))
         outputs, updates = [], []
         for spec in get(signature, "output_specs", list, "the signature"):
             role, fields = only(spec, "an output")
@@ -65,7 +72,7 @@ class _Reader:
         notes = self._sizes.notes()
         return Program(name, inputs, nodes, tuple(outputs), tuple(updates), notes, device)
 
-    def _inputs(self, specs: list[Any]) -> tuple[tuple[Given, ...], dict[str, str]]:
+    def inputs(self, specs: list[Any]) -> tuple[tuple[Given, ...], dict[str, str]]:
         """Return the inputs, and by the user's name of a weight the program's."""
         found, names = [], {}
         for spec in specs:
@@ -180,6 +187,18 @@ def _scope_of(scope: str, node: Json, index: int, record: Any) -> str:
     name = node.get("name")
     owner = name if isinstance(name, str) else str(index)
     return f"{scope}{owner}.{get(record, 'name', str, 'a sub-graph')}/"
+
+
+def _asserted(scopes: Iterable[tuple[str, Json]]) -> Iterator[str]:
+    """Yield what the graphs assert of sizes while they run."""
+    for _, graph in scopes:
+        for node in get(graph, "nodes", list, "a graph"):
+            if get(node, "target", str, "a node").endswith("aten._assert_scalar.default"):
+                for record in get(node, "inputs", list, "a node"):
+                    message = get(record, "arg", dict, "an argument").get("as_string")
+                    condition = said(message) if isinstance(message, str) else ""
+                    if condition:
+                        yield condition
 
 
 def _metas(graph: Json) -> dict[str, Meta]:

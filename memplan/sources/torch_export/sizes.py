@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from math import ceil, floor, prod, trunc
 
-from memplan.errors import GraphError, quoted
+from memplan.errors import GraphError, listed, quoted
 from memplan.notes import Code, Note
+from memplan.sources.torch_export.guards import holds, number
 from memplan.sources.torch_export.values import Meta, Value
 
 __all__ = ["Range", "Sizes"]
@@ -60,6 +61,8 @@ class Sizes:
         self._seen: dict[str, int] = {}
         self.assumed: dict[str, int] = {}
         _check_given(self._where, ranges, given)
+        self._ranges = ranges
+        self.unchecked: list[str] = []
         missing = []
         for symbol, where in self._where.items():
             most = ranges.get(symbol, (None, None))[1]
@@ -78,13 +81,47 @@ class Sizes:
 
     def notes(self) -> tuple[Note, ...]:
         """Return a note for every symbol to which the user gave no value."""
-        return tuple(
+        assumed = (
             Note(
                 Code.DIM_ASSUMED,
                 f"{symbol} ({self._where[symbol]}) is planned at {value}, the largest that the "
                 f"program takes: choose another with --dim {symbol}=N",
             )
             for symbol, value in self.assumed.items()
+        )
+        text = (
+            f"{len(self.unchecked)} conditions of the program on its sizes are not checked: "
+            f"{listed(self.unchecked[:1])}"
+        )
+        return (*assumed, *([Note(Code.GUARD_UNCHECKED, text)] if self.unchecked else []))
+
+    def check(self, conditions: Iterable[str], arguments: Mapping[str, Value]) -> None:
+        """Hold the sizes against the program's own conditions, and ranges of derived sizes.
+
+        Raises
+        ------
+        GraphError
+            If one is broken: no run of the program has these sizes.
+        """
+        for text, (least, most) in self._ranges.items():
+            size = None if text in self._where else number(text, {}, self._known)
+            if size is None:
+                continue
+            if size < (least or 0) or (most is not None and most < _NO_LIMIT and size > most):
+                raise GraphError(self._refusal(f"{text} from {least or 0} to {most}"))
+        for condition in conditions:
+            found = holds(condition, arguments, self._known)
+            if found is None:
+                self.unchecked.append(condition)
+            elif not found:
+                raise GraphError(self._refusal(condition))
+
+    def _refusal(self, condition: str) -> str:
+        sizes = listed([f"{name} = {value}" for name, value in self._known.items()], quote=False)
+        one = next(iter(self._known), "NAME")
+        return (
+            f"the program was exported for sizes with {quoted(condition)}, and {sizes} break this: "
+            f"give others with --dim {one}=N"
         )
 
     def value(self, name: str, meta: Meta) -> Value:
