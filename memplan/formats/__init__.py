@@ -12,7 +12,7 @@ from typing import Literal
 from memplan._intake import take_capacity
 from memplan.errors import FormatError, MemplanError, quoted
 from memplan.formats import json, minimalloc_csv, trace_json
-from memplan.formats._files import read_text, write_bytes, write_text
+from memplan.formats._files import read_text, write_bytes, write_files, write_text
 from memplan.formats.minimalloc_csv import Dialect
 from memplan.plan import Plan
 from memplan.problem import Asked, Problem, problem_of
@@ -26,6 +26,7 @@ __all__ = [
     "load_trace",
     "save",
     "write_bytes",
+    "write_files",
     "write_text",
 ]
 

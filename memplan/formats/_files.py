@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+from collections.abc import Mapping
 
 from memplan.errors import FormatError
 
@@ -61,22 +62,74 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
     FormatError
         If the file cannot be written; what was there is untouched.
     """
-    name = os.fspath(path)
+    write_files({os.fspath(path): data})
+
+
+def write_files(outputs: Mapping[str, bytes]) -> None:
+    """Write several files, each as `write_bytes` does, so that all are the new ones or none is.
+
+    Parameters
+    ----------
+    outputs
+        The contents by name.
+
+    Raises
+    ------
+    FormatError
+        If one of them cannot be written; what was there is untouched, but for what is not a
+        regular file.
+    """
+    staged: dict[str, tuple[str, str]] = {}  # by name: the target, and the new file beside it
+    kept: dict[str, str] = {}  # by target: another name of the old file, where there is one
+    done: list[str] = []  # the targets that are the new files, where there are several
+    name = ""
     try:
-        if os.path.exists(name) and not os.path.isfile(name):
-            with open(name, "wb") as file:
-                file.write(data)
-        else:
-            _replace(os.path.realpath(name), data)
-    except (OSError, ValueError) as error:
-        raise FormatError(name, f"cannot be written: {_reason(error)}") from None
+        for name, data in outputs.items():
+            if not _is_special(name):
+                target = os.path.realpath(name)
+                staged[name] = target, _staged(target, data)
+        for name, data in outputs.items():
+            if name not in staged:
+                with open(name, "wb") as file:
+                    file.write(data)
+        for name in staged:
+            target, new = staged[name]
+            if len(staged) > 1 and os.path.exists(target):
+                kept[target] = _kept(target)
+            os.replace(new, target)
+            if len(staged) > 1:
+                done.append(target)
+    except BaseException as error:
+        for target in done:
+            if target in kept:
+                os.replace(kept[target], target)
+            else:
+                os.unlink(target)
+        if isinstance(error, (OSError, ValueError)):
+            raise FormatError(name, f"cannot be written: {_reason(error)}") from None
+        raise
+    finally:
+        for leftover in (*(new for _, new in staged.values()), *kept.values()):
+            if os.path.lexists(leftover):
+                os.unlink(leftover)
 
 
-def _replace(target: str, data: bytes) -> None:
+def _is_special(name: str) -> bool:
+    return os.path.exists(name) and not os.path.isfile(name)
+
+
+def _beside(target: str) -> str:
+    """Return a new name in the same folder, which is on the same disk.
+
+    It is short whatever the target's is; files are opened by it with "x", so that they are ours.
+    """
     folder, base = os.path.split(target)
-    # In the same folder, so that it is on the same disk and can take the target's place at once.
-    # The name is short whatever the target's is, and opened with "x": it is ours alone.
-    temporary = os.path.join(folder, f".{base[:32]}.{secrets.token_hex(4)}.tmp")
+    return os.path.join(folder, f".{base[:32]}.{secrets.token_hex(4)}.tmp")
+
+
+def _staged(target: str, data: bytes) -> str:
+    """Write what is to take a target's place; return its name."""
+    temporary = _beside(target)
     file = open(temporary, "xb")  # noqa: SIM115 (closed below, before it takes the target's place)
     try:
         with file:
@@ -85,10 +138,20 @@ def _replace(target: str, data: bytes) -> None:
             os.fsync(file.fileno())
         if os.path.exists(target):
             shutil.copymode(target, temporary)
-        os.replace(temporary, target)
     except BaseException:
         os.unlink(temporary)
         raise
+    return temporary
+
+
+def _kept(target: str) -> str:
+    """Give a file a second name, by which it comes back if another output fails; return that."""
+    other = _beside(target)
+    try:
+        os.link(target, other)
+    except OSError:  # a file system without links
+        shutil.copy2(target, other)
+    return other
 
 
 def _reason(error: OSError | ValueError) -> str:
