@@ -38,6 +38,7 @@ from memplan.verify import verify
 if TYPE_CHECKING:
     from memplan.formats import load_plan, save
     from memplan.inspection import inspect
+    from memplan.planning import Planned, plan_model
     from memplan.sources import Loaded, load
 
 __version__ = _core.version()
@@ -53,6 +54,7 @@ __all__ = [
     "MissingExtraError",
     "Plan",
     "PlanError",
+    "Planned",
     "Problem",
     "ProblemError",
     "Progress",
@@ -71,6 +73,7 @@ __all__ = [
     "load_plan",
     "lower_bound",
     "pack_most_valuable",
+    "plan_model",
     "save",
     "solve",
     "verify",
@@ -80,9 +83,11 @@ __all__ = [
 # A compiler that solves in memory does not wait for the readers of files.
 _LATER = {
     "Loaded": "memplan.sources",
+    "Planned": "memplan.planning",
     "inspect": "memplan.inspection",
     "load": "memplan.sources",
     "load_plan": "memplan.formats",
+    "plan_model": "memplan.planning",
     "save": "memplan.formats",
 }
 

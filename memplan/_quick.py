@@ -8,7 +8,7 @@ from memplan.plan import Plan
 from memplan.problem import Problem
 from memplan.verify import verify
 
-__all__ = ["NODES", "quick_plan"]
+__all__ = ["NODES", "quick_plan", "refereed"]
 
 NODES = 100_000
 
@@ -26,9 +26,20 @@ def quick_plan(
     plan = solvers.solve(
         asked, objective="min_peak", nodes=nodes, timeout=timeout, threads=threads, seed=seed
     )
+    return refereed(asked, plan)
+
+
+def refereed(problem: Problem, plan: Plan) -> Plan:
+    """Return a solver's plan if the referee lets it pass, or if there is none.
+
+    Raises
+    ------
+    RuntimeError
+        If it is wrong: that is our own mistake, and not one of the input.
+    """
     if plan.has_offsets:
         try:
-            verify(asked, plan)
-        except PlanError as error:  # our own mistake, and nobody's input
+            verify(problem, plan)
+        except PlanError as error:
             raise RuntimeError(f"{plan.solver} made a plan that is wrong: {error}") from error
     return plan

@@ -12,11 +12,12 @@ from memplan import solvers
 from memplan._matching import Names
 from memplan.errors import MemplanError, PlanError, ProblemError, shown
 from memplan.loads import Loads
+from memplan.notes import Code, Note
 from memplan.plan import Plan
-from memplan.problem import Problem
+from memplan.problem import Asked, Problem
 
 if TYPE_CHECKING:
-    from memplan.sources.loaded import Label, Loaded
+    from memplan.sources.loaded import Label
 
 __all__ = ["Side", "Subject", "reordered", "taken"]
 
@@ -42,6 +43,8 @@ class Side:
     start, end
         The section `[start, end)` in which the plan attains its peak, or the load its own where
         there is no plan; `None` where lifetimes are not known.
+    notes
+        What was assumed or left out, and what is not known of this side.
     """
 
     buffers: int
@@ -52,6 +55,7 @@ class Side:
     proved: bool
     start: int | None
     end: int | None
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ class Subject:
     problem: Problem | None
     plan: Plan | None
     labels: tuple[Label, ...] = ()
+    said: tuple[Note, ...] = ()  # of the file
 
     @property
     def asked(self) -> Problem:
@@ -94,12 +99,13 @@ class Subject:
         return found if plan.peak is None or found.max_load <= plan.peak else None
 
     @property
-    def note(self) -> str:
-        """What cannot be told of this side, as a sentence."""
+    def notes(self) -> tuple[Note, ...]:
+        """What the file says, and what is not known of this side."""
         if self.lifetimes is not None:
-            return ""
-        what = "its load, and who is live at its peak, are unknown"
-        return f"A plan does not tell all lifetimes: {what}."
+            return self.said
+        what = "its load, and what is live at its peak, are unknown"
+        text = f"a plan does not tell all lifetimes: {what}"
+        return (*self.said, Note(Code.LIFETIMES_UNKNOWN, text))
 
     @property
     def names(self) -> Names:
@@ -150,10 +156,11 @@ class Subject:
             proved=plan.peak == bound,
             start=None if loads is None or at is None else int(loads.start[at]),
             end=None if loads is None or at is None else int(loads.end[at]),
+            notes=self.notes,
         )
 
 
-def taken(what: Problem | Plan | Loaded) -> Subject:
+def taken(what: Asked | Plan) -> Subject:
     """Return what a caller gave as one side of a comparison.
 
     Raises
@@ -166,10 +173,13 @@ def taken(what: Problem | Plan | Loaded) -> Subject:
     if isinstance(what, Problem):
         return Subject(what, None)
     if not isinstance(what, Plan):
-        problem = getattr(what, "problem", None)
+        problem, plan = getattr(what, "problem", None), getattr(what, "plan", None)
         if not isinstance(problem, Problem):
             raise MemplanError(f"{shown(what)} is neither a problem nor a plan; load it first")
-        return Subject(problem, None, what.labels)
+        loaded = getattr(what, "loaded", what)  # of a model that is planned
+        known: tuple[Label, ...] = getattr(loaded, "labels", ())
+        said: tuple[Note, ...] = getattr(loaded, "notes", ())
+        return Subject(problem, plan if isinstance(plan, Plan) else None, known, said)
     if what.offsets is not None:
         reached = int((what.offsets + what.size).max(initial=0))
         if what.peak != reached:

@@ -7,21 +7,19 @@ has that size, that lifetime and that kind of maker.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 from memplan._columns import NONE
 from memplan._matching import matched
 from memplan._quick import NODES, quick_plan
 from memplan._sides import Side, Subject, reordered, taken
+from memplan.notes import Note
 from memplan.plan import Plan
-from memplan.problem import Problem
-
-if TYPE_CHECKING:
-    from memplan.sources.loaded import Loaded
+from memplan.problem import Asked
 
 __all__ = ["NODES", "Comparison", "Match", "Side", "compare", "grows_beyond"]
 
@@ -77,8 +75,6 @@ class Comparison:
         What is live at the peak after, and was not at the peak before; also what is new.
     left
         What was live at the peak before, and is not at the peak after; also what is gone.
-    notes
-        What could not be compared, and why, in sentences.
     """
 
     before: Side
@@ -90,13 +86,18 @@ class Comparison:
     renamed: tuple[Match, ...]
     arrived: tuple[Match, ...]
     left: tuple[Match, ...]
-    notes: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was assumed, left out or could not be compared; each side has its own."""
+        return self.before.notes + self.after.notes
 
 
 def compare(
-    a: Problem | Plan | Loaded,
-    b: Problem | Plan | Loaded,
+    a: Asked | Plan,
+    b: Asked | Plan,
     *,
+    in_place: bool = False,
     nodes: int = NODES,
     timeout: float | None = None,
     threads: int | None = None,
@@ -111,7 +112,10 @@ def compare(
     Parameters
     ----------
     a, b
-        Before and after: a problem, a plan, or what `memplan.load` read.
+        Before and after: a problem, a plan, what `memplan.load` read, or what `memplan.plan_model`
+        planned.
+    in_place
+        Whether operators of models may write over inputs, as in `memplan.plan_model`.
     nodes
         Search nodes for each of the two plans.
     timeout
@@ -138,6 +142,9 @@ def compare(
     (8, 10, ['y'])
     """
     plan_of = partial(quick_plan, nodes=nodes, timeout=timeout, threads=threads, seed=seed)
+    if in_place:
+        limits = {"nodes": nodes, "timeout": timeout, "threads": threads, "seed": seed}
+        a, b = _laid_out(a, b, limits)
     before, after = taken(a), taken(b)
     one = before.plan or plan_of(before.asked)
     unplanned = before.plan is None and after.plan is None
@@ -146,6 +153,32 @@ def compare(
     else:
         other = after.plan or plan_of(after.asked)
     return _comparison(before.planned(one), after.planned(other))
+
+
+def _laid_out(
+    a: Asked | Plan, b: Asked | Plan, limits: Mapping[str, Any]
+) -> tuple[Asked | Plan, Asked | Plan]:
+    """Return models as they are planned best, where operators may write over inputs.
+
+    The same model on both sides has the same plan: with a clock, a second search may differ.
+    """
+    from memplan.planning import Planned, plan_model  # a compiler without files does not wait
+    from memplan.sources import Loaded, laid_out
+
+    def best(model: Asked | Plan) -> Asked | Plan:
+        if not isinstance(model, Loaded):
+            return model
+        free = replace(model, problem=model.problem.with_capacity(None))
+        return plan_model(free, in_place=True, **limits)
+
+    before = best(a)
+    if isinstance(before, Planned) and isinstance(b, Loaded) and isinstance(a, Loaded):
+        same = b if before.loaded.layout is None else laid_out(b, in_place=before.in_place)
+        if a.problem.fingerprint == b.problem.fingerprint and (
+            same.problem.fingerprint == before.problem.fingerprint
+        ):
+            return before, Planned(same, reordered(before.plan, same.problem))
+    return before, best(b)
 
 
 def grows_beyond(before: int, after: int, limit: int | Fraction) -> bool:
@@ -191,7 +224,6 @@ def _comparison(before: Subject, after: Subject) -> Comparison:
             (left[row] for row in departed.difference(partner[row] for row in arrived)),
             lambda match: match.bytes_before,
         ),
-        notes=tuple(each.note for each in (before, after) if each.note),
     )
 
 

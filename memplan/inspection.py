@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from memplan import solvers
@@ -11,10 +11,11 @@ from memplan._quick import NODES, quick_plan
 from memplan.errors import ProblemError
 from memplan.explain import Explanation, explain
 from memplan.plan import Plan
+from memplan.planning import plan_model
 from memplan.problem import Asked, Problem, problem_of
 from memplan.savings import Change, Savings, Worst, savings
 from memplan.solvers import Bound
-from memplan.sources.loaded import Figure, Loaded
+from memplan.sources.loaded import Figure, Loaded, of_problem
 
 __all__ = ["NODES", "Inspection", "Trial", "inspect"]
 
@@ -101,6 +102,7 @@ class Inspection:
 def inspect(
     asked: Asked,
     *,
+    in_place: bool = False,
     figures: Iterable[Figure] = (),
     nodes: int = NODES,
     timeout: float | None = None,
@@ -113,6 +115,8 @@ def inspect(
     ----------
     asked
         What is to be placed: a problem, or what `memplan.load` read.
+    in_place
+        Whether operators may write over inputs; the layout with the better plan is looked at.
     figures
         What other planners need for it, beside those that its file says.
     nodes
@@ -129,7 +133,13 @@ def inspect(
         On Ctrl-C.
     """
     problem = problem_of(asked)
-    loaded = asked if isinstance(asked, Loaded) else Loaded(problem, "memory", len(problem))
+    loaded = asked if isinstance(asked, Loaded) else of_problem(problem)
+    free = replace(loaded, problem=problem.with_capacity(None))
+    planned = plan_model(
+        free, in_place=in_place, nodes=nodes, timeout=timeout, threads=threads, seed=seed
+    )
+    problem = planned.problem.with_capacity(problem.capacity)
+    loaded = replace(planned.loaded, problem=problem)
     plan_of = partial(quick_plan, nodes=nodes, timeout=timeout, threads=threads, seed=seed)
     shortage = None
     if problem.capacity is not None:
@@ -139,7 +149,7 @@ def inspect(
         loaded,
         (*loaded.figures, *figures),
         solvers.bound(problem),
-        plan_of(problem),
+        planned.plan,
         found,
         tuple(_trials(found, plan_of)),
         shortage,

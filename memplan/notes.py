@@ -11,6 +11,7 @@ __all__ = ["Code", "Note"]
 class Code(StrEnum):
     """What a note is about; docs/sources.md lists them for users."""
 
+    ARENA_UNMEASURED = "arena-unmeasured"  # a budget was held against a part of the arena only
     AUTOCAST_ASSUMED = "autocast-assumed"  # autocast keeps casts of weights in its cache
     BRANCH_DROPPED = "branch-dropped"  # a branch that cannot run at these sizes is not planned
     DIM_ASSUMED = "dim-assumed"  # a dimension has a size that the user did not give

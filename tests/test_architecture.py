@@ -43,7 +43,9 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "yardsticks": ANSWERED | {"trace", "graph", "sources", "runtime"},
     "solvers": ANSWERED | {"_core"},
     "targets": (
-        ANSWERED | {"formats", "graph", "sources", "yardsticks", "solvers", "loads", "verify"}
+        ANSWERED
+        | {"notes", "formats", "graph", "sources", "yardsticks", "solvers", "loads", "verify"}
+        | {"planning"}
     ),
     "runtime": ANSWERED | {"trace", "formats", "solvers", "verify"},
     "repacker": ANSWERED | {"solvers"},
@@ -54,16 +56,17 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "explain": ANSWERED | {"loads", "solvers", "_shrink"},
     "sync": ANSWERED | {"graph", "solvers", "verify"},
     "_quick": ANSWERED | {"solvers", "verify"},
+    "planning": ANSWERED | {"notes", "sources", "solvers", "verify", "_quick"},
     "_changed": ASKED | {"graph"},
     "savings": ASKED | {"loads", "graph", "_changed"},
-    "inspection": ANSWERED | {"explain", "savings", "solvers", "sources", "_quick"},
+    "inspection": ANSWERED | {"explain", "savings", "solvers", "sources", "_quick", "planning"},
     "_matching": ASKED,
-    "_sides": ANSWERED | {"loads", "solvers", "_matching"},
-    "compare": ANSWERED | {"_matching", "_quick", "_sides"},
+    "_sides": ANSWERED | {"loads", "notes", "solvers", "_matching"},
+    "compare": ANSWERED | {"notes", "planning", "sources", "_matching", "_quick", "_sides"},
     "view": (
         ANSWERED
-        | {"trace", "loads", "formats", "graph", "sources", "verify", "explain", "sync"}
-        | {"savings", "inspection", "compare"}
+        | {"notes", "trace", "loads", "formats", "graph", "sources", "verify", "explain", "sync"}
+        | {"savings", "inspection", "compare", "planning"}
     ),
 }
 ABOVE_BENCH = frozenset(MAY_IMPORT) - {
@@ -81,7 +84,7 @@ MAY_IMPORT["__main__"] = frozenset({"cli"})
 
 # Problems, plans and what files are read as draw themselves in notebooks: what draws is imported by
 # the methods that do.
-DRAWN_BY = ("problem.py", "plan.py", "sources/loaded.py")
+DRAWN_BY = ("problem.py", "plan.py", "planning.py", "sources/loaded.py")
 
 HEAVY = (
     *("typer", "rich", "matplotlib", "pyarrow", "psutil", "omnimalloc", "pandas", "polars"),

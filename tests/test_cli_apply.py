@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,10 @@ from tflite_models import models
 
 from memplan import formats
 from memplan.cli import main
+from memplan.formats.trace_json import write_trace
+from memplan.planning import Planned, plan_model
+from memplan.targets.tflite_micro import Applied
+from memplan.trace import Trace
 
 ROOT = Path(__file__).parents[1]
 NETWORK = ROOT / "examples" / "structures" / "resnet50.graph.json"
@@ -38,7 +43,7 @@ def test_a_header_of_a_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     again = tmp_path / "again.h"
     assert run(NETWORK, "--c-header", again, "--name", "net", "--plan", plan) == 0
     assert again.read_text() == header.read_text()
-    assert "a peak of 9,633,792 bytes" in capsys.readouterr().out
+    assert "planned 9,633,792 bytes" in capsys.readouterr().out
 
 
 def test_a_model_is_patched(model: Path, tmp_path: Path) -> None:
@@ -48,7 +53,9 @@ def test_a_model_is_patched(model: Path, tmp_path: Path) -> None:
     assert run(model, "-o", out) == 0
     assert model.read_bytes() == before
     assert b"OfflineMemoryAllocation" in out.read_bytes()
-    assert run(model, "--in-place") == 0
+    assert run(model, "--in-place") == 2
+    assert model.read_bytes() == before
+    assert run(model, "--overwrite") == 0
     assert model.read_bytes() == out.read_bytes()
 
 
@@ -86,7 +93,9 @@ def test_a_plan_of_another_model(
     ("words", "message"),
     [
         ([], "say what to write"),
-        (["-o", "a.tflite", "--in-place"], "--output names another file"),
+        (["-o", "a.tflite", "--overwrite"], "--output names another file"),
+        (["--c-header", "a.h", "--plan", "p", "--in-place"], "leave out --in-place and --replan"),
+        (["-o", "a.tflite", "--dim", "n=1"], "with the sizes that are stored in it"),
         (["--c-header", "a.h", "--shim", "a.h"], "two things cannot be written to one file"),
         (["-o", NETWORK], "is the input"),
         (["-o", "net.tflite"], "is no TFLite model"),
@@ -113,3 +122,60 @@ def test_apply_reads_what_plan_writes(tmp_path: Path) -> None:
     assert main(["plan", str(NETWORK), "-o", str(plan), "-q"]) == 0
     assert formats.load_plan(plan).peak == 9_633_792
     assert run(NETWORK, "--c-header", tmp_path / "p.h", "--plan", plan) == 0
+
+
+def test_a_budget_is_for_every_output(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that headers and shims are held to it, too."""
+    for option in ("--c-header", "--shim"):
+        assert run(model, option, tmp_path / "plan.h", "--arena-budget", 1) == 2
+        assert "more than the budget of 1: nothing was written" in capsys.readouterr().err
+    assert not (tmp_path / "plan.h").exists()
+
+
+def test_a_budget_without_tflite_micro(
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Tests that the head is held against it, that this is said, and is an error if asked."""
+    module = sys.modules[Applied.__module__]  # its name is that of the function in it
+    monkeypatch.setattr(module, "minimal_arena", lambda _: None)
+    out, shim = tmp_path / "planned.tflite", tmp_path / "shim.h"
+    for words in (("-o", out), ("--shim", shim)):
+        assert run(model, *words, "--arena-budget", "1MiB", "--strict") == 2
+        assert "[arena-unmeasured]" in capsys.readouterr().err
+        assert not out.exists()
+        assert not shim.exists()
+        assert run(model, *words, "--arena-budget", "1MiB") == 0
+        assert "head of the arena alone" in " ".join(capsys.readouterr().out.split())
+    assert run(model, "-o", out, "--arena-budget", 1) == 2
+
+
+def test_notes_of_the_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that they are printed, and that nothing is written with `--strict`."""
+    trace, header = tmp_path / "trace.json", tmp_path / "plan.h"
+    kept = Trace.from_arrays([0, 1], [2, 3], [4, 8], [(), ()], outlives=[False, True])
+    trace.write_text(write_trace(kept))
+    assert run(trace, "--c-header", header, "--strict") == 2
+    assert not header.exists()
+    assert "[not-planned]" in capsys.readouterr().err
+    assert run(trace, "--c-header", header) == 0
+    assert "note: 1 of 2 allocations" in capsys.readouterr().out
+
+
+def test_one_time_limit(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that limits reach the one search of all outputs."""
+    asked: list[dict[str, object]] = []
+    found = plan_model(model)
+
+    def watched(_: object, **limits: object) -> Planned:
+        asked.append(limits)
+        return found
+
+    monkeypatch.setattr("memplan.planning.plan_model", watched)
+    outputs = ("-o", tmp_path / "m.tflite", "--c-header", tmp_path / "p.h")
+    assert run(model, *outputs, "--timeout", 7, "--nodes", 99) == 0
+    assert asked == [{"in_place": False, "timeout": 7.0, "nodes": 99}]

@@ -62,7 +62,11 @@ def test_pictures(loaded: Loaded, tmp_path: Path) -> None:
     assert loaded.plot().axes
     pytest.importorskip("bokeh")
     page.save(loaded, {"auto": plan}, tmp_path / "p.html")
-    assert loaded.labels[0].made_by in (tmp_path / "p.html").read_text()
+    text = (tmp_path / "p.html").read_text()
+    assert loaded.labels[0].made_by in text
+    assert '<ul id="notes"' not in text
+    noted = replace(loaded, notes=(Note(Code.NOT_PLANNED, "1 <script> of 2"),))
+    assert "<li>1 &lt;script&gt; of 2</li>" in page.html(noted, {"auto": plan})
 
 
 def test_in_a_notebook(loaded: Loaded) -> None:

@@ -121,7 +121,7 @@ def test_written_over_inputs_change_nothing_that_is_computed(
 ) -> None:
     """Tests the plans that go further, where they are other ones."""
     wheel, out = made(path), tmp_path / "out.tflite"
-    applied = apply(wheel.bare, out, overwrite_input=True)
+    applied = apply(wheel.bare, out, in_place=True)
     assert applied.planned <= wheel.applied.planned
     if applied.offsets == wheel.applied.offsets:
         assert out.read_bytes() == wheel.out.read_bytes()
@@ -206,11 +206,20 @@ def small(folder: Path, model: Model | None = None) -> Path:
     return path
 
 
+def test_offsets_of_the_file_are_kept(tmp_path: Path) -> None:
+    """Tests a file that pins some tensors, as compilers for accelerators write them."""
+    path = small(tmp_path, replace(chain("RELU", "TANH", "NEG"), offsets=(-1, 640, -1, 16)))
+    applied = apply(path, tmp_path / "out.tflite")
+    assert (applied.planned, applied.offsets[1], applied.offsets[3]) == (704, 640, 16)
+    assert applied.kept == 2
+    assert apply(tmp_path / "out.tflite", tmp_path / "again.tflite").kept == 4
+
+
 def test_an_older_plan_is_replaced(tmp_path: Path) -> None:
-    """Tests a file with bad offsets, of which only these change."""
+    """Tests that offsets of the file are forgotten if asked, and that only they change."""
     path = small(tmp_path, replace(chain("RELU", "TANH", "NEG"), offsets=(-1, 640, -1, 16)))
     out = tmp_path / "out.tflite"
-    applied = apply(path, out, in_place=False)
+    applied = apply(path, out, replan=True)
     old, new = path.read_bytes(), out.read_bytes()
     assert len(old) == len(new)
     assert sum(a != b for a, b in zip(old, new, strict=True)) <= 16
@@ -266,7 +275,7 @@ def test_a_budget_that_does_not_hold_is_said_in_bytes(tmp_path: Path) -> None:
     path, out = small(tmp_path), tmp_path / "out.tflite"
     out.write_bytes(b"old")
     with pytest.raises(MemplanError, match="needs 128 bytes, 28 more than the budget of 100"):
-        apply(path, out, in_place=False, arena_budget=100)
+        apply(path, out, arena_budget=100)
     assert out.read_bytes() == b"old"
 
 
@@ -289,7 +298,7 @@ def test_the_input_is_not_the_output_unless_that_is_said(tmp_path: Path) -> None
     with pytest.raises(MemplanError, match="is the model itself"):
         apply(path, tmp_path / "link.tflite")
     assert path.read_bytes() == before
-    apply(path, path, in_place_file=True)
+    apply(path, path, overwrite=True)
     assert path.read_bytes().endswith(before)
 
 
@@ -300,8 +309,7 @@ def test_inputs_are_written_over_only_where_that_is_said(tmp_path: Path) -> None
     path = small(tmp_path, Model("m", (SubGraph("main", tensors, steps, (0, 1), (3,)),)))
     out = tmp_path / "out.tflite"
     assert apply(path, out).planned == 192
-    assert apply(path, out, overwrite_input=True).planned == 128
-    assert apply(path, out, overwrite_input=True, in_place=False).planned == 192
+    assert apply(path, out, in_place=True).planned == 128
 
 
 def test_what_needs_no_offset_is_left_to_tflm(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,8 +12,8 @@ import typer
 from memplan.cli import options, output
 
 if TYPE_CHECKING:
-    from memplan.plan import Plan
-    from memplan.sources import Loaded
+    from memplan.notes import Note
+    from memplan.planning import Planned
     from memplan.targets.tflite_micro import Applied
 
 NAME = "apply"
@@ -25,8 +27,8 @@ def command(
             "--output", "-o", metavar="FILE", help="The model with the plan in it (.tflite)."
         ),
     ] = None,
-    in_place: Annotated[
-        bool, typer.Option("--in-place", help="Write the plan into the model's own file.")
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Write the plan into the model's own file.")
     ] = False,
     header: Annotated[
         str | None, typer.Option("--c-header", metavar="FILE", help="The plan as C and C++.")
@@ -50,96 +52,150 @@ def command(
             help="Write nothing if the arena needs more.",
         ),
     ] = None,
-    apart: Annotated[
-        bool, typer.Option("--apart", help="Never write a result over an input.")
+    in_place: options.InPlace = False,
+    replan: Annotated[
+        bool,
+        typer.Option("--replan", help="Forget the offsets that the file carries; they are kept."),
     ] = False,
     name: Annotated[
         str | None, typer.Option("--name", metavar="NAME", help="Of what is declared in C.")
     ] = None,
     dim: options.Dim = None,
     timeout: options.Timeout = None,
+    nodes: options.Nodes = None,
+    strict: options.Strict = False,
 ) -> None:
     """Write a plan where a runtime obeys it: into a TFLite model, or as a C header.
 
-    The input is never the output, unless --in-place is given, and what is written is written as a
-    whole or not at all. A plan of another model is refused, with what differs.
+    The input is never the output, unless --overwrite is given. All outputs have one plan, which is
+    that of `memplan plan` with the same options, and all of them are written, or none is. A plan of
+    another model is refused, with what differs.
     """
-    written = [out if not in_place else input, header, shim]
-    if in_place and out is not None:
-        raise typer.BadParameter("--output names another file", param_hint="'--in-place'")
-    if not any((in_place, out, header, shim)):
-        raise typer.BadParameter("say what to write: --output, --c-header or --shim")
-    for path in (out, header, shim):
-        output.check_output(path, input, *([plan] if plan else []))
-    if len({path for path in written if path}) < sum(path is not None for path in written):
-        raise typer.BadParameter("two things cannot be written to one file")
+    if overwrite and out is not None:
+        raise typer.BadParameter("--output names another file", param_hint="'--overwrite'")
+    model = input if overwrite else out
+    _check_outputs(input, out, model, header, shim, plan)
+    if plan is not None and (in_place or replan):
+        raise typer.BadParameter("leave out --in-place and --replan", param_hint="'--plan'")
+    if dim and (model or shim):
+        message = "TFLM runs a file with the sizes that are stored in it: convert it with others"
+        raise typer.BadParameter(message, param_hint="'--dim'")
+    reading = options.Model(dim, in_place=in_place, strict=strict, pins=not replan)
+    chosen = _planned(input, reading, plan, timeout, nodes, tflite=bool(model or shim))
+    _hold_to(budget, chosen)
 
     from memplan import formats
 
-    given = formats.load_plan(plan) if plan else None
-    if out is not None or in_place:
-        target = Path(input if in_place else str(out))
-        given = _patched(Path(input), target, given, budget, apart, in_place, timeout)
-    if shim is not None:
+    outputs: dict[str, bytes] = {}
+    applied = None
+    if model or shim:
+        applied, data = _patched(input, model or shim or "", chosen, budget)
+        if model:
+            outputs[model] = data
+    if shim:
         from memplan.targets.tflite_micro import shim_header
 
-        text = shim_header(Path(input), given, name or "memory_plan")
-        formats.write_text(shim, text)
-        output.line(f"{shim}: written")
-    if header is not None:
-        _write_header(header, options.read_input(input, model=options.Model(dim)), given, name)
+        outputs[shim] = shim_header(Path(input), chosen.plan, name or "memory_plan").encode()
+    if header:
+        from memplan.targets.c_header import write_header
+
+        outputs[header] = write_header(chosen.loaded, chosen.plan, name=name).encode()
+    notes = chosen.notes if applied is None else applied.notes
+    options.refuse_notes(input, notes if strict else ())
+    formats.write_files(outputs)
+    _show(chosen, outputs, applied if model else None, notes)
 
 
-def _patched(
-    model: Path,
-    out: Path,
-    plan: Plan | None,
-    budget: int | None,
-    apart: bool,
-    in_place: bool,
+def _check_outputs(
+    input: str,
+    out: str | None,
+    model: str | None,
+    header: str | None,
+    shim: str | None,
+    plan: str | None,
+) -> None:
+    """Refuse outputs that could not be written, before the work and not after it."""
+    written = [os.path.realpath(path) for path in (model, header, shim) if path]
+    if not written:
+        raise typer.BadParameter("say what to write: --output, --overwrite, --c-header or --shim")
+    for path in (out, header, shim):
+        output.check_output(path, input, *([plan] if plan else []))
+    if len(set(written)) < len(written):
+        raise typer.BadParameter("two things cannot be written to one file")
+
+
+def _planned(
+    input: str,
+    model: options.Model,
+    plan: str | None,
     timeout: float | None,
-) -> Plan:
+    nodes: int | None,
+    *,
+    tflite: bool,
+) -> Planned:
+    """Return the one plan of all outputs."""
+    from memplan import formats
     from memplan.errors import MemplanError
+    from memplan.planning import Planned, layout_of, plan_model
     from memplan.sources import detect
+
+    if tflite and detect(input) != "tflite":
+        raise MemplanError(f"{input} is no TFLite model; only these carry their plan in them")
+    given = formats.load_plan(plan) if plan else None
+    if given is not None and tflite:
+        from memplan.targets.tflite_micro import planned
+
+        found = planned(Path(input), given)
+        options.refuse_notes(input, found.notes if model.strict else ())
+        return found
+    loaded = options.read_input(input, model=model)
+    if given is not None:
+        return Planned(layout_of(loaded, given, in_place=True), given)
+    found = plan_model(loaded, in_place=model.in_place, timeout=timeout, nodes=nodes)
+    if not found.plan.has_offsets:
+        raise MemplanError(f"there is no plan to write ({found.plan.status}); nothing was written")
+    return found
+
+
+def _hold_to(budget: int | None, chosen: Planned) -> None:
+    """Refuse a plan that is beyond the budget for the arena; what TFLM adds comes later."""
+    from memplan.errors import MemplanError
+
+    peak = chosen.plan.peak or 0
+    if budget is not None and peak > budget:
+        raise MemplanError(
+            f"the plan needs {peak} bytes, {peak - budget} more than the budget of {budget}: "
+            "nothing was written"
+        )
+
+
+def _patched(input: str, out: str, chosen: Planned, budget: int | None) -> tuple[Applied, bytes]:
     from memplan.targets import tflite_micro
 
-    if detect(model) != "tflite":
-        raise MemplanError(f"{model} is no TFLite model; only these carry their plan in them")
-    applied = tflite_micro.apply(
-        model,
-        out,
-        plan=plan,
-        arena_budget=budget,
-        in_place=not apart,
-        in_place_file=in_place,
-        timeout=timeout,
-    )
-    _show(applied)
-    return applied.plan
+    return tflite_micro.patched(Path(input), Path(out), chosen.plan, budget)
 
 
-def _show(applied: Applied) -> None:
+def _show(
+    chosen: Planned, outputs: Iterable[str], applied: Applied | None, notes: Sequence[Note]
+) -> None:
     from memplan.view.units import exact, plural
+    from memplan.view.words import parts
 
-    output.line(f"{applied.path}: {exact(applied.planned)} planned, {applied.plan.status}")
-    for when, figure in (("before", applied.before), ("after", applied.after)):
-        output.line(f"{when:<8}{exact(figure.bytes)} of {figure.runtime}, {figure.how}")
-    if applied.arena is not None:
-        output.line(f"arena   {exact(applied.arena)} are enough for all of it, measured")
-    if applied.in_place:
-        output.line(f"sharing {plural(applied.in_place, 'tensor')} written over another one")
-    if applied.folded:
-        output.line(f"folded  {plural(applied.folded, 'operator')} that only unpacked weights")
-
-
-def _write_header(path: str, loaded: Loaded, plan: Plan | None, name: str | None) -> None:
-    from memplan import formats, solvers
-    from memplan.errors import MemplanError
-    from memplan.targets.c_header import write_header
-
-    if plan is None:
-        plan = solvers.solve(loaded.problem)
-        if not plan.has_offsets:
-            raise MemplanError(f"there is no plan to write ({plan.status}); {path} was not touched")
-    formats.write_text(path, write_header(loaded, plan, name=name))
-    output.line(f"{path}: written, {loaded.source}, a peak of {plan.peak:,} bytes")
+    plan = chosen.plan
+    for path in outputs:
+        output.line(f"{path}: written")
+    output.line(f"planned {exact(plan.peak or 0)}, {plan.status}")
+    if applied is not None:
+        for when, figure in (("before", applied.before), ("after", applied.after)):
+            output.line(f"{when:<8}{exact(figure.bytes)} of {figure.runtime}, {figure.how}")
+        if applied.arena is not None:
+            output.line(f"arena   {exact(applied.arena)} are enough for all of it, measured")
+        if applied.in_place:
+            output.line(f"sharing {plural(applied.in_place, 'tensor')} written over another one")
+        if applied.kept:
+            kept = plural(applied.kept, "tensor")
+            output.line(f"kept    {kept} where the file had them; --replan forgets that")
+        if applied.folded:
+            output.line(f"folded  {plural(applied.folded, 'operator')} that only unpacked weights")
+    if notes:
+        output.console().print(parts.notes(notes))

@@ -106,6 +106,7 @@ def command(
     found = compare(
         _read(before, model),
         _read(after, model),
+        in_place=in_place,
         nodes=NODES if nodes is None else nodes,
         timeout=timeout,
         threads=threads,
@@ -215,10 +216,11 @@ def _write(
 def _summary(found: Comparison, verdicts: Sequence[Verdict]) -> dict[str, Any]:
     """Return all that is known, for a script; amounts are in bytes."""
     lists = ("added", "removed", "grown", "shrunk", "renamed", "arrived", "left")
+    sides = {"before": asdict(found.before), "after": asdict(found.after)}
+    notes = [{"side": side, **note} for side in sides for note in sides[side].pop("notes")]
     return {
-        "before": asdict(found.before),
-        "after": asdict(found.after),
+        **sides,
         **{name: [asdict(match) for match in getattr(found, name)] for name in lists},
         "limits": [asdict(verdict) for verdict in verdicts],
-        "notes": list(found.notes),
+        "notes": notes,
     }

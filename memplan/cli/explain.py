@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import math
+import time
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memplan.cli import options, output
+
+if TYPE_CHECKING:
+    from memplan.explain import Explanation
+    from memplan.problem import Problem
 
 NAME = "explain"
 
@@ -37,13 +43,37 @@ def command(
     Exit 0 whenever there is an answer to print, also where the problem does not fit.
     """
     model = options.Model(dim, include, exclude, in_place, strict)
-    problem = options.read_problem(input, capacity, reserve, pin, model)
-    if problem.capacity is None:
+    loaded = options.read_input(input, capacity, reserve, pin, model)
+    if loaded.problem.capacity is None:
         raise typer.BadParameter("the file has no capacity; give one", param_hint="'--capacity'")
 
     from memplan.explain import DEFAULT_NODES, explain
+    from memplan.planning import layouts
     from memplan.view.words import explanations
 
-    limit = DEFAULT_NODES if nodes is None else nodes
-    found = explain(problem, nodes=limit, timeout=timeout, threads=threads, seed=seed)
-    output.console().print(explanations.explanation(problem, found, top))
+    best: tuple[Explanation, Problem] | None = None
+    possible, begun = layouts(loaded, in_place=in_place), time.perf_counter()
+    for place, layout in enumerate(possible):
+        left = None
+        if timeout is not None:
+            elapsed = time.perf_counter() - begun
+            left = max(0.0, timeout - elapsed) / (len(possible) - place)
+        found = explain(
+            layout,
+            nodes=DEFAULT_NODES if nodes is None else nodes,
+            timeout=left,
+            threads=threads,
+            seed=seed,
+        )
+        if best is None or _hope(found) > _hope(best[0]):
+            best = found, layout.problem
+        if found.fits:
+            break
+    assert best is not None  # there is at least one layout
+    output.console().print(explanations.explanation(best[1], best[0], top))
+
+
+def _hope(found: Explanation) -> tuple[int, float]:
+    """Return what orders the layouts of one model: which of them fits, or is the nearest to it."""
+    required = math.inf if found.required is None else found.required
+    return {True: 2, None: 1, False: 0}[found.fits], -required

@@ -73,6 +73,7 @@ def command(
 
     found = inspect(
         loaded,
+        in_place=in_place,
         figures=_measured(loaded, input, model) if runtime else (),
         nodes=NODES if nodes is None else nodes,
         timeout=timeout,
@@ -90,9 +91,9 @@ def command(
 
     console = output.console()
     console.print(problems.inspection(found, top))
-    _print_streams(loaded, console, suggest_sync, in_place)
+    _print_streams(found.loaded, console, suggest_sync, in_place)
     if loaded.notes:
-        console.print(parts.notes(loaded))
+        console.print(parts.notes(loaded.notes))
     if measured is not None:
         console.print()
         console.print(words.measured(measured, found.plan.peak))
@@ -113,6 +114,7 @@ def _summary(found: Inspection) -> dict[str, Any]:
     problem, savings, shortage = found.loaded.problem, found.savings, found.shortage
     return {
         "source": found.loaded.source,
+        "in_place": found.loaded.in_place,
         "tensors": found.loaded.tensors,
         "buffers": len(problem),
         "problem": problem.fingerprint,

@@ -15,7 +15,7 @@ import typer
 
 if TYPE_CHECKING:
     from memplan.graph import Kind
-    from memplan.problem import Problem
+    from memplan.notes import Note
     from memplan.sources import Loaded
     from memplan.sources.options import Options as ModelOptions
     from memplan.yardsticks.torch_run import Measured
@@ -231,6 +231,7 @@ class Model:
     exclude: Sequence[str] | None = None
     in_place: bool = False
     strict: bool = False
+    pins: bool = True
 
     def reading(self) -> ModelOptions:
         """Return the same for a source."""
@@ -259,17 +260,6 @@ def measure(loaded: Loaded, path: str, model: Model) -> Measured:
     return measure_file(Path(path), model.reading())
 
 
-def read_problem(
-    path: str,
-    capacity: int | None = None,
-    reserve: Sequence[str] | None = None,
-    pin: Sequence[str] | None = None,
-    model: Model = Model(),
-) -> Problem:
-    """Load a problem and add what the command line says."""
-    return read_input(path, capacity, reserve, pin, model).problem
-
-
 def read_input(
     path: str,
     capacity: int | None = None,
@@ -277,18 +267,14 @@ def read_input(
     pin: Sequence[str] | None = None,
     model: Model = Model(),
 ) -> Loaded:
-    """Load whatever it is, and add to its problem what the command line says."""
-    from memplan import sources
-    from memplan.errors import FormatError
-    from memplan.view.units import plural
+    """Load whatever it is, and add to its problem what the command line says.
 
-    loaded = sources.load(
-        path, capacity=capacity, dims=_dims(model.dim or ()), in_place=model.in_place
-    )
-    if model.strict and loaded.notes:
-        first, more = loaded.notes[0], len(loaded.notes) - 1
-        others = f" (and {plural(more, 'more note')})" if more else ""
-        raise FormatError(path, f"{first.text} [{first.code}]{others}")
+    Nothing is laid out in place: `memplan.planning` chooses between the layouts.
+    """
+    from memplan import sources
+
+    loaded = sources.load(path, capacity=capacity, dims=_dims(model.dim or ()), pins=model.pins)
+    refuse_notes(path, loaded.notes if model.strict else ())
     if model.include or model.exclude:
         loaded = _with_kinds(loaded, model)
     problem = loaded.problem
@@ -297,6 +283,22 @@ def read_input(
     if pin:
         problem = problem.with_pins(_pins(pin))
     return replace(loaded, problem=problem)
+
+
+def refuse_notes(path: str, notes: Sequence[Note]) -> None:
+    """Make an error of what was assumed or left out, as `--strict` asks.
+
+    Raises
+    ------
+    FormatError
+        If there is any note.
+    """
+    from memplan.errors import FormatError
+    from memplan.view.units import plural
+
+    if notes:
+        others = f" (and {plural(len(notes) - 1, 'more note')})" if len(notes) > 1 else ""
+        raise FormatError(path, f"{notes[0].text} [{notes[0].code}]{others}")
 
 
 def _with_kinds(loaded: Loaded, model: Model) -> Loaded:
@@ -309,7 +311,6 @@ def _with_kinds(loaded: Loaded, model: Model) -> Loaded:
         raise MemplanError(f"a {loaded.source} file does not tell kinds of tensors apart")
     chosen = sources.of_graph(
         replace(loaded.graph, planned=(loaded.graph.planned | also) - never),
-        in_place=model.in_place,
         figures=loaded.figures,
         notes=loaded.notes,
     )

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +19,7 @@ from memplan.cli.rounds import round_log
 
 if TYPE_CHECKING:
     from memplan.plan import Plan
-    from memplan.problem import Problem
+    from memplan.planning import Planned
     from memplan.sources import Figure, Loaded
     from memplan.yardsticks.torch_run import Measured
 
@@ -97,48 +96,38 @@ def command(
     model = options.Model(dim, include, exclude, in_place, strict)
     loaded = options.read_input(input, capacity, reserve, pin, model)
 
-    from memplan import formats, solvers
+    from memplan import formats
+    from memplan.planning import plan_model
 
     tracer = None if trace is None else context.with_resource(round_log(trace))
     if progress is None:
         progress = sys.stderr.isatty() and not quiet and not as_json
 
-    def solve(problem: Problem) -> tuple[Plan, bool]:
-        with ProgressLine() if progress else nullcontext() as watch:
-            return _until_interrupted(
-                lambda: solvers.solve(
-                    problem,
-                    solver=solver,
-                    objective="min_peak" if minimize else None,
-                    timeout=timeout,
-                    nodes=nodes,
-                    threads=threads,
-                    seed=seed,
-                    progress=watch,
-                    trace=tracer,
-                    proof=proof,
-                )
+    with ProgressLine() if progress else nullcontext() as watch:
+        planned, interrupted = _until_interrupted(
+            lambda: plan_model(
+                loaded,
+                in_place=in_place,
+                solver=solver,
+                objective="min_peak" if minimize else None,
+                timeout=timeout,
+                nodes=nodes,
+                threads=threads,
+                seed=seed,
+                progress=watch,
+                trace=tracer,
+                proof=proof,
             )
-
-    begun = time.perf_counter()
-    found, interrupted = solve(loaded.problem)
-    if in_place and not interrupted:
-        # What shares memory cannot be placed apart, so the other plan may be the better one.
-        apart = options.read_input(input, capacity, reserve, pin, replace(model, in_place=False))
-        other, interrupted = solve(apart.problem)
-        if _is_better(other, found):
-            loaded, found = apart, other
-            output.message("nothing shares memory in place here: apart, the buffers need less")
-    elapsed = time.perf_counter() - begun
-    problem = loaded.problem
-    _referee(problem, found)
+        )
+    found = planned.plan
+    if in_place and loaded.graph is not None and not planned.in_place:
+        output.message("in place the buffers do not need less: the plan writes over no input")
     if out is not None and found.has_offsets:
         formats.save(found, out, format=format.literal if format else None)
     if as_json or not quiet:
-        measured = options.measure(loaded, input, model) if measure else None
-        report = Report(
-            loaded, found, elapsed, interrupted, _figures(loaded, input, model, runtime), measured
-        )
+        measured = options.measure(planned.loaded, input, model) if measure else None
+        figures = _figures(planned.loaded, input, model, runtime)
+        report = Report(planned.loaded, found, planned.seconds, interrupted, figures, measured)
         if as_json:
             output.line(json.dumps(report.summary(out, proof)))
         else:
@@ -160,12 +149,6 @@ def _check_trace(trace: str | None, *outputs: str | None) -> None:
         raise typer.BadParameter("something else is written there", param_hint="'--trace'")
 
 
-def _is_better(one: Plan, other: Plan) -> bool:
-    if one.peak is None or other.peak is None:
-        return other.peak is None and one.peak is not None
-    return one.peak < other.peak
-
-
 def _figures(loaded: Loaded, path: str, model: options.Model, runtime: bool) -> tuple[Figure, ...]:
     """Return what other planners need: what the file says, and what can be measured."""
     if not runtime or not loaded.labels:
@@ -176,26 +159,14 @@ def _figures(loaded: Loaded, path: str, model: options.Model, runtime: bool) -> 
     return loaded.figures if measured is None else (*loaded.figures, measured)
 
 
-def _until_interrupted(solve: Callable[[], Plan]) -> tuple[Plan, bool]:
+def _until_interrupted(plan: Callable[[], Planned]) -> tuple[Planned, bool]:
     """Return the plan, and whether Ctrl-C cut the search short."""
-    from memplan.solvers import Interrupted
+    from memplan.planning import PlanningInterrupted
 
     try:
-        return solve(), False
-    except Interrupted as stop:
-        return stop.plan, True
-
-
-def _referee(problem: Problem, plan: Plan) -> None:
-    """Check before anything is printed or written: what is wrong here is our own mistake."""
-    from memplan.errors import PlanError
-    from memplan.verify import verify
-
-    if plan.has_offsets:
-        try:
-            verify(problem, plan)
-        except PlanError as error:
-            raise RuntimeError(f"{plan.solver} made a plan that is wrong: {error}") from error
+        return plan(), False
+    except PlanningInterrupted as stop:
+        return stop.planned, True
 
 
 @dataclass(frozen=True)
@@ -225,7 +196,7 @@ class Report:
             )
         )
         if self.loaded.notes:
-            console.print(parts.notes(self.loaded))
+            console.print(parts.notes(self.loaded.notes))
         if self.measured is not None:
             console.print()
             console.print(measured.measured(self.measured, self.plan.peak))
@@ -238,6 +209,7 @@ class Report:
         problem, plan = self.loaded.problem, self.plan
         return {
             "source": self.loaded.source,
+            "in_place": self.loaded.in_place,
             "tensors": self.loaded.tensors,
             "status": str(plan.status),
             "interrupted": self.interrupted,

@@ -11,6 +11,7 @@ from memplan.cli import options, output
 if TYPE_CHECKING:
     from memplan.plan import Plan
     from memplan.problem import Problem
+    from memplan.sources import Loaded
 
 NAME = "verify"
 
@@ -32,25 +33,27 @@ def command(
     it was made with: --pin, --reserve, --dim, ...
     """
     model = options.Model(dim, include, exclude, in_place)
-    asked = options.read_problem(problem, capacity, reserve, pin, model)
+    loaded = options.read_input(problem, capacity, reserve, pin, model)
 
     from memplan.view.units import exact, plural
 
-    answered = valid_plan(asked, plan)
+    answered, asked = valid_plan(loaded, plan, in_place)
     limit = "" if asked.capacity is None else f" within {exact(asked.capacity)}"
     output.line(f"OK: {plural(len(asked), 'buffer')}, peak {exact(answered.peak or 0)}{limit}")
 
 
-def valid_plan(problem: Problem, path: str) -> Plan:
-    """Read a plan that the referee lets pass; otherwise say why not, and exit with 1."""
+def valid_plan(loaded: Loaded, path: str, in_place: bool = False) -> tuple[Plan, Problem]:
+    """Read a plan that the referee lets pass, and return it with the problem that it is for.
+
+    Otherwise say why not, and exit with 1.
+    """
     from memplan import formats
     from memplan.errors import PlanError
-    from memplan.verify import verify
+    from memplan.planning import layout_of
 
     plan = formats.load_plan(path)
     try:
-        verify(problem, plan)
+        return plan, layout_of(loaded, plan, in_place=in_place).problem
     except PlanError as error:
         output.message(f"{path}: {error}")
         raise typer.Exit(output.INFEASIBLE) from None
-    return plan

@@ -24,21 +24,20 @@ def command(
     dim: options.Dim = None,
     include: options.Include = None,
     exclude: options.Exclude = None,
-    in_place: options.InPlace = False,
 ) -> None:
     """Check a proof that no plan is better: exit 0 if it is right, 1 if it is not.
 
     The check shares no code with any solver. What was proved with --pin, --reserve or --dim is
     checked with the same.
     """
-    model = options.Model(dim, include, exclude, in_place)
-    asked = options.read_problem(problem, None, reserve, pin, model)
+    model = options.Model(dim, include, exclude)
+    asked = options.read_input(problem, None, reserve, pin, model)
 
     from memplan.errors import ProofError
     from memplan.verify_proof import verify_proof
     from memplan.view.units import exact, plural
 
-    peak = None if plan is None else valid_plan(asked, plan).peak
+    peak = None if plan is None else valid_plan(asked, plan)[0].peak
     try:
         claim = verify_proof(asked, proof)
     except ProofError as error:

@@ -14,7 +14,7 @@ from memplan.cli import options, output
 
 if TYPE_CHECKING:
     from memplan.plan import Plan
-    from memplan.problem import Problem
+    from memplan.planning import Planned
     from memplan.sources import Loaded
     from memplan.view.panel import Panel
 
@@ -139,12 +139,15 @@ def command(
     model = options.Model(dim, include, exclude, in_place, strict)
     loaded, alone = _read(problem, plan, capacity, reserve, pin, model)
 
-    runs = _recordings({problem: loaded} if recorded else {}, others)
     plans = _given(problem, plan, alone)
+    for given in plans.values() if in_place else ():
+        loaded = _layout_of(loaded, given)
+    settled = bool(plans) or not in_place
     for name in solver or ([] if plans else ["auto"]):
-        found = _solved(loaded.problem, name, timeout, nodes)
+        found = _solved(loaded, name, timeout, nodes, in_place=not settled)
         if found is not None:
-            plans[name] = found
+            loaded, plans[name], settled = found.loaded, found.plan, True
+    runs = _recordings({problem: loaded} if recorded else {}, others)
     if not plans and not runs:
         raise typer.Exit(output.UNKNOWN)
     seen = _Seen(problem, loaded, plans, runs)
@@ -231,32 +234,44 @@ def _given(path: str, plan: str | None, alone: Plan | None) -> dict[str, Plan]:
     return {} if plan is None else {os.path.basename(plan): formats.load_plan(plan)}
 
 
-def _solved(problem: Problem, solver: str, timeout: float | None, nodes: int | None) -> Plan | None:
-    """Return the solver's best plan, whatever it needs; `None`, after saying so, if it has none."""
-    from memplan import solvers
+def _layout_of(loaded: Loaded, plan: Plan) -> Loaded:
+    """Return the layout that a plan is for, or seems to be: a wrong plan is shown as well."""
+    from memplan.errors import PlanError
+    from memplan.planning import layout_of
 
-    plan = solvers.solve(
-        problem.with_capacity(None),
-        solver=solver,
-        objective="min_peak",
-        timeout=timeout,
-        nodes=nodes,
-    )
-    if plan.has_offsets:
-        return plan
-    output.message(f"{solver} found no plan in time; it is left out")
-    return None
+    try:
+        return layout_of(loaded, plan, in_place=True)
+    except PlanError:
+        return loaded
+
+
+def _solved(
+    loaded: Loaded, solver: str, timeout: float | None, nodes: int | None, *, in_place: bool
+) -> Planned | None:
+    """Return the solver's best plan, whatever it needs; `None`, after saying so, if it has none.
+
+    Plans that are shown side by side are of one layout: that of the first one.
+    """
+    from memplan.planning import Planned, plan_model
+
+    free = loaded.problem.with_capacity(None)
+    model = replace(loaded, problem=free) if in_place else free
+    found = plan_model(model, in_place=in_place, solver=solver, timeout=timeout, nodes=nodes)
+    if not found.plan.has_offsets:
+        output.message(f"{solver} found no plan in time; it is left out")
+        return None
+    chosen = found.loaded if in_place else loaded
+    problem = chosen.problem.with_capacity(loaded.problem.capacity)
+    return Planned(replace(chosen, problem=problem), found.plan)
 
 
 def _write_page(seen: _Seen, out: str, colour: Colour) -> None:
     from memplan.view import page
-    from memplan.view.facts import facts
 
     page.save(
-        seen.loaded.problem,
+        seen.loaded,
         _with_recordings(seen),
         out,
-        facts=facts(seen.loaded),
         title=os.path.basename(seen.path),
         colour=colour.literal,
     )

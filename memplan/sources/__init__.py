@@ -12,10 +12,20 @@ from typing import Any
 from memplan import formats
 from memplan.errors import FormatError, MemplanError
 from memplan.graph import Kind
-from memplan.sources.loaded import Figure, Label, Loaded, of_graph
+from memplan.sources.loaded import Figure, Label, Loaded, laid_out, of_graph, of_problem
 from memplan.sources.options import Options
 
-__all__ = ["Figure", "Label", "Loaded", "Options", "detect", "load", "of_graph"]
+__all__ = [
+    "Figure",
+    "Label",
+    "Loaded",
+    "Options",
+    "detect",
+    "laid_out",
+    "load",
+    "of_graph",
+    "of_problem",
+]
 
 _HEAD = 4096  # bytes that a source sees of a file to know it
 
@@ -38,6 +48,7 @@ def load(
     dims: Mapping[str, int] | None = None,
     include: Iterable[str] | None = None,
     in_place: bool = False,
+    pins: bool = True,
 ) -> Loaded:
     """Read a file, whatever it is; its name does not matter.
 
@@ -53,7 +64,10 @@ def load(
         The kinds of tensors (`memplan.graph.Kind`) that are planned; what the format's own runtime
         plans, if left out.
     in_place
-        Whether operators write over inputs that nobody needs any more.
+        Whether every operator that may writes over an input that nobody needs any more.
+        `memplan.plan_model` finds out whether that makes the plan better.
+    pins
+        Whether offsets that the file gives are kept.
 
     Returns
     -------
@@ -72,8 +86,10 @@ def load(
     name = detect(path)
     if name not in _SOURCES:
         problem = formats.load(path, capacity=capacity)
-        return Loaded(problem, name, len(problem))
-    options = Options(dims=dims or {}, include=_kinds(include), in_place=in_place)
+        if not pins:
+            problem = problem.with_pins(dict.fromkeys(problem.ids))
+        return of_problem(problem, name)
+    options = Options(dims or {}, _kinds(include), in_place, pins)
     loaded: Loaded = _source(name).read(path, options)
     if capacity is None:
         return loaded

@@ -90,7 +90,9 @@ def read(path: Path, options: Options) -> Loaded:
     """
     graph = read_graph(read_text(path), str(path))
     with of_file(path):
-        loaded = of_graph(graph, include=options.include, in_place=options.in_place)
+        loaded = of_graph(
+            graph, include=options.include, in_place=options.in_place, pins=options.pins
+        )
     return replace(loaded, source="graph")
 
 

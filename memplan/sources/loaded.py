@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
+from memplan._columns import NONE
+from memplan.errors import MemplanError
 from memplan.graph import Graph, Kind, Layout, Operator, lay_out
 from memplan.notes import Note
 from memplan.problem import Problem
@@ -14,7 +18,7 @@ from memplan.trace import Trace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
-__all__ = ["Figure", "Label", "Loaded", "of_graph"]
+__all__ = ["Figure", "Label", "Loaded", "laid_out", "of_graph", "of_problem"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,8 @@ class Loaded:
         What the file itself says of other planners; `memplan.yardsticks` measures what can be.
     notes
         What was left out or assumed, that a user can do something about.
+    in_place
+        Whether every in-place choice is taken in this layout.
     """
 
     problem: Problem
@@ -103,6 +109,7 @@ class Loaded:
     trace: Trace | None = None
     figures: tuple[Figure, ...] = ()
     notes: tuple[Note, ...] = ()
+    in_place: bool = False
 
     def __repr__(self) -> str:
         count = f"{self.tensors} tensors, {len(self.problem)} buffers"
@@ -120,22 +127,90 @@ class Loaded:
         return notebook.of_loaded(self)
 
 
+def of_problem(problem: Problem, source: str = "memory") -> Loaded:
+    """Return a problem as what is read from a file that says nothing more."""
+    return Loaded(problem, source, len(problem))
+
+
+def laid_out(loaded: Loaded, *, in_place: bool) -> Loaded:
+    """Return the same program with all in-place choices taken, or with none.
+
+    Capacity, reserved ranges and pins are kept: a pinned buffer is where it was, also where it
+    shares its memory with others in the new layout.
+
+    Raises
+    ------
+    GraphError
+        As `memplan.graph.lay_out`.
+    MemplanError
+        If there is no graph, or the problem is not that of the graph any more.
+    """
+    layout, asked = loaded.layout, loaded.problem
+    if layout is None:
+        raise MemplanError(f"a {loaded.source} file does not tell operators: it has one layout")
+    old = layout.problem
+    same = len(asked) == len(old)
+    moved: list[int] = np.flatnonzero(asked.pin != old.pin).tolist() if same else []
+    pins = {old.ids[row]: _pin(asked, row) for row in moved}
+    if not old.with_pins(pins).with_reserved(asked.reserved).same_rows(asked):
+        raise MemplanError("the problem was changed, and is not that of its graph any more")
+    made = of_graph(_pinned(layout, pins), in_place=in_place)
+    problem = made.problem.with_reserved(asked.reserved).with_capacity(asked.capacity)
+    for row in moved:  # what no tensor is in, such as a workspace
+        if not layout.storages[layout.rows[row]].tensors:
+            problem = problem.with_pins({old.ids[row]: pins[old.ids[row]]})
+    return replace(
+        loaded, problem=problem, labels=made.labels, layout=made.layout, in_place=in_place
+    )
+
+
+def _pin(problem: Problem, row: int) -> int | None:
+    return None if problem.pin[row] == NONE else int(problem.pin[row])
+
+
+def _pinned(layout: Layout, pins: Mapping[str, int | None]) -> Graph:
+    """Return a graph with other pins for some of the buffers that it was laid out as."""
+    tensors = list(layout.graph.tensors)
+    for row in layout.rows:
+        storage = layout.storages[row]
+        if storage.name in pins:
+            at = pins[storage.name]
+            for tensor, within in zip(storage.tensors, storage.offsets, strict=True):
+                pin = None if at is None else at + within
+                tensors[tensor] = replace(tensors[tensor], pin=pin)
+    return replace(layout.graph, tensors=tuple(tensors))
+
+
 def of_graph(
     graph: Graph,
     *,
     include: Iterable[Kind | str] | None = None,
     in_place: bool = False,
+    pins: bool = True,
     figures: tuple[Figure, ...] = (),
     notes: tuple[Note, ...] = (),
 ) -> Loaded:
-    """Lay a graph out, and say for every buffer who makes and who uses it.
+    """Lay a graph out, and say for every buffer which operators make and use it.
+
+    Parameters
+    ----------
+    graph
+        The program.
+    include, in_place, pins
+        As `memplan.graph.lay_out` takes them; they are kept in the graph of the result.
+    figures, notes
+        See `Loaded`.
 
     Raises
     ------
     GraphError
         As `memplan.graph.lay_out`.
     """
-    layout = lay_out(graph, include=include, in_place=in_place)
+    if include is not None:
+        graph = replace(graph, planned=frozenset(map(Kind, include)))
+    if not pins:
+        graph = replace(graph, tensors=tuple(replace(each, pin=None) for each in graph.tensors))
+    layout = lay_out(graph, in_place=in_place)
     made: dict[int, Operator] = {}
     used: dict[int, list[str]] = {}
     for operator in graph.walk():
@@ -170,6 +245,7 @@ def of_graph(
         layout,
         figures=figures,
         notes=notes,
+        in_place=in_place,
     )
 
 

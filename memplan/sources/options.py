@@ -22,8 +22,11 @@ class Options:
         The kinds of tensors that are planned; `None`: what the format's own runtime plans.
     in_place
         Whether every in-place choice is taken.
+    pins
+        Whether offsets that the file gives are kept.
     """
 
     dims: Mapping[str, int] = field(default_factory=dict)
     include: frozenset[Kind] | None = None
     in_place: bool = False
+    pins: bool = True

@@ -53,10 +53,13 @@ class Report:
         The first one is the answer. There are no names in them.
     tables
         The first one is of the amounts.
+    notes
+        What was assumed, left out or is not known; there may be names in them.
     """
 
     sentences: tuple[str, ...]
     tables: tuple[Table, ...]
+    notes: tuple[str, ...] = ()
 
 
 def report(
@@ -100,8 +103,13 @@ def report(
             lambda match: match.bytes_before,
         ),
     )
-    said = (_peak(found.before, found.after), *verdicts, *found.notes)
-    return Report(said, tuple(table for table in tables if table.rows))
+    said = (_peak(found.before, found.after), *verdicts)
+    notes = tuple(
+        f"note {when}: {note.text}"
+        for when, side in (("before", found.before), ("after", found.after))
+        for note in side.notes
+    )
+    return Report(said, tuple(table for table in tables if table.rows), notes)
 
 
 def _peak(before: Side, after: Side) -> str:

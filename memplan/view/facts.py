@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from memplan.planning import Planned
 from memplan.problem import Asked, Problem, problem_of
 from memplan.sources import Loaded
 
@@ -49,12 +50,13 @@ class Facts:
 
 
 def facts(asked: Asked) -> Facts:
-    """Return what a file says of the buffers of its problem; names alone if it says nothing."""
-    if not isinstance(asked, Loaded) or not asked.labels:
+    """Return what a file says of the buffers of a problem; names alone where it says nothing."""
+    loaded = asked.loaded if isinstance(asked, Planned) else asked
+    if not isinstance(loaded, Loaded) or not loaded.labels:
         return facts_of_problem(problem_of(asked))
-    labels = asked.labels
+    labels = loaded.labels
     return Facts(
-        name=asked.problem.ids,
+        name=loaded.problem.ids,
         tensors=tuple(label.tensors for label in labels),
         kind=tuple(label.kind for label in labels),
         operator=tuple(label.operator for label in labels),

@@ -22,7 +22,13 @@ def markdown(report: Report) -> str:
         blocks.append(_table(table))
         if table.rest:
             blocks.append(table.rest)
+    blocks += [f"- {_plain(note)}" for note in report.notes]
     return "\n\n".join(blocks) + "\n"
+
+
+def _plain(text: str) -> str:
+    """Return a sentence with somebody's names in it, in which Markdown and HTML see only text."""
+    return "".join(c if c.isalnum() or c in " ,.:()" else f"&#{ord(c)};" for c in text)
 
 
 def _table(table: Table) -> str:

@@ -15,6 +15,7 @@ from memplan._spans import spans
 from memplan.errors import quoted
 from memplan.loads import Loads
 from memplan.plan import Plan
+from memplan.planning import Planned
 from memplan.problem import Problem
 from memplan.sources.loaded import Loaded
 from memplan.view import relations
@@ -23,7 +24,7 @@ from memplan.view.levels import levels, top
 from memplan.view.picture import offsets
 from memplan.view.units import exact, lifetime, plural
 
-__all__ = ["of_loaded", "of_plan", "of_problem"]
+__all__ = ["of_loaded", "of_plan", "of_planned", "of_problem"]
 
 _WIDTH, _HEIGHT, _LOW = 480, 180, 60  # pixels; a load is lower than a plan
 _MOST = 400  # boxes: a page of notes is not to weigh megabytes
@@ -63,6 +64,22 @@ def of_plan(plan: Plan) -> str:
 
     Beyond 400 boxes there are none; `Plan.plot` draws them.
     """
+    return _page("memplan plan", _of_plan(plan), _boxes(plan))
+
+
+def of_planned(planned: Planned) -> str:
+    """Return the HTML of a model with its plan: the plan's, and what the file says."""
+    loaded = planned.loaded
+    facts = [
+        ("source", loaded.source),
+        ("tensors", f"{loaded.tensors:,}"),
+        *_of_plan(planned.plan),
+        *(("note", note.text) for note in loaded.notes),
+    ]
+    return _page("memplan plan", facts, _boxes(planned.plan))
+
+
+def _of_plan(plan: Plan) -> Facts:
     facts = [("status", str(plan.status)), ("buffers", f"{len(plan):,}")]
     if plan.peak is not None:
         facts.append(("peak", exact(plan.peak)))
@@ -72,7 +89,7 @@ def of_plan(plan: Plan) -> str:
         facts.append(("solver", plan.solver))
     if plan.conflict:
         facts.append(("conflict", f"{plural(len(plan.conflict), 'buffer')} cannot be together"))
-    return _page("memplan plan", facts, _boxes(plan))
+    return facts
 
 
 def _capacity(capacity: int | None) -> Facts:

@@ -44,6 +44,8 @@ def read(path: Path, options: Options) -> Loaded:
         If `dims` do not fit to the model.
     """
     model = resized(load(path), options.dims)
+    if not options.pins:
+        model = replace(model, offsets=())
     try:
         with of_file(path):
             loaded = of_graph(

@@ -4,8 +4,9 @@ TFLM obeys the offsets of `OfflineMemoryAllocation` metadata to the byte, and do
 whatever is written here has passed `memplan.verify` and the checks of the graph.
 """
 
-from memplan.targets.tflite_micro.apply import Applied, apply
+from memplan.targets.tflite_micro.apply import Applied, apply, patched
 from memplan.targets.tflite_micro.arena import minimal_arena
+from memplan.targets.tflite_micro.planning import planned
 from memplan.targets.tflite_micro.shim import shim_header
 
-__all__ = ["Applied", "apply", "minimal_arena", "shim_header"]
+__all__ = ["Applied", "apply", "minimal_arena", "patched", "planned", "shim_header"]

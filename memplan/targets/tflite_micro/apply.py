@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memplan.errors import FormatError, MemplanError
-from memplan.formats._files import write_bytes
+from memplan.formats import write_bytes
 from memplan.graph import Layout
+from memplan.notes import Code, Note
 from memplan.plan import Plan
 from memplan.sources.loaded import Figure
 from memplan.sources.options import Options
@@ -17,12 +18,10 @@ from memplan.sources.tflite.model import parse
 from memplan.targets.tflite_micro.arena import minimal_arena
 from memplan.targets.tflite_micro.folding import unpacked
 from memplan.targets.tflite_micro.metadata import with_offsets
-from memplan.targets.tflite_micro.planning import best, layout_of, offsets_of
+from memplan.targets.tflite_micro.planning import layout_in, offsets_of, planned
 from memplan.yardsticks import tflite_micro as runtime
 
-__all__ = ["Applied", "apply"]
-
-_LARGEST = (1 << 31) - 1  # offsets are int32
+__all__ = ["Applied", "apply", "patched"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,10 @@ class Applied:
         How many tensors were put over another one.
     folded
         How many operators went, as they only unpacked weights.
+    kept
+        How many tensors are where the old file had them.
+    notes
+        What was assumed when the model was read, and what of a budget could not be checked.
     """
 
     path: Path
@@ -59,6 +62,8 @@ class Applied:
     arena: int | None
     in_place: int
     folded: int
+    kept: int = 0
+    notes: tuple[Note, ...] = ()
 
     @property
     def planned(self) -> int:
@@ -72,32 +77,39 @@ def apply(
     *,
     plan: Plan | None = None,
     arena_budget: int | None = None,
-    in_place: bool = True,
-    overwrite_input: bool = False,
-    in_place_file: bool = False,
+    in_place: bool = False,
+    replan: bool = False,
+    overwrite: bool = False,
     timeout: float | None = None,
+    nodes: int | None = None,
 ) -> Applied:
     """Write a plan into a TFLite model, as the metadata that TensorFlow Lite Micro obeys.
 
     The file is the old one with new tables in front of it (`metadata`), or with other numbers
-    where it had a plan; only where weights have to be unpacked, it is written anew (`folding`).
+    where it had a plan; only where weights have to be unpacked, it is written again (`folding`).
 
     Parameters
     ----------
     model, out
-        The file as it is, and where to write it; not the same unless `in_place_file`.
+        The file as it is, and where to write it; not the same unless `overwrite`.
     plan
-        A plan of this model, with or without in-place choices; `None` looks for the best.
+        A plan of this model, with or without in-place choices; `None` makes the one that
+        `memplan.plan_model` makes.
     arena_budget
-        Bytes that the arena may have: the head, and where tflite-micro is installed, all of it.
+        Bytes that the arena may have. Where tflite-micro is installed, the smallest whole arena is
+        measured; elsewhere only its head is held against the budget, as TFLM's planner is
+        re-implemented, and a note says so.
     in_place
         Whether results may be written over inputs that nobody needs any more, where the kernel
-        allows it (`memplan.sources.tflite.kernels.IN_PLACE` says which and why).
-    overwrite_input
-        Whether that goes for inputs of the model too. Even if not, TFLM may use their memory for
-        something else once they have been read for the last time: set them before every run.
-    timeout
-        Seconds for each of the two searches; `None` for no limit.
+        allows it (`memplan.sources.tflite.kernels.IN_PLACE` says which and why). That goes for
+        inputs of the model too; also without it their memory is used for something else once they
+        have been read for the last time: set them before every run.
+    replan
+        Whether offsets that the file gives are forgotten; otherwise they are kept.
+    overwrite
+        Whether `out` may be the model itself.
+    timeout, nodes
+        As `memplan.plan_model` takes them, for all searches together.
 
     Raises
     ------
@@ -106,45 +118,67 @@ def apply(
     PlanError
         If the plan is not one of this model; the sentence says what differs.
     MemplanError
-        If the budget does not hold (by how many bytes), or a library is missing. Nothing has been
-        written then.
+        If the budget does not hold (by how many bytes), there is no plan in time, or a library is
+        missing. Nothing has been written then.
     """
-    if out.exists() and model.exists() and out.samefile(model) and not in_place_file:
-        raise MemplanError(f"{out} is the model itself: name another file, or ask for --in-place")
+    if out.exists() and model.exists() and out.samefile(model) and not overwrite:
+        raise MemplanError(f"{out} is the model itself: name another file, or ask for --overwrite")
+    if plan is None:
+        plan = planned(
+            model, None, in_place=in_place, replan=replan, timeout=timeout, nodes=nodes
+        ).plan
+    applied, data = patched(model, out, plan, arena_budget)
+    write_bytes(out, data)
+    return applied
+
+
+def patched(
+    model: Path, out: Path, plan: Plan, arena_budget: int | None = None
+) -> tuple[Applied, bytes]:
+    """Return what `apply` writes, and what it says of it; nothing is written.
+
+    Parameters
+    ----------
+    model, out, plan, arena_budget
+        See `apply`.
+
+    Raises
+    ------
+    FormatError, PlanError, MemplanError
+        As `apply` does.
+    """
+    made = planned(model, plan)
+    layout = layout_in(made)
     data = _read(model)
     stored = parse(data, str(model))
-    if plan is None:
-        layout, plan = best(
-            stored, in_place=in_place, overwrite_input=overwrite_input, timeout=timeout
-        )
-    else:
-        layout = layout_of(stored, plan)
-    if (plan.peak or 0) > _LARGEST:
-        raise MemplanError(f"{model}: the plan has {plan.peak} bytes; TFLM counts up to 2^31 - 1")
     offsets = offsets_of(stored, layout, plan)
-    planned = with_offsets(unpacked(data, stored), str(model), offsets)
+    result = with_offsets(unpacked(data, stored), str(model), offsets)
+    arena, notes = None, made.notes
     with tempfile.TemporaryDirectory() as folder:
         trial = Path(folder) / "model.tflite"
-        trial.write_bytes(planned)
+        trial.write_bytes(result)
         after = _head(trial)
-        arena = None
         if arena_budget is not None:
             _require(out, "the plan with kernel scratch", after.bytes, arena_budget)
             arena = minimal_arena(trial)
-            _require(out, "the smallest arena that TFLM takes", arena or 0, arena_budget)
-    before = _head(model)
-    write_bytes(out, planned)
-    return Applied(
+            if arena is None:
+                notes = (*notes, _unmeasured(after, arena_budget))
+            else:
+                _require(out, "the smallest arena that TFLM takes", arena, arena_budget)
+    applied = Applied(
         out,
         plan,
         layout,
         tuple(offsets),
-        before,
+        _head(model),
         after,
         arena,
         sum(max(0, len(layout.storages[row].tensors) - 1) for row in layout.rows),
         sum(map(len, folded(stored).values())),
+        sum(a == b != -1 for a, b in zip(stored.offsets, offsets, strict=False)),
+        notes,
     )
+    return applied, result
 
 
 def _read(path: Path) -> bytes:
@@ -166,3 +200,12 @@ def _require(out: Path, what: str, size: int, budget: int) -> None:
             f"{what} needs {size} bytes, {size - budget} more than the budget of {budget}: "
             f"{out} was not written"
         )
+
+
+def _unmeasured(head: Figure, budget: int) -> Note:
+    return Note(
+        Code.ARENA_UNMEASURED,
+        f"the budget of {budget} bytes was held against the head of the arena alone ({head.bytes} "
+        f"bytes, {head.how}): what TFLM keeps behind it is unknown until tflite-micro measures it "
+        "(pip install 'memplan[tflm]')",
+    )

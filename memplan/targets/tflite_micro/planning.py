@@ -1,56 +1,87 @@
-"""Which plan a model gets, and which of its layouts somebody's plan is for."""
+"""Which plan a TFLite model gets, in which of its layouts, and where that puts its tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from pathlib import Path
 
-from memplan import solvers
-from memplan.errors import PlanError
-from memplan.graph import Graph, Layout, lay_out
+from memplan.errors import FormatError, MemplanError, PlanError
+from memplan.graph import Layout
 from memplan.plan import Plan
-from memplan.sources.tflite.graph import graph_of
+from memplan.planning import Planned, layout_of, plan_model
+from memplan.sources import load
 from memplan.sources.tflite.model import Model
-from memplan.verify import verify
 
-__all__ = ["best", "layout_of", "offsets_of"]
+__all__ = ["LARGEST", "layout_in", "offsets_of", "planned"]
 
-
-def best(
-    model: Model, *, in_place: bool, overwrite_input: bool, timeout: float | None
-) -> tuple[Layout, Plan]:
-    """Return the better of the plans with and without in-place choices.
-
-    What shares memory cannot be placed apart, so neither is always the better one; where they are
-    equal, it is the one that writes over nothing.
-    """
-    graph = graph_of(replace(model, offsets=()))
-    layouts = [lay_out(graph)]
-    if in_place:
-        layouts.append(lay_out(graph if overwrite_input else _inputs_kept(graph), in_place=True))
-    plans = [(layout, _solved(layout, timeout)) for layout in layouts]
-    return min(plans, key=lambda pair: pair[1].peak or 0)
+LARGEST = (1 << 31) - 1  # TFLM's offsets are int32
 
 
-def layout_of(model: Model, plan: Plan) -> Layout:
-    """Return the layout that a plan is for.
+def planned(
+    path: Path,
+    plan: Plan | None,
+    *,
+    in_place: bool = False,
+    replan: bool = False,
+    timeout: float | None = None,
+    nodes: int | None = None,
+) -> Planned:
+    """Return the plan that a model gets, in the layout that it is for.
+
+    Parameters
+    ----------
+    path
+        A `.tflite` file.
+    plan
+        Made before: it says itself whether operators write over inputs, and whether it keeps the
+        offsets of the file. `None` makes one.
+    in_place, timeout, nodes
+        As `memplan.plan_model` takes them.
+    replan
+        Whether offsets that the file gives are forgotten.
 
     Raises
     ------
+    FormatError
+        If the file is damaged.
     PlanError
-        What `verify` says, if it is for none of them.
+        What the referee says, if the plan is not one of this model.
+    MemplanError
+        If there is no plan in time, or it is beyond what TFLM can count.
     """
-    layouts = list(_layouts(model))
-    for layout in layouts:
-        if plan.fingerprint in (None, layout.problem.fingerprint) and _fits(layout, plan):
-            return layout
-    ids = set(plan.ids)
-    nearest = min(layouts, key=lambda layout: len(ids.symmetric_difference(layout.problem.ids)))
+    if plan is not None:
+        found = _matched(path, plan)
+    else:
+        found = plan_model(path, in_place=in_place, pins=not replan, timeout=timeout, nodes=nodes)
+    if not found.plan.has_offsets:
+        raise MemplanError(f"{path}: there is no plan to write ({found.plan.status})")
+    peak = found.plan.peak or 0
+    if peak > LARGEST:
+        raise MemplanError(f"{path}: the plan has {peak} bytes; TFLM counts up to 2^31 - 1")
+    return found
+
+
+def _matched(path: Path, plan: Plan) -> Planned:
     try:
-        verify(nearest.problem, plan)
+        return Planned(layout_of(load(path, pins=False), plan, in_place=True), plan)
     except PlanError as error:
-        raise PlanError(f"this is no plan of {model.name}: {error}") from None
-    return nearest
+        try:  # a plan that keeps the offsets of the file
+            return Planned(layout_of(load(path), plan, in_place=True), plan)
+        except (PlanError, FormatError):
+            raise PlanError(f"this is no plan of {path}: {error}") from None
+
+
+def layout_in(model: Planned) -> Layout:
+    """Return what shares memory in a planned model.
+
+    Raises
+    ------
+    MemplanError
+        If it is no TFLite model.
+    """
+    layout = model.loaded.layout
+    if model.loaded.source != "tflite" or layout is None:
+        raise MemplanError("this is no TFLite model; only these carry their plan in them")
+    return layout
 
 
 def offsets_of(model: Model, layout: Layout, plan: Plan) -> list[int]:
@@ -66,40 +97,3 @@ def offsets_of(model: Model, layout: Layout, plan: Plan) -> list[int]:
             if tensor < len(offsets):  # behind them are scratch and copies
                 offsets[tensor] = base + inside
     return offsets
-
-
-def _solved(layout: Layout, timeout: float | None) -> Plan:
-    plan = solvers.solve(layout.problem, timeout=timeout)
-    verify(layout.problem, plan)
-    return plan
-
-
-def _layouts(model: Model) -> Iterator[Layout]:
-    """Yield the layouts that a plan may be for, the simplest first."""
-    graph = graph_of(replace(model, offsets=()))
-    yield lay_out(graph)
-    yield lay_out(_inputs_kept(graph), in_place=True)
-    yield lay_out(graph, in_place=True)
-    if model.offsets:  # a plan that keeps those of the file
-        pinned = graph_of(model)
-        yield lay_out(pinned)
-        yield lay_out(pinned, in_place=True)
-
-
-def _inputs_kept(graph: Graph) -> Graph:
-    """Return a graph that does not write over its inputs."""
-    given = set(graph.inputs)
-
-    def kept(pairs: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-        return tuple(pair for pair in pairs if pair[0] not in given)
-
-    steps = tuple(replace(step, in_place=kept(step.in_place)) for step in graph.operators)
-    return replace(graph, operators=steps)
-
-
-def _fits(layout: Layout, plan: Plan) -> bool:
-    try:
-        verify(layout.problem, plan)
-    except PlanError:
-        return False
-    return True

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -20,12 +19,11 @@ from memplan.plan import Plan
 from memplan.sources.tflite.graph import folded, handles, rounded
 from memplan.sources.tflite.kernels import scratch
 from memplan.sources.tflite.model import Model, load
-from memplan.targets.tflite_micro.planning import best, layout_of, offsets_of
+from memplan.targets.tflite_micro.planning import layout_in, offsets_of, planned
 
 __all__ = ["shim_header"]
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LARGEST: Final = (1 << 31) - 1
 
 _HEADER = """\
 /* Offsets of {model} for TensorFlow Lite Micro, made by memplan.
@@ -65,17 +63,27 @@ static const {name}_plan_t {name} = {{
 """
 
 
-def shim_header(model: Path, plan: Plan | None = None, name: str = "memory_plan") -> str:
+def shim_header(
+    model: Path,
+    plan: Plan | None = None,
+    name: str = "memory_plan",
+    *,
+    in_place: bool = False,
+    replan: bool = False,
+    timeout: float | None = None,
+) -> str:
     """Return a C header, C99 and C++, with the plan of a model.
 
     Parameters
     ----------
     model
-        A `.tflite` file. Offsets in it are not kept: the shim refuses a model that has them.
+        A `.tflite` file. The shim refuses a model that has offsets: run it with a file without.
     plan
-        A plan of it; `None` takes the best without writing over inputs of the model.
+        A plan of it; `None` makes one.
     name
         Of the variable.
+    in_place, replan, timeout
+        See `memplan.targets.tflite_micro.apply`.
 
     Raises
     ------
@@ -95,22 +103,14 @@ def shim_header(model: Path, plan: Plan | None = None, name: str = "memory_plan"
             f"{model} has float16 or sparse weights, which TFLM does not unpack: write it with "
             "`memplan apply` first, and make the header of what that writes"
         )
-    if plan is None:
-        bare = replace(stored, offsets=())
-        layout, plan = best(bare, in_place=True, overwrite_input=False, timeout=None)
-    else:
-        layout = layout_of(stored, plan)
-        bare = replace(stored, offsets=())
-    peak = plan.peak or 0
-    if peak > _LARGEST:
-        raise MemplanError(f"{model}: the plan has {peak} bytes; TFLM counts up to 2^31 - 1")
-    offsets = list(_in_order(bare, layout, plan))
+    made = planned(model, plan, in_place=in_place, replan=replan, timeout=timeout)
+    offsets = list(_in_order(stored, layout_in(made), made.plan))
     return _HEADER.format(
         model=_comment(Path(stored.name).name),
         name=name,
         guard=f"{name.upper()}_PLAN_H_",
         upper=name.upper(),
-        bytes=peak,
+        bytes=made.plan.peak or 0,
         count=len(offsets),
         room=max(1, len(offsets)),
         entries="\n".join(f"        {{{o}}}," for o in offsets or [0]),

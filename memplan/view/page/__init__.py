@@ -7,6 +7,7 @@ What a browser test may rely on. `<html data-ready="true">` says that the page i
 - `#colour` (size, kind, operator, module), `#waste`, `#theme`, `#home`, `#zoom-in`, `#zoom-out`,
   and `#plans`, a box for every plan where there are several;
 - for every plan `#plan-0`, ... with its figures `#memory-0`, `#load-0`, ...;
+- `#notes`, what was assumed or left out when the model was read, where there is any;
 - `#moment`, a table of what is live at the chosen moment, and `#buffer`, what is chosen, with the
   lists `#sits-on`, `#carries` and `#bounds`; `#hover`, what is under the pointer;
 - `#buffers`, the table of all buffers, in pages.
@@ -84,7 +85,8 @@ def html(
     Parameters
     ----------
     problem
-        What was asked; its capacity is drawn, whether the plans keep it or not.
+        What was asked, with its notes where a file was read; its capacity is drawn, whether the
+        plans keep it or not.
     plans
         What was answered, by what the page calls it; at least one. A plan that does not verify is
         drawn with the referee's sentence, but nobody in it sits on anybody.
@@ -107,6 +109,7 @@ def html(
     if not plans:
         raise MemplanError("there is no plan to show; name a plan or a solver")
     facts = facts or facts_of(problem)
+    notes = [note.text for note in getattr(problem, "notes", ())]
     problem = problem_of(problem)
     libraries = scripts()  # before the work, not after it
     seen = shown(problem, plans)
@@ -119,4 +122,4 @@ def html(
     data = payload(problem, seen, facts, unit)
     data |= {"scale": scale(), "colour": colour}
     figures = document(problem, len(seen), top, unit)
-    return markup(title, as_json(data), as_json(figures), libraries)
+    return markup(title, as_json(data), as_json(figures), libraries, notes)

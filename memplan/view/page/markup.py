@@ -24,7 +24,9 @@ _POLICY = (
 )
 
 
-def markup(title: str, data: str, figures: str, libraries: Sequence[str]) -> str:
+def markup(
+    title: str, data: str, figures: str, libraries: Sequence[str], notes: Sequence[str] = ()
+) -> str:
     """Return the page.
 
     Parameters
@@ -35,6 +37,8 @@ def markup(title: str, data: str, figures: str, libraries: Sequence[str]) -> str
         JSON that may stand in a <script> (`data.as_json`).
     libraries
         Scripts that ours need, in this order.
+    notes
+        What was assumed or left out when the model was read; any text.
     """
     # One function, so that nothing of it is a global name but `window.memplan`.
     ours = "\n".join(_asset(f"{name}.js") for name in _SCRIPTS)
@@ -43,11 +47,17 @@ def markup(title: str, data: str, figures: str, libraries: Sequence[str]) -> str
     return Template(_asset("page.html")).substitute(
         policy=_POLICY.format(hashes=hashes),
         title=html.escape(title),
+        notes=_list(notes),
         style=_asset("page.css"),
         data=data,
         figures=figures,
         scripts="\n".join(f"<script>{each}</script>" for each in scripts),
     )
+
+
+def _list(notes: Sequence[str]) -> str:
+    items = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
+    return f'<ul id="notes" aria-label="Notes">{items}</ul>' if items else ""
 
 
 def _asset(name: str) -> str:

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from memplan.view.comparison import Cell, Name, Report, Table
-from memplan.view.words.parts import name, table
+from memplan.view.words.parts import name, printable, table
 
 __all__ = ["comparison"]
 
@@ -16,6 +16,7 @@ def comparison(report: Report) -> RenderableType:
     parts: list[RenderableType] = [Text(sentence) for sentence in report.sentences]
     for each in report.tables:
         parts += [Text(), *_shown(each)]
+    parts += [Text(printable(note), style="dim") for note in report.notes]
     return Group(*parts)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from rich import box
@@ -12,6 +12,7 @@ from rich.text import Text
 
 from memplan.errors import quoted
 from memplan.loads import Held
+from memplan.notes import Note
 from memplan.problem import Problem
 from memplan.sources.loaded import Label, Loaded
 from memplan.view.units import human, lifetime, percent
@@ -51,9 +52,9 @@ def origin(loaded: Loaded | None) -> list[Fact]:
     return [("format", loaded.source), ("tensors", f"{loaded.tensors:,}")]
 
 
-def notes(loaded: Loaded) -> RenderableType:
+def notes(notes: Iterable[Note]) -> RenderableType:
     """Return what was left out or assumed when a model was read."""
-    return Group(*(Text(f"note: {printable(note.text)}", style="dim") for note in loaded.notes))
+    return Group(*(Text(f"note: {printable(note.text)}", style="dim") for note in notes))
 
 
 def table(first: str, *others: str) -> Table:
