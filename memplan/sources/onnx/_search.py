@@ -122,7 +122,11 @@ class Search:
                 defs.get_schema(node.op_type, version, domain),
                 node,
                 {name: scope.types[name] for name in names},
-                {name: scope.constants[name] for name in names if name in scope.constants},
+                {
+                    name: scope.constants[name]
+                    for name in names
+                    if name in scope.constants and array_of(scope.constants[name]) is not None
+                },
                 opset_imports=[
                     require("onnx.helper", extra="onnx").make_opsetid(*one)
                     for one in self.opsets.items()
@@ -161,7 +165,7 @@ class _Scope:
 
     types: dict[str, Any]
     known: dict[str, bool]  # whether a size is known
-    constants: dict[str, Any]  # small tensors, whose values may be shapes
+    constants: dict[str, Any]  # tensors; the values of small ones may be shapes
 
     def inside(self, graph: Any) -> _Scope:
         """Return the scope of a graph in this one."""
@@ -170,9 +174,7 @@ class _Scope:
         for name, (element, shape) in initializers(graph).items():
             one.types[name] = make(element, shape)
             one.known[name] = True
-        for weight in graph.initializer:
-            if array_of(weight) is not None:
-                one.constants[weight.name] = weight
+        one.constants.update((weight.name, weight) for weight in graph.initializer)
         return one
 
     def shapes(self, names: Any) -> list[tuple[int, ...] | None]:
