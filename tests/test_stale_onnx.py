@@ -172,6 +172,35 @@ def test_bodies_take_their_shapes_from_outside(tmp_path: Path) -> None:
     assert (found["s"], found["z"]) == ((3,), (3,))
 
 
+def test_stale_element_types_do_not_count(tmp_path: Path) -> None:
+    """Tests a model that was converted to halves, but for what it declares between."""
+    half = onnx.TensorProto.FLOAT16
+    what = model(
+        [node("Relu", "x", "a"), node("Exp", "a", "b"), node("Neg", "b", "y")],
+        [value("x", [4, 3], half)],
+        [value("y", [4, 3], half)],
+    )
+    what.graph.value_info.append(value("a", [4, 3]))
+    found = loaded(tmp_path, what)
+    assert found.graph is not None
+    assert [tensor.bytes for tensor in found.graph.tensors] == [24] * 4
+    (note,) = found.notes
+    assert (note.code, note.tensors) == (Code.SHAPE_OVERRIDDEN, ("a",))
+
+
+def test_stale_elements_of_a_sequence_do_not_count(tmp_path: Path) -> None:
+    """Tests a sequence that is declared to hold tensors of another batch."""
+    what = model(
+        [node("SequenceConstruct", "x x", "s"), node("SequenceAt", "s at", "y")],
+        [value("x", [4, 3])],
+        [value("y", None)],
+        [ints("at", 0)],
+    )
+    sequence = onnx.helper.make_tensor_sequence_value_info("s", FLOAT, [1, 3])
+    what.graph.value_info.append(sequence)
+    assert shapes(loaded(tmp_path, what))["y"] == (4, 3)
+
+
 def test_early_conclusions_are_drawn_again(tmp_path: Path) -> None:
     """Tests a product that fits as long as the length of what it reads is not computed yet."""
     what = model(

@@ -56,6 +56,8 @@ class Evidence:
     _lineage: Lineage
     # By tensor: what is declared of it, for each graph that has a tensor of this name.
     _shapes: dict[str, list[list[_Shape]]] = field(default_factory=lambda: defaultdict(list))
+    _elements: dict[str, int] = field(default_factory=dict)  # declared types of elements
+    _bare: bool = False  # whether these are taken out too
     _believed: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))  # axes
     _filled: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))  # axes
     _used: set[str] = field(default_factory=set)  # of `dims`
@@ -84,18 +86,23 @@ class Evidence:
         return found
 
     def _strip(self, graph: Any, *, inner: bool = False) -> None:
-        """Take the shapes out of declarations; element types stay, the inference needs them."""
+        """Take the shapes out of declarations; element types stay, inference may need them."""
         weights = initializers(graph)
         inputs = {value.name for value in graph.input}
         outputs = {value.name for value in graph.output}
         groups: dict[str, list[_Shape]] = defaultdict(list)
         for value in (*graph.value_info, *graph.output, *(graph.input if inner else ())):
+            if value.name in weights or (value.name in inputs and not inner):
+                continue
             declared = tensor_type(value.type)
-            if declared is None or value.name in weights or (value.name in inputs and not inner):
+            if declared is None:
+                _forget_shape(value.type)
                 continue
             if declared.HasField("shape"):
                 groups[value.name].append(_shape_of(declared))
             declared.ClearField("shape")
+            if not inner:
+                self._elements[value.name] = declared.elem_type
         for name, shapes in groups.items():
             self._shapes[name].append(shapes)
         twice = inputs | outputs | weights.keys()
@@ -195,6 +202,23 @@ class Evidence:
         for node in graph.node:
             for _, body in subgraphs(node):
                 self.forget_inferred(body, inner=True)
+
+    def forget_elements(self, graph: Any) -> bool:
+        """Take the element types out too, where some are stale; return whether that is new."""
+        new, self._bare = not self._bare, True
+        for value in (*graph.value_info, *graph.output) if new else ():
+            if value.type.HasField("tensor_type") and value.name not in self._filled:
+                value.type.tensor_type.Clear()
+        return new
+
+    def other_elements(self, graph: Any) -> list[str]:
+        """Return the tensors whose element type is not the one that the file declares."""
+        return [
+            value.name
+            for value in (*graph.value_info, *graph.output)
+            if self._elements.get(value.name, 0) not in (0, value.type.tensor_type.elem_type)
+            and value.type.HasField("tensor_type")
+        ]
 
     def ask(self, one: Open) -> Iterator[Ask]:
         """Yield what a user has to give of an open value."""
@@ -329,6 +353,15 @@ def _shape_of(declared: Any) -> _Shape:
         else dim.dim_param
         for dim in declared.shape.dim
     )
+
+
+def _forget_shape(declared: Any) -> None:
+    """Take the shape of its elements out of the type of a sequence."""
+    while declared.HasField("sequence_type") or declared.HasField("optional_type"):
+        inner = "sequence_type" if declared.HasField("sequence_type") else "optional_type"
+        declared = getattr(declared, inner).elem_type
+    if declared.HasField("tensor_type"):
+        declared.tensor_type.ClearField("shape")
 
 
 def _has(value: Any, axis: str) -> bool:

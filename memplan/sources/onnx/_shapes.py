@@ -49,6 +49,8 @@ def with_shapes(model: Any, dims: Mapping[str, int]) -> tuple[Any, tuple[Note, .
     folded = False  # since all shapes were inferred from the beginning
     for _ in range(_ROUNDS):
         model, complaint = _infer(model)
+        if "existing elem type" in complaint and evidence.forget_elements(model.graph):
+            continue
         changed = _spread(model.graph, {})
         if folder.fold(model.graph):
             folded = changed = True
@@ -78,6 +80,10 @@ def with_shapes(model: Any, dims: Mapping[str, int]) -> tuple[Any, tuple[Note, .
     folder.take_back(model.graph)
     if overridden:
         notes.append(note_on(overridden))
+    other = evidence.other_elements(model.graph)
+    if other:
+        text = "operators make other element types than the file declares, which do not count: "
+        notes.append(Note(Code.SHAPE_OVERRIDDEN, text + listed(other), tuple(other)))
     return model, (*notes, *_changing_states(model.graph))
 
 
