@@ -188,7 +188,7 @@ def test_weights_that_are_unpacked_become_constants() -> None:
 def test_constants_are_planned_when_asked_for(tmp_path: Path) -> None:
     """Tests `include`: weights beside what TFLM plans, and then nothing else."""
     tensors = (floats("in", 4), constant("weights", "float32", 9), floats("out", 4))
-    subgraph = SubGraph("", tensors, (OperatorInfo("ADD", (0, 1), (2,)),), (0,), (2,))
+    subgraph = SubGraph("", tensors, (OperatorInfo("TILE", (0, 1), (2,)),), (0,), (2,))
     path = on_disk(tmp_path, Model("m", (subgraph,)))
     assert list(tflite.read(path, Options()).problem.ids) == ["in", "out"]
     only = tflite.read(path, Options(include=frozenset({Kind.CONSTANT})))
@@ -413,7 +413,7 @@ def test_offsets_that_cannot_be(tmp_path: Path, offsets: tuple[int, ...], words:
 
 def test_the_batch_can_be_given(tmp_path: Path) -> None:
     """Tests that every tensor with the open dimension grows, and the others do not."""
-    model = chain("RELU")
+    model = chain("TILE")
     tensors = (
         floats("t0", 1, 8, open_axes=(0,)),
         floats("t1", 3, 8, open_axes=(0,)),

@@ -22,7 +22,8 @@ from memplan.sources.loaded import Figure
 from memplan.sources.options import Options
 from memplan.sources.tflite.graph import folded, graph_of, handles, rounded
 from memplan.sources.tflite.kernels import scratch
-from memplan.sources.tflite.model import Model, load, resized
+from memplan.sources.tflite.model import Model, load
+from memplan.sources.tflite.sizes import resized
 
 __all__ = ["Request", "head", "measure", "requests"]
 

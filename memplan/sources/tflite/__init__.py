@@ -16,7 +16,8 @@ from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.options import Options
 from memplan.sources.tflite.graph import folded
 from memplan.sources.tflite.graph import graph_of as _graph_of
-from memplan.sources.tflite.model import IDENTIFIER, Model, load, parse, resized
+from memplan.sources.tflite.model import IDENTIFIER, Model, load, parse
+from memplan.sources.tflite.sizes import check_shapes, guessed, resized
 
 __all__ = ["graph_of", "matches", "read"]
 
@@ -43,7 +44,9 @@ def read(path: Path, options: Options) -> Loaded:
     MemplanError
         If `dims` do not fit to the model.
     """
-    model = resized(load(path), options.dims)
+    stored = load(path)
+    model = resized(stored, options.dims)
+    notes = guessed(stored, model) if options.dims else check_shapes(model)
     if not options.pins:
         model = replace(model, offsets=())
     try:
@@ -52,7 +55,7 @@ def read(path: Path, options: Options) -> Loaded:
                 _graph_of(model),
                 include=options.include,
                 in_place=options.in_place,
-                notes=_notes(model),
+                notes=(*_notes(model), *notes),
             )
     except ProblemError as error:  # offsets of the file that contradict each other
         raise FormatError(str(path), str(error)) from None

@@ -6,14 +6,14 @@ Slots are the places of fields in tensorflow/lite/schema/schema.fbs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from memplan.errors import FormatError, MemplanError, quoted
+from memplan.errors import FormatError, quoted
 from memplan.sources.tflite.flatbuffer import Table, root
 from memplan.sources.tflite.names import ELEMENT_TYPES, OPERATORS, element_bytes
 
@@ -25,16 +25,32 @@ __all__ = [
     "TensorInfo",
     "load",
     "parse",
-    "resized",
 ]
 
 IDENTIFIER: Final = b"TFL3"
 OFFLINE_PLAN: Final = "OfflineMemoryAllocation"
-BATCH: Final = "batch"  # what `--dim` calls the one open dimension; the file names none
 _MOST_AXES: Final = 64
 _MOST_BYTES: Final = 1 << 62
 
 # Where the options of an operator name the sub-graphs that it enters: option type, slots.
+# What the options of an operator say of shapes: option type, slots, and kinds of the scalars.
+_OPTIONS: Final[dict[str, tuple[int, tuple[tuple[int, str], ...]]]] = {
+    "CONV_2D": (1, ((0, "b"), (1, "i"), (2, "i"), (4, "i"), (5, "i"))),
+    "DEPTHWISE_CONV_2D": (2, ((0, "b"), (1, "i"), (2, "i"), (5, "i"), (6, "i"))),
+    **dict.fromkeys(
+        ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"),
+        (5, ((0, "b"), (1, "i"), (2, "i"), (3, "i"), (4, "i"))),
+    ),
+    "FULLY_CONNECTED": (8, ((2, "B"),)),
+    "CONCATENATION": (10, ((0, "i"),)),
+    **dict.fromkeys(
+        ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD"),
+        (27, ((0, "B"),)),
+    ),
+    "PACK": (59, ((0, "i"), (1, "i"))),
+}
+_RESHAPE: Final = (17, 0)  # option type, and the slot of the new shape
+_MOST_VALUES: Final = 64  # elements of a constant that may say a shape, axes or amounts
 _ENTERED: Final = {"IF": (92, (0, 1)), "WHILE": (93, (0, 1)), "CALL_ONCE": (103, (0,))}
 
 
@@ -56,6 +72,8 @@ class TensorInfo:
         Bytes of its value in the file; 0: there is none.
     variable
         Whether it is state that outlives a run.
+    values
+        What a small constant of whole numbers holds: a shape, axes; `None` of all others.
     """
 
     name: str
@@ -64,6 +82,7 @@ class TensorInfo:
     open_axes: tuple[int, ...] = ()
     data: int = 0
     variable: bool = False
+    values: tuple[int, ...] | None = None
 
     @property
     def elements(self) -> int:
@@ -80,13 +99,17 @@ class TensorInfo:
 class OperatorInfo:
     """An operator of the file: its name in the schema, or of the custom one, and its tensors.
 
-    `subgraphs` are those that it enters, in the order in which they run.
+    `subgraphs` are those that it enters, in the order in which they run. `options` are the numbers
+    of its options that say something of shapes, and `shape` what a RESHAPE makes; empty and `None`
+    where the file does not say.
     """
 
     type: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     subgraphs: tuple[int, ...] = ()
+    options: tuple[int, ...] = ()
+    shape: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,55 +182,6 @@ def parse(data: bytes, name: str) -> Model:
     return _Reader(root(data, name, IDENTIFIER), name).model()
 
 
-def resized(model: Model, dims: Mapping[str, int]) -> Model:
-    """Return a model whose open dimension has another size.
-
-    A file does not say how sizes follow from each other, so only one open dimension can be given:
-    one that every tensor has at most once, as the batch of most networks.
-
-    Raises
-    ------
-    MemplanError
-        If another name is given, or there is not that one open dimension.
-    """
-    if not dims:
-        return model
-    for name, size in dims.items():
-        if name != BATCH:
-            raise MemplanError(
-                f"{model.name} names no dimension {quoted(name)}: the one that a TFLite file may "
-                f"leave open is given as {BATCH}"
-            )
-        if size < 1:
-            raise MemplanError(f"dimension {BATCH} is {size}; it has to be 1 or more")
-    if not any(tensor.open_axes for tensor in model.tensors()):
-        raise MemplanError(f"{model.name} has a size for every dimension: leave {BATCH} out")
-    for tensor in model.tensors():
-        if len(tensor.open_axes) > 1:
-            raise MemplanError(
-                f"tensor {quoted(tensor.name)} of {model.name} has {len(tensor.open_axes)} open "
-                "dimensions, and the file does not say how other sizes follow from them: convert "
-                "the model with fixed shapes"
-            )
-    return replace(
-        model,
-        subgraphs=tuple(
-            replace(subgraph, tensors=tuple(_with_batch(t, dims[BATCH]) for t in subgraph.tensors))
-            for subgraph in model.subgraphs
-        ),
-    )
-
-
-def _with_batch(tensor: TensorInfo, size: int) -> TensorInfo:
-    if not tensor.open_axes or tensor.data:
-        return tensor
-    shape = list(tensor.shape)
-    axis = tensor.open_axes[0]
-    # A dimension may be a multiple of the batch ([batch * time, ...]): stored is that for one.
-    shape[axis] = size * max(shape[axis], 1)
-    return replace(tensor, shape=tuple(shape), open_axes=())
-
-
 class _Reader:
     def __init__(self, table: Table, name: str) -> None:
         self._root = table
@@ -272,10 +246,18 @@ class _Reader:
             tuple(axis for axis, size in enumerate(signature) if size < 0),
             self._data[buffer],
             bool(table.number(5, "B")),
+            self._values(buffer, ELEMENT_TYPES[number][0] if known else ""),
         )
         if abs(tensor.elements) > _MOST_BYTES or tensor.bytes > _MOST_BYTES:
             raise self._fail(f"tensor {quoted(name)} has more than 2^62 bytes")
         return tensor
+
+    def _values(self, buffer: int, dtype: str) -> tuple[int, ...] | None:
+        width = {"int32": 4, "int64": 8}.get(dtype, 0)
+        raw = self._buffers[buffer].raw(0)
+        if not width or not 0 < len(raw) <= width * _MOST_VALUES or len(raw) % width:
+            return None
+        return tuple(raw.view(f"<i{width}").tolist())
 
     def _operator(self, where: str, table: Table, tensors: int) -> OperatorInfo:
         code = table.number(0, "I")
@@ -286,7 +268,19 @@ class _Reader:
             self._indices(where, table.numbers(1), tensors),
             self._indices(where, table.numbers(2), tensors),
             self._entered(where, self._types[code], table),
+            *self._options(self._types[code], table),
         )
+
+    def _options(self, kind: str, table: Table) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+        options, number = table.table(4), table.number(3, "B")
+        if options is None:
+            return (), None
+        if kind == "RESHAPE" and number == _RESHAPE[0]:
+            return (), options.numbers(_RESHAPE[1])
+        expected, slots = _OPTIONS.get(kind, (0, ()))
+        if number != expected:
+            return (), None
+        return tuple(options.number(slot, letter) for slot, letter in slots), None
 
     def _indices(
         self, where: str, indices: tuple[int, ...] | None, tensors: int

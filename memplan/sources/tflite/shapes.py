@@ -1,0 +1,213 @@
+"""What operators make of the shapes of their inputs, to hold the shapes of a file against it.
+
+A file stores a shape for every tensor. TFLM believes it; LiteRT computes it from the inputs, and so
+does this module for operators whose result is certain (tensorflow/lite/kernels, `Prepare`). For all
+others the answer is `None`: not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Final
+
+from memplan.sources.tflite.kernels import IN_PLACE
+from memplan.sources.tflite.model import OperatorInfo, TensorInfo
+
+__all__ = ["made_shape"]
+
+Shape = tuple[int, ...]
+_Tensors = Sequence[TensorInfo | None]
+_Rule = Callable[[OperatorInfo, list[TensorInfo]], Shape | None]
+
+_VALID: Final = 1  # of the schema's Padding; 0 is SAME
+
+
+def made_shape(operator: OperatorInfo, inputs: _Tensors) -> Shape | None:
+    """Return the shape of an operator's one result, or `None` where it is not known here.
+
+    Raises
+    ------
+    ValueError
+        If the operator cannot take inputs of these shapes; the sentence says why.
+    """
+    rule = _RULES.get(operator.type)
+    given = [tensor for tensor in inputs if tensor is not None]
+    if rule is None or not given or len(operator.outputs) != 1:
+        return None
+    if inputs[0] is None or any(size < 0 for tensor in given for size in tensor.shape):
+        return None
+    try:
+        return rule(operator, given)
+    except (IndexError, ZeroDivisionError):  # an operator that lacks an input, or its options
+        return None
+
+
+def _same(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape:
+    return inputs[0].shape
+
+
+def _rank(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape:
+    return (len(inputs[0].shape),)
+
+
+def _broadcast(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape:
+    rank = max(len(tensor.shape) for tensor in inputs)
+    found: list[int] = []
+    for axis in range(-rank, 0):
+        sizes = {tensor.shape[axis] for tensor in inputs if len(tensor.shape) >= -axis} - {1}
+        if len(sizes) > 1:
+            shapes = " and ".join(_said(tensor.shape) for tensor in inputs)
+            raise ValueError(f"cannot bring {shapes} to one shape")
+        found.append(sizes.pop() if sizes else 1)
+    return tuple(found)
+
+
+def _reshape(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
+    target = inputs[1].values if len(inputs) > 1 else operator.shape
+    if target is None or sum(size == -1 for size in target) > 1:
+        return None
+    elements, rest = inputs[0].elements, prod(size for size in target if size != -1)
+    if -1 in target:
+        if rest == 0 or elements % rest:
+            raise ValueError(f"cannot make {_said(target)} of {elements} elements")
+        return tuple(elements // rest if size == -1 else size for size in target)
+    if rest != elements:
+        raise ValueError(f"cannot make {_said(target)} of {elements} elements: its shape is fixed")
+    return target
+
+
+def _window(operator: OperatorInfo, size: int, window: int, step: int, dilation: int) -> int:
+    reach = (window - 1) * dilation + 1 if operator.options[0] == _VALID else 1
+    found = (size - reach) // step + 1
+    if found < 1:
+        raise ValueError(f"has a window of {reach}, larger than its input of {size}")
+    return found
+
+
+def _convolved(operator: OperatorInfo, inputs: list[TensorInfo], channels: int) -> Shape | None:
+    batch, height, width, _ = inputs[0].shape
+    _, step_x, step_y, dilation_x, dilation_y = operator.options
+    window = inputs[1].shape
+    rows = _window(operator, height, window[1], step_y, max(dilation_y, 1))
+    columns = _window(operator, width, window[2], step_x, max(dilation_x, 1))
+    return batch, rows, columns, channels
+
+
+def _conv(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
+    if not operator.options or len(inputs[0].shape) != 4 or len(inputs[1].shape) != 4:
+        return None
+    return _convolved(operator, inputs, inputs[1].shape[0])
+
+
+def _depthwise(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
+    if not operator.options or len(inputs[0].shape) != 4 or len(inputs[1].shape) != 4:
+        return None
+    return _convolved(operator, inputs, inputs[1].shape[3])
+
+
+def _pool(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
+    if not operator.options or len(inputs[0].shape) != 4:
+        return None
+    batch, height, width, channels = inputs[0].shape
+    _, step_x, step_y, window_x, window_y = operator.options
+    rows = _window(operator, height, window_y, step_y, 1)
+    return batch, rows, _window(operator, width, window_x, step_x, 1), channels
+
+
+def _connected(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
+    if not operator.options or len(inputs[1].shape) != 2:
+        return None
+    units, width = inputs[1].shape
+    if operator.options[0]:  # keeps the number of dimensions
+        return (*inputs[0].shape[:-1], units)
+    if inputs[0].elements % width:
+        raise ValueError(f"cannot take {inputs[0].elements} elements in rows of {width}")
+    return inputs[0].elements // width, units
+
+
+def _concatenated(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
+    if not operator.options:
+        return None
+    shape = list(inputs[0].shape)
+    axis = operator.options[0] % len(shape)
+    others = {tensor.shape[:axis] + tensor.shape[axis + 1 :] for tensor in inputs}
+    if len(others) > 1:
+        shapes = ", ".join(_said(tensor.shape) for tensor in inputs[:5])
+        raise ValueError(f"cannot join {shapes} along dimension {axis}")
+    shape[axis] = sum(tensor.shape[axis] for tensor in inputs)
+    return tuple(shape)
+
+
+def _packed(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
+    if not operator.options:
+        return None
+    if len({tensor.shape for tensor in inputs}) > 1:
+        raise ValueError("packs tensors of different shapes")
+    shape = list(inputs[0].shape)
+    shape.insert(operator.options[1] % (len(shape) + 1), len(inputs))
+    return tuple(shape)
+
+
+def _transposed(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
+    order = inputs[1].values
+    return None if order is None else tuple(inputs[0].shape[axis] for axis in order)
+
+
+def _padded(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
+    amounts = inputs[1].values
+    if amounts is None or len(amounts) != 2 * len(inputs[0].shape):
+        return None
+    pairs = zip(inputs[0].shape, amounts[::2], amounts[1::2], strict=True)
+    return tuple(size + before + after for size, before, after in pairs)
+
+
+def _expanded(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
+    if inputs[1].values is None:
+        return None
+    shape = list(inputs[0].shape)
+    shape.insert(inputs[1].values[0] % (len(shape) + 1), 1)
+    return tuple(shape)
+
+
+def _reduced(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
+    axes, rank = inputs[1].values, len(inputs[0].shape)
+    if axes is None or not operator.options:
+        return None
+    gone = {axis % rank for axis in axes}
+    kept = [1 if axis in gone else size for axis, size in enumerate(inputs[0].shape)]
+    return tuple(size for axis, size in enumerate(kept) if operator.options[0] or axis not in gone)
+
+
+def _resized(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
+    size, shape = inputs[1].values, inputs[0].shape
+    return None if size is None or len(shape) != 4 else (shape[0], size[0], size[1], shape[3])
+
+
+def _said(shape: Sequence[int]) -> str:
+    return f"[{', '.join(map(str, shape[:8]))}]"
+
+
+_BINARY: Final = """
+    ADD DIV EQUAL FLOOR_DIV FLOOR_MOD GREATER GREATER_EQUAL LESS LESS_EQUAL LOGICAL_AND LOGICAL_OR
+    MAXIMUM MINIMUM MUL NOT_EQUAL POW SELECT_V2 SQUARED_DIFFERENCE SUB
+"""
+_SAME: Final = "DEQUANTIZE GELU L2_NORMALIZATION LOG_SOFTMAX PRELU SOFTMAX ZEROS_LIKE"
+_EACH: Final = [name for name, rule in IN_PLACE.items() if rule.inputs == (0,) and not rule.moves]
+_RULES: Final[dict[str, _Rule]] = {
+    **dict.fromkeys((*_EACH, *_SAME.split()), _same),
+    **dict.fromkeys(_BINARY.split(), _broadcast),
+    **dict.fromkeys(("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD"), _reduced),
+    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"), _pool),
+    **dict.fromkeys(("PAD", "PADV2"), _padded),
+    **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _resized),
+    "CONCATENATION": _concatenated,
+    "CONV_2D": _conv,
+    "DEPTHWISE_CONV_2D": _depthwise,
+    "EXPAND_DIMS": _expanded,
+    "FULLY_CONNECTED": _connected,
+    "PACK": _packed,
+    "RESHAPE": _reshape,
+    "SHAPE": _rank,
+    "TRANSPOSE": _transposed,
+}

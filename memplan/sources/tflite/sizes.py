@@ -1,0 +1,170 @@
+"""The sizes of a model at another batch, and whether those that a file stores can be true."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import prod
+from typing import Final
+
+from memplan.errors import FormatError, MemplanError, listed, quoted
+from memplan.notes import Code, Note
+from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo
+from memplan.sources.tflite.shapes import made_shape
+
+__all__ = ["check_shapes", "guessed", "resized"]
+
+BATCH: Final = "batch"  # what `--dim` calls the one open dimension; the file names none
+_MOVES: Final = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")  # as many elements as before
+
+
+def resized(model: Model, dims: Mapping[str, int]) -> Model:
+    """Return a model whose open dimension has another size.
+
+    Sizes follow from the inputs, operator by operator (`shapes.made_shape`). Behind an operator
+    of which that is not known, the dimensions that the file leaves open have the new size.
+
+    Raises
+    ------
+    MemplanError
+        If another name is given, or there is not one open dimension in every tensor at most.
+    FormatError
+        If an operator cannot run at this size; it is named.
+    """
+    if not dims:
+        return model
+    for name, size in dims.items():
+        if name != BATCH:
+            raise MemplanError(
+                f"{model.name} names no dimension {quoted(name)}: the one that a TFLite file may "
+                f"leave open is given as {BATCH}"
+            )
+        if size < 1:
+            raise MemplanError(f"dimension {BATCH} is {size}; it has to be 1 or more")
+    if not any(tensor.open_axes for tensor in model.tensors()):
+        raise MemplanError(f"{model.name} has a size for every dimension: leave {BATCH} out")
+    for tensor in model.tensors():
+        if len(tensor.open_axes) > 1:
+            raise MemplanError(
+                f"tensor {quoted(tensor.name)} of {model.name} has {len(tensor.open_axes)} open "
+                "dimensions, and the file does not say how other sizes follow from them: convert "
+                "the model with fixed shapes"
+            )
+    size = dims[BATCH]
+    return replace(
+        model,
+        subgraphs=tuple(
+            replace(subgraph, tensors=_propagated(model.name, number, subgraph, size))
+            for number, subgraph in enumerate(model.subgraphs)
+        ),
+    )
+
+
+def _propagated(name: str, number: int, subgraph: SubGraph, size: int) -> tuple[TensorInfo, ...]:
+    """Return the tensors of a sub-graph at a batch."""
+    tensors = [_with_batch(tensor, size) for tensor in subgraph.tensors]
+    for index, operator in enumerate(subgraph.operators):
+        where = f"operator {_named(number, index)} ({operator.type})"
+        given = [None if i < 0 else tensors[i] for i in operator.inputs]
+        try:
+            shape = made_shape(operator, given)
+        except ValueError as error:
+            raise FormatError(name, f"{where} {error}, at {BATCH}={size}") from None
+        if shape is not None and not tensors[operator.outputs[0]].data:
+            made = tensors[operator.outputs[0]]
+            tensors[operator.outputs[0]] = replace(made, shape=shape, open_axes=())
+        elif operator.type in _MOVES and given and given[0] is not None:
+            made = tensors[operator.outputs[0]]
+            if made.elements != given[0].elements:
+                raise FormatError(
+                    name,
+                    f"{where} cannot make {made.elements} elements of {given[0].elements}, at "
+                    f"{BATCH}={size}",
+                )
+    return tuple(tensors)
+
+
+def _with_batch(tensor: TensorInfo, size: int) -> TensorInfo:
+    if not tensor.open_axes or tensor.data:
+        return tensor
+    shape = list(tensor.shape)
+    axis = tensor.open_axes[0]
+    # A dimension may be a multiple of the batch ([batch * time, ...]): stored is that for one.
+    shape[axis] = size * max(shape[axis], 1)
+    return replace(tensor, shape=tuple(shape), open_axes=())
+
+
+def guessed(stored: Model, model: Model) -> tuple[Note, ...]:
+    """Return a note on the tensors of a resized model whose sizes do not follow from its inputs."""
+    types: dict[str, None] = {}
+    names: list[str] = []
+    for before, after in zip(stored.subgraphs, model.subgraphs, strict=True):
+        for operator, given in _given(after):
+            moved = any(
+                i >= 0 and before.tensors[i].shape != after.tensors[i].shape
+                for i in operator.inputs
+            )
+            if moved and operator.outputs and made_shape(operator, given) is None:
+                types[operator.type] = None
+                names += [after.tensors[i].name for i in operator.outputs if i >= 0]
+    if not names:
+        return ()
+    text = (
+        f"what {listed(types, quote=False)} make at this {BATCH} is taken from the dimensions that "
+        "the file leaves open, and not computed"
+    )
+    return (Note(Code.DIM_ASSUMED, text, tuple(names)),)
+
+
+def check_shapes(model: Model) -> tuple[Note, ...]:
+    """Hold the shapes of a file against its operators.
+
+    Returns
+    -------
+    tuple of Note
+        One, if the file leaves dimensions open and the sizes that it stores for them cannot run.
+
+    Raises
+    ------
+    FormatError
+        If the file has a size for every dimension, and contradicts itself.
+    """
+    fault = next(_faults(model), None)
+    if fault is None:
+        return ()
+    sentence, tensors = fault
+    if not any(tensor.open_axes for tensor in model.tensors()):
+        raise FormatError(model.name, f"the model contradicts itself: {sentence}")
+    text = f"at the sizes that the file stores for its open dimensions it cannot run: {sentence}"
+    return (Note(Code.DIM_ASSUMED, text, tensors),)
+
+
+def _faults(model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the operators that do not make what is stored, in a sentence, and their results."""
+    for number, subgraph in enumerate(model.subgraphs):
+        for index, (operator, given) in enumerate(_given(subgraph)):
+            where = f"operator {_named(number, index)} ({operator.type})"
+            made = [subgraph.tensors[i] for i in operator.outputs if i >= 0]
+            names = tuple(tensor.name for tensor in made)
+            try:
+                shape = made_shape(operator, given)
+            except ValueError as error:
+                yield f"{where} {error}", names
+                continue
+            # Of a shape in other words TFLM has the same bytes.
+            if shape is not None and made and not made[0].data and prod(shape) != made[0].elements:
+                stored = f"tensor {quoted(made[0].name)} is stored as {_said(made[0].shape)}"
+                yield f"{where} makes {_said(shape)}, and {stored}", names
+
+
+def _given(subgraph: SubGraph) -> Iterator[tuple[OperatorInfo, list[TensorInfo | None]]]:
+    for operator in subgraph.operators:
+        yield operator, [None if i < 0 else subgraph.tensors[i] for i in operator.inputs]
+
+
+def _named(number: int, index: int) -> str:
+    return f"#{index}" if number == 0 else f"#{number}.{index}"
+
+
+def _said(shape: tuple[int, ...]) -> str:
+    return f"[{', '.join(map(str, shape[:8]))}]"

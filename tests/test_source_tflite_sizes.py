@@ -1,0 +1,133 @@
+"""Tests of the sizes in TFLite models: at another batch, and against their own operators."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tflite_models import Writer, constant, floats, models
+
+from memplan.errors import FormatError
+from memplan.sources import tflite
+from memplan.sources.options import Options
+from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo
+from memplan.sources.tflite.model import load as load_model
+from memplan.sources.tflite.shapes import made_shape
+from memplan.sources.tflite.sizes import resized
+
+# Models of the wheels with a batch that is open, everywhere in one dimension at most.
+OPEN = ("nmp.tflite", "embedding_model.tflite", "sine_float.tflite")
+
+
+def on_disk(folder: Path, model: Model) -> Path:
+    """Return the path of a model that has been written."""
+    (folder / "model.tflite").write_bytes(Writer().write(model))
+    return folder / "model.tflite"
+
+
+def open_model(*steps: OperatorInfo, tensors: tuple[TensorInfo, ...]) -> Model:
+    """Return a model of some operators; the last tensor is its result."""
+    made = {index for step in steps for index in step.outputs}
+    given = tuple(i for i, tensor in enumerate(tensors) if i not in made and not tensor.data)
+    return Model("m", (SubGraph("", tensors, steps, given, (len(tensors) - 1,)),))
+
+
+def test_sizes_follow_from_the_inputs(tmp_path: Path) -> None:
+    """Tests that a shape which the file does not leave open follows all the same."""
+    tensors = (floats("in", 1, 8, open_axes=(0,)), floats("mid", 1, 8), floats("out", 1, 8))
+    steps = OperatorInfo("RELU", (0,), (1,)), OperatorInfo("TANH", (1,), (2,))
+    path = on_disk(tmp_path, open_model(*steps, tensors=tensors))
+    found = tflite.read(path, Options(dims={"batch": 5}))
+    assert found.problem.size.tolist() == [160, 160, 160]
+    assert found.notes == ()
+
+
+def test_a_shape_that_is_baked_in(tmp_path: Path) -> None:
+    """Tests that an operator which cannot run at a batch is named."""
+    tensors = (
+        floats("in", 1, 8, open_axes=(0,)),
+        constant("to", "int32", 2),
+        floats("out", 4, 2, open_axes=(0,)),
+    )
+    path = tmp_path / "model.tflite"
+    model = open_model(OperatorInfo("RESHAPE", (0, 1), (2,)), tensors=tensors)
+    for shape, size in (((4, 2), 2), ((-1, 16), 3)):
+        values = {"to": np.array(shape, "<i4").tobytes()}
+        path.write_bytes(Writer(values=values).write(model))
+        with pytest.raises(FormatError, match=rf"operator #0 \(RESHAPE\) .*batch={size}"):
+            tflite.read(path, Options(dims={"batch": size}))
+    values = {"to": np.array((-1, 2), "<i4").tobytes()}
+    path.write_bytes(Writer(values=values).write(model))
+    assert tflite.read(path, Options(dims={"batch": 3})).problem.size.tolist() == [96, 96]
+
+
+def test_what_is_not_computed_is_noted(tmp_path: Path) -> None:
+    """Tests that sizes behind an operator that is not known here make a note."""
+    tensors = (floats("in", 1, 8, open_axes=(0,)), floats("out", 1, 8))
+    path = on_disk(tmp_path, open_model(OperatorInfo("TILE", (0,), (1,)), tensors=tensors))
+    (note,) = tflite.read(path, Options(dims={"batch": 5})).notes
+    assert (note.code, note.tensors) == ("dim-assumed", ("out",))
+    assert "TILE" in note.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "shapes", "words"),
+    [
+        ("ADD", ((1, 8), (1, 8), (1, 9)), r"makes \[1, 8\], and tensor .* as \[1, 9\]"),
+        ("RELU", ((4, 8), (1, 8)), r"makes \[4, 8\]"),
+        ("MUL", ((2, 8), (2, 7), (2, 8)), "cannot bring"),
+    ],
+)
+def test_shapes_that_contradict_the_operators(
+    tmp_path: Path, kind: str, shapes: tuple[tuple[int, ...], ...], words: str
+) -> None:
+    """Tests that a file whose shapes cannot be true is refused by the operator at fault."""
+    tensors = tuple(floats(f"t{i}", *shape) for i, shape in enumerate(shapes))
+    step = OperatorInfo(kind, tuple(range(len(shapes) - 1)), (len(shapes) - 1,))
+    path = on_disk(tmp_path, open_model(step, tensors=tensors))
+    with pytest.raises(FormatError, match=rf"operator #0 \({kind}\) .*{words}|{words}"):
+        tflite.read(path, Options())
+    # With an open dimension the stored sizes are placeholders: they are planned, with a note.
+    opened = (replace(tensors[0], open_axes=(0,)), *tensors[1:])
+    path = on_disk(tmp_path, open_model(step, tensors=opened))
+    assert "cannot run" in tflite.read(path, Options()).notes[-1].text
+
+
+def test_stored_shapes_of_real_models() -> None:
+    """Tests that what operators make is what converters have stored, for every model there is."""
+    computed = 0
+    for path in models():
+        model = load_model(path)
+        for subgraph in model.subgraphs:
+            for operator in subgraph.operators:
+                given = [None if i < 0 else subgraph.tensors[i] for i in operator.inputs]
+                if path.name == "melspectrogram.tflite" and operator.type == "CONV_2D":
+                    with pytest.raises(ValueError, match="window of 512"):
+                        made_shape(operator, given)
+                    continue
+                shape = made_shape(operator, given)
+                if shape is not None:
+                    assert shape == subgraph.tensors[operator.outputs[0]].shape
+                    computed += 1
+    assert computed > 100 or not models()
+
+
+@pytest.mark.parametrize("batch", [2, 3, 7, 16])
+@pytest.mark.parametrize("path", [p for p in models() if p.name in OPEN], ids=lambda p: p.name)
+def test_sizes_are_those_of_litert(path: Path, batch: int) -> None:
+    """Tests every tensor of a model at another batch against what LiteRT makes there."""
+    litert = pytest.importorskip("ai_edge_litert.interpreter")
+    found = resized(load_model(path), {"batch": batch}).subgraphs[0].tensors
+    plain = litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    runtime = litert.Interpreter(str(path), experimental_op_resolver_type=plain)
+    for given in runtime.get_input_details():
+        runtime.resize_tensor_input(given["index"], found[given["index"]].shape)
+    runtime.allocate_tensors()
+    for given in runtime.get_input_details():
+        runtime.set_tensor(given["index"], np.zeros(given["shape"], given["dtype"]))
+    runtime.invoke()
+    for made in runtime.get_tensor_details():
+        if made["index"] < len(found):
+            assert tuple(made["shape"]) == found[made["index"]].shape, made["name"]
