@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -225,3 +226,14 @@ def test_public_headers_include_only_public_headers() -> None:
                 name = line.split('"')[1]
                 assert name.startswith("memplan/"), header
                 assert (folder.parent / name).is_file(), f"{header} includes {name}"
+
+
+def test_every_function_of_the_c_header_has_a_test() -> None:
+    """Tests that no function of the C interface is declared and never called in `core/tests`."""
+    core = ROOT / "core"
+    header = (core / "include" / "memplan" / "c_api.h").read_text()
+    code = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
+    declared = set(re.findall(r"\b(memplan_\w+)\(", code))
+    tests = "".join(each.read_text() for each in (core / "tests").glob("test_c_api*"))
+    assert len(declared) > 25
+    assert not {each for each in declared if not re.search(rf"\b{each}\b", tests)}

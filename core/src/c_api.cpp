@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <limits>
-#include <stdexcept>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,16 +15,20 @@ namespace {
 using memplan::Bytes;
 using memplan::c_api::guarded;
 
+using memplan::c_api::kMostRows;
+using memplan::c_api::kNoProblem;
+using memplan::c_api::replace;
+using memplan::c_api::require;
+
 std::vector<Bytes> copied(const int64_t* column, size_t count) {
   if (column == nullptr) return {};
   return std::vector<Bytes>(column, column + count);
 }
 
-int set_column(std::vector<Bytes>* into, const memplan_problem* problem, const int64_t* column) {
-  return guarded(0, nullptr, 0, [&] {
-    *into = copied(column, problem->problem.size.size());
-    return 1;
-  });
+int set_column(memplan_problem* problem, std::vector<Bytes> memplan::Problem::* member,
+               const int64_t* column, char* error, size_t error_size) {
+  return replace(problem, member, error, error_size,
+                 [column](size_t count) { return copied(column, count); });
 }
 
 }  // namespace
@@ -35,12 +38,9 @@ int set_column(std::vector<Bytes>* into, const memplan_problem* problem, const i
 memplan_problem* memplan_problem_create(size_t count, const int64_t* start, const int64_t* end,
                                         const int64_t* size, char* error, size_t error_size) {
   return guarded<memplan_problem*>(nullptr, error, error_size, [&] {
-    if (count > 0 && (start == nullptr || end == nullptr || size == nullptr)) {
-      throw std::invalid_argument("start, end and size must not be NULL");
-    }
-    if (count > static_cast<size_t>(std::numeric_limits<memplan::BufferIdx>::max())) {
-      throw std::invalid_argument("there are too many buffers");
-    }
+    require(count == 0 || (start != nullptr && end != nullptr && size != nullptr),
+            "start, end and size must not be NULL");
+    require(count <= kMostRows, "there are too many buffers");
     memplan::Problem problem;
     problem.start = copied(start, count);
     problem.end = copied(end, count);
@@ -51,51 +51,61 @@ memplan_problem* memplan_problem_create(size_t count, const int64_t* start, cons
 
 void memplan_problem_free(memplan_problem* problem) { delete problem; }
 
-int memplan_problem_set_alignment(memplan_problem* problem, const int64_t* alignment) {
-  return set_column(&problem->problem.alignment, problem, alignment);
+int memplan_problem_set_alignment(memplan_problem* problem, const int64_t* alignment, char* error,
+                                  size_t error_size) {
+  return set_column(problem, &memplan::Problem::alignment, alignment, error, error_size);
 }
 
-int memplan_problem_set_pins(memplan_problem* problem, const int64_t* pin) {
-  return set_column(&problem->problem.pin, problem, pin);
+int memplan_problem_set_pins(memplan_problem* problem, const int64_t* pin, char* error,
+                             size_t error_size) {
+  return set_column(problem, &memplan::Problem::pin, pin, error, error_size);
 }
 
-int memplan_problem_set_hints(memplan_problem* problem, const int64_t* hint) {
-  return set_column(&problem->problem.hint, problem, hint);
+int memplan_problem_set_hints(memplan_problem* problem, const int64_t* hint, char* error,
+                              size_t error_size) {
+  return set_column(problem, &memplan::Problem::hint, hint, error, error_size);
 }
 
 int memplan_problem_set_gaps(memplan_problem* problem, size_t count, const int32_t* buffer,
                              const int64_t* start, const int64_t* end, const int64_t* lower,
-                             const int64_t* upper) {
-  return guarded(0, nullptr, 0, [&] {
-    if (buffer == nullptr || start == nullptr || end == nullptr) count = 0;
+                             const int64_t* upper, char* error, size_t error_size) {
+  return replace(problem, &memplan::Problem::gaps, error, error_size, [&](size_t) {
+    require(count == 0 || (buffer != nullptr && start != nullptr && end != nullptr),
+            "buffer, start and end of gaps must not be NULL");
+    require((lower == nullptr) == (upper == nullptr),
+            "lower and upper of gaps must both be given, or both be NULL");
+    require(count <= kMostRows, "there are too many gaps");
     std::vector<memplan::Gap> gaps(count);
     for (size_t i = 0; i < count; ++i) {
       gaps[i] = {buffer[i], start[i], end[i], lower == nullptr ? 0 : lower[i],
                  upper == nullptr ? 0 : upper[i]};
     }
-    problem->problem.gaps = std::move(gaps);
-    return 1;
+    return gaps;
   });
 }
 
 int memplan_problem_set_reserved(memplan_problem* problem, size_t count, const int64_t* lower,
-                                 const int64_t* upper) {
-  return guarded(0, nullptr, 0, [&] {
-    if (lower == nullptr || upper == nullptr) count = 0;
+                                 const int64_t* upper, char* error, size_t error_size) {
+  return replace(problem, &memplan::Problem::reserved, error, error_size, [&](size_t) {
+    require(count == 0 || (lower != nullptr && upper != nullptr),
+            "lower and upper of reserved ranges must not be NULL");
+    require(count <= kMostRows, "there are too many reserved ranges");
     std::vector<memplan::Reserved> reserved(count);
     for (size_t i = 0; i < count; ++i) reserved[i] = {lower[i], upper[i]};
-    problem->problem.reserved = std::move(reserved);
-    return 1;
+    return reserved;
   });
 }
 
-void memplan_problem_set_capacity(memplan_problem* problem, int64_t capacity) {
-  problem->problem.capacity.reset();
-  if (capacity != MEMPLAN_NONE) problem->problem.capacity = capacity;
+int memplan_problem_set_capacity(memplan_problem* problem, int64_t capacity, char* error,
+                                 size_t error_size) {
+  return replace(problem, &memplan::Problem::capacity, error, error_size, [capacity](size_t) {
+    return capacity == MEMPLAN_NONE ? std::optional<Bytes>() : capacity;
+  });
 }
 
 int memplan_problem_check(const memplan_problem* problem, char* error, size_t error_size) {
   return guarded(0, error, error_size, [&] {
+    require(problem != nullptr, kNoProblem);
     const std::string fault = memplan::check(problem->problem);
     if (!fault.empty()) memplan::c_api::say(fault.c_str(), error, error_size);
     return fault.empty() ? 1 : 0;
@@ -112,6 +122,7 @@ void memplan_default_options(memplan_options* options, size_t options_size) {
   all.seconds = -1;
   all.nodes = -1;
   all.threads = 1;
+  if (options == nullptr) return;
   std::memset(options, 0, options_size);  // a later version's fields, too
   std::memcpy(options, &all, std::min(options_size, sizeof all));
 }
@@ -121,6 +132,7 @@ void memplan_default_options(memplan_options* options, size_t options_size) {
 void memplan_plan_free(memplan_plan* plan) { delete plan; }
 
 memplan_status memplan_plan_status(const memplan_plan* plan) {
+  if (plan == nullptr) return MEMPLAN_UNKNOWN;
   switch (plan->plan.status) {
     case memplan::Status::kOptimal:
       return MEMPLAN_OPTIMAL;
@@ -134,35 +146,51 @@ memplan_status memplan_plan_status(const memplan_plan* plan) {
   return MEMPLAN_UNKNOWN;
 }
 
-size_t memplan_plan_count(const memplan_plan* plan) { return plan->plan.offsets.size(); }
+size_t memplan_plan_count(const memplan_plan* plan) {
+  return plan == nullptr ? 0 : plan->plan.offsets.size();
+}
 
 const int64_t* memplan_plan_offsets(const memplan_plan* plan) {
   // Of no buffers at all, a vector may hold no memory; that plan is still not "no plan".
   static constexpr int64_t kNone = 0;
-  if (!plan->plan.has_offsets()) return nullptr;
+  if (plan == nullptr || !plan->plan.has_offsets()) return nullptr;
   return plan->plan.offsets.empty() ? &kNone : plan->plan.offsets.data();
 }
 
-int64_t memplan_plan_peak(const memplan_plan* plan) { return plan->plan.peak; }
+int64_t memplan_plan_peak(const memplan_plan* plan) {
+  return plan == nullptr ? 0 : plan->plan.peak;
+}
 
-int64_t memplan_plan_lower_bound(const memplan_plan* plan) { return plan->plan.lower_bound; }
+int64_t memplan_plan_lower_bound(const memplan_plan* plan) {
+  return plan == nullptr ? 0 : plan->plan.lower_bound;
+}
 
-size_t memplan_plan_conflict_count(const memplan_plan* plan) { return plan->plan.conflict.size(); }
+size_t memplan_plan_conflict_count(const memplan_plan* plan) {
+  return plan == nullptr ? 0 : plan->plan.conflict.size();
+}
 
 const int32_t* memplan_plan_conflict(const memplan_plan* plan) {
-  return plan->plan.conflict.empty() ? nullptr : plan->plan.conflict.data();
+  return memplan_plan_conflict_count(plan) == 0 ? nullptr : plan->plan.conflict.data();
 }
 
-int64_t memplan_plan_nodes(const memplan_plan* plan) { return plan->plan.stats.nodes; }
+int64_t memplan_plan_nodes(const memplan_plan* plan) {
+  return plan == nullptr ? 0 : plan->plan.stats.nodes;
+}
 
 const char* memplan_plan_solver(const memplan_plan* plan) {
-  return plan->plan.stats.solver.c_str();
+  return plan == nullptr ? "" : plan->plan.stats.solver.c_str();
 }
 
-const char* memplan_plan_note(const memplan_plan* plan) { return plan->plan.stats.note.c_str(); }
+const char* memplan_plan_note(const memplan_plan* plan) {
+  return plan == nullptr ? "" : plan->plan.stats.note.c_str();
+}
 
 int memplan_plan_interrupted(const memplan_plan* plan) {
-  return plan->plan.stats.interrupted ? 1 : 0;
+  return plan != nullptr && plan->plan.stats.interrupted ? 1 : 0;
+}
+
+int memplan_plan_proof_complete(const memplan_plan* plan) {
+  return plan != nullptr && plan->proof_complete ? 1 : 0;
 }
 
 const char* memplan_status_name(memplan_status status) {

@@ -97,6 +97,22 @@ std::string check_conflicts(const Conflicts& conflicts, BufferIdx count) {
   return {};
 }
 
+// The members of a group lie one behind the other.
+std::string check_leads(const Problem& problem) {
+  std::map<std::int32_t, BufferIdx> below;  // the member before, by group
+  for (const auto& [lead, b] :
+       ranked(problem.lead.size(), [&problem](BufferIdx row) { return problem.lead[row]; })) {
+    if (problem.group[b] == kNoGroup || problem.size[b] == 0) continue;
+    const auto [last, first] = below.emplace(problem.group[b], b);
+    if (!first && problem.size[last->second] > lead - problem.lead[last->second]) {
+      return blame(b, "lead {} is inside buffer {} of its group (lead {}, size {})", lead,
+                   last->second, problem.lead[last->second], problem.size[last->second]);
+    }
+    last->second = b;
+  }
+  return {};
+}
+
 // Some offset must keep every group together: the alignments of its members divide each other, and
 // pins are as far apart as the members.
 std::string check_groups(const Problem& problem) {
@@ -104,8 +120,9 @@ std::string check_groups(const Problem& problem) {
   for (BufferIdx b = 0; b < static_cast<BufferIdx>(problem.group.size()); ++b) {
     if (problem.group[b] == kNoGroup) continue;
     if (problem.group[b] < 0) return blame(b, "group is {}, not a number", problem.group[b]);
-    if (problem.lead[b] < 0 || problem.lead[b] > kMaxBytes) {
-      return blame(b, "lead is {}, but must be between 0 and 2^62", problem.lead[b]);
+    if (problem.lead[b] < 0 || problem.lead[b] > kMaxBytes - problem.size[b]) {
+      return blame(b, "lead is {}, but must be at least 0 and end with size {} at or below 2^62",
+                   problem.lead[b], problem.size[b]);
     }
     BufferIdx& most = strictest.emplace(problem.group[b], b).first->second;
     if (problem.alignment_of(b) > problem.alignment_of(most)) most = b;
@@ -137,6 +154,10 @@ std::string check_capacity(const Problem& problem) {
 }
 
 std::string check_buffer(const Problem& problem, BufferIdx b) {
+  if (problem.start[b] < -kMaxTime || problem.end[b] > kMaxTime) {
+    return blame(b, "its lifetime is [{}, {}), but times must be between -2^62 and 2^62",
+                 problem.start[b], problem.end[b]);
+  }
   if (problem.end[b] <= problem.start[b]) {
     return blame(b, "end is {}, but must be after start {}", problem.end[b], problem.start[b]);
   }
@@ -334,6 +355,7 @@ std::string check(const Problem& problem) {
   }
   if (error.empty()) error = check_conflicts(problem.conflicts, problem.count());
   if (error.empty()) error = check_groups(problem);
+  if (error.empty()) error = check_leads(problem);
   if (!error.empty()) return error;
   const Sections sections = sweep(problem);
   error = check_load(sections);

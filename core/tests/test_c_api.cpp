@@ -1,10 +1,15 @@
-// The C door, through its header alone; test_c_api_header.c holds that header to C99.
+// The C door; test_c_api_header.c holds that header to C99.
+#include <climits>
+#include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "check.h"
 #include "memplan/c_api.h"
+#include "memplan/solve.h"
 #include "oracle.h"
 
 extern "C" int c99_round_trip(void);  // of test_c_api_header.c
@@ -41,14 +46,14 @@ constexpr Entry kAlone[] = {{"greedy", memplan_solve_greedy}, {"search", memplan
 memplan_problem* handed_over(const memplan::Problem& from) {
   memplan_problem* to = memplan_problem_create(from.size.size(), from.start.data(), from.end.data(),
                                                from.size.data(), nullptr, 0);
-  if (!from.alignment.empty()) memplan_problem_set_alignment(to, from.alignment.data());
-  if (!from.pin.empty()) memplan_problem_set_pins(to, from.pin.data());
+  if (!from.alignment.empty()) memplan_problem_set_alignment(to, from.alignment.data(), nullptr, 0);
+  if (!from.pin.empty()) memplan_problem_set_pins(to, from.pin.data(), nullptr, 0);
   std::vector<int64_t> lower, upper;
   for (const memplan::Reserved& range : from.reserved) {
     lower.push_back(range.lower);
     upper.push_back(range.upper);
   }
-  memplan_problem_set_reserved(to, lower.size(), lower.data(), upper.data());
+  memplan_problem_set_reserved(to, lower.size(), lower.data(), upper.data(), nullptr, 0);
   return to;
 }
 
@@ -92,7 +97,7 @@ TEST(smallest_peak_with_default_options) {
 
 TEST(a_capacity_below_the_load_is_infeasible) {
   const Five five;
-  memplan_problem_set_capacity(five.problem, 11);
+  memplan_problem_set_capacity(five.problem, 11, nullptr, 0);
   memplan_options options = defaults();
   options.objective = MEMPLAN_FIT;
   memplan_plan* plan = memplan_solve(five.problem, &options, nullptr, 0);
@@ -108,9 +113,10 @@ TEST(every_column_reaches_the_solver) {
   const int64_t alignment[] = {8, 8, 8, 8, 8};
   const int64_t reserved_lower[] = {0};
   const int64_t reserved_upper[] = {8};
-  CHECK_EQ(memplan_problem_set_pins(five.problem, pin), 1);
-  CHECK_EQ(memplan_problem_set_alignment(five.problem, alignment), 1);
-  CHECK_EQ(memplan_problem_set_reserved(five.problem, 1, reserved_lower, reserved_upper), 1);
+  CHECK_EQ(memplan_problem_set_pins(five.problem, pin, nullptr, 0), 1);
+  CHECK_EQ(memplan_problem_set_alignment(five.problem, alignment, nullptr, 0), 1);
+  CHECK_EQ(
+      memplan_problem_set_reserved(five.problem, 1, reserved_lower, reserved_upper, nullptr, 0), 1);
   memplan_plan* plan = memplan_solve(five.problem, nullptr, nullptr, 0);
   const int64_t* offset = memplan_plan_offsets(plan);
   CHECK_EQ(offset[0], 16);
@@ -124,11 +130,14 @@ TEST(every_column_reaches_the_solver) {
   const int64_t size[] = {6, 6};
   memplan_problem* two = memplan_problem_create(2, start, end, size, nullptr, 0);
   const int32_t buffer[] = {0};
-  CHECK_EQ(memplan_problem_set_gaps(two, 1, buffer, &start[1], &end[1], nullptr, nullptr), 1);
+  CHECK_EQ(
+      memplan_problem_set_gaps(two, 1, buffer, &start[1], &end[1], nullptr, nullptr, nullptr, 0),
+      1);
   plan = memplan_solve(two, nullptr, nullptr, 0);
   CHECK_EQ(memplan_plan_peak(plan), 6);
   memplan_plan_free(plan);
-  CHECK_EQ(memplan_problem_set_gaps(two, 0, nullptr, nullptr, nullptr, nullptr, nullptr), 1);
+  CHECK_EQ(
+      memplan_problem_set_gaps(two, 0, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 0), 1);
   plan = memplan_solve(two, nullptr, nullptr, 0);
   CHECK_EQ(memplan_plan_peak(plan), 12);
   memplan_plan_free(plan);
@@ -197,8 +206,9 @@ TEST(a_solver_alone_refuses_what_the_door_by_name_refuses) {
 TEST(the_search_alone_refuses_gaps) {
   const Five five;
   const int32_t buffer[] = {4};
-  CHECK_EQ(
-      memplan_problem_set_gaps(five.problem, 1, buffer, &kStart[1], &kEnd[1], nullptr, nullptr), 1);
+  CHECK_EQ(memplan_problem_set_gaps(five.problem, 1, buffer, &kStart[1], &kEnd[1], nullptr, nullptr,
+                                    nullptr, 0),
+           1);
   char error[200] = "";
   CHECK(memplan_solve_search(five.problem, nullptr, error, sizeof error) == nullptr);
   CHECK(std::string(error).find("gaps") != std::string::npos);
@@ -257,7 +267,7 @@ TEST(search_alone_finds_the_optimum_and_fits_nothing_below) {
     fit.objective = MEMPLAN_FIT;
     for (const int64_t capacity : {least, least - 1}) {
       if (capacity < 1) continue;
-      memplan_problem_set_capacity(problem, capacity);
+      memplan_problem_set_capacity(problem, capacity, nullptr, 0);
       named = memplan_solve(problem, &fit, nullptr, 0);
       alone = memplan_solve_search(problem, &fit, nullptr, 0);
       CHECK((named == nullptr) == (alone == nullptr));  // a pin above the capacity is refused
@@ -352,6 +362,278 @@ TEST(nothing_to_place) {
   memplan_problem_free(none);
   memplan_plan_free(nullptr);
   memplan_problem_free(nullptr);
+}
+
+TEST(null_pointers_are_refused_with_a_sentence) {
+  const Five five;
+  char error[200] = "";
+  const auto refused = [&error](int ok) {
+    CHECK_EQ(ok, 0);
+    CHECK(std::string(error).find("NULL") != std::string::npos);
+    error[0] = '\0';
+  };
+  const size_t room = sizeof error;
+  const int64_t column[] = {0, 0, 0, 0, 0};
+  const int32_t rows[] = {0, 1, 2, 3, 4};
+  refused(memplan_problem_check(nullptr, error, room));
+  refused(memplan_problem_set_alignment(nullptr, column, error, room));
+  refused(memplan_problem_set_pins(nullptr, column, error, room));
+  refused(memplan_problem_set_hints(nullptr, column, error, room));
+  refused(memplan_problem_set_capacity(nullptr, 5, error, room));
+  refused(memplan_problem_set_groups(nullptr, rows, column, error, room));
+  refused(memplan_problem_set_groups(five.problem, rows, nullptr, error, room));
+  refused(memplan_problem_set_groups(five.problem, nullptr, column, error, room));
+  refused(memplan_problem_set_conflicts(nullptr, 0, nullptr, nullptr, error, room));
+  refused(memplan_problem_set_conflicts(five.problem, 1, rows, nullptr, error, room));
+  refused(memplan_problem_set_conflicts(five.problem, 1, nullptr, rows, error, room));
+  refused(memplan_problem_set_reserved(nullptr, 0, nullptr, nullptr, error, room));
+  refused(memplan_problem_set_reserved(five.problem, 1, column, nullptr, error, room));
+  refused(
+      memplan_problem_set_gaps(nullptr, 0, rows, column, column, nullptr, nullptr, error, room));
+  refused(memplan_problem_set_gaps(five.problem, 1, nullptr, column, column, nullptr, nullptr,
+                                   error, room));
+  refused(memplan_problem_set_gaps(five.problem, 1, rows, column, column, column, nullptr, error,
+                                   room));
+  for (const auto solve : {memplan_solve, memplan_solve_greedy, memplan_solve_search}) {
+    refused(solve(nullptr, nullptr, error, room) != nullptr);
+  }
+  const auto write = [](const char*, size_t, void*) { return 1; };
+  refused(memplan_solve_with_proof(nullptr, nullptr, write, nullptr, error, room) != nullptr);
+  refused(memplan_solve_with_proof(five.problem, nullptr, nullptr, nullptr, error, room) !=
+          nullptr);
+  memplan_default_options(nullptr, sizeof(memplan_options));
+  CHECK_EQ(memplan_problem_set_pins(nullptr, nullptr, nullptr, 0), 0);  // nor is a sentence needed
+
+  // What was refused has changed nothing.
+  memplan_plan* plan = memplan_solve(five.problem, nullptr, error, room);
+  CHECK_EQ(memplan_plan_peak(plan), 12);
+  memplan_plan_free(plan);
+}
+
+TEST(no_plan_at_all_has_neutral_answers) {
+  CHECK_EQ(memplan_plan_status(nullptr), MEMPLAN_UNKNOWN);
+  CHECK_EQ(memplan_plan_count(nullptr), size_t{0});
+  CHECK(memplan_plan_offsets(nullptr) == nullptr);
+  CHECK_EQ(memplan_plan_peak(nullptr), 0);
+  CHECK_EQ(memplan_plan_lower_bound(nullptr), 0);
+  CHECK_EQ(memplan_plan_conflict_count(nullptr), size_t{0});
+  CHECK(memplan_plan_conflict(nullptr) == nullptr);
+  CHECK_EQ(memplan_plan_nodes(nullptr), 0);
+  CHECK_EQ(std::string(memplan_plan_solver(nullptr)), "");
+  CHECK_EQ(std::string(memplan_plan_note(nullptr)), "");
+  CHECK_EQ(memplan_plan_interrupted(nullptr), 0);
+  CHECK_EQ(memplan_plan_proof_complete(nullptr), 0);
+}
+
+TEST(values_out_of_range_are_refused_with_a_sentence) {
+  constexpr int64_t kMost = int64_t{1} << 62;
+  const auto said = [](int64_t start, int64_t end, int64_t size) {
+    memplan_problem* problem = memplan_problem_create(1, &start, &end, &size, nullptr, 0);
+    char error[300] = "";
+    const int ok = memplan_problem_check(problem, error, sizeof error);
+    CHECK_EQ(ok == 1, error[0] == '\0');
+    memplan_plan* plan = memplan_solve(problem, nullptr, nullptr, 0);
+    CHECK_EQ(plan != nullptr, ok == 1);
+    memplan_plan_free(plan);
+    memplan_problem_free(problem);
+    return std::string(error);
+  };
+  CHECK_EQ(said(-kMost, kMost, kMost), "");
+  for (const int64_t time : {kMost + 1, INT64_MAX}) {
+    CHECK(said(0, time, 1).find("times must be between -2^62 and 2^62") != std::string::npos);
+    CHECK(said(-time, 1, 1).find("times must be between -2^62 and 2^62") != std::string::npos);
+  }
+  CHECK(said(INT64_MIN, INT64_MAX, 1).find("buffer 0: ") == 0);
+  CHECK(said(0, 1, kMost + 1).find("size is") != std::string::npos);
+  CHECK(said(0, 1, -1).find("size is") != std::string::npos);
+
+  const Five five;
+  const auto refused = [&five](const memplan_options& options) {
+    char error[200] = "";
+    CHECK(memplan_solve(five.problem, &options, error, sizeof error) == nullptr);
+    return std::string(error);
+  };
+  memplan_options options = defaults();
+  options.seconds = std::nan("");
+  CHECK(refused(options).find("seconds") != std::string::npos);
+  for (const int32_t objective : {-1, 2, INT32_MAX, INT32_MIN}) {
+    options = defaults();
+    options.objective = objective;
+    CHECK(refused(options).find("objective") != std::string::npos);
+  }
+  options = defaults();
+  options.threads = INT32_MIN;
+  CHECK(refused(options).find("threads") != std::string::npos);
+  char error[200] = "";
+  CHECK(memplan_problem_create(SIZE_MAX, kStart.data(), kEnd.data(), kSize.data(), error,
+                               sizeof error) == nullptr);
+  CHECK(std::string(error).find("too many buffers") != std::string::npos);
+  const int32_t row[] = {0};
+  CHECK_EQ(memplan_problem_set_gaps(five.problem, SIZE_MAX, row, kStart.data(), kEnd.data(),
+                                    nullptr, nullptr, error, sizeof error),
+           0);
+  CHECK_EQ(memplan_problem_set_reserved(five.problem, SIZE_MAX, kStart.data(), kEnd.data(), error,
+                                        sizeof error),
+           0);
+  CHECK_EQ(memplan_problem_set_conflicts(five.problem, SIZE_MAX, row, row, error, sizeof error), 0);
+  CHECK(std::string(error).find("too many conflicts") != std::string::npos);
+  CHECK_EQ(memplan_problem_set_capacity(five.problem, -7, error, sizeof error), 1);
+  CHECK(refused(defaults()).find("capacity is -7") != std::string::npos);
+  for (const int32_t status : {-1, 4, INT32_MAX}) {
+    CHECK_EQ(std::string(memplan_status_name(status)), "unknown");
+  }
+}
+
+TEST(conflicts_reach_the_solver) {
+  // Three that never meet: each two of them may not share an address.
+  const int64_t start[] = {0, 1, 2}, end[] = {1, 2, 3}, size[] = {4, 5, 6};
+  memplan_problem* problem = memplan_problem_create(3, start, end, size, nullptr, 0);
+  const auto peak = [problem] {
+    memplan_plan* plan = memplan_solve(problem, nullptr, nullptr, 0);
+    const int64_t found = memplan_plan_peak(plan);
+    memplan_plan_free(plan);
+    return found;
+  };
+  CHECK_EQ(peak(), 6);
+  const int32_t first[] = {2, 0, 1, 0}, second[] = {0, 1, 2, 2};  // one pair twice
+  CHECK_EQ(memplan_problem_set_conflicts(problem, 4, first, second, nullptr, 0), 1);
+  CHECK_EQ(peak(), 15);
+
+  char error[200] = "";
+  const int32_t nobody[] = {0, 3}, self[] = {1, 1};
+  CHECK_EQ(memplan_problem_set_conflicts(problem, 2, nobody, self, error, sizeof error), 0);
+  CHECK_EQ(std::string(error), "conflict 1: there is no buffer 3");
+  CHECK_EQ(memplan_problem_set_conflicts(problem, 2, self, nobody + 1, error, sizeof error), 0);
+  CHECK_EQ(memplan_problem_set_conflicts(problem, 1, self, self, error, sizeof error), 0);
+  CHECK_EQ(std::string(error), "conflict 0: buffer 1 cannot conflict with itself");
+  CHECK_EQ(peak(), 15);  // those that were there before
+  CHECK_EQ(memplan_problem_set_conflicts(problem, 1, first, second, nullptr, 0), 1);
+  CHECK_EQ(peak(), 10);
+  CHECK_EQ(memplan_problem_set_conflicts(problem, 0, nullptr, nullptr, nullptr, 0), 1);
+  CHECK_EQ(peak(), 6);
+  memplan_problem_free(problem);
+}
+
+TEST(groups_and_hints_reach_the_solver) {
+  // Two that never meet, one behind the other all the same.
+  const int64_t start[] = {0, 1}, end[] = {1, 2}, size[] = {4, 6};
+  memplan_problem* problem = memplan_problem_create(2, start, end, size, nullptr, 0);
+  const int32_t group[] = {7, 7};
+  const int64_t lead[] = {6, 0};
+  CHECK_EQ(memplan_problem_set_groups(problem, group, lead, nullptr, 0), 1);
+  memplan_plan* plan = memplan_solve(problem, nullptr, nullptr, 0);
+  CHECK_EQ(memplan_plan_peak(plan), 10);
+  CHECK_EQ(memplan_plan_offsets(plan)[0] - memplan_plan_offsets(plan)[1], 6);
+  memplan_plan_free(plan);
+  char error[200] = "";
+  const int64_t inside[] = {5, 0};
+  CHECK_EQ(memplan_problem_set_groups(problem, group, inside, nullptr, 0), 1);
+  CHECK_EQ(memplan_problem_check(problem, error, sizeof error), 0);
+  CHECK(std::string(error).find("lead 5 is inside buffer 1") != std::string::npos);
+  CHECK_EQ(memplan_problem_set_groups(problem, nullptr, nullptr, nullptr, 0), 1);
+
+  const int64_t hint[] = {MEMPLAN_NONE, 0};
+  CHECK_EQ(memplan_problem_set_hints(problem, hint, nullptr, 0), 1);
+  plan = memplan_solve(problem, nullptr, nullptr, 0);
+  CHECK_EQ(memplan_plan_peak(plan), 6);
+  CHECK_EQ(memplan_plan_offsets(plan)[1], 0);
+  memplan_plan_free(plan);
+  const int64_t below[] = {-2, 0};
+  CHECK_EQ(memplan_problem_set_hints(problem, below, nullptr, 0), 1);
+  CHECK_EQ(memplan_problem_check(problem, error, sizeof error), 0);
+  CHECK(std::string(error).find("hint is -2") != std::string::npos);
+  memplan_problem_free(problem);
+}
+
+TEST(progress_is_told_to_the_caller) {
+  struct Told {
+    int calls = 0;
+    memplan_progress last{};
+  } told;
+  memplan_options options = defaults();
+  options.user_data = &told;
+  options.progress = [](const memplan_progress* known, void* user_data) {
+    auto* into = static_cast<Told*>(user_data);
+    ++into->calls;
+    CHECK(std::strlen(known->phase) > 0);
+    CHECK(known->seconds >= 0);
+    into->last = *known;
+  };
+  const Five five;
+  memplan_plan* plan = memplan_solve(five.problem, &options, nullptr, 0);
+  CHECK(told.calls > 0);
+  CHECK_EQ(told.last.has_plan, 1);
+  CHECK_EQ(told.last.peak, 12);
+  CHECK_EQ(told.last.lower_bound, 12);
+  CHECK(told.last.nodes <= memplan_plan_nodes(plan));
+  memplan_plan_free(plan);
+}
+
+TEST(an_infeasible_plan_names_who_is_to_blame) {
+  const Five five;
+  CHECK_EQ(memplan_problem_set_capacity(five.problem, 11, nullptr, 0), 1);
+  memplan_plan* plan = memplan_solve(five.problem, nullptr, nullptr, 0);
+  CHECK_EQ(memplan_plan_status(plan), MEMPLAN_INFEASIBLE);
+  CHECK_EQ(memplan_plan_lower_bound(plan), 12);
+  CHECK_EQ(memplan_plan_conflict_count(plan), size_t{3});
+  int64_t bytes = 0;
+  for (size_t i = 0; i < 3; ++i) bytes += kSize[memplan_plan_conflict(plan)[i]];
+  CHECK_EQ(bytes, 12);
+  CHECK(std::strlen(memplan_plan_note(plan)) > 0);
+  memplan_plan_free(plan);
+}
+
+TEST(a_proof_is_handed_over_in_pieces) {
+  // One above its load, so that a proof is more than a sum.
+  const int64_t start[] = {4, 2, 3, 5, 0, 1, 1, 2}, end[] = {6, 6, 5, 7, 2, 4, 5, 3};
+  const int64_t size[] = {2, 2, 1, 2, 3, 1, 1, 2};
+  memplan_problem* problem = memplan_problem_create(8, start, end, size, nullptr, 0);
+  struct Text {
+    std::string all;
+    size_t most = SIZE_MAX;
+  } text;
+  const auto write = [](const char* piece, size_t length, void* user_data) {
+    auto* into = static_cast<Text*>(user_data);
+    into->all.append(piece, length);
+    return into->all.size() < into->most ? 1 : 0;
+  };
+  char error[200] = "";
+  memplan_plan* plan =
+      memplan_solve_with_proof(problem, nullptr, write, &text, error, sizeof error);
+  CHECK_EQ(memplan_plan_status(plan), MEMPLAN_OPTIMAL);
+  CHECK_EQ(memplan_plan_proof_complete(plan), 1);
+  memplan_plan_free(plan);
+  CHECK_EQ(text.all.compare(text.all.size() - 9, 9, "\nrefuted\n"), 0);
+
+  memplan::Problem same;
+  same.start.assign(start, start + 8);
+  same.end.assign(end, end + 8);
+  same.size.assign(size, size + 8);
+  std::ostringstream out;
+  memplan::SolveOptions solving;
+  solving.proof = &out;
+  memplan::solve(same, solving);
+  CHECK_EQ(text.all, out.str());
+
+  text.all.clear();
+  text.most = 1;
+  plan = memplan_solve_with_proof(problem, nullptr, write, &text, error, sizeof error);
+  CHECK_EQ(memplan_plan_status(plan), MEMPLAN_OPTIMAL);
+  CHECK_EQ(memplan_plan_proof_complete(plan), 0);
+  memplan_plan_free(plan);
+
+  memplan_options options = defaults();
+  options.solver = "greedy";
+  CHECK(memplan_solve_with_proof(problem, &options, write, &text, error, sizeof error) == nullptr);
+  CHECK(std::string(error).find("only auto, exact and prover") != std::string::npos);
+  const int32_t row[] = {1};
+  const int64_t lower[] = {0}, upper[] = {1};
+  CHECK_EQ(memplan_problem_set_gaps(problem, 1, row, &start[1], &end[1], lower, upper, error,
+                                    sizeof error),
+           1);
+  CHECK(memplan_solve_with_proof(problem, nullptr, write, &text, error, sizeof error) == nullptr);
+  CHECK(std::string(error).find("windows") != std::string::npos);
+  memplan_problem_free(problem);
 }
 
 TEST(names_of_statuses) {

@@ -13,7 +13,7 @@ int main(void) {
     fprintf(stderr, "%s\n", error);
     return 1;
   }
-  memplan_problem_set_capacity(problem, 12);
+  memplan_problem_set_capacity(problem, 12, NULL, 0);
 
   memplan_options options;
   memplan_default_options(&options, sizeof options);

@@ -14,6 +14,10 @@ using Bytes = std::int64_t;       // a size or an offset in the arena
 // of them fits in 64 bits.
 constexpr Bytes kMaxBytes = Bytes{1} << 62;
 
+// Times are between minus this and this. A lifetime may be twice as long: end - start needs 65
+// bits.
+constexpr Time kMaxTime = Time{1} << 62;
+
 // Stands for "not pinned", "no hint" and "not placed" in columns of offsets.
 constexpr Bytes kNoOffset = -1;
 

@@ -1,6 +1,7 @@
 #include "c_api/door.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
 
@@ -18,40 +19,45 @@ memplan_options completed(const memplan_options* given) {
   memplan_default_options(&options, sizeof options);
   if (given == nullptr) return options;
   const std::size_t size = given->struct_size;
-  if (size < sizeof size || size > kMostOptions || size % alignof(memplan_options) != 0) {
-    throw std::invalid_argument(
-        "struct_size of the options is not set; call memplan_default_options() first");
-  }
+  require(size >= sizeof size && size <= kMostOptions && size % alignof(memplan_options) == 0,
+          "struct_size of the options is not set; call memplan_default_options() first");
   for (std::size_t at = sizeof options; at < size; ++at) {
-    if (reinterpret_cast<const char*>(given)[at] != 0) {
-      throw std::invalid_argument("an option is set that this version of memplan does not know");
-    }
+    require(reinterpret_cast<const char*>(given)[at] == 0,
+            "an option is set that this version of memplan does not know");
   }
   std::memcpy(&options, given, std::min(size, sizeof options));
   return options;
 }
 
-SolveOptions converted(const memplan_options& given) {
-  if (given.objective != MEMPLAN_FIT && given.objective != MEMPLAN_MIN_PEAK) {
-    throw std::invalid_argument("objective must be MEMPLAN_FIT or MEMPLAN_MIN_PEAK");
-  }
-  if (given.threads < 1) throw std::invalid_argument("threads must be at least 1");
-  SolveOptions options;
-  options.solver = given.solver == nullptr ? "" : given.solver;
-  options.objective = given.objective == MEMPLAN_FIT ? Objective::kFit : Objective::kMinPeak;
-  if (given.seconds >= 0) options.budget.seconds = given.seconds;
-  if (given.nodes >= 0) options.budget.nodes = given.nodes;
-  options.threads = given.threads;
-  options.seed = given.seed;
+}  // namespace
+
+SolveOptions converted(const memplan_options* options) {
+  const memplan_options given = completed(options);
+  require(given.objective == MEMPLAN_FIT || given.objective == MEMPLAN_MIN_PEAK,
+          "objective must be MEMPLAN_FIT or MEMPLAN_MIN_PEAK");
+  require(!std::isnan(given.seconds), "seconds must be a number; a negative one is no limit");
+  require(given.threads >= 1, "threads must be at least 1");
+  SolveOptions chosen;
+  chosen.solver = given.solver == nullptr ? "" : given.solver;
+  chosen.objective = given.objective == MEMPLAN_FIT ? Objective::kFit : Objective::kMinPeak;
+  if (given.seconds >= 0) chosen.budget.seconds = given.seconds;
+  if (given.nodes >= 0) chosen.budget.nodes = given.nodes;
+  chosen.threads = given.threads;
+  chosen.seed = given.seed;
   if (given.interrupt != nullptr) {
-    options.interrupt = [ask = given.interrupt, user_data = given.user_data] {
+    chosen.interrupt = [ask = given.interrupt, user_data = given.user_data] {
       return ask(user_data) != 0;
     };
   }
-  return options;
+  if (given.progress != nullptr) {
+    chosen.progress = [tell = given.progress, user_data = given.user_data](const Progress& p) {
+      const memplan_progress known = {p.seconds,     p.has_plan ? 1 : 0, p.peak,
+                                      p.lower_bound, p.phase.c_str(),    p.nodes};
+      tell(&known, user_data);
+    };
+  }
+  return chosen;
 }
-
-}  // namespace
 
 void say(const char* sentence, char* error, size_t error_size) {
   if (error == nullptr || error_size == 0) return;
@@ -60,10 +66,15 @@ void say(const char* sentence, char* error, size_t error_size) {
   error[length] = '\0';
 }
 
+void require(bool ok, const char* sentence) {
+  if (!ok) throw std::invalid_argument(sentence);
+}
+
 memplan_plan* solved(const memplan_problem* problem, const memplan_options* options, char* error,
                      std::size_t error_size, SolveBy* solve) {
   return guarded<memplan_plan*>(nullptr, error, error_size, [&] {
-    return new memplan_plan{solve(problem->problem, converted(completed(options)))};
+    require(problem != nullptr, kNoProblem);
+    return new memplan_plan{solve(problem->problem, converted(options))};
   });
 }
 

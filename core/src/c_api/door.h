@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <exception>
+#include <limits>
 #include <new>
 
 #include "memplan/c_api.h"
@@ -16,12 +17,20 @@ struct memplan_problem {
 
 struct memplan_plan {
   memplan::Plan plan;
+  bool proof_complete = false;
 };
 
 namespace memplan::c_api {
 
 // Cut to fit into the caller's buffer, which may be none.
 void say(const char* sentence, char* error, std::size_t error_size);
+
+// Throws std::invalid_argument with this sentence unless `ok`.
+void require(bool ok, const char* sentence);
+
+// What is said of a problem that is NULL, and of lists that no problem can have.
+constexpr const char* kNoProblem = "the problem must not be NULL";
+constexpr std::size_t kMostRows = std::numeric_limits<BufferIdx>::max() / 4;
 
 // Runs `body`, whose exceptions end here: as their sentence, and as `failed`.
 template <typename Result, typename Body>
@@ -37,6 +46,21 @@ Result guarded(Result failed, char* error, size_t error_size, Body body) {
   }
   return failed;
 }
+
+// Replaces a list or a column of the problem by what `make` returns for so many buffers; where that
+// throws, it stays as it was.
+template <typename Member, typename Make>
+int replace(memplan_problem* problem, Member Problem::* member, char* error, std::size_t error_size,
+            Make make) {
+  return guarded(0, error, error_size, [&] {
+    require(problem != nullptr, kNoProblem);
+    problem->problem.*member = make(problem->problem.size.size());
+    return 1;
+  });
+}
+
+// The defaults, with what the caller has set; NULL for the defaults alone.
+SolveOptions converted(const memplan_options* options);
 
 // What an entry for a solver does: `solve`, between the options and the plan of C.
 using SolveBy = Plan(const Problem& problem, const SolveOptions& options);
