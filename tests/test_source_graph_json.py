@@ -229,7 +229,8 @@ class TestDefaults:
         """Tests that a type and a shape are a size, and that bytes go before them."""
         text = changed(NET_TEXT, "tensors.0", {"name": "x", "dtype": dtype, "shape": shape})
         assert read_graph(text, "g").tensors[0].bytes == size
-        assert read_graph(changed(text, "tensors.0.bytes", 5), "g").tensors[0].bytes == 5
+        more = min(size + 5, 1 << 62)  # padding
+        assert read_graph(changed(text, "tensors.0.bytes", more), "g").tensors[0].bytes == more
 
     def test_types(self) -> None:
         """Tests that the types are those of NumPy, with its sizes, where it has them."""
@@ -415,6 +416,15 @@ class TestFiles:
         path.write_text(NET_TEXT)
         chosen = Options(include=frozenset({Kind.INTERMEDIATE, Kind.OUTPUT}))
         assert read(path, chosen).problem.ids == ("a", "y")
+
+    def test_bytes_that_the_shape_contradicts(self, tmp_path: Path) -> None:
+        """Tests that a tensor holds its elements: padding is allowed, fewer bytes are refused."""
+        path = tmp_path / "net.json"
+        path.write_text(changed(NET_TEXT, "tensors.0.bytes", 31))
+        with pytest.raises(FormatError, match=r"tensors\[0\]\.bytes is 31, .* take 32"):
+            read(path, Options())
+        path.write_text(changed(NET_TEXT, "tensors.0.bytes", 48))
+        assert read(path, Options()).problem.ids
 
     def test_a_bad_layout_names_the_file(self, tmp_path: Path) -> None:
         """Tests that what only shows when memory is laid out is about the file, too."""

@@ -184,6 +184,14 @@ class TestProtos:
         """Tests that a trace must be one that a simulator could write."""
         assert sentence in outcome(written(tmp_path, hlo(events)))
 
+    @pytest.mark.parametrize("size", [32, 128])
+    def test_another_size(self, tmp_path: Path, size: int) -> None:
+        """Tests that a value has the size in its allocation that it is defined with."""
+        message = hlo()
+        message.buffer_assignment.logical_buffers[0].size = size
+        said = outcome(written(tmp_path, message))
+        assert f"gives logical buffer 1 64 bytes, and defines it with {size}" in said
+
     @pytest.mark.parametrize("offset", [-1, 129, 1 << 62])
     def test_outside(self, tmp_path: Path, offset: int) -> None:
         """Tests that values lie in their allocation."""

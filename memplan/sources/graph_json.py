@@ -27,7 +27,7 @@ in silence. Numbers are whole, up to 2^62.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -172,9 +172,13 @@ class _Reader(Fields):
         view_rows = enumerate(self.objects(document.get("views") or [], "views", _VIEW))
         views = tuple(self.view(row, f"views[{at}]") for at, row in view_rows)
         operators = self.operators(document["operators"], "operators", 0)
+        tensors = tuple(
+            self.tensor(row, f"tensors[{at}]", kinds.get(at)) for at, row in enumerate(rows)
+        )
+        self.check_bytes(tensors, {view.tensor for view in views})
         return Graph(
             self.text(document, "name", "the document"),
-            tuple(self.tensor(row, f"tensors[{at}]", kinds.get(at)) for at, row in enumerate(rows)),
+            tensors,
             in_order(operators, views),
             inputs,
             outputs,
@@ -185,6 +189,21 @@ class _Reader(Fields):
             groups=self.groups(document.get("groups"), "groups"),
             **optional,
         )
+
+    def check_bytes(self, tensors: Sequence[Tensor], views: set[int]) -> None:
+        """Refuse tensors of fewer bytes than their elements take.
+
+        More may be padding. A view may show elements twice, and a constant may be packed.
+        """
+        for at, tensor in enumerate(tensors):
+            if at in views or tensor.kind is Kind.CONSTANT or tensor.shape is None:
+                continue
+            least = -(-prod(tensor.shape) * BITS.get(tensor.dtype, 0) // 8)
+            if tensor.bytes < least:
+                raise self.error(
+                    f"tensors[{at}].bytes is {tensor.bytes}, but its dtype and shape take {least}: "
+                    "correct one of them, or leave bytes out"
+                )
 
     def tensor(self, row: dict[str, Any], where: str, listed: Kind | None) -> Tensor:
         kind = listed or Kind.INTERMEDIATE

@@ -106,6 +106,12 @@ class _Assignment:
         for id, assigned in places.items():
             if not 0 <= assigned.offset <= allocation.size - assigned.size or assigned.size < 0:
                 raise self._error(f"has logical buffer {id} outside of its allocation")
+            defined = self._buffers.get(id)
+            if defined is not None and defined.size and defined.size != assigned.size:
+                raise self._error(
+                    f"gives logical buffer {id} {assigned.size} bytes, and defines it with "
+                    f"{defined.size}"
+                )
         groups = self._groups(trace, places)
         seen = {id for group in groups for id in group.ids}
         rest = [self._chunk(_Group([id], [(0, 1)]), places) for id in places if id not in seen]
