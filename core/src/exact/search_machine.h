@@ -111,7 +111,7 @@ template <typename V>
 typename Search<V>::Step Search<V>::open(Child child) {
   if (out_of_budget()) return Step::kBudget;
   ++nodes_;
-  MEMPLAN_ASSERT(nodes_ <= node_limit_ && check_invariants(child));
+  MEMPLAN_ASSERT(nodes_ <= node_limit_);
   IdSet resolved(arena_, words_);
   const auto decided = [&](Step verdict) {
     if (verdict == Step::kUnsat) conflict_.add(resolved);
@@ -235,21 +235,20 @@ bool Search<V>::check_invariants(const Child& problem) const {
   }
   MEMPLAN_ASSERT(problem.risen_first > problem.risen_last ||
                  (0 <= problem.risen_first && problem.risen_last < problem.sections));
-  std::vector<char> seen(root_.size(), 0);
+  std::vector<const Node*> seen(root_.size(), nullptr);  // by id
   for (int i = 0; i < problem.count; ++i) {
     const Node& item = problem.items[i];
     MEMPLAN_ASSERT(i == 0 || problem.items[i - 1].floor >= item.floor);
-    MEMPLAN_ASSERT(item.id >= 0 && item.id < static_cast<int>(seen.size()) && !seen[item.id]);
+    MEMPLAN_ASSERT(item.id >= 0 && item.id < static_cast<int>(seen.size()));
+    MEMPLAN_ASSERT(seen[item.id] == nullptr);
     MEMPLAN_ASSERT(0 <= item.first && item.first <= item.last && item.last < problem.sections);
     MEMPLAN_ASSERT(item.floor >= 0 && item.size > 0);
     MEMPLAN_ASSERT(legal_floor(item.floor, item.id) == item.floor);
-    seen[item.id] = 1;
+    seen[item.id] = &item;
   }
   for (const Node& item : root_) {  // floors only rise; sizes never change
-    if (!seen[item.id]) continue;
-    const Node* const at = std::find_if(problem.items, problem.items + problem.count,
-                                        [&](const Node& other) { return other.id == item.id; });
-    MEMPLAN_ASSERT(at->floor >= item.floor && at->size == item.size);
+    const Node* const now = seen[item.id];
+    MEMPLAN_ASSERT(now == nullptr || (now->floor >= item.floor && now->size == item.size));
   }
   return true;
 }
