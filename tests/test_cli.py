@@ -262,6 +262,8 @@ def test_json_is_one_object_for_scripts(five_csv: Path) -> None:
         "problem": formats.load(five_csv).fingerprint,
         "output": "out.csv",
         "proof": None,
+        "in_place": False,
+        "measured": None,
         "notes": [],
     }
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tflite_models import models
+from tflite_models import Writer, chain, models
 
 from memplan import formats
 from memplan.cli import main
@@ -135,7 +135,6 @@ def test_a_budget_is_for_every_output(
 
 
 def test_a_budget_without_tflite_micro(
-    model: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -143,6 +142,8 @@ def test_a_budget_without_tflite_micro(
     """Tests that the head is held against it, that this is said, and is an error if asked."""
     module = sys.modules[Applied.__module__]  # its name is that of the function in it
     monkeypatch.setattr(module, "minimal_arena", lambda _: None)
+    model = tmp_path / "model.tflite"
+    model.write_bytes(Writer().write(chain("RELU", "TANH")))
     out, shim = tmp_path / "planned.tflite", tmp_path / "shim.h"
     for words in (("-o", out), ("--shim", shim)):
         assert run(model, *words, "--arena-budget", "1MiB", "--strict") == 2
