@@ -376,6 +376,25 @@ TEST(skyline_matches_its_rule) {
   }
 }
 
+// Tests that a group of any number of members is listed, and placed on the skyline, once.
+TEST(large_groups_are_placed_once) {
+  Problem problem = all_alive(std::vector<Bytes>(600, 2));
+  for (BufferIdx b = 0; b < problem.count(); ++b) {
+    problem.group.push_back(0);
+    problem.lead.push_back(2 * b);
+  }
+  std::vector<BufferIdx> order;
+  for (BufferIdx b = 0; b < problem.count(); ++b) order.push_back(b);
+  CHECK(Blocks(problem).firsts(order) == std::vector<BufferIdx>{0});
+  Stopper stopper(std::numeric_limits<double>::infinity());
+  Limits limits;
+  limits.nodes = limits.steps = kNoLimit;
+  const Draft draft = Passes(problem, sweep(problem), stopper).on_skyline(order, limits);
+  CHECK(draft.complete);
+  CHECK_EQ(draft.nodes, 600);
+  CHECK_EQ(draft.peak, 1200);
+}
+
 // Tests a skyline by itself, step by step: heights against a row of numbers, and turns against the
 // lowest of all that wait.
 TEST(skyline_keeps_its_invariants) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "invariants.h"
 #include "ranked.h"
@@ -44,6 +45,7 @@ bool Blocks::check_invariants() const {
                  blocks_.back().end == static_cast<std::int32_t>(members_.size()));
   return true;
 }
+
 Shape Blocks::shape(BufferIdx b) const {
   const std::int32_t at = block_of_.empty() ? kNoGroup : block_of_[b];
   if (at == kNoGroup) return {0, problem_.size[b], problem_.alignment_of(b), 0};
@@ -61,7 +63,7 @@ std::vector<BufferIdx> Blocks::firsts(const std::vector<BufferIdx>& order) const
   result.reserve(order.size());
   for (const BufferIdx b : order) {
     const std::int32_t block = block_of_.empty() ? kNoGroup : block_of_[b];
-    if (block != kNoGroup && seen[block]++ != 0) continue;
+    if (block != kNoGroup && std::exchange(seen[block], char{1}) != 0) continue;
     result.push_back(b);
   }
   return result;
