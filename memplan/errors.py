@@ -11,6 +11,7 @@ from itertools import islice
 
 _SHOWN = 60  # characters of somebody's text that an error repeats
 _LISTED = 5  # texts that a sentence lists
+_LETTERS = 150  # of them together, where the first is not longer
 
 
 class MemplanError(ValueError):
@@ -100,14 +101,19 @@ class MissingExtraError(MemplanError):
 
 def quoted(text: str) -> str:
     """Somebody's text as an error may repeat it: in quotes, on one line, not too long."""
-    cut = text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
-    safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
-    return f'"{safe}"'
+    head = text[: _SHOWN + 1]
+    safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in head)
+    return f'"{safe}"' if len(safe) <= _SHOWN else f'"{safe[: _SHOWN - 3]}..."'
 
 
 def listed(texts: Collection[str], *, quote: bool = True) -> str:
-    """List texts in a sentence: the first five, and how many more there are."""
-    first = [quoted(text) if quote else text for text in islice(texts, _LISTED)]
+    """List texts in a sentence: the first five, fewer if they are long, and how many more."""
+    first: list[str] = []
+    for text in islice(texts, _LISTED):
+        shown = quoted(text) if quote else text
+        if first and sum(map(len, first)) + len(shown) > _LETTERS:
+            break
+        first.append(shown)
     more = len(texts) - len(first)
     return ", ".join(first) + (f" and {more:,} more" if more else "")
 

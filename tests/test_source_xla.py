@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from memplan.problem import Buffer, Gap
 from memplan.sources.loaded import Figure, Label
 from memplan.sources.options import Options
 from memplan.sources.xla import matches, read
+from memplan.sources.xla.heap import Chunk
+from memplan.sources.xla.text import _merged
 from memplan.verify import verify
 
 pytest.importorskip("google.protobuf")
@@ -399,3 +402,31 @@ def test_dumps_of_jax(tmp_path: Path, program: str, kind: str) -> None:
     )
     assert matches(b"", tmp_path)
     no_worse(tmp_path)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 9), st.integers(1, 4), st.integers(0, 20), st.integers(1, 6)),
+        max_size=12,
+    )
+)
+def test_chunks_that_meet_become_one(boxes: list[tuple[int, int, int, int]]) -> None:
+    """Tests the sweep against looking at every pair, over and over."""
+    chunks = [
+        Chunk((str(at),), bytes, offset, start, start + length)
+        for at, (start, length, offset, bytes) in enumerate(boxes)
+    ]
+    slow = [({c.values[0]}, c.start, c.end, c.offset, c.offset + c.bytes) for c in chunks]
+    while pair := next((p for p in combinations(slow, 2) if _meet(*p)), None):
+        one, two = pair
+        ends = (min(one[1], two[1]), max(one[2], two[2]), min(one[3], two[3]), max(one[4], two[4]))
+        slow = [each for each in slow if each not in pair] + [(one[0] | two[0], *ends)]
+    fast = [
+        (set(c.values), c.start, c.end, c.offset, c.offset + c.bytes)
+        for c in _merged(Path("report"), chunks)
+    ]
+    assert sorted(fast, key=lambda c: min(c[0])) == sorted(slow, key=lambda c: min(c[0]))
+
+
+def _meet(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+    return bool(a[1] < b[2] and b[1] < a[2] and a[3] < b[4] and b[3] < a[4])

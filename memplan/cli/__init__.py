@@ -7,6 +7,7 @@ that `memplan --version` and a mistyped option answer at once.
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -96,29 +97,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments
         Without the program's name; `None` takes those of the process.
     """
+    if sys.stdout is None:  # closed by who runs it: nobody wants results
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (open to the end)
     for stream in (sys.stdout, sys.stderr):
         # Names of buffers are anybody's text; a terminal that lacks a letter gets its number.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    command: Any = typer.main.get_command(app)
     try:
-        code = command.main(arguments, prog_name="memplan", standalone_mode=False)
-        sys.stdout.flush()
-        return code if isinstance(code, int) else output.OK
+        return _run(arguments)
     except MemplanError as error:
         output.message(str(error))
         return output.BAD_INPUT
     except typer.Abort:
         return output.INTERRUPTED
-    except BrokenPipeError:
-        output.broken_pipe()
     except _ClickException as error:
         output.message(_usage(error))
+        return output.BAD_INPUT
+    except MemoryError:
+        output.message("there is not enough memory for this")
         return output.BAD_INPUT
     except Exception:
         traceback.print_exc()
         output.message("this is a defect of memplan; please report it with the lines above")
     return output.DEFECT
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    command: Any = typer.main.get_command(app)
+    try:
+        code = command.main(arguments, prog_name="memplan", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        output.broken_pipe()
+    except OSError as error:
+        return output.unwritten(error)
+    return code if isinstance(code, int) else output.OK
 
 
 def _usage(error: Any) -> str:

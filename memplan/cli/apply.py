@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memplan.cli import options, output
+from memplan.cli.inputs import is_copy, kept
 
 if TYPE_CHECKING:
     from memplan.notes import Note
@@ -41,7 +42,9 @@ def command(
     ] = None,
     plan: Annotated[
         str | None,
-        typer.Option("--plan", metavar="PLAN", help="This plan, instead of a new one."),
+        typer.Option(
+            "--plan", metavar="PLAN", help="This plan, instead of a new one.", callback=kept
+        ),
     ] = None,
     budget: Annotated[
         int | None,
@@ -64,6 +67,7 @@ def command(
     timeout: options.Timeout = None,
     nodes: options.Nodes = None,
     strict: options.Strict = False,
+    limit_factor: options.LimitFactor = 1,
 ) -> None:
     """Write a plan where a runtime obeys it: into a TFLite model, or as a C header.
 
@@ -71,6 +75,8 @@ def command(
     that of `memplan plan` with the same options, and all of them are written, or none is. A plan of
     another model is refused, with what differs.
     """
+    if overwrite and is_copy(input):
+        raise typer.BadParameter("the input is no file on disk", param_hint="'--overwrite'")
     if overwrite and out is not None:
         raise typer.BadParameter("--output names another file", param_hint="'--overwrite'")
     model = input if overwrite else out
@@ -80,7 +86,9 @@ def command(
     if dim and (model or shim):
         message = "TFLM runs a file with the sizes that are stored in it: convert it with others"
         raise typer.BadParameter(message, param_hint="'--dim'")
-    reading = options.Model(dim, in_place=in_place, strict=strict, pins=not replan)
+    reading = options.Model(
+        dim, in_place=in_place, strict=strict, pins=not replan, limit_factor=limit_factor
+    )
     chosen = _planned(input, reading, plan, timeout, nodes, tflite=bool(model or shim))
     _hold_to(budget, chosen)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memplan.cli import options, output
+from memplan.cli.inputs import kept
 
 if TYPE_CHECKING:
     from memplan.compare import Comparison
@@ -55,8 +56,8 @@ _WHAT = "A model, a dump, a snapshot, a graph, a problem or a plan; its content 
 
 
 def command(
-    before: Annotated[str, typer.Argument(metavar="BEFORE", help=_WHAT)],
-    after: Annotated[str, typer.Argument(metavar="AFTER", help="Likewise.")],
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help=_WHAT, callback=kept)],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help="Likewise.", callback=kept)],
     peak_limit: Annotated[
         str | None,
         typer.Option(
@@ -90,6 +91,7 @@ def command(
     exclude: options.Exclude = None,
     in_place: options.InPlace = False,
     strict: options.Strict = False,
+    limit_factor: options.LimitFactor = 1,
     top: options.Top = 10,
 ) -> None:
     """Say what grew from BEFORE to AFTER, which buffers did, and what is live at the peak instead.
@@ -99,7 +101,7 @@ def command(
     """
     gates = _gates(peak_limit, load_limit)
     output.check_output(out, before, after)
-    model = options.Model(dim, include, exclude, in_place, strict)
+    model = options.Model(dim, include, exclude, in_place, strict, limit_factor=limit_factor)
 
     from memplan.compare import NODES, compare
 
@@ -113,7 +115,14 @@ def command(
         seed=seed,
     )
     verdicts = [gate.verdict(found) for gate in gates]
-    _write(found, (before, after), verdicts, format or _format_of(out), top, out)
+    _write(
+        found,
+        (output.names.get(before, before), output.names.get(after, after)),
+        verdicts,
+        format or _format_of(out),
+        top,
+        out,
+    )
     codes = {verdict.code for verdict in verdicts}
     raise typer.Exit(output.INFEASIBLE if output.INFEASIBLE in codes else max(codes, default=0))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memplan.cli import options, output
+from memplan.cli.inputs import kept
 
 if TYPE_CHECKING:
     from memplan.plan import Plan
@@ -16,7 +17,10 @@ NAME = "convert"
 
 
 def command(
-    input: Annotated[str, typer.Argument(metavar="IN", help="A problem or a plan: CSV or JSON.")],
+    input: Annotated[
+        str,
+        typer.Argument(metavar="IN", help="A problem or a plan: CSV or JSON.", callback=kept),
+    ],
     out: Annotated[str, typer.Argument(metavar="OUT", help="The file to write.")],
     to: Annotated[
         options.Format | None,
@@ -28,7 +32,10 @@ def command(
     problem: Annotated[
         str | None,
         typer.Option(
-            "--problem", metavar="FILE", help="What a plan is for: JSON plans have no lifetimes."
+            "--problem",
+            metavar="FILE",
+            help="What a plan is for: JSON plans have no lifetimes.",
+            callback=kept,
         ),
     ] = None,
     plan: Annotated[

@@ -36,13 +36,14 @@ def command(
     exclude: options.Exclude = None,
     in_place: options.InPlace = False,
     strict: options.Strict = False,
+    limit_factor: options.LimitFactor = 1,
     top: options.Top = 10,
 ) -> None:
     """Say whether a problem fits into a capacity, and if not: by how much, when, whose fault.
 
     Exit 0 whenever there is an answer to print, also where the problem does not fit.
     """
-    model = options.Model(dim, include, exclude, in_place, strict)
+    model = options.Model(dim, include, exclude, in_place, strict, limit_factor=limit_factor)
     loaded = options.read_input(input, capacity, reserve, pin, model)
     if loaded.problem.capacity is None:
         raise typer.BadParameter("the file has no capacity; give one", param_hint="'--capacity'")

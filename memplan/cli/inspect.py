@@ -34,6 +34,7 @@ def command(
     exclude: options.Exclude = None,
     in_place: options.InPlace = False,
     strict: options.Strict = False,
+    limit_factor: options.LimitFactor = 1,
     runtime: options.Runtime = True,
     measure: options.Measure = False,
     top: options.Top = 10,
@@ -63,7 +64,7 @@ def command(
     """
     if as_json and (why is not None or suggest_sync):
         raise typer.BadParameter("--why and --suggest-sync answer in words", param_hint="'--json'")
-    model = options.Model(dim, include, exclude, in_place, strict)
+    model = options.Model(dim, include, exclude, in_place, strict, limit_factor=limit_factor)
     loaded = options.read_input(input, capacity, reserve, pin, model)
     if why is not None:
         output.line(_why(loaded, *why))

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from memplan.cli.inputs import kept
+
 if TYPE_CHECKING:
     from memplan.graph import Kind
     from memplan.notes import Note
@@ -108,10 +110,13 @@ Input = Annotated[
     typer.Argument(
         metavar="INPUT",
         help="A model (.onnx, .tflite, .pt2), a dump, a snapshot, a graph, or a problem as CSV or "
-        "JSON; its content says which.",
+        "JSON; its content says which. `-` is standard input.",
+        callback=kept,
     ),
 ]
-PlanInput = Annotated[str, typer.Argument(metavar="PLAN", help="A plan: CSV or JSON.")]
+PlanInput = Annotated[
+    str, typer.Argument(metavar="PLAN", help="A plan: CSV or JSON.", callback=kept)
+]
 Capacity = Annotated[
     int | None,
     typer.Option(
@@ -201,6 +206,17 @@ Runtime = Annotated[
         help="Ask the format's own runtime what it would use, where it is installed.",
     ),
 ]
+LimitFactor = Annotated[
+    int,
+    typer.Option(
+        "--limit-factor",
+        metavar="N",
+        min=1,
+        max=10_000,
+        help="Let a file expand N times as far as usual while it is read; only where it is "
+        "trusted.",
+    ),
+]
 Measure = Annotated[
     bool,
     typer.Option(
@@ -232,12 +248,14 @@ class Model:
     in_place: bool = False
     strict: bool = False
     pins: bool = True
+    limit_factor: int = 1
 
     def reading(self) -> ModelOptions:
         """Return the same for a source."""
         from memplan.sources.options import Options
 
-        return Options(dims=_dims(self.dim or ()), in_place=self.in_place)
+        dims = _dims(self.dim or ())
+        return Options(dims=dims, in_place=self.in_place, limit_factor=self.limit_factor)
 
 
 def measure(loaded: Loaded, path: str, model: Model) -> Measured:
@@ -273,7 +291,13 @@ def read_input(
     """
     from memplan import sources
 
-    loaded = sources.load(path, capacity=capacity, dims=_dims(model.dim or ()), pins=model.pins)
+    loaded = sources.load(
+        path,
+        capacity=capacity,
+        dims=_dims(model.dim or ()),
+        pins=model.pins,
+        limit_factor=model.limit_factor,
+    )
     refuse_notes(path, loaded.notes if model.strict else ())
     if model.include or model.exclude:
         loaded = _with_kinds(loaded, model)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
@@ -24,7 +26,13 @@ INTERRUPTED = 130  # as shells count: 128 + SIGINT
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 TERMINATED = 143  # 128 + SIGTERM
 
+UNWRITTEN = 74  # the results, for want of space, say; EX_IOERR of sysexits.h
+
+# What the user calls files that were copied; messages say it.
+names: dict[str, str] = {}
+
 _WIDTH_OF_FILES = 140
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 
 
 def console() -> Console:
@@ -60,14 +68,37 @@ def line(text: str) -> None:
 
 def message(text: str) -> None:
     """Say something beside the results, in one line on standard error."""
-    typer.echo(f"memplan: {text}", err=True)
+    for copy, name in names.items():
+        text = text.replace(copy, name)
+    with suppress(OSError):  # then there is nobody to read it, and the exit code stays
+        typer.echo(f"memplan: {text}", err=True)
 
 
 def broken_pipe() -> NoReturn:
     """End quietly: whoever read the results has seen enough."""
+    _drop_results()
+    raise SystemExit(BROKEN_PIPE)
+
+
+def unwritten(error: OSError) -> int:
+    """Say that the results cannot be written; return the exit code.
+
+    Raises
+    ------
+    OSError
+        If the error is about something else.
+    """
+    if error.errno not in _NO_ROOM:
+        raise error
+    _drop_results()
+    reason = (error.strerror or str(error)).lower()
+    message(f"the results cannot be written to standard output: {reason}")
+    return UNWRITTEN
+
+
+def _drop_results() -> None:
     # The interpreter flushes standard output once more at its end, and must not complain.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    raise SystemExit(BROKEN_PIPE)
 
 
 def check_output(path: str | None, *inputs: str) -> None:

@@ -50,6 +50,7 @@ def command(
     exclude: options.Exclude = None,
     in_place: options.InPlace = False,
     strict: options.Strict = False,
+    limit_factor: options.LimitFactor = 1,
     runtime: options.Runtime = True,
     measure: options.Measure = False,
     top: options.Top = 10,
@@ -93,7 +94,7 @@ def command(
         raise typer.BadParameter(
             "a proof is of one plan; leave out --in-place", param_hint="'--proof'"
         )
-    model = options.Model(dim, include, exclude, in_place, strict)
+    model = options.Model(dim, include, exclude, in_place, strict, limit_factor=limit_factor)
     loaded = options.read_input(input, capacity, reserve, pin, model)
 
     from memplan import formats

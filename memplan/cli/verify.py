@@ -26,13 +26,14 @@ def command(
     include: options.Include = None,
     exclude: options.Exclude = None,
     in_place: options.InPlace = False,
+    limit_factor: options.LimitFactor = 1,
 ) -> None:
     """Check a plan against its problem: exit 0 if it is safe, 1 if it is not.
 
     The check shares no code with any solver. A plan is checked with the same options that
     it was made with: --pin, --reserve, --dim, ...
     """
-    model = options.Model(dim, include, exclude, in_place)
+    model = options.Model(dim, include, exclude, in_place, limit_factor=limit_factor)
     loaded = options.read_input(problem, capacity, reserve, pin, model)
 
     from memplan.view.units import exact, plural

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from memplan.cli import options, output
+from memplan.cli.inputs import kept
 from memplan.cli.verify import valid_plan
 
 NAME = "verify-proof"
@@ -14,7 +15,10 @@ NAME = "verify-proof"
 
 def command(
     problem: options.Input,
-    proof: Annotated[str, typer.Argument(metavar="PROOF", help="From `memplan plan --proof`.")],
+    proof: Annotated[
+        str,
+        typer.Argument(metavar="PROOF", help="From `memplan plan --proof`.", callback=kept),
+    ],
     plan: Annotated[
         str | None,
         typer.Option("--plan", metavar="PLAN", help="Say also whether this plan is optimal."),
@@ -24,13 +28,14 @@ def command(
     dim: options.Dim = None,
     include: options.Include = None,
     exclude: options.Exclude = None,
+    limit_factor: options.LimitFactor = 1,
 ) -> None:
     """Check a proof that no plan is better: exit 0 if it is right, 1 if it is not.
 
     The check shares no code with any solver. What was proved with --pin, --reserve or --dim is
     checked with the same.
     """
-    model = options.Model(dim, include, exclude)
+    model = options.Model(dim, include, exclude, limit_factor=limit_factor)
     asked = options.read_input(problem, None, reserve, pin, model)
 
     from memplan.errors import ProofError

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from memplan.cli import options, output
+from memplan.cli.inputs import kept
 
 if TYPE_CHECKING:
     from memplan.plan import Plan
@@ -59,7 +60,10 @@ class _Seen:
 
 def command(
     problem: options.Input,
-    plan: Annotated[str | None, typer.Argument(metavar="PLAN", help="A plan: CSV or JSON.")] = None,
+    plan: Annotated[
+        str | None,
+        typer.Argument(metavar="PLAN", help="A plan: CSV or JSON.", callback=kept),
+    ] = None,
     *,
     out: Annotated[
         str | None,
@@ -119,6 +123,7 @@ def command(
     exclude: options.Exclude = None,
     in_place: options.InPlace = False,
     strict: options.Strict = False,
+    limit_factor: options.LimitFactor = 1,
 ) -> None:
     """Show a plan: time to the right, addresses upwards.
 
@@ -136,7 +141,7 @@ def command(
         raise typer.BadParameter("--width is for pictures: .png, .svg or .pdf")
     others = recorded_from or []
     output.check_output(out, problem, *([plan] if plan else []), *others)
-    model = options.Model(dim, include, exclude, in_place, strict)
+    model = options.Model(dim, include, exclude, in_place, strict, limit_factor=limit_factor)
     loaded, alone = _read(problem, plan, capacity, reserve, pin, model)
 
     plans = _given(problem, plan, alone)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from memplan.errors import GraphError, quoted
+from memplan.errors import GraphError, listed, quoted
 from memplan.graph import order
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ __all__ = ["MAX_DEPTH", "check"]
 
 MAX_BYTES = 1 << 62
 MAX_DEPTH = 100  # of blocks in blocks; far below Python's own limit on recursion
-_SHOWN = 8  # steps of a cycle that an error repeats
 
 
 def check(graph: Graph) -> None:
@@ -222,8 +221,7 @@ class _Order:
                 reason = f"tensor {quoted(self._graph.tensors[tensor].name)}"
             waits_for = quoted(_name(self._graph.operators[other]))
             sentences.append(f"{quoted(_name(operator))} waits for {waits_for} ({reason})")
-        shown = sentences if len(sentences) <= _SHOWN else [*sentences[: _SHOWN - 1], "..."]
-        return ", ".join(shown)
+        return listed(sentences, quote=False)
 
     def _ever_made(self) -> set[int]:
         return {tensor for operator in self._graph.operators for tensor in order.made(operator)}

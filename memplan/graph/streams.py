@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import GraphError, UnsupportedError, quoted, shown
+from memplan.errors import GraphError, UnsupportedError, listed, quoted, shown
 from memplan.graph.layout import Layout, lay_out
 from memplan.graph.model import Graph
 from memplan.graph.steps import Rows, steps_of
@@ -157,7 +157,7 @@ class Why:
         for index in self.order[: self.at[0]]:
             reached[self.graph.operators[index].stream] = index
         if reached:
-            come_to = ", ".join(map(self._name, reached.values()))
+            come_to = listed([self._name(index) for index in reached.values()], quote=False)
             return f"{text}, if the streams have come to {come_to}."
         return f"{text}, before any other operator." if running else f"{text} at the start."
 

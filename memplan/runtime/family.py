@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from memplan._columns import MAX_BYTES, Column
-from memplan.errors import FamilyError
+from memplan.errors import FamilyError, listed
 from memplan.trace import Scope, Trace
 
 __all__ = ["Family", "Misfit"]
@@ -119,9 +119,10 @@ class Family:
         sizes = [base + slope * batch for base, slope in affine]
         for row, size in enumerate(sizes):
             if not 0 <= size <= MAX_BYTES:
+                recorded = listed(list(map(str, self.recorded)), quote=False)
                 raise FamilyError(
                     f"{self.trace.ids[row]} would have {size} bytes at batch size {batch}, too far "
-                    f"from those that were recorded: {', '.join(map(str, self.recorded))}"
+                    f"from those that were recorded: {recorded}"
                 )
         column = np.array(sizes, dtype=np.int64)
         column.flags.writeable = False

@@ -66,9 +66,9 @@ def proof_file(path: str | os.PathLike[str], problem: Problem) -> Iterator[Proof
     folder, base = os.path.split(target)
     # In the same folder, so that it can take the place of the old one at once.
     temporary = os.path.join(folder, f".{base[:32]}.{secrets.token_hex(4)}.tmp")
-    with _reworded(name), open(temporary, "x", encoding="ascii", newline="\n") as file:
-        file.write(f"memplan-proof 1\nproblem {problem.fingerprint}\n")
     try:
+        with _reworded(name), open(temporary, "x", encoding="ascii", newline="\n") as file:
+            file.write(f"memplan-proof 1\nproblem {problem.fingerprint}\n")
         yield ProofFile(name, temporary)
     finally:
         with suppress(FileNotFoundError):  # it has taken its place

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from memplan.errors import MemplanError, UnsupportedError, quoted
+from memplan.errors import MemplanError, UnsupportedError, listed, quoted
 from memplan.problem import Problem
 
 __all__ = ["CONSTRAINTS", "SOLVERS", "Solver", "check", "check_proof", "parse"]
@@ -341,7 +341,10 @@ def parse(spec: str) -> tuple[str, dict[str, object]]:
     """
     name, _, rest = str(spec).partition(":")
     if name not in SOLVERS:
-        raise MemplanError(f"there is no solver {quoted(name)}; choose one of {', '.join(SOLVERS)}")
+        known = listed(SOLVERS, quote=False)
+        raise MemplanError(
+            f"there is no solver {quoted(name)}; choose one of {known} (see memplan solvers)"
+        )
     options: dict[str, object] = {}
     for option in filter(None, rest.split(",")):
         key, equals, value = option.partition("=")

@@ -49,6 +49,7 @@ def load(
     include: Iterable[str] | None = None,
     in_place: bool = False,
     pins: bool = True,
+    limit_factor: int = 1,
 ) -> Loaded:
     """Read a file, whatever it is; its name does not matter.
 
@@ -68,6 +69,8 @@ def load(
         `memplan.plan_model` finds out whether that makes the plan better.
     pins
         Whether offsets that the file gives are kept.
+    limit_factor
+        How many times the usual limits (docs/sources.md) a file may expand while it is read.
 
     Returns
     -------
@@ -83,14 +86,19 @@ def load(
         If a library that reads it is missing, a dimension has no value, or there is no such kind.
     """
     path = Path(path)
-    name = detect(path)
-    if name not in _SOURCES:
-        problem = formats.load(path, capacity=capacity)
-        if not pins:
-            problem = problem.with_pins(dict.fromkeys(problem.ids))
-        return of_problem(problem, name)
-    options = Options(dims or {}, _kinds(include), in_place, pins)
-    loaded: Loaded = _source(name).read(path, options)
+    options = Options(dims or {}, _kinds(include), in_place, pins, limit_factor)
+    try:
+        name = detect(path)
+        if name not in _SOURCES:
+            problem = formats.load(path, capacity=capacity)
+            if not pins:
+                problem = problem.with_pins(dict.fromkeys(problem.ids))
+            return of_problem(problem, name)
+        loaded: Loaded = _source(name).read(path, options)
+    except MemoryError:
+        raise FormatError(str(path), "takes more memory to read than there is") from None
+    except RecursionError:
+        raise FormatError(str(path), "is nested too deeply") from None
     if capacity is None:
         return loaded
     return replace(loaded, problem=loaded.problem.with_capacity(capacity))

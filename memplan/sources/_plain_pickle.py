@@ -16,6 +16,9 @@ from typing import Any
 __all__ = ["PickleError", "load"]
 
 _MAX_INT_BYTES = 16  # of a number; a snapshot's own need eight
+# Python hashes numbers by a prime above 2^60: larger ones could all collide, where they are many.
+_LARGE_KEY = 1 << 60
+_MAX_LARGE_KEYS = 1000
 _KEYS = frozenset({str, int, bool, float, type(None)})
 
 # Opcodes that find a class, call it, or fill in what it made.
@@ -44,6 +47,7 @@ class _Machine:
         self._stack: list[Any] = []  # since the last mark
         self._below: list[list[Any]] = []  # what lies under each mark
         self._memo: list[Any] = []
+        self._large_keys = 0
 
     def run(self) -> Any:
         data, steps = self._data, _STEPS
@@ -119,6 +123,9 @@ class _Machine:
             raise PickleError("is damaged: it has keys without values, or outside of a dictionary")
         if not _KEYS.issuperset(map(type, keys)):
             raise PickleError("has a dictionary with keys that are neither text nor numbers")
+        self._large_keys += sum(type(key) is int and abs(key) > _LARGE_KEY for key in keys)
+        if self._large_keys > _MAX_LARGE_KEYS:
+            raise PickleError(f"has more than {_MAX_LARGE_KEYS:,} keys beyond 2^60")
         target.update(zip(keys, values[1::2], strict=True))
 
     def memoize(self) -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memplan.errors import FormatError, ProblemError, shown
+from memplan.errors import FormatError, ProblemError, listed, shown
 from memplan.notes import Code, Note
 from memplan.sources._plain_pickle import PickleError, load
 from memplan.sources.loaded import Figure, Label, Loaded
@@ -30,7 +30,7 @@ __all__ = ["ALIGNMENT", "matches", "read"]
 
 ALIGNMENT = 512  # of every block of the caching allocator
 
-_MAX_BYTES = 1 << 62
+_SHOWN = 200  # letters of the names of files and functions, which frames may share
 _STEPS = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
 _LIVE = ("active_allocated", "active_pending_free", "active_awaiting_free")
 
@@ -120,10 +120,11 @@ class _Snapshot:
         if not entries:
             raise _BadFieldError("is a memory snapshot in which nothing was allocated")
         device = min(entries, key=lambda d: (-entries[d], d))
-        others = ", ".join(str(d) for d in sorted(entries) if d != device)
+        others = [str(d) for d in sorted(entries) if d != device]
         if not others:
             return device, ()
-        text = f"only device {device}, the busiest, is read; the snapshot has {others}"
+        rest = listed(others, quote=False)
+        text = f"only device {device}, the busiest, is read; the snapshot has {rest}"
         return device, (Note(Code.PARTLY_READ, text),)
 
     def _figures(
@@ -206,7 +207,8 @@ def _blocks(
 def _trace(found: list[_Allocation]) -> Trace:
     """Return the allocations as a trace, in which the line of Python is the scope."""
     kept = sorted((a for a in found if a.end > a.start and a.bytes), key=lambda a: a.start)
-    places = [_place(a.frames) for a in kept]
+    named = _Places()
+    places = [named.of(a.frames) for a in kept]
     return Trace.from_arrays(
         [a.start for a in kept],
         [a.end for a in kept],
@@ -238,23 +240,43 @@ def _as_loaded(trace: Trace, figures: tuple[Figure, ...], notes: tuple[Note, ...
     )
 
 
-def _place(frames: object) -> str:
-    """Return the innermost line of the user's own Python, as `model.py:12 forward`."""
-    if not isinstance(frames, list):
-        return ""
-    best, rank = "", 0
-    for frame in frames:
-        if not isinstance(frame, dict):
-            continue
-        file, line, name = (frame.get(field) for field in ("filename", "line", "name"))
-        if not (type(file) is str and type(name) is str and type(line) is int):
-            continue
-        parts = file.replace("\\", "/").split("/")
-        python = file.endswith(".py")
-        own = 3 if python and "torch" not in parts else 2 if python else 1
-        if own > rank:
-            best, rank = f"{parts[-1]}:{line} {name}", own
-    return best
+class _Places:
+    """Names lists of frames; what a pickle shares between allocations is looked at once."""
+
+    def __init__(self) -> None:
+        # By identity: the snapshot keeps all of them alive.
+        self._of_list: dict[int, str] = {}
+        self._of_frame: dict[int, tuple[int, str]] = {}
+
+    def of(self, frames: object) -> str:
+        """Return the innermost line of the user's own Python, as `model.py:12 forward`."""
+        if not isinstance(frames, list):
+            return ""
+        found = self._of_list.get(id(frames))
+        if found is None:
+            # Of frames of one rank the first is the innermost.
+            found = max(map(self._ranked, frames), key=lambda one: one[0], default=(0, ""))[1]
+            self._of_list[id(frames)] = found
+        return found
+
+    def _ranked(self, frame: object) -> tuple[int, str]:
+        found = self._of_frame.get(id(frame))
+        if found is None:
+            found = self._of_frame[id(frame)] = _ranked(frame)
+        return found
+
+
+def _ranked(frame: object) -> tuple[int, str]:
+    """Return how near to the user's own code a frame is (0: no frame), and its name."""
+    if not isinstance(frame, dict):
+        return 0, ""
+    file, line, name = (frame.get(field) for field in ("filename", "line", "name"))
+    if not (type(file) is str and type(name) is str and type(line) is int):
+        return 0, ""
+    parts = file.replace("\\", "/").split("/")
+    python = file.endswith(".py")
+    own = 3 if python and "torch" not in parts else 2 if python else 1
+    return own, f"{parts[-1][-_SHOWN:]}:{line} {name[:_SHOWN]}"
 
 
 def _line(place: str) -> str:

@@ -33,6 +33,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from memplan.errors import listed
 from memplan.formats._fields import Fields, shown
 from memplan.formats._files import read_text
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
@@ -205,8 +206,8 @@ class _Reader(Fields):
                     "correct one of them, or leave bytes out"
                 )
 
-    def tensor(self, row: dict[str, Any], where: str, listed: Kind | None) -> Tensor:
-        kind = listed or Kind.INTERMEDIATE
+    def tensor(self, row: dict[str, Any], where: str, named: Kind | None) -> Tensor:
+        kind = named or Kind.INTERMEDIATE
         if row.get("kind") is not None:
             kind = self.kind(row["kind"], f"{where}.kind")
         dtype = self.text(row, "dtype", where)
@@ -218,7 +219,7 @@ class _Reader(Fields):
         elif dtype not in BITS:
             raise self.error(
                 f"{where}.dtype is {shown(dtype)}, of unknown size: "
-                f"give bytes, or one of {', '.join(BITS)}"
+                f"give bytes, or one of {listed(BITS, quote=False)}"
             )
         else:
             size = -(-prod(shape) * BITS[dtype] // 8)

@@ -24,9 +24,13 @@ class Options:
         Whether every in-place choice is taken.
     pins
         Whether offsets that the file gives are kept.
+    limit_factor
+        How many times the usual limits (`memplan.sources._limits`) a file may expand while it is
+        read.
     """
 
     dims: Mapping[str, int] = field(default_factory=dict)
     include: frozenset[Kind] | None = None
     in_place: bool = False
     pins: bool = True
+    limit_factor: int = 1

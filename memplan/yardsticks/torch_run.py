@@ -96,7 +96,7 @@ def measure_file(path: Path, options: Options) -> Measured:
         As `measure_run`.
     """
     torch = require("torch", extra="torch")
-    shown = program_in_file(path, options.dims)
+    shown = program_in_file(path, options)
     try:
         program = torch.export.load(path)
     except Exception as error:  # whatever torch stumbles over

@@ -13,7 +13,8 @@ from memplan.notes import Note
 from memplan.sources._extras import of_file, require
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.onnx._build import build
-from memplan.sources.onnx._order import check_functions, check_order, check_texts, drop_masks
+from memplan.sources.onnx._calls import inlined
+from memplan.sources.onnx._order import check_order, check_texts, drop_masks
 from memplan.sources.onnx._shapes import with_shapes
 from memplan.sources.onnx._wire import WireError, looks_like_model, skeleton
 from memplan.sources.options import Options
@@ -51,7 +52,7 @@ def read(path: Path, options: Options) -> Loaded:
         model = _parsed(serialized)
         if not model.graph.name:
             model.graph.name = path.stem.encode(errors="replace").decode()
-        graph, notes = _planned(model, options.dims)
+        graph, notes = _planned(model, options.dims, options.limit_factor)
         try:
             return of_graph(graph, include=options.include, in_place=options.in_place, notes=notes)
         except ProblemError as error:
@@ -90,16 +91,16 @@ def _parsed(serialized: bytes) -> Any:
     return model
 
 
-def _planned(model: Any, dims: Mapping[str, int]) -> tuple[Graph, tuple[Note, ...]]:
+def _planned(
+    model: Any, dims: Mapping[str, int], limit_factor: int = 1
+) -> tuple[Graph, tuple[Note, ...]]:
     check_texts([model.graph, *model.functions])
     check_order(model.graph)
     if model.functions:
-        check_functions(model)
-        inliner = require("onnx.inliner", extra="onnx")
-        model = inliner.inline_local_functions(model)
+        model = inlined(model, limit_factor)
         check_order(model.graph)
     drop_masks(model.graph)
-    model, notes = with_shapes(model, dims)
+    model, notes = with_shapes(model, dims, limit_factor)
     # A size of zero can be meant: nothing is cached yet. Only the user can say so.
     graph, more = build(model, allow_empty=0 in dims.values())
     return graph, notes + more

@@ -65,7 +65,7 @@ class _Builder:
     views: list[View] = field(default_factory=list)
     aliases: list[tuple[int, int]] = field(default_factory=list)
     opaque: list[str] = field(default_factory=list)
-    names: set[str] = field(default_factory=set)
+    names: dict[str, int] = field(default_factory=dict)  # and how often each was wanted
     root: dict[int, int] = field(default_factory=dict)  # of every view: who owns the memory
 
     def run(self, graph: Any, scope: _Scope, path: str) -> tuple[Operator, ...]:
@@ -267,10 +267,13 @@ class _Builder:
     def _distinct(self, name: str, path: str) -> str:
         """Return the name, after the way to its graph if it is taken: branches may share names."""
         found = name if name not in self.names else path + name
-        while found in self.names:
-            found += "'"
-        self.names.add(found)
-        return found
+        again, count = found, self.names.get(found, 0)
+        while again in self.names:
+            again = f"{found}'{count if count > 1 else ''}"
+            count += 1
+        self.names[found] = count
+        self.names[again] = 1
+        return again
 
     def notes(self) -> tuple[Note, ...]:
         if not self.opaque:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from memplan.errors import GraphError, quoted
 from memplan.sources._extras import require
 from memplan.sources.onnx._arithmetic import Array, array_of, evaluate, of_shape
 from memplan.sources.onnx._order import initializers, subgraphs
@@ -106,6 +107,11 @@ def open_branches(graph: Any, taken: dict[int, Any]) -> None:
             nodes.append(node)
             continue
         branch = taken[at]
+        if len(branch.output) < len(node.output):
+            raise GraphError(
+                f"operator {quoted(node.name or node.op_type)} (If) has {len(node.output)} "
+                f"outputs, and a branch of it {len(branch.output)}"
+            )
         nodes += branch.node
         graph.initializer.extend(branch.initializer)
         graph.sparse_initializer.extend(branch.sparse_initializer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -9,7 +10,6 @@ from memplan.errors import GraphError, quoted
 from memplan.sources.onnx._types import tensor_type
 
 __all__ = [
-    "check_functions",
     "check_order",
     "check_texts",
     "drop_masks",
@@ -60,9 +60,11 @@ def _texts(graph: Any) -> Iterator[object]:
         yield from (dim.dim_param for dim in one.shape.dim) if one is not None else ()
 
 
-def check_order(graph: Any, outside: frozenset[str] = frozenset()) -> None:
+def check_order(graph: Any, outside: ChainMap[str, None] | None = None) -> None:
     """Raise `GraphError` unless every name is made once, before it is read."""
-    known = set(outside) | initializers(graph).keys() | {value.name for value in graph.input}
+    known = ChainMap() if outside is None else outside.new_child()
+    known.update(dict.fromkeys(initializers(graph)))
+    known.update(dict.fromkeys(value.name for value in graph.input))
     makers = {name for node in graph.node for name in node.output}
     made: set[str] = set()
     for node in graph.node:
@@ -71,12 +73,12 @@ def check_order(graph: Any, outside: frozenset[str] = frozenset()) -> None:
             if name and name not in known:
                 raise GraphError(_why_unknown(where, name, name in makers))
         for _, inner in subgraphs(node):
-            check_order(inner, frozenset(known))
+            check_order(inner, known)
         for name in filter(None, node.output):
             if name in made:
                 raise GraphError(f"two operators make tensor {quoted(name)}")
             made.add(name)
-            known.add(name)
+            known[name] = None
     for value in graph.output:
         if value.name not in known:
             raise GraphError(
@@ -92,32 +94,6 @@ def _why_unknown(where: str, name: str, made_later: bool) -> str:
             "order, or run in a cycle"
         )
     return f"nothing makes tensor {quoted(name)}, which {where} reads"
-
-
-def check_functions(model: Any) -> None:
-    """Raise `GraphError` if a function of the model calls itself: it cannot be inlined."""
-    calls = {(one.domain, one.name): list(_called(one.node)) for one in model.functions}
-    done: set[tuple[str, str]] = set()
-    for first in calls:
-        path: list[tuple[str, str]] = []
-        todo = [(first, False)]
-        while todo:
-            function, left = todo.pop()
-            if left:
-                done.add(path.pop())
-            elif function in path:
-                raise GraphError(f"the function {quoted(function[1])} calls itself")
-            elif function in calls and function not in done:
-                path.append(function)
-                todo.append((function, True))
-                todo += [(called, False) for called in calls[function]]
-
-
-def _called(nodes: Any) -> Iterator[tuple[str, str]]:
-    for node in nodes:
-        yield node.domain, node.op_type
-        for _, graph in subgraphs(node):
-            yield from _called(graph.node)
 
 
 def drop_masks(graph: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,7 @@ from memplan.sources.onnx._types import is_known, known_shape, tensor_type, type
 __all__ = ["Search"]
 
 _SHOWN = 70  # characters of what the library says of an operator
+_KIND = 30  # characters of an operator's type
 _SHAPES = 50  # characters of the shapes that it reads, and of those that it makes
 
 
@@ -45,7 +47,7 @@ class Search:
     def through(model: Any) -> Search:
         """Return what is found in a model, which has all shapes that can be inferred."""
         found = Search({one.domain: one.version for one in model.opset_import})
-        found._run(model.graph, _Scope({}, {}, {}))
+        found._run(model.graph, _Scope(ChainMap(), ChainMap(), ChainMap()))
         return found
 
     def _run(self, graph: Any, outside: _Scope) -> None:
@@ -68,7 +70,7 @@ class Search:
             if fault:
                 self.faults.append(fault)
             elif not all(scope.known[name] for name in made):
-                maker = f"operator {quoted(node.name or node.op_type)} ({node.op_type})"
+                maker = _in_a_sentence(node)
                 self.open += [
                     Open(name, scope.types.get(name), maker)
                     for name in made
@@ -104,10 +106,7 @@ class Search:
             return ""
         read, made = (_in_words(scope.shapes(names)) for names in (node.input, node.output))
         what = f"it reads {read}" + (f" and makes {made}" if made else "")
-        return (
-            f"operator {quoted(node.name or node.op_type)} ({node.op_type}) cannot run at these "
-            f"sizes, {what}{reason}"
-        )
+        return f"{_in_a_sentence(node)} cannot run at these sizes, {what}{reason}"
 
     def _complaint(self, node: Any, scope: _Scope) -> str:
         """Return what the library says against the shapes that a node reads."""
@@ -154,6 +153,11 @@ class Search:
         return None
 
 
+def _in_a_sentence(node: Any) -> str:
+    kind = quoted(node.op_type)[1:-1][:_KIND]
+    return f"operator {quoted(node.name or node.op_type)} ({kind})"
+
+
 def _in_words(shapes: list[tuple[int, ...] | None]) -> str:
     known = [str(list(shape)) for shape in shapes if shape is not None]
     return textwrap.shorten(listed(known, quote=False), _SHAPES)
@@ -163,13 +167,17 @@ def _in_words(shapes: list[tuple[int, ...] | None]) -> str:
 class _Scope:
     """What is known where a graph stands."""
 
-    types: dict[str, Any]
-    known: dict[str, bool]  # whether a size is known
-    constants: dict[str, Any]  # tensors; the values of small ones may be shapes
+    types: ChainMap[str, Any]
+    known: ChainMap[str, bool]  # whether a size is known
+    constants: ChainMap[str, Any]  # tensors; the values of small ones may be shapes
 
     def inside(self, graph: Any) -> _Scope:
         """Return the scope of a graph in this one."""
-        one = _Scope({**self.types, **types_of(graph)}, dict(self.known), dict(self.constants))
+        one = _Scope(
+            self.types.new_child(types_of(graph)),
+            self.known.new_child(),
+            self.constants.new_child(),
+        )
         make = require("onnx.helper", extra="onnx").make_tensor_type_proto
         for name, (element, shape) in initializers(graph).items():
             one.types[name] = make(element, shape)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
 from memplan.errors import GraphError, listed, quoted
 from memplan.notes import Code, Note
 from memplan.sources._extras import require
+from memplan.sources._limits import SHAPE_SIZES, check_growth
 from memplan.sources.onnx._evidence import Evidence, note_on
 from memplan.sources.onnx._fold import Folder
+from memplan.sources.onnx._growth import most_sizes
 from memplan.sources.onnx._order import initializers, subgraphs
 from memplan.sources.onnx._rules import SAME_SHAPE
 from memplan.sources.onnx._search import Search
@@ -21,10 +25,14 @@ __all__ = ["with_shapes"]
 # More rounds of inference than that do not find more: each round follows a given dimension or the
 # state of a loop one level down.
 _ROUNDS = 32
-_SHOWN = 100  # characters of what the library says of a model
+_LONGEST_NAME = 60  # of a dimension that a sentence repeats without quotes
+_SHOWN = 70  # characters of what the library says of a model
+_NOISE = re.compile(r"\[\w+\] |Inference error\(s\): ")  # in it, before every sentence
 
 
-def with_shapes(model: Any, dims: Mapping[str, int]) -> tuple[Any, tuple[Note, ...]]:
+def with_shapes(
+    model: Any, dims: Mapping[str, int], limit_factor: int = 1
+) -> tuple[Any, tuple[Note, ...]]:
     """Return the model with the shape of every tensor, and notes on what it took.
 
     Shapes follow from those of the inputs; what the file declares counts where none follows.
@@ -35,11 +43,13 @@ def with_shapes(model: Any, dims: Mapping[str, int]) -> tuple[Any, tuple[Note, .
         A `ModelProto` in order, without functions of its own; it is changed.
     dims
         Values of symbolic dimensions by their name, or of nameless ones by "TENSOR:AXIS".
+    limit_factor
+        How many times the usual number of sizes all shapes together may have.
 
     Raises
     ------
     GraphError
-        If dimensions are missing (the sentence has them all), or an operator cannot run.
+        If dimensions are missing, an operator cannot run, or there are too many sizes.
     MemplanError
         If a given dimension is negative, or not in the model, or contradicts it.
     """
@@ -48,10 +58,10 @@ def with_shapes(model: Any, dims: Mapping[str, int]) -> tuple[Any, tuple[Note, .
     notes: list[Note] = []
     folded = False  # since all shapes were inferred from the beginning
     for _ in range(_ROUNDS):
-        model, complaint = _infer(model)
+        model, complaint = _infer(model, limit_factor)
         if "existing elem type" in complaint and evidence.forget_elements(model.graph):
             continue
-        changed = _spread(model.graph, {})
+        changed = _spread(model.graph, ChainMap())
         if folder.fold(model.graph):
             folded = changed = True
         if changed:
@@ -87,29 +97,41 @@ def with_shapes(model: Any, dims: Mapping[str, int]) -> tuple[Any, tuple[Note, .
     return model, (*notes, *_changing_states(model.graph))
 
 
-def _infer(model: Any) -> tuple[Any, str]:
+def _infer(model: Any, limit_factor: int) -> tuple[Any, str]:
     """Infer shapes; also return what the library complains of, if it does."""
     shape_inference = require("onnx.shape_inference", extra="onnx")
+    follow_data = most_sizes(model.graph, follow_data=True) <= SHAPE_SIZES * limit_factor
+    if not follow_data:
+        sizes = most_sizes(model.graph, follow_data=False)
+        check_growth("all shapes together", sizes, SHAPE_SIZES, limit_factor, "sizes")
     try:
-        return shape_inference.infer_shapes(model, strict_mode=True, data_prop=True), ""
+        return shape_inference.infer_shapes(model, strict_mode=True, data_prop=follow_data), ""
+    except MemoryError:
+        raise
     except Exception as error:  # the native library raises types of its own, and bare ones
         complaint = str(error)
     try:
-        return shape_inference.infer_shapes(model, data_prop=True), complaint
+        return shape_inference.infer_shapes(model, data_prop=follow_data), complaint
     except Exception as error:
         raise GraphError(_contradiction(str(error))) from None
 
 
 def _contradiction(complaint: str) -> str:
-    return f"its shapes contradict each other: {textwrap.shorten(complaint, _SHOWN)}"
+    return f"its shapes contradict each other: {_shortened(complaint)}"
 
 
-def _spread(graph: Any, outside: Mapping[str, Any]) -> bool:
+def _shortened(complaint: str) -> str:
+    """Return what the library says, as far as a sentence has room for it."""
+    printable = "".join(c if c.isprintable() else " " for c in _NOISE.sub("", complaint))
+    return textwrap.shorten(printable, _SHOWN, placeholder=" ...")
+
+
+def _spread(graph: Any, outside: ChainMap[str, Any]) -> bool:
     """Give shapes to what the library leaves open: the state of loops, and some results.
 
     It takes a state for one that may change its shape. Returns whether that changed anything.
     """
-    types = {**outside, **types_of(graph)}
+    types = outside.new_child(types_of(graph))
     for name, (element, shape) in initializers(graph).items():
         types[name] = _declared(element, shape)
     changed = False
@@ -131,7 +153,7 @@ def _spread(graph: Any, outside: Mapping[str, Any]) -> bool:
     return changed
 
 
-def _hand_on(graph: Any, types: dict[str, Any], name: str, known: Any | None) -> bool:
+def _hand_on(graph: Any, types: MutableMapping[str, Any], name: str, known: Any | None) -> bool:
     """Give a result that is not known this type, if that is; return whether it was given."""
     if not is_known(known) or is_known(types.get(name)):
         return False
@@ -166,12 +188,12 @@ def _declared(element: int, shape: tuple[int, ...]) -> Any:
 
 def _ask(missing: list[tuple[str, str]], complaint: str) -> str:
     """Return the one sentence about all that is missing."""
-    because = f" ({textwrap.shorten(complaint, _SHOWN)})" if complaint else ""
+    because = f" ({_shortened(complaint)})" if complaint else ""
     names = {_plain(name): where for name, where in reversed(missing) if name}
     if not names:
         return (
-            f"nothing says what shape {missing[0][1]} has{because}; write it into the file, with "
-            "onnx.shape_inference or onnxruntime.tools.symbolic_shape_infer"
+            f"nothing says what shape {missing[0][1]} has{because}; write it into the file, as "
+            "onnx.shape_inference does"
         )
     every = listed([f"{name} ({names[name]})" for name in reversed(names)], quote=False)
     first = next(reversed(names))
@@ -180,4 +202,4 @@ def _ask(missing: list[tuple[str, str]], complaint: str) -> str:
 
 def _plain(name: str) -> str:
     """Return a name as it can be given again, on one line."""
-    return name if name.isprintable() else quoted(name)
+    return name if name.isprintable() and len(name) <= _LONGEST_NAME else quoted(name)

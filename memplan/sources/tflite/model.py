@@ -307,11 +307,12 @@ class _Reader:
 
     def _offsets(self, tensors: int) -> tuple[int, ...]:
         """Return the last offline plan of the metadata: the one that TFLM obeys."""
-        found: tuple[int, ...] = ()
+        found: list[int] = []
         for entry in self._root.tables(6):
-            if entry.text(0) != OFFLINE_PLAN:
-                continue
-            number = entry.number(1, "I")
+            if entry.text(0) == OFFLINE_PLAN:
+                found.append(entry.number(1, "I"))
+        offsets: tuple[int, ...] = ()
+        for number in dict.fromkeys(found):
             known = number < len(self._buffers)
             raw = self._buffers[number].raw(0) if known else np.empty(0, np.uint8)
             words = raw[: len(raw) // 4 * 4].view("<i4")
@@ -319,5 +320,6 @@ class _Reader:
                 raise self._fail(f"its {OFFLINE_PLAN} is cut off")
             if words[2] != tensors:
                 raise self._fail(f"its {OFFLINE_PLAN} has {words[2]} offsets for {tensors} tensors")
-            found = tuple(words[3 : 3 + tensors].tolist())
-        return found
+            if number == found[-1]:
+                offsets = tuple(words[3 : 3 + tensors].tolist())
+        return offsets

@@ -60,13 +60,17 @@ def read(path: Path, options: Options) -> Loaded:
         If the file is damaged, is no exported program, or a symbolic dimension has no value.
     """
     with _refused(path):
-        return _loaded(program_of(read_model(path), path.stem, options.dims), options)
+        return _loaded(_program(path, options), options)
 
 
-def program_in_file(path: Path, dims: Mapping[str, int]) -> Program:
+def program_in_file(path: Path, options: Options) -> Program:
     """Return the program of a file, without torch; raises as `read`."""
     with _refused(path):
-        return program_of(read_model(path), path.stem, dims)
+        return _program(path, options)
+
+
+def _program(path: Path, options: Options) -> Program:
+    return program_of(read_model(path, options.limit_factor), path.stem, options.dims)
 
 
 @contextmanager

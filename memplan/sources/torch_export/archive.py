@@ -15,11 +15,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from memplan.errors import FormatError
+from memplan.errors import FormatError, MemplanError, quoted
+from memplan.sources._limits import PARSED_BYTES, UNPACKED_BYTES, check_growth
 
 __all__ = ["models_in", "read_model"]
 
-MAX_JSON = 1 << 30  # bytes of a graph; the largest that torch writes are some ten megabytes
+_MOST_DIGITS = 40  # of a number: twice those of an address
+_CHUNK = 1 << 20  # bytes that are unpacked at a time
+# What torch writes, and what other tools do; the rest unpacks without a limit in `zipfile`.
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _OLD_MODEL = "serialized_exported_program.json"  # the layout before torch 2.8
 
 # What `zipfile` raises for archives that are none, or that it cannot unpack.
@@ -43,13 +47,15 @@ def models_in(names: Iterable[str]) -> list[str]:
     ]
 
 
-def read_model(path: Path) -> Mapping[str, Any]:
+def read_model(path: Path, limit_factor: int = 1) -> Mapping[str, Any]:
     """Return the JSON of the one program in an archive.
 
     Raises
     ------
     FormatError
         If the file is no archive, is damaged, or has no program or several.
+    GraphError
+        If it unpacks to more than `limit_factor` allows.
     """
     where = str(path)
     try:
@@ -57,22 +63,50 @@ def read_model(path: Path) -> Mapping[str, Any]:
             models = models_in(archive.namelist())
             if len(models) != 1:
                 raise FormatError(where, _how_many(models, archive.namelist()))
-            if archive.getinfo(models[0]).file_size > MAX_JSON:
-                raise FormatError(where, f"{models[0]} is larger than 1 GiB")
-            text = archive.read(models[0])
-    except FormatError:
+            text = _unpacked(archive, models[0], limit_factor)
+    except MemplanError:
         raise
     except OSError as error:
         raise FormatError(where, error.strerror or "the archive is damaged") from None
     except _DAMAGED:
         raise FormatError(where, "the archive is damaged, or cut short") from None
+    name = quoted(models[0])
+    check_growth(f"{name}, parsed,", _parsed_bytes(text), PARSED_BYTES, limit_factor, "bytes")
     try:
-        model = json.loads(text)
+        model = json.loads(text, parse_int=_whole)
     except (ValueError, RecursionError):
-        raise FormatError(where, f"{models[0]} is no JSON") from None
+        raise FormatError(where, f"{name} is no JSON") from None
     if not isinstance(model, dict):
-        raise FormatError(where, f"{models[0]} is no exported program")
+        raise FormatError(where, f"{name} is no exported program")
     return model
+
+
+def _unpacked(archive: zipfile.ZipFile, name: str, limit_factor: int) -> bytes:
+    """Return a file of an archive, whose directory is not believed."""
+    info = archive.getinfo(name)
+    if info.compress_type not in _METHODS:
+        raise NotImplementedError
+    what = f"{quoted(name)}, unpacked,"
+    check_growth(what, info.file_size, UNPACKED_BYTES, limit_factor, "bytes")
+    text = bytearray()
+    with archive.open(info) as file:
+        while chunk := file.read(_CHUNK):
+            text += chunk
+    return bytes(text)
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError
+    return int(digits)
+
+
+def _parsed_bytes(text: bytes) -> int:
+    """Return the most that the objects of a JSON text can take, without parsing it."""
+    counted = ((b"{", 240), (b"[", 96), (b",", 72), (b":", 72))
+    objects = sum(text.count(mark) * each for mark, each in counted)
+    # A letter takes four bytes where one of them is rare, and one where all are ASCII.
+    return objects + len(text) * (1 if text.isascii() else 4)
 
 
 def _how_many(models: list[str], names: Iterable[str]) -> str:

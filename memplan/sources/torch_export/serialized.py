@@ -18,6 +18,7 @@ from memplan.sources.torch_export.values import DTYPES, Meta, Value
 __all__ = ["program_of"]
 
 _STRIDED = 7
+_MOST_AXES = 64
 
 
 def program_of(model: Json, name: str, given: Mapping[str, int]) -> Program:
@@ -216,11 +217,14 @@ def _meta(name: str, record: Any) -> Meta:
     if get(record, "layout", int, where) != _STRIDED:
         raise GraphError(f"{where} is sparse: how much memory it takes is not in the file")
     dtype, itemsize = DTYPES[code]
+    sizes, strides = (get(record, field, list, where) for field in ("sizes", "strides"))
+    if len(sizes) > _MOST_AXES:
+        raise GraphError(f"{where} has {len(sizes)} dimensions; torch has {_MOST_AXES} at most")
     return Meta(
         dtype,
         itemsize,
-        tuple(_size(size, where) for size in get(record, "sizes", list, where)),
-        tuple(_size(step, where) for step in get(record, "strides", list, where)),
+        tuple(_size(size, where) for size in sizes),
+        tuple(_size(step, where) for step in strides),
         _size(get(record, "storage_offset", dict, where), where),
         trained=record.get("requires_grad") is True,
         device=_device(record),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from math import ceil, floor, prod, trunc
@@ -19,6 +20,7 @@ Range = tuple[int | None, int | None]
 
 _NO_LIMIT = 2**31  # ranges that end beyond it say "any"; nobody plans for them
 _MOST = 2**62
+_LONGEST = 1 << 14  # letters of an expression; torch's own have some hundred
 # What becomes of an expression that is none, divides by zero, or is nested too deeply.
 _NO_NUMBER = (
     SyntaxError,
@@ -28,7 +30,7 @@ _NO_NUMBER = (
     RecursionError,
     MemoryError,
 )
-_SYMBOL = re.compile(r"Symbol\('([^']*)'")
+_SYMBOL = re.compile(r"Symbol\('(\w{1,60})'")
 
 
 class Sizes:
@@ -75,8 +77,8 @@ class Sizes:
         if missing:
             verb = "has" if len(missing) == 1 else "have"
             raise GraphError(
-                f"{', '.join(missing)} {verb} no value and no upper limit: give one with --dim "
-                f"{missing[0].split()[0]}=N"
+                f"{listed(missing, quote=False)} {verb} no value and no upper limit: give one with "
+                f"--dim {missing[0].split()[0]}=N"
             )
 
     def notes(self) -> tuple[Note, ...]:
@@ -152,7 +154,11 @@ class Sizes:
         found = self._seen.get(size)
         if found is None:
             try:
-                result = _evaluate(ast.parse(size, mode="eval").body, self._known)
+                if len(size) > _LONGEST:
+                    raise ValueError
+                with warnings.catch_warnings(action="ignore"):
+                    tree = ast.parse(size, mode="eval")
+                result = _evaluate(tree.body, self._known)
                 found = int(result)
             except _NO_NUMBER:
                 raise GraphError(f"the size {quoted(size)} cannot be computed") from None
@@ -182,7 +188,8 @@ def _check_given(
 ) -> None:
     for symbol, value in given.items():
         if symbol not in where:
-            there = ", ".join(f"{name} ({place})" for name, place in where.items()) or "none"
+            names = [f"{name} ({place})" for name, place in where.items()]
+            there = listed(names, quote=False) or "none"
             raise GraphError(f"no size depends on {quoted(symbol)}; symbolic dimensions: {there}")
         least, most = ranges.get(symbol, (None, None))
         least = max(least or 0, 0)

@@ -82,14 +82,17 @@ def always(values: Iterable[Chunk], steps: int) -> list[Chunk]:
     and nobody else does.
     """
     found: list[Chunk] = []
+    names: list[list[str]] = []
     for value in sorted(values, key=lambda v: (v.offset, -v.bytes)):
         last = found[-1] if found else None
         if last is not None and value.offset < last.offset + last.bytes:
             top = max(last.offset + last.bytes, value.offset + value.bytes)
-            found[-1] = replace(last, values=last.values + value.values, bytes=top - last.offset)
+            found[-1] = replace(last, bytes=top - last.offset)
+            names[-1] += value.values
         else:
             found.append(replace(value, start=0, end=steps))
-    return found
+            names.append(list(value.values))
+    return [replace(one, values=tuple(all)) for one, all in zip(found, names, strict=True)]
 
 
 def tidy(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:

@@ -76,11 +76,18 @@ class _Assignment:
         self._buffers = {buffer.id: buffer for buffer in self._assignment.logical_buffers}
         self._instructions: dict[int, Any] = {}
         self._users: dict[int, list[Any]] = {}
+        self._parts: dict[tuple[int, int], list[int]] = {}  # who takes a tuple apart, at an index
+        self._listed: set[object] = set()  # whose users are listed: each once, also if ids are not
+        self._said: dict[int, str] = {}
         for computation in hlo.hlo_module.computations:
             for instruction in computation.instructions:
                 self._instructions[instruction.id] = instruction
                 for operand in set(instruction.operand_ids):
-                    self._users.setdefault(operand, []).append(instruction)
+                    if instruction.opcode == "get-tuple-element":
+                        part = operand, instruction.tuple_index
+                        self._parts.setdefault(part, []).append(instruction.id)
+                    elif instruction.opcode not in _PASSING:
+                        self._users.setdefault(operand, []).append(instruction)
 
     def heaps(self) -> list[Heap]:
         home = {
@@ -179,12 +186,18 @@ class _Assignment:
         if site is None:
             return
         index = tuple(self._buffers[id].defined_at.shape_index)
-        for user in self._users.get(site.id, ()):
-            if user.opcode == "get-tuple-element" and (user.tuple_index,) == index:
-                readers = self._users.get(user.id, ())
-                yield from (reader for reader in readers if reader.opcode not in _PASSING)
-            elif not index and user.opcode not in _PASSING:
-                yield user
+        if not index:
+            yield from self._readers(site.id)
+        elif len(index) == 1 and (site.id, *index) not in self._listed:
+            self._listed.add((site.id, *index))
+            for part in self._parts.get((site.id, index[0]), ()):
+                yield from self._readers(part)
+
+    def _readers(self, instruction: int) -> Iterator[Any]:
+        """Yield who reads a result, the first time that it is asked for."""
+        if instruction not in self._listed:
+            self._listed.add(instruction)
+            yield from self._users.get(instruction, ())
 
     def _name(self, id: int) -> str:
         buffer, site = self._buffers.get(id), self._site(id)
@@ -195,7 +208,11 @@ class _Assignment:
         return f"{name or f'buffer {id}'}{{{index}}}" if index else name or f"buffer {id}"
 
     def _say(self, instruction: Any) -> str:
-        return f"{instruction.metadata.op_name or instruction.name} ({instruction.opcode})"
+        said = self._said.get(instruction.id)
+        if said is None:
+            said = f"{instruction.metadata.op_name or instruction.name} ({instruction.opcode})"
+            self._said[instruction.id] = said
+        return said
 
     def _line(self, origin: Any) -> str:
         """Return the line that an instruction comes from, the innermost of the user's.

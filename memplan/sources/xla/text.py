@@ -13,6 +13,8 @@ common time do, and so does whatever has the place of a value that a loop carrie
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from heapq import heappop, heappush
 from pathlib import Path
 
 from memplan.errors import FormatError
@@ -23,6 +25,8 @@ __all__ = ["END", "HEAD", "heaps"]
 
 HEAD = b"BufferAssignment:"
 END = "buffer-assignment.txt"
+
+_MOST_STEPS = 5_000_000  # looks at a value, each time that some have become one
 
 _ALLOCATION = re.compile(r"allocation (\d{1,19}): size (\d{1,19})(,.*)?:")
 _VALUE = re.compile(
@@ -100,27 +104,51 @@ def _heap(
         if (value.offset, value.bytes) in looped:
             carried.setdefault((value.offset, value.bytes), []).append(value)
         elif value.bytes:
-            chunks = _with(chunks, value)
-    for group in carried.values():
-        chunks = _with(chunks, _union(group))
-    return Heap(module, size, tidy(chunks))
+            chunks.append(value)
+    merged = _merged(path, [*chunks, *map(_union, carried.values())])
+    return Heap(module, size, tidy(merged))
 
 
-def _with(chunks: list[Chunk], new: Chunk) -> list[Chunk]:
-    """Add a chunk; those that it meets become one with it, so that XLA's own plan stays good."""
-    while meets := [chunk for chunk in chunks if _meet(chunk, new)]:
-        chunks = [chunk for chunk in chunks if not _meet(chunk, new)]
-        new = _union([*meets, new])
-    return [*chunks, new]
+def _merged(path: Path, chunks: list[Chunk]) -> list[Chunk]:
+    """Return chunks of which no two meet: those that do are one, so that XLA's plan stays good.
+
+    One that has grown may meet another that it did not before, so this goes on until none does.
+    """
+    chunks = [chunk for chunk in chunks if chunk.start < chunk.end]
+    steps = 0
+    while True:
+        steps += len(chunks)
+        if steps > _MOST_STEPS:
+            raise FormatError(str(path), "has values that share memory in too long a chain")
+        found = _swept(chunks)
+        if len(found) == len(chunks):
+            return found
+        chunks = found
 
 
-def _meet(a: Chunk, b: Chunk) -> bool:
-    return (
-        a.start < b.end
-        and b.start < a.end
-        and a.offset < b.offset + b.bytes
-        and b.offset < a.offset + a.bytes
-    )
+def _swept(chunks: list[Chunk]) -> list[Chunk]:
+    """Go through time once, and make one chunk of those that meet."""
+    active: list[Chunk] = []  # by offset; no two have a byte in common
+    offsets: list[int] = []
+    ends: list[tuple[int, int]] = []  # a heap: when an offset of `active` becomes free
+    done: list[Chunk] = []
+    for new in sorted(chunks, key=lambda chunk: chunk.start):
+        while ends and ends[0][0] <= new.start:
+            end, offset = heappop(ends)
+            at = bisect_left(offsets, offset)
+            # It may have become part of another, which ends later.
+            if at < len(active) and offsets[at] == offset and active[at].end == end:
+                done.append(active.pop(at))
+                del offsets[at]
+        first = bisect_left(offsets, new.offset)
+        if first and active[first - 1].offset + active[first - 1].bytes > new.offset:
+            first -= 1
+        last = bisect_left(offsets, new.offset + new.bytes)
+        if last > first:
+            new = _union([*sorted(active[first:last], key=lambda chunk: chunk.start), new])
+        active[first:last], offsets[first:last] = [new], [new.offset]
+        heappush(ends, (new.end, new.offset))
+    return [*done, *active]
 
 
 def _union(chunks: list[Chunk]) -> Chunk:

@@ -1,0 +1,142 @@
+"""Functions of a model, put in the place of their calls, and what that would come to."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from memplan.errors import GraphError, quoted
+from memplan.sources._extras import require
+from memplan.sources._limits import CALL_DEPTH, INLINED_BYTES, INLINED_OPERATORS, check_growth
+from memplan.sources.onnx._order import subgraphs
+
+__all__ = ["inlined"]
+
+_SHOWN = 150  # characters of what the library says of a model
+
+_Name = tuple[str, str, str]  # domain, name, overload
+
+
+def inlined(model: Any, limit_factor: int = 1) -> Any:
+    """Return a model whose operators call no function of its own.
+
+    Parameters
+    ----------
+    model
+        A `ModelProto` with functions.
+    limit_factor
+        How many times the usual limits the result may be.
+
+    Raises
+    ------
+    GraphError
+        If functions share a name, call themselves, are given too much, or would come to more than
+        is allowed.
+    """
+    functions = _by_name(model)
+    operators, bytes = _Costs(functions).of_model(model)
+    what = "the model with its functions in the place of their calls"
+    check_growth(what, operators, INLINED_OPERATORS, limit_factor, "operators")
+    check_growth(what, bytes, INLINED_BYTES, limit_factor, "bytes")
+    inliner = require("onnx.inliner", extra="onnx")
+    try:
+        return inliner.inline_local_functions(model)
+    except Exception as error:  # the native library raises types of its own, and bare ones
+        reason = textwrap.shorten(str(error), _SHOWN)
+        raise GraphError(f"its functions cannot be inlined: {reason}") from None
+
+
+def _by_name(model: Any) -> dict[_Name, Any]:
+    found: dict[_Name, Any] = {}
+    for function in model.functions:
+        name = (function.domain, function.name, _overload(function))
+        if name in found:
+            raise GraphError(f"the model has two functions of the name {quoted(function.name)}")
+        found[name] = function
+    return found
+
+
+def _overload(what: Any) -> str:
+    return str(getattr(what, "overload", ""))  # since ONNX 1.16
+
+
+def _walk(nodes: Any) -> Iterator[Any]:
+    """Yield operators, and those of the graphs inside of them."""
+    for node in nodes:
+        yield node
+        for _, graph in subgraphs(node):
+            yield from _walk(graph.node)
+
+
+@dataclass
+class _Costs:
+    """How many operators and bytes a function comes to, with all that it calls."""
+
+    functions: dict[_Name, Any]
+    known: dict[_Name, tuple[int, int]] = field(default_factory=dict)
+    depth: dict[_Name, int] = field(default_factory=dict)  # of calls inside each other
+
+    def of_model(self, model: Any) -> tuple[int, int]:
+        calls = self._calls(model.graph.node)
+        for name in [*self.functions, *calls]:
+            self._settle(name)
+        return self._total(model.graph.node)
+
+    def _settle(self, first: _Name) -> None:
+        """Find the costs of a function, those that it calls first."""
+        path: dict[_Name, None] = {}  # in the order of the calls
+        todo = [(first, False)]
+        while todo:
+            name, left = todo.pop()
+            function = self.functions[name]
+            if left:
+                del path[name]
+                inner = max((self.depth[each] for each in self._calls(function.node)), default=0)
+                self.depth[name] = 1 + inner
+                if self.depth[name] > CALL_DEPTH:
+                    raise GraphError(f"functions call each other more than {CALL_DEPTH} deep")
+                self.known[name] = self._total(function.node)
+            elif name in path:
+                raise GraphError(f"the function {quoted(name[1])} calls itself")
+            elif name not in self.known:
+                path[name] = None
+                todo.append((name, True))
+                todo += [(called, False) for called in self._calls(function.node)]
+
+    def _calls(self, nodes: Any) -> dict[_Name, None]:
+        """Return which functions operators call, each once."""
+        found: dict[_Name, None] = {}
+        for node in _walk(nodes):
+            name = self._called(node)
+            if name is not None:
+                found[name] = None
+        return found
+
+    def _called(self, node: Any) -> _Name | None:
+        name = (node.domain, node.op_type, _overload(node))
+        function = self.functions.get(name)
+        if function is None:
+            return None
+        for given, taken, what in (
+            (len(node.input), len(function.input), "inputs"),
+            (len(node.output), len(function.output), "outputs"),
+        ):
+            if given > taken:
+                raise GraphError(
+                    f"operator {quoted(node.name or node.op_type)} has {given} {what}, and the "
+                    f"function that it calls has {taken}"
+                )
+        return name
+
+    def _total(self, nodes: Any) -> tuple[int, int]:
+        operators = bytes = 0
+        for node in nodes:
+            bytes += node.ByteSize()
+        for node in _walk(nodes):
+            name = self._called(node)
+            more, weight = (1, 0) if name is None else self.known[name]
+            operators += more
+            bytes += weight
+        return operators, bytes
