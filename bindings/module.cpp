@@ -48,6 +48,14 @@ void require_rows(const char* name, const Column& column, std::size_t rows) {
                             .c_str());
 }
 
+// The core counts these in 32 bits: what does not fit must not become another number.
+std::int32_t narrowed(const char* name, std::int64_t value) {
+  const auto narrow = static_cast<std::int32_t>(value);
+  if (narrow == value) return narrow;
+  throw nb::value_error(
+      (std::string(name) + " has " + std::to_string(value) + ", which is beyond 32 bits").c_str());
+}
+
 Problem make_problem(const Column& start, const Column& end, const Column& size,
                      const Column& alignment, const Column& pin, const Column& hint,
                      const Column& gap_buffer, const Column& gap_start, const Column& gap_end,
@@ -71,7 +79,7 @@ Problem make_problem(const Column& start, const Column& end, const Column& size,
   problem.gaps.resize(gap_buffer.size());
   for (std::size_t i = 0; i < problem.gaps.size(); ++i) {
     const bool holds_nothing = gap_lower(i) == kNoOffset && gap_upper(i) == kNoOffset;
-    problem.gaps[i] = {static_cast<BufferIdx>(gap_buffer(i)), gap_start(i), gap_end(i),
+    problem.gaps[i] = {narrowed("gap_buffer", gap_buffer(i)), gap_start(i), gap_end(i),
                        holds_nothing ? 0 : gap_lower(i), holds_nothing ? 0 : gap_upper(i)};
   }
 
@@ -87,7 +95,9 @@ Problem make_problem(const Column& start, const Column& end, const Column& size,
   }
   if (groups) {
     const Column& group = groups->first;
-    problem.group.assign(group.data(), group.data() + group.size());
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      problem.group.push_back(narrowed("group", group(i)));
+    }
     problem.lead = copied(groups->second);
   }
   return problem;

@@ -314,6 +314,73 @@ def test_an_unknown_option_names_solver_and_option(five: mp.Problem, solver: str
         _core.solve(native, solver, True, None, None, 1, 0, {"speed": 11}, None, None, None)
 
 
+def _native(rng: np.random.Generator) -> _core.Problem:
+    """Return columns of small numbers, edges and garbage, of lengths that need not agree."""
+    edges = [0, -1, 1 << 62, (1 << 62) + 1, -(1 << 62) - 1, (1 << 63) - 1, -(1 << 63)]
+    rows = int(rng.integers(0, 6))
+
+    def column(count: int, most: int = 6) -> np.ndarray:
+        values = rng.integers(0, most, count)
+        wild = rng.random(count) < 0.03
+        return np.where(wild, rng.choice(edges, count), values).astype(np.int64)
+
+    def maybe(count: int) -> np.ndarray:
+        return column(count if rng.random() < 0.97 else count + 1) if rng.random() < 0.2 else none
+
+    none = np.empty(0, np.int64)
+    start, gaps = column(rows), int(rng.random() < 0.2)
+    begin = np.sort(column(rows + 1, 3)) if rng.random() < 0.2 else None
+    return _core.Problem(
+        start,
+        start // 2 + 3 + column(rows, 3),
+        column(rows),
+        1 + abs(maybe(rows) // 2),
+        maybe(rows),
+        maybe(rows),
+        column(gaps) % 7,
+        *(column(gaps) for _ in range(4)),
+        *(np.sort(column(gaps)) for _ in range(2)),
+        int(rng.integers(-1, 20)) if rng.random() < 0.3 else None,
+        None if begin is None else (begin, column(int(rng.integers(0, 5)), 5).astype(np.int32)),
+        (column(rows, 3) % 5 - 1, column(rows)) if rng.random() < 0.2 else None,
+    )
+
+
+def test_the_native_door_takes_nothing_that_is_not_well_formed() -> None:
+    """Tests 3 000 problems of random columns: what `check` refuses, no solver takes."""
+    rng = np.random.default_rng(17)
+    taken = refused = 0
+    for k in range(3000):
+        native = _native(rng)
+        solver = OURS[k % len(OURS)]
+        fault = native.check()
+        said = None
+        try:
+            answer = _core.solve(native, solver, True, None, 300, 1, 0, {}, None, None, None)
+        except ValueError as error:
+            said = str(error)
+        if said is None:
+            assert not fault
+            assert answer.status in {"optimal", "feasible", "infeasible", "unknown"}
+            taken += 1
+        else:
+            assert said == fault or (not fault and solver in said)
+            refused += 1
+    assert taken > 500
+    assert refused > 500
+
+
+def test_the_native_door_does_not_cut_numbers_short() -> None:
+    """Tests that a row of a gap or a group beyond 32 bits is refused, and not another one."""
+    one, none = np.ones(1, np.int64), np.empty(0, np.int64)
+    wide = np.array([1 << 32], np.int64)
+    buffers = (0 * one, 9 * one, one, none, none, none)
+    with pytest.raises(ValueError, match="gap_buffer has 4294967296"):
+        _core.Problem(*buffers, wide, one, one, one, one, none, none, None)
+    with pytest.raises(ValueError, match="group has 4294967296"):
+        _core.Problem(*buffers, *[none] * 7, None, None, (wide, one))
+
+
 def test_orders(five: mp.Problem) -> None:
     """Tests that orders are names, and that an order that does not exist is named."""
     assert mp.solve(five, "minimalloc", orders=["TAW"]).peak == 12

@@ -314,7 +314,10 @@ Plan solve(const Problem& problem, const SolveOptions& options) {
   SolveOptions rest = options;
   rest.budget.seconds -= stopper.elapsed();
   if (stopper.interrupted()) rest.interrupt = [] { return true; };
-  return Run(by_lifetimes ? *by_lifetimes : problem, rest).run();
+  Plan plan = Run(by_lifetimes ? *by_lifetimes : problem, rest).run();
+  // Said even where the answer needed no search.
+  plan.stats.interrupted = plan.stats.interrupted || stopper.interrupted();
+  return plan;
 }
 
 }  // namespace memplan

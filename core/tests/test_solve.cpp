@@ -236,6 +236,11 @@ TEST(an_interrupt_before_the_search_is_not_lost) {
   stopped.interrupt = [&asked] { return ++asked == 1; };
   CHECK(solve(problem, stopped).stats.interrupted);
   CHECK_EQ(asked, 1);
+  // Nor where the answer then needs no search.
+  problem.capacity = 1;
+  asked = 0;
+  CHECK(solve(problem, stopped).stats.interrupted);
+  CHECK_EQ(asked, 1);
 }
 
 // Tests that plans only get better and bounds only rise, and that they meet in a proof.
