@@ -1,4 +1,4 @@
-"""Tests that damaged files of all kinds end in one sentence, or are read; some thousand of them."""
+"""Tests that a few thousand damaged files of all kinds end in a sentence, or are read."""
 
 from __future__ import annotations
 

@@ -490,3 +490,14 @@ class TestGroupsAndStreams:
             'operator "inner" is on stream 2, but runs inside of operator "outer", '
             "which is on stream 1"
         )
+
+
+def test_an_input_that_is_made_again() -> None:
+    """Tests that who reads an input does not wait for a later operator that writes it."""
+    tensors = (Tensor("x", 4, Kind.INPUT), Tensor("a", 4), Tensor("y", 4))
+    first = Operator("first", "Op", (0,), (1,))
+    again = Operator("again", "Op", (1,), (0,), stream=1)
+    last = Operator("last", "Op", (1,), (2,))
+    views = (View(2, 1),)
+    graph = Graph("", tensors, (first, again, last), inputs=(0,), outputs=(2,), views=views)
+    assert len(lay_out(graph, include=list(Kind)).problem) == 2

@@ -147,12 +147,14 @@ class _NotingClock(Clock):
 def _arcs(graph: Graph, spans: list[tuple[int, int]], stream: _Ints) -> _Ints:
     """Return who must be over, and who waits for it: two rows.
 
-    Whoever runs first or last on its stream speaks for the others there.
+    Whoever runs first or last on its stream speaks for the others there. A tensor of the caller's
+    that an operator makes again is there before: nobody waits for a later one.
     """
     arcs = [
         (spans[other][1], spans[number][0])
         for number, awaited in enumerate(waits(graph.operators, graph.views))
         for other in awaited
+        if other < number
     ]
     first: dict[int, int] = {}
     last: dict[int, int] = {}

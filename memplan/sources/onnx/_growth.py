@@ -146,8 +146,9 @@ def _length(node: Any, bounds: _Bounds) -> int:
         at = _SHAPED_BY[node.op_type]
         asked = bounds.value.get(node.input[at], 0) if at < len(node.input) else 0
         if asked < 0:
-            return bounds.elements.get(node.input[0], 0)
-        return asked * max(given[0], 1) if node.op_type == "Tile" else max(asked, given[0])
+            return max((bounds.elements.get(name, 0) for name in node.input[:1]), default=0)
+        first = max(given[:1], default=0)
+        return asked * max(first, 1) if node.op_type == "Tile" else max(asked, first)
     return sum(given) if node.op_type == "Concat" else max(given, default=0)
 
 
