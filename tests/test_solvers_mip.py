@@ -133,6 +133,16 @@ def test_offsets_are_whole_numbers_of_a_unit(problem: mp.Problem) -> None:
 
 
 @needs_highs
+def test_an_alignment_beyond_the_capacity_refutes_nothing() -> None:
+    """Tests that an aligned buffer which fits at 0 only is placed there, and not refuted."""
+    problem = mp.Problem.from_arrays(
+        [0, 1, 0, 6], [6, 7, 2, 8], [2, 3, 1, 1], alignment=[64, 4, 1, 1], capacity=7
+    )
+    found = mp.solve(problem, solver="mip")
+    assert (found.status, found.peak) == ("optimal", 7)
+    mp.verify(problem, found)
+
+
 @pytest.mark.parametrize("start", [True, False])
 @settings(max_examples=30)
 @given(problem=strategies.problems(max_buffers=6, features=KEPT))

@@ -94,7 +94,8 @@ def model_of(
     lower[:n] = np.where(pinned, problem.pin / scale, 0)
     upper[:n] = np.where(pinned, problem.pin / scale, np.maximum(0, highest - size))
     lower[peak], upper[peak] = bound / scale, highest
-    upper[multiple:side] = highest / stride[strided]
+    # A whole number: HiGHS has refuted programs in which a whole column ends at a fraction.
+    upper[multiple:side] = top // problem.alignment[strided]
     whole = np.arange(columns) >= order
 
     rows = _Rows()
