@@ -21,13 +21,13 @@ using Watcher =
     nb::typed<nb::callable, void(double, std::optional<Bytes>, Bytes, std::string, std::int64_t)>;
 
 // Of a round: seconds, engine, stage, part, target, bound, peak, nodes, conflicts, what ended it.
-using RoundTracer = nb::typed<
-    nb::callable, void(double, std::string, std::string, std::string, Bytes, Bytes,
-                       std::optional<Bytes>, std::int64_t, std::int64_t, std::string)>;
+using RoundTracer =
+    nb::typed<nb::callable, void(double, std::string, std::string, std::string, Bytes, Bytes,
+                                 std::optional<Bytes>, std::int64_t, std::int64_t, std::string)>;
 
 // What the core asks and tells its caller while the GIL is released. Ctrl-C ends the search with
-// the best plan, also where it comes while `watcher` or `tracer` runs; what any other signal handler
-// or one of them raises is kept, and thrown when the search has ended.
+// the best plan, also where it comes while `watcher` or `tracer` runs; what any other signal
+// handler or one of them raises is kept, and thrown when the search has ended.
 class Caller {
  public:
   Caller(std::optional<Watcher> watcher, std::optional<RoundTracer> tracer)
