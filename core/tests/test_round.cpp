@@ -213,6 +213,25 @@ TEST(kernels_ejections_and_proofs_are_in_the_trace) {
   CHECK_EQ(proved.lines.back().ended_by, std::string("refuted"));
 }
 
+// Tests that nodes are an end for a proof as well: the search refutes this at once, the prover
+// takes minutes.
+TEST(a_proof_ends_with_its_budget) {
+  Problem problem;
+  problem.start = {2, 1, 1, 0, 1, 0, 0, 2, 2, 0, 2, 0, 2, 2, 0, 2, 2, 2, 0, 0, 1, 1, 2, 0, 1, 0, 1};
+  problem.end = {5, 3, 4, 1, 2, 1, 1, 5, 5, 1, 3, 3, 5, 5, 3, 3, 3, 5, 3, 3, 3, 3, 4, 3, 3, 1, 2};
+  problem.size = {7,  8, 12, 1,  10, 14, 15, 5,  13, 18, 6, 13, 11, 11,
+                  17, 9, 15, 13, 3,  19, 16, 13, 13, 9,  3, 6,  16};
+  problem.reserved = {{40, 41}};
+  SolveOptions proving = options("exact", 2000);
+  std::ostringstream proof;
+  proving.proof = &proof;
+  const Traced found = traced(problem, proving);
+  CHECK(found.plan.status == Status::kOptimal);
+  CHECK_EQ(found.lines.back().engine, std::string("proof"));
+  CHECK_EQ(found.lines.back().ended_by, std::string("nodes"));
+  CHECK_EQ(proof.str(), std::string());
+}
+
 TEST(an_end_from_outside_is_named) {
   SolveOptions stopped = options("exact", 1 << 30);
   stopped.interrupt = [] { return true; };

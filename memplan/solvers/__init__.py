@@ -110,7 +110,8 @@ def solve(
     proof
         A file to write down why no plan is better (docs/proofs.md), for
         `memplan.verify_proof.verify_proof`. It is written as a whole or not at all: only where
-        the plan is a proved optimum or a capacity is refuted. It takes time of its own.
+        the plan is a proved optimum or a capacity is refuted. It may cost as many nodes again as
+        the search has, and at least 20 000.
     **options
         Switches of the solver; see `memplan.solvers.registry`.
 

@@ -131,7 +131,8 @@ memplan_plan* memplan_solve_search(const memplan_problem* problem, const memplan
 /* As memplan_solve(), and writes down why no plan is better, or why there is none: the text of
  * docs/proofs.md from its third line on, handed to write() piece by piece, which returns 0 if it
  * cannot take any more. The first two lines are the caller's: "memplan-proof 1", and "problem "
- * with the fingerprint that memplan has of the problem. It takes time of its own. The solver is
+ * with the fingerprint that memplan has of the problem. It has a
+ * budget of its own, as large as that of the search (of conflicts, at least 20 000). The solver is
  * "auto", "exact" or "prover"; NULL for a problem with windows, conflicts or groups. */
 memplan_plan* memplan_solve_with_proof(const memplan_problem* problem,
                                        const memplan_options* options,

@@ -13,6 +13,10 @@ namespace memplan {
 
 namespace {
 
+// A proof has a budget of its own, as large as the caller's: what the search refuted may take the
+// prover, whose nodes are others, for ever. It is not less than that where few nodes were enough.
+constexpr std::int64_t kLeastConflicts = 20'000;
+
 // The same rows, of which only some hold anything: their numbers are those of the whole problem.
 Problem reduced_to(const Problem& whole, const std::vector<BufferIdx>& rows) {
   std::vector<char> kept(whole.size.size(), 0);
@@ -36,7 +40,7 @@ std::vector<BufferIdx> refute(Incumbent& incumbent, const Problem& problem, Byte
   if (!prover::Prover::suits(problem, sections)) return {};
   const SolveOptions& options = incumbent.options();
   prover::Prover prover(problem, sections, limit, options.prover, options.seed, log);
-  prover::Slice slice{std::numeric_limits<std::int64_t>::max(),
+  prover::Slice slice{std::max(options.budget.nodes, kLeastConflicts),
                       std::numeric_limits<std::int64_t>::max()};
   const Plan answer = prover.run(limit, &slice, &incumbent.stopper(), nullptr);
   Round round;
@@ -44,7 +48,8 @@ std::vector<BufferIdx> refute(Incumbent& incumbent, const Problem& problem, Byte
   round.stage = log == nullptr ? "trial" : "written";
   round.target = limit;
   round.nodes = round.conflicts = answer.stats.nodes;
-  round.ended_by = ended_by(answer.status, incumbent.stopper(), "end");
+  round.ended_by =
+      ended_by(answer.status, incumbent.stopper(), slice.conflicts <= 0 ? "nodes" : "end");
   incumbent.trace(round);
   return answer.status == Status::kInfeasible ? answer.conflict : std::vector<BufferIdx>{};
 }
