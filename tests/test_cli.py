@@ -300,13 +300,6 @@ def test_pins_and_reserved_ranges_of_the_command_line_are_kept(five_csv: Path) -
 # How a search ends -----------------------------------------------------------------------------
 
 
-class Stop(KeyboardInterrupt):
-    """Stands for `solvers.Interrupted`."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-
-
 @pytest.fixture
 def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[[Plan | KeyboardInterrupt], None]:
     """Return a function that sets what the solvers answer, or raise."""
@@ -318,7 +311,6 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[[Plan | KeyboardInterrup
             return outcome
 
         monkeypatch.setattr(solvers, "solve", solve, raising=False)
-        monkeypatch.setattr(solvers, "Interrupted", Stop, raising=False)
 
     return install
 
@@ -340,7 +332,7 @@ def test_an_interrupted_search_gives_its_best_plan(
 ) -> None:
     """Tests that Ctrl-C prints and writes the best plan so far, and says that it is not proved."""
     best = Plan.of(five.with_capacity(None), [0, 0, 4, 12, 8], lower_bound=12)
-    answer(Stop(best))
+    answer(solvers.Interrupted(best))
     out = five_csv.with_name("out.csv")
     assert cli.main(["plan", str(five_csv), "-o", str(out)]) == 0
     printed = capsys.readouterr()
@@ -353,7 +345,7 @@ def test_an_interrupted_search_without_a_plan_exits_130(
     answer: Outcome, five_csv: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Tests that nothing is written where nothing was found."""
-    answer(Stop(Plan.of(formats.load(five_csv), None, status=Status.UNKNOWN)))
+    answer(solvers.Interrupted(Plan.of(formats.load(five_csv), None, status=Status.UNKNOWN)))
     out = five_csv.with_name("out.csv")
     assert cli.main(["plan", str(five_csv), "-o", str(out)]) == 130
     assert not out.exists()
