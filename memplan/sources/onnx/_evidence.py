@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from memplan.errors import MemplanError, quoted
+from memplan.errors import MemplanError, listed, quoted
 from memplan.notes import Code, Note
 from memplan.sources._extras import require
 from memplan.sources.onnx._lineage import Lineage
@@ -54,8 +54,11 @@ class Evidence:
     dims: Mapping[str, int]
     named: frozenset[str]
     _lineage: Lineage
-    # By tensor: what is declared of it, for each graph that has a tensor of this name.
-    _shapes: dict[str, list[list[_Shape]]] = field(default_factory=lambda: defaultdict(list))
+    # By tensor: what is declared of it, for each graph that has a tensor of this name; graphs that
+    # declare the same count once, as there may be thousands.
+    _shapes: dict[str, dict[tuple[_Shape, ...], None]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
     _elements: dict[str, int] = field(default_factory=dict)  # declared types of elements
     _bare: bool = False  # whether these are taken out too
     _believed: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))  # axes
@@ -104,7 +107,7 @@ class Evidence:
             if not inner:
                 self._elements[value.name] = declared.elem_type
         for name, shapes in groups.items():
-            self._shapes[name].append(shapes)
+            self._shapes[name][tuple(shapes)] = None
         twice = inputs | outputs | weights.keys()
         once = [type(one).FromString(one.SerializeToString()) for one in graph.value_info]
         del graph.value_info[:]
@@ -258,12 +261,16 @@ class Evidence:
         `graph` is the model's, with the shape of every tensor.
         """
         found: dict[str, tuple[_Shape, _Shape]] = {}
+        seen: set[tuple[str, _Shape]] = set()
         for value in _values(graph):
             declared = tensor_type(value.type)
             groups = self._shapes.get(value.name)
             if declared is None or not groups or not declared.HasField("shape"):
                 continue
             shape = _shape_of(declared)
+            if (value.name, shape) in seen:
+                continue
+            seen.add((value.name, shape))
             wrong = [[one for one in group if not self._agree(one, shape)] for group in groups]
             if all(wrong):  # otherwise it is a graph with a tensor of the same name that is meant
                 found.setdefault(value.name, (self._sized(wrong[0][0]), shape))
@@ -310,7 +317,7 @@ class Evidence:
         for key in left - self.named:
             name, _, number = key.rpartition(":")
             if not any(value.name == name and _has(value, number) for value in _values(graph)):
-                there = ", ".join(quoted(one) for one in sorted(self.named)) or "none by name"
+                there = listed(sorted(self.named)) or "none by name"
                 raise MemplanError(
                     f"the model has no dimension {quoted(key)} to give a value; it has {there}"
                 )

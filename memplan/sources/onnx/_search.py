@@ -136,21 +136,29 @@ class Search:
             return text.strip() if found else ""
         return ""
 
-    def drop_contradiction(self) -> Note | None:
-        """Leave out the branch of an If that cannot run at these sizes; return a note on it.
+    def drop_contradictions(self) -> list[Note]:
+        """Leave out branches of Ifs that cannot run at these sizes; return notes on them.
 
-        A model may have branches for inputs of different sizes: of them one fits.
+        A model may have branches for inputs of different sizes: of them one fits. Those of one
+        graph go at once, others in another round.
         """
+        notes, taken = [], {}
         for graph, at, complete, lacking in self._halves:
+            if graph is not self._halves[0][0]:
+                continue
             node = graph.node[at]
-            open_branches(graph, {at: dict(subgraphs(node))[complete]})
-            return Note(
-                Code.BRANCH_DROPPED,
-                f"operator {quoted(node.name or node.op_type)} (If) is planned without its "
-                f"{lacking}, whose shapes contradict the sizes given",
-                tuple(filter(None, node.output)),
+            taken[at] = dict(subgraphs(node))[complete]
+            notes.append(
+                Note(
+                    Code.BRANCH_DROPPED,
+                    f"operator {quoted(node.name or node.op_type)} (If) is planned without its "
+                    f"{lacking}, whose shapes contradict the sizes given",
+                    tuple(filter(None, node.output)),
+                )
             )
-        return None
+        if taken:
+            open_branches(self._halves[0][0], taken)
+        return notes
 
 
 def _in_a_sentence(node: Any) -> str:

@@ -67,9 +67,9 @@ def with_shapes(
         if changed:
             continue
         search = Search.through(model)
-        note = search.drop_contradiction()
-        if note is not None:
-            notes.append(note)
+        dropped = search.drop_contradictions()
+        if dropped:
+            notes += dropped
         elif search.faults or not sum(evidence.fill(one) for one in search.open):
             if not folded:
                 break
