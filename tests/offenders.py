@@ -153,7 +153,7 @@ def _circle() -> bytes:
 
 
 def _branches() -> bytes:
-    """Return 500 Ifs, of which each has one branch without a shape."""
+    """Return 500 Ifs, of which each has one branch that cannot run."""
     from onnx import TensorProto, helper
 
     value = helper.make_tensor_value_info
@@ -180,7 +180,7 @@ def _branches() -> bytes:
 
 
 def _too_few_outputs() -> bytes:
-    """Return an If of which the branch that can run returns nothing."""
+    """Return an If of which the branch that is always taken returns nothing."""
     from onnx import TensorProto, helper
 
     value = helper.make_tensor_value_info
@@ -191,8 +191,9 @@ def _too_few_outputs() -> bytes:
         helper.make_node("If", ["c"], ["z"], then_branch=then, else_branch=other),
         helper.make_node("Neg", ["z"], ["y"]),
     ]
-    inputs = [value("x", TensorProto.FLOAT, [4]), value("c", TensorProto.BOOL, [])]
-    return _onnx(nodes, inputs=inputs, outputs=[value("y", TensorProto.FLOAT, None)])
+    always = helper.make_tensor("c", TensorProto.BOOL, [], [True])
+    outputs = [value("y", TensorProto.FLOAT, None)]
+    return _onnx(nodes, initializers=[always], outputs=outputs)
 
 
 def _doubled_shape() -> bytes:

@@ -92,7 +92,7 @@ class TestStreams:
 
     def test_nothing_is_written_over_a_stream(self, folder: Path) -> None:
         """Tests that a plan is not written into a copy that goes."""
-        done = run("memplan apply - --in-place", folder)
+        done = run("memplan apply - --overwrite", folder)
         assert done.returncode == 2
         assert "no file on disk" in done.stderr
 

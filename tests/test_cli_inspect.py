@@ -217,7 +217,7 @@ def test_nothing_at_all(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_plan_that_may_not_be_the_least(capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a plan above the bound is not said to be proved, and that none is said."""
+    """Tests that a plan above the bound is not said to be proved, and that one node gives one."""
     rng = random.Random(8)
     starts = [rng.randint(0, 40) for _ in range(120)]
     rows = [(start, start + rng.randint(1, 12), rng.randint(1, 99)) for start in starts]
@@ -227,7 +227,7 @@ def test_a_plan_that_may_not_be_the_least(capsys: pytest.CaptureFixture[str]) ->
     assert found["planned"]["peak"] > found["lower_bound"]
     assert found["planned"]["proved"] is False
     assert "less is not ruled out." in " ".join(told(capsys, "many.csv", "--nodes", "150"))
-    assert "No plan was found within the budget." in told(capsys, "many.csv", "--nodes", "1")[0]
+    assert "less is not ruled out." in " ".join(told(capsys, "many.csv", "--nodes", "1"))
 
 
 @pytest.mark.skipif(not RESNET.is_file(), reason="examples are not installed")

@@ -34,7 +34,7 @@ SENTENCES: Mapping[str, str | None] = {
     "vector.onnx": None,
     "ranks.onnx": "all shapes together would be",
     "outputs.onnx": "has 1 outputs, and a branch of it 0",
-    "branches.onnx": "nothing says what shape",
+    "branches.onnx": None,
     "frames.pickle": None,
     "names.pickle": None,
     "keys.pickle": "keys beyond 2^60",

@@ -483,10 +483,10 @@ def test_operators_of_a_model_are_its_colours(
 
 def test_a_solver_without_a_plan_is_left_out(files: Path, drawn: list[list[panel.Panel]]) -> None:
     """Tests that the others are drawn, that it is said, and what happens if none is left."""
-    late = "--solver minimalloc --nodes 1"
+    late = "--solver hill_climb --nodes 1"
     run = memplan(f"view run.json {late} --recorded -o map.png")
     assert (run.exit_code, run.output) == (
-        *(0, "memplan: minimalloc found no plan in time; it is left out\n"),
+        *(0, "memplan: hill_climb found no plan in time; it is left out\n"),
     )
     assert [[each.name for each in panels] for panels in drawn] == [["recorded: run.json"]]
     assert memplan(f"view five.csv {late} -o none.png").exit_code == 3

@@ -400,7 +400,7 @@ class TestCommand:
     def test_the_old_page_stays_where_there_is_no_new_one(self, folder: Path) -> None:
         """Tests that a run without a plan writes nothing."""
         (folder / "page.html").write_text("old")
-        words = "view five.csv --solver minimalloc --nodes 1 -o page.html"
+        words = "view five.csv --solver hill_climb --nodes 1 -o page.html"
         assert main(words.split()) == 3
         assert (folder / "page.html").read_text() == "old"
 
