@@ -215,11 +215,7 @@ class CoalescingFit {
     if (problem_.pin.empty()) return true;
     Stopper never(std::numeric_limits<double>::infinity());
     constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-    draft_ =
-        Passes(problem_, sections_, never).in_order({}, Fit::kFirst, {kMaxBytes, kMost, kMost});
-    const bool placed = draft_.complete;
-    draft_.complete = false;
-    return placed;
+    return Passes(problem_, sections_, never).place_pinned({kMaxBytes, kMost, kMost}, &draft_);
   }
 
   void free_what_is_not_fixed() {

@@ -11,7 +11,7 @@ namespace memplan {
 Passes::Passes(const Problem& problem, const Sections& sections, Stopper& stopper)
     : problem_(problem), sections_(sections), stopper_(stopper), occupancy_(problem, sections) {}
 
-bool Passes::begin(const Limits& limits, Draft* draft) {
+bool Passes::place_pinned(const Limits& limits, Draft* draft) {
   occupancy_.clear();
   steps_before_ = occupancy_.steps();
   draft->offsets.assign(problem_.size.size(), kNoOffset);
@@ -66,13 +66,13 @@ void Passes::fill(const std::vector<BufferIdx>& order, Fit fit, const Limits& li
 
 Draft Passes::in_order(const std::vector<BufferIdx>& order, Fit fit, const Limits& limits) {
   Draft draft;
-  if (begin(limits, &draft)) fill(order, fit, limits, &draft);
+  if (place_pinned(limits, &draft)) fill(order, fit, limits, &draft);
   return draft;
 }
 
 Draft Passes::at_hints(const std::vector<BufferIdx>& order, const Limits& limits) {
   Draft draft;
-  if (!begin(limits, &draft)) return draft;
+  if (!place_pinned(limits, &draft)) return draft;
   std::vector<Ranked> hinted;  // rows of the order
   for (std::size_t i = 0; i < order.size(); ++i) {
     const Bytes hint = problem_.hint_of(order[i]);

@@ -44,14 +44,15 @@ class Passes {
   // free; then the rest at their first fit.
   Draft at_hints(const std::vector<BufferIdx>& order, const Limits& limits);
 
+  // The pinned buffers alone, in a draft made empty first. False where one ends above the limit, or
+  // has a block that collides.
+  bool place_pinned(const Limits& limits, Draft* draft);
+
   // Bottom-up: always the lowest offset at which some buffer rests on the skyline of those
   // placed before; among those that rest there, the first in the order.
   Draft on_skyline(const std::vector<BufferIdx>& order, const Limits& limits);
 
  private:
-  // The pinned buffers in place. False where one ends above the limit, or has a block that
-  // collides.
-  bool begin(const Limits& limits, Draft* draft);
   bool in_budget(const Limits& limits, const Draft& draft);
   // The whole block of b.
   void put(BufferIdx b, Bytes offset, Draft* draft);

@@ -32,7 +32,7 @@ constexpr std::int64_t kStepsPerTurn = 32;
 // above the row. Conflicts beyond lifetimes have a skyline of their own for each buffer.
 Draft Passes::on_skyline(const std::vector<BufferIdx>& order, const Limits& limits) {
   Draft draft;
-  if (!begin(limits, &draft)) return draft;
+  if (!place_pinned(limits, &draft)) return draft;
   Skyline skyline(loads(sections_));
   std::vector<Bytes> neighbours(problem_.conflicts.empty() ? 0 : problem_.size.size(), 0);
   const Blocks& blocks = occupancy_.blocks();
