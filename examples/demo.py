@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import memplan as mp
-from memplan.bench.generators import perfect_packing
 from memplan.view import plot
+from memplan_lab.bench.generators import perfect_packing
 
 
 def main(folder: Path) -> None:

@@ -14,10 +14,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from memplan import _core
-
-# `compare`, `explain` and `verify` are functions and modules of the same name. An import binds a
-# submodule to its name only the first time; that is here, so that the functions stay on top.
-from memplan.compare import compare
+from memplan.analysis.compare import compare
+from memplan.analysis.explain import explain
 from memplan.errors import (
     FormatError,
     MemplanError,
@@ -27,17 +25,16 @@ from memplan.errors import (
     ProofError,
     UnsupportedError,
 )
-from memplan.explain import explain
 from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem, Reserved
-from memplan.repacker import Repacker
-from memplan.selection import Selection, pack_most_valuable
+from memplan.referee import verify
+from memplan.repack.repacker import Repacker
+from memplan.repack.selection import Selection, pack_most_valuable
 from memplan.solvers import Budget, Interrupted, Progress, Round, lower_bound, solve
-from memplan.verify import verify
 
 if TYPE_CHECKING:
+    from memplan.analysis.inspection import inspect
     from memplan.formats import load_plan, save
-    from memplan.inspection import inspect
     from memplan.planning import Planned, plan_model
     from memplan.sources import Loaded, load
 
@@ -84,7 +81,7 @@ __all__ = [
 _LATER = {
     "Loaded": "memplan.sources",
     "Planned": "memplan.planning",
-    "inspect": "memplan.inspection",
+    "inspect": "memplan.analysis.inspection",
     "load": "memplan.sources",
     "load_plan": "memplan.formats",
     "plan_model": "memplan.planning",

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from memplan._columns import MAX_BYTES, Column, int_column, whole_number
-from memplan._intake import take_ids
 from memplan.errors import PlanError, ProblemError, quoted
 from memplan.problem import Asked, Problem, problem_of
+from memplan.problem.columns import MAX_BYTES, Column, int_column, whole_number
+from memplan.problem.intake import take_ids
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from memplan import solvers
-from memplan._quick import refereed
 from memplan.errors import GraphError, MemplanError, PlanError, ProblemError
 from memplan.notes import Note
 from memplan.plan import Plan, Status
 from memplan.problem import Asked, Problem, problem_of
+from memplan.referee import verify
 from memplan.solvers import Budget, Interrupted, Progress, Round
 from memplan.solvers._limits import MAX_COUNT, seconds, whole
+from memplan.solvers.refereed import refereed
 from memplan.sources import Loaded, laid_out, load, of_problem
-from memplan.verify import verify
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

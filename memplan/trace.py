@@ -19,9 +19,9 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from memplan._columns import MAX_BYTES, MAX_TIME, Column, int_column
 from memplan.errors import ProblemError
 from memplan.problem import Problem
+from memplan.problem.columns import MAX_BYTES, MAX_TIME, Column, int_column
 
 __all__ = ["Scope", "Trace", "written"]
 

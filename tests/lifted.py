@@ -10,7 +10,7 @@ from memplan import solve
 from memplan.errors import PlanError
 from memplan.plan import Plan
 from memplan.problem import Problem
-from memplan.verify import verify
+from memplan.referee import verify
 
 
 def units(problem: Problem) -> list[list[int]]:

@@ -22,16 +22,16 @@ from random import Random
 from typing import Any
 
 from memplan import Problem, formats, sources
+from memplan.extras import of_file
 from memplan.formats import json as json_format
 from memplan.formats import minimalloc_csv, trace_json
 from memplan.plan import Plan
 from memplan.problem import Buffer
+from memplan.referee import verify_proof
 from memplan.sources import cuda_snapshot, graph_json, tflite, torch_export, xla
 from memplan.sources import onnx as onnx_source
-from memplan.sources._extras import of_file
 from memplan.sources.loaded import of_graph
 from memplan.sources.options import Options
-from memplan.verify_proof import verify_proof
 
 __all__ = ["Mutant", "Mutants"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from memplan._ground import Ground
-from memplan._orders import Known, Literal, contradict
 from memplan.problem import Problem
+from memplan.referee.ground import Ground
+from memplan.referee.orders import Known, Literal, contradict
 
 
 def head(problem: Problem, cap: int, unit: int = 1) -> list[str]:

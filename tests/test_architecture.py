@@ -13,79 +13,26 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "memplan"
+LAB = ROOT / "lab" / "memplan_lab"
+ROW = re.compile(r"\| `(\w+)/?` \| [^|]+ \| ([^|]+) \|")
 
-# "beside it" in the table: the parts of `problem`, which all rooms below it share.
-PARTS = frozenset(
-    {
-        *("buffer", "conflicts", "_columns", "_intake", "_checks", "_spans", "_dialect"),
-        *("_fingerprint", "_groups"),
-    }
-)
-ASKED = PARTS | {"errors", "problem"}
-ANSWERED = ASKED | {"plan"}
 
-# For every room what it may import. A part of a room that is a file beside it (`_shrink`) is
-# listed as a room of its own.
-MAY_IMPORT: dict[str, frozenset[str]] = {
-    "errors": frozenset(),
-    "notes": frozenset(),
-    **{part: PARTS | {"errors"} for part in PARTS},
-    "problem": PARTS | {"errors"},
-    "plan": ASKED,
-    "trace": ASKED,
-    "loads": ASKED,
-    "verify": ANSWERED,
-    "_ground": ASKED,
-    "_orders": ASKED | {"_ground"},
-    "verify_proof": ASKED | {"_ground", "_orders"},
-    "formats": ANSWERED | {"trace"},
-    "graph": ASKED | {"_core"},
-    "sources": ASKED | {"notes", "trace", "graph", "formats"},
-    "yardsticks": ANSWERED | {"trace", "graph", "sources", "runtime"},
-    "solvers": ANSWERED | {"_core"},
-    "targets": (
-        ANSWERED
-        | {"notes", "formats", "graph", "sources", "yardsticks", "solvers", "loads", "verify"}
-        | {"planning"}
-    ),
-    "runtime": ANSWERED | {"trace", "formats", "solvers", "verify"},
-    "repacker": ANSWERED | {"solvers"},
-    "_value_bound": ASKED,
-    "_packing": ANSWERED | {"loads", "repacker", "solvers", "_value_bound"},
-    "selection": ANSWERED | {"_packing", "repacker", "solvers"},
-    "_shrink": ANSWERED | {"loads"},
-    "explain": ANSWERED | {"loads", "solvers", "_shrink"},
-    "sync": ANSWERED | {"graph", "solvers", "verify"},
-    "_quick": ANSWERED | {"solvers", "verify"},
-    "planning": ANSWERED | {"notes", "sources", "solvers", "verify", "_quick"},
-    "_changed": ASKED | {"graph"},
-    "savings": ASKED | {"loads", "graph", "_changed"},
-    "inspection": ANSWERED | {"explain", "savings", "solvers", "sources", "_quick", "planning"},
-    "_matching": ASKED,
-    "_sides": ANSWERED | {"loads", "notes", "solvers", "_matching"},
-    "compare": ANSWERED | {"notes", "planning", "sources", "_matching", "_quick", "_sides"},
-    "view": (
-        ANSWERED
-        | {"notes", "trace", "loads", "formats", "graph", "sources", "verify", "explain", "sync"}
-        | {"savings", "inspection", "compare", "planning"}
-    ),
-}
-ABOVE_BENCH = frozenset(MAY_IMPORT) - {
-    *("_shrink", "_ground", "_orders", "_value_bound", "_packing"),
-    *("_quick", "_matching", "_sides", "_changed"),
-}
-MAY_IMPORT["bench"] = ABOVE_BENCH
-MAY_IMPORT["learn"] = ABOVE_BENCH | {"bench"}
-MAY_IMPORT["corpus"] = ABOVE_BENCH | {"bench"}
-MAY_IMPORT["sweep"] = ABOVE_BENCH | {"bench"}
-MAY_IMPORT["study"] = ABOVE_BENCH | {"bench", "learn", "sweep"}
-MAY_IMPORT["cli"] = ABOVE_BENCH | {"bench", "learn", "study", "corpus", "sweep"}
-MAY_IMPORT["__init__"] = (ABOVE_BENCH | {"_core"}) - {"view"}
-MAY_IMPORT["__main__"] = frozenset({"cli"})
+def rules(heading: str) -> dict[str, frozenset[str]]:
+    """Return what each room may import, by a table of docs/architecture.md."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    table = page.partition(f"| {heading} | holds | may import |")[2].partition("\n\n")[0]
+    found = (ROW.match(line) for line in table.splitlines()[2:])
+    rows = [row.groups() for row in found if row]
+    assert len(rows) == len(table.splitlines()) - 2, "a row that is not of the form of the others"
+    return {room: frozenset(re.findall(r"\w+", may)) for room, may in rows}
+
+
+MAY_IMPORT = rules("room")
+LAB_MAY_IMPORT = rules("room of the laboratory")
 
 # Problems, plans and what files are read as draw themselves in notebooks: what draws is imported by
 # the methods that do.
-DRAWN_BY = ("problem.py", "plan.py", "planning.py", "sources/loaded.py")
+DRAWN_BY = ("problem/problem.py", "plan.py", "planning.py", "sources/loaded.py")
 
 HEAVY = (
     *("typer", "rich", "matplotlib", "pyarrow", "psutil", "omnimalloc", "pandas", "polars"),
@@ -94,15 +41,14 @@ HEAVY = (
 )
 
 
-def files() -> list[Path]:
-    """Return every Python file of the package."""
-    return sorted(PACKAGE.rglob("*.py"))
+def files(package: Path = PACKAGE) -> list[Path]:
+    """Return every Python file of a package."""
+    return sorted(package.rglob("*.py"))
 
 
-def room_of(file: Path) -> str:
+def room_of(file: Path, package: Path = PACKAGE) -> str:
     """Return the room that a file belongs to: its folder, or its own name."""
-    first = file.relative_to(PACKAGE).parts[0]
-    return first.removesuffix(".py")
+    return file.relative_to(package).parts[0].removesuffix(".py")
 
 
 def is_for_types(node: ast.AST) -> bool:
@@ -122,23 +68,23 @@ def running_nodes(node: ast.AST) -> Iterator[ast.AST]:
             yield from running_nodes(child)
 
 
-def imported(file: Path) -> Iterator[str]:
+def imported(file: Path, package: str = "memplan") -> Iterator[str]:
     """Yield the dotted names of all modules that a file imports, also inside of functions."""
     for node in running_nodes(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file.name}: imports are absolute"
-            if node.module == "memplan":
-                yield from (f"memplan.{alias.name}" for alias in node.names)
+            if node.module == package:
+                yield from (f"{package}.{alias.name}" for alias in node.names)
             else:
                 yield node.module or ""
 
 
-def rooms_imported(file: Path) -> set[str]:
-    """Return the rooms that a file imports."""
-    names = (name.split(".") for name in imported(file))
-    return {parts[1] for parts in names if parts[0] == "memplan" and len(parts) > 1}
+def rooms_imported(file: Path, package: str = "memplan") -> set[str]:
+    """Return the rooms of a package that a file imports."""
+    names = (name.split(".") for name in imported(file, package))
+    return {parts[1] for parts in names if parts[0] == package and len(parts) > 1}
 
 
 @pytest.mark.parametrize("file", files(), ids=lambda file: str(file.relative_to(PACKAGE)))
@@ -148,6 +94,43 @@ def test_a_room_imports_only_what_it_may(file: Path) -> None:
     assert room in MAY_IMPORT, f"{room} has no row in docs/architecture.md"
     drawn = {"view"} if file.relative_to(PACKAGE).as_posix() in DRAWN_BY else set()
     assert rooms_imported(file) <= MAY_IMPORT[room] | {room} | drawn
+    assert not rooms_imported(file, "memplan_lab")
+
+
+@pytest.mark.parametrize("file", files(LAB), ids=lambda file: str(file.relative_to(LAB)))
+def test_a_room_of_the_laboratory_imports_only_what_it_may(file: Path) -> None:
+    """Tests every file against the table."""
+    room = room_of(file, LAB)
+    if room == "__init__":
+        assert not list(imported(file))
+        return
+    assert room in LAB_MAY_IMPORT, f"{room} has no row in docs/architecture.md"
+    assert rooms_imported(file, "memplan_lab") <= LAB_MAY_IMPORT[room] | {room}
+    assert "memplan" in LAB_MAY_IMPORT[room] or not rooms_imported(file)
+    assert room == "cli" or "cli" not in rooms_imported(file)
+
+
+@pytest.mark.parametrize("table", [MAY_IMPORT, LAB_MAY_IMPORT], ids=["memplan", "laboratory"])
+def test_the_tables_go_one_way(table: dict[str, frozenset[str]]) -> None:
+    """Tests that a room may import only rooms above it, so that there is no circle."""
+    above = {"_core", "memplan"}
+    for room, may in table.items():
+        assert may <= above | ({"cli"} if room == "__main__" else set()), room
+        above.add(room)
+
+
+def test_the_tables_allow_nothing_that_is_not_used() -> None:
+    """Tests that every import that a row allows is made, but by the command line."""
+    for package, table in ((PACKAGE, MAY_IMPORT), (LAB, LAB_MAY_IMPORT)):
+        used: dict[str, set[str]] = {room: set() for room in table}
+        for file in files(package):
+            room = room_of(file, package)
+            used.setdefault(room, set()).update(rooms_imported(file, package.name))
+            if rooms_imported(file) and package is LAB:
+                used[room].add("memplan")
+        for room in table.keys() - {"cli", "__init__"}:
+            assert table[room] <= used[room], room
+        assert used.keys() - {"__init__"} <= table.keys()
 
 
 @pytest.mark.parametrize("file", DRAWN_BY)
@@ -155,15 +138,8 @@ def test_what_draws_is_imported_by_the_methods_that_do(file: str) -> None:
     """Tests that the one exception to the table is never at the top of a file."""
     top = ast.parse((PACKAGE / file).read_text()).body
     modules = [node.module or "" for node in top if isinstance(node, ast.ImportFrom)]
-    assert {"memplan.problem", "memplan.buffer"} & set(modules)  # these are the imports
+    assert {"memplan.problem", "memplan.problem.buffer"} & set(modules)  # these are the imports
     assert not [module for module in modules if module.startswith("memplan.view")]
-
-
-def test_the_table_and_the_page_name_the_same_rooms() -> None:
-    """Tests that every room of the rules is on the page."""
-    page = (ROOT / "docs" / "architecture.md").read_text()
-    missing = [room for room in MAY_IMPORT if f"{room}.py" not in page and f"{room}/" not in page]
-    assert missing in ([], ["__main__"])
 
 
 def test_few_files_know_the_native_module() -> None:
@@ -174,21 +150,21 @@ def test_few_files_know_the_native_module() -> None:
 
 
 def test_shows_are_imported_by_those_who_show() -> None:
-    """Tests that Typer and Rich are imported by cli, bench and what view writes to terminals."""
+    """Tests that Typer and Rich are imported by cli and what view writes to terminals."""
     terminal = [PACKAGE / "view" / name for name in ("sync.py", "terminal.py")]
     for file in files():
         tops = {name.split(".")[0] for name in imported(file)}
         if tops & {"typer", "rich"}:
             room = room_of(file)
             words = file.parent == PACKAGE / "view" / "words"
-            assert room in ("cli", "bench") or file in terminal or words, file
+            assert room == "cli" or file in terminal or words, file
 
 
 def test_extras_are_imported_inside_of_functions() -> None:
     """Tests that a missing extra can only hurt who asks for it."""
     extras = {"matplotlib", "pyarrow", "psutil", "omnimalloc", "pandas", "polars"}
     extras |= {"highspy", "ortools", "lightgbm"}
-    for file in files():
+    for file in files() + files(LAB):
         for node in ast.parse(file.read_text()).body:
             names: list[str] = []
             if isinstance(node, ast.Import):
@@ -200,7 +176,7 @@ def test_extras_are_imported_inside_of_functions() -> None:
 
 def test_importing_memplan_costs_numpy_and_the_native_module() -> None:
     """Tests that nothing that is for showing, for extras or for files is loaded."""
-    unwanted = (*HEAVY, "memplan.cli", "memplan.view", "memplan.bench", "memplan.formats")
+    unwanted = (*HEAVY, "memplan.cli", "memplan.view", "memplan_lab.bench", "memplan.formats")
     program = f"import sys, memplan; print([m for m in {unwanted} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert run.stdout == "[]\n", run.stderr

@@ -15,10 +15,10 @@ import pytest
 import typer
 
 from memplan import cli, formats, solvers
-from memplan.bench import generators
 from memplan.cli import options
 from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Problem, Reserved
+from memplan_lab.bench import generators
 
 FIVE = """id,lower,upper,size
 b1,0,3,4
@@ -164,12 +164,6 @@ def test_every_command_refuses_a_bad_file(
         ("convert five.csv five.csv", "is the input"),
         ("convert five.csv out.csv --dialect rows", "rows"),
         ("view five.csv five.csv -o out.gif", ""),
-        ("bench", "--list"),
-        ("bench nothing", "nothing"),
-        ("bench bundled --out rows.txt", ".parquet"),
-        ("bench bundled --figure rows.txt", ".svg"),
-        ("bench bundled --sizes ten", "ten"),
-        ("bench bundled --peer nobody", "nobody"),
         ("dance", "dance"),
     ],
 )
@@ -535,34 +529,6 @@ def test_a_missing_extra_is_one_sentence(five_csv: Path, tmp_path: Path) -> None
     assert not (tmp_path / "five.png").exists()
 
 
-def test_bench_lists_its_suites() -> None:
-    """Tests that every suite is named on a line of its own."""
-    run = memplan("bench", "--list")
-    assert run.returncode == 0
-    assert {"challenging", "synthetic", "perfect", "nn-like"} <= set(run.stdout.split())
-
-
-def test_bench_prints_a_table_and_writes_rows(tmp_path: Path) -> None:
-    """Tests a small suite with a peer that fails, as a table, as Markdown and as a file."""
-    arguments = [
-        "bench",
-        "synthetic",
-        "--sizes",
-        "20",
-        "--seeds",
-        "2",
-        "--peer",
-        "no=false {input} {output}",
-    ]
-    run = memplan(*arguments, "--out", "rows.csv", cwd=tmp_path)
-    assert (run.returncode, run.stderr) == (0, "")
-    assert "2/2" in run.stdout
-    assert "0/2" in run.stdout
-    assert len((tmp_path / "rows.csv").read_text().splitlines()) == 5
-    run = memplan(*arguments, "--markdown")
-    assert run.stdout.startswith("| suite |")
-
-
 def test_solvers_are_listed() -> None:
     """Tests that each solver is there, and a row for every constraint."""
     run = memplan("solvers")
@@ -586,7 +552,7 @@ def test_help_is_there_for_every_command() -> None:
     assert memplan("--help").returncode == 0
     run = memplan()
     assert run.returncode == 2
-    for command in ("plan", "verify", "inspect", "explain", "convert", "view", "bench", "solvers"):
+    for command in ("plan", "verify", "inspect", "explain", "convert", "view", "solvers"):
         assert command in run.stdout
         help_text = memplan(command, "--help")
         assert (help_text.returncode, help_text.stderr) == (0, "")
@@ -597,7 +563,7 @@ def test_quick_answers_import_nothing_heavy(arguments: list[str]) -> None:
     """Tests that the version and mistakes do not wait for what they do not need."""
     code = (
         "import sys; from memplan.cli import main; main(sys.argv[1:]); "
-        "print(sorted({'matplotlib', 'pyarrow', 'memplan.bench'} & set(sys.modules)))"
+        "print(sorted({'matplotlib', 'pyarrow', 'memplan_lab'} & set(sys.modules)))"
     )
     run = subprocess.run(
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60

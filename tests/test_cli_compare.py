@@ -13,8 +13,8 @@ import typer
 from hypothesis import given
 
 from memplan import formats
+from memplan.analysis.compare import compare as compared
 from memplan.cli import compare, main
-from memplan.compare import compare as compared
 from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.plan import Plan
 from memplan.problem import Buffer, Problem

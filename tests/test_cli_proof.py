@@ -13,10 +13,10 @@ import pytest
 from test_cli import FIVE, assert_refused, memplan
 
 from memplan import formats
-from memplan.bench import generators
 from memplan.cli.progress import ProgressLine, text
 from memplan.problem import Problem
 from memplan.solvers import Progress
+from memplan_lab.bench import generators
 
 
 @pytest.fixture

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 
 import memplan as mp
 from memplan import formats, sources
-from memplan._matching import Names, matched
-from memplan.compare import Comparison, Match, compare, grows_beyond
+from memplan.analysis.compare import Comparison, Match, compare, grows_beyond
+from memplan.analysis.matching import Names, matched
 from memplan.errors import MemplanError, PlanError
 from memplan.graph import Graph, Kind, Operator, Tensor, View
-from memplan.loads import Loads
 from memplan.notes import Code
 from memplan.plan import Plan
 from memplan.problem import Buffer, Problem
+from memplan.problem.loads import Loads
 from memplan.view import comparison
 
-module = importlib.import_module("memplan.compare")  # `memplan.compare` itself is the function
+module = importlib.import_module("memplan.analysis.compare")
 
 
 def ids(matches: tuple[Match, ...]) -> list[str]:

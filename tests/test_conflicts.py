@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplan import formats
-from memplan.conflicts import Conflicts
 from memplan.errors import FormatError, MemplanError, PlanError, ProblemError
 from memplan.plan import Plan
 from memplan.problem import Buffer, Problem
-from memplan.verify import verify
+from memplan.problem.conflicts import Conflicts
+from memplan.referee import verify
 
 PAIRS = st.integers(1, 8).flatmap(
     lambda n: st.tuples(

@@ -15,7 +15,9 @@ import typer
 from docs_site import Site, build
 
 import memplan as mp
-from memplan.cli import app, output
+import memplan.cli
+import memplan_lab.cli
+from memplan.cli import output
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -41,7 +43,9 @@ def command_paths(group: Any, words: tuple[str, ...] = ("memplan",)) -> set[str]
     return found
 
 
-COMMANDS = command_paths(typer.main.get_command(app))
+COMMANDS = command_paths(typer.main.get_command(memplan.cli.app)) | command_paths(
+    typer.main.get_command(memplan_lab.cli.app), ("memplan-lab",)
+)
 
 
 @pytest.fixture(scope="session")
@@ -72,7 +76,7 @@ def test_every_public_name_is_in_the_reference(site: Site) -> None:
     page = (site.folder / "reference" / "api.html").read_text()
     anchors = site.anchors("reference/api.html")
     for name in sorted(set(mp.__all__) - {"__version__"}):
-        assert anchors & {f"memplan.{name}", f"memplan.{name}.{name}"}, name
+        assert any(re.fullmatch(rf"memplan(\.\w+)*\.{name}", each) for each in anchors), name
     assert "__version__" in page
 
 
@@ -154,10 +158,11 @@ def test_the_guide_has_the_exit_codes() -> None:
 
 def test_the_install_page_has_the_extras() -> None:
     """Tests the table of extras against the package."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    files = (ROOT / "pyproject.toml", ROOT / "lab" / "pyproject.toml")
+    extras = [tomllib.loads(file.read_text())["project"]["optional-dependencies"] for file in files]
     rows = re.findall(r"^\| (`.+?) \|", (DOCS / "start.md").read_text(), re.MULTILINE)
     told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
-    assert told == set(project["optional-dependencies"])
+    assert told == set(extras[0]) | set(extras[1])
 
 
 def test_commands_are_told_as_they_are() -> None:
@@ -170,8 +175,8 @@ def test_commands_are_told_as_they_are() -> None:
     assert re.search(r"`--solver .*\[default: auto\] \|$", plan, re.MULTILINE)
     record = text[text.index("## memplan record ") :]
     assert re.search(r"`-o, --output FILE` \| The trace, as JSON. \[required\]", record)
-    assert "memplan bench [OPTIONS] [SUITE...]" in text
-    assert "### memplan learn train { #memplan-learn-train }" in text
+    assert "memplan-lab bench [OPTIONS] [SUITE...]" in text
+    assert "### memplan-lab learn train { #memplan-lab-learn-train }" in text
 
 
 def test_measurements_are_those_of_the_readme() -> None:
@@ -179,7 +184,8 @@ def test_measurements_are_those_of_the_readme() -> None:
     config = SimpleNamespace(config_file_path=str(ROOT / "mkdocs.yml"))
     put = hook("measurements").on_page_markdown
     page = put((DOCS / "results.md").read_text(), config=config)
-    rows = [row for row in (ROOT / "README.md").read_text().splitlines() if "memplan bench " in row]
+    readme = (ROOT / "README.md").read_text().splitlines()
+    rows = [row for row in readme if "memplan-lab bench " in row]
     assert len(rows) > 10
     assert [row for row in rows if row.startswith("| ") and row not in page] == []
     assert put("words", config=config) == "words"

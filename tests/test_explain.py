@@ -11,15 +11,15 @@ import strategies
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from memplan.analysis.explain import Explanation, explain
 from memplan.errors import ProblemError
-from memplan.explain import Explanation, explain
-from memplan.loads import capacity_for
 from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Problem, Reserved
+from memplan.problem.loads import capacity_for
 
 Solve = Callable[..., Plan]
 
-module = importlib.import_module("memplan.explain")  # `memplan.explain` itself is the function
+module = importlib.import_module("memplan.analysis.explain")
 
 
 def brute_force(problem: Problem, *, objective: str, **_: object) -> Plan:

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from rich.console import Console
 from test_explain import assert_irreducible, brute_force
 
-from memplan.explain import explain
+from memplan.analysis.explain import explain
 from memplan.problem import Buffer, Problem
 from memplan.solvers import registry
 from memplan.view.words import explanations
 
-module = importlib.import_module("memplan.explain")  # `memplan.explain` itself is the function
+module = importlib.import_module("memplan.analysis.explain")
 
 NEEDED = ("auto", "exact")  # what `explain` asks
 

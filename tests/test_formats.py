@@ -15,7 +15,7 @@ from memplan.formats import load, load_plan, save
 from memplan.formats.minimalloc_csv import read_problem, write_problem
 from memplan.plan import Plan
 from memplan.problem import Problem
-from memplan.verify import verify
+from memplan.referee import verify
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 

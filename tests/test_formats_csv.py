@@ -24,7 +24,7 @@ from memplan.formats.minimalloc_csv import (
 )
 from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem
-from memplan.verify import verify
+from memplan.referee import verify
 
 FIVE = """\
 id,lower,upper,size

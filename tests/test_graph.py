@@ -18,7 +18,7 @@ from memplan.errors import GraphError
 from memplan.graph import Block, Graph, Kind, Layout, Operator, Tensor, View, lay_out, lives
 from memplan.plan import Plan
 from memplan.problem import Problem
-from memplan.verify import verify
+from memplan.referee import verify
 
 EVERYTHING = frozenset(Kind)
 

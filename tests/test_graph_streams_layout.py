@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from memplan.bench.generators import multi_stream, pangu_like
 from memplan.errors import GraphError
 from memplan.graph import Graph, Kind, Operator, Tensor, View, lay_out, unsafe_pairs
+from memplan_lab.bench.generators import multi_stream, pangu_like
 
 
 def net(operators: tuple[Operator, ...], *sizes: int, **more: Any) -> Graph:

@@ -10,8 +10,8 @@ import pytest
 import memplan as mp
 from memplan.errors import MemplanError
 from memplan.notes import Code, Note
+from memplan.referee import verify_proof
 from memplan.sources import Loaded
-from memplan.verify_proof import verify_proof
 from memplan.view import page, plot, terminal
 from memplan.view.panel import of_plan
 

@@ -1,4 +1,4 @@
-"""Tests of `memplan.loads`: who holds how much, when."""
+"""Tests of `memplan.problem.loads`: who holds how much, when."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplan.loads import Held, Loads, available, capacity_for
 from memplan.problem import Buffer, Gap, Problem, Reserved
+from memplan.problem.loads import Held, Loads, available, capacity_for
 
 
 def held_by_oracle(problem: Problem) -> dict[int, dict[str, int]]:

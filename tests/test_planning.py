@@ -313,7 +313,7 @@ class TestAllOrNothing:
                 raise OSError(1, "Operation not permitted")
             replaced(source, target)
 
-        monkeypatch.setattr("memplan.formats._files.os.replace", refusing)
+        monkeypatch.setattr("memplan.files.os.replace", refusing)
         for old in (None, b"older"):
             if old is not None:
                 out.write_bytes(old)

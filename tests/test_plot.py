@@ -10,11 +10,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from memplan.bench import generators
 from memplan.errors import FormatError, MemplanError, MissingExtraError, PlanError
 from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem
 from memplan.view import load_plot, plot
+from memplan_lab.bench import generators
 
 matplotlib = pytest.importorskip("matplotlib")
 

@@ -12,7 +12,7 @@ import pytest
 from every_solver import EVERY
 
 import memplan as mp
-from memplan.bench import generators
+from memplan_lab.bench import generators
 
 # What gives the signal in the tests below is a timer of POSIX.
 needs_timer = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
@@ -104,7 +104,7 @@ def test_ctrl_c_in_a_watched_search() -> None:
     program = """
 import signal
 import memplan as mp
-from memplan.bench import generators
+from memplan_lab.bench import generators
 
 problem = generators.flat_load(64, 1).with_capacity(100_000)
 signal.signal(signal.SIGALRM, signal.default_int_handler)

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memplan as mp
-from memplan.bench import generators
 from memplan.solvers import registry
+from memplan_lab.bench import generators
 
 COMPLETE = ("auto", "exact", "prover")
 SLOW = ("mip", "cp_sat", "hill_climb")  # a process or a thread for each, or 500 orders

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memplan as mp
-from memplan.bench import generators
+from memplan.referee import verify_proof
 from memplan.solvers import registry
-from memplan.verify_proof import verify_proof
+from memplan_lab.bench import generators
 
 PROVERS = tuple(name for name, solver in registry.SOLVERS.items() if solver.proves)
 

@@ -11,10 +11,10 @@ import pytest
 import rehearsal
 
 import memplan
-from memplan.bench.generators import multi_stream
 from memplan.graph import Layout, lay_out, unsafe_pairs, why
+from memplan.referee import verify
 from memplan.solvers import registry
-from memplan.verify import verify
+from memplan_lab.bench.generators import multi_stream
 
 UNIT = 64  # bytes: what two tensors share is never less
 

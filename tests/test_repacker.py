@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from strategies import buffers
 
 import memplan as mp
-from memplan.bench import generators
+from memplan_lab.bench import generators
 
 RESERVED = [(5, 6)]
 SMALL = frozenset({"alignment", "gaps", "windows", "zero"})

@@ -9,10 +9,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from memplan.bench import generators
 from memplan.errors import MissingExtraError, PlanError
 from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem
+from memplan_lab.bench import generators
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -11,7 +11,7 @@ from every_solver import EVERY
 from test_cli import assert_refused, memplan
 
 import memplan as mp
-from memplan.bench import generators
+from memplan_lab.bench import generators
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "five.csv"
 FIELDS = list(mp.Round._fields)

@@ -25,13 +25,13 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 from torch.profiler import ProfilerActivity, profile  # noqa: E402
 
-from memplan.bench import models  # noqa: E402
 from memplan.errors import MemplanError, PlanError  # noqa: E402
 from memplan.formats.trace_json import read_trace, write_trace  # noqa: E402
 from memplan.plan import Plan  # noqa: E402
+from memplan.referee.plans import verify  # noqa: E402
 from memplan.runtime.torch import Slab, record  # noqa: E402
 from memplan.solvers import solve  # noqa: E402
-from memplan.verify import verify  # noqa: E402
+from memplan_lab.bench import models  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Tests of `memplan.savings` and `memplan.graph.remake`: what the load comes down to."""
+"""Tests of `memplan.analysis.savings` and `memplan.graph.remake`: what the load comes down to."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from memplan.analysis.savings import Change, Worst, savings
 from memplan.errors import ProblemError
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lay_out
 from memplan.graph.remake import remakes
-from memplan.loads import Loads
 from memplan.problem import Buffer, Gap, Problem
-from memplan.savings import Change, Worst, savings
+from memplan.problem.loads import Loads
 
 
 def half(buffer: Buffer) -> Buffer:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from strategies import problems
 
 import memplan as mp
-from memplan._value_bound import value_bound
-from memplan.bench import generators
-from memplan.loads import available
+from memplan.problem.loads import available
+from memplan.repack.value_bound import value_bound
+from memplan_lab.bench import generators
 
 FEATURES = frozenset({"alignment", "pins", "reserved", "gaps", "windows", "zero"})
 

@@ -12,12 +12,12 @@ import strategies_graph
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplan.bench.generators import multi_stream
 from memplan.errors import FormatError
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
 from memplan.sources.graph_json import BITS, matches, read, read_graph, write_graph
 from memplan.sources.loaded import Label
 from memplan.sources.options import Options
+from memplan_lab.bench.generators import multi_stream
 
 NET = Graph(
     "net",

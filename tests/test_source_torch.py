@@ -299,8 +299,8 @@ def test_known_networks(tmp_path: Path, name: str) -> None:
 
     The plan is optimal, and no more than PyTorch's allocator would reserve.
     """
-    from memplan.bench.models import MODELS as BUILD
     from memplan.yardsticks.torch_export import measure
+    from memplan_lab.bench.models import MODELS as BUILD
 
     program = torch.export.export(*BUILD[name]())
     path = tmp_path / f"{name}.pt2"
@@ -366,7 +366,7 @@ def run_in_arena(program: Any, *, in_place: bool, given: Any) -> list[Any]:
 @pytest.mark.parametrize("name", ["views", "state", "resnet18", "unet", "gpt2_block"])
 def test_programs_run_in_their_arena(name: str, in_place: bool) -> None:
     """Tests that a program computes the same when its tensors are where the plan puts them."""
-    from memplan.bench.models import UNet, gpt2_block, resnet
+    from memplan_lab.bench.models import UNet, gpt2_block, resnet
 
     torch.manual_seed(0)
     image = torch.randn(1, 3, 32, 32)

@@ -20,12 +20,12 @@ from memplan.errors import FormatError
 from memplan.graph import Kind
 from memplan.plan import Plan
 from memplan.problem import Buffer, Gap
+from memplan.referee import verify
 from memplan.sources.loaded import Figure, Label
 from memplan.sources.options import Options
 from memplan.sources.xla import matches, read
 from memplan.sources.xla.heap import Chunk
 from memplan.sources.xla.text import _merged
-from memplan.verify import verify
 
 pytest.importorskip("google.protobuf")
 

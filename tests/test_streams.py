@@ -13,7 +13,6 @@ import strategies_graph
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplan.bench.generators import multi_stream, pangu_like
 from memplan.errors import GraphError, UnsupportedError
 from memplan.graph import (
     Block,
@@ -30,6 +29,7 @@ from memplan.graph import (
 )
 from memplan.graph.order import in_order, on_streams, waits
 from memplan.graph.streams import Algorithm
+from memplan_lab.bench.generators import multi_stream, pangu_like
 
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 Pairs = set[frozenset[str]]

@@ -1,4 +1,4 @@
-"""Tests of memplan.sync: what streams cost, and that suggested waiting saves and costs as said."""
+"""Tests of what streams cost, and that suggested waiting saves and costs as said."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from itertools import combinations
 import pytest
 
 import memplan
-from memplan.bench.generators import multi_stream
+from memplan.analysis.sync import cost_of_safety, suggest_sync
 from memplan.errors import GraphError
 from memplan.graph import Graph, Kind, Operator, Tensor, View, lay_out, unsafe_pairs
 from memplan.graph.order import on_streams, waits
 from memplan.graph.sync import freedom, synchronised, users
-from memplan.sync import cost_of_safety, suggest_sync
+from memplan_lab.bench.generators import multi_stream
 
 
 def relay(count: int = 4) -> Graph:

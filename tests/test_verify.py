@@ -17,7 +17,7 @@ import memplan
 from memplan.errors import PlanError
 from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem
-from memplan.verify import verify
+from memplan.referee import verify
 
 
 def detached(plan: Plan, **changes: object) -> Plan:
@@ -265,6 +265,11 @@ class TestClaims:
         assert f"[{half - 1}, {half})" in refusal(problem, Plan.of(problem, [half - 1, 0]))
 
 
+def is_module(package: Path, name: str) -> bool:
+    """Whether a dotted name is that of a file of the package."""
+    return package.joinpath(*name.split(".")[1:]).with_suffix(".py").is_file()
+
+
 class TestIndependence:
     """Whom the referee knows."""
 
@@ -272,17 +277,21 @@ class TestIndependence:
         """Tests that the referee and all that it imports know no solver and no native code."""
         package = Path(memplan.__file__).parent
         seen: set[str] = set()
-        todo = ["memplan.verify"]
+        todo = ["memplan.referee"]
         while todo:
             module = todo.pop()
             seen.add(module)
-            source = (package / module.removeprefix("memplan.")).with_suffix(".py").read_text()
+            path = package.joinpath(*module.split(".")[1:])
+            file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+            source = file.read_text()
             for node in ast.walk(ast.parse(source)):
                 if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("memplan"):
                     names = [node.module or ""]
-                    if node.module == "memplan":
-                        names = [f"memplan.{alias.name}" for alias in node.names]
+                    if (package / "/".join(names[0].split(".")[1:])).is_dir():
+                        parts = (f"{node.module}.{alias.name}" for alias in node.names)
+                        names += [n for n in parts if is_module(package, n)]
+                    names = [n for n in names if n != "memplan"]
                     # What draws a plan in a notebook is imported when it is asked for.
-                    todo += [n for n in names if n not in seen and n != "memplan.view"]
+                    todo += [n for n in names if n not in seen and not n.startswith("memplan.view")]
         assert not {m for m in seen if "solver" in m or m.endswith("_core")}
-        assert {"memplan.plan", "memplan.problem", "memplan._spans"} <= seen
+        assert {"memplan.plan", "memplan.referee.proofs", "memplan.problem.spans"} <= seen

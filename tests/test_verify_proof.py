@@ -1,4 +1,4 @@
-"""Tests of `memplan.verify_proof`: what is right passes, and nothing that is false does."""
+"""Tests of `memplan.referee.verify_proof`: what is right passes, and nothing that is false does."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import memplan as mp
-from memplan import verify_proof as reader
-from memplan.verify_proof import Claim, verify_proof
+from memplan.referee import proofs as reader
+from memplan.referee.proofs import Claim, verify_proof
 
 FEATURES = strategies.FEATURES - {"windows", "capacity", "hints"}
 

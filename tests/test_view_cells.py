@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplan._spans import spans
-from memplan.bench import generators
 from memplan.problem import Buffer, Gap, Problem
+from memplan.problem.spans import spans
 from memplan.view import cells
+from memplan_lab.bench import generators
 
 
 def grid(

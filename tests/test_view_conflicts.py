@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console, RenderableType
 
-from memplan.inspection import inspect
+from memplan.analysis.inspection import inspect
 from memplan.plan import Plan
 from memplan.problem import Buffer, Gap, Problem
 from memplan.sources import Loaded

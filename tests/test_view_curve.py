@@ -7,8 +7,8 @@ import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplan.loads import Loads
 from memplan.problem import Buffer, Problem
+from memplan.problem.loads import Loads
 from memplan.view import units
 from memplan.view.curve import column_loads, load_curve
 

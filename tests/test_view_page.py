@@ -15,11 +15,11 @@ import pytest
 from typer.testing import CliRunner
 
 from memplan import Plan, Problem
-from memplan.buffer import Buffer, Gap
 from memplan.cli import app, main
 from memplan.errors import MemplanError, MissingExtraError, PlanError
 from memplan.formats import load_planned, save
 from memplan.formats.trace_json import write_trace
+from memplan.problem.buffer import Buffer, Gap
 from memplan.trace import Trace
 from memplan.view import page
 from memplan.view.facts import facts_of_problem

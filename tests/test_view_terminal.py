@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 from rich.segment import Segment
 
-from memplan.bench import generators
 from memplan.errors import PlanError
 from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem
 from memplan.view import terminal
+from memplan_lab.bench import generators
 
 
 class Ascii(io.StringIO):

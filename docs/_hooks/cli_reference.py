@@ -19,13 +19,17 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def commands() -> str:
-    """Return a section for each command, in the order of `memplan --help`."""
+    """Return a section for each command of both programs, in the order of their help."""
     import typer
 
-    from memplan.cli import app
+    import memplan.cli
+    import memplan_lab.cli
 
-    group = typer.main.get_command(app)
-    return "\n\n".join(_sections(group, typer.Context(group, info_name="memplan"), depth=2))
+    parts: list[str] = []
+    for name, app in (("memplan", memplan.cli.app), ("memplan-lab", memplan_lab.cli.app)):
+        group = typer.main.get_command(app)
+        parts += _sections(group, typer.Context(group, info_name=name), depth=2)
+    return "\n\n".join(parts)
 
 
 def _sections(group: Any, parent: Any, depth: int) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Make the structure files beside this script: real networks without a weight in them.
 
 Run it with PyTorch installed: `python examples/structures/make.py`. The networks are those of
-`memplan.bench.models`; what is written has operators, tensors and sizes, and nothing else.
+`memplan_lab.bench.models`; what is written has operators, tensors and sizes, and nothing else.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from pathlib import Path
 
 import torch
 
-from memplan.bench.models import MODELS
 from memplan.graph import Graph, Kind
 from memplan.sources.graph_json import write_graph
 from memplan.sources.torch_export import graph_of
+from memplan_lab.bench.models import MODELS
 
 NETWORKS = ("resnet50", "bert_base")
 HERE = Path(__file__).parent

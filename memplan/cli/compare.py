@@ -15,7 +15,7 @@ from memplan.cli import options, output
 from memplan.cli.inputs import kept
 
 if TYPE_CHECKING:
-    from memplan.compare import Comparison
+    from memplan.analysis.compare import Comparison
     from memplan.plan import Plan
     from memplan.sources import Loaded
 
@@ -103,7 +103,7 @@ def command(
     output.check_output(out, before, after)
     model = options.Model(dim, include, exclude, in_place, strict, limit_factor=limit_factor)
 
-    from memplan.compare import NODES, compare
+    from memplan.analysis.compare import NODES, compare
 
     found = compare(
         _read(before, model),
@@ -145,7 +145,7 @@ class Gate:
 
     def verdict(self, found: Comparison) -> Verdict:
         """Hold it against what was found."""
-        from memplan.compare import grows_beyond
+        from memplan.analysis.compare import grows_beyond
 
         before, after = getattr(found.before, self.what), getattr(found.after, self.what)
         growth = f"by more than {self.text}"

@@ -11,7 +11,7 @@ import typer
 from memplan.cli import options, output
 
 if TYPE_CHECKING:
-    from memplan.explain import Explanation
+    from memplan.analysis.explain import Explanation
     from memplan.problem import Problem
 
 NAME = "explain"
@@ -48,7 +48,7 @@ def command(
     if loaded.problem.capacity is None:
         raise typer.BadParameter("the file has no capacity; give one", param_hint="'--capacity'")
 
-    from memplan.explain import DEFAULT_NODES, explain
+    from memplan.analysis.explain import DEFAULT_NODES, explain
     from memplan.planning import layouts
     from memplan.view.words import explanations
 

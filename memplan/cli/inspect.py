@@ -14,7 +14,7 @@ from memplan.cli import options, output
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from memplan.inspection import Inspection, Trial
+    from memplan.analysis.inspection import Inspection, Trial
     from memplan.sources import Figure, Loaded
 
 NAME = "inspect"
@@ -70,7 +70,7 @@ def command(
         output.line(_why(loaded, *why))
         return
 
-    from memplan.inspection import NODES, inspect
+    from memplan.analysis.inspection import NODES, inspect
 
     found = inspect(
         loaded,
@@ -151,7 +151,7 @@ def _summary(found: Inspection) -> dict[str, Any]:
 
 def _live(found: Inspection) -> list[dict[str, Any]]:
     """Return who is live at the greatest load, the most bytes first, and what each would save."""
-    from memplan.savings import Change
+    from memplan.analysis.savings import Change
 
     problem, savings, labels = found.loaded.problem, found.savings, found.loaded.labels
     enough = {change: set(found.enough(change)) for change in Change}
@@ -188,7 +188,7 @@ def _live(found: Inspection) -> list[dict[str, Any]]:
 
 def _trial(found: Inspection, trial: Trial) -> dict[str, Any]:
     """Return what was found of one change."""
-    from memplan.savings import Change
+    from memplan.analysis.savings import Change
 
     savings = found.savings
     ids = savings.problem.ids
@@ -224,7 +224,7 @@ def _print_streams(loaded: Loaded, console: Console, suggest: bool, in_place: bo
             raise MemplanError("the program has one stream only; there is nothing to synchronise")
         return
 
-    from memplan import sync
+    from memplan.analysis import sync
     from memplan.view import sync as view
 
     console.print()

@@ -97,7 +97,7 @@ def _show_graph(trace: Recording, args: tuple[Any, ...], kwargs: dict[str, Any])
     from rich import box
     from rich.table import Table
 
-    from memplan.bench import ir_level
+    from memplan.yardsticks import ir_level
 
     rows = ir_level.compare(ir_level.exported(trace.model, args, kwargs), trace)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)

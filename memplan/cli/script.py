@@ -15,7 +15,7 @@ from typing import Any
 import typer
 
 from memplan.errors import FormatError, MemplanError, quoted
-from memplan.sources._extras import require
+from memplan.extras import require
 
 __all__ = ["Script", "parse_target", "tensor"]
 

@@ -17,7 +17,7 @@ def command() -> None:
         rows = [
             (
                 solver.name,
-                solver.summary + (f" [{solver.extra}]" if solver.extra else ""),
+                solver.summary + (f" (pip install '{solver.extra}')" if solver.extra else ""),
                 [constraint in solver.supports for constraint in registry.CONSTRAINTS],
             )
             for solver in registry.SOLVERS.values()
@@ -25,4 +25,3 @@ def command() -> None:
         ]
         console.print(title, style="bold")
         console.print(words.solver_table(rows, registry.CONSTRAINTS))
-    console.print("\n[name]: needs pip install 'memplan[name]'", markup=False, style="dim")

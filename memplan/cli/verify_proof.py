@@ -39,7 +39,7 @@ def command(
     asked = options.read_input(problem, None, reserve, pin, model)
 
     from memplan.errors import ProofError
-    from memplan.verify_proof import verify_proof
+    from memplan.referee import verify_proof
     from memplan.view.units import exact, plural
 
     peak = None if plan is None else valid_plan(asked, plan)[0].peak

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from typing import Literal
 
-from memplan._intake import take_capacity
 from memplan.errors import FormatError, MemplanError, quoted
+from memplan.files import read_text, write_bytes, write_files, write_text
 from memplan.formats import json, minimalloc_csv, trace_json
-from memplan.formats._files import read_text, write_bytes, write_files, write_text
 from memplan.formats.minimalloc_csv import Dialect
 from memplan.plan import Plan
 from memplan.problem import Asked, Problem, problem_of
+from memplan.problem.intake import take_capacity
 from memplan.trace import Trace
 
 __all__ = [

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from memplan._groups import contiguous
 from memplan.errors import MemplanError, quoted
 from memplan.formats._fields import Fields, shown
 from memplan.problem import Problem
+from memplan.problem.groups import contiguous
 
 __all__ = ["read_conflicts", "read_groups", "write_conflicts", "write_groups"]
 

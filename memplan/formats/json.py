@@ -29,13 +29,13 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from memplan._columns import NONE
-from memplan.buffer import Buffer
 from memplan.errors import FormatError, MemplanError, PlanError, ProblemError
 from memplan.formats._fields import Fields, shown
 from memplan.formats._relations import read_conflicts, read_groups, write_conflicts, write_groups
 from memplan.plan import Plan, Status
 from memplan.problem import Problem
+from memplan.problem.buffer import Buffer
+from memplan.problem.columns import NONE
 
 VERSION = 1
 

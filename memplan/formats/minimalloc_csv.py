@@ -26,12 +26,12 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 
-from memplan._columns import MAX_BYTES, NONE, Column
-from memplan._dialect import Header, format_gap, parse_gaps
 from memplan.errors import FormatError, MemplanError, PlanError, ProblemError, quoted
 from memplan.formats._records import cell, records
 from memplan.plan import Plan, Status
 from memplan.problem import Problem
+from memplan.problem.columns import MAX_BYTES, NONE, Column
+from memplan.problem.dialect import Header, format_gap, parse_gaps
 
 Dialect = Literal["lower-upper", "start-end", "begin-end"]
 DIALECTS: tuple[Dialect, ...] = ("lower-upper", "start-end", "begin-end")

@@ -22,9 +22,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from memplan._columns import MAX_BYTES
 from memplan.errors import FormatError, ProblemError
 from memplan.formats._fields import Fields, shown
+from memplan.problem.columns import MAX_BYTES
 from memplan.trace import Scope, Trace
 
 __all__ = ["VERSION", "read_trace", "write_trace"]

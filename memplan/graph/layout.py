@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from memplan._columns import NONE
-from memplan.conflicts import Conflicts
 from memplan.errors import GraphError, ProblemError, quoted
 from memplan.graph.liveness import Lives, lives
 from memplan.graph.model import Graph, Kind, Operator
 from memplan.graph.sharing import Sharing
 from memplan.graph.steps import steps_of
 from memplan.problem import Problem
+from memplan.problem.columns import NONE
+from memplan.problem.conflicts import Conflicts
 
 __all__ = ["Layout", "Storage", "lay_out"]
 

@@ -19,10 +19,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
 
-from memplan._columns import NONE
 from memplan.graph.layout import Layout
 from memplan.graph.liveness import wanted
 from memplan.graph.model import Kind, Operator
+from memplan.problem.columns import NONE
 
 __all__ = ["Remake", "remakes"]
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from memplan._columns import MAX_BYTES, Column
 from memplan.errors import FamilyError, listed
+from memplan.problem.columns import MAX_BYTES, Column
 from memplan.trace import Scope, Trace
 
 __all__ = ["Family", "Misfit"]

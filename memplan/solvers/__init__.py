@@ -109,9 +109,9 @@ def solve(
         slice of the budget. Baselines are one round. It changes no plan.
     proof
         A file to write down why no plan is better (docs/proofs.md), for
-        `memplan.verify_proof.verify_proof`. It is written as a whole or not at all: only where
-        the plan is a proved optimum or a capacity is refuted. It may cost as many nodes again as
-        the search has, and at least 20 000.
+        `memplan.referee.verify_proof`. It is written as a whole or not at all: only where the
+        plan is a proved optimum or a capacity is refuted. It may cost as many nodes again as the
+        search has, and at least 20 000.
     **options
         Switches of the solver; see `memplan.solvers.registry`.
 
@@ -210,9 +210,9 @@ def _as_problem(given: Asked | Iterable[Buffer] | Any) -> Problem:
 def _door(solver: registry.Solver) -> Callable[..., tuple[Plan, bool]]:
     if solver.core:
         return partial(native.solve, core=solver.core)
-    from memplan.solvers import baselines  # whoever asks for none does not pay for them
+    from memplan.solvers import outside  # loads the referee, which ours do without
 
-    return baselines.solve
+    return outside.solve
 
 
 def _minimize(objective: str | None, problem: Problem) -> bool:

@@ -148,10 +148,10 @@ def _content(name: str) -> dict[str, object]:
         ) from None
     except (ValueError, RecursionError):  # bytes that are no text, and text that is no JSON
         raise FormatError(
-            name, "is not JSON; a model is what `memplan learn train` writes"
+            name, "is not JSON; a model is what `memplan-lab learn train` writes"
         ) from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise FormatError(name, "is no model; one is what `memplan learn train` writes")
+        raise FormatError(name, "is no model; one is what `memplan-lab learn train` writes")
     if content.get("version") != VERSION:
         version = shown(content.get("version"))
         raise FormatError(name, f"is a model of version {version}; this memplan reads {VERSION}")

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from memplan import _core
-from memplan._columns import Column, frozen
 from memplan.errors import MemplanError
 from memplan.plan import Plan, Status, gap
 from memplan.problem import Problem
+from memplan.problem.columns import Column, frozen
 from memplan.solvers._proof_file import ProofFile
 from memplan.solvers.backtracking import Model, shipped
 
@@ -210,8 +210,8 @@ def collect_backtracks(
 ) -> _core.BacktrackSamples:
     """Return what telamalloc saw at its major backtracks, with the exact search as its oracle.
 
-    The arguments are those of `memplan.learn.collect`, for one search of one problem, which needs a
-    capacity.
+    The arguments are those of `memplan_lab.learn.collect`, for one search of one problem, which
+    needs a capacity.
     """
     native = None if model is None else model.native
     return _core.collect_backtracks(

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from memplan.errors import MemplanError, UnsupportedError, listed, quoted
 from memplan.problem import Problem
 
-__all__ = ["CONSTRAINTS", "SOLVERS", "Solver", "check", "check_proof", "parse"]
+if TYPE_CHECKING:
+    from memplan.solvers.run import Run
+
+__all__ = ["CONSTRAINTS", "GROUP", "PLAIN", "SOLVERS", "Solver", "check", "check_proof", "parse"]
+
+GROUP = "memplan.solvers"  # of the entry points under which other packages declare solvers
 
 CONSTRAINTS = (
     "capacity",
@@ -43,10 +51,11 @@ class Solver:
         Whether it can write down why no plan is better.
     core, preset
         The solver of the core that it is, and the options that make it so.
-    module
-        Of `memplan.solvers.baselines`, for one that the core does not have.
+    solve
+        What runs a solver that the core does not have: it reads the call from a `Run`, and offers
+        it plans.
     libraries, extra
-        What it needs beside NumPy, and the extra of this package that installs it.
+        The modules that it needs beside NumPy, and what installs them, as `pip install` takes it.
     is_baseline
         Whether it is here to be compared with; `auto` uses none of these.
     """
@@ -58,7 +67,7 @@ class Solver:
     proves: bool = False
     core: str = ""
     preset: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
-    module: str = ""
+    solve: Callable[[Run], None] | None = None
     libraries: tuple[str, ...] = ()
     extra: str = ""
     is_baseline: bool = True
@@ -150,16 +159,7 @@ _META_CSP = {
     "cliques": "what lies below a buffer at one time lies below it in a pile",
     "symmetry": "the first pair has one value, where top and bottom are alike",
 }
-_SHARED_OBJECTS = {
-    "order": "who is placed first: size (default, largest first), start or end (source 003)",
-    "fit": "into which object that is free: best (default, smallest), first or worst (largest)",
-}
-_PLAIN = frozenset({"capacity", "alignment", "hints", "zero-size"})  # what every baseline keeps
-_CP_SAT = {
-    "encoding": "pairs (default: who lies below whom) or no_overlap (rectangles)",
-    "start": "begin at greedy_by_size's plan and at our bound (off: nothing but the model)",
-}
-_MIP = {"start": "begin at greedy_by_size's plan and at our bound (off: equation 2.1 alone)"}
+PLAIN = frozenset({"capacity", "alignment", "hints", "zero-size"})  # what every baseline keeps
 
 
 def _solver(
@@ -173,20 +173,6 @@ def _solver(
     supports = frozenset(CONSTRAINTS).difference(lacks)
     given = MappingProxyType(options)
     return Solver(name, summary, supports, given, proves, core=name, is_baseline=False)
-
-
-def _baseline(
-    name: str,
-    summary: str,
-    options: Mapping[str, str] | None = None,
-    *,
-    keeps: Iterable[str],
-    libraries: tuple[str, ...] = (),
-    extra: str = "",
-) -> Solver:
-    supports = _PLAIN.union(keeps)
-    given = MappingProxyType(options or {})
-    return Solver(name, summary, supports, given, module=name, libraries=libraries, extra=extra)
 
 
 def _greedy_alias(name: str, summary: str, **preset: object) -> Solver:
@@ -207,122 +193,111 @@ def _somas(name: str, summary: str, objects: str) -> Solver:
 
 
 # A switch that several parts of `auto` have is for all of them.
-SOLVERS: Mapping[str, Solver] = MappingProxyType(
-    {
-        each.name: each
-        for each in (
-            _solver(
-                "auto",
-                "large and greedy, then exact where that can improve it",
-                _LARGE | _GREEDY | _PROVER | _EXACT,
-                proves=True,
-            ),
-            _solver("greedy", "first fit and best fit over many orders; no proof", _GREEDY),
-            _solver(
-                "minimalloc",
-                "the search of MiniMalloc as published",
-                _MINIMALLOC,
-                lacks=["conflicts", "groups"],
-            ),
-            _solver(
-                "telamalloc",
-                "the search of TelaMalloc as published: heuristics over propagation",
-                _TELAMALLOC,
-                lacks=["windows", "conflicts", "groups"],
-            ),
-            _solver("exact", "branch and bound beside the prover", _EXACT | _PROVER, proves=True),
-            _solver(
-                "prover",
-                "clause learning over pair orders, by itself",
-                _PROVER,
-                lacks=["windows"],
-                proves=True,
-            ),
-            _solver("large", "for a million buffers: orders, critical core, windows", _LARGE),
-            # Those of source 002 (section 2.3), and the shared objects of source 003.
-            _baseline(
-                "bump",
-                "no sharing: every buffer above the one before it",
-                keeps=["pins", "reserved", "gaps", "windows", "conflicts"],
-            ),
-            _greedy_alias(
-                "greedy_by_size",
-                "largest first, best fit (Pisarchyk and Lee 2020)",
-                orders=["size"],
-                first_fit=False,
-            ),
-            _baseline(
-                "gergov",
-                "at most three times the load (Gergov 1999)",
-                keeps=[],
-            ),
-            _baseline(
-                "shared_objects",
-                "shared objects, each as large as its largest (source 003)",
-                _SHARED_OBJECTS,
-                keeps=["reserved", "gaps"],
-            ),
-            _baseline(
-                "mincost_flow",
-                "shared objects by min-cost flow (Lee et al. 2019)",
-                keeps=["reserved"],
-                libraries=("ortools",),
-                extra="ortools",
-            ),
-            _somas(
-                "single_object", "into one arena, gap by gap (source 004, Algorithm 6)", "single"
-            ),
-            _somas("many_objects", "into objects side by side (source 004, Algorithm 7)", "many"),
-            _baseline(
-                "mip",
-                "mixed-integer program over pair orders, by HiGHS",
-                _MIP,
-                keeps=["pins", "reserved", "gaps"],
-                libraries=("highspy",),
-                extra="mip",
-            ),
-            # Those from rectangle packing that source 000 compares with (section 8).
-            _rectangles("csp", "a variable a buffer: its offset, of all that there are", _CSP),
-            _rectangles("meta_csp", "a variable a pair of buffers: above or below", _META_CSP),
-            # Those that source 001 compares with, and the planners of other compilers.
-            _baseline(
-                "cp_sat",
-                "CP-SAT over pair orders or rectangles (source 001, 5.1)",
-                _CP_SAT,
-                keeps=["pins", "reserved", "gaps"],
-                libraries=("ortools", "pandas"),
-                extra="ortools",
-            ),
-            _greedy_alias(
-                "contention_skyline",
-                "highest contention first, on the skyline (source 001, 3.1)",
-                orders=["tela"],
-                best_fit=False,
-            ),
-            _baseline(
-                "bfc",
-                "best fit with coalescing, by start, as TensorFlow at run time",
-                keeps=[],
-            ),
-            _greedy_alias(
-                "xla_best_fit",
-                "the better of largest and longest-lived first, best fit (XLA)",
-                orders=["size", "lifetime"],
-                first_fit=False,
-            ),
-            _baseline(
-                "tflm_greedy",
-                "largest first, first fit (TensorFlow Lite Micro)",
-                keeps=["pins", "reserved", "gaps"],
-            ),
-            _baseline(
-                "hill_climb",
-                "swaps around the bottleneck of an order of placing (Vela)",
-                keeps=["pins", "reserved", "gaps"],
-            ),
+_OF_THE_CORE = {
+    each.name: each
+    for each in (
+        _solver(
+            "auto",
+            "large and greedy, then exact where that can improve it",
+            _LARGE | _GREEDY | _PROVER | _EXACT,
+            proves=True,
+        ),
+        _solver("greedy", "first fit and best fit over many orders; no proof", _GREEDY),
+        _solver(
+            "minimalloc",
+            "the search of MiniMalloc as published",
+            _MINIMALLOC,
+            lacks=["conflicts", "groups"],
+        ),
+        _solver(
+            "telamalloc",
+            "the search of TelaMalloc as published: heuristics over propagation",
+            _TELAMALLOC,
+            lacks=["windows", "conflicts", "groups"],
+        ),
+        _solver("exact", "branch and bound beside the prover", _EXACT | _PROVER, proves=True),
+        _solver(
+            "prover",
+            "clause learning over pair orders, by itself",
+            _PROVER,
+            lacks=["windows"],
+            proves=True,
+        ),
+        _solver("large", "for a million buffers: orders, critical core, windows", _LARGE),
+        # Those of source 002 (section 2.3), and the shared objects of source 003.
+        _greedy_alias(
+            "greedy_by_size",
+            "largest first, best fit (Pisarchyk and Lee 2020)",
+            orders=["size"],
+            first_fit=False,
+        ),
+        _somas("single_object", "into one arena, gap by gap (source 004, Algorithm 6)", "single"),
+        _somas("many_objects", "into objects side by side (source 004, Algorithm 7)", "many"),
+        # Those from rectangle packing that source 000 compares with (section 8).
+        _rectangles("csp", "a variable a buffer: its offset, of all that there are", _CSP),
+        _rectangles("meta_csp", "a variable a pair of buffers: above or below", _META_CSP),
+        # Those that source 001 compares with, and the planners of other compilers.
+        _greedy_alias(
+            "contention_skyline",
+            "highest contention first, on the skyline (source 001, 3.1)",
+            orders=["tela"],
+            best_fit=False,
+        ),
+        _greedy_alias(
+            "xla_best_fit",
+            "the better of largest and longest-lived first, best fit (XLA)",
+            orders=["size", "lifetime"],
+            first_fit=False,
+        ),
+    )
+}
+
+
+class _Solvers(Mapping[str, Solver]):
+    """By name: those of the core, then those of other packages.
+
+    The others are loaded when a name is asked for that the core does not have, or when all are
+    listed: who solves by `auto` does not wait for them.
+    """
+
+    def __getitem__(self, name: str) -> Solver:
+        found = _OF_THE_CORE.get(name)
+        return self._others[name] if found is None else found
+
+    def __iter__(self) -> Iterator[str]:
+        yield from _OF_THE_CORE
+        yield from self._others
+
+    def __len__(self) -> int:
+        return len(_OF_THE_CORE) + len(self._others)
+
+    @cached_property
+    def _others(self) -> dict[str, Solver]:
+        declared = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+        found = {each.name: each for entry in declared for each in _declared(entry)}
+        return {name: each for name, each in found.items() if name not in _OF_THE_CORE}
+
+
+def _declared(entry: EntryPoint) -> Iterable[Solver]:
+    """Return the solvers that an entry point leads to: one `Solver`, or several."""
+    package = entry.dist.name if entry.dist is not None else entry.value
+    try:
+        found = entry.load()
+    except Exception as error:  # whatever the other package raises while it is imported
+        reason = f"{type(error).__name__}: {error}"
+        raise MemplanError(
+            f"the solvers of the package {package} cannot be loaded: {reason[:150]}"
+        ) from error
+    solvers = (found,) if isinstance(found, Solver) else tuple(found)
+    if any(not isinstance(each, Solver) or each.solve is None for each in solvers):
+        raise MemplanError(
+            f"the package {package} declares {entry.value} as solvers; each must be a "
+            "memplan.solvers.registry.Solver with a function solve"
         )
-    }
-)
+    return solvers
+
+
+SOLVERS: Mapping[str, Solver] = _Solvers()
 
 
 def parse(spec: str) -> tuple[str, dict[str, object]]:

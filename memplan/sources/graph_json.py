@@ -34,12 +34,11 @@ from pathlib import Path
 from typing import Any
 
 from memplan.errors import listed
+from memplan.files import of_file, read_text
 from memplan.formats._fields import Fields, shown
-from memplan.formats._files import read_text
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
 from memplan.graph.checks import MAX_DEPTH
 from memplan.graph.order import in_order
-from memplan.sources._extras import of_file
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.options import Options
 

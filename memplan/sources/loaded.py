@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from memplan._columns import NONE
 from memplan.errors import MemplanError
 from memplan.graph import Graph, Kind, Layout, Operator, lay_out
 from memplan.notes import Note
 from memplan.problem import Problem
+from memplan.problem.columns import NONE
 from memplan.trace import Trace
 
 if TYPE_CHECKING:

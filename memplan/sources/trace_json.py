@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from memplan.errors import FormatError, ProblemError
-from memplan.formats._files import read_text
+from memplan.files import read_text
 from memplan.formats.trace_json import read_trace
 from memplan.notes import Code, Note
 from memplan.sources.loaded import Label, Loaded

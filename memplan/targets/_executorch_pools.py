@@ -23,7 +23,7 @@ from typing import Protocol
 from memplan.errors import GraphError, PlanError, quoted
 from memplan.plan import Plan
 from memplan.problem import Problem
-from memplan.verify import verify
+from memplan.referee import verify
 
 __all__ = ["Layout", "Place", "Pool", "Spec", "place", "pools"]
 

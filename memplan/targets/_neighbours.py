@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from memplan._spans import spans
 from memplan.problem import Problem
+from memplan.problem.spans import spans
 
 __all__ = ["Below", "neighbours"]
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from itertools import islice
 
 from memplan.plan import Plan
+from memplan.referee import verify
 from memplan.sources import Loaded
 from memplan.targets import _c_names as c
 from memplan.targets._neighbours import Below, neighbours
-from memplan.verify import verify
 
 __all__ = ["MAX_PAIRS", "write_header"]
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from memplan.errors import MemplanError, shown
+from memplan.extras import require
 from memplan.plan import Plan
 from memplan.problem import Problem
 from memplan.solvers import solve
-from memplan.sources._extras import require
 from memplan.targets._executorch_pools import Layout, Spec, place, pools
 
 __all__ = ["planner"]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from memplan._columns import Column
+from memplan.problem.columns import Column
 
 __all__ = ["Compressed", "compress"]
 

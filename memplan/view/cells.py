@@ -14,8 +14,8 @@ from collections import Counter, defaultdict
 import numpy as np
 import numpy.typing as npt
 
-from memplan._columns import NONE, Column
-from memplan._spans import Spans
+from memplan.problem.columns import NONE, Column
+from memplan.problem.spans import Spans
 
 __all__ = ["counts", "owners", "shades"]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memplan._columns import Column
 from memplan.errors import quoted
+from memplan.problem.columns import Column
 
 if TYPE_CHECKING:
     from matplotlib.patches import Patch

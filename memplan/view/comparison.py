@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from memplan.compare import Comparison, Match, Side
+from memplan.analysis.compare import Comparison, Match, Side
 from memplan.view.units import exact, human, lifetime, percent, plural
 
 __all__ = ["Cell", "Name", "Report", "Table", "report"]

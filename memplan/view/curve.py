@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from memplan.loads import Loads
+from memplan.problem.loads import Loads
 from memplan.view.units import human
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from memplan._spans import Spans, spans
 from memplan.errors import MemplanError
 from memplan.problem import Problem
+from memplan.problem.spans import Spans, spans
 from memplan.view import picture
 from memplan.view.classes import Classes
 from memplan.view.panel import Panel

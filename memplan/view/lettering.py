@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memplan._spans import Spans
 from memplan.errors import quoted
 from memplan.problem import Problem
+from memplan.problem.spans import Spans
 from memplan.view import paper
 from memplan.view.picture import Floats
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memplan.loads import Loads
 from memplan.problem import Problem
+from memplan.problem.loads import Loads
 from memplan.view import paper, picture
 from memplan.view.levels import Level, levels, top
 from memplan.view.picture import RASTER_FROM

@@ -11,12 +11,12 @@ from html import escape
 
 import numpy as np
 
-from memplan._spans import spans
 from memplan.errors import quoted
-from memplan.loads import Loads
 from memplan.plan import Plan
 from memplan.planning import Planned
 from memplan.problem import Problem
+from memplan.problem.loads import Loads
+from memplan.problem.spans import spans
 from memplan.sources.loaded import Loaded
 from memplan.view import relations
 from memplan.view.curve import column_loads

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from memplan._spans import Spans
-from memplan.errors import FormatError, MissingExtraError, PlanError
-from memplan.formats._files import write_bytes
+from memplan.errors import FormatError, PlanError
+from memplan.extras import require
+from memplan.files import write_bytes
 from memplan.plan import Plan
 from memplan.problem import Problem, Reserved
+from memplan.problem.spans import Spans
 from memplan.view.units import human
 
 if TYPE_CHECKING:
@@ -72,12 +73,7 @@ def check_installed() -> None:
     MissingExtraError
         If it is not installed.
     """
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError:
-        raise MissingExtraError(
-            "pictures need matplotlib; run: pip install 'memplan[plot]'"
-        ) from None
+    require("matplotlib.figure", extra="plot")
 
 
 def new_figure(width: float, height: float) -> Figure:

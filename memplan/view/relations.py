@@ -8,10 +8,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from memplan._columns import NONE, Column
-from memplan._groups import contiguous
 from memplan.errors import quoted
 from memplan.problem import Problem
+from memplan.problem.columns import NONE, Column
+from memplan.problem.groups import contiguous
 from memplan.view.units import exact, plural
 
 __all__ = ["counts", "reasons"]

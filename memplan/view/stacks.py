@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from memplan._columns import NONE, Column
-from memplan._spans import LiveRanks, Spans
+from memplan.problem.columns import NONE, Column
+from memplan.problem.spans import LiveRanks, Spans
 
 __all__ = ["Stacks", "stacks"]
 
@@ -43,7 +43,7 @@ class Stacks:
 def stacks(held: Spans, offset: Column) -> Stacks:
     """Sweep over time, and keep what is held in the order of addresses.
 
-    O(s log s) and some root of s for the list, as `memplan._spans.first_overlap`.
+    O(s log s) and some root of s for the list, as `memplan.problem.spans.first_overlap`.
 
     Parameters
     ----------

@@ -18,10 +18,10 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from memplan._columns import NONE, Column
-from memplan._spans import spans
 from memplan.plan import Plan
 from memplan.problem import Problem
+from memplan.problem.columns import NONE, Column
+from memplan.problem.spans import spans
 from memplan.view.picture import offsets
 from memplan.view.stacks import stacks
 
@@ -95,7 +95,7 @@ class Supports:
 
 
 def supports(problem: Problem, plan: Plan) -> Supports:
-    """Find out who sits on whom in a valid plan: O(s log s) in spans (`memplan._spans`).
+    """Find out who sits on whom in a valid plan: O(s log s) in spans (`memplan.problem.spans`).
 
     A buffer sits on another if at some time both hold memory with nothing in between, and no offset
     that is legal for the upper one (of its alignment, or of the largest of its group) lies between

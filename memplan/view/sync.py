@@ -9,8 +9,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from memplan.analysis.sync import CostOfSafety, Suggestion
 from memplan.graph import Graph
-from memplan.sync import CostOfSafety, Suggestion
 from memplan.view.units import exact, human, percent, plural
 
 __all__ = ["cost_of_safety", "suggestions"]

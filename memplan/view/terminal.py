@@ -18,12 +18,12 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from memplan._columns import NONE, Column
-from memplan._spans import spans
 from memplan.errors import quoted
-from memplan.loads import Loads
 from memplan.plan import Plan
 from memplan.problem import Asked, Problem, problem_of
+from memplan.problem.columns import NONE, Column
+from memplan.problem.loads import Loads
+from memplan.problem.spans import spans
 from memplan.view import cells
 from memplan.view.cells import Grid
 from memplan.view.classes import PALETTE

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memplan._columns import MAX_BYTES, Column
-from memplan._spans import spans
 from memplan.plan import Plan
 from memplan.problem import Problem, Reserved
+from memplan.problem.columns import MAX_BYTES, Column
+from memplan.problem.spans import spans
 from memplan.view.picture import offsets
 from memplan.view.stacks import stacks
 
@@ -53,7 +53,7 @@ class Waste:
 
 
 def waste(problem: Problem, plan: Plan) -> Waste:
-    """Find the holes of a valid plan: O(s log s) in spans (`memplan._spans`).
+    """Find the holes of a valid plan: O(s log s) in spans (`memplan.problem.spans`).
 
     Raises
     ------

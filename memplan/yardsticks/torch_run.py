@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memplan.errors import FormatError, MemplanError, quoted
+from memplan.extras import require
 from memplan.graph import Graph, Kind, Layout, lay_out
-from memplan.sources._extras import require
 from memplan.sources.options import Options
 from memplan.sources.torch_export import program_in_file, program_in_memory
 from memplan.sources.torch_export.autocast import CAST, whole_region, with_casts

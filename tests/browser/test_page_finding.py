@@ -9,9 +9,9 @@ from chromium import Page
 from samples import centre, net
 
 from memplan import solve
-from memplan.loads import Loads
 from memplan.plan import Plan
 from memplan.problem import Buffer, Gap, Problem
+from memplan.problem.loads import Loads
 from memplan.sources import Loaded
 from memplan.view.supports import supports
 

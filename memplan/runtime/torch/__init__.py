@@ -10,15 +10,12 @@
 Needs the extra `torch`; a slab also needs a C++ compiler, once.
 """
 
-from memplan.errors import MissingExtraError
+from memplan.extras import require
 
-try:
-    import torch as _torch  # noqa: F401
-except ImportError:
-    raise MissingExtraError("this needs the library torch: pip install 'memplan[torch]'") from None
+require("torch", extra="torch")
 
-from memplan.runtime.torch.batches import Batches
-from memplan.runtime.torch.recorder import Recording, record
-from memplan.runtime.torch.slab import Slab, Statistics
+from memplan.runtime.torch.batches import Batches  # noqa: E402 (needs it)
+from memplan.runtime.torch.recorder import Recording, record  # noqa: E402
+from memplan.runtime.torch.slab import Slab, Statistics  # noqa: E402
 
 __all__ = ["Batches", "Recording", "Slab", "Statistics", "record"]

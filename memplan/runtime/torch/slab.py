@@ -19,10 +19,10 @@ import torch
 
 from memplan.errors import MemplanError, PlanError
 from memplan.plan import Plan
+from memplan.referee import verify
 from memplan.runtime.torch.binding import Binding, tensors
 from memplan.runtime.torch.extension import load
 from memplan.trace import Scope, Trace
-from memplan.verify import verify
 
 __all__ = ["Slab", "Statistics", "most_slabs", "table_of"]
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from memplan.errors import FormatError, GraphError, ProblemError
+from memplan.extras import require
+from memplan.files import of_file
 from memplan.graph import Graph
 from memplan.notes import Note
-from memplan.sources._extras import of_file, require
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.onnx._build import build
 from memplan.sources.onnx._calls import inlined

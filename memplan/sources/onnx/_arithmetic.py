@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memplan.sources._extras import require
+from memplan.extras import require
 
 __all__ = ["Array", "array_of", "evaluate", "of_shape"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memplan.errors import GraphError, quoted
-from memplan.sources._extras import require
+from memplan.extras import require
 from memplan.sources._limits import CALL_DEPTH, INLINED_BYTES, INLINED_OPERATORS, check_growth
 from memplan.sources.onnx._order import subgraphs
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from memplan.errors import MemplanError, listed, quoted
+from memplan.extras import require
 from memplan.notes import Code, Note
-from memplan.sources._extras import require
 from memplan.sources.onnx._lineage import Lineage
 from memplan.sources.onnx._order import initializers, subgraphs
 from memplan.sources.onnx._types import tensor_type

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memplan.errors import GraphError, quoted
-from memplan.sources._extras import require
+from memplan.extras import require
 from memplan.sources.onnx._arithmetic import Array, array_of, evaluate, of_shape
 from memplan.sources.onnx._order import initializers, subgraphs
 from memplan.sources.onnx._rules import SHAPE_ONLY

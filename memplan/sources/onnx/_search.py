@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memplan.errors import listed, quoted
+from memplan.extras import require
 from memplan.notes import Code, Note
-from memplan.sources._extras import require
 from memplan.sources.onnx._arithmetic import array_of
 from memplan.sources.onnx._evidence import Open
 from memplan.sources.onnx._fit import misfit

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
 from memplan.errors import GraphError, listed, quoted
+from memplan.extras import require
 from memplan.notes import Code, Note
-from memplan.sources._extras import require
 from memplan.sources._limits import SHAPE_SIZES, check_growth
 from memplan.sources.onnx._evidence import Evidence, note_on
 from memplan.sources.onnx._fold import Folder

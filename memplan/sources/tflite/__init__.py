@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from memplan.errors import FormatError, ProblemError
+from memplan.files import of_file
 from memplan.graph import Graph
 from memplan.notes import Code, Note
-from memplan.sources._extras import of_file
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.options import Options
 from memplan.sources.tflite.graph import folded

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from memplan.errors import FormatError, listed
+from memplan.files import of_file
 from memplan.graph import Graph
 from memplan.notes import Code, Note
-from memplan.sources._extras import of_file
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.options import Options
 from memplan.sources.torch_export import aten

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from memplan.errors import GraphError, quoted
-from memplan.sources._extras import require
+from memplan.extras import require
 from memplan.sources.torch_export.values import Meta
 
 __all__ = ["Scope", "bodies", "scopes"]

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from memplan.sources._extras import require
+from memplan.extras import require
 
 __all__ = ["training_program"]
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from memplan._columns import NONE
 from memplan.errors import FormatError, ProblemError
 from memplan.graph import Kind
 from memplan.notes import Code, Note
 from memplan.problem import Problem
+from memplan.problem.columns import NONE
 from memplan.sources.loaded import Figure, Label, Loaded
 from memplan.sources.options import Options
 from memplan.sources.xla import proto, text

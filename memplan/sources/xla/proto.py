@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from memplan.errors import FormatError
-from memplan.sources._extras import require
+from memplan.extras import require
 from memplan.sources._origin import line_at
 from memplan.sources.xla.heap import Chunk, Heap, always, tidy
 from memplan.sources.xla.schema import hlo_proto

@@ -18,7 +18,7 @@ from heapq import heappop, heappush
 from pathlib import Path
 
 from memplan.errors import FormatError
-from memplan.formats._files import read_text
+from memplan.files import read_text
 from memplan.sources.xla.heap import Chunk, Heap, tidy
 
 __all__ = ["END", "HEAD", "heaps"]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplan.errors import FormatError, quoted
-from memplan.sources._extras import require
+from memplan.extras import require
 from memplan.sources.tflite.graph import folded
 from memplan.sources.tflite.model import IDENTIFIER, Model
 

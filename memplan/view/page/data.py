@@ -14,13 +14,13 @@ from typing import cast
 
 import numpy as np
 
-from memplan._columns import Column
-from memplan._spans import spans
 from memplan.errors import PlanError
-from memplan.loads import Loads
 from memplan.plan import Plan
 from memplan.problem import Problem
-from memplan.verify import verify
+from memplan.problem.columns import Column
+from memplan.problem.loads import Loads
+from memplan.problem.spans import spans
+from memplan.referee import verify
 from memplan.view import picture
 from memplan.view.classes import PALETTE, Classes
 from memplan.view.facts import Facts

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memplan.errors import MissingExtraError
+from memplan.extras import require
 from memplan.problem import Problem
 from memplan.view.page.data import origin
 
@@ -103,10 +103,7 @@ def scale() -> list[str]:
 
 
 def _check_bokeh() -> None:
-    try:
-        import bokeh  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("pages need Bokeh; run: pip install 'memplan[view]'") from None
+    require("bokeh", extra="view")
 
 
 def _limited(kind: type[Range1d], start: float, end: float) -> Range1d:

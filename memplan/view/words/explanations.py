@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.explain import Explanation, SectionAtFault
-from memplan.loads import Held, Loads
+from memplan.analysis.explain import Explanation, SectionAtFault
 from memplan.problem import Problem
+from memplan.problem.loads import Held, Loads
 from memplan.view import relations
 from memplan.view.units import exact, lifetime, plural
 from memplan.view.words.parts import MOST_ROWS, Fact, HeldTable, listed, name, table

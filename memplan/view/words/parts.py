@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from memplan.errors import quoted
-from memplan.loads import Held
 from memplan.notes import Note
 from memplan.problem import Problem
+from memplan.problem.loads import Held
 from memplan.sources.loaded import Label, Loaded
 from memplan.view.units import human, lifetime, percent
 

@@ -8,9 +8,9 @@ import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.loads import Loads
 from memplan.plan import Plan, Status
 from memplan.problem import Problem
+from memplan.problem.loads import Loads
 from memplan.sources.loaded import Figure, Label, Loaded
 from memplan.view import relations
 from memplan.view.units import exact, lifetime, plural, seconds

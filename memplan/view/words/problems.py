@@ -7,11 +7,11 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
+from memplan.analysis.inspection import Inspection
 from memplan.errors import quoted
-from memplan.inspection import Inspection
-from memplan.loads import Loads
 from memplan.plan import Status
 from memplan.problem import Problem
+from memplan.problem.loads import Loads
 from memplan.view import relations
 from memplan.view.curve import load_curve
 from memplan.view.units import exact, human, lifetime, percent, plural

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan._columns import NONE
+from memplan.analysis.inspection import Inspection, Trial
+from memplan.analysis.savings import Change, Savings
 from memplan.errors import quoted
-from memplan.inspection import Inspection, Trial
-from memplan.savings import Change, Savings
+from memplan.problem.columns import NONE
 from memplan.view.units import human, lifetime, percent, plural
 from memplan.view.words.parts import name, plain, table
 

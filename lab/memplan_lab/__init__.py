@@ -1,0 +1,1 @@
+"""The laboratory of memplan: benchmarks, sweeps, studies, a corpus, and the planners of others."""

@@ -1,0 +1,112 @@
+"""Planners of others, to compare with: one file for each, in Python, over NumPy or a library.
+
+Each is a function `solve(run)`, which reads a call from its `Run` and offers it plans. `SOLVERS` is
+what memplan finds of them under the entry points `memplan.solvers`; `auto` uses none.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from functools import partial
+from types import MappingProxyType
+
+from memplan.solvers.registry import PLAIN, Solver
+from memplan.solvers.run import Run
+
+__all__ = ["SOLVERS"]
+
+_SHARED_OBJECTS = {
+    "order": "who is placed first: size (default, largest first), start or end (source 003)",
+    "fit": "into which object that is free: best (default, smallest), first or worst (largest)",
+}
+_CP_SAT = {
+    "encoding": "pairs (default: who lies below whom) or no_overlap (rectangles)",
+    "start": "begin at greedy_by_size's plan and at our bound (off: nothing but the model)",
+}
+_MIP = {"start": "begin at greedy_by_size's plan and at our bound (off: equation 2.1 alone)"}
+
+
+def _planner(
+    name: str,
+    summary: str,
+    options: Mapping[str, str] | None = None,
+    *,
+    keeps: Iterable[str],
+    libraries: tuple[str, ...] = (),
+    extra: str = "",
+) -> Solver:
+    return Solver(
+        name,
+        summary,
+        PLAIN.union(keeps),
+        MappingProxyType(options or {}),
+        solve=partial(_run_module, name),
+        libraries=libraries,
+        extra=f"memplan-lab[{extra}]" if extra else "",
+    )
+
+
+def _run_module(name: str, run: Run) -> None:
+    """Let the module of a planner solve; it is imported now, with the library that it needs."""
+    importlib.import_module(f"{__name__}.{name}").solve(run)
+
+
+SOLVERS = (
+    # Those of source 002 (section 2.3), the shared objects of source 003, and those that source
+    # 001 compares with.
+    _planner(
+        "bump",
+        "no sharing: every buffer above the one before it",
+        keeps=["pins", "reserved", "gaps", "windows", "conflicts"],
+    ),
+    _planner(
+        "gergov",
+        "at most three times the load (Gergov 1999)",
+        keeps=[],
+    ),
+    _planner(
+        "shared_objects",
+        "shared objects, each as large as its largest (source 003)",
+        _SHARED_OBJECTS,
+        keeps=["reserved", "gaps"],
+    ),
+    _planner(
+        "mincost_flow",
+        "shared objects by min-cost flow (Lee et al. 2019)",
+        keeps=["reserved"],
+        libraries=("ortools",),
+        extra="ortools",
+    ),
+    _planner(
+        "mip",
+        "mixed-integer program over pair orders, by HiGHS",
+        _MIP,
+        keeps=["pins", "reserved", "gaps"],
+        libraries=("highspy",),
+        extra="mip",
+    ),
+    _planner(
+        "cp_sat",
+        "CP-SAT over pair orders or rectangles (source 001, 5.1)",
+        _CP_SAT,
+        keeps=["pins", "reserved", "gaps"],
+        libraries=("ortools", "pandas"),
+        extra="ortools",
+    ),
+    _planner(
+        "bfc",
+        "best fit with coalescing, by start, as TensorFlow at run time",
+        keeps=[],
+    ),
+    _planner(
+        "tflm_greedy",
+        "largest first, first fit (TensorFlow Lite Micro)",
+        keeps=["pins", "reserved", "gaps"],
+    ),
+    _planner(
+        "hill_climb",
+        "swaps around the bottleneck of an order of placing (Vela)",
+        keeps=["pins", "reserved", "gaps"],
+    ),
+)

@@ -1,0 +1,82 @@
+"""Blocks of memory one above the other, and buffers that share a block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from memplan.problem import Problem
+from memplan.solvers.run import Run
+
+__all__ = ["SharedObject", "aligned_up", "lay_out", "stack"]
+
+
+def aligned_up(offset: int, alignment: int) -> int:
+    """Return the first multiple of the alignment that is not below the offset."""
+    return -(-offset // alignment) * alignment
+
+
+def stack(blocks: Iterable[tuple[int, int]], barred: Iterable[tuple[int, int]]) -> Iterator[int]:
+    """Yield the offset of every block: above all before it, over the ranges that are barred.
+
+    Parameters
+    ----------
+    blocks
+        Sizes in bytes and alignments, from the bottom up. A block of size 0 goes to offset 0.
+    barred
+        `[lower, upper)`, in any order; they may overlap.
+    """
+    ranges = sorted(barred)
+    at, top = 0, 0
+    for size, alignment in blocks:
+        if size == 0:
+            yield 0
+            continue
+        offset = aligned_up(top, alignment)
+        while at < len(ranges) and ranges[at][0] < offset + size:
+            offset = max(offset, aligned_up(ranges[at][1], alignment))
+            at += 1
+        yield offset
+        top = offset + size
+
+
+@dataclass(slots=True)
+class SharedObject:
+    """Memory that holds one buffer at a time, as large as the largest of them.
+
+    Attributes
+    ----------
+    size
+        In bytes.
+    alignment
+        That of every member, at once.
+    busy
+        A bit for every stretch of time; set where a member is held.
+    rows
+        The members.
+    """
+
+    size: int = 0
+    alignment: int = 1
+    busy: int = 0
+    rows: list[int] = field(default_factory=list)
+
+    def add(self, problem: Problem, row: int, busy: int = 0) -> None:
+        """Take one more buffer, which is held while `busy`."""
+        self.size = max(self.size, int(problem.size[row]))
+        self.alignment = math.lcm(self.alignment, int(problem.alignment[row]))
+        self.busy |= busy
+        self.rows.append(row)
+
+
+def lay_out(run: Run, objects: Iterable[SharedObject], note: str) -> None:
+    """Offer the plan that has the objects one above the other; who is in none goes to offset 0."""
+    objects = list(objects)
+    barred = ((block.lower, block.upper) for block in run.problem.reserved)
+    offsets = [0] * len(run.problem)
+    blocks = ((each.size, each.alignment) for each in objects)
+    for each, offset in zip(objects, stack(blocks, barred), strict=True):
+        for row in each.rows:
+            offsets[row] = offset
+    run.offer(offsets, f"{note}, {len(objects)} objects")

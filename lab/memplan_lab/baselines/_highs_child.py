@@ -1,0 +1,87 @@
+"""Run HiGHS on a program, and say what is known, a line of JSON whenever that changes.
+
+Run by `memplan_lab.baselines._highs` as a program: a process can be ended at any time, which a
+library cannot; and highspy cannot be loaded beside OR-tools, which brings another HiGHS under the
+same name.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import signal
+import sys
+from typing import Any
+
+import numpy as np
+
+
+def main() -> None:
+    """Read the program and the options from standard input, as NumPy's archive."""
+    import highspy
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    asked = np.load(io.BytesIO(sys.stdin.buffer.read()))
+    highs = _loaded(asked)
+    shown = int(asked["shown"])
+
+    def improved(event: Any) -> None:
+        out = event.data_out
+        _say(out.mip_dual_bound, out.mip_node_count, [out.mip_solution[at] for at in range(shown)])
+
+    def logged(event: Any) -> None:
+        _say(event.data_out.mip_dual_bound, event.data_out.mip_node_count)
+
+    highs.cbMipImprovingSolution += improved
+    highs.cbMipLogging += logged
+    highs.run()
+    info = highs.getInfo()
+    status = highs.modelStatusToString(highs.getModelStatus())
+    solved = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    best = highs.getSolution().col_value[:shown] if solved else None
+    _say(info.mip_dual_bound, info.mip_node_count, best, status)
+
+
+def _loaded(asked: Any) -> Any:
+    import highspy
+
+    highs = highspy.Highs()
+    highs.silent()
+    options = json.loads(str(asked["options"]))
+    for name, value in options.items():
+        highs.setOptionValue(name, value)
+    program = highspy.HighsLp()
+    program.num_col_ = len(asked["lower"])
+    program.num_row_ = len(asked["row_upper"])
+    program.col_cost_ = asked["cost"].astype(float)
+    program.col_lower_ = asked["lower"]
+    program.col_upper_ = asked["upper"]
+    program.row_lower_ = np.full(program.num_row_, -highspy.kHighsInf)
+    program.row_upper_ = asked["row_upper"]
+    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    program.a_matrix_.start_ = np.append(asked["row_begin"], len(asked["column"]))
+    program.a_matrix_.index_ = asked["column"]
+    program.a_matrix_.value_ = asked["value"]
+    kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+    program.integrality_ = [kinds[whole] for whole in asked["whole"].tolist()]
+    highs.passModel(program)
+    if len(asked["point"]):
+        start = highspy.HighsSolution()
+        start.col_value = asked["point"].tolist()
+        highs.setSolution(start)
+    return highs
+
+
+def _say(bound: float, nodes: int, point: Any | None = None, status: str | None = None) -> None:
+    known = {
+        "bound": bound if math.isfinite(bound) else None,
+        "nodes": max(0, nodes),
+        "point": None if point is None else [float(at) for at in point],
+        "status": status,
+    }
+    print(json.dumps(known), flush=True)
+
+
+if __name__ == "__main__":
+    main()

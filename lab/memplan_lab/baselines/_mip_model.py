@@ -1,0 +1,175 @@
+"""Equation 2.1 of source 002 as arrays: offset and order of the buffers, and the peak.
+
+    minimise  peak
+    offset_i + size_i <= peak
+    offset_i + size_i <= offset_j + z_ij * top              for every pair that conflicts
+    offset_j + size_j <= offset_i + (1 - z_ij) * top
+
+The source multiplies by the peak itself, which no linear solver takes: `top` is a constant that no
+plan of interest ends above. Alignment is `offset_i = alignment_i * k_i` with a whole `k_i`; of a
+reserved range a buffer lies below or above, as of another buffer; a pin is the offset.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from memplan.problem import Problem
+from memplan.problem.columns import NONE
+
+__all__ = ["Model", "model_of", "point_of", "unit_of"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Columns and rows as HiGHS takes them: first all offsets, then the peak, then the rest.
+
+    Attributes
+    ----------
+    lower, upper, whole
+        Of the columns, shape (c,): their range, and whether they are whole numbers.
+    row_upper
+        Shape (r,); no row has a lower end.
+    row_begin, column, value
+        The entries, row by row: shapes (r,), (e,), (e,).
+    """
+
+    lower: Floats
+    upper: Floats
+    whole: npt.NDArray[np.bool_]
+    row_upper: Floats
+    row_begin: npt.NDArray[np.int32]
+    column: npt.NDArray[np.int32]
+    value: Floats
+
+
+def unit_of(problem: Problem) -> int:
+    """Return the bytes that divide every offset of some plan with the least peak.
+
+    What lies as low as it can, lies on another buffer, on a reserved range or at 0, or is rounded
+    up to its alignment from there.
+    """
+    stops = [block.upper for block in problem.reserved]
+    pins = problem.pin[problem.pin != NONE].tolist()
+    units = problem.alignment[problem.alignment != 1].tolist()
+    return math.gcd(*problem.size.tolist(), *stops, *pins, *units) or 1
+
+
+def model_of(
+    problem: Problem, pairs: tuple[Ints, Ints], *, bound: int, top: int, scale: float
+) -> Model:
+    """Return the program, with all amounts divided by `scale`.
+
+    Parameters
+    ----------
+    problem
+        Without windows.
+    pairs
+        Rows that conflict.
+    bound, top
+        The least and the greatest peak, in bytes.
+    scale
+        Bytes.
+    """
+    n = len(problem)
+    size, stride = problem.size / scale, problem.alignment / scale
+    highest = top / scale
+    pinned = problem.pin != NONE
+    strided = _strided(problem)
+    one, other = pairs
+    beside = _beside(problem)
+    peak, order = n, n + 1
+    multiple = order + len(one)
+    side = multiple + len(strided)
+    columns = side + len(beside)
+
+    lower, upper = np.zeros(columns), np.ones(columns)
+    lower[:n] = np.where(pinned, problem.pin / scale, 0)
+    upper[:n] = np.where(pinned, problem.pin / scale, np.maximum(0, highest - size))
+    lower[peak], upper[peak] = bound / scale, highest
+    # A whole number: HiGHS has refuted programs in which a whole column ends at a fraction.
+    upper[multiple:side] = top // problem.alignment[strided]
+    whole = np.arange(columns) >= order
+
+    rows = _Rows()
+    every = np.arange(n)
+    rows.add(-size, (every, 1), (np.full(n, peak), -1))
+    z = np.arange(order, multiple)
+    rows.add(-size[one], (one, 1), (other, -1), (z, -highest))
+    rows.add(highest - size[other], (other, 1), (one, -1), (z, highest))
+    k = np.arange(multiple, side)
+    rows.add(np.zeros(len(k)), (strided, 1), (k, -stride[strided]))
+    rows.add(np.zeros(len(k)), (strided, -1), (k, stride[strided]))
+    row, begin, end = beside.T
+    above = np.arange(side, columns)
+    rows.add(begin / scale - size[row], (row, 1), (above, -highest))
+    rows.add(np.zeros(len(row)), (row, -1), (above, end / scale))
+    return rows.model(lower, upper, whole)
+
+
+def point_of(problem: Problem, pairs: tuple[Ints, Ints], offsets: Ints, *, scale: float) -> Floats:
+    """Return the columns of a plan, for HiGHS to begin at; parameters as in `model_of`."""
+    tops = offsets + problem.size
+    strided = _strided(problem)
+    row, _, end = _beside(problem).T
+    return np.concatenate(
+        [
+            offsets / scale,
+            [tops.max() / scale],
+            tops[pairs[0]] > offsets[pairs[1]],
+            offsets[strided] / problem.alignment[strided],
+            offsets[row] >= end,
+        ]
+    )
+
+
+def _strided(problem: Problem) -> Ints:
+    """Return the rows whose alignment is more than what every offset is a multiple of."""
+    return np.flatnonzero((problem.alignment > unit_of(problem)) & (problem.pin == NONE))
+
+
+def _beside(problem: Problem) -> Ints:
+    """Return (row, lower, upper) for every buffer and reserved range that it has to avoid."""
+    rows = np.flatnonzero((problem.size > 0) & (problem.pin == NONE)).tolist()
+    ranges = problem.reserved
+    found = [(row, block.lower, block.upper) for row in rows for block in ranges]
+    return np.array(found, dtype=np.int64).reshape(-1, 3)
+
+
+class _Rows:
+    """Rows with the same number of entries, added all at once."""
+
+    def __init__(self) -> None:
+        self._upper: list[Floats] = []
+        self._length: list[Ints] = []
+        self._column: list[Ints] = []
+        self._value: list[Floats] = []
+
+    def add(self, upper: Floats, *entries: tuple[Ints, Floats | float]) -> None:
+        """Add a row for each of `upper`; an entry is a column and a value for each row."""
+        count = len(upper)
+        self._upper.append(upper)
+        self._length.append(np.full(count, len(entries)))
+        self._column.append(np.stack([column for column, _ in entries], axis=1).ravel())
+        values = [np.broadcast_to(value, count) for _, value in entries]
+        self._value.append(np.stack(values, axis=1).ravel().astype(np.float64))
+
+    def model(self, lower: Floats, upper: Floats, whole: npt.NDArray[np.bool_]) -> Model:
+        """Return the whole program."""
+        length = np.concatenate(self._length)
+        return Model(
+            lower,
+            upper,
+            whole,
+            np.concatenate(self._upper),
+            (np.cumsum(length) - length).astype(np.int32),
+            np.concatenate(self._column).astype(np.int32),
+            np.concatenate(self._value),
+        )

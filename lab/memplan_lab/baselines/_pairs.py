@@ -1,0 +1,117 @@
+"""Who may not share an address with whom, and the lowest offsets in a given order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from memplan.problem import Problem
+from memplan.problem.columns import NONE
+from memplan.problem.spans import spans
+from memplan.solvers.run import Run
+from memplan_lab.baselines._blocks import aligned_up
+
+__all__ = ["FirstFit", "conflicting", "listed", "lowest"]
+
+_MOST_PAIRS: Final = 2_000_000  # about a second and 100 MB
+
+Ints = npt.NDArray[np.int64]
+
+
+def conflicting(problem: Problem, most: int) -> tuple[Ints, Ints] | None:
+    """Return the pairs of rows that are held at a common time, each once, the lower row first.
+
+    Parameters
+    ----------
+    problem
+        Without windows.
+    most
+        Above so many pairs of spans, `None` is returned in place of them.
+    """
+    held = spans(problem)
+    by_start = np.argsort(held.start, kind="stable")
+    start, end, row = held.start[by_start], held.end[by_start], held.buffer[by_start]
+    # Of the spans that start later, those that start before this one is over.
+    first = np.arange(1, len(row) + 1)
+    count = np.searchsorted(start, end) - first
+    if int(count.sum()) > most:
+        return None
+    one = np.repeat(np.arange(len(row)), count)
+    within = np.arange(len(one)) - np.repeat(np.cumsum(count) - count, count)
+    pair = np.sort(np.stack([row[one], row[first[one] + within]]), axis=0)
+    pair = np.unique(pair, axis=1)  # gaps let two buffers meet more than once
+    return pair[0], pair[1]
+
+
+def listed(run: Run, most: int | None = None, excuse: str = "to list") -> tuple[Ints, Ints] | None:
+    """Return the pairs of a run's problem, or say in its note that there are too many.
+
+    Parameters
+    ----------
+    run
+        What is asked.
+    most
+        As `conflicting` takes it; by default as many as Python lists in about a second.
+    excuse
+        What they are too many for, as the note ends.
+    """
+    most = _MOST_PAIRS if most is None else most
+    pairs = conflicting(run.problem, most)
+    if pairs is None:
+        run.note = f"more than {most} pairs conflict: too many {excuse}"
+    return pairs
+
+
+def lowest(problem: Problem, order: Iterable[int], pairs: tuple[Ints, Ints]) -> list[int]:
+    """Return offsets: pins first, then each in the order at the first place that is free.
+
+    In the order of the offsets of any legal plan, nobody comes out higher than in that plan: its
+    own place there is free, as all that lay below it have only gone down.
+    """
+    return FirstFit(problem, pairs).place(order)
+
+
+class FirstFit:
+    """The same for many orders of one problem.
+
+    Parameters
+    ----------
+    problem
+        Without windows.
+    pairs
+        Rows that conflict.
+
+    Attributes
+    ----------
+    others
+        For every row, those that it conflicts with.
+    """
+
+    def __init__(self, problem: Problem, pairs: tuple[Ints, Ints]) -> None:
+        self._size, self._unit = problem.size.tolist(), problem.alignment.tolist()
+        self._pin = problem.pin.tolist()
+        self._barred = [(block.lower, block.upper) for block in problem.reserved]
+        self.others: list[list[int]] = [[] for _ in self._size]
+        for one, other in zip(pairs[0].tolist(), pairs[1].tolist(), strict=True):
+            self.others[one].append(other)
+            self.others[other].append(one)
+
+    def place(self, order: Iterable[int]) -> list[int]:
+        """Return offsets, those of the pinned and then of each in the order."""
+        size = self._size
+        placed: list[int | None] = [None if at == NONE else at for at in self._pin]
+        for row in order:
+            if placed[row] is not None:
+                continue
+            offset = 0
+            beside = ((placed[other], size[other]) for other in self.others[row])
+            taken = [(at, at + held) for at, held in beside if at is not None]
+            for lower, upper in sorted(taken + self._barred) if size[row] else ():
+                if lower >= offset + size[row]:
+                    break
+                offset = max(offset, aligned_up(upper, self._unit[row]))
+            placed[row] = offset
+        return [0 if at is None else at for at in placed]

@@ -1,0 +1,128 @@
+"""The placement problem by CP-SAT of OR-tools, which propagates and learns clauses.
+
+Two encodings of "who lives at one time does not share an address":
+
+- `pairs`: a Boolean for each pair that conflicts says who lies below (source 001, section 5.1);
+- `no_overlap`: rectangles of time and address, fixed in time, under one `NoOverlap2D`.
+
+CP-SAT computes in whole numbers, of which one is the bytes that divide all amounts: what it says is
+taken as it is said, and a status is only what it has proved.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import queue
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any, Final
+
+from memplan.errors import MemplanError
+from memplan.solvers.run import Run
+from memplan_lab.baselines._cp_model import MOST_PAIRS, Program, Refuted, program_of
+from memplan_lab.baselines._mip_model import unit_of
+from memplan_lab.baselines._start import greedy_start, highest_top
+
+__all__ = ["solve"]
+
+_MOST_UNITS: Final = 1 << 50  # of amounts: beyond, sums of theirs could leave 64 bits
+_MOST: Final = (1 << 31) - 1  # of a parameter of CP-SAT
+_TICK: Final = 0.02  # seconds between two looks at the deadline
+_ROUNDED: Final = 1e-6  # by how much a bound, which is told as a float, may be above a whole number
+
+
+def solve(run: Run) -> None:
+    """Place by the solutions of CP-SAT, until it has proved one or the budget ends."""
+    encoding = run.choice("encoding", ("pairs", "no_overlap"))
+    with_start = run.switch("start")
+    start = greedy_start(run) if with_start else None
+    if run.settled or run.nodes_left == 0 or run.out_of_time():
+        return
+    unit, top = unit_of(run.problem), highest_top(run)
+    if top // unit > _MOST_UNITS:
+        run.note = "amounts are above 2^50 of the bytes that divide them all: too many for CP-SAT"
+        return
+    try:
+        bottom = run.bound if with_start else 0
+        program = program_of(
+            _library(), run.problem, encoding, unit=unit, bottom=bottom, top=top, start=start
+        )
+    except Refuted:
+        _refute(run)
+        return
+    if program is None:
+        run.note = f"more than {MOST_PAIRS} pairs conflict: too many for CP-SAT"
+    else:
+        _search(run, program)
+
+
+def _search(run: Run, program: Program) -> None:
+    """Let CP-SAT work in a thread of its own, and listen here, where the deadline is kept."""
+    cp_model = _library()
+    words: queue.SimpleQueue[list[int] | float] = queue.SimpleQueue()
+
+    class Listener(cp_model.CpSolverSolutionCallback):  # type: ignore[misc, name-defined]
+        def on_solution_callback(self) -> None:
+            words.put([self.value(each) for each in program.multiples])
+
+    solver = cp_model.CpSolver()
+    solver.best_bound_callback = words.put
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = run.seed % (_MOST + 1)
+    solver.parameters.catch_sigint_signal = False  # Ctrl-C is ours to answer
+    if run.seconds_left is not None:
+        solver.parameters.max_time_in_seconds = run.seconds_left
+    if run.nodes_left is not None:
+        solver.parameters.max_number_of_conflicts = run.nodes_left
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(solver.solve, program.model, Listener())
+        try:
+            while not (answer.done() or run.settled or run.out_of_time()):
+                wait([answer], _TICK)
+                _hear(run, program, words)
+        finally:
+            while not answer.done():
+                solver.stop_search()  # it has no effect on a search that is about to begin
+                wait([answer], _TICK)
+    _hear(run, program, words)
+    run.charge(solver.num_conflicts)
+    if answer.result() == cp_model.INFEASIBLE:
+        _refute(run)
+    elif answer.result() in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        _learn(run, program, solver.best_objective_bound)
+    if not run.settled and run.nodes_left == 0:
+        run.note = run.note or "the nodes are over"
+
+
+def _hear(run: Run, program: Program, words: queue.SimpleQueue[list[int] | float]) -> None:
+    while not words.empty():
+        word = words.get()
+        if isinstance(word, float):
+            _learn(run, program, word)
+        else:
+            run.offer(program.offsets(word), "a solution of CP-SAT")
+
+
+def _learn(run: Run, program: Program, bound: float) -> None:
+    """Take a bound on the peak, in units; without a plan it may be no number of meaning."""
+    if math.isfinite(bound) and bound <= program.top:
+        run.learn(math.ceil(bound - _ROUNDED) * program.unit)
+
+
+def _refute(run: Run) -> None:
+    """Say that nothing fits the capacity; where the top was no capacity, something does."""
+    capacity = run.problem.capacity
+    if capacity is not None and run.peak is None:
+        run.learn(capacity + 1)
+        run.note = "refuted by CP-SAT"
+
+
+def _library() -> Any:
+    try:
+        return importlib.import_module("ortools.sat.python.cp_model")
+    except ImportError as error:
+        # OR-tools and highspy both bring a libhighs.so.1, and the first to be loaded serves both.
+        raise MemplanError(
+            f"cp_sat cannot load OR-tools ({error}); "
+            "where highspy is loaded as well, ask in another process"
+        ) from error

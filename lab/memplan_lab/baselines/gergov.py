@@ -1,0 +1,140 @@
+"""Gergov's approximation (SODA 1999): at most three times the load.
+
+First an infeasible solution whose top is at most the load, in which no three buffers lie on each
+other: a *2-allocation*. Then its conflicts are coloured by first fit, and every colour is moved
+above the one before it. Three colours are enough.
+
+The 2-allocation comes from a skyline of pieces `(level, left, right)`. The lowest piece takes a
+buffer that meets it and no other piece, and is cut at the buffer's ends:
+
+    level + size          +--buffer--+
+    level         +-------+          +----+         the piece, cut in three
+                left                    right
+
+What a buffer holds beside the piece lies where no piece is left, and is not looked at: there it
+may lie on another, which has come from the other side. A piece that no buffer can take is dropped.
+Why the top is at most the load: below a piece lie, without a gap, buffers that span all of it.
+Why three colours are enough: at its own level, a buffer finds nothing in its piece, and beside it,
+at each side, at most one that was placed before, and holds the time at which it starts or ends.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from bisect import bisect_left, insort
+
+import numpy as np
+import numpy.typing as npt
+
+from memplan.problem.columns import MAX_BYTES
+from memplan.solvers.run import Run
+
+__all__ = ["solve"]
+
+Ints = npt.NDArray[np.int64]
+
+_EVER = (1 << 63) - 1  # beyond all times
+
+
+def solve(run: Run) -> None:
+    """Make a 2-allocation, colour it, and move the colours apart."""
+    problem = run.problem
+    # One alignment for all: then every level, and the height of a colour, is a multiple of it.
+    unit = math.lcm(*problem.alignment.tolist())
+    if problem.max_load + (unit - 1) * len(problem) > MAX_BYTES:
+        run.note = "beyond 2^62 bytes where sizes are rounded up to the alignment of all"
+        return
+    size = -(-problem.size // unit) * unit
+    # The paper leaves open who comes first; the largest, then the earliest, as elsewhere.
+    rows = np.lexsort((problem.start, -size))
+    rows = rows[size[rows] > 0]
+    found = _two_allocation(run, problem.start[rows], problem.end[rows], size[rows])
+    if found is None:
+        return
+    level, order = found
+    placed = rows[order]
+    colour = _coloured(run, placed, level[order], size[placed])
+    if colour is None:
+        return
+    height = int((level[order] + size[placed]).max(initial=0))
+    offsets = [0] * len(problem)
+    for row, at, shade in zip(placed.tolist(), level[order].tolist(), colour, strict=True):
+        offsets[row] = at + shade * height
+    run.offer(offsets, f"{max(colour, default=-1) + 1} colours of {height} bytes")
+
+
+def _two_allocation(run: Run, start: Ints, end: Ints, size: Ints) -> tuple[Ints, Ints] | None:
+    """Return levels, and the order of placing; `None` where the budget ends."""
+    level = np.zeros(len(size), dtype=np.int64)
+    order: list[int] = []
+    waiting = np.ones(len(size), dtype=np.bool_)
+    skyline = _Skyline(int(start.min()), int(end.max())) if len(size) else _Skyline(0, 0)
+    while len(order) < len(size):
+        if not run.step():
+            return None
+        low, left, right = skyline.pop()
+        since, until = skyline.room(left)
+        takes = waiting & (start < right) & (end > left) & (start >= since) & (end <= until)
+        chosen = int(takes.argmax())
+        if not takes[chosen]:
+            continue
+        waiting[chosen] = False
+        level[chosen] = low
+        order.append(chosen)
+        first, last = max(left, int(start[chosen])), min(right, int(end[chosen]))
+        skyline.push(low, left, first)
+        skyline.push(low + int(size[chosen]), first, last)
+        skyline.push(low, last, right)
+    return level, np.array(order, dtype=np.int64)
+
+
+class _Skyline:
+    """Pieces `(level, left, right)`, the lowest first; no two share a time."""
+
+    def __init__(self, left: int, right: int) -> None:
+        self._heap: list[tuple[int, int, int]] = []
+        self._pieces: list[tuple[int, int]] = []  # (left, right), in the order of time
+        self.push(0, left, right)
+
+    def push(self, level: int, left: int, right: int) -> None:
+        """Add a piece, unless it is empty."""
+        if left < right:
+            heapq.heappush(self._heap, (level, left, right))
+            insort(self._pieces, (left, right))
+
+    def pop(self) -> tuple[int, int, int]:
+        """Take the lowest piece away; of those, the earliest."""
+        level, left, right = heapq.heappop(self._heap)
+        del self._pieces[bisect_left(self._pieces, (left, right))]
+        return level, left, right
+
+    def room(self, time: int) -> tuple[int, int]:
+        """Return the stretch around a time that meets no piece."""
+        after = bisect_left(self._pieces, (time, time))
+        since = self._pieces[after - 1][1] if after else -_EVER
+        until = self._pieces[after][0] if after < len(self._pieces) else _EVER
+        return since, until
+
+
+def _coloured(run: Run, rows: Ints, level: Ints, size: Ints) -> list[int] | None:
+    """Return for each the least colour that none before it has that lies on it.
+
+    Parameters
+    ----------
+    run
+        Has the lifetimes; where its time is over, `None` is returned.
+    rows, level, size
+        In the order in which they were placed, shape (m,).
+    """
+    start, end, top = run.problem.start[rows], run.problem.end[rows], level + size
+    colour = np.zeros(len(rows), dtype=np.int64)
+    for at in range(len(rows)):
+        if run.out_of_time():
+            return None
+        before = slice(0, at)
+        met = (start[before] < end[at]) & (end[before] > start[at])
+        met &= (level[before] < top[at]) & (top[before] > level[at])
+        taken = set(colour[before][met].tolist())
+        colour[at] = next(shade for shade in range(at + 1) if shade not in taken)
+    return colour.tolist()

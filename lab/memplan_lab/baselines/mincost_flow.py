@@ -1,0 +1,106 @@
+"""Shared objects by a min-cost flow over memory reuse (Lee et al. 2019; source 002, section 2.3).
+
+Whether buffer j takes over the object of buffer i, which is over by then, is an arc; the cost is
+by how much the object has to grow. A new object costs its size. Every buffer gets one unit of
+flow, from the source (a new object) or from a buffer before it, which hands on at most one.
+
+    source --0--> i has an object --max(0, size j - size i)--> j has one --0--> sink
+    source -------------------------size j-------------------> j has one
+
+The flow is optimal; the objects need not be: an arc knows the buffer before, and not how large its
+object has grown.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from memplan.errors import MemplanError
+from memplan.problem import Problem
+from memplan.solvers.run import Run
+from memplan_lab.baselines._blocks import SharedObject, lay_out
+
+__all__ = ["solve"]
+
+_MOST_ARCS = 1_000_000  # a flow cannot be cut short: above some seconds it is not begun
+_MOST_COST = 1 << 60  # OR-tools multiplies costs by the number of nodes, in 64 bits
+
+Ints = npt.NDArray[np.int64]
+
+
+def solve(run: Run) -> None:
+    """Chain the buffers by the flow of least cost, an object for each chain."""
+    problem = run.problem
+    rows = np.flatnonzero(problem.size > 0)
+    reuses = _reuses(problem, rows)
+    if reuses is None:
+        run.note = f"more than {_MOST_ARCS} reuses are possible: too many for a flow"
+        return
+    for _ in range(len(problem)):
+        if not run.step():
+            return
+    heirs = dict(_flow(problem.size[rows], *reuses)) if len(rows) else {}
+    objects = []
+    for first in sorted(set(range(len(rows))).difference(heirs.values())):
+        chain = SharedObject()
+        member: int | None = first
+        while member is not None:
+            chain.add(problem, int(rows[member]))
+            member = heirs.get(member)
+        objects.append(chain)
+    lay_out(run, objects, "by min-cost flow")
+
+
+def _reuses(problem: Problem, rows: Ints) -> tuple[Ints, Ints] | None:
+    """Return the pairs of which the first is over when the second starts; positions in `rows`.
+
+    `None` if there are too many for a flow.
+    """
+    start, end = problem.start[rows], problem.end[rows]
+    by_start = np.argsort(start, kind="stable")
+    first = np.searchsorted(start[by_start], end)
+    count = len(rows) - first
+    if int(count.sum()) > _MOST_ARCS:
+        return None
+    before = np.repeat(np.arange(len(rows)), count)
+    within = np.arange(len(before)) - np.repeat(np.cumsum(count) - count, count)
+    return before, by_start[first[before] + within]
+
+
+def _flow(size: Ints, before: Ints, after: Ints) -> list[tuple[int, int]]:
+    """Return the pairs that hand an object on."""
+    n = len(size)
+    source, sink = 2 * n, 2 * n + 1
+    has, gets = np.arange(n), np.arange(n, 2 * n)
+    tail = np.concatenate([np.full(n, source), np.full(n, source), gets, before])
+    head = np.concatenate([has, gets, np.full(n, sink), gets[after]])
+    growth = np.maximum(0, size[after] - size[before])
+    cost = np.concatenate([np.zeros(n, np.int64), size, np.zeros(n, np.int64), growth])
+    # Of sizes near 2^62 the lowest bits have to go; the plan stays legal.
+    cost //= math.gcd(*size.tolist())
+    cost >>= max(0, (int(cost.max()) * (sink + 2)).bit_length() - _MOST_COST.bit_length() + 1)
+
+    flow = _library()()
+    arcs = flow.add_arcs_with_capacity_and_unit_cost(tail, head, np.ones_like(tail), cost)
+    flow.set_node_supply(source, n)
+    flow.set_node_supply(sink, -n)
+    if flow.solve() != flow.OPTIMAL:
+        raise RuntimeError("every buffer can have an object of its own, but OR-tools found no flow")
+    handed = np.flatnonzero(flow.flows(arcs[3 * n :]))
+    return list(zip(before[handed].tolist(), after[handed].tolist(), strict=True))
+
+
+def _library() -> Any:
+    try:
+        from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
+    except ImportError as error:
+        # OR-tools and highspy both bring a libhighs.so.1, and the first to be loaded serves both.
+        raise MemplanError(
+            f"mincost_flow cannot load OR-tools ({error}); "
+            "where highspy is loaded as well, ask in another process"
+        ) from error
+    return SimpleMinCostFlow

@@ -1,0 +1,201 @@
+"""The least peaks that are known of the problems of the corpus, with what shows that they are true.
+
+The file of a corpus says of every problem what the stock search finds, in a number of nodes that
+repeats: nothing but the search need be kept. What took more than that is in
+`data/best_known.jsonl`: behind a line that says the format, a JSON object on a line for each
+problem, by fingerprint, with its offsets. For the search that found these may take hours, or be
+another tomorrow. Who opens a corpus gets the better of both.
+
+It is not edited by hand: `memplan-lab corpus best update RESULTS` writes what it has verified.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from memplan.errors import FormatError, PlanError, shown
+from memplan.files import read_text
+from memplan.formats import write_text
+from memplan.plan import Plan, Status
+from memplan.problem import Problem
+from memplan.referee import verify
+
+__all__ = ["Best", "merge", "packed", "path", "read", "text", "write"]
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """A line of the file: the least peak that is known of a problem, and its evidence.
+
+    Attributes
+    ----------
+    fingerprint, name
+        Of the problem.
+    peak, lower_bound
+        In bytes.
+    solver, seed, nodes
+        The search that ended so: a name of `memplan.solve`, perhaps with options, its seed, and
+        a limit of nodes within which it does so again.
+    version
+        Of memplan.
+    offsets
+        As `packed` makes them.
+    """
+
+    fingerprint: str
+    name: str
+    peak: int
+    lower_bound: int
+    solver: str
+    seed: int
+    nodes: int
+    version: str
+    offsets: str
+
+    @property
+    def proved(self) -> bool:
+        """Whether there is no smaller peak."""
+        return self.peak == self.lower_bound
+
+    def beats(self, peak: int, proved: bool) -> bool:
+        """Whether this is a smaller peak, or the same one with a proof that was lacking."""
+        return (self.peak, not self.proved) < (peak, not proved)
+
+    def plan(self, problem: Problem) -> Plan:
+        """Return the plan that has this peak, verified.
+
+        Raises
+        ------
+        PlanError
+            If the line is of another problem, or its offsets are no plan, or reach another peak.
+        """
+        if self.fingerprint != problem.fingerprint:
+            raise PlanError("the fingerprint is that of another problem")
+        free = problem.with_capacity(None)
+        status = Status.OPTIMAL if self.proved else Status.FEASIBLE
+        plan = Plan.of(
+            free,
+            _unpacked(self.offsets),
+            status=status,
+            lower_bound=self.lower_bound,
+            solver=self.solver,
+        )
+        if plan.peak != self.peak:
+            raise PlanError(f"the offsets reach {plan.peak} and not {self.peak}")
+        verify(free, plan)
+        return plan
+
+
+_HEAD = {"memplan": "best known peaks", "format": 1}
+_TYPES = {field.name: int if field.type == "int" else str for field in fields(Best)}
+
+
+def path() -> str:
+    """Return the file that is kept with the corpus."""
+    return str(files("memplan_lab") / "data" / "best_known.jsonl")
+
+
+def read(file: str | os.PathLike[str] | None = None) -> dict[str, Best]:
+    """Return the lines of a file, by fingerprint.
+
+    Parameters
+    ----------
+    file
+        In place of the one that is kept with the corpus.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read or is of another format, or a line is no JSON, lacks a field or has
+        another, has a value of another type, or is of a problem that an earlier line is of.
+    """
+    name = path() if file is None else os.fspath(file)
+    head, *lines = read_text(name).splitlines()
+    if head != json.dumps(_HEAD):
+        raise FormatError(name, f"is no file of best known peaks: it does not begin with {_HEAD}")
+    found: dict[str, Best] = {}
+    for number, line in enumerate(lines, 2):
+        try:
+            best = _best(json.loads(line))
+        except ValueError as error:  # of JSON, or below
+            raise FormatError(name, f"is no best known peak: {error}", line=number) from None
+        if best.fingerprint in found:
+            raise FormatError(name, f"{best.name} is in it twice", line=number)
+        found[best.fingerprint] = best
+    return found
+
+
+def _best(values: Any) -> Best:
+    if not isinstance(values, dict) or values.keys() != _TYPES.keys():
+        raise ValueError(f"the fields must be {', '.join(_TYPES)}")
+    for name, kind in _TYPES.items():
+        if type(values[name]) is not kind or (kind is int and values[name] < 0):
+            raise ValueError(f"{name} is {shown(values[name])}")
+    return Best(**values)
+
+
+def merge(rows: Iterable[dict[str, Any]]) -> None:
+    """Take what is kept with the corpus into rows of its file, where that is better.
+
+    Parameters
+    ----------
+    rows
+        With a fingerprint, `best_peak` and `best_proved`; the latter two may change.
+    """
+    bests = read()
+    for row in rows:
+        best = bests.get(row["fingerprint"])
+        if best is not None and best.beats(row["best_peak"], row["best_proved"]):
+            row |= {"best_peak": best.peak, "best_proved": best.proved}
+
+
+def write(bests: Mapping[str, Best], file: str | os.PathLike[str] | None = None) -> None:
+    """Write lines, all of them or none.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be written.
+    """
+    write_text(path() if file is None else file, text(bests))
+
+
+def text(bests: Mapping[str, Best]) -> str:
+    """Return the lines as the file has them: the same ones give the same text."""
+    lines = (_HEAD, *(asdict(bests[key]) for key in sorted(bests)))
+    return "".join(f"{json.dumps(line)}\n" for line in lines)
+
+
+def packed(plan: Plan) -> str:
+    """Return the offsets of a plan, by row of its problem, as a word of ASCII.
+
+    They are base64 of zlib of a little-endian int64 for each row.
+
+    Raises
+    ------
+    PlanError
+        If it has none.
+    """
+    if plan.offsets is None:
+        raise PlanError(f"the plan has no offsets to keep (its status is {plan.status})")
+    data = np.ascontiguousarray(plan.offsets, dtype="<i8").tobytes()
+    return base64.b64encode(zlib.compress(data, 9)).decode()
+
+
+def _unpacked(word: str) -> npt.NDArray[np.int64]:
+    try:
+        data = zlib.decompress(base64.b64decode(word, validate=True))
+        return np.frombuffer(data, dtype="<i8").astype(np.int64)
+    except (binascii.Error, zlib.error, ValueError):
+        raise PlanError("the offsets are damaged") from None

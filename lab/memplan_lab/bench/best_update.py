@@ -1,0 +1,212 @@
+"""Best known peaks held against the corpus, and found anew: who claims less has to show it.
+
+What a benchmark says of itself is only a claim. A smaller peak, or a proof, is taken over when the
+same solver does it again here, and the referee passes its plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from memplan.errors import MemplanError
+from memplan.plan import Plan, Status
+from memplan.problem import Problem
+from memplan.referee import verify
+from memplan.solvers import lower_bound, solve
+from memplan_lab.bench.best_known import Best, packed
+from memplan_lab.bench.records import Corpus, Record
+
+__all__ = ["Claim", "Finding", "Update", "check", "stock_plan", "update"]
+
+STOCK = "auto"
+STOCK_NODES = 20_000  # counted, so that it ends the same on any machine
+_PATIENCE = 4.0  # how much longer than the benchmark: this machine may be the slower one
+_LEAST_SECONDS = 10.0
+_ROOM = 2  # times the nodes that a proof took: under a limit, a chain of searches shares them out
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a benchmark says that a solver reached.
+
+    Attributes
+    ----------
+    name, fingerprint
+        Of the problem.
+    peak
+        In bytes.
+    proved
+        Whether it says that there is no smaller one.
+    solver, seed
+        As `memplan.solve` takes them.
+    seconds
+        That it had.
+    """
+
+    name: str
+    fingerprint: str
+    peak: int
+    proved: bool
+    solver: str
+    seed: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at; `wrong` is a sentence, or empty where all is well."""
+
+    name: str
+    wrong: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What became of claims.
+
+    Attributes
+    ----------
+    bests
+        All lines, by fingerprint: the old ones, and in their place or beside them the new ones.
+    improved
+        The new ones.
+    refused
+        Claims that are not true, or could not be shown to be.
+    """
+
+    bests: Mapping[str, Best]
+    improved: tuple[Best, ...]
+    refused: tuple[Finding, ...]
+
+
+def stock_plan(problem: Problem) -> Plan:
+    """Return what the search by default finds in a limit that repeats, verified.
+
+    What the file of a corpus says of peaks is what this says.
+    """
+    return _searched(problem, STOCK, nodes=STOCK_NODES)
+
+
+def check(corpus: Corpus, bests: Mapping[str, Best]) -> Iterator[Finding]:
+    """Hold the best known peaks of a corpus against the referee, problem by problem.
+
+    A problem that has a line is planned by its offsets, any other by the stock search, which must
+    reach the peak that the corpus says. What is called proved must be proved again.
+    """
+    for record in corpus:
+        best = bests.get(record.problem.fingerprint)
+        try:
+            wrong = _wrong_by_search(record) if best is None else _wrong_line(record, best)
+        except MemplanError as error:
+            wrong = str(error)
+        yield Finding(record.name, wrong)
+
+
+def _wrong_line(record: Record, best: Best) -> str:
+    best.plan(record.problem)
+    if best.peak > record.best_peak:
+        return f"{best.peak} is not the best known peak, which is {record.best_peak}"
+    if best.proved and best.peak > lower_bound(record.problem):
+        again = _searched(record.problem, best.solver, nodes=max(1, best.nodes), seed=best.seed)
+        if again.lower_bound < best.peak:
+            return f"{best.solver} does not prove {best.peak} any more within {best.nodes} nodes"
+    return ""
+
+
+def _wrong_by_search(record: Record) -> str:
+    plan = stock_plan(record.problem)
+    if plan.peak is None or plan.peak > record.best_peak:
+        return f"{STOCK} reaches {plan.peak}, and the corpus has {record.best_peak}: show a plan"
+    if record.best_proved and plan.lower_bound < record.best_peak:
+        return f"{STOCK} does not prove {record.best_peak} within {STOCK_NODES} nodes"
+    return ""
+
+
+def update(
+    corpus: Corpus,
+    bests: Mapping[str, Best],
+    claims: Iterable[Claim],
+    *,
+    on_claim: Callable[[Claim], object] | None = None,
+) -> Update:
+    """Take over what beats the best known peaks, or proves them, and holds.
+
+    Parameters
+    ----------
+    corpus
+        That the claims are about.
+    bests
+        What is known beside it.
+    claims
+        In any order; those that beat nothing cost nothing.
+    on_claim
+        Called before a claim is tried, which may take some times as long as it took there.
+    """
+    known, improved = dict(bests), dict[str, Best]()
+    refused: list[Finding] = []
+    for claim in sorted(claims, key=lambda one: (one.name, one.peak, not one.proved)):
+        try:
+            record = corpus[claim.name]
+            standing = _standing(record, known.get(claim.fingerprint))
+            if (claim.peak, not claim.proved) >= standing:
+                continue
+            if on_claim is not None:
+                on_claim(claim)
+            best = _shown(claim, record.problem)
+            if (best.peak, not best.proved) >= standing:
+                raise MemplanError("it does not prove that here")
+        except MemplanError as error:
+            refused.append(Finding(claim.name, f"{claim.solver} claims {claim.peak}: {error}"))
+            continue
+        known[best.fingerprint] = improved[best.fingerprint] = best
+    return Update(known, tuple(improved.values()), tuple(refused))
+
+
+def _standing(record: Record, best: Best | None) -> tuple[int, bool]:
+    """Return the least peak known and whether it lacks a proof: what is less is better."""
+    standing = (record.best_peak, not record.best_proved)
+    return standing if best is None else min(standing, (best.peak, not best.proved))
+
+
+def _shown(claim: Claim, problem: Problem) -> Best:
+    """Do again what is claimed; fails with a sentence where another peak comes out."""
+    if claim.fingerprint != problem.fingerprint:
+        raise MemplanError("its fingerprint is that of another problem")
+    bound = lower_bound(problem)
+    if claim.peak < bound:
+        raise MemplanError(f"no plan is below {bound}")
+    seconds = max(_LEAST_SECONDS, _PATIENCE * claim.seconds)
+    plan = _searched(problem, claim.solver, seconds=seconds, seed=claim.seed)
+    if plan.peak is None or plan.peak > claim.peak:
+        raise MemplanError(f"it reaches {plan.peak} here, in {seconds:.0f} s")
+    proved = plan.status is Status.OPTIMAL
+    nodes = plan.stats.get("nodes")
+    return Best(
+        fingerprint=claim.fingerprint,
+        name=claim.name,
+        peak=plan.peak,
+        lower_bound=plan.peak if proved else bound,
+        solver=claim.solver,
+        seed=claim.seed,
+        nodes=_ROOM * nodes if isinstance(nodes, int) else 0,
+        version=version("memplan"),
+        offsets=packed(plan),
+    )
+
+
+def _searched(
+    problem: Problem,
+    solver: str,
+    *,
+    seconds: float | None = None,
+    nodes: int | None = None,
+    seed: int = 0,
+) -> Plan:
+    """Return a plan for the least peak, verified; one without offsets is as it is."""
+    free = problem.with_capacity(None)
+    plan = solve(free, solver, "min_peak", seconds, nodes, 1, seed)
+    if plan.has_offsets:
+        verify(free, plan)
+    return plan

@@ -1,0 +1,102 @@
+"""A process that is asked one thing: JSON on its standard input, JSON on its last line of output.
+
+What is measured runs in a process of its own: the memory is its own, a crash its own, and a hang
+something that can be killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from memplan.errors import MemplanError
+from memplan_lab.bench.rows import last_line
+
+
+class ChildError(MemplanError):
+    """A process that gave no answer; the sentence says how it ended.
+
+    Parameters
+    ----------
+    message
+        The sentence.
+    killed
+        Whether it ended because its time had passed.
+    """
+
+    def __init__(self, message: str, *, killed: bool = False) -> None:
+        super().__init__(message)
+        self.killed = killed
+
+
+def ask(
+    command: Sequence[str],
+    request: Mapping[str, Any],
+    *,
+    timeout: float | None,
+    environment: Mapping[str, str],
+) -> dict[str, Any]:
+    """Return what a process answers.
+
+    Parameters
+    ----------
+    command
+        The program and its arguments.
+    request
+        What it reads.
+    timeout
+        Seconds after which it, and all that it started, is killed; `None` for no limit.
+    environment
+        Variables to set, beside those of this process.
+
+    Raises
+    ------
+    ChildError
+        If it ends with an error, is killed, or does not answer with a JSON object.
+    """
+    child = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # so that whatever it starts can be killed with it
+        env=os.environ | environment,
+    )
+    try:
+        said, complained = child.communicate(json.dumps(request), timeout=timeout)
+    except subprocess.TimeoutExpired:
+        _kill(child)
+        raise ChildError(
+            f"it was killed after {timeout:.0f} s, far past its time-out", killed=True
+        ) from None
+    except BaseException:
+        _kill(child)
+        raise
+    if child.returncode != 0:
+        raise ChildError(f"{ending(child.returncode)}: {last_line(complained)}")
+    try:
+        answer = json.loads(said.splitlines()[-1])
+    except (IndexError, ValueError):
+        answer = None
+    if not isinstance(answer, dict):
+        raise ChildError(f"the process gave no answer, but: {last_line(said)}")
+    return answer
+
+
+def _kill(child: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.communicate()
+
+
+def ending(code: int) -> str:
+    """Return in words how a process ended, by its exit code, or minus the signal."""
+    if code >= 0:
+        return f"the process ended with code {code}"
+    return f"the process crashed with {signal.Signals(-code).name}"

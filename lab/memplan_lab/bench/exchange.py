@@ -1,0 +1,56 @@
+"""A problem as one binary file, for the way from the runner to its workers.
+
+Not a format for users: it has no version, and is written and read by the same release. It is here
+because a million buffers as text would take longer to read than to plan.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from memplan.problem import Problem
+from memplan.problem.conflicts import Conflicts
+
+_COLUMNS = ("start", "end", "size", "alignment", "pin", "hint", "group", "lead")
+_GAP_COLUMNS = ("gap_buffer", "gap_start", "gap_end", "gap_lower", "gap_upper")
+
+
+def write(problem: Problem, file: Path | BinaryIO) -> None:
+    """Write `problem` to a path (suffix `.npz`) or an open file, without pickles."""
+    columns = {name: getattr(problem, name) for name in _COLUMNS + _GAP_COLUMNS}
+    capacity = [] if problem.capacity is None else [problem.capacity]
+    reserved = [(r.lower, r.upper) for r in problem.reserved]
+    numbered = problem.ids == tuple(map(str, range(len(problem))))
+    np.savez(
+        file,
+        ids=np.array([] if numbered else problem.ids, dtype=np.str_),
+        capacity=np.array(capacity, dtype=np.int64),
+        reserved=np.array(reserved, dtype=np.int64).reshape(-1, 2),
+        conflict_begin=problem.conflicts.begin,
+        conflict_other=problem.conflicts.other,
+        **columns,
+    )
+
+
+def read(file: Path | BinaryIO) -> Problem:
+    """Read a problem that `write` wrote."""
+    with np.load(file, allow_pickle=False) as columns:
+        start, end, size, alignment, pin, hint, group, lead = (columns[name] for name in _COLUMNS)
+        gaps = tuple(columns[name] for name in _GAP_COLUMNS)
+        return Problem.from_arrays(
+            start,
+            end,
+            size,
+            ids=columns["ids"].tolist() or None,
+            alignment=alignment,
+            pin=pin,
+            hint=hint,
+            gaps=gaps if len(gaps[0]) else None,
+            capacity=int(columns["capacity"][0]) if len(columns["capacity"]) else None,
+            reserved=[(int(lower), int(upper)) for lower, upper in columns["reserved"]],
+            conflicts=Conflicts.of_rows(columns["conflict_begin"], columns["conflict_other"]),
+            groups=(group, lead),
+        )

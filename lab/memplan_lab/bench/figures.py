@@ -1,0 +1,191 @@
+"""Rows as a picture: run time and success by solver, as source 000 draws them (figures 8 and 10).
+
+Many instances of a few sizes are medians over the number of buffers. So are more instances than
+there is room for names, by sizes up to each power of two. Anything else is drawn one by one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from statistics import median
+from typing import TYPE_CHECKING
+
+from memplan.errors import MemplanError
+from memplan.view import picture
+from memplan.view.classes import PALETTE
+from memplan_lab.bench.rows import Row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MARKERS = "osD^vPXh"  # one more than colours, so that both together repeat late
+_INSTANCES = 3  # of a size, on average, from which a median says more than all of them
+_NAMES = 48  # of instances, below an axis
+_WIDTH, _HEIGHT = 6.4, 6.0  # inches of a suite
+_DPI = 110
+
+Group = Sequence[Row]
+
+
+def save(rows: Iterable[Row], path: str | os.PathLike[str]) -> None:
+    """Draw rows into a file, `.png`, `.svg` or `.pdf`: all of it, or the old file stays.
+
+    Raises
+    ------
+    FormatError
+        For another suffix, or if the file cannot be written.
+    MemplanError, MissingExtraError
+        As `draw` does.
+    """
+    picture.format_of(path)
+    picture.write(draw(rows), path, _DPI)
+
+
+def check_file(path: str | os.PathLike[str]) -> None:
+    """Refuse, before hours of work, a file that `save` would refuse after them.
+
+    Raises
+    ------
+    FormatError
+        For a suffix that is none of a picture.
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    picture.format_of(path)
+    picture.new_figure(1, 1)
+
+
+def draw(rows: Iterable[Row]) -> Figure:
+    """Draw the suites of some rows side by side.
+
+    Times are CPU time on a logarithmic axis. A run without a plan counts as long as the longest
+    run of its suite, which is the time limit where some run reached it; where instances are drawn
+    one by one, its mark is hollow.
+
+    Parameters
+    ----------
+    rows
+        What was not measured (a problem that could not be made, a solver that does not support
+        it) is left out.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Not attached to any window.
+
+    Raises
+    ------
+    MemplanError
+        If nothing was measured.
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    suites: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.cpu_s is not None:
+            suites.setdefault(row.suite, []).append(row)
+    if not suites:
+        raise MemplanError("no run was measured, so that there is nothing to draw")
+    figure = picture.new_figure(_WIDTH * len(suites), _HEIGHT)
+    grid = figure.add_gridspec(2, len(suites))
+    for column, (suite, group) in enumerate(suites.items()):
+        solvers = list(dict.fromkeys(row.solver for row in group))
+        cases = len({row.case for row in group})
+        few_sizes = cases >= _INSTANCES * len({row.n for row in group})
+        if few_sizes or cases > _NAMES:
+            times = figure.add_subplot(grid[0, column])
+            if not few_sizes:
+                group = [replace(row, n=1 << (row.n - 1).bit_length()) for row in group if row.n]
+                times.set_xscale("log", base=2)
+            _draw_sizes(times, group, solvers, _median_time(group))
+            success = figure.add_subplot(grid[1, column], sharex=times)
+            _draw_sizes(success, group, solvers, _success)
+            success.set_ylabel("solved [%]")
+            success.set_ylim(-4, 104)
+            success.set_xlabel("buffers")
+            times.tick_params(labelbottom=False)
+            times.set_ylabel("median CPU time [s]")
+        else:
+            times = figure.add_subplot(grid[:, column])
+            _draw_instances(times, group, solvers)
+            times.set_ylabel("CPU time [s]")
+        times.set_yscale("log")
+        times.minorticks_off()
+        times.set_title(suite)
+        times.legend(loc="best", fontsize="small")
+    return figure
+
+
+def _median_time(group: Group) -> Callable[[Group], float]:
+    longest = _longest(group)
+    return lambda runs: median(_seconds(run, longest) for run in runs)
+
+
+def _success(runs: Group) -> float:
+    return 100 * sum(run.solved for run in runs) / len(runs)
+
+
+def _longest(group: Group) -> float:
+    return max(row.cpu_s or 0.0 for row in group)
+
+
+def _seconds(run: Row, longest: float) -> float:
+    return run.cpu_s if run.solved and run.cpu_s is not None else longest
+
+
+def _draw_sizes(
+    axes: Axes, group: Group, solvers: Sequence[str], value: Callable[[Group], float]
+) -> None:
+    """Draw a line for each solver: a value of all its runs of a size, over the sizes."""
+    from matplotlib.ticker import MaxNLocator
+
+    if axes.get_xscale() == "linear":
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    for at, solver in enumerate(solvers):
+        by_size: dict[int, list[Row]] = {}
+        for row in group:
+            if row.solver == solver:
+                by_size.setdefault(row.n, []).append(row)
+        sizes = sorted(by_size)
+        axes.plot(
+            sizes,
+            [value(by_size[n]) for n in sizes],
+            label=solver,
+            marker=_marker(at),
+            color=_colour(at),
+            markersize=4,
+            linewidth=1,
+            gid=solver,
+        )
+    axes.grid(alpha=0.3)
+
+
+def _draw_instances(axes: Axes, group: Group, solvers: Sequence[str]) -> None:
+    """Draw a mark for each run, hollow without a plan, over the instances by name."""
+    place = {case: at for at, case in enumerate(dict.fromkeys(row.case for row in group))}
+    longest = _longest(group)
+    for at, solver in enumerate(solvers):
+        runs = [row for row in group if row.solver == solver]
+        axes.scatter(
+            [place[run.case] for run in runs],
+            [_seconds(run, longest) for run in runs],
+            label=solver,
+            marker=_marker(at),
+            s=24,
+            edgecolors=_colour(at),
+            facecolors=[_colour(at) if run.solved else "none" for run in runs],
+            gid=solver,
+        )
+    axes.set_xticks(range(len(place)), list(place), rotation=60, ha="right", fontsize="small")
+    axes.grid(alpha=0.3)
+
+
+def _marker(at: int) -> str:
+    return _MARKERS[at % len(_MARKERS)]
+
+
+def _colour(at: int) -> str:
+    return PALETTE[at % len(PALETTE)]

@@ -1,0 +1,32 @@
+"""Seeded generators of problems: the same arguments give the same problem, on any machine.
+
+Chance comes from `numpy.random.Generator(PCG64(...))` alone, and only through draws that are
+integer arithmetic, so no difference between maths libraries can show.
+"""
+
+from memplan_lab.bench.generators.dense import dense
+from memplan_lab.bench.generators.flat_load import flat_load
+from memplan_lab.bench.generators.microbenchmarks import full_overlap, non_overlapping
+from memplan_lab.bench.generators.networks import nn_like, training_like
+from memplan_lab.bench.generators.noise import with_size_noise
+from memplan_lab.bench.generators.packing import Packing
+from memplan_lab.bench.generators.perfect import perfect_packing, perfect_packing_solved
+from memplan_lab.bench.generators.streams import multi_stream, pangu_like
+from memplan_lab.bench.generators.synthetic import synthetic, synthetic_solved
+
+__all__ = [
+    "Packing",
+    "dense",
+    "flat_load",
+    "full_overlap",
+    "multi_stream",
+    "nn_like",
+    "non_overlapping",
+    "pangu_like",
+    "perfect_packing",
+    "perfect_packing_solved",
+    "synthetic",
+    "synthetic_solved",
+    "training_like",
+    "with_size_noise",
+]

@@ -1,0 +1,139 @@
+"""What is asked of one process, what it measures, and the rows that come of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A network with its inputs, and how many requests are served at once.
+
+    Attributes
+    ----------
+    network
+        One of `memplan_lab.bench.models.NETWORKS`.
+    size
+        Side of the images; for transformers the number of tokens.
+    batch
+        Images or sequences in one request.
+    threads
+        Request threads, each of which runs its operators alone.
+    """
+
+    network: str
+    size: int
+    batch: int
+    threads: int
+
+    @property
+    def name(self) -> str:
+        """As tables show it: `resnet18 4x128`."""
+        return f"{self.network} {self.batch}x{self.size}"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What one process has to do.
+
+    Attributes
+    ----------
+    network, size, batch, threads
+        See `Case`.
+    library
+        What has to be loaded in it, or "".
+    runs
+        Inferences of each thread that are measured, of each kind.
+    seconds
+        For all of them together; fewer are measured when it is spent, but never fewer than three.
+    """
+
+    network: str
+    size: int
+    batch: int
+    threads: int
+    library: str
+    runs: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Medians over the inferences of all threads of one process.
+
+    Attributes
+    ----------
+    cpu_s, wall_s
+        CPU time of the request's thread and wall clock, in seconds.
+    faults
+        Minor page faults of the request's thread.
+    """
+
+    cpu_s: float
+    wall_s: float
+    faults: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one process measured.
+
+    Attributes
+    ----------
+    eager, slab
+        Inferences as PyTorch makes them, and through a slab; None where there was an error.
+    allocations, planned
+        Of one inference, and how many of them lie in the slab.
+    peak, max_load
+        Of the plan, and the sum of live bytes at the worst moment; bytes.
+    result_bytes
+        Of one inference that outlive it, and so are not planned.
+    greedy_s, auto_s
+        Seconds to plan: by size, and with the default solver.
+    hits, fallbacks
+        Allocations of one inference that the slab served, and that it had to pass on: unknown,
+        of another size, or where something was alive. Those that outlive it are in neither.
+    equal
+        Whether the outputs were those of eager, bit for bit, before and after the measurement.
+    error
+        One sentence, or empty.
+    """
+
+    eager: Timing | None = None
+    slab: Timing | None = None
+    allocations: int = 0
+    planned: int = 0
+    peak: int = 0
+    max_load: int = 0
+    result_bytes: int = 0
+    greedy_s: float = 0.0
+    auto_s: float = 0.0
+    hits: float = 0.0
+    fallbacks: float = 0.0
+    equal: bool = False
+    error: str = ""
+
+    @classmethod
+    def from_json(cls, answer: dict[str, Any]) -> Outcome:
+        """Return what a process wrote."""
+        timings = {
+            kind: None if answer[kind] is None else Timing(**answer[kind])
+            for kind in ("eager", "slab")
+        }
+        return cls(**answer | timings)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One process: a case, under an allocator, in one of the rounds."""
+
+    case: Case
+    allocator: str
+    round: int
+    outcome: Outcome
+
+    @property
+    def error(self) -> str:
+        """One sentence, or empty."""
+        return self.outcome.error

@@ -1,0 +1,119 @@
+"""Networks x inputs x allocators -> rows, each measured in a process of its own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict
+from itertools import product
+
+from memplan.errors import MemplanError
+from memplan_lab.bench.bar import bar, no_step
+from memplan_lab.bench.child import ChildError, ask
+from memplan_lab.bench.latency.allocators import KNOWN, Allocator
+from memplan_lab.bench.latency.rows import Case, Outcome, Request, Row
+
+_WORKER = (sys.executable, "-m", "memplan_lab.bench.latency.worker")
+
+# To import, to compile the extension on first use, to record and to plan: seconds.
+GRACE = 300.0
+
+# Operators run on the thread of their request: its CPU time is then all that an inference takes.
+ONE_EACH = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+def run(
+    networks: Sequence[str] | None = None,
+    *,
+    sizes: Sequence[int] = (128, 256),
+    batches: Sequence[int] = (1, 4, 8),
+    threads: Sequence[int] = (1, 2),
+    allocators: Sequence[Allocator] = tuple(KNOWN.values()),
+    rounds: int = 3,
+    runs: int = 24,
+    seconds: float = 4.0,
+    progress: bool = False,
+    on_row: Callable[[Row], None] | None = None,
+) -> list[Row]:
+    """Measure every network, for every input, under every allocator.
+
+    Allocators take turns in every round, so that a machine that slows down slows all of them.
+    What goes wrong in a process (a crash, a library that does not load) ends as a row.
+
+    Parameters
+    ----------
+    networks
+        Names of `memplan_lab.bench.models.NETWORKS`; `None` for all of them.
+    sizes, batches, threads
+        See `Case`.
+    allocators
+        The first is the one that slabs are measured under, in `compare`.
+    rounds
+        Processes for each.
+    runs, seconds
+        Measured inferences of each thread in a process, eager and through a slab, and the time
+        for all of them; see `Request`.
+    progress
+        Whether to show a bar on standard error.
+    on_row
+        Called with each row as it comes.
+
+    Raises
+    ------
+    MissingExtraError
+        Without PyTorch.
+    MemplanError
+        Before anything runs, for an unknown network, a count below 1, two allocators of one name.
+    """
+    _check_counts(rounds=[rounds], runs=[runs])
+    if len({allocator.name for allocator in allocators}) < len(allocators):
+        raise MemplanError("two allocators have the same name; the tables could not tell them")
+    todo = list(product(cases(networks, sizes, batches, threads), range(rounds), allocators))
+    rows = []
+    with bar(len(todo)) if progress else nullcontext(no_step) as step:
+        for case, number, allocator in todo:
+            step(f"{case.name} · {allocator.name}")
+            request = Request(**asdict(case), library=allocator.library, runs=runs, seconds=seconds)
+            row = Row(case, allocator.name, number, _measured(request, allocator))
+            rows.append(row)
+            if on_row:
+                on_row(row)
+    return rows
+
+
+def cases(
+    networks: Sequence[str] | None,
+    sizes: Sequence[int],
+    batches: Sequence[int],
+    threads: Sequence[int],
+) -> Iterator[Case]:
+    """Yield every case; an unknown network or a count below 1 is a `MemplanError`."""
+    from memplan_lab.bench.models import NETWORKS
+
+    _check_counts(sizes=sizes, batches=batches, threads=threads)
+    for network in networks or ():
+        if network not in NETWORKS:
+            raise MemplanError(f"there is no network {network!r}; there are {', '.join(NETWORKS)}")
+    for count, network, size, batch in product(threads, networks or NETWORKS, sizes, batches):
+        yield Case(network, size, batch, count)
+
+
+def _check_counts(**counts: Sequence[int]) -> None:
+    """Refuse what is below 1, by its name."""
+    for what, values in counts.items():
+        if min(values) < 1:
+            raise MemplanError(f"{what} is {min(values)}; it must be at least 1")
+
+
+def _measured(request: Request, allocator: Allocator) -> Outcome:
+    try:
+        answer = ask(
+            _WORKER,
+            asdict(request),
+            timeout=GRACE + 10 * request.seconds,
+            environment=allocator.environment | ONE_EACH,
+        )
+    except ChildError as error:
+        return Outcome(error=str(error))
+    return Outcome.from_json(answer)

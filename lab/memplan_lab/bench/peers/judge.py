@@ -1,0 +1,46 @@
+"""What a peer's plan is worth on our own scale."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from memplan.errors import PlanError
+from memplan.plan import Plan, Status
+from memplan.problem import Problem
+from memplan.referee import verify
+from memplan_lab.bench.rows import Outcome
+
+
+def judge(problem: Problem, plan: Plan, objective: str, measured: Outcome) -> Outcome:
+    """Check a peer's plan and give it a status.
+
+    Many peers know no capacity, or say nothing about optimality. So a plan at the load bound is
+    `optimal`, and so is one within the capacity where only a fit was asked; a plan beyond the
+    capacity is no answer (`unknown`), but its peak is kept.
+
+    Parameters
+    ----------
+    problem
+        What was asked.
+    plan
+        What was answered; made without regard to the capacity. A status of `optimal` is believed.
+    objective
+        `fit` or `min_peak`.
+    measured
+        The times and counts, to which the verdict is added.
+    """
+    if plan.peak is None:
+        return replace(measured, status=plan.status.value, lower_bound=plan.lower_bound)
+    try:
+        verify(problem.with_capacity(None), plan)
+    except PlanError as error:
+        return replace(measured, status="invalid", error=str(error))
+    bound = max(plan.lower_bound, problem.max_load)
+    checked = replace(measured, peak=plan.peak, lower_bound=bound)
+    capacity = problem.capacity
+    if capacity is not None and plan.peak > capacity:
+        over = f"the plan is {plan.peak - capacity} bytes beyond the capacity"
+        return replace(checked, status="unknown", error=over)
+    proved = plan.status is Status.OPTIMAL or plan.peak == bound
+    fits = objective == "fit" and capacity is not None
+    return replace(checked, status="optimal" if proved or fits else "feasible")

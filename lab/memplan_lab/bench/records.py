@@ -1,0 +1,300 @@
+"""The corpus: problems of real networks, each with where it is from and how well it is solved.
+
+    from memplan_lab import bench
+
+    corpus = bench.corpus()
+    for record in corpus.sample(20, seed=0):
+        plan = memplan.solve(record.problem)
+        print(record.name, plan.peak, record.best_peak)
+
+One Parquet file holds it, which any reader of Parquet can open; `record_table.py` says what is in
+its columns. Problems are made when they are asked for.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from itertools import accumulate
+from typing import Any
+
+from memplan.errors import FormatError, MemplanError, ProblemError, quoted
+from memplan.formats import write_bytes
+from memplan.problem import Problem
+from memplan_lab.bench import best_known, record_table
+
+__all__ = ["Corpus", "Record", "corpus", "write"]
+
+Feature = int | float | Sequence[float]
+
+_KEY = b"memplan_lab.corpus"  # of what the file says about itself
+_ROWS = 64  # in a group of the file: what is read at once
+_RISING = ("start", "end", "conflict_first", "conflict_second")
+_LEVEL = 19  # of zstd: it is written once and carried around often
+
+
+@dataclass(frozen=True)
+class Record:
+    """A problem of the corpus.
+
+    Attributes
+    ----------
+    name
+        Distinct in its corpus.
+    family
+        Where it is from: "timm", "transformers", ...
+    problem
+        Without a capacity, its buffers numbered.
+    provenance
+        How it was made, as words: the model, the library, batch, type of elements, ...
+    features
+        Its structure; `memplan_lab.corpus.features` says what they mean.
+    best_peak
+        The least peak that is known, in bytes: of the file, or of `memplan_lab.bench.best_known`.
+    best_proved
+        Whether there is no smaller one.
+    """
+
+    name: str
+    family: str
+    problem: Problem
+    provenance: Mapping[str, str]
+    features: Mapping[str, Feature]
+    best_peak: int
+    best_proved: bool
+
+
+class Corpus:
+    """Records of a file, in its order; made by `corpus`.
+
+    Attributes
+    ----------
+    about
+        What the file says of itself: "version", "checksum" (over all of it, also in a sample),
+        "licence", and by library the version in "libraries".
+    """
+
+    about: Mapping[str, Any]
+
+    def __init__(self, file: _File, rows: Sequence[int]) -> None:
+        self.about = file.about
+        self._file = file
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Record]:
+        return map(self._file.record, self._rows)
+
+    def __getitem__(self, name: str) -> Record:
+        """Return a record by name.
+
+        Raises
+        ------
+        MemplanError
+            If there is none of this name.
+        FormatError
+            If its columns are damaged.
+        """
+        if name not in self._row_of:
+            raise MemplanError(f"the corpus has no problem {quoted(name)}")
+        return self._file.record(self._row_of[name])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._row_of
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of all records, in their order; no problem is made for it."""
+        return tuple(self._file.rows[row]["name"] for row in self._rows)
+
+    @cached_property
+    def families(self) -> tuple[str, ...]:
+        """Of all records, in their order."""
+        return tuple(self._file.rows[row]["family"] for row in self._rows)
+
+    @cached_property
+    def best_peaks(self) -> tuple[int, ...]:
+        """Of all records, in their order."""
+        return tuple(self._file.rows[row]["best_peak"] for row in self._rows)
+
+    @cached_property
+    def _row_of(self) -> dict[str, int]:
+        return dict(zip(self.names, self._rows, strict=True))
+
+    def sample(self, n: int, seed: int = 0) -> Corpus:
+        """Return `n` records, of each family its share: the same ones for the same seed.
+
+        Raises
+        ------
+        MemplanError
+            If `n` is below 1 or there are fewer.
+        """
+        if not 1 <= n <= len(self):
+            raise MemplanError(f"a sample of {n} must be between 1 and {len(self)}, all there is")
+        strata: dict[str, list[int]] = {}
+        for row, family in zip(self._rows, self.families, strict=True):
+            strata.setdefault(family, []).append(row)
+        draw = random.Random(seed)
+        # In a random order within its stratum, the i-th of m stands at (i + 1/2) / m: the first n
+        # of all, by that, have of each stratum its share, up to one.
+        placed = [
+            ((at + draw.random()) / len(rows), row)
+            for rows in strata.values()
+            for at, row in enumerate(draw.sample(rows, len(rows)))
+        ]
+        return Corpus(self._file, sorted(row for _, row in sorted(placed)[:n]))
+
+    def __repr__(self) -> str:
+        return f"<Corpus: {len(self)} problems, version {self.about.get('version')}>"
+
+
+def corpus(path: str | os.PathLike[str] | None = None) -> Corpus:
+    """Open a corpus: the one that is shipped, or what `memplan-lab corpus build` wrote.
+
+    Raises
+    ------
+    FormatError
+        If there is no such file, or it is damaged or no corpus that this version reads.
+    MissingExtraError
+        If pyarrow is not installed (extra `bench`).
+    """
+    if path is None:
+        path = str(files("memplan_lab") / "data" / "corpus.parquet")
+    file = _File(os.fspath(path))
+    return Corpus(file, range(len(file.rows)))
+
+
+def write(
+    records: Iterable[Record], path: str | os.PathLike[str], about: Mapping[str, object]
+) -> str:
+    """Write records as a corpus, whole or not at all; return its checksum.
+
+    Parameters
+    ----------
+    records
+        Their names must be distinct. Names of buffers are dropped.
+    path
+        The file.
+    about
+        What it shall say of itself beside its schema and checksum; anything that JSON has.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be written.
+    MissingExtraError
+        If pyarrow is not installed.
+    """
+    from pyarrow import parquet
+
+    table = record_table.table(records)
+    total = record_table.checksum(table.select(record_table.SCALARS).to_pylist())
+    text = json.dumps({"schema": record_table.SCHEMA, **about, "checksum": total}, sort_keys=True)
+    sink = io.BytesIO()
+    parquet.write_table(
+        table.replace_schema_metadata({_KEY: text.encode()}),
+        sink,
+        row_group_size=_ROWS,
+        compression="zstd",
+        compression_level=_LEVEL,
+        use_dictionary=["family", "provenance.key_value.key", "provenance.key_value.value"],
+        # Times of neighbours differ little; sizes repeat from layer to layer, which zstd sees.
+        column_encoding={f"{name}.list.element": "DELTA_BINARY_PACKED" for name in _RISING},
+        write_statistics=False,
+    )
+    write_bytes(path, sink.getvalue())
+    return total
+
+
+class _File:
+    """A corpus as it lies in a file: scalars at hand, lists read by the group."""
+
+    def __init__(self, path: str) -> None:
+        from pyarrow import parquet
+
+        self.path = path
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise FormatError(path, f"cannot be read: {reason}; {_REMEDY}") from None
+        try:
+            self._parquet = parquet.ParquetFile(io.BytesIO(data))
+            self.about: Mapping[str, Any] = _about(path, self._parquet)
+            self.rows: list[dict[str, Any]] = self._parquet.read(
+                columns=list(record_table.SCALARS)
+            ).to_pylist()
+        except FormatError:
+            raise
+        except Exception:  # whatever Arrow, Thrift or zstd say of bytes that are not theirs
+            raise FormatError(path, f"is damaged, or no Parquet file; {_REMEDY}") from None
+        if record_table.checksum(self.rows) != self.about.get("checksum"):
+            raise FormatError(path, f"is damaged: its checksum is wrong; {_REMEDY}")
+        best_known.merge(self.rows)
+        told = self._parquet.metadata
+        groups = (told.row_group(at).num_rows for at in range(told.num_row_groups))
+        self._begin = list(accumulate(groups, initial=0))
+        self._group: tuple[int, Any] = (-1, None)
+
+    def record(self, row: int) -> Record:
+        """Return a record; fails with `FormatError` where its columns are damaged."""
+        told = self.rows[row]
+        try:
+            problem = record_table.problem_of(self._lists(row), told["capacity"])
+            damaged = problem.fingerprint != told["fingerprint"]
+        except (ProblemError, ValueError, OSError):
+            damaged = True
+        if damaged:
+            name = quoted(told["name"])
+            raise FormatError(self.path, f"is damaged in the problem {name}; {_REMEDY}")
+        return Record(
+            told["name"],
+            told["family"],
+            problem,
+            dict(told["provenance"]),
+            {name: told[name] for name in record_table.FEATURES},
+            told["best_peak"],
+            told["best_proved"],
+        )
+
+    def _lists(self, row: int) -> dict[str, Any]:
+        group = bisect_right(self._begin, row) - 1
+        if self._group[0] != group:
+            columns = list(record_table.LISTS)
+            self._group = (group, self._parquet.read_row_group(group, columns=columns))
+        table = self._group[1]
+        cells = {name: table[name][row - self._begin[group]] for name in record_table.LISTS}
+        return {
+            name: cell.values.to_numpy(zero_copy_only=False) if cell.is_valid else None
+            for name, cell in cells.items()
+        }
+
+
+_REMEDY = "`memplan-lab corpus build` makes one"
+
+
+def _about(path: str, file: Any) -> Mapping[str, Any]:
+    """Return what the file says of itself, or refuse what is no corpus of ours."""
+    text = (file.schema_arrow.metadata or {}).get(_KEY)
+    about = None if text is None else json.loads(text)
+    if not isinstance(about, dict):
+        raise FormatError(path, f"is no corpus of memplan; {_REMEDY}")
+    if about.get("schema") != record_table.SCHEMA:
+        raise FormatError(
+            path,
+            f"has schema {about.get('schema')} and this version of memplan reads "
+            f"{record_table.SCHEMA}; {_REMEDY}",
+        )
+    if not file.schema_arrow.remove_metadata().equals(record_table.schema()):
+        raise FormatError(path, f"has other columns than a corpus; {_REMEDY}")
+    return about

@@ -1,0 +1,241 @@
+"""Repacking after small changes, beside fresh solves of the same problems, in one process.
+
+For every family and capacity, the same sequence: some of the buffers go, others of a pool come, and
+all is asked to fit. The capacity is a share of the greatest of the least peaks of the sequence.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from memplan.errors import MemplanError
+from memplan.problem import Buffer, Problem
+from memplan.referee import verify
+from memplan.repack.repacker import Repacker
+from memplan.solvers import solve
+from memplan_lab.bench import generators, tables
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["FAMILIES", "Row", "markdown", "run", "terminal"]
+
+FAMILIES: dict[str, Callable[[int, int], Problem]] = {
+    "nn": generators.nn_like,
+    "training": generators.training_like,
+}
+LEAST = "least peak"
+
+_HEADINGS = (
+    *("family", "capacity", "repack", "median", "fresh", "median"),
+    *("fresh with its problem", "median", "fresh / repack", "of medians"),
+    *("with its problem", "of medians", "moved", "anew"),
+)
+_TITLE = "CPU time of a repack and of a fresh solve, and buffers moved"
+
+
+class Step(NamedTuple):
+    """Who goes and who comes, and who is in then."""
+
+    gone: tuple[str, ...]
+    new: tuple[Buffer, ...]
+    inside: tuple[Buffer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One sequence of repackings beside as many fresh solves; CPU time in seconds.
+
+    Attributes
+    ----------
+    family, buffers, changed, steps
+        What was asked: how many buffers are in, how many go and come in each of how many steps.
+    capacity
+        In per cent of the greatest least peak, or `LEAST` where the least peak was asked for.
+    repack
+        From buffers as objects to the answer, by step.
+    fresh
+        The same by `memplan.solve`, of a `Problem` that is there already.
+    with_problem
+        The same with the making of the `Problem`, from the same objects.
+    moved, anew
+        Buffers moved by a step, and the share of steps that were planned anew, on average.
+    """
+
+    family: str
+    buffers: int
+    changed: int
+    steps: int
+    capacity: str
+    repack: tuple[float, ...]
+    fresh: tuple[float, ...]
+    with_problem: tuple[float, ...]
+    moved: float
+    anew: float
+
+
+def run(
+    families: Sequence[str],
+    *,
+    buffers: int = 500,
+    changed: int = 25,
+    steps: int = 50,
+    percents: Sequence[int] = (100, 102, 105, 110),
+    seeds: int = 3,
+    on_row: Callable[[Row], object] = lambda row: None,
+) -> list[Row]:
+    """Measure; every plan is verified.
+
+    Parameters
+    ----------
+    families
+        Names of `FAMILIES`.
+    buffers, changed, steps, percents
+        See `Row`.
+    seeds
+        How many sequences; their steps are put together.
+    on_row
+        Called with each row as soon as it is there.
+
+    Raises
+    ------
+    MemplanError
+        If there is no such family, and where more change than are in.
+    """
+    for family in families:
+        if family not in FAMILIES:
+            raise MemplanError(f"there is no family {family!r}; choose from {', '.join(FAMILIES)}")
+    if not 0 < changed <= buffers:
+        raise MemplanError(f"changed is {changed}; it must be from 1 to buffers ({buffers})")
+    rows = []
+    for family in families:
+        sequences = [_sequence(FAMILIES[family], buffers, changed, steps, s) for s in range(seeds)]
+        tops = [max(solve(step.inside).peak or 1 for step in each[1]) for each in sequences]
+        for percent in (*percents, None):
+            limits = [None if percent is None else -(-top * percent // 100) for top in tops]
+            runs = [_measured(*each, limit) for each, limit in zip(sequences, limits, strict=True)]
+            repack, fresh, problem, moved, anew = (
+                sum(part, ()) for part in zip(*runs, strict=True)
+            )
+            rows.append(
+                Row(
+                    *(family, buffers, changed, steps * seeds),
+                    LEAST if percent is None else f"{percent} %",
+                    *(repack, fresh, problem),
+                    sum(moved) / len(moved),
+                    sum(anew) / len(anew),
+                )
+            )
+            on_row(rows[-1])
+    return rows
+
+
+def _sequence(
+    family: Callable[[int, int], Problem], buffers: int, changed: int, steps: int, seed: int
+) -> tuple[tuple[Buffer, ...], list[Step]]:
+    """Return the buffers to begin with, and the steps."""
+    pool = [
+        Buffer(f"{half}/{each.id}", each.start, each.end, each.size)
+        for half in (0, 1)
+        for each in family(buffers, 2 * seed + half).buffers
+    ]
+    chance = random.Random(seed)
+    inside, outside = pool[:buffers], pool[buffers:]
+    first = tuple(inside)
+    made = []
+    for _ in range(steps):
+        chance.shuffle(inside)
+        chance.shuffle(outside)
+        gone, new = inside[:changed], outside[:changed]
+        inside, outside = inside[changed:] + new, outside[changed:] + gone
+        made.append(Step(tuple(each.id for each in gone), tuple(new), tuple(inside)))
+    return first, made
+
+
+def _measured(
+    first: tuple[Buffer, ...], steps: Sequence[Step], limit: int | None
+) -> tuple[tuple[float, ...], ...]:
+    """Return for every step: repack, fresh, with its problem, moved, and 1 if planned anew.
+
+    Each is timed in a row, as a compiler has it. What the plans are worth is seen in a second pass.
+    """
+    warm = [seconds for seconds, _ in _repacked(first, steps, limit)]
+    moved, anew = [], []
+    for _, repacker in _repacked(first, steps, limit):
+        moved.append(float(repacker.moved))
+        anew.append(float(repacker.found_by != "repack"))
+        verify(repacker.problem(), repacker.plan())
+    problems = [Problem(step.inside, limit) for step in steps]
+    fresh = [_timed(partial(solve, problem, threads=1)) for problem in problems]
+    with_problem = [
+        _timed(lambda: solve(Problem(step.inside, limit), threads=1))  # noqa: B023 called at once
+        for step in steps
+    ]
+    return tuple(warm), tuple(fresh), tuple(with_problem), tuple(moved), tuple(anew)
+
+
+def _repacked(
+    first: tuple[Buffer, ...], steps: Sequence[Step], limit: int | None
+) -> Iterator[tuple[float, Repacker]]:
+    """Yield after each step how long it took."""
+    repacker = Repacker(first, limit, threads=1)
+    repacker.plan("min_peak")
+    for step in steps:
+        begin = time.thread_time()
+        repacker.remove(*step.gone)
+        repacker.add(*step.new)
+        found = repacker.plan() if limit is None else repacker.fits()
+        seconds = time.thread_time() - begin
+        assert found
+        yield seconds, repacker
+
+
+def _timed(action: Callable[[], object]) -> float:
+    begin = time.thread_time()
+    action()
+    return time.thread_time() - begin
+
+
+def _lines(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    return [
+        (
+            row.family,
+            row.capacity,
+            *_times(row.repack),
+            *_times(row.fresh),
+            *_times(row.with_problem),
+            *_ratios(row.fresh, row.repack),
+            *_ratios(row.with_problem, row.repack),
+            f"{row.moved:.1f}",
+            f"{row.anew:.0%}",
+        )
+        for row in rows
+    ]
+
+
+def _ratios(over: Sequence[float], under: Sequence[float]) -> tuple[str, str]:
+    return f"{sum(over) / sum(under):.1f} x", f"{median(over) / median(under):.1f} x"
+
+
+def _times(seconds: Sequence[float]) -> tuple[str, str]:
+    return _micro(sum(seconds) / len(seconds)), _micro(median(seconds))
+
+
+def _micro(seconds: float) -> str:
+    return f"{1e6 * seconds:,.0f} µs"
+
+
+def terminal(rows: Sequence[Row]) -> RenderableType:
+    """Return the rows as a table for a terminal."""
+    return tables.terminal(_TITLE, _HEADINGS, _lines(rows), (0,))
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """Return the same table in Markdown."""
+    return tables.markdown(_HEADINGS, _lines(rows), (0,))

@@ -1,0 +1,174 @@
+"""What rows add up to: how each solver did on a suite, and against another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import exp, log
+from statistics import median
+
+from memplan_lab.bench.rows import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One solver on one suite.
+
+    Attributes
+    ----------
+    cases, solved, optimal
+        How many there were but for skipped ones, how many ended with a valid plan, and with a proof
+        (or a fit).
+    wall_median, wall_worst, wall_sum, cpu_sum
+        Seconds over all runs that were measured, solved or not; None where none was.
+    ratio_mean, ratio_worst
+        Peak over the best bound known for the case, over the solved; None where none was.
+    relative
+        CPU time over that of the first solver, on the cases that both solved; None where none.
+    """
+
+    suite: str
+    solver: str
+    cases: int
+    solved: int
+    optimal: int
+    wall_median: float | None
+    wall_worst: float | None
+    wall_sum: float | None
+    cpu_sum: float | None
+    ratio_mean: float | None
+    ratio_worst: float | None
+    relative: float | None
+
+
+def summarise(rows: Iterable[Row]) -> list[Summary]:
+    """Return a summary for each suite and solver, in the order in which they first appear."""
+    found: list[Summary] = []
+    for suite, by_solver in _grouped(rows).items():
+        bound = _bounds(row for group in by_solver.values() for row in group)
+        first = next(iter(by_solver.values()))
+        for solver, group in by_solver.items():
+            walls = [row.wall_s for row in group if row.wall_s is not None]
+            cpus = [row.cpu_s for row in group if row.cpu_s is not None]
+            ratios = [
+                row.peak / bound[row.case] if bound[row.case] else 1.0
+                for row in group
+                if row.solved and row.peak is not None
+            ]
+            found.append(
+                Summary(
+                    suite=suite,
+                    solver=solver,
+                    cases=sum(row.status != "skipped" for row in group),
+                    solved=sum(row.solved for row in group),
+                    optimal=sum(row.status == "optimal" for row in group),
+                    wall_median=median(walls) if walls else None,
+                    wall_worst=max(walls, default=None),
+                    wall_sum=sum(walls) if walls else None,
+                    cpu_sum=sum(cpus) if cpus else None,
+                    ratio_mean=sum(ratios) / len(ratios) if ratios else None,
+                    ratio_worst=max(ratios, default=None),
+                    relative=_relative(group, first),
+                )
+            )
+    return found
+
+
+def _grouped(rows: Iterable[Row]) -> dict[str, dict[str, list[Row]]]:
+    groups: dict[str, dict[str, list[Row]]] = {}
+    for row in rows:
+        groups.setdefault(row.suite, {}).setdefault(row.solver, []).append(row)
+    return groups
+
+
+def _bounds(rows: Iterable[Row]) -> dict[str, int]:
+    """Return the best bound for each case that any solver proved."""
+    best: dict[str, int] = {}
+    for row in rows:
+        if row.status != "invalid":
+            best[row.case] = max(best.get(row.case, 0), row.lower_bound or 0)
+    return best
+
+
+def _relative(group: Sequence[Row], first: Sequence[Row]) -> float | None:
+    base = {row.case: row.cpu_s for row in first if row.solved}
+    pairs = [
+        (row.cpu_s, base[row.case])
+        for row in group
+        if row.solved and row.cpu_s is not None and base.get(row.case) is not None
+    ]
+    mine, theirs = sum(a for a, _ in pairs), sum(b or 0.0 for _, b in pairs)
+    return mine / theirs if theirs > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The first solver of a suite against another.
+
+    Attributes
+    ----------
+    both, only_first, only_other
+        How many cases both solved, and each alone.
+    cpu_mean, cpu_worst
+        CPU time of the first over that of the other, on the cases that both solved: geometric
+        mean, and the case where the first does worst. Below 1 the first is faster. None where
+        there is no such case.
+    peak_mean, peak_worst
+        The same of the peaks.
+    speed_up
+        CPU time of the other over that of the first, on the cases that the first solved: the
+        median. Where the other found nothing, what it had used until then counts, so that the
+        true one can only be higher.
+    nodes_mean
+        Nodes of the first over those of the other, on the cases that both solved: geometric mean.
+    """
+
+    suite: str
+    first: str
+    other: str
+    both: int
+    only_first: int
+    only_other: int
+    cpu_mean: float | None
+    cpu_worst: float | None
+    peak_mean: float | None
+    peak_worst: float | None
+    speed_up: float | None
+    nodes_mean: float | None
+
+
+def compare(rows: Iterable[Row]) -> list[Comparison]:
+    """Compare the first solver of each suite with all others, case by case."""
+    found: list[Comparison] = []
+    for suite, by_solver in _grouped(rows).items():
+        (first, ours), *others = by_solver.items()
+        mine = {row.case: row for row in ours if row.solved}
+        for other, group in others:
+            theirs = {row.case: row for row in group if row.solved}
+            pairs = [(mine[case], theirs[case]) for case in mine if case in theirs]
+            tried = [(mine[row.case].cpu_s, row.cpu_s) for row in group if row.case in mine]
+            faster = [b / a for a, b in tried if a and b]
+            nodes = [a.nodes / b.nodes for a, b in pairs if a.nodes and b.nodes]
+            cpu = [a.cpu_s / b.cpu_s for a, b in pairs if a.cpu_s and b.cpu_s]
+            peak = [a.peak / b.peak for a, b in pairs if a.peak and b.peak]
+            found.append(
+                Comparison(
+                    suite=suite,
+                    first=first,
+                    other=other,
+                    both=len(pairs),
+                    only_first=len(mine) - len(pairs),
+                    only_other=len(theirs) - len(pairs),
+                    cpu_mean=_geometric_mean(cpu),
+                    cpu_worst=max(cpu, default=None),
+                    peak_mean=_geometric_mean(peak),
+                    peak_worst=max(peak, default=None),
+                    speed_up=median(faster) if faster else None,
+                    nodes_mean=_geometric_mean(nodes),
+                )
+            )
+    return found
+
+
+def _geometric_mean(values: Sequence[float]) -> float | None:
+    return exp(sum(map(log, values)) / len(values)) if values else None

@@ -1,0 +1,158 @@
+"""One solver on one problem, in a process of its own.
+
+`python -m memplan_lab.bench.worker < request`: the request is one JSON object on standard input,
+the answer one JSON line at the end of standard output. A fresh process makes the memory measured
+the solver's own, a crash its own, and a hang something that can be killed.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TypeVar
+
+from memplan.errors import MemplanError, PlanError, UnsupportedError
+from memplan.plan import Plan
+from memplan.problem import Problem
+from memplan.referee import verify
+from memplan_lab.bench import exchange, peers
+from memplan_lab.bench.memory import peak_rss_mib
+from memplan_lab.bench.rows import Outcome, Request
+
+T = TypeVar("T")
+
+# A short run is repeated until so many seconds or further runs are spent. The first one pays for
+# cold caches and new pages, which for a run of 0.3 ms is as much again.
+_SHORT = 0.02
+_MORE = 10
+
+# The C library gives the top of the heap back to the system after a run, and faults it in again in
+# the next, or does not, by what is still in use on top of it: twice the time for a run of 0.2 ms.
+# glibc stops that where a block of this size was freed, as in any program that works on arrays.
+_KEPT = 16 << 20
+
+TWO = Problem.from_arrays([0, 0], [1, 1], [1, 1])
+
+
+def main() -> None:
+    """Answer the request on standard input."""
+    request = Request(**json.load(sys.stdin))
+    warm_up(request)
+    outcome = answer(exchange.read(Path(request.problem)), request)
+    print(json.dumps(asdict(outcome)), flush=True)
+
+
+def warm_up(request: Request) -> None:
+    """Do what a first solve does beside solving; what goes wrong, `answer` finds again and says.
+
+    It loads libraries and models, and touches pages for the first time: a millisecond and more that
+    belongs to starting Python.
+    """
+    if peers.is_omnimalloc(request.solver):
+        return
+    from memplan.solvers import registry, solve  # not at the top: peers need no module of ours
+
+    with suppress(Exception):
+        bytearray(_KEPT)
+        name, options = registry.parse(request.solver)
+        first = request.solver if options or registry.SOLVERS[name].libraries else "auto"
+        solve(TWO, solver=first, timeout=60)
+
+
+def answer(problem: Problem, request: Request) -> Outcome:
+    """Solve, measure and check; whatever goes wrong becomes an outcome, so that a sweep goes on."""
+    try:
+        if peers.is_omnimalloc(request.solver):
+            return _peer(problem, request)
+        return _own(problem, request)
+    except UnsupportedError as error:
+        return Outcome("unsupported", error=str(error))
+    except MemplanError as error:
+        return Outcome("error", error=str(error))
+    except Exception as error:  # a defect, ours or a peer's: it costs one row
+        return Outcome("error", error=f"{type(error).__name__}: {error}")
+
+
+def _own(problem: Problem, request: Request) -> Outcome:
+    from memplan.solvers import solve
+
+    def prepare() -> Callable[[], Plan]:
+        # What a run learns of a problem stays with it, and would be a present to the next.
+        fresh = problem.with_capacity(problem.capacity)
+        return lambda: solve(
+            fresh,
+            solver=request.solver,
+            objective=request.objective,
+            timeout=request.timeout,
+            nodes=request.nodes,
+            threads=request.threads,
+            seed=request.seed,
+        )
+
+    plan, measured = _timed(prepare, request.repeat)
+    outcome = replace(
+        measured,
+        status=plan.status.value,
+        peak=plan.peak,
+        lower_bound=plan.lower_bound,
+        nodes=_count(plan, "nodes"),
+        restarts=_count(plan, "restarts"),
+        backtracks=_count(plan, "backtracks"),
+    )
+    try:
+        if plan.has_offsets:
+            verify(problem, plan)
+    except PlanError as error:
+        return replace(outcome, status="invalid", error=str(error))
+    return outcome
+
+
+def _peer(problem: Problem, request: Request) -> Outcome:
+    finish, measured = _timed(
+        lambda: peers.prepare(
+            problem, request.solver, request.timeout, request.threads, request.seed
+        ),
+        request.repeat,
+    )
+    return peers.judge(problem, finish(), request.objective, measured)
+
+
+def _timed(prepare: Callable[[], Callable[[], T]], repeat: int) -> tuple[T, Outcome]:
+    """Run what `prepare` returns; return the last result, and times and memory as an outcome.
+
+    It runs `repeat` times, and where that was short, some more. `prepare` is called before each
+    run, outside of the clock.
+    """
+    wall: list[float] = []
+    cpu: list[float] = []
+    gc.disable()  # its pauses belong to nobody
+    while len(wall) < repeat or (sum(wall) < _SHORT and len(wall) < repeat + _MORE):
+        call = prepare()
+        wall_begin, cpu_begin = time.perf_counter(), _cpu_seconds()
+        result = call()
+        cpu.append(_cpu_seconds() - cpu_begin)
+        wall.append(time.perf_counter() - wall_begin)
+    gc.enable()
+    return result, Outcome("unknown", wall=tuple(wall), cpu=tuple(cpu), peak_rss_mib=peak_rss_mib())
+
+
+def _cpu_seconds() -> float:
+    """Return what this process has used, and its children that have ended (`mip` has one)."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def _count(plan: Plan, name: str) -> int | None:
+    value = plan.stats.get(name)
+    return value if isinstance(value, int) else None
+
+
+if __name__ == "__main__":
+    main()

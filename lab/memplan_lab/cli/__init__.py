@@ -1,0 +1,46 @@
+"""The command line of the laboratory: `memplan-lab bench`, `sweep`, `report`, `corpus`, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import typer
+
+from memplan.cli import running
+from memplan_lab.cli import (
+    bench,
+    bench_contention,
+    bench_latency,
+    bench_repack,
+    corpus,
+    learn,
+    report,
+    sweep,
+)
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="memplan-lab",
+    help="Measure planners of memory beside each other, and write up what was measured.",
+    epilog="Exit codes: 0 done, 1 a plan is invalid or a figure got worse, 2 bad input.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+running.add_root(app)
+for module in (bench, bench_latency, bench_contention, bench_repack, sweep, report):
+    running.add_command(app, module)
+app.add_typer(learn.app, name=learn.NAME)
+app.add_typer(corpus.app, name=corpus.NAME)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; return its exit code.
+
+    Parameters
+    ----------
+    arguments
+        Without the program's name; `None` takes those of the process.
+    """
+    return running.run(app, "memplan-lab", arguments)

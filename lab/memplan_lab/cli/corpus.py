@@ -1,0 +1,90 @@
+"""`memplan-lab corpus build`: problems of real networks as one file."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memplan.cli import output
+from memplan_lab.cli import corpus_best
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from memplan_lab.corpus import Built
+
+NAME = "corpus"
+app = typer.Typer(help="Make the corpus of problems that benchmarks and studies run over.")
+app.add_typer(corpus_best.app, name=corpus_best.NAME)
+
+_CLEAR = "\r\x1b[K"
+
+
+@app.command()
+def build(
+    out: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="Where to write it, as Parquet.")
+    ] = "corpus.parquet",
+    families: Annotated[
+        str | None,
+        typer.Option("--families", metavar="NAME,NAME,...", help="All of them if left out."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="At most so many recipes, spread evenly.")
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes.")] = 1,
+) -> None:
+    """Make problems of real networks, from their shapes alone: nothing is downloaded.
+
+    The same versions of the libraries make the same file. What a library cannot build is listed,
+    and left out. Needs the extra `corpus`.
+    """
+    output.check_output(out)
+
+    from memplan_lab import corpus
+
+    names = None if families is None else [name.strip() for name in families.split(",")]
+    built = corpus.build(names, limit, jobs, on_made=_tell if sys.stderr.isatty() else None)
+    if sys.stderr.isatty():
+        sys.stderr.write(_CLEAR)
+    checksum = corpus.write(built, out)
+    output.console().print(_table(built))
+    for failure in built.failures:
+        output.message(f"left out: {failure.name}: {failure.reason}")
+    for name, same in built.duplicates.items():
+        output.message(f"left out: {name} is the same problem as {same}")
+    output.line(f"{out}: {len(built.records):,} problems, {checksum}")
+
+
+def _tell(done: int, count: int, name: str) -> None:
+    width = shutil.get_terminal_size().columns - 1
+    sys.stderr.write(_CLEAR + f"{done:,} of {count:,}  {name}"[:width])
+    sys.stderr.flush()
+
+
+def _table(built: Built) -> RenderableType:
+    """Return by family how many problems there are, of what sizes, and with a proved peak."""
+    from statistics import median
+
+    from memplan_lab.bench.tables import terminal
+
+    rows = []
+    for family in dict.fromkeys(record.family for record in built.records):
+        own = [record for record in built.records if record.family == family]
+        sizes = [len(record.problem) for record in own]
+        rows.append(
+            (
+                family,
+                f"{len(own):,}",
+                f"{min(sizes):,}",
+                f"{median(sizes):,.0f}",
+                f"{max(sizes):,}",
+                f"{sum(record.best_proved for record in own):,}",
+            )
+        )
+    return terminal(
+        "corpus", ("family", "problems", "least n", "median n", "most n", "proved"), rows, left=(0,)
+    )

@@ -1,0 +1,236 @@
+"""`memplan-lab sweep`: problems x solvers, on all cores or a cluster, into a folder of Parquet."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memplan.cli import options, output
+
+if TYPE_CHECKING:
+    from memplan_lab.sweep import Effort, Result
+
+NAME = "sweep"
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM, which ends a sweep as Ctrl-C does."""
+
+
+def command(
+    suite: Annotated[
+        str, typer.Option("--suite", metavar="NAME,...", help="See `memplan-lab bench --list`.")
+    ],
+    out: Annotated[
+        str, typer.Option("--out", "-o", metavar="RESULTS", help="A folder for the results.")
+    ],
+    solvers: Annotated[
+        str,
+        typer.Option(
+            "--solvers",
+            metavar="NAME,...",
+            help="See `memplan solvers`; with options as in telamalloc:learned=on.",
+        ),
+    ] = "auto",
+    capacity: Annotated[
+        str,
+        typer.Option(
+            "--capacity",
+            metavar="SHARE,...",
+            help="Capacities as shares of the least peak that is known (of the problem's own "
+            "capacity, or of a lower bound, where none is known); none: the smallest peak.",
+        ),
+    ] = "none",
+    timeout: Annotated[
+        float,
+        typer.Option(
+            "--timeout", "-t", parser=options.parse_seconds, metavar="SECONDS", help="Of a solve."
+        ),
+    ] = 60.0,
+    scheduler: Annotated[
+        str,
+        typer.Option(
+            "--scheduler",
+            metavar="ADDRESS",
+            help="local, or a scheduler of Dask such as tcp://host:8786.",
+        ),
+    ] = "local",
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", min=1, help="Processes, where local; one for each core."),
+    ] = None,
+    memory: Annotated[
+        str, typer.Option("--memory", metavar="SIZE", help="Limit of each task.")
+    ] = "4GiB",
+    sample: Annotated[
+        int | None,
+        typer.Option("--sample", min=1, help="So many problems, chosen by the seed."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of solvers and sample.")] = 0,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Runs of each task.")] = 1,
+    data: Annotated[
+        str | None, typer.Option("--data", help="A file or folder, for suites that read some.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the sweep in the folder.")
+    ] = False,
+) -> None:
+    """Run a suite of problems through solvers, on all cores or on a cluster.
+
+    Every solve has a process of its own, with limits of time and memory; what fails is tried once
+    more. Results are appended to a folder of Parquet files as they come: a sweep that was stopped,
+    at any time and in any way, goes on with --resume.
+    """
+    from memplan_lab import sweep
+
+    settings = sweep.Settings(
+        suites=_names(suite),
+        solvers=_solvers(solvers),
+        capacities=_names(capacity),
+        timeout=timeout,
+        memory=options.parse_bytes(memory),
+        seed=seed,
+        repeat=repeat,
+        sample=sample,
+        data=data,
+    )
+    shown = _Shown()
+    try:
+        with _sigterm(), shown.bar() as (on_begin, on_result):
+            effort = sweep.run(
+                settings,
+                out,
+                scheduler=scheduler,
+                workers=workers,
+                resume=resume,
+                command=["memplan-lab", *sys.argv[1:]],
+                on_begin=on_begin,
+                on_result=on_result,
+            )
+    except KeyboardInterrupt as interrupt:
+        _interrupted(shown, out)
+        code = output.TERMINATED if isinstance(interrupt, _Terminated) else output.INTERRUPTED
+        raise typer.Exit(code) from None
+    _summary(out, effort)
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in map(str.strip, text.split(",")) if name]
+
+
+def _solvers(text: str) -> list[str]:
+    """Split `auto,exact:twins=off,mirror=off`: what has a "=" alone belongs to what is before."""
+    found: list[str] = []
+    for part in _names(text):
+        if found and "=" in part and ":" not in part:
+            found[-1] += f",{part}"
+        else:
+            found.append(part)
+    return found
+
+
+@contextmanager
+def _sigterm() -> Iterator[None]:
+    def terminate(_: int, __: FrameType | None) -> None:
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+class _Shown:
+    """How far the sweep is: counted, and on a terminal a bar."""
+
+    def __init__(self) -> None:
+        self.total: int | None = None
+        self.done = 0
+        self._failed = 0
+
+    @contextmanager
+    def bar(self) -> Iterator[tuple[Callable[[int, int], None], Callable[[Result], None]]]:
+        """Yield what to call at the begin, and with each row."""
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        columns = (
+            *(BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()),
+            *(TextColumn("left"), TimeRemainingColumn(), TextColumn("{task.description}")),
+        )
+        console = Console(stderr=True)
+        with Progress(
+            *columns, console=console, transient=True, disable=not console.is_terminal
+        ) as progress:
+            task = progress.add_task("starting workers", total=None)
+
+            def on_begin(total: int, done: int) -> None:
+                self.total, self.done = total, done
+                progress.update(task, total=total, completed=done, description="")
+
+            def on_result(result: Result) -> None:
+                self.done += 1
+                self._failed += result.status == "failed"
+                failed = f", {self._failed} failed" if self._failed else ""
+                what = f"{result.instance} · {result.solver}{failed}"
+                progress.update(task, completed=self.done, description=what)
+
+            yield on_begin, on_result
+
+
+def _interrupted(shown: _Shown, out: str) -> None:
+    if shown.total is None:
+        output.message("interrupted before the first task")
+        return
+    output.message(
+        f"interrupted after {shown.done} of {shown.total} tasks, which are in {out}; "
+        "the same command with --resume goes on"
+    )
+
+
+_STATUSES = ("optimal", "feasible", "infeasible", "unknown", "unsupported", "invalid", "failed")
+
+
+def _summary(out: str, effort: Effort) -> None:
+    from memplan.view.units import plural, seconds
+    from memplan_lab.bench import tables
+    from memplan_lab.sweep import read
+
+    rows = read(out).select(["solver", "options", "status", "wall_s"]).to_pylist()
+    statuses = [each for each in _STATUSES if any(row["status"] == each for row in rows)]
+    by_solver: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_solver.setdefault(":".join(filter(None, (row["solver"], row["options"]))), []).append(
+            row
+        )
+    lines = []
+    for name, of_it in sorted(by_solver.items()):
+        count = Counter(row["status"] for row in of_it)
+        solving = sum(row["wall_s"] or 0.0 for row in of_it)
+        counts = [str(count[status] or tables.DASH) for status in statuses]
+        lines.append((name, str(len(of_it)), *counts, seconds(solving)))
+    headings = ("solver", "tasks", *statuses, "solving")
+    output.console().print(tables.terminal(out, headings, lines, left=(0,)))
+    if effort.overhead is None:
+        return
+    output.message(
+        f"{plural(effort.ran, 'task')}, {plural(effort.runs, 'run')}: "
+        f"{seconds(effort.solve_s)} of solving in "
+        f"{seconds(effort.wall_s)} x {plural(effort.threads, 'worker')}, "
+        f"an overhead of {effort.overhead:.1%}"
+    )

@@ -1,0 +1,121 @@
+"""Recordings as problems and as graphs.
+
+Both say the same of sizes, and not of lifetimes: a problem has those of eager mode, a graph those
+of a compiler, which drops a tensor behind its last reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from memplan.graph import Graph, Kind, Operator, Tensor, View
+from memplan.problem import Problem
+from memplan_lab.corpus.precision import bytes_in_int8
+from memplan_lab.corpus.recording import Recording, Step
+
+__all__ = ["Shaped", "graph_of", "problem_of"]
+
+_ALIGNMENT = 512  # of PyTorch's allocator for accelerators
+_PLANNED = frozenset({Kind.INTERMEDIATE, Kind.OUTPUT})  # inputs and weights are the caller's
+
+
+def problem_of(recording: Recording) -> Problem:
+    """Return the problem of a run in eager mode: all that its operators allocate.
+
+    Sizes are rounded up to 512 bytes, as by PyTorch's allocator for accelerators.
+    """
+    made = [one for one in recording.storages if one.start >= 0 and one.bytes]
+    size = np.array([one.bytes for one in made], dtype=np.int64)
+    return Problem.from_arrays(
+        [one.start for one in made],
+        [one.end for one in made],
+        -(-size // _ALIGNMENT) * _ALIGNMENT,
+    )
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """A graph, and where a recording's storages are in it.
+
+    Attributes
+    ----------
+    graph
+        On one stream.
+    tensor_of
+        By number of a storage: the tensor that has all changes of it.
+    """
+
+    graph: Graph
+    tensor_of: dict[int, int]
+
+
+def graph_of(
+    recording: Recording, wanted: Collection[int], *, int8: bool = False, name: str = ""
+) -> Shaped:
+    """Return a run as a graph on one stream.
+
+    Whatever changes a storage makes a view of it, so that those who read it later wait for that.
+
+    Parameters
+    ----------
+    recording
+        Of one run.
+    wanted
+        Numbers of the storages that are handed out.
+    int8
+        Whether sizes are those of a network that is quantised; see `precision`.
+    name
+        Of the graph.
+    """
+    sizes = bytes_in_int8(recording) if int8 else [one.bytes for one in recording.storages]
+    growing = _Growing(recording, sizes, frozenset(wanted))
+    operators = tuple(map(growing.operator, recording.steps))
+    newest = growing.newest
+    graph = Graph(
+        name,
+        tuple(growing.tensors),
+        operators,
+        tuple(i for i, tensor in enumerate(growing.tensors) if tensor.kind is Kind.INPUT),
+        tuple(newest[number] for number in sorted(growing.wanted)),
+        views=tuple(growing.views),
+        alignment=_ALIGNMENT,
+        planned=_PLANNED,
+        source="torch",
+    )
+    return Shaped(graph, newest)
+
+
+class _Growing:
+    """The tensors and views of a graph that takes in one step after the other."""
+
+    def __init__(self, recording: Recording, sizes: list[int], wanted: frozenset[int]) -> None:
+        self.tensors: list[Tensor] = []
+        self.views: list[View] = []
+        self.newest: dict[int, int] = {}
+        self.wanted = wanted
+        self._storages = recording.storages
+        self._sizes = sizes
+        for number, one in enumerate(recording.storages):
+            if one.start < 0:
+                self._add(number, Kind.VARIABLE if one.weight else Kind.INPUT)
+
+    def operator(self, step: Step) -> Operator:
+        """Return a step as an operator on the tensors as they are now."""
+        inputs = tuple(self.newest[number] for number in step.reads)
+        for number in step.makes:
+            self._add(number, Kind.OUTPUT if number in self.wanted else Kind.INTERMEDIATE)
+        for number in step.changes:
+            before = self.newest[number]
+            self._add(number, Kind.INTERMEDIATE)
+            self.views.append(View(self.newest[number], before))
+        outputs = tuple(self.newest[number] for number in (*step.makes, *step.changes))
+        return Operator("", step.operator, inputs, outputs)
+
+    def _add(self, number: int, kind: Kind) -> None:
+        one = self._storages[number]
+        self.newest[number] = index = len(self.tensors)
+        dtype = str(one.dtype).removeprefix("torch.")
+        self.tensors.append(Tensor(str(index), self._sizes[number], kind, dtype, one.shape))

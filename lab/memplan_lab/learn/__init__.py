@@ -1,0 +1,31 @@
+"""Learned backtracking (source 001, section 6): samples, the model made of them, and its merit.
+
+    from memplan_lab import learn
+
+    samples = learn.collect(learn.of_seeds("synthetic", range(1000, 1010)))
+    model = learn.train(samples)
+    rows = learn.evaluate(learn.of_seeds("synthetic", range(5)), model)
+
+What is collected is a matter of seeds and node limits alone, so that it can be done again. Training
+needs the extra `learn`; a model that is there needs nothing.
+"""
+
+from memplan_lab.learn.collecting import collect
+from memplan_lab.learn.evaluating import Row, evaluate
+from memplan_lab.learn.instances import FAMILIES, Instance, of_files, of_seeds
+from memplan_lab.learn.samples import Samples, joined, load
+from memplan_lab.learn.training import train
+
+__all__ = [
+    "FAMILIES",
+    "Instance",
+    "Row",
+    "Samples",
+    "collect",
+    "evaluate",
+    "joined",
+    "load",
+    "of_files",
+    "of_seeds",
+    "train",
+]

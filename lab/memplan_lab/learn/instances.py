@@ -1,0 +1,151 @@
+"""The problems that backtracking is learned on, and the others on which it is judged.
+
+Both are drawn from the same families, but from different seeds: none of one is in the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, partial
+from pathlib import Path
+
+from memplan import sources
+from memplan.errors import MemplanError
+from memplan.problem import Problem
+from memplan.solvers import solve
+from memplan_lab.bench import generators
+
+__all__ = ["FAMILIES", "Family", "Instance", "of_files", "of_seeds"]
+
+_LEAST_NODES = 100_000  # of the search for the least capacity; more is not needed to be near it
+
+
+@dataclass(frozen=True)
+class Family:
+    """Problems that differ by their seed only.
+
+    Attributes
+    ----------
+    make
+        From the number of buffers and a seed.
+    small
+        Numbers of buffers for training: the oracle has an answer to most questions.
+    large
+        Numbers of buffers to be judged on.
+    percents
+        Capacities, as percentages of the least one that is known to do.
+    """
+
+    make: Callable[[int, int], Problem]
+    small: Sequence[int]
+    large: Sequence[int]
+    percents: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One problem with a capacity, not yet made.
+
+    Attributes
+    ----------
+    name
+        Of the problem and its capacity.
+    family
+        The family, or the file.
+    make
+        The problem; its capacity can be kept.
+    """
+
+    name: str
+    family: str
+    make: Callable[[], Problem]
+
+
+FAMILIES: Mapping[str, Family] = {
+    "synthetic": Family(generators.synthetic, (20, 30, 40), (40, 60), (100, 102, 105)),
+    "perfect": Family(generators.perfect_packing, (20, 30, 40), (40, 60), (102, 105, 110)),
+    "flat-load": Family(generators.flat_load, (21, 28, 35), (35, 49), (102, 105, 110)),
+    "dense": Family(generators.dense, (20, 30, 40), (40, 60), (100, 101, 102)),
+    "nn-like": Family(generators.nn_like, (100, 200), (200, 400), (100, 101, 102)),
+    "training-like": Family(generators.training_like, (100, 200), (200, 400), (100, 101, 102)),
+}
+
+
+def of_seeds(
+    family: str,
+    seeds: Sequence[int],
+    sizes: Sequence[int] | None = None,
+    *,
+    small: bool = False,
+) -> Iterator[Instance]:
+    """Yield a family's problems of these seeds, each at all of its capacities.
+
+    Parameters
+    ----------
+    family
+        One of `FAMILIES`.
+    seeds
+        Of the generator.
+    sizes
+        Numbers of buffers; `None` takes the family's own.
+    small
+        Of these those for training, in place of those to be judged on.
+
+    Raises
+    ------
+    MemplanError
+        If there is no such family.
+    """
+    known = FAMILIES.get(family)
+    if known is None:
+        raise MemplanError(f"there is no family {family!r}; there are {', '.join(FAMILIES)}")
+    for size in sizes or (known.small if small else known.large):
+        for seed in seeds:
+            make = cache(partial(_with_least, partial(known.make, size, seed)))
+            yield from _at(f"{family}-{size}-{seed}", family, make, known.percents)
+
+
+def of_files(path: Path, percents: Sequence[int] = (100, 102, 105)) -> Iterator[Instance]:
+    """Yield the problems of a file or of all files of a folder, each at all of these capacities.
+
+    Raises
+    ------
+    MemplanError
+        If a file cannot be read, or there is none.
+    """
+    files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
+    if not files:
+        raise MemplanError(f"{path}: there is no file in this folder")
+    for file in files:
+        make = cache(partial(_with_least, partial(_problem, file)))
+        yield from _at(file.stem, file.name, make, percents)
+
+
+def _problem(file: Path) -> Problem:
+    return sources.load(file).problem
+
+
+def _at(
+    name: str, family: str, make: Callable[[], Problem], percents: Sequence[int]
+) -> Iterator[Instance]:
+    for percent in percents:
+        yield Instance(f"{name}@{percent}%", family, partial(_scaled, make, percent))
+
+
+def _scaled(make: Callable[[], Problem], percent: int) -> Problem:
+    problem = make()
+    least = problem.capacity
+    assert least is not None
+    return problem.with_capacity(int(least * Fraction(percent, 100)))
+
+
+def _with_least(make: Callable[[], Problem]) -> Problem:
+    """Return the problem with the least capacity that is known to do: by construction, or found."""
+    problem = make()
+    if problem.capacity is not None:
+        return problem
+    peak = solve(problem, nodes=_LEAST_NODES, threads=1).peak
+    assert peak is not None  # without a capacity there always is a plan
+    return problem.with_capacity(peak)

@@ -1,0 +1,155 @@
+"""What a model is worth: rows of an evaluation as a table and as a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+from memplan.formats import write_bytes
+from memplan_lab.bench import tables
+from memplan_lab.bench.tables import DASH
+from memplan_lab.learn.evaluating import Row
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["HEADINGS", "Merit", "cells", "judge", "markdown", "table", "write"]
+
+HEADINGS = (
+    "family",
+    "hard",
+    "unsolved",
+    "solved by model",
+    "lost by model",
+    "backtracks",
+    "with model",
+    "ratio",
+    "easy",
+    "lost by model",
+    "CPU",
+    "worst",
+)
+_RUN = ("solved", "backtracks", "seconds")
+
+
+@dataclass(frozen=True)
+class Merit:
+    """A summary of rows. Hard is where the plain search backtracks often or fails, easy the rest.
+
+    Attributes
+    ----------
+    family
+        Of the problems.
+    hard, easy
+        How many there are of each kind.
+    unsolved, won, lost
+        Of the hard: those that the plain search does not solve, those of them that the model
+        solves, and those that only the plain search solves.
+    plain, learned
+        The median backtracks on the hard ones, as `Run` counts them.
+    easy_lost
+        Of the easy: those that are not solved with the model.
+    cpu, worst_cpu
+        Processor time with the model over that without, on the easy ones: of the sums, and of
+        the worst problem that takes a millisecond or more.
+    """
+
+    family: str
+    hard: int
+    easy: int
+    unsolved: int
+    won: int
+    lost: int
+    plain: float | None
+    learned: float | None
+    easy_lost: int
+    cpu: float | None
+    worst_cpu: float | None
+
+
+def judge(rows: Sequence[Row], hard: int) -> list[Merit]:
+    """Return a summary for each family, and of all together if there are several.
+
+    Parameters
+    ----------
+    rows
+        From `evaluate`.
+    hard
+        More backtracks than these of the plain search make a problem a hard one.
+    """
+    families = list(dict.fromkeys(row.family for row in rows))
+    merits = [_judge(name, [row for row in rows if row.family == name], hard) for name in families]
+    return merits if len(families) < 2 else [*merits, _judge("all", rows, hard)]
+
+
+def _judge(family: str, rows: Iterable[Row], limit: int) -> Merit:
+    easy, hard = list[Row](), list[Row]()
+    for row in rows:
+        is_hard = row.plain.backtracks > limit or not row.plain.solved
+        (hard if is_hard else easy).append(row)
+    seconds = sum(row.plain.seconds for row in easy)
+    timed = [row for row in easy if row.plain.seconds >= 1e-3]
+    return Merit(
+        family,
+        len(hard),
+        len(easy),
+        unsolved=sum(not row.plain.solved for row in hard),
+        won=sum(row.learned.solved and not row.plain.solved for row in hard),
+        lost=sum(row.plain.solved and not row.learned.solved for row in hard),
+        plain=median(row.plain.backtracks for row in hard) if hard else None,
+        learned=median(row.learned.backtracks for row in hard) if hard else None,
+        easy_lost=sum(not row.learned.solved for row in easy),
+        cpu=sum(row.learned.seconds for row in easy) / seconds if seconds > 0 else None,
+        worst_cpu=max((row.learned.seconds / row.plain.seconds for row in timed), default=None),
+    )
+
+
+def table(rows: Sequence[Row], hard: int) -> RenderableType:
+    """Return the summaries as a table for a terminal."""
+    title = f"Hard: over {hard:,} backtracks without the model"
+    return tables.terminal(title, HEADINGS, map(cells, judge(rows, hard)), left={0})
+
+
+def markdown(rows: Sequence[Row], hard: int) -> str:
+    """Return the same in Markdown."""
+    return tables.markdown(HEADINGS, map(cells, judge(rows, hard)), left={0})
+
+
+def cells(merit: Merit) -> list[str]:
+    """Return a summary as text, under `HEADINGS`."""
+    ratio = merit.learned / merit.plain if merit.plain and merit.learned is not None else None
+    return [
+        merit.family,
+        f"{merit.hard:,}",
+        f"{merit.unsolved:,}",
+        f"{merit.won:,}",
+        f"{merit.lost:,}",
+        *(DASH if count is None else f"{count:,.0f}" for count in (merit.plain, merit.learned)),
+        DASH if ratio is None else f"{ratio:.2f}",
+        f"{merit.easy:,}",
+        f"{merit.easy_lost:,}",
+        *(DASH if times is None else f"{times:.2f}" for times in (merit.cpu, merit.worst_cpu)),
+    ]
+
+
+def write(rows: Sequence[Row], path: str | os.PathLike[str]) -> None:
+    """Write all rows as CSV, whole or not at all.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be written.
+    """
+    file = io.StringIO()
+    out = csv.writer(file, lineterminator="\n")
+    runs = [f"{name}_{column}" for name in ("plain", "learned") for column in _RUN]
+    out.writerow(["instance", "family", *runs])
+    for row in rows:
+        cells = [getattr(run, column) for run in (row.plain, row.learned) for column in _RUN]
+        out.writerow([row.instance, row.family, *cells])
+    write_bytes(path, file.getvalue().encode())

@@ -1,0 +1,83 @@
+"""What each technique of a search is worth: solvers with switches beside the same without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from memplan.view.units import seconds
+from memplan_lab.bench.summary import compare, summarise
+from memplan_lab.bench.tables import DASH
+from memplan_lab.study import measures
+from memplan_lab.study.blocks import Section, Table
+from memplan_lab.study.results import Run
+
+LEARNED = "learned=on"  # has a section of its own
+_HEADINGS = ("with", "solved", "optimal", "nodes", "backtracks", "CPU", "nodes ×", "CPU ×")
+
+
+def section(runs: Sequence[Run]) -> Section | None:
+    """Return a table for each solver of each group that was measured with switches too."""
+    tables = [
+        Table(f"{group}: {solver} and its techniques.", _HEADINGS, lines(variants))
+        for group, mine in measures.groups(runs).items()
+        for solver, variants in families(measures.judged(mine))
+    ]
+    if not tables:
+        return None
+    return Section(
+        (
+            "Solved is what it is in the figures above. Nodes, backtracks and CPU are sums over "
+            "all problems, solved or not; nodes × and CPU × are geometric means of the ratio to "
+            "the solver as it is, over the problems that both solved. Nodes repeat exactly where "
+            "no clock cut them short.",
+        ),
+        tables,
+    )
+
+
+def families(runs: Sequence[Run]) -> Iterator[tuple[str, list[Run]]]:
+    """Yield the solvers of a group that were measured with switches too, and all their runs.
+
+    Those of the solver as it is come first.
+    """
+    for solver in measures.by_solver(runs):
+        switched = [
+            run
+            for run in runs
+            if run.solver.startswith(f"{solver}:") and LEARNED not in run.solver.split(":")[1]
+        ]
+        if switched:
+            yield solver, [*(run for run in runs if run.solver == solver), *switched]
+
+
+def lines(runs: Sequence[Run]) -> list[tuple[str, ...]]:
+    """Return the cells of a family, a line for each choice of switches; the first is the base."""
+    against = {one.other: one for one in compare(runs)}
+    found: list[tuple[str, ...]] = []
+    for summary in summarise(runs):
+        mine = [run for run in runs if run.solver == summary.solver]
+        other = against.get(summary.solver)
+        found.append(
+            (
+                summary.solver.partition(":")[2] or "(as it is)",
+                f"{summary.solved:,} of {summary.cases:,}",
+                f"{summary.optimal:,}",
+                total(run.nodes for run in mine),
+                total(run.backtracks for run in mine),
+                DASH if summary.cpu_sum is None else seconds(summary.cpu_sum),
+                _inverse(other.nodes_mean if other else None),
+                _inverse(other.cpu_mean if other else None),
+            )
+        )
+    return found
+
+
+def total(counts: Iterable[int | None]) -> str:
+    """Return the sum of what was counted; a dash if nothing was."""
+    known = [count for count in counts if count is not None]
+    return f"{sum(known):,}" if known else DASH
+
+
+def _inverse(ratio: float | None) -> str:
+    """Return other over first as text, of first over other."""
+    return f"{1 / ratio:.2f}" if ratio else DASH

@@ -1,0 +1,70 @@
+"""Backtracks with and without the learned model (source 001, section 7.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memplan_lab.learn import Row as Instance
+from memplan_lab.learn import merit
+from memplan_lab.learn.evaluating import Run as Search
+from memplan_lab.study import charts, measures
+from memplan_lab.study.blocks import Chart, Section, Table
+from memplan_lab.study.results import Run
+
+PLAIN = "telamalloc"
+LEARNED = "telamalloc:learned=on"
+_HARD = 1_000  # backtracks; as in the paper
+
+
+def section(runs: Sequence[Run]) -> Section | None:
+    """Return what the model is worth on every group that was searched both ways."""
+    found = {group: pairs(measures.judged(mine)) for group, mine in measures.groups(runs).items()}
+    rows = [row for each in found.values() for row in each]
+    if not rows:
+        return None
+    return Section(
+        (
+            f"Hard is what telamalloc backtracks over on more than {_HARD:,} times, or does not "
+            "solve. A search that solves nothing counts with the most backtracks of any of its "
+            "group, so that to give up early is no merit.",
+        ),
+        (
+            Table(
+                "What learned backtracking is worth: medians over hard problems, and lost ones.",
+                merit.HEADINGS,
+                [merit.cells(one) for one in merit.judge(rows, _HARD)],
+            ),
+            Chart(
+                "backtracks",
+                "Backtracks of each problem with the model, over those without.",
+                charts.draw_pairs(
+                    {
+                        group: [(row.plain.backtracks, row.learned.backtracks) for row in each]
+                        for group, each in found.items()
+                        if each
+                    },
+                    ("backtracks without the model", "with the model"),
+                ),
+            ),
+        ),
+    )
+
+
+def pairs(runs: Sequence[Run]) -> list[Instance]:
+    """Return the problems of a group that were searched without and with the model."""
+    counted = {
+        solver: {run.case: run for run in runs if run.solver == solver and run.cpu_s is not None}
+        for solver in (PLAIN, LEARNED)
+    }
+    both = [(run, counted[LEARNED].get(case)) for case, run in counted[PLAIN].items()]
+    most = max((run.backtracks or 0 for pair in both for run in pair if run), default=0)
+    return [
+        Instance(plain.case, plain.suite, _search(plain, most), _search(learned, most))
+        for plain, learned in both
+        if learned is not None
+    ]
+
+
+def _search(run: Run, most: int) -> Search:
+    backtracks = (run.backtracks or 0) if run.solved else most
+    return Search(run.solved, backtracks, run.cpu_s or 0.0)

@@ -1,0 +1,25 @@
+"""Runs that gave no answer at all, by name: nothing that went wrong is left out of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memplan_lab.study.blocks import Section, Table
+from memplan_lab.study.results import Run
+
+_WRONG = frozenset({"error", "failed", "invalid", "killed"})
+
+
+def section(runs: Sequence[Run]) -> Section | None:
+    """Return what failed, crashed, was killed, or planned wrongly."""
+    lines = [
+        (run.suite, run.case, run.solver, run.status, run.error)
+        for run in runs
+        if run.status in _WRONG
+    ]
+    if not lines:
+        return None
+    headings = ("problems", "problem", "solver", "status", "why")
+    caption = "Runs without an answer."
+    table = Table(caption, headings, lines, frozenset(range(len(headings))))
+    return Section(("They count as not solved everywhere above.",), (table,))

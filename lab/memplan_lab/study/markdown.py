@@ -1,0 +1,33 @@
+"""Sections as Markdown, with the charts in files beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from memplan_lab.bench import tables
+from memplan_lab.study.blocks import Chart, Section, Table
+
+_SPECIAL = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]<>|#"})
+
+
+def page(title: str, sections: Iterable[tuple[str, Section]]) -> str:
+    """Return the page; charts are images of the name of the chart, as `.svg`."""
+    parts = [f"# {title}\n"]
+    for heading, section in sections:
+        parts.append(f"## {_plain(heading)}\n")
+        parts += [f"{_plain(paragraph)}\n" for paragraph in section.text]
+        parts += [_block(block) for block in section.blocks]
+    return "\n".join(parts)
+
+
+def _block(block: Table | Chart) -> str:
+    if isinstance(block, Chart):
+        return f"![{_plain(block.caption)}]({block.name}.svg)\n\n*{_plain(block.caption)}*\n"
+    cells = [[_plain(cell) for cell in line] for line in block.lines]
+    table = tables.markdown([_plain(cell) for cell in block.headings], cells, block.left)
+    return f"*{_plain(block.caption)}*\n\n{table}"
+
+
+def _plain(text: str) -> str:
+    """Return anybody's text so that Markdown leaves it as it is, on one line."""
+    return " ".join(text.split()).translate(_SPECIAL)

@@ -1,0 +1,145 @@
+"""What runs add up to: who reached the best peak, by when, and how far off the others are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from memplan_lab.study.results import Run
+
+FIT = "fit"
+
+
+def groups(runs: Iterable[Run]) -> dict[str, list[Run]]:
+    """Return the runs of each suite at each capacity, in the order in which they first appear."""
+    return _by(runs, lambda run: run.suite)
+
+
+def by_solver(runs: Iterable[Run]) -> dict[str, list[Run]]:
+    """Return the runs of each solver, in the order in which they first appear."""
+    return _by(runs, lambda run: run.solver)
+
+
+def by_case(runs: Iterable[Run]) -> dict[str, list[Run]]:
+    """Return the runs of each problem of a group, in the order in which they first appear."""
+    return _by(runs, lambda run: run.case)
+
+
+def _by(runs: Iterable[Run], key: Callable[[Run], str]) -> dict[str, list[Run]]:
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        found.setdefault(key(run), []).append(run)
+    return found
+
+
+def plain(runs: Iterable[Run]) -> list[Run]:
+    """Return the runs of solvers as they are; those with switches have sections of their own."""
+    return [run for run in runs if ":" not in run.solver]
+
+
+def measured(runs: Iterable[Run]) -> Iterator[Run]:
+    """Yield the runs that were timed: no problem or library was missing, and nothing crashed."""
+    return (run for run in runs if run.cpu_s is not None)
+
+
+def best_peaks(runs: Iterable[Run]) -> dict[str, int]:
+    """Return the least peak of each problem of a group that any solver reached, in bytes."""
+    best: dict[str, int] = {}
+    for run in runs:
+        if run.solved and run.peak is not None:
+            best[run.case] = min(best.get(run.case, run.peak), run.peak)
+    return best
+
+
+def best_bounds(runs: Iterable[Run]) -> dict[str, int]:
+    """Return the greatest lower bound of each problem of a group that any solver proved."""
+    best: dict[str, int] = {}
+    for run in runs:
+        if run.status != "invalid":
+            best[run.case] = max(best.get(run.case, 0), run.lower_bound or 0)
+    return best
+
+
+def judged(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs of a group with an answer that is worse than another's as none.
+
+    Where a fit was asked for, any fit is as good as another (source 000, footnote 1). Where the
+    least peak was, anybody has some plan, and only the best one that somebody found counts.
+    """
+    best = best_peaks(runs)
+    return [
+        run
+        if run.objective == FIT or not run.solved or run.peak == best[run.case]
+        else replace(run, status="unknown")
+        for run in runs
+    ]
+
+
+def shares(values: Iterable[float], count: int) -> tuple[list[float], list[float]]:
+    """Return for sorted values how many per cent of `count` things are at most each of them."""
+    ordered = sorted(values)
+    return ordered, [100 * at / count for at in range(1, len(ordered) + 1)]
+
+
+def solved_within(runs: Sequence[Run]) -> dict[str, tuple[list[float], list[float]]]:
+    """Return by solver the times of a group at which it had solved more, and per cent by then.
+
+    Per cent of the problems that it was measured on. Times are those of `Run.cpu_s`.
+    """
+    return {
+        solver: shares((_seconds(run) for run in mine if run.solved), len(mine))
+        for solver, mine in by_solver(measured(runs)).items()
+    }
+
+
+def over_bound(runs: Sequence[Run]) -> dict[str, dict[str, float]]:
+    """Return by solver, for each problem that it planned, its peak over the best bound known."""
+    bounds = best_bounds(runs)
+    return {
+        solver: {
+            run.case: run.peak / bounds[run.case] if bounds[run.case] else 1.0
+            for run in mine
+            if run.solved and run.peak is not None
+        }
+        for solver, mine in by_solver(runs).items()
+    }
+
+
+def slower(runs: Sequence[Run], solver: str, tie: float) -> Mapping[str, tuple[Run, Run | None]]:
+    """Return the problems of a group on which a solver is not the fastest, nor tied with it.
+
+    Parameters
+    ----------
+    runs
+        Only those that reach the peak of the solver, or less, compete; where a fit was asked for,
+        all that fit.
+    solver
+        Who should be the fastest.
+    tie
+        How many times the least time is still a tie.
+
+    Returns
+    -------
+    mapping
+        By problem the fastest run, and that of the solver; `None` where it has no plan and
+        another one has.
+    """
+    found: dict[str, tuple[Run, Run | None]] = {}
+    for case, rivals in by_case(run for run in measured(runs) if run.solved).items():
+        own = next((run for run in rivals if run.solver == solver), None)
+        equal = [run for run in rivals if own is None or _as_good(run, own)]
+        fastest = min(equal, key=_seconds)
+        if own is None or _seconds(own) > tie * _seconds(fastest):
+            found[case] = (fastest, own)
+    return found
+
+
+def _as_good(run: Run, own: Run) -> bool:
+    if own.objective == FIT:
+        return True
+    return run.peak is not None and own.peak is not None and run.peak <= own.peak
+
+
+def _seconds(run: Run) -> float:
+    assert run.cpu_s is not None  # `measured` has left the others out
+    return run.cpu_s

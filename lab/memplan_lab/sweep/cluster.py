@@ -1,0 +1,197 @@
+"""Where a sweep runs: on processes of this machine, or on a cluster of Dask that is there."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from multiprocessing import resource_tracker
+from typing import TYPE_CHECKING, Any
+
+from memplan.errors import MemplanError, MissingExtraError
+from memplan.solvers._limits import cores
+from memplan_lab.extras import require
+from memplan_lab.sweep import remote
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+LOCAL = "local"
+_CONNECT = 5.0  # seconds for a scheduler to answer
+_FIRST_WORKER = 15.0
+_WORKER_MEMORY = 2 << 30  # at least: it is for the problems that wait, not for tasks
+# Cores that solve should not watch Dask, which looks at every thread 100 times a second, at its
+# event loops 50 times, and ten times at the memory of every worker.
+_LEAN = {
+    "distributed.admin.tick.interval": "1s",
+    "distributed.worker.profile.enabled": False,
+    "distributed.worker.memory.monitor-interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+}
+# Of these client, scheduler and workers must have the same: what they say to each other is pickled.
+_COMMON = ("dask", "distributed", "memplan")
+
+
+@contextmanager
+def connected(scheduler: str, workers: int | None, memory: int) -> Iterator[Client]:
+    """Yield a client of a cluster that can run tasks; a local one ends with the context.
+
+    Parameters
+    ----------
+    scheduler
+        "local", or the address of a scheduler: `tcp://host:8786`.
+    workers
+        Processes of a local cluster; None: one for each core.
+    memory
+        Bytes for each task.
+
+    Raises
+    ------
+    MemplanError
+        If the scheduler does not answer, has no workers, or they have other versions.
+    MissingExtraError
+        Without Dask distributed.
+    """
+    dask = require("dask", extra="sweep")
+    require("distributed", extra="sweep")
+    # It warns of large graphs, by which it means problems of many buffers.
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+        if scheduler == LOCAL:
+            with _local(workers, memory) as client:
+                yield client
+            return
+    if workers is not None:
+        raise MemplanError(
+            f"workers is {workers}, but those of {scheduler} are there already; "
+            "give their number where you start them"
+        )
+    with _remote(scheduler) as client:
+        yield client
+
+
+@contextmanager
+def _local(workers: int | None, memory: int) -> Iterator[Client]:
+    import dask
+    from distributed import Client, LocalCluster
+
+    with ExitStack() as stack:
+        stack.enter_context(dask.config.set(_LEAN))
+        with _without_ctrl_c():
+            # A worker that dies is started anew, and rows tell of it; its log would tear the bar.
+            cluster = LocalCluster(
+                n_workers=cores() if workers is None else workers,
+                threads_per_worker=1,
+                processes=True,
+                memory_limit=max(memory, _WORKER_MEMORY),
+                dashboard_address="127.0.0.1:0",  # of its server; the default is a port of others
+                scheduler_kwargs={"dashboard": False},
+                silence_logs=logging.CRITICAL,
+            )
+            stack.enter_context(cluster)
+        yield stack.enter_context(Client(cluster))
+
+
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Let threads that begin here never see Ctrl-C, nor processes that they start at any time.
+
+    A terminal sends it to all of them, and it is the client that ends them. To this thread it comes
+    when the context ends.
+    """
+    resource_tracker.ensure_running()  # whichever thread starts it sees Ctrl-C from then on
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _remote(scheduler: str) -> Iterator[Client]:
+    from distributed import Client
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of versions: they are errors, below
+            client = Client(scheduler, timeout=_CONNECT)
+    except (OSError, ValueError, TypeError) as error:
+        raise MemplanError(
+            f"the scheduler {scheduler!r} does not answer; start one by `dask scheduler`, and give "
+            f"the address that it shows, such as tcp://host:8786 ({_first_line(error)})"
+        ) from None
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=_FIRST_WORKER)
+        except TimeoutError:
+            raise MemplanError(
+                f"the scheduler {scheduler} has no workers; start some by `dask worker {scheduler}`"
+            ) from None
+        check_versions(client.get_versions(check=False, packages=["memplan"]))
+        yield client
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def check_versions(found: Mapping[str, Any]) -> None:
+    """Refuse a cluster that does not understand this client.
+
+    Parameters
+    ----------
+    found
+        As `distributed.Client.get_versions` returns it, asked for memplan too.
+
+    Raises
+    ------
+    MemplanError
+        If scheduler or workers have another version of Dask, or workers of memplan, or none.
+    """
+    here = found["client"]["packages"]
+    others: list[tuple[str, Any, Sequence[str]]]
+    others = [("the scheduler", found["scheduler"], _COMMON[:2])]
+    others += [
+        (f"the worker {address}", versions, _COMMON)
+        for address, versions in found["workers"].items()
+    ]
+    for who, versions, packages in others:
+        there = versions["packages"]
+        for package in packages:
+            if there.get(package) is None:
+                raise MemplanError(f"{who} has no {package}; install {here[package]} there")
+            if there[package] != here[package]:
+                raise MemplanError(
+                    f"{who} has {package} {there[package]}, and this is {here[package]}; "
+                    "install the same on all machines"
+                )
+        ours, theirs = (each["python"].split(".")[:2] for each in (here, there))
+        if ours != theirs:
+            raise MemplanError(
+                f"{who} has Python {'.'.join(theirs)}, and this is {'.'.join(ours)}; "
+                "take the same on all machines"
+            )
+
+
+def describe_workers(client: Client, libraries: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Return what every worker is, by address, with its warm process made.
+
+    Raises
+    ------
+    MissingExtraError
+        If one lacks a library that a solver needs.
+    MemplanError
+        If one cannot run tasks.
+    """
+    try:
+        found: dict[str, dict[str, Any]] = client.run(remote.describe, list(libraries))
+    except Exception as error:  # theirs, whatever it was; not all of them can be told from ours
+        raise MemplanError(f"a worker cannot run tasks: {_first_line(error)}") from None
+    for address, facts in found.items():
+        for name in facts.pop("missing"):
+            raise MissingExtraError(
+                f"the worker {address} lacks {name}, which a solver needs: "
+                f"pip install '{libraries[name]}'"
+            )
+    return found

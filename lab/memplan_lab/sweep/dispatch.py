@@ -1,0 +1,267 @@
+"""The client's side of a running sweep: a few tasks in flight, rows as they come, one retry."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from enum import Enum, auto
+from itertools import count, islice
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from memplan.errors import MemplanError
+from memplan_lab.bench.rows import SOLVED, Outcome
+from memplan_lab.sweep.dataset import Dataset
+from memplan_lab.sweep.forked import Work
+from memplan_lab.sweep.remote import Bundle, Reply, run_bundle
+from memplan_lab.sweep.results import Result
+from memplan_lab.sweep.tasks import Item
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+_ATTEMPTS = 2
+_DEPTH = 3  # bundles in flight for every thread of the workers: one runs, one waits there, one here
+_BUNDLE = 1.0  # seconds that a bundle should take
+_MOST = 64  # tasks in it
+_NEW = 0.3  # how much the last task counts for the size of the next bundle
+_LEAST = 1e-3  # seconds of a task
+_LOOK = 5.0  # seconds between two looks at the workers
+_PATIENCE = 0.5  # seconds for a result, before other things are looked after
+# What is no answer of the solver, but might be of the next attempt.
+_FAILURES = frozenset({"error", "killed", "failed"})
+
+
+class _Event(Enum):
+    """What is heard of a bundle, beside replies."""
+
+    LOST = auto()
+    END = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    item: Item
+    attempt: int
+
+
+@dataclass(slots=True)
+class _Flight:
+    tries: Sequence[_Try]
+    future: Future
+    replies: int = 0  # of the first of them
+    lost: bool = False  # it has begun on a worker that died
+
+
+class Dispatcher:
+    """Runs items on a cluster and hands their rows to a dataset.
+
+    Parameters
+    ----------
+    client
+        Of the cluster.
+    dataset
+        Takes the rows.
+    total
+        How many there will be.
+    on_result
+        Called with each row, in the thread of the caller of `run`.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        dataset: Dataset,
+        total: int,
+        on_result: Callable[[Result], object],
+    ) -> None:
+        self._client = client
+        self._dataset = dataset
+        self._total = total
+        self._on_result = on_result
+        self._session = f"memplan-sweep-{secrets.token_hex(4)}"
+        self._tickets = map(str, count())
+        self._flights: dict[str, _Flight] = {}  # by ticket
+        self._landed: SimpleQueue[tuple[str, Reply | _Event | BaseException]] = SimpleQueue()
+        self._waiting: deque[_Try] = deque()  # before all that is new
+        self._seconds = _BUNDLE  # that a task took of late, with all that is around it
+        self._threads = 1
+        self._looked_at = -_LOOK
+
+    def run(self, items: Iterator[Item]) -> None:
+        """Run all items that have no row yet; return when every one has.
+
+        Raises
+        ------
+        MemplanError
+            If the scheduler is gone.
+        """
+        todo = (item for item in items if item.task.key not in self._dataset.done)
+        self._client.subscribe_topic(self._session, self._heard)
+        try:
+            while self._fill(todo):
+                self._dataset.tick()
+                try:
+                    landed = self._landed.get(timeout=_PATIENCE)
+                except Empty:
+                    continue
+                self._land(*landed)
+        finally:
+            self._forget()
+
+    def _fill(self, todo: Iterator[Item]) -> bool:
+        """Send so many that the workers have enough; return whether any are in flight."""
+        self._look()
+        while len(self._flights) < _DEPTH * self._threads:
+            tries = list(islice(self._tries(todo), self._size()))
+            if not tries:
+                break
+            self._send(tries)
+        return bool(self._flights)
+
+    def _size(self) -> int:
+        """Return how many tasks go into a bundle: small ones last, so that all end together."""
+        left = (
+            self._total
+            - len(self._dataset.done)
+            - sum(len(flight.tries) - flight.replies for flight in self._flights.values())
+        )
+        share = left // (_DEPTH * self._threads)
+        return max(1, min(_MOST, int(_BUNDLE / self._seconds), share))
+
+    def _tries(self, todo: Iterator[Item]) -> Iterator[_Try]:
+        while True:
+            if self._waiting:
+                yield self._waiting.popleft()
+                continue
+            item = next(todo, None)
+            if item is None:
+                return
+            if item.order is None:
+                outcome = Outcome("failed", error=item.error)
+                self._record(_Try(item, 1), Reply(outcome, datetime.now(UTC), 0.0, worker=""))
+            else:
+                yield _Try(item, 1)
+
+    def _look(self) -> None:
+        """Count the threads of the workers: they come and go."""
+        now = time.monotonic()
+        if now - self._looked_at >= _LOOK:
+            self._looked_at = now
+            self._threads = max(1, sum(self._client.nthreads().values()))
+
+    def _send(self, tries: Sequence[_Try]) -> None:
+        ticket = next(self._tickets)
+        works = [
+            Work(each.item.order, each.item.problem())
+            for each in tries
+            if each.item.order is not None  # `_tries` yields no others
+        ]
+        future = self._client.submit(
+            run_bundle,
+            Bundle(self._session, ticket, works),
+            key=f"{self._session}-{ticket}",
+            pure=False,
+        )
+        self._flights[ticket] = _Flight(tries, future)
+        future.add_done_callback(lambda done: self._landed.put((ticket, _end_of(done))))
+
+    def _heard(self, event: tuple[float, Mapping[str, Any]]) -> None:
+        """Take what a worker says, in the thread of the client: before the end of the bundle."""
+        _, said = event
+        self._landed.put((said["ticket"], _Event.LOST if "lost" in said else Reply.of(said)))
+
+    def _land(self, ticket: str, what: Reply | _Event | BaseException) -> None:
+        if isinstance(what, CancelledError):
+            raise MemplanError("the scheduler is gone; start it again, and go on with --resume")
+        flight = self._flights.get(ticket)
+        if flight is None:  # its worker was out of reach, taken for dead, and is back
+            return
+        if isinstance(what, Reply):
+            self._end(flight.tries[flight.replies], what)
+            flight.replies += 1
+        elif what is _Event.LOST:
+            flight.lost = True
+        else:
+            del self._flights[ticket]
+            left = flight.tries[flight.replies :]
+            if left and (flight.lost or what is not _Event.END):
+                # The first of these was running, the others have not begun.
+                outcome = Outcome("error", error=_words(what))
+                self._end(left[0], Reply(outcome, datetime.now(UTC), self._seconds, worker=""))
+                left = left[1:]
+            self._waiting.extendleft(reversed(left))
+
+    def _end(self, each: _Try, reply: Reply) -> None:
+        """Record how a try ended, or try once more."""
+        self._seconds += _NEW * (max(reply.seconds, _LEAST) - self._seconds)
+        if reply.outcome.status not in _FAILURES:
+            self._record(each, reply)
+        elif each.attempt < _ATTEMPTS:
+            self._waiting.append(_Try(each.item, each.attempt + 1))
+        else:
+            outcome = reply.outcome
+            self._record(each, replace(reply, outcome=outcome.but("failed", outcome.error)))
+
+    def _record(self, each: _Try, reply: Reply) -> None:
+        result = _result(each, reply)
+        self._dataset.add(result)
+        self._on_result(result)
+
+    def _forget(self) -> None:
+        """Take back what still waits, and what the scheduler remembers of this session."""
+        if self._client.status != "running":
+            return
+        self._client.unsubscribe_topic(self._session)
+        self._client.cancel([flight.future for flight in self._flights.values()], force=True)
+        self._client.set_metadata([self._session], {})
+
+
+def _end_of(future: Future) -> _Event | BaseException:
+    if future.status == "finished":
+        return _Event.END
+    try:
+        error: BaseException = future.exception()
+    except BaseException as raised:  # of a connection that is closed
+        return raised
+    return error
+
+
+def _words(end: _Event | BaseException) -> str:
+    if isinstance(end, _Event) or type(end).__name__ == "KilledWorker":  # its own are a page
+        return "the worker died"
+    return f"{type(end).__name__}: {end}"
+
+
+def _result(each: _Try, reply: Reply) -> Result:
+    outcome = reply.outcome
+    solved, invalid = outcome.status in SOLVED, outcome.status == "invalid"
+    ran = len(outcome.wall) or None
+    measured: dict[str, Any] = {
+        "status": outcome.status,
+        "peak": outcome.peak,
+        "lower_bound": outcome.lower_bound,
+        "nodes": outcome.nodes,
+        "backtracks": outcome.backtracks,
+        "restarts": outcome.restarts,
+        "wall_s": outcome.wall_s,
+        "cpu_s": outcome.cpu_s,
+        "runs": ran,
+        "first_cpu_s": outcome.cpu[0] if ran else None,
+        "solve_s": sum(outcome.wall) if ran else None,
+        "peak_rss_mib": outcome.peak_rss_mib,
+        "verified": solved if solved or invalid else None,
+        "error": outcome.error,
+    }
+    return Result(
+        **asdict(each.item.task),
+        **measured,
+        attempt=each.attempt,
+        worker=reply.worker,
+        started=reply.started,
+    )

@@ -1,0 +1,142 @@
+"""What runs on a worker of Dask: tasks, each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import platform
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from memplan_lab.bench.rows import Outcome
+from memplan_lab.sweep import warm
+from memplan_lab.sweep.forked import Work
+
+_ENOUGH = 2.0  # seconds, after which a bundle goes back as it is: what is left may take long
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """What is one task for Dask: works that are run one after the other.
+
+    Attributes
+    ----------
+    session, ticket
+        Whose it is, and a name of its own.
+    works
+        Several, where they are short: so Dask's own few milliseconds are for all of them.
+    """
+
+    session: str
+    ticket: str
+    works: Sequence[Work]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """How a work ended.
+
+    Attributes
+    ----------
+    outcome
+        Of the task.
+    started
+        By the clock of the worker.
+    seconds
+        That it took altogether, on the worker.
+    worker
+        Its address.
+    """
+
+    outcome: Outcome
+    started: datetime
+    seconds: float
+    worker: str
+
+    def event(self, ticket: str) -> dict[str, Any]:
+        """Return it as what Dask takes for an event, for the next work of a bundle."""
+        return {"ticket": ticket, "reply": pickle.dumps(self)}
+
+    @classmethod
+    def of(cls, event: Mapping[str, Any]) -> Reply:
+        """Return what `event` made."""
+        reply: Reply = pickle.loads(event["reply"])
+        return reply
+
+
+def run_bundle(bundle: Bundle) -> None:
+    """Run the works of a bundle, unless it has begun before, on a worker that died.
+
+    Dask runs again what was on a worker that died, as often as the scheduler is configured to. How
+    often a task may be tried is the sweep's to decide, so that its count is exact: a bundle that
+    has once begun is not begun again, and one that only waited on that worker lost nothing. Each
+    reply is an event of Dask, sent at once: what is done survives the worker. The result itself,
+    which the client would have to fetch, is nothing.
+    """
+    from distributed import get_worker
+
+    worker = get_worker()
+    if not _claimed(worker, bundle.session, bundle.ticket):
+        worker.log_event(bundle.session, {"ticket": bundle.ticket, "lost": True})
+        return
+    begun_at = time.monotonic()
+    for work, after in zip_longest(bundle.works, bundle.works[1:]):
+        if work is not bundle.works[0] and time.monotonic() - begun_at > _ENOUGH:
+            break
+        reply = _run(work, after, worker.address)
+        worker.log_event(bundle.session, reply.event(bundle.ticket))
+
+
+def _run(work: Work, after: Work | None, worker: str) -> Reply:
+    started, begun_at = datetime.now(UTC), time.monotonic()
+    with warm.borrowed() as zygote:
+        outcome = zygote.run(work, after)
+    return Reply(outcome, started, time.monotonic() - begun_at, worker)
+
+
+def _claimed(worker: Any, session: str, ticket: str) -> bool:
+    """Note at the scheduler, which outlives the worker, that a bundle begins; once."""
+    from distributed.utils import sync
+
+    async def claim() -> bool:
+        keys = [session, ticket]
+        if await worker.scheduler.get_metadata(keys=keys, default=None):
+            return False
+        await worker.scheduler.set_metadata(keys=keys, value=worker.address)
+        return True
+
+    return bool(sync(worker.loop, claim))
+
+
+def describe(libraries: Sequence[str]) -> dict[str, Any]:
+    """Return what a worker is, which of these libraries it lacks; and make its warm process."""
+    with warm.borrowed():
+        pass
+    return {**machine(), "missing": [name for name in libraries if find_spec(name) is None]}
+
+
+def machine() -> dict[str, Any]:
+    """Return the facts about this machine that times depend on."""
+    return {
+        "host": platform.node(),
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "python": ".".join(map(str, sys.version_info[:3])),
+    }
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor())

@@ -1,0 +1,218 @@
+"""What a sweep leaves behind: a folder of rows, one for each task, and what they were made by.
+
+    RESULTS/
+      metadata.json                      settings, and for every session versions and machines
+      rows/solver=auto/part-1a2b3c.parquet   one folder for each solver, as Hive partitions
+
+Any reader of Parquet takes `RESULTS/rows` as it is:
+
+    from memplan_lab import sweep
+
+    table = sweep.read("RESULTS")       # a pyarrow.Table of `schema()`
+    about = sweep.read_metadata("RESULTS")
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, fields
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from memplan.errors import FormatError
+from memplan.files import read_text
+
+__all__ = ["FORMAT", "Result", "Task", "read", "read_metadata", "schema", "table"]
+
+FORMAT = 1  # of the folder; other numbers are refused
+METADATA = "metadata.json"
+ROWS = "rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One solver on one problem, under one capacity, once.
+
+    Attributes
+    ----------
+    key
+        Of the task: 32 hexadecimal digits that no other task has (see `memplan_lab.sweep.tasks`).
+    suite, instance, fingerprint, n, max_load
+        The problem: its name in the suite, its number of buffers, and the most bytes held at once.
+    solver, options
+        `telamalloc:learned=on` is the solver `telamalloc` with the options `learned=on`; no options
+        are an empty text.
+    objective
+        `fit` where there is a capacity, `min_peak` where there is none.
+    capacity_ratio, capacity_base, capacity
+        The capacity in bytes, and the share of what it is: of the `best` peak that is known, of
+        the problem's `own` capacity, or of a lower `bound` where neither is there. None where the
+        task had no capacity.
+    timeout, seed, repeat
+        Seconds for the solve, the seed of the solver, and which of the repetitions it is, from 0.
+    """
+
+    key: str
+    suite: str
+    instance: str
+    fingerprint: str
+    n: int
+    max_load: int
+    solver: str
+    options: str
+    objective: str
+    capacity_ratio: float | None
+    capacity_base: str | None
+    capacity: int | None
+    timeout: float
+    seed: int
+    repeat: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Task):
+    """How the solver did.
+
+    Attributes
+    ----------
+    status
+        As the solver says: `optimal`, `feasible`, `infeasible`, `unknown`. Or what kept it away:
+        `unsupported` (a constraint that it does not have), `invalid` (the plan breaks the problem),
+        `failed` (twice: an error, a crash, too much memory or time, a worker that died).
+    peak, lower_bound
+        In bytes, as the solver says; None where there is none.
+    nodes, backtracks, restarts
+        As the solver counts them, or None.
+    wall_s, cpu_s
+        Seconds of the solve alone, not of reading the problem or checking the plan; `cpu_s` is of
+        all threads together. A short solve is repeated in its process: then they are medians.
+    runs, first_cpu_s, solve_s
+        How often it ran, the CPU time of the first run, which is what a program pays that plans
+        once, and the wall clock of all runs together. None also in results of older releases.
+    peak_rss_mib
+        The largest resident memory of the process, in MiB.
+    verified
+        Whether the referee accepts the plan; None where there is none.
+    error
+        One sentence, or empty.
+    attempt
+        1, or 2 where the first one failed.
+    worker
+        The address of the worker, as `metadata.json` has it; empty where it died.
+    started
+        When the attempt began, by the clock of the worker (UTC).
+    """
+
+    status: str
+    peak: int | None
+    lower_bound: int | None
+    nodes: int | None
+    backtracks: int | None
+    restarts: int | None
+    wall_s: float | None
+    cpu_s: float | None
+    runs: int | None
+    first_cpu_s: float | None
+    solve_s: float | None
+    peak_rss_mib: float | None
+    verified: bool | None
+    error: str
+    attempt: int
+    worker: str
+    started: datetime
+
+
+COLUMNS = tuple(field.name for field in fields(Result))
+
+
+def schema() -> Any:
+    """Return the `pyarrow.Schema` of the rows: the fields of `Result`, in their order."""
+    import pyarrow as pa
+
+    types = {
+        "str": pa.string(),
+        "int": pa.int64(),
+        "float": pa.float64(),
+        "bool": pa.bool_(),
+        "datetime": pa.timestamp("us", tz="UTC"),
+    }
+    return pa.schema(
+        [
+            pa.field(each.name, types[kind], nullable=bool(optional))
+            for each in fields(Result)
+            for kind, optional, _ in [str(each.type).partition(" | ")]
+        ]
+    )
+
+
+def table(results: list[Result]) -> Any:
+    """Return rows as a `pyarrow.Table`, in their order."""
+    import pyarrow as pa
+
+    columns = [
+        pa.array([getattr(row, field.name) for row in results], field.type) for field in schema()
+    ]
+    return pa.Table.from_arrays(columns, schema=schema())
+
+
+def read(folder: str | os.PathLike[str]) -> Any:
+    """Return all rows of a sweep as a `pyarrow.Table`, sorted by key: also while it runs.
+
+    Raises
+    ------
+    FormatError
+        If there is no sweep, or a file of it is damaged.
+    MissingExtraError
+        Without pyarrow.
+    """
+    import pyarrow as pa
+    from pyarrow import dataset
+
+    read_metadata(folder)
+    rows = Path(folder) / ROWS
+    if not rows.is_dir():  # it was killed before its first row
+        return schema().empty_table()
+    try:
+        # What ends at a wrong moment leaves files whose names begin with a dot, which are no rows.
+        found = dataset.dataset(
+            rows,
+            schema=schema(),
+            format="parquet",
+            partitioning=dataset.partitioning(pa.schema([("solver", pa.string())]), flavor="hive"),
+        ).to_table()
+    except (OSError, ValueError) as error:  # of pyarrow, which have these among their bases
+        raise FormatError(str(rows), f"cannot be read: {' '.join(str(error).split())}") from None
+    return _once(found.sort_by("key"))
+
+
+def _once(found: Any) -> Any:
+    """Return a table that is sorted by key with the first row of every key.
+
+    Parts that are merged are there twice until the old ones are gone, and for good where that was
+    the end of the process.
+    """
+    keys = found["key"].to_pylist()
+    kept = [at for at, key in enumerate(keys) if at == 0 or key != keys[at - 1]]
+    return found if len(kept) == len(keys) else found.take(kept)
+
+
+def read_metadata(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what a sweep says of itself: "settings", "total" and "sessions".
+
+    Raises
+    ------
+    FormatError
+        If there is no sweep, or it is one of another release.
+    """
+    file = Path(folder) / METADATA
+    if not file.exists():
+        raise FormatError(os.fspath(folder), f"is no sweep: it has no {METADATA}")
+    try:
+        about = json.loads(read_text(file))
+    except json.JSONDecodeError as error:
+        raise FormatError(str(file), f"is not JSON: {error.msg}", line=error.lineno) from None
+    if not isinstance(about, dict) or about.get("format") != FORMAT:
+        raise FormatError(str(file), f"is no description of a sweep of format {FORMAT}")
+    return about

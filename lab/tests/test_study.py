@@ -1,0 +1,329 @@
+"""Tests of `memplan_lab.study`: what runs add up to, held against values computed by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from memplan_lab.bench.suites import five_buffers
+from memplan_lab.study import (
+    ablations,
+    backtracks,
+    curves,
+    failures,
+    measures,
+    papers,
+    quality,
+    targets,
+)
+from memplan_lab.study.blocks import Chart, Section, Table
+from memplan_lab.study.isomorphic import isomorphic
+from memplan_lab.study.results import Run
+
+pytest.importorskip("matplotlib")
+
+
+def run(case: str, solver: str, cpu: float | None, peak: int | None, **other: object) -> Run:
+    """Return a run of suite `corpus` for the least peak; without a peak it found nothing."""
+    fields: dict[str, object] = {
+        "suite": "corpus",
+        "base": other.get("suite", "corpus"),
+        "n": 10,
+        "objective": "min_peak",
+        "status": "unknown" if peak is None else "feasible",
+        "max_load": 100,
+        "lower_bound": 100,
+    }
+    return Run(**{**fields, **other}, case=case, solver=solver, cpu_s=cpu, peak=peak)
+
+
+def proved(case: str, solver: str, cpu: float, peak: int = 100, **other: object) -> Run:
+    """Return a run that ended with a proof."""
+    return run(case, solver, cpu, peak, status="optimal", lower_bound=peak, **other)
+
+
+def only_tables(section: Section | None) -> list[Table]:
+    """Return the tables of a section that must be there."""
+    assert section is not None
+    return [block for block in section.blocks if isinstance(block, Table)]
+
+
+def only_charts(section: Section | None) -> list[Chart]:
+    """Return the charts of a section that must be there."""
+    assert section is not None
+    return [block for block in section.blocks if isinstance(block, Chart)]
+
+
+# auto proves a (100), b (104) and c; greedy reaches the peak of a, misses that of b, has no c.
+RUNS = [
+    proved("a", "auto", 0.0005),
+    proved("b", "auto", 0.5, peak=104),
+    proved("c", "auto", 2.0),
+    run("a", "greedy", 0.0004, 100),
+    run("b", "greedy", 0.0004, 130),
+    run("c", "greedy", 0.001, None),
+]
+
+
+# Measures ----------------------------------------------------------------------------------------
+
+
+def test_only_the_best_peak_counts_as_solved() -> None:
+    """Tests that a worse plan is no answer where the least peak was asked for, and one to a fit."""
+    judged = {(each.case, each.solver): each.solved for each in measures.judged(RUNS)}
+    assert [case for case in "abc" if judged[case, "auto"]] == ["a", "b", "c"]
+    assert [case for case in "abc" if judged[case, "greedy"]] == ["a"]
+    fits = [run("a", "x", 1.0, 100, objective="fit"), run("a", "y", 1.0, 140, objective="fit")]
+    assert all(each.solved for each in measures.judged(fits))
+
+
+def test_the_best_bound_is_anybodys_but_a_cheats() -> None:
+    """Tests that a bound counts whoever proved it, unless their plan was wrong."""
+    cheat = run("b", "cheat", 0.1, 90, status="invalid", lower_bound=1_000)
+    assert measures.best_bounds([*RUNS, cheat]) == {"a": 100, "b": 104, "c": 100}
+    assert measures.best_peaks([*RUNS, cheat]) == {"a": 100, "b": 104, "c": 100}
+
+
+def test_solved_within() -> None:
+    """Tests the shares of figure 9: of three problems, by the times at which they are solved."""
+    shares = measures.solved_within(measures.judged(RUNS))
+    assert shares == {
+        "auto": ([0.0005, 0.5, 2.0], [pytest.approx(value) for value in (100 / 3, 200 / 3, 100)]),
+        "greedy": ([0.0004], [pytest.approx(100 / 3)]),
+    }
+
+
+def test_peaks_over_bounds() -> None:
+    """Tests ratios over the best bound of the group, of what has a plan."""
+    assert measures.over_bound(RUNS) == {
+        "auto": {"a": 1.0, "b": 1.0, "c": 1.0},
+        "greedy": {"a": 1.0, "b": 1.25},
+    }
+
+
+def test_who_is_slower() -> None:
+    """Tests that those compete who reach the peak, or less, and that a tie is no loss."""
+    runs = [
+        proved("tie", "auto", 1.09),
+        run("tie", "other", 1.0, 100),
+        proved("lost", "auto", 1.2),
+        run("lost", "other", 1.0, 100),
+        proved("worse plan", "auto", 1.2),
+        run("worse plan", "other", 0.1, 101),
+        run("better plan", "auto", 1.2, 101),
+        run("better plan", "other", 1.0, 100),
+        run("no plan", "auto", 1.0, None),
+        run("no plan", "other", 1.0, 100),
+    ]
+    slow = measures.slower(runs, "auto", 1.1)
+    assert set(slow) == {"lost", "better plan", "no plan"}
+    assert slow["no plan"][1] is None
+    fits = [proved("a", "auto", 1.2, objective="fit"), proved("a", "x", 0.1, 101, objective="fit")]
+    assert set(measures.slower(fits, "auto", 1.1)) == {"a"}
+
+
+# Sections ----------------------------------------------------------------------------------------
+
+
+def test_targets_count_and_name_what_misses_them() -> None:
+    """Tests the three promises on three problems, each with its exceptions."""
+    found = {one.name: one for one in targets.targets(RUNS)}
+    assert {name: sorted(one.missed) for name, one in found.items()} == {
+        "soon": ["b", "c"],
+        "proved": ["c"],
+        "fastest": ["a"],
+    }
+    assert not any(one.kept for one in found.values())
+    assert found["proved"].missed["c"] == "optimal, 2 s"
+    assert found["fastest"].missed["a"] == "0.4 ms by greedy; optimal, 0.5 ms"
+    promises, *exceptions = only_tables(targets.section(RUNS))
+    assert [line[3] for line in promises.lines] == ["1 of 3", "2 of 3", "2 of 3"]
+    assert [[line[0] for line in table.lines] for table in exceptions] == [["b", "c"], ["c"], ["a"]]
+
+
+def test_a_target_is_kept_from_its_share_on() -> None:
+    """Tests that 85 of 100 within a millisecond are enough, and 84 are not."""
+    for soon, kept in ((85, True), (84, False)):
+        runs = [proved(f"{at}", "auto", 0.001 if at < soon else 0.01) for at in range(100)]
+        assert targets.targets(runs)[0].kept == kept
+
+
+def test_targets_are_about_the_corpus_and_solvers_as_they_are() -> None:
+    """Tests that other suites make no promise, and a solver with switches is no rival."""
+    assert targets.section([proved("a", "auto", 0.1, suite="synthetic")]) is None
+    assert targets.section([run("a", "greedy", 0.1, 100)]) is None
+    rivals = [proved("a", "auto", 1.0), proved("a", "exact:twins=off", 0.1)]
+    assert targets.targets(rivals)[2].missed == {}
+
+
+def test_quality() -> None:
+    """Tests the cells of peak over bound: counts, shares, mean, worst and its name."""
+    ours, greedy = quality.lines(RUNS)
+    assert ours == ("auto", "3 of 3", "100.0 %", "100.0 %", "1.0000", "1.0000", "–", "2.5 s")
+    assert greedy[:3] == ("greedy", "2 of 3", "0.0 %")
+    assert greedy[3:] == ("33.3 %", "1.1250", "1.2500", "b", "1.8 ms")
+    (chart,) = only_charts(quality.section(RUNS))
+    (axes,) = chart.figure.axes
+    drawn = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
+    assert drawn["greedy"] == [
+        *([1.0, 0.0], [1.0, pytest.approx(100 / 3)]),
+        *([1.25, pytest.approx(200 / 3)], [1.25, pytest.approx(200 / 3)]),
+    ]
+    assert quality.section([proved("a", "auto", 1.0, objective="fit")]) is None
+
+
+def test_figure_9_is_drawn_by_group() -> None:
+    """Tests a chart for each suite and capacity, with the shares as stairs to the last time."""
+    tight = {"suite": "corpus at 110 % of the best peak", "objective": "fit"}
+    runs = [
+        *(proved(f"{at}", "auto", 0.1 * (at + 1)) for at in range(10)),
+        *(run(f"{at}", "greedy", 0.01, 100 + (at >= 5)) for at in range(10)),
+        *(run(f"{at}", "bump", 0.01, 200) for at in range(10)),
+        *(proved(f"{at}", "auto", 1.0, **tight) for at in range(10)),
+        *(proved(f"{at}", "auto", 1.0, suite="few") for at in range(9)),
+    ]
+    charts = only_charts(curves.solved_against_time(runs))
+    assert [chart.name for chart in charts] == [
+        "solved-corpus",
+        "solved-corpus-at-110-of-the-best-peak",
+    ]
+    (axes,) = charts[0].figure.axes
+    ours, greedy, bump = (line.get_xydata().tolist() for line in axes.lines)
+    assert ours[:2] == [[0.01, 0.0], [0.1, 10.0]]
+    assert ours[-2:] == [[1.0, 100.0], [1.0, 100.0]]
+    assert greedy == [[0.01, 0.0], *([0.01, 10.0 * at] for at in range(1, 6)), [1.0, 50.0]]
+    assert bump == [[0.01, 0.0], [1.0, 0.0]]
+    assert axes.get_xscale() == "log"
+
+
+def test_figure_10_counts_the_best_peak_alone() -> None:
+    """Tests that success is that of figure 9, by size."""
+    runs = [
+        made
+        for at in range(3)
+        for made in (proved(f"{at}", "auto", 0.1), run(f"{at}", "greedy", 0.1, 100 + at))
+    ]
+    (chart,) = only_charts(curves.time_against_size(runs))
+    _, success = chart.figure.axes
+    assert [line.get_xydata().tolist() for line in success.lines] == [
+        [[10, 100]],
+        [[10, pytest.approx(100 / 3)]],
+    ]
+
+
+def test_isomorphic_solutions_are_those_of_the_paper() -> None:
+    """Tests table 1 of source 000: eight orders, four and three monotonic, one canonical."""
+    found = list(isomorphic(five_buffers()))
+    names = [" ".join(five_buffers().ids[row] for row in each.rows) for each in found]
+    assert names == [
+        "b5 b3 b1 b2 b4",
+        "b5 b3 b1 b4 b2",
+        "b5 b3 b2 b1 b4",
+        "b5 b3 b2 b4 b1",
+        "b5 b3 b4 b1 b2",
+        "b5 b3 b4 b2 b1",
+        "b5 b4 b3 b1 b2",
+        "b5 b4 b3 b2 b1",
+    ]
+    assert [at for at, each in enumerate(found, 1) if each.offset_monotonic] == [5, 6, 7, 8]
+    assert [at for at, each in enumerate(found, 1) if each.index_monotonic] == [1, 2, 5]
+    assert found[-1].offsets == (0, 4, 4, 8, 8)
+
+
+def test_the_challenging_table() -> None:
+    """Tests times by solver, with what ran out of time or does not support it, and the paper's."""
+    hard = {"suite": "challenging", "objective": "fit"}
+    runs = [
+        proved("C", "minimalloc", 0.5, **hard),
+        run("C", "telamalloc", 60.0, None, wall_s=60.0, timeout_s=60.0, **hard),
+        run("E", "telamalloc", 2.0, None, wall_s=3.0, timeout_s=60.0, **hard),
+        run("E", "minimalloc", 1.0, None, **hard),
+        proved("A", "minimalloc", 4.0, **hard),
+        run("A", "telamalloc", None, None, **hard | {"status": "unsupported"}),
+        proved("A", "minimalloc:dominance=off", 9.0, **hard),
+    ]
+    (table,) = only_tables(papers.challenging(runs))
+    assert table.headings == ("benchmark", "minimalloc", "telamalloc", "MiniMalloc in the paper")
+    assert table.lines == [
+        ("A", "4 s", "unsupported", "4.91 s"),
+        ("C", "500 ms", "> 60 s", "637 ms"),
+        ("E", "> 1 s", "gave up: 2 s", "3.72 s"),
+    ]
+
+
+def test_the_table_of_microbenchmarks() -> None:
+    """Tests total and step times of telamalloc, with the spread where there were repetitions."""
+    micro = {"suite": "microbenchmarks", "objective": "fit"}
+    often = {"nodes": 100, "spread_s": 0.001, "repeats": 5}
+    runs = [
+        proved("full-overlap-100", "telamalloc", 0.05, **often, **micro),
+        proved("other", "telamalloc", 0.05, nodes=0, **micro),
+        proved("other", "auto", 0.01, **micro),
+    ]
+    (table,) = only_tables(papers.microbenchmarks(runs))
+    assert table.lines == [
+        ("full-overlap-100", "50 ms ± 1 ms", "0.5 ms", "142 ms", "1.42 ms"),
+        ("other", "50 ms", "–", "–", "–"),
+    ]
+
+
+def test_the_table_of_heuristics() -> None:
+    """Tests memory over the least peak that anybody reached, and whether that is proved."""
+    models = {"suite": "models"}
+    runs = [
+        proved("m", "auto", 0.1, peak=200, **models),
+        run("m", "contention_skyline", 0.002, 250, **models),
+        run("k", "contention_skyline", 0.002, 110, **models),
+        run("k", "greedy", 0.001, 100, lower_bound=99, max_load=99, **models),
+    ]
+    (table,) = only_tables(papers.heuristics(runs))
+    assert table.lines == [
+        ("m", "yes", "1.25×", "2 ms", "–", "–"),
+        ("k", "yes", "1.10×", "2 ms", "1.00×", "1 ms"),
+    ]
+    unproved = run("m", "greedy", 0.1, 200, lower_bound=150, **models)
+    assert only_tables(papers.heuristics([unproved]))[0].lines[0][1] == "no"
+
+
+def test_ablations_compare_with_the_solver_as_it_is() -> None:
+    """Tests sums over all problems, and geometric means over those that both solved."""
+    base, off = "minimalloc", "minimalloc:dominance=off"
+    runs = [
+        proved("a", base, 0.1, nodes=100),
+        proved("a", off, 0.2, nodes=400),
+        proved("b", base, 0.1, nodes=100),
+        proved("b", off, 0.8, nodes=1_600),
+        proved("c", base, 0.1, nodes=100),
+        run("c", off, 9.0, None, nodes=50_000),
+        proved("c", "auto", 0.1),
+    ]
+    (table,) = only_tables(ablations.section(runs))
+    plain, switched = table.lines
+    assert plain[:4] == ("(as it is)", "3 of 3", "3", "300")
+    assert switched == ("dominance=off", "2 of 3", "2", "52,000", "–", "10 s", "8.00", "4.00")
+    learned = [proved("a", "telamalloc", 1.0), proved("a", "telamalloc:learned=on", 1.0)]
+    assert ablations.section(learned) is None
+
+
+def test_backtracks_with_and_without_the_model() -> None:
+    """Tests pairs of counts, with a search that fails at the most of its group, and the verdict."""
+    runs = [
+        proved("easy", backtracks.PLAIN, 0.1, backtracks=0),
+        proved("easy", backtracks.LEARNED, 0.1, backtracks=3),
+        run("hard", backtracks.PLAIN, 2.0, None, backtracks=10),
+        proved("hard", backtracks.LEARNED, 0.5, backtracks=5_000),
+        proved("alone", backtracks.PLAIN, 0.5, backtracks=7_000),
+    ]
+    section = backtracks.section(runs)
+    (table,), (chart,) = only_tables(section), only_charts(section)
+    assert table.lines[0][:4] == ["corpus", "1", "1", "1"]
+    points = next(each for each in chart.figure.axes[0].collections if each.get_gid() == "corpus")
+    assert points.get_offsets().tolist() == [[0, 3], [7_000, 5_000]]
+    assert backtracks.section(runs[:1]) is None
+
+
+def test_failures_are_listed_by_name() -> None:
+    """Tests that what went wrong is said, and what ran out of time is no failure."""
+    wrong = run("x", "auto", None, None, status="failed", error="it was killed")
+    (table,) = only_tables(failures.section([*RUNS, wrong]))
+    assert table.lines == [("corpus", "x", "auto", "failed", "it was killed")]
+    assert failures.section(RUNS) is None

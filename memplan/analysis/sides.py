@@ -1,0 +1,194 @@
+"""The two sides of a comparison: what is known of a problem, a model or a plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memplan import solvers
+from memplan.analysis.matching import Names
+from memplan.errors import MemplanError, PlanError, ProblemError, shown
+from memplan.notes import Code, Note
+from memplan.plan import Plan
+from memplan.problem import Asked, Problem
+from memplan.problem.loads import Loads
+
+if TYPE_CHECKING:
+    from memplan.sources.loaded import Label
+
+__all__ = ["Side", "Subject", "reordered", "taken"]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The amounts of one side, in bytes.
+
+    Attributes
+    ----------
+    buffers
+        How many there are.
+    naive
+        The sum of their sizes.
+    load
+        The most that is held at one time; `None` where lifetimes are not known.
+    bound
+        Proved: no plan has a smaller peak. 0 where nothing is known.
+    peak
+        Of the plan; `None` where there is none.
+    proved
+        Whether it is proved that no plan has a smaller peak.
+    start, end
+        The section `[start, end)` in which the plan attains its peak, or the load its own where
+        there is no plan; `None` where lifetimes are not known.
+    notes
+        What was assumed or left out, and what is not known of this side.
+    """
+
+    buffers: int
+    naive: int
+    load: int | None
+    bound: int
+    peak: int | None
+    proved: bool
+    start: int | None
+    end: int | None
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One side: a problem, a plan, or both, and what is known of its buffers."""
+
+    problem: Problem | None
+    plan: Plan | None
+    labels: tuple[Label, ...] = ()
+    said: tuple[Note, ...] = ()  # of the file
+
+    @property
+    def asked(self) -> Problem:
+        """The problem."""
+        assert self.problem is not None  # where there is no plan yet
+        return self.problem
+
+    @property
+    def answered(self) -> Plan:
+        """The plan."""
+        assert self.plan is not None  # once it is planned
+        return self.plan
+
+    def planned(self, plan: Plan) -> Subject:
+        """Return the same with a plan."""
+        return replace(self, plan=plan)
+
+    @cached_property
+    def lifetimes(self) -> Problem | None:
+        """The problem, or what a plan from a file says of it; `None` where that is not enough."""
+        plan = self.answered
+        if self.problem is not None:
+            return self.problem
+        if plan.start is None or plan.end is None:
+            return None
+        try:
+            found = Problem.from_arrays(plan.start, plan.end, plan.size, ids=plan.ids)
+        except ProblemError:
+            return None
+        # A plan in CSV does not say gaps: whose lifetimes hold more than its peak has some.
+        return found if plan.peak is None or found.max_load <= plan.peak else None
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What the file says, and what is not known of this side."""
+        if self.lifetimes is not None:
+            return self.said
+        what = "its load, and what is live at its peak, are unknown"
+        text = f"a plan does not tell all lifetimes: {what}"
+        return (*self.said, Note(Code.LIFETIMES_UNKNOWN, text))
+
+    @property
+    def names(self) -> Names:
+        """What its buffers are known by."""
+        ids, problem = self.answered.ids, self.lifetimes
+        tensors = [label.tensors for label in self.labels] or [(id,) for id in ids]
+        if problem is None:
+            return Names(ids, tensors, None)
+        makers = [(label.kind, label.operator) for label in self.labels] or [("", "")] * len(ids)
+        columns = (problem.size, problem.start, problem.end)
+        return Names(ids, tensors, list(zip(*(c.tolist() for c in columns), makers, strict=True)))
+
+    @cached_property
+    def loads(self) -> Loads | None:
+        """What is held when; `None` where lifetimes are not known."""
+        return None if self.lifetimes is None else Loads(self.lifetimes)
+
+    @cached_property
+    def section(self) -> int | None:
+        """The section of the greatest load in which the plan touches its peak."""
+        plan, loads = self.answered, self.loads
+        if loads is None:
+            return None
+        if plan.offsets is None:
+            return loads.peak_section
+        return loads.highest_of(np.flatnonzero(plan.offsets + plan.size == plan.peak))
+
+    @cached_property
+    def live(self) -> frozenset[int]:
+        """The rows that are held then."""
+        if self.loads is None or self.section is None or self.lifetimes is None:
+            return frozenset()
+        held = self.loads.held(self.section)
+        return frozenset(self.lifetimes.index(each.id) for each in held)
+
+    def side(self) -> Side:
+        """Return the amounts."""
+        plan, loads, at = self.answered, self.loads, self.section
+        bound = plan.lower_bound
+        if self.problem is not None:
+            bound = max(bound, solvers.lower_bound(self.problem))
+        return Side(
+            buffers=len(plan),
+            naive=sum(plan.size.tolist()),
+            load=None if loads is None else loads.peak,
+            bound=bound,
+            peak=plan.peak,
+            proved=plan.peak == bound,
+            start=None if loads is None or at is None else int(loads.start[at]),
+            end=None if loads is None or at is None else int(loads.end[at]),
+            notes=self.notes,
+        )
+
+
+def taken(what: Asked | Plan) -> Subject:
+    """Return what a caller gave as one side of a comparison.
+
+    Raises
+    ------
+    MemplanError
+        For anything else than these.
+    PlanError
+        For a plan whose offsets do not have the peak that it claims.
+    """
+    if isinstance(what, Problem):
+        return Subject(what, None)
+    if not isinstance(what, Plan):
+        problem, plan = getattr(what, "problem", None), getattr(what, "plan", None)
+        if not isinstance(problem, Problem):
+            raise MemplanError(f"{shown(what)} is neither a problem nor a plan; load it first")
+        loaded = getattr(what, "loaded", what)  # of a model that is planned
+        known: tuple[Label, ...] = getattr(loaded, "labels", ())
+        said: tuple[Note, ...] = getattr(loaded, "notes", ())
+        return Subject(problem, plan if isinstance(plan, Plan) else None, known, said)
+    if what.offsets is not None:
+        reached = int((what.offsets + what.size).max(initial=0))
+        if what.peak != reached:
+            claim = f"the plan claims a peak of {what.peak}"
+            raise PlanError(f"{claim}, but its offsets reach {reached}")
+    return Subject(what.problem, what)
+
+
+def reordered(plan: Plan, problem: Problem) -> Plan:
+    """Return a plan for the same buffers in another order."""
+    offsets = None if plan.offsets is None else [plan.offset(id) for id in problem.ids]
+    return Plan.of(problem, offsets, status=plan.status, lower_bound=plan.lower_bound)

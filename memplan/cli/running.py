@@ -1,0 +1,111 @@
+"""How a run of a program of commands ends: one sentence and an exit code, whatever went wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib.metadata import version
+from inspect import cleandoc
+from typing import Annotated, Any
+
+import typer
+
+from memplan.cli import output
+from memplan.errors import MemplanError
+
+__all__ = ["add_command", "add_root", "run"]
+
+# The base of Click's errors. Newer releases of Typer bring Click with them and older ones depend on
+# it, so there is no one name to import it by.
+_ClickException: type[Exception] = typer.BadParameter.__mro__[2]
+
+
+def add_command(app: typer.Typer, module: Any) -> None:
+    """Add the `command` of a module under its `NAME`; its docstring is the help."""
+    # Rich keeps the line breaks of a docstring; help is as wide as the terminal.
+    paragraphs = cleandoc(module.command.__doc__ or "").split("\n\n")
+    text = "\n\n".join(" ".join(each.split()) for each in paragraphs)
+    app.command(module.NAME, help=text)(module.command)
+
+
+def add_root(app: typer.Typer) -> None:
+    """Let a program show its version, and its help where no command is given."""
+    app.callback(invoke_without_command=True)(_root)
+
+
+def _show_version(context: typer.Context, wanted: bool) -> None:
+    if wanted:
+        program = str(context.find_root().info_name)  # which has the name of its package
+        output.line(f"{program} {version(program)}")
+        raise typer.Exit
+
+
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(output.BAD_INPUT)
+
+
+def run(app: typer.Typer, program: str, arguments: Sequence[str] | None) -> int:
+    """Run one command; return its exit code.
+
+    Parameters
+    ----------
+    app
+        The commands.
+    program
+        Its name, for messages.
+    arguments
+        Without the program's name; `None` takes those of the process.
+    """
+    if sys.stdout is None:  # closed by the caller, who wants no results
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (open to the end)
+    for stream in (sys.stdout, sys.stderr):
+        # Names of buffers are anybody's text; a terminal that lacks a letter gets its number.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        return _finish(app, program, arguments)
+    except MemplanError as error:
+        output.message(str(error))
+        return output.BAD_INPUT
+    except typer.Abort:
+        return output.INTERRUPTED
+    except _ClickException as error:
+        output.message(_usage(error, program))
+        return output.BAD_INPUT
+    except MemoryError:
+        output.message("there is not enough memory for this")
+        return output.BAD_INPUT
+    except Exception:
+        traceback.print_exc()
+        output.message("this is a defect of memplan; please report it with the lines above")
+    return output.DEFECT
+
+
+def _finish(app: typer.Typer, program: str, arguments: Sequence[str] | None) -> int:
+    command: Any = typer.main.get_command(app)
+    try:
+        code = command.main(arguments, prog_name=program, standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        output.broken_pipe()
+    except OSError as error:
+        return output.unwritten(error)
+    return code if isinstance(code, int) else output.OK
+
+
+def _usage(error: Any, program: str) -> str:
+    """Make one sentence of a mistake on the command line."""
+    text = " ".join(error.format_message().split()).rstrip(".")
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else program
+    return f"{text[:1].lower()}{text[1:]} (see {path} --help)"

@@ -1,0 +1,565 @@
+"""What is asked: buffers with lifetimes and sizes, and the constraints on their offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from memplan.errors import MemplanError, ProblemError, quoted, shown
+from memplan.problem import checks, dialect, spans
+from memplan.problem.buffer import Buffer, Gap, Reserved
+from memplan.problem.columns import NONE, Column, filled, frozen, int_column, whole_number
+from memplan.problem.conflicts import Conflicts
+from memplan.problem.fingerprint import fingerprint
+from memplan.problem.groups import GROUP_COLUMNS, check_groups, kept, members, take_groups
+from memplan.problem.intake import (
+    GAP_COLUMNS,
+    gap_columns,
+    rows_of,
+    take_capacity,
+    take_conflicts,
+    take_gaps,
+    take_ids,
+    take_reserved,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Asked", "Buffer", "Gap", "HasProblem", "Problem", "Reserved", "problem_of"]
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Problem:
+    """Buffers to place in one arena, immutable, as columns.
+
+    Two problems are equal if they have the same buffers in the same order, and the same capacity
+    and reserved ranges.
+
+    Parameters
+    ----------
+    buffers
+        Any iterable of `Buffer`.
+    capacity
+        The limit on every `offset + size`, or `None` for no limit.
+    reserved
+        Disjoint address ranges that no buffer may touch.
+    conflicts
+        Pairs of ids that may not share an address though their lifetimes do not meet, as in
+        programs with parallel streams.
+    groups
+        Lists of ids that lie one behind the other, in this order.
+
+    Attributes
+    ----------
+    start, end, size, alignment, pin, hint
+        Read-only int64 columns, shape (n,). `pin` and `hint` are -1 where there is none,
+        `alignment` is 1.
+    gap_buffer, gap_start, gap_end, gap_lower, gap_upper
+        Read-only int64 columns, shape (g,), sorted by (buffer, start): row `gap_buffer` holds only
+        its window during the gap; `gap_lower` and `gap_upper` are -1 where there is no window.
+    capacity
+        As given.
+    reserved
+        Sorted.
+    conflicts
+        What conflicts beyond lifetimes, as rows.
+    group, lead
+        Read-only int64 columns, shape (n,): the number of the group, or -1, and how many bytes
+        behind the first of its group a buffer begins.
+
+    Raises
+    ------
+    ProblemError
+        One sentence that names the buffer and the field, for everything that
+        `docs/architecture.md` ("The model, exactly") does not allow.
+    """
+
+    start: Column
+    end: Column
+    size: Column
+    alignment: Column
+    pin: Column
+    hint: Column
+    gap_buffer: Column
+    gap_start: Column
+    gap_end: Column
+    gap_lower: Column
+    gap_upper: Column
+    capacity: int | None
+    reserved: tuple[Reserved, ...]
+    conflicts: Conflicts
+    group: Column
+    lead: Column
+    _ids: tuple[str, ...] | None  # None: "0", "1", ...
+
+    def __init__(
+        self,
+        buffers: Iterable[Buffer],
+        capacity: int | None = None,
+        reserved: Iterable[Reserved | tuple[int, int]] = (),
+        conflicts: Iterable[tuple[str, str]] = (),
+        groups: Iterable[Iterable[str]] = (),
+    ) -> None:
+        rows = list(buffers)
+        for at, row in enumerate(rows):
+            if not isinstance(row, Buffer):
+                raise ProblemError(f"number {at} of the buffers is {shown(row)}, not a Buffer")
+        self._fill(
+            [b.start for b in rows],
+            [b.end for b in rows],
+            [b.size for b in rows],
+            ids=[b.id for b in rows],
+            alignment=[b.alignment for b in rows],
+            pin=[NONE if b.pin is None else b.pin for b in rows],
+            hint=[NONE if b.hint is None else b.hint for b in rows],
+            gaps=gap_columns(rows),
+            capacity=capacity,
+            reserved=reserved,
+            conflicts=rows_of(conflicts, rows, "conflicts"),
+            groups=rows_of(groups, rows, "groups"),
+        )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        start: npt.ArrayLike,
+        end: npt.ArrayLike,
+        size: npt.ArrayLike,
+        *,
+        ids: Iterable[str] | None = None,
+        alignment: npt.ArrayLike | None = None,
+        pin: npt.ArrayLike | None = None,
+        hint: npt.ArrayLike | None = None,
+        gaps: Sequence[npt.ArrayLike] | None = None,
+        capacity: int | None = None,
+        reserved: Iterable[Reserved | tuple[int, int]] = (),
+        conflicts: Conflicts | npt.ArrayLike | None = None,
+        groups: Iterable[Iterable[int]] | tuple[Column, Column] | None = None,
+    ) -> Problem:
+        """Make a problem from columns, without an object per buffer.
+
+        Parameters
+        ----------
+        start, end, size
+            Integers, shape (n,). Read-only int64 arrays are shared, others are copied.
+        ids
+            n distinct strings; `None` numbers the buffers "0", "1", ...
+        alignment, pin, hint
+            Shape (n,), or `None` for nobody. -1 stands for no pin and no hint.
+        gaps
+            Five columns of shape (g,), in any order of rows: buffer (its row), start, end, lower,
+            upper; lower = upper = -1 for a gap without a window.
+        capacity, reserved
+            As in the constructor.
+        conflicts
+            Pairs of rows, shape (m, 2), or `Conflicts`.
+        groups
+            Lists of rows, or the columns `group` and `lead` of another problem.
+
+        Raises
+        ------
+        ProblemError
+            As the constructor does.
+        """
+        problem = cls.__new__(cls)
+        problem._fill(
+            start,
+            end,
+            size,
+            ids=ids,
+            alignment=alignment,
+            pin=pin,
+            hint=hint,
+            gaps=gaps,
+            capacity=capacity,
+            reserved=reserved,
+            conflicts=conflicts,
+            groups=groups,
+        )
+        return problem
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        capacity: int | None = None,
+        reserved: Iterable[Reserved | tuple[int, int]] = (),
+    ) -> Problem:
+        """Make a problem from a pandas or polars frame, or anything that looks like one.
+
+        Parameters
+        ----------
+        frame
+            Has `columns` (names) and `frame[name].to_numpy()`. The columns are those of
+            MiniMalloc's CSV: `id`, `lower`/`upper` (half-open) or `start`/`end` or `begin`/`end`
+            (`end` inclusive), `size`, and optionally `alignment`, `hint`, `gaps` and `offset` (a
+            pin).
+        capacity, reserved
+            As in the constructor.
+
+        Raises
+        ------
+        ProblemError
+            As the constructor does, and for unknown or missing columns.
+        """
+        columns, ids = dialect.frame_columns(frame)
+        return cls.from_arrays(**columns, ids=ids, capacity=capacity, reserved=reserved)
+
+    def _fill(
+        self,
+        start: npt.ArrayLike,
+        end: npt.ArrayLike,
+        size: npt.ArrayLike,
+        *,
+        ids: Iterable[str] | None,
+        alignment: npt.ArrayLike | None,
+        pin: npt.ArrayLike | None,
+        hint: npt.ArrayLike | None,
+        gaps: Sequence[npt.ArrayLike] | None,
+        capacity: int | None,
+        reserved: Iterable[Reserved | tuple[int, int]],
+        conflicts: Conflicts | npt.ArrayLike | None,
+        groups: Iterable[Iterable[int]] | tuple[Column, Column] | None,
+    ) -> None:
+        """Take what a caller gave, column by column, and check it."""
+        new = self.__dict__  # the one place that writes to a problem
+        new["_ids"] = None if ids is None else take_ids(ids)
+
+        def take(values: npt.ArrayLike, name: str) -> Column:
+            column = int_column(values, name, self.label)
+            expected = len(new["start"]) if "start" in new else len(column)
+            if len(column) != expected:
+                raise ProblemError(
+                    f"{name} has {len(column)} values for {expected} buffers", field=name
+                )
+            return column
+
+        new["start"] = take(start, "start")
+        new["end"] = take(end, "end")
+        new["size"] = take(size, "size")
+        count = len(self)
+        if self._ids is not None and len(self._ids) != count:
+            raise ProblemError(f"ids has {len(self._ids)} values for {count} buffers", field="id")
+        new["alignment"] = filled(count, 1) if alignment is None else take(alignment, "alignment")
+        new["pin"] = filled(count, NONE) if pin is None else take(pin, "pin")
+        new["hint"] = filled(count, NONE) if hint is None else take(hint, "hint")
+        new.update(zip(GAP_COLUMNS, take_gaps(gaps, count, self.label), strict=True))
+        new["capacity"] = take_capacity(capacity)
+        new["reserved"] = take_reserved(reserved)
+        checks.check_columns(self)
+        new["conflicts"] = take_conflicts(conflicts, count)
+        new.update(zip(GROUP_COLUMNS, take_groups(groups, self.size, self.label), strict=True))
+        checks.check_gaps(self)
+        checks.check_load(self)
+        checks.check_pins(self)
+        check_groups(self)
+
+    # What it holds
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """The names of the buffers, in the order of the rows."""
+        return tuple(map(str, range(len(self)))) if self._ids is None else self._ids
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {name: row for row, name in enumerate(self.ids)}
+
+    def index(self, id: str) -> int:
+        """Return the row of a buffer.
+
+        Raises
+        ------
+        ProblemError
+            If no buffer has this id.
+        """
+        row = self._rows.get(id)
+        if row is None:
+            raise ProblemError(f"no buffer has the id {quoted(str(id))}", field="id")
+        return row
+
+    def label(self, row: int) -> str:
+        """Return a buffer's name as errors say it: `buffer "b1"`."""
+        named = self._ids is not None and row < len(self._ids)
+        return f"buffer {quoted(self.ids[row] if named else str(row))}"
+
+    def buffer(self, which: int | str) -> Buffer:
+        """Return one buffer, by row or by id."""
+        row = self.index(which) if isinstance(which, str) else range(len(self))[which]
+        columns = (self.start, self.end, self.size, self.alignment, self.pin, self.hint)
+        return self._object(row, self.ids[row], *(int(column[row]) for column in columns))
+
+    @property
+    def buffers(self) -> Iterator[Buffer]:
+        """The buffers as objects, in the order of the rows."""
+        columns = (self.start, self.end, self.size, self.alignment, self.pin, self.hint)
+        lists = (column.tolist() for column in columns)
+        return map(self._object, range(len(self)), self.ids, *lists)
+
+    def _object(
+        self, row: int, id: str, start: int, end: int, size: int, unit: int, pin: int, hint: int
+    ) -> Buffer:
+        placed = None if pin == NONE else pin, None if hint == NONE else hint
+        return Buffer(id, start, end, size, unit, *placed, self._gaps.get(row, ()))
+
+    @cached_property
+    def _gaps(self) -> dict[int, tuple[Gap, ...]]:
+        gaps: dict[int, tuple[Gap, ...]] = {}
+        columns = (getattr(self, name).tolist() for name in GAP_COLUMNS)
+        for row, start, end, lower, upper in zip(*columns, strict=True):
+            gap = Gap(start, end, None if lower == NONE else (lower, upper))
+            gaps[row] = (*gaps.get(row, ()), gap)
+        return gaps
+
+    @cached_property
+    def has_alignment(self) -> bool:
+        """Whether some buffer has an alignment other than 1."""
+        return bool((self.alignment != 1).any())
+
+    @cached_property
+    def has_pins(self) -> bool:
+        """Whether some buffer is pinned."""
+        return bool((self.pin != NONE).any())
+
+    @cached_property
+    def has_hints(self) -> bool:
+        """Whether some buffer has a hint."""
+        return bool((self.hint != NONE).any())
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether some buffer has a gap, with or without a window."""
+        return len(self.gap_buffer) > 0
+
+    @cached_property
+    def has_windows(self) -> bool:
+        """Whether some gap has a window."""
+        return bool((self.gap_lower != NONE).any())
+
+    @property
+    def has_conflicts(self) -> bool:
+        """Whether some buffers conflict though their lifetimes do not meet."""
+        return len(self.conflicts) > 0
+
+    @cached_property
+    def has_groups(self) -> bool:
+        """Whether some buffers lie one behind the other."""
+        return bool((self.group != NONE).any())
+
+    @cached_property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The rows of every group, in the order of their addresses."""
+        return tuple(map(tuple, members(self)))
+
+    @property
+    def has_reserved(self) -> bool:
+        """Whether there is a reserved range."""
+        return len(self.reserved) > 0
+
+    @cached_property
+    def max_load(self) -> int:
+        """The most bytes held at one time: a lower bound on the peak (source 000, equation 1)."""
+        return spans.max_load(spans.spans(self))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """`sha256:` and 64 digits over all that decides whether offsets are safe.
+
+        Capacity, hints and the order of the rows are not in it; `memplan.problem.fingerprint`
+        documents the bytes.
+        """
+        return fingerprint(self)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Problem):
+            return NotImplemented
+        return (
+            self.capacity == other.capacity
+            and bool(np.array_equal(self.hint, other.hint))
+            and self.same_rows(other)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.fingerprint, self.capacity))
+
+    def same_rows(self, other: Problem) -> bool:
+        """Whether the offsets of one problem serve the other, row by row.
+
+        Everything is compared but capacity and hints, as in the fingerprint, but here the order
+        of the rows counts.
+        """
+        columns = ("start", "end", "size", "alignment", "pin", *GAP_COLUMNS, *GROUP_COLUMNS)
+        return (
+            self.reserved == other.reserved
+            and self.conflicts == other.conflicts
+            and all(np.array_equal(getattr(self, c), getattr(other, c)) for c in columns)
+            and ((self._ids is None and other._ids is None) or self.ids == other.ids)
+        )
+
+    def __repr__(self) -> str:
+        limit = "" if self.capacity is None else f", capacity {self.capacity}"
+        conflicts = f", {len(self.conflicts)} conflicts" if self.has_conflicts else ""
+        groups = f", {len(self.groups)} groups" if self.has_groups else ""
+        return f"<Problem: {len(self)} buffers, max load {self.max_load}{conflicts}{groups}{limit}>"
+
+    # In a notebook; what draws is imported when it is asked for
+
+    def plot(self, *, width: float | None = None) -> Figure:
+        """Draw the load over time, with the capacity and the lower bound; extra `plot`.
+
+        Parameters
+        ----------
+        width
+            Millimetres; see `memplan.view.load_plot.draw`, also for what it raises.
+        """
+        from memplan.view import load_plot
+
+        return load_plot.draw(self, width=width)
+
+    def _repr_html_(self) -> str:
+        from memplan.view import notebook
+
+        return notebook.of_problem(self)
+
+    # The same, changed
+
+    def with_capacity(self, capacity: int | None) -> Problem:
+        """Return this problem under another capacity, or none; columns are shared."""
+        return self._changed(capacity=take_capacity(capacity))
+
+    def with_reserved(self, reserved: Iterable[Reserved | tuple[int, int]]) -> Problem:
+        """Return this problem with these reserved ranges in place of its own."""
+        return self._changed(reserved=take_reserved(reserved))
+
+    def with_pins(self, pins: Mapping[str, int | None]) -> Problem:
+        """Return this problem with these buffers (by id) pinned, or with `None` not pinned."""
+        pin = self.pin.copy()
+        for id, offset in pins.items():
+            row = self.index(id)
+            pin[row] = (
+                NONE if offset is None else whole_number(offset, f"{self.label(row)}: pin", "pin")
+            )
+        return self._changed(pin=frozen(pin))
+
+    def without_hints(self) -> Problem:
+        """Return this problem with nobody hinted."""
+        return self._changed(hint=filled(len(self), NONE))
+
+    def without_names(self) -> Problem:
+        """Return this problem with its buffers named "0", "1", ... by row."""
+        return self._changed(_ids=None)
+
+    def without_alignment(self) -> Problem:
+        """Return this problem with offsets free: for solvers that know no alignment."""
+        return self._changed(alignment=filled(len(self), 1))
+
+    def without_conflicts(self) -> Problem:
+        """Return this problem with its lifetimes alone to say who conflicts."""
+        return self._changed(conflicts=Conflicts.none(len(self)))
+
+    def subset(self, rows: npt.ArrayLike) -> Problem:
+        """Return the problem of these rows alone, in this order."""
+        chosen = int_column(rows, "rows", lambda at: f"number {at}")
+        if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(self)):
+            raise ProblemError(f"rows to choose must be between 0 and {len(self) - 1}")
+        gaps = None
+        if self.has_gaps:
+            first = np.searchsorted(self.gap_buffer, chosen)
+            count = np.searchsorted(self.gap_buffer, chosen, side="right") - first
+            owner = np.repeat(np.arange(len(chosen)), count)
+            within = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
+            taken = first[owner] + within
+            gaps = [owner, *(getattr(self, name)[taken] for name in GAP_COLUMNS[1:])]
+        ids = self.ids
+        return Problem.from_arrays(
+            self.start[chosen],
+            self.end[chosen],
+            self.size[chosen],
+            ids=[ids[row] for row in chosen.tolist()],
+            alignment=self.alignment[chosen],
+            pin=self.pin[chosen],
+            hint=self.hint[chosen],
+            gaps=gaps,
+            capacity=self.capacity,
+            reserved=self.reserved,
+            conflicts=self.conflicts.subset(chosen),
+            groups=kept(self.group, self.lead, chosen),
+        )
+
+    def reversed_in_time(self) -> Problem:
+        """Return the mirror image in time, over the same range of times: the same plans serve."""
+        if not len(self):
+            return self
+        about = int(self.start.min()) + int(self.end.max())
+        return Problem.from_arrays(
+            about - self.end,
+            about - self.start,
+            self.size,
+            ids=self._ids,
+            alignment=self.alignment,
+            pin=self.pin,
+            hint=self.hint,
+            gaps=[
+                self.gap_buffer,
+                about - self.gap_end,
+                about - self.gap_start,
+                self.gap_lower,
+                self.gap_upper,
+            ],
+            capacity=self.capacity,
+            reserved=self.reserved,
+            conflicts=self.conflicts,
+            groups=(self.group, self.lead),
+        )
+
+    def shuffled(self, seed: int) -> Problem:
+        """Return this problem with its rows in another order, the same for the same seed."""
+        return self.subset(np.random.default_rng(seed).permutation(len(self)))
+
+    def _changed(self, **changes: object) -> Problem:
+        """Return a copy with some attributes replaced, and what follows from them forgotten."""
+        copy = Problem.__new__(Problem)
+        copy.__dict__.update(self.__dict__, **changes)
+        if changes.keys() != {"capacity"}:
+            names = ("ids", "_rows") if "_ids" in changes else ()
+            for name in ("fingerprint", "has_alignment", "has_pins", "has_hints", *names):
+                copy.__dict__.pop(name, None)
+        checks.check_pins(copy)
+        check_groups(copy)
+        return copy
+
+
+class HasProblem(Protocol):
+    """What comes with a problem: what `memplan.load` made of a file, say."""
+
+    @property
+    def problem(self) -> Problem:
+        """What is to be placed."""
+        ...
+
+
+Asked = Problem | HasProblem
+
+
+def problem_of(asked: Asked) -> Problem:
+    """Return a problem, or the problem of what a file was read as.
+
+    Raises
+    ------
+    MemplanError
+        For anything else.
+    """
+    found = asked if isinstance(asked, Problem) else getattr(asked, "problem", None)
+    if not isinstance(found, Problem):
+        raise MemplanError(f"{shown(asked)} is no problem; memplan.load reads one from a file")
+    return found

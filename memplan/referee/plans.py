@@ -1,0 +1,186 @@
+"""The referee: holds a plan against a problem, and believes nobody.
+
+It knows no solver and no native code: whatever placed the buffers, and whatever format the plan
+came through, what passes here is safe to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from memplan.errors import PlanError, quoted
+from memplan.plan import Plan, Status
+from memplan.problem import Asked, Problem, problem_of
+from memplan.problem.columns import NONE, Column
+from memplan.problem.spans import first_overlap, first_shared, reserved_hit, spans
+
+__all__ = ["verify"]
+
+
+def verify(problem: Asked, plan: Plan) -> None:
+    """Return if the plan is a plan of the problem and is what it claims to be; raise otherwise.
+
+    Checked in this order: that the plan has offsets; that it was made for this problem
+    (fingerprint, ids, sizes, lifetimes: whatever it says); capacity, alignment, pins and reserved
+    ranges; groups; that no two buffers hold a common address at any time, or, where they conflict
+    explicitly, at all; and its claims: peak, lower bound, status. The buffers of a plan may be in
+    another order than those of the problem. Not checked: whether a claimed lower bound, a proof of
+    optimality or of infeasibility is right.
+
+    Parameters
+    ----------
+    problem
+        What was asked, or what `memplan.load` read; its capacity counts, also where the plan was
+        made under another.
+    plan
+        What was answered.
+
+    Raises
+    ------
+    PlanError
+        One sentence on the first thing that is wrong; for an overlap it names both buffers, the
+        time and the bytes that both hold. A plan without offsets is refused, whatever its status.
+
+    Notes
+    -----
+    O(s log s) in the number of spans (`memplan.problem.spans`); one to three seconds for a million.
+    """
+    problem = problem_of(problem)
+    if plan.offsets is None:
+        raise PlanError(f"the plan has no offsets to verify (its status is {plan.status})")
+    offset = plan.offsets[_matching_rows(problem, plan)]
+    _check_offsets(problem, offset)
+    _check_groups(problem, offset)
+    _check_overlaps(problem, offset)
+    _check_claims(problem, plan, offset)
+
+
+def _matching_rows(problem: Problem, plan: Plan) -> npt.NDArray[np.intp] | slice:
+    """Return for every buffer of the problem its row in the plan."""
+    if plan.problem is not None and plan.problem.same_rows(problem):
+        return slice(None)
+    rows: npt.NDArray[np.intp] | slice = slice(None)
+    if plan.ids != problem.ids:
+        row_of = {name: row for row, name in enumerate(plan.ids)}
+        for name in problem.ids:
+            if name not in row_of:
+                raise PlanError(f"buffer {quoted(name)} is in the problem but not in the plan")
+        if len(row_of) != len(problem):
+            known = set(problem.ids)
+            extra = next(name for name in plan.ids if name not in known)
+            raise PlanError(f"buffer {quoted(extra)} is in the plan but not in the problem")
+        rows = np.array([row_of[name] for name in problem.ids], dtype=np.intp)
+
+    _check_same(problem, "size", problem.size, plan.size[rows])
+    if plan.start is not None:
+        _check_same(problem, "start", problem.start, plan.start[rows])
+    if plan.end is not None:
+        _check_same(problem, "end", problem.end, plan.end[rows])
+    if plan.fingerprint is not None and plan.fingerprint != problem.fingerprint:
+        raise PlanError(
+            "the plan was made for another problem: the fingerprints differ, though ids and sizes "
+            "are the same (look at lifetimes, alignments, pins, gaps, reserved ranges, conflicts "
+            "and groups)"
+        )
+    return rows
+
+
+def _check_same(problem: Problem, field: str, asked: Column, planned: Column) -> None:
+    _refuse(
+        problem,
+        asked != planned,
+        lambda i: f"{field} is {planned[i]} in the plan but {asked[i]} in the problem",
+    )
+
+
+def _check_offsets(problem: Problem, offset: Column) -> None:
+    """Check everything that concerns one buffer by itself."""
+    size, unit, pin = problem.size, problem.alignment, problem.pin
+    limit = problem.capacity
+    if limit is not None:
+        _refuse(
+            problem,
+            offset + size > limit,
+            lambda i: f"offset {offset[i]} + size {size[i]} is beyond the capacity {limit}",
+        )
+    _refuse(
+        problem,
+        offset % unit != 0,
+        lambda i: f"offset {offset[i]} is not a multiple of its alignment {unit[i]}",
+    )
+    _refuse(
+        problem,
+        (pin != NONE) & (offset != pin),
+        lambda i: f"offset {offset[i]} is not its pin {pin[i]}",
+    )
+    if problem.reserved:
+        block = reserved_hit(problem, offset)
+        _refuse(
+            problem,
+            block >= 0,
+            lambda i: (
+                f"its bytes [{offset[i]}, {offset[i] + size[i]}) touch the reserved range "
+                f"{problem.reserved[block[i]]}"
+            ),
+        )
+
+
+def _check_overlaps(problem: Problem, offset: Column) -> None:
+    overlap = first_overlap(spans(problem), offset)
+    if overlap is not None:
+        first, second = problem.label(overlap.first), problem.label(overlap.second)
+        raise PlanError(
+            f"{first} and {second} overlap: at time {overlap.time} both hold "
+            f"the bytes [{overlap.lower}, {overlap.upper})"
+        )
+    common = first_shared(problem, offset)
+    if common is not None:
+        first, second = problem.label(common.first), problem.label(common.second)
+        raise PlanError(
+            f"{first} and {second} conflict, but both hold the bytes "
+            f"[{common.lower}, {common.upper})"
+        )
+
+
+def _check_groups(problem: Problem, offset: Column) -> None:
+    """Check that all members of a group are as far behind its first as they must be."""
+    origin = offset - problem.lead
+    for rows in problem.groups:
+        first = rows[0]
+        for row in rows[1:]:
+            if origin[row] != origin[first]:
+                apart = problem.lead[row] - problem.lead[first]
+                raise PlanError(
+                    f"{problem.label(row)} is at {offset[row]}, not {apart} bytes behind "
+                    f"{problem.label(first)} ({offset[first]}) as their group asks",
+                    row=row,
+                )
+
+
+def _check_claims(problem: Problem, plan: Plan, offset: Column) -> None:
+    peak = int((offset + problem.size).max()) if len(problem) else 0
+    if plan.peak != peak:
+        raise PlanError(f"the plan claims a peak of {plan.peak}, but its offsets reach {peak}")
+    if plan.lower_bound > peak:
+        raise PlanError(
+            f"the plan claims the lower bound {plan.lower_bound}, above its peak {peak}"
+        )
+    if plan.capacity is not None and peak > plan.capacity:
+        raise PlanError(f"the plan claims to keep the capacity {plan.capacity}; its peak is {peak}")
+    if plan.status not in (Status.OPTIMAL, Status.FEASIBLE):
+        raise PlanError(f"the plan has offsets, but its status is {plan.status}")
+    if plan.status is Status.OPTIMAL and plan.lower_bound < peak and plan.capacity is None:
+        raise PlanError(
+            f"the plan claims to be optimal, but its peak {peak} is above its lower bound "
+            f"{plan.lower_bound} and it was not asked to fit a capacity"
+        )
+
+
+def _refuse(problem: Problem, bad: npt.NDArray[np.bool_], say: Callable[[int], str]) -> None:
+    """Raise for the first row that is bad, in the words of `say`."""
+    if bad.any():
+        row = int(bad.argmax())
+        raise PlanError(f"{problem.label(row)}: {say(row)}", row=row)

@@ -1,0 +1,265 @@
+"""The search for the most valuable choice of buffers that fit together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from random import Random
+
+import numpy as np
+import numpy.typing as npt
+
+from memplan.plan import Status
+from memplan.problem import Problem, spans
+from memplan.problem.loads import available
+from memplan.repack.repacker import Repacker
+from memplan.repack.value_bound import ValueBound, value_bound
+from memplan.solvers._limits import MAX_COUNT, seconds, whole
+
+__all__ = ["Clock", "Packing"]
+
+# Placements and search nodes of one question: what only tries, and what shall settle it.
+_QUICK_PASSES = 3  # over all that are in
+_THOROUGH = 20_000
+_HARD = 100  # one such question of the first choice may take so small a share of all
+_DEFAULT_NODES = 400_000  # in all, where the caller gives no limit: about a second
+_MOST_OPEN = 40  # buffers between which a complete search decides
+_RENEWED = 0.5  # the share of those that meet a time that is chosen anew at once
+
+
+@dataclass(slots=True)
+class Clock:
+    """What is left to spend."""
+
+    end: float | None
+    nodes: int
+    spent: int = 0
+
+    @classmethod
+    def of(cls, timeout: float | None, nodes: int | None) -> Clock:
+        """Return a clock that starts now, for seconds and nodes as a caller gives them."""
+        limit = seconds(timeout)
+        left = _DEFAULT_NODES if limit is None else MAX_COUNT
+        if nodes is not None:
+            left = whole(nodes, "nodes", 1, MAX_COUNT)
+        return cls(None if limit is None else time.monotonic() + limit, left)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left."""
+        return self.spent >= self.nodes or (self.end is not None and time.monotonic() >= self.end)
+
+    def ask(self, repacker: Repacker, nodes: int) -> bool | None:
+        """Ask whether all fits, with so many nodes and no more than there are."""
+        left = None if self.end is None else max(0.0, self.end - time.monotonic())
+        answer = repacker.fits(timeout=left, nodes=max(1, min(nodes, self.nodes - self.spent)))
+        self.spent += max(1, repacker.nodes)
+        return answer
+
+
+@dataclass(slots=True)
+class Packing:
+    """One call of `memplan.pack_most_valuable`; rows are those of the problem."""
+
+    problem: Problem
+    capacity: int
+    benefit: list[int]
+    forced: npt.NDArray[np.bool_]
+    clock: Clock
+    seed: int
+    chosen: set[int] = field(default_factory=set)
+    repacker: Repacker = field(init=False)  # holds the chosen
+
+    def run(self) -> tuple[Status, int]:
+        """Choose; return the status of the choice and the bound. `repacker` has its plan."""
+        must = np.flatnonzero(self.forced)
+        self.repacker = self.holding_must()
+        fits = self.clock.ask(self.repacker, self.clock.nodes)
+        if not fits:
+            return (Status.UNKNOWN, sum(self.benefit)) if fits is None else (Status.INFEASIBLE, 0)
+        self.chosen = set(must.tolist())
+        top = np.maximum(self.problem.pin, 0) + self.problem.size
+        able = top <= self.capacity
+        for row in np.flatnonzero(~able).tolist():
+            self.benefit[row] = 0  # it can never be gained
+        rows = [row for row in self._by_density() if able[row] and not self.forced[row]]
+        bound = self._bound()
+        rows = self._take_best([rows, sorted(rows, key=lambda row: (-bound.worth[row], row))])
+        self._exchange(rows)
+        bound = min(bound, self._bound(), key=lambda each: each.parts)
+        if len(rows) > _MOST_OPEN:
+            self._renew(rows, bound.value)
+        proved = bound.value
+        if self.value < proved and not self.clock.over:
+            proved = _Tree(self, bound, rows).search()
+        return (Status.OPTIMAL if self.value == proved else Status.FEASIBLE), proved
+
+    @property
+    def value(self) -> int:
+        """Of all buffers that are chosen."""
+        return sum(self.benefit[row] for row in self.chosen)
+
+    @staticmethod
+    def quick(repacker: Repacker) -> int:
+        """Return how many nodes a question is worth that only tries."""
+        return _QUICK_PASSES * (len(repacker) + 100)
+
+    def holding_must(self) -> Repacker:
+        """Return a repacker with those that must be chosen, not placed yet."""
+        part = self.problem.subset(np.flatnonzero(self.forced))
+        return Repacker(part, self.capacity, seed=self.seed)
+
+    def _bound(self) -> ValueBound:
+        room = available(self.problem.reserved, self.capacity)
+        return value_bound(
+            self.problem, self.benefit, room, self.forced, self.value, lambda: self.clock.over
+        )
+
+    def _by_density(self) -> list[int]:
+        held = spans.spans(self.problem)
+        area = np.bincount(
+            held.buffer,
+            (held.upper - held.lower).astype(np.float64) * (held.end - held.start),
+            len(self.problem),
+        )
+        gain = np.array(self.benefit, dtype=np.float64)
+        density = np.where(area > 0, gain / np.maximum(area, 1), np.inf)
+        order: list[int] = np.lexsort((np.arange(len(gain)), -density)).tolist()
+        return order
+
+    def put_in(self, repacker: Repacker, row: int, nodes: int) -> bool | None:
+        """Put one more in; what does not fit is taken out again."""
+        buffer = self.problem.buffer(row)
+        repacker.add(buffer)
+        fits = self.clock.ask(repacker, nodes)
+        if not fits:
+            repacker.remove(buffer.id)
+        return fits
+
+    def _take(self, rows: Iterable[int], nodes: int = 0) -> None:
+        """Put in what fits, one by one; hard questions are worth so many nodes, if any."""
+        for row in rows:
+            if self.clock.over:
+                return
+            if row in self.chosen:
+                continue
+            fits = self.put_in(self.repacker, row, self.quick(self.repacker))
+            if fits is None and nodes and self.benefit[row]:
+                fits = self.put_in(self.repacker, row, nodes)
+            if fits:
+                self.chosen.add(row)
+
+    def _take_best(self, orders: list[list[int]]) -> list[int]:
+        """Take by each of several orders; keep the best choice, and return its order."""
+        must, start, found = self.chosen, self.repacker, []
+        for order in orders:
+            self.repacker, self.chosen = start.copy(), set(must)
+            self._take(order, min(_THOROUGH, self.clock.nodes // _HARD))
+            found.append((self.value, self.repacker, self.chosen, order))
+        _, self.repacker, self.chosen, order = max(found, key=lambda each: each[0])
+        return order
+
+    def _exchange(self, rows: list[int]) -> None:
+        """Put one that was left out in for others that are worth less, as long as it pays."""
+        better = True
+        while better and not self.clock.over:
+            better = False
+            for row in rows:
+                if row in self.chosen or not self.benefit[row] or self.clock.over:
+                    continue
+                if self._swap_in(row):
+                    self._take(rows)
+                    better = True
+
+    def _swap_in(self, row: int) -> bool:
+        problem, ids = self.problem, self.problem.ids
+        start, end = problem.start[row], problem.end[row]
+        meets = (problem.start < end) & (start < problem.end) & ~self.forced
+        others = [other for other in np.flatnonzero(meets).tolist() if other in self.chosen]
+        # The more bytes for the less benefit, the sooner one goes.
+        others.sort(
+            key=lambda other: (self.benefit[other] / max(1, int(problem.size[other])), other)
+        )
+        trial, gone, spare = self.repacker.copy(), [], self.benefit[row]
+        for other in others:
+            if self.benefit[other] >= spare:
+                continue
+            spare -= self.benefit[other]
+            gone.append(other)
+            trial.remove(ids[other])
+            if self.put_in(trial, row, self.quick(trial)):
+                self.repacker = trial
+                self.chosen = (self.chosen - set(gone)) | {row}
+                return True
+            if self.clock.over:
+                break
+        return False
+
+    def _renew(self, rows: list[int], bound: int) -> None:
+        """Choose anew for some stretch of time, by chance, again and again."""
+        chance = Random(self.seed)
+        problem, rank = self.problem, {row: at for at, row in enumerate(rows)}
+        last = self.clock.spent + (self.clock.nodes - self.clock.spent) // 2
+        while self.value < bound and self.clock.spent < last and not self.clock.over:
+            middle = chance.choice(rows)
+            start, end = problem.start[middle], problem.end[middle]
+            near = [row for row in rows if problem.start[row] < end and start < problem.end[row]]
+            out = [row for row in near if row in self.chosen and chance.random() < _RENEWED]
+            trial, chosen = self.repacker.copy(), self.chosen.difference(out)
+            trial.remove(*(problem.ids[row] for row in out))
+            for row in sorted(near, key=lambda row: rank[row] + chance.random() * len(rows) / 4):
+                if row not in chosen and self.put_in(trial, row, self.quick(trial)):
+                    chosen.add(row)
+            if sum(self.benefit[row] for row in chosen) >= self.value:
+                self.repacker, self.chosen = trial, chosen
+
+
+class _Tree:
+    """In or out, buffer by buffer: the complete search."""
+
+    def __init__(self, packing: Packing, bound: ValueBound, rows: list[int]) -> None:
+        self._packing = packing
+        self._bound = bound
+        self._rows = rows
+        self._complete = True
+
+    def search(self) -> int:
+        """Improve the choice, and return the bound that is known at the end."""
+        packing, bound = self._packing, self._bound
+        left = bound.parts - (packing.value + 1) * bound.scale  # to lose, and still be better
+        open_rows = [row for row in self._rows if abs(bound.worth[row]) <= left]
+        if len(open_rows) > _MOST_OPEN:
+            return bound.value
+        sure = [row for row in self._rows if bound.worth[row] > left]
+        start = packing.holding_must()
+        taken = set(np.flatnonzero(packing.forced).tolist())
+        for row in sure:  # whoever leaves one out cannot be better
+            fits = packing.put_in(start, row, _THOROUGH)
+            if not fits:
+                return packing.value if fits is False else bound.value
+            taken.add(row)
+        self._branch(start, taken, open_rows, 0, bound.parts)
+        return packing.value if self._complete else max(bound.value, packing.value)
+
+    def _branch(
+        self, repacker: Repacker, taken: set[int], rows: list[int], at: int, parts: int
+    ) -> None:
+        packing, bound = self._packing, self._bound
+        if parts < (packing.value + 1) * bound.scale:
+            return
+        if packing.clock.over:
+            self._complete = False
+            return
+        if at == len(rows):
+            if sum(packing.benefit[row] for row in taken) > packing.value:
+                packing.chosen, packing.repacker = set(taken), repacker.copy()
+            return
+        row, worth = rows[at], bound.worth[rows[at]]
+        fits = packing.put_in(repacker, row, _THOROUGH)
+        if fits:
+            self._branch(repacker, taken | {row}, rows, at + 1, parts + min(worth, 0))
+            repacker.remove(packing.problem.ids[row])
+        elif fits is None:
+            self._complete = False
+        self._branch(repacker, taken, rows, at + 1, parts - max(worth, 0))

@@ -1,0 +1,72 @@
+"""Solvers that the core does not have: those of other packages, in Python or over a library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+
+from memplan.errors import MemplanError, MissingExtraError, PlanError
+from memplan.plan import Plan
+from memplan.problem import Problem
+from memplan.referee import verify
+from memplan.solvers import registry
+from memplan.solvers.native import Progress, Round
+from memplan.solvers.run import Run
+
+__all__ = ["solve"]
+
+
+def solve(
+    problem: Problem,
+    *,
+    solver: str,
+    minimize: bool,
+    seconds: float | None,
+    nodes: int | None,
+    threads: int,
+    seed: int,
+    options: Mapping[str, object],
+    progress: Callable[[Progress], object] | None = None,
+    trace: Callable[[Round], object] | None = None,
+) -> tuple[Plan, bool]:
+    """Return the plan of one solver, and whether Ctrl-C cut it short, as `native.solve` does.
+
+    Raises
+    ------
+    MissingExtraError
+        If the library that it needs is not installed.
+    MemplanError
+        If an option has a value that it does not know, or its plan is wrong.
+    """
+    known = registry.SOLVERS[solver]
+    for library in known.libraries:
+        if find_spec(library) is None:
+            raise MissingExtraError(
+                f"{solver} needs the library {library}: pip install '{known.extra}'"
+            )
+    run = Run(
+        problem,
+        solver=solver,
+        minimize=minimize,
+        seconds=seconds,
+        nodes=nodes,
+        seed=seed,
+        options=options,
+        progress=progress,
+    )
+    assert known.solve is not None  # or it is one of the core
+    interrupted = False
+    try:
+        if not run.settled:
+            known.solve(run)
+    except KeyboardInterrupt:
+        interrupted = True
+    if trace is not None:
+        trace(run.round(interrupted))
+    plan = run.plan()
+    if plan.has_offsets:
+        try:
+            verify(problem, plan)
+        except PlanError as error:
+            raise MemplanError(f"the solver {solver} made a plan that is wrong: {error}") from error
+    return plan, interrupted

@@ -1,0 +1,126 @@
+"""What a model's graph shows of its allocations, and what is recorded (source 002, table 3.1).
+
+A graph has an operator's results; the kernels behind it also allocate what nobody sees: indices of
+a pooling, statistics of a normalisation, packed weights, results that are copied once more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memplan.errors import MemplanError, quoted
+from memplan.extras import require
+from memplan.graph import Kind
+from memplan.sources.loaded import Loaded
+from memplan.trace import Scope, Trace
+
+__all__ = ["Row", "compare", "exported", "total"]
+
+_PLANNED = (Kind.INTERMEDIATE, Kind.OUTPUT)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An operator of the graph, over all of its calls.
+
+    Attributes
+    ----------
+    operator
+        As PyTorch names it, "aten::conv2d".
+    tensors, tensor_bytes
+        In the graph, those that share a storage as one; intermediates and results.
+    allocations, allocated_bytes
+        Recorded inside of it.
+    """
+
+    operator: str
+    tensors: int
+    tensor_bytes: int
+    allocations: int
+    allocated_bytes: int
+
+
+def exported(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Loaded:
+    """Return what `torch.export` shows of a model.
+
+    Raises
+    ------
+    MemplanError
+        If it cannot make a graph of it.
+    """
+    from memplan.sources import Options, torch_export
+
+    torch = require("torch", extra="torch")
+    try:
+        with torch.no_grad():
+            program = torch.export.export(model, args, dict(kwargs))
+    except Exception as error:  # whatever the compiler stumbles over
+        reason = quoted(f"{type(error).__name__}: {error}".split("\n")[0])
+        raise MemplanError(f"torch.export makes no graph of the model: {reason}") from None
+    return torch_export.load(program, Options(include=frozenset(_PLANNED)))
+
+
+def compare(loaded: Loaded, trace: Trace) -> list[Row]:
+    """Return a row for every operator that allocates, the most bytes that no graph shows first.
+
+    Parameters
+    ----------
+    loaded
+        The graph, `exported`.
+    trace
+        What was recorded of the same model and inputs.
+    """
+    shown, allocated = _in_graph(loaded), _in_trace(trace)
+    names = shown[0].keys() | allocated[0].keys()
+    counts = (*shown, *allocated)
+    rows = [Row(name, *(count[name] for count in counts)) for name in names]
+    return sorted(rows, key=lambda r: (r.tensor_bytes - r.allocated_bytes, r.operator))
+
+
+def total(rows: Iterable[Row], name: str = "total") -> Row:
+    """Return the sum of rows."""
+    rows = list(rows)
+    return Row(
+        name,
+        sum(row.tensors for row in rows),
+        sum(row.tensor_bytes for row in rows),
+        sum(row.allocations for row in rows),
+        sum(row.allocated_bytes for row in rows),
+    )
+
+
+def _in_graph(loaded: Loaded) -> tuple[Counter[str], Counter[str]]:
+    """Return by operator the count and the bytes of its results."""
+    assert loaded.graph is not None
+    assert loaded.layout is not None
+    maker: dict[int, str] = {}
+    for operator in loaded.graph.walk():
+        for index in operator.outputs:
+            maker.setdefault(index, operator.type.replace(".", "::", 1))
+    count: Counter[str] = Counter()
+    bytes: Counter[str] = Counter()
+    for storage in loaded.layout.storages:
+        made_by = next((maker[index] for index in storage.tensors if index in maker), None)
+        if storage.kind in _PLANNED and storage.bytes and made_by is not None:
+            count[made_by] += 1
+            bytes[made_by] += storage.bytes
+    return count, bytes
+
+
+def _in_trace(trace: Trace) -> tuple[Counter[str], Counter[str]]:
+    """Return by operator the count and the bytes of what was recorded in it."""
+    count: Counter[str] = Counter()
+    bytes: Counter[str] = Counter()
+    for scope, size in zip(trace.scopes, trace.size.tolist(), strict=True):
+        name = _operator(scope)
+        count[name] += 1
+        bytes[name] += size
+    return count, bytes
+
+
+def _operator(scope: Scope) -> str:
+    """Return the outermost operator: the one that a graph has."""
+    return next((name for name, _ in scope if not name.startswith(".")), "(no operator)")
