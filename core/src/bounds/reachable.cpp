@@ -12,8 +12,6 @@ namespace memplan {
 
 namespace {
 
-bool is_pinned(const Problem& problem, BufferIdx b) { return problem.pin_of(b) != kNoOffset; }
-
 // Where a stack of buffers can begin, and the sizes it can be made of.
 struct Stacks {
   std::vector<Bytes> bases = {0};
@@ -34,7 +32,7 @@ bool find_stacks(const Problem& problem, const Sections& sections, Stacks* stack
       const Span& span = sections.spans[i];
       if (span.upper - span.lower != problem.size[b]) return false;
     }
-    if (is_pinned(problem, b)) {
+    if (problem.pin_of(b) != kNoOffset) {
       stacks->bases.push_back(problem.pin[b] + problem.size[b]);
     } else if (problem.size[b] > 0) {
       ++stacks->sizes[problem.size[b]];
@@ -45,7 +43,7 @@ bool find_stacks(const Problem& problem, const Sections& sections, Stacks* stack
   for (const auto& [size, count] : stacks->sizes) stacks->unit = std::gcd(stacks->unit, size);
   // An alignment that divides every place to rest on never lifts a buffer off it.
   for (BufferIdx b = 0; b < problem.count(); ++b) {
-    const bool moves = !is_pinned(problem, b) && problem.size[b] > 0;
+    const bool moves = problem.pin_of(b) == kNoOffset && problem.size[b] > 0;
     if (moves && stacks->unit % problem.alignment_of(b) != 0) return false;
   }
   return true;
@@ -77,7 +75,7 @@ class Sums {
 
 // The least sum at or above `at_least` (both in units), or `at_least` where that is out of reach.
 Bytes next_sum(const Stacks& stacks, Bytes at_least) {
-  constexpr Bytes kMostWords = 20'000'000;  // about as many milliseconds as millions
+  constexpr Bytes kMostReachableWords = 20'000'000;  // about as many milliseconds as millions
   // Of the sums at or above, the least is below this: without its topmost buffer, the stack of it
   // is below at_least, or is a base.
   Bytes limit = at_least;
@@ -86,7 +84,7 @@ Bytes next_sum(const Stacks& stacks, Bytes at_least) {
   for (const auto& [size, count] : stacks.sizes) {
     for (std::int64_t left = count; left > 0; left /= 2) ++shifts;
   }
-  if (limit / 64 + 1 > kMostWords / (shifts + 1)) return at_least;
+  if (limit / 64 + 1 > kMostReachableWords / (shifts + 1)) return at_least;
 
   Sums sums(static_cast<std::size_t>(limit) + 1);
   Bytes least = kMaxBytes;

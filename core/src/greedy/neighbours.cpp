@@ -10,7 +10,7 @@ namespace memplan {
 
 namespace {
 
-constexpr std::int32_t kNowhere = -1;
+constexpr std::int32_t kNoNeighbour = -1;
 constexpr std::int32_t kLate = -2;
 
 constexpr std::size_t kFewestLate = 64;
@@ -24,12 +24,12 @@ constexpr std::int64_t kEntriesPerStep = 2;
 Neighbours::Neighbours(const Problem& problem) : problem_(problem) {
   if (problem.conflicts.empty()) return;
   offset_.assign(problem.size.size(), 0);
-  slot_.assign(problem.size.size(), kNowhere);
+  slot_.assign(problem.size.size(), kNoNeighbour);
   marks_.assign(problem.size.size() / 64 + 1, 0);
 }
 
 void Neighbours::clear() {
-  std::fill(slot_.begin(), slot_.end(), kNowhere);
+  std::fill(slot_.begin(), slot_.end(), kNoNeighbour);
   by_address_.clear();
   late_.clear();
 }
@@ -43,15 +43,15 @@ bool Neighbours::check_invariants() const {
   for (const Ranked& late : late_) {
     MEMPLAN_ASSERT(slot_[late.row] == kLate && offset_[late.row] == late.key);
   }
-  MEMPLAN_ASSERT(slot_.size() -
-                     static_cast<std::size_t>(std::count(slot_.begin(), slot_.end(), kNowhere)) ==
+  MEMPLAN_ASSERT(slot_.size() - static_cast<std::size_t>(
+                                    std::count(slot_.begin(), slot_.end(), kNoNeighbour)) ==
                  by_address_.size() + late_.size());
   for (const std::uint64_t marks : marks_) MEMPLAN_ASSERT(marks == 0);
   return true;
 }
 void Neighbours::place(BufferIdx b, Bytes offset) {
   if (problem_.conflicts.first(b) == problem_.conflicts.last(b) || problem_.size[b] == 0) return;
-  MEMPLAN_ASSERT(slot_[b] == kNowhere);
+  MEMPLAN_ASSERT(slot_[b] == kNoNeighbour);
   offset_[b] = offset;
   slot_[b] = kLate;
   late_.push_back({offset, b});
@@ -81,7 +81,7 @@ std::int64_t Neighbours::list(BufferIdx b, std::vector<Interval>* intervals) {
   unsorted_.clear();
   for (const BufferIdx* other = first; other != last; ++other) {
     const std::int32_t slot = slot_[*other];
-    if (slot == kNowhere) continue;
+    if (slot == kNoNeighbour) continue;
     if (slot == kLate || sparse) {
       unsorted_.push_back({offset_[*other], *other});
     } else {

@@ -12,7 +12,7 @@ namespace memplan::chain {
 namespace {
 
 constexpr BufferIdx kNobody = -1;
-constexpr Bytes kFinest = 1 << 16;  // units of size to a target
+constexpr Bytes kUnitsToTarget = 1 << 16;  // units of size to a target
 constexpr std::int64_t kMostFailures = 1 << 16;
 
 // A cost counts for at least so many parts, and for up to so many more by chance. Without chance,
@@ -49,7 +49,7 @@ Ejection::Ejection(const Problem& problem, const Sections& sections, std::uint64
 bool Ejection::insert(Bytes target, std::int64_t node_budget, std::vector<Bytes>* offsets,
                       const std::vector<BufferIdx>& rejected) {
   const std::int64_t end = node_budget > INT64_MAX - nodes_ ? INT64_MAX : nodes_ + node_budget;
-  unit_ = std::max<Bytes>(1, target / kFinest);
+  unit_ = std::max<Bytes>(1, target / kUnitsToTarget);
   by_address_.clear();
   for (Placed& row : at_) {
     row.offset = (*offsets)[row.buffer];

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int32_t kNoPair = -1;
 constexpr std::size_t kMostChanges = std::size_t{1} << 25;  // 512 MiB
-constexpr ItemIdx kWide =
+constexpr ItemIdx kWideRelation =
     256;  // items from which to look through a row takes longer than the clock
 
 }  // namespace
@@ -133,7 +133,7 @@ bool RelativeSearch::assign(PairIdx pair, bool first_below) {
 }
 
 bool RelativeSearch::late() {
-  const bool late = items_.count() > kWide ? stopper_.look() : stopper_.expired();
+  const bool late = items_.count() > kWideRelation ? stopper_.look() : stopper_.expired();
   if (late || distances_.mark() > kMostChanges) cut_short_ = true;
   return cut_short_;
 }

@@ -8,7 +8,7 @@ namespace memplan {
 
 namespace {
 
-constexpr std::size_t kCheckEvery = 32;  // of trails by length, whose fixpoint is checked
+constexpr std::size_t kCheckTrailsEvery = 32;  // of trails by length, whose fixpoint is checked
 
 }  // namespace
 
@@ -141,7 +141,7 @@ bool ValidRanges::infer() {
     }
   }
   for (; head < awake_.size(); ++head) is_awake_[awake_[head]] = 0;
-  MEMPLAN_ASSERT(!holds || trail_.size() % kCheckEvery != 0 || is_settled());
+  MEMPLAN_ASSERT(!holds || trail_.size() % kCheckTrailsEvery != 0 || is_settled());
   awake_.clear();
   return holds;
 }
