@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import limits
 import pytest
 from hypothesis import settings
 
@@ -10,6 +11,9 @@ from memplan.problem import Buffer, Problem
 # The machines that run the tests are slow and shared; a test says what is right, not how soon.
 settings.register_profile("memplan", deadline=None)
 settings.load_profile("memplan")
+
+limits.limit_children()
+limits.restore_interrupts()
 
 
 @pytest.fixture
