@@ -9,8 +9,8 @@
 #include "exact/id_set.h"
 #include "exact/nogoods.h"
 #include "exact/task.h"
-#include "items.h"
 #include "memplan/exact.h"
+#include "model/items.h"
 #include "oracle.h"
 
 using namespace memplan;

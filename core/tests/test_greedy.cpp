@@ -7,13 +7,13 @@
 
 #include "check.h"
 #include "greedy/coalescing.h"
-#include "greedy/interval_lists.h"
 #include "greedy/neighbours.h"
 #include "greedy/occupancy.h"
 #include "greedy/passes.h"
 #include "greedy/skyline.h"
 #include "memplan/greedy.h"
 #include "oracle.h"
+#include "util/interval_lists.h"
 
 using namespace memplan;
 

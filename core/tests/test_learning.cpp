@@ -12,10 +12,10 @@
 #include "check.h"
 #include "memplan/learning.h"
 #include "oracle.h"
-#include "telamalloc/backtracking.h"
-#include "telamalloc/collecting.h"
-#include "telamalloc/learned.h"
-#include "telamalloc/oracle.h"
+#include "published/telamalloc/backtracking.h"
+#include "published/telamalloc/collecting.h"
+#include "published/telamalloc/learned.h"
+#include "published/telamalloc/oracle.h"
 
 using namespace memplan;
 

@@ -7,8 +7,8 @@
 
 #include "check.h"
 #include "memplan/minimalloc.h"
-#include "minimalloc/rules.h"
 #include "oracle.h"
+#include "published/minimalloc/rules.h"
 
 using namespace memplan;
 

@@ -3,7 +3,7 @@
 
 #include "check.h"
 #include "oracle.h"
-#include "pairs.h"
+#include "pairs/pairs.h"
 #include "pairs/propagation.h"
 
 using namespace memplan;

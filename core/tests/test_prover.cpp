@@ -7,10 +7,10 @@
 
 #include "check.h"
 #include "exact/task.h"
-#include "items.h"
 #include "memplan/exact.h"
+#include "model/items.h"
 #include "oracle.h"
-#include "pairs.h"
+#include "pairs/pairs.h"
 #include "prover/clique_cover.h"
 #include "prover/engine.h"
 #include "prover/halt.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "check.h"
-#include "ranked.h"
+#include "util/ranked.h"
 
 using namespace memplan;
 

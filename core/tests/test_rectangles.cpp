@@ -7,8 +7,8 @@
 #include "memplan/rectangles.h"
 #include "memplan/solve.h"
 #include "oracle.h"
-#include "rectangles/distances.h"
-#include "rectangles/rectangles.h"
+#include "published/rectangles/distances.h"
+#include "published/rectangles/geometry.h"
 
 using namespace memplan;
 

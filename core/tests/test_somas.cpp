@@ -6,8 +6,8 @@
 #include "check.h"
 #include "memplan/somas.h"
 #include "oracle.h"
-#include "somas/blocks.h"
-#include "somas/fit.h"
+#include "published/somas/blocks.h"
+#include "published/somas/fit.h"
 
 using namespace memplan;
 

@@ -1,7 +1,7 @@
 // Tests that a part of a problem asks of its rows what the whole does.
 #include "check.h"
+#include "model/subproblem.h"
 #include "oracle.h"
-#include "subproblem.h"
 
 using namespace memplan;
 

@@ -10,12 +10,12 @@
 #include "memplan/solve.h"
 #include "memplan/telamalloc.h"
 #include "oracle.h"
-#include "telamalloc/backtracking.h"
-#include "telamalloc/candidates.h"
-#include "telamalloc/culprits.h"
-#include "telamalloc/phases.h"
-#include "telamalloc/ranges.h"
-#include "telamalloc/unplaced.h"
+#include "published/telamalloc/backtracking.h"
+#include "published/telamalloc/candidates.h"
+#include "published/telamalloc/culprits.h"
+#include "published/telamalloc/phases.h"
+#include "published/telamalloc/ranges.h"
+#include "published/telamalloc/unplaced.h"
 
 using namespace memplan;
 

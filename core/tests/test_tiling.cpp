@@ -10,8 +10,8 @@
 #include "exact/task.h"
 #include "exact/tiling.h"
 #include "exact/tiling_ways.h"
-#include "items.h"
 #include "memplan/exact.h"
+#include "model/items.h"
 #include "oracle.h"
 
 using namespace memplan;

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <utility>
 
-#include "invariants.h"
-#include "lowest_bit.h"
-#include "ranked.h"
+#include "util/invariants.h"
+#include "util/lowest_bit.h"
+#include "util/ranked.h"
 
 namespace memplan {
 

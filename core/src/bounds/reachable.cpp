@@ -5,8 +5,8 @@
 #include <numeric>
 #include <vector>
 
-#include "invariants.h"
 #include "memplan/bounds.h"
+#include "util/invariants.h"
 
 namespace memplan {
 

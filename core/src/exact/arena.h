@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "invariants.h"
+#include "util/invariants.h"
 
 namespace memplan::exact {
 

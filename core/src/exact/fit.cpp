@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "invariants.h"
-#include "ranked.h"
+#include "util/invariants.h"
+#include "util/ranked.h"
 
 namespace memplan::exact {
 

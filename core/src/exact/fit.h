@@ -7,12 +7,12 @@
 
 #include "exact/lanes.h"
 #include "exact/task.h"
-#include "items.h"
 #include "memplan/budget.h"
 #include "memplan/exact.h"
 #include "memplan/plan.h"
 #include "memplan/problem.h"
 #include "memplan/sections.h"
+#include "model/items.h"
 
 namespace memplan::exact {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "exact/arena.h"
-#include "invariants.h"
+#include "util/invariants.h"
 
 namespace memplan::exact {
 

@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "invariants.h"
+#include "util/invariants.h"
 
 namespace memplan::exact {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "exact/id_set.h"
-#include "invariants.h"
+#include "util/invariants.h"
 
 namespace memplan::exact {
 

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "invariants.h"
+#include "util/invariants.h"
 
 namespace memplan::exact {
 

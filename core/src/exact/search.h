@@ -21,7 +21,7 @@
 #include "exact/task.h"
 #include "memplan/budget.h"
 #include "memplan/exact.h"
-#include "ranked.h"
+#include "util/ranked.h"
 
 namespace memplan::exact {
 

@@ -8,7 +8,7 @@
 #include "exact/search.h"
 #include "exact/search_branching.h"
 #include "exact/search_reductions.h"
-#include "invariants.h"
+#include "util/invariants.h"
 
 namespace memplan::exact {
 

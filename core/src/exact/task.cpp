@@ -5,8 +5,8 @@
 #include <tuple>
 #include <utility>
 
-#include "invariants.h"
-#include "ranked.h"
+#include "util/invariants.h"
+#include "util/ranked.h"
 
 namespace memplan::exact {
 

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "items.h"
 #include "memplan/sections.h"
 #include "memplan/types.h"
+#include "model/items.h"
 
 namespace memplan::exact {
 

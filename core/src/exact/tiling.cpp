@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "exact/tiling_ways.h"
-#include "invariants.h"
+#include "util/invariants.h"
 
 namespace memplan::exact {
 

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <utility>
 
-#include "invariants.h"
-#include "ranked.h"
+#include "util/invariants.h"
+#include "util/ranked.h"
 
 namespace memplan {
 

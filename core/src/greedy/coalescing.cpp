@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "greedy/blocks.h"
-#include "greedy/interval_lists.h"
-#include "lowest_bit.h"
-#include "ranked.h"
+#include "util/interval_lists.h"
+#include "util/lowest_bit.h"
+#include "util/ranked.h"
 
 namespace memplan {
 

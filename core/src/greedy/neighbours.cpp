@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "invariants.h"
-#include "lowest_bit.h"
+#include "util/invariants.h"
+#include "util/lowest_bit.h"
 
 namespace memplan {
 

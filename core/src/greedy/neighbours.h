@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "greedy/interval_lists.h"
 #include "memplan/problem.h"
-#include "ranked.h"
+#include "util/interval_lists.h"
+#include "util/ranked.h"
 
 namespace memplan {
 

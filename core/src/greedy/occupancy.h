@@ -20,10 +20,10 @@
 #include <vector>
 
 #include "greedy/blocks.h"
-#include "greedy/interval_lists.h"
 #include "greedy/neighbours.h"
 #include "memplan/problem.h"
 #include "memplan/sections.h"
+#include "util/interval_lists.h"
 
 namespace memplan {
 

@@ -11,8 +11,8 @@
 #include <tuple>
 
 #include "greedy/blocks.h"
-#include "range_best.h"
-#include "ranked.h"
+#include "util/range_best.h"
+#include "util/ranked.h"
 
 namespace memplan {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "greedy/passes.h"
-#include "invariants.h"
+#include "util/invariants.h"
 
 namespace memplan {
 

@@ -10,9 +10,9 @@
 #include <tuple>
 #include <vector>
 
-#include "invariants.h"
 #include "memplan/sections.h"
 #include "memplan/types.h"
+#include "util/invariants.h"
 
 namespace memplan {
 

@@ -7,8 +7,8 @@
 #include "greedy/insist.h"
 #include "greedy/orders.h"
 #include "greedy/passes.h"
-#include "large/random.h"
 #include "memplan/greedy.h"
+#include "util/random.h"
 
 namespace memplan {
 

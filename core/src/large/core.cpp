@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "invariants.h"
+#include "util/invariants.h"
 
 namespace memplan::chain {
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "ended_by.h"
-#include "invariants.h"
-#include "items.h"
 #include "memplan/bounds.h"
+#include "model/ended_by.h"
+#include "model/items.h"
+#include "util/invariants.h"
 
 namespace memplan::chain {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <tuple>
 
-#include "invariants.h"
+#include "util/invariants.h"
 
 namespace memplan::chain {
 

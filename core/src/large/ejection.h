@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "greedy/blocks.h"
-#include "large/random.h"
 #include "memplan/budget.h"
 #include "memplan/problem.h"
 #include "memplan/sections.h"
+#include "util/random.h"
 
 namespace memplan::chain {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "invariants.h"
 #include "memplan/exact.h"
 #include "memplan/sections.h"
+#include "util/invariants.h"
 
 namespace memplan::chain {
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "invariants.h"
-#include "items.h"
 #include "large/ejection.h"
 #include "memplan/greedy.h"
+#include "model/items.h"
+#include "util/invariants.h"
 
 namespace memplan::chain {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "invariants.h"
 #include "large/part.h"
+#include "util/invariants.h"
 
 namespace memplan::chain {
 

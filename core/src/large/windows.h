@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "large/random.h"
 #include "memplan/budget.h"
 #include "memplan/problem.h"
 #include "memplan/sections.h"
+#include "util/random.h"
 
 namespace memplan::chain {
 

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "invariants.h"
+#include "util/invariants.h"
 
 namespace memplan::intervals {
 

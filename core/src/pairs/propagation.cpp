@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "invariants.h"
+#include "util/invariants.h"
 
 namespace memplan {
 

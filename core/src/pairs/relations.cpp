@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "invariants.h"
-#include "meetings.h"
+#include "model/meetings.h"
+#include "util/invariants.h"
 
 namespace memplan {
 

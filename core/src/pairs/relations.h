@@ -13,8 +13,8 @@
 
 #include <vector>
 
-#include "items.h"
 #include "memplan/budget.h"
+#include "model/items.h"
 
 namespace memplan {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "invariants.h"
+#include "util/invariants.h"
 
 namespace memplan::prover {
 

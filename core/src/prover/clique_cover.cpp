@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "invariants.h"
+#include "util/invariants.h"
 
 namespace memplan::prover {
 

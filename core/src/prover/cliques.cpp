@@ -5,7 +5,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "invariants.h"
+#include "util/invariants.h"
 
 namespace memplan::prover {
 

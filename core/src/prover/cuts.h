@@ -15,8 +15,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "invariants.h"
 #include "prover/trail.h"
+#include "util/invariants.h"
 
 namespace memplan::prover {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <numeric>
 
-#include "invariants.h"
+#include "util/invariants.h"
 
 namespace memplan::prover {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "invariants.h"
+#include "util/invariants.h"
 
 namespace memplan::prover {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "invariants.h"
+#include "util/invariants.h"
 
 namespace memplan::prover {
 

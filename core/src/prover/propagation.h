@@ -3,13 +3,13 @@
 
 #include <cstdint>
 
-#include "invariants.h"
 #include "memplan/prover.h"
 #include "prover/clauses.h"
 #include "prover/cliques.h"
 #include "prover/cuts.h"
 #include "prover/halt.h"
 #include "prover/trail.h"
+#include "util/invariants.h"
 
 namespace memplan::prover {
 

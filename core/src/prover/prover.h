@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "exact/task.h"
-#include "items.h"
 #include "memplan/budget.h"
 #include "memplan/plan.h"
 #include "memplan/problem.h"
 #include "memplan/prover.h"
 #include "memplan/sections.h"
+#include "model/items.h"
 #include "prover/engine.h"
 #include "prover/halt.h"
 

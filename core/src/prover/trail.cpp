@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "invariants.h"
+#include "util/invariants.h"
 
 namespace memplan::prover {
 

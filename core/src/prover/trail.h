@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "invariants.h"
 #include "prover/halt.h"
 #include "prover/literal.h"
 #include "prover/model.h"
+#include "util/invariants.h"
 
 namespace memplan::prover {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <limits>
 
-#include "invariants.h"
+#include "util/invariants.h"
 
 namespace memplan::repack {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "invariants.h"
+#include "util/invariants.h"
 
 namespace memplan::repack {
 

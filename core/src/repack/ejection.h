@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "large/random.h"
 #include "memplan/budget.h"
 #include "repack/arena.h"
+#include "util/random.h"
 
 namespace memplan::repack {
 

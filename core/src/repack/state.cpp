@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <utility>
 
-#include "invariants.h"
 #include "memplan/sections.h"
 #include "repack/ejection.h"
+#include "util/invariants.h"
 
 namespace memplan {
 

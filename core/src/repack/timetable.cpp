@@ -1,6 +1,6 @@
 #include "repack/timetable.h"
 
-#include "invariants.h"
+#include "util/invariants.h"
 
 namespace memplan::repack {
 

@@ -1,6 +1,6 @@
 #include "exact/fit.h"
 #include "exact/kinds.h"
-#include "pairs.h"
+#include "pairs/pairs.h"
 #include "solve/searches.h"
 
 namespace memplan {

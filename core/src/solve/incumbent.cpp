@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "ended_by.h"
-#include "invariants.h"
-#include "items.h"
 #include "memplan/bounds.h"
+#include "model/ended_by.h"
+#include "model/items.h"
+#include "util/invariants.h"
 
 namespace memplan {
 

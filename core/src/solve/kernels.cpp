@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <utility>
 
-#include "invariants.h"
-#include "ranked.h"
+#include "model/subproblem.h"
 #include "solve/part.h"
-#include "subproblem.h"
+#include "util/invariants.h"
+#include "util/ranked.h"
 
 namespace memplan {
 

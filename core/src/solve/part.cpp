@@ -4,12 +4,12 @@
 #include <cstring>
 #include <utility>
 
-#include "ended_by.h"
-#include "invariants.h"
 #include "memplan/greedy.h"
+#include "model/ended_by.h"
 #include "solve/begin.h"
 #include "solve/searches.h"
 #include "solve/together.h"
+#include "util/invariants.h"
 
 namespace memplan {
 

@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
-#include "ended_by.h"
 #include "memplan/sections.h"
+#include "model/ended_by.h"
 #include "prover/prover.h"
 
 namespace memplan {

@@ -7,8 +7,8 @@
 #include <memory>
 #include <utility>
 
-#include "ended_by.h"
-#include "invariants.h"
+#include "model/ended_by.h"
+#include "util/invariants.h"
 
 namespace memplan {
 

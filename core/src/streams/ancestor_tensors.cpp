@@ -7,10 +7,10 @@
 // last of all operators there, so that MaxNodes is mostly empty and everything safe.
 #include <algorithm>
 
-#include "invariants.h"
 #include "streams/bits.h"
 #include "streams/reach.h"
 #include "streams/rules.h"
+#include "util/invariants.h"
 
 namespace memplan::streams {
 

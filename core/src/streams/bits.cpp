@@ -1,7 +1,7 @@
 #include "streams/bits.h"
 
-#include "invariants.h"
-#include "lowest_bit.h"
+#include "util/invariants.h"
+#include "util/lowest_bit.h"
 
 namespace memplan::streams {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "invariants.h"
 #include "memplan/streams.h"
+#include "util/invariants.h"
 
 namespace memplan::streams {
 

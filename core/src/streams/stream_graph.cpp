@@ -7,10 +7,10 @@
 // its stream could overwrite it.
 #include <algorithm>
 
-#include "invariants.h"
 #include "streams/bits.h"
 #include "streams/reach.h"
 #include "streams/rules.h"
+#include "util/invariants.h"
 
 namespace memplan::streams {
 

@@ -13,11 +13,11 @@
 // those that overlap in the order of numbers: these, too, end at a bar, less a set that only grows.
 #include <algorithm>
 
-#include "invariants.h"
-#include "lowest_bit.h"
 #include "streams/bits.h"
 #include "streams/reach.h"
 #include "streams/rules.h"
+#include "util/invariants.h"
+#include "util/lowest_bit.h"
 
 namespace memplan::streams {
 

@@ -3,9 +3,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "invariants.h"
 #include "streams/reach.h"
 #include "streams/rules.h"
+#include "util/invariants.h"
 
 namespace memplan {
 

@@ -1,0 +1,235 @@
+#include "memplan/large.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "greedy/best_pass.h"
+#include "large/core.h"
+#include "large/core_placer.h"
+#include "large/course.h"
+#include "large/packer.h"
+#include "large/part.h"
+#include "large/ranking.h"
+#include "large/related.h"
+#include "large/rooms.h"
+#include "large/windows.h"
+#include "util/invariants.h"
+
+namespace memplan {
+
+namespace {
+
+using chain::Packing;
+
+// After the ranking by room (large/ranking.h), which alone plans most inputs at their load; the
+// most promising first.
+constexpr const char* kOrders[] = {"contention_length", "length",       "length_class_start",
+                                   "room_length",       "size",         "load_class",
+                                   "length_class_size", "peak_distance"};
+constexpr const char* kBestFitOrders[] = {"room_length", "length", "contention_length"};
+constexpr int kBumps = 2;
+
+constexpr double kFirstRoom = 1;  // of the first core
+constexpr double kWider = 1.5;    // where growing it does not help
+constexpr int kCores = 60;
+constexpr int kMostDeadEnds = 3;                     // in a row
+constexpr std::int64_t kMostLooks = 11'000'000'000;  // of one search of a core: a few seconds
+constexpr std::int64_t kMostNodes = 1'000'000;
+constexpr double kShells[] = {2, 4, 16};  // times the room of the core
+constexpr int kCorePasses = 30;           // usually a few settle it, or none does
+constexpr int kShellPasses = 3;
+
+constexpr Bytes kHair = 1050;      // the least raise of the target is one part of so many
+constexpr int kGoals = 12;         // after the target itself
+constexpr Bytes kFinest = 10'000;  // steps to a target: closer to a peak than one is not asked
+
+class Chain {
+ public:
+  // The first must outlive it.
+  Chain(chain::Course& course, std::uint64_t seed)
+      : course_(course),
+        problem_(course.problem),
+        sections_(course.sections),
+        options_(course.options),
+        seed_(seed),
+        stopper_(course.stopper),
+        windows_(problem_, sections_, seed, stopper_),
+        ranking_(course.profile),
+        everything_(problem_.size.size()) {
+    std::iota(everything_.begin(), everything_.end(), 0);
+  }
+
+  void first_pass() {
+    course_.pass(ranking_.sorted(everything_, stopper_), {}, Fit::kFirst,
+                 "first fit by room and length");
+  }
+
+  void run() {
+    if (options_.core) {
+      grow_core();
+      // Where the core is too tight, a hair's breadth more often does it, and all that follows
+      // has a good plan to beat.
+      course_.goal = std::min(course_.limit, course_.target + course_.target / kHair);
+      grow_core();
+      course_.goal = course_.target;
+    }
+    if (options_.portfolio) try_orders();
+    if (options_.windows) repair();
+    lower_goal();
+  }
+
+ private:
+  // And again with the rejected in front.
+  void pass_and_bump(const char* name, Fit fit) {
+    std::vector<BufferIdx> rows = course_.order(name);
+    const std::string note =
+        std::string(name) + (fit == Fit::kFirst ? ", first fit" : ", best fit");
+    for (int k = 0; k <= (options_.bump ? kBumps : 0) && !course_.round_over(); ++k) {
+      const Packing packing = course_.pass(rows, {}, fit, note);
+      if (!packing.ended || packing.rejected.empty()) return;
+      chain::bump(packing.rejected, &rows);
+    }
+  }
+
+  void try_orders() {
+    for (const char* name : kOrders) {
+      if (!course_.round_over()) pass_and_bump(name, Fit::kFirst);
+    }
+    for (const char* name : kBestFitOrders) {
+      if (options_.best_fit && !course_.round_over()) pass_and_bump(name, Fit::kBest);
+    }
+  }
+
+  // The buffers without freedom first, then the others around them. Those that find no place join
+  // the core.
+  void grow_core() {
+    if (course_.round_over()) return;
+    const std::vector<double> room = chain::rooms(problem_, sections_, course_.goal);
+    chain::Core core(problem_, sections_, room);
+    double width = kFirstRoom;
+    core.widen(width);
+    int dead_ends = 0;
+    for (int k = 0; k < kCores && dead_ends <= kMostDeadEnds && !course_.round_over(); ++k) {
+      const chain::Part part = chain::take_part(problem_, core.members());
+      const std::int64_t nodes = std::min(kMostNodes, course_.nodes_left);
+      const chain::Patience patience{options_.promote ? kCorePasses : 1,
+                                     times(kPatience, course_.fastest()), nodes};
+      const chain::PlacedCore placed =
+          chain::place_core(part, course_.goal, patience, {kMostLooks, nodes},
+                            seed_ + static_cast<std::uint64_t>(k), &ranking_, stopper_);
+      if (placed.refuted) {
+        MEMPLAN_ASSERT(course_.goal + 1 > course_.target || options_.target > 0);  // it rises
+        MEMPLAN_ASSERT(!course_.reached(course_.goal));
+        course_.plan.lower_bound = course_.target = course_.goal + 1;
+      }
+      course_.spend("core", placed.nodes,
+                    placed.refuted ? Status::kInfeasible
+                    : placed.whole ? Status::kFeasible
+                                   : Status::kUnknown);
+      ++course_.plan.stats.restarts;
+      if (placed.refuted) return;
+      dead_ends = placed.whole ? 0 : dead_ends + 1;
+      std::vector<Bytes> fixed(problem_.size.size(), kNoOffset);
+      for (std::size_t i = 0; i < part.rows.size(); ++i) fixed[part.rows[i]] = placed.offsets[i];
+      const std::vector<BufferIdx> rejected = place_around(core, width, fixed);
+      if (!core.grow(rejected) || dead_ends > 1) core.widen(width *= kWider);
+    }
+  }
+
+  // The target may be out of reach. Asks for less: half-way from what was refused last to the best
+  // plan, and so on.
+  void lower_goal() {
+    Bytes refused = course_.target;
+    for (int round = 0; round < kGoals && !course_.enough(); ++round) {
+      course_.goal =
+          course_.plan.has_offsets() ? refused + (course_.plan.peak - refused) / 2 : course_.limit;
+      if (!course_.plan.has_offsets() && options_.portfolio) try_orders();
+      seed_ += kCores;
+      if (options_.core) grow_core();
+      if (options_.windows) repair();
+      if (course_.reached(course_.goal)) continue;
+      refused = std::max(course_.goal, course_.target);
+      const bool close = course_.plan.peak - refused <= course_.target / kFinest;
+      if (close || !course_.plan.has_offsets()) refused = course_.target;
+    }
+  }
+
+  // First fit of the rest: first in shells around the core, which are cheap and show most of what
+  // will find no place, then all. Returns the first rejected that turn up.
+  std::vector<BufferIdx> place_around(chain::Core core, double width,
+                                      const std::vector<Bytes>& fixed) {
+    const std::string note =
+        "first fit around a core of " +
+        std::to_string(std::count_if(fixed.begin(), fixed.end(),
+                                     [](Bytes offset) { return offset != kNoOffset; })) +
+        " buffers";
+    for (const double factor : kShells) {
+      if (!options_.shells) break;
+      if (course_.round_over()) return {};
+      core.widen(factor * width);
+      const chain::Part shell = chain::take_part(problem_, core.members());
+      if (shell.rows.size() > everything_.size() / 3) break;
+      const chain::Patience patience{options_.promote ? kShellPasses : 1, course_.fastest(),
+                                     course_.nodes_left};
+      Packing packing =
+          chain::PartPacker(shell, stopper_).pack(fixed, course_.goal, patience, &ranking_);
+      course_.spend("shell", packing.nodes,
+                    packing.rejected.empty() ? Status::kFeasible : Status::kUnknown);
+      ++course_.plan.stats.restarts;
+      if (!packing.rejected.empty()) return std::move(packing.rejected);
+    }
+    if (course_.round_over()) return {};
+    return course_.pass(ranking_.sorted(everything_, stopper_), fixed, Fit::kFirst, note).rejected;
+  }
+
+  // Takes out of the best plan what lies above the goal, and puts it in elsewhere.
+  void repair() {
+    if (!course_.plan.has_offsets() || course_.round_over()) return;
+    std::vector<Bytes> offsets = course_.plan.offsets;
+    std::vector<BufferIdx> rejected;
+    for (BufferIdx b = 0; b < problem_.count(); ++b) {
+      const bool above = offsets[b] + problem_.size[b] > course_.goal;
+      if (!above || problem_.pin_of(b) != kNoOffset) continue;
+      offsets[b] = kNoOffset;
+      rejected.push_back(b);
+    }
+    const std::int64_t before = windows_.nodes();
+    const bool any = windows_.insert(course_.goal, course_.nodes_left, &offsets, &rejected);
+    course_.spend("windows", windows_.nodes() - before,
+                  rejected.empty() ? Status::kFeasible : Status::kUnknown);
+    if (any) course_.pass(rejected, offsets, Fit::kFirst, "windows placed anew");
+  }
+
+  chain::Course& course_;
+  const Problem& problem_;
+  const Sections& sections_;
+  const LargeOptions& options_;
+  std::uint64_t seed_;
+  Stopper& stopper_;
+  chain::Windows windows_;
+  chain::Ranking ranking_;
+  std::vector<BufferIdx> everything_;
+};
+
+}  // namespace
+
+Plan large(const Problem& problem, const Sections& sections, const LargeOptions& options,
+           std::int64_t node_budget, std::uint64_t seed, Stopper& stopper,
+           const std::function<void(const Plan&)>& improved, const Tracer& trace) {
+  chain::Course course(problem, sections, options, node_budget, stopper, improved, trace);
+  Chain chain(course, seed);
+  chain.first_pass();
+  if (problem.conflicts.empty() && problem.group.empty()) {
+    chain.run();
+  } else {
+    chain::run_related(course, seed);
+  }
+  course.plan.stats.solver = "large";
+  course.plan.stats.interrupted = stopper.interrupted();
+  return std::move(course.plan);
+}
+
+}  // namespace memplan

@@ -1,0 +1,172 @@
+#include "published/rectangles/absolute.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "util/invariants.h"
+
+namespace memplan {
+
+namespace {
+constexpr ItemIdx kWide = 1024;  // items from which to sort a neighbourhood takes its time
+}
+
+AbsoluteSearch::AbsoluteSearch(const Rectangles& rectangles, const CspOptions& options, Bytes step,
+                               Stopper& stopper)
+    : rectangles_(rectangles),
+      items_(rectangles.items),
+      options_(options),
+      step_(step),
+      stopper_(stopper),
+      order_(items_.size.size()),
+      offset_(items_.size.size(), kNoOffset),
+      next_(items_.earliest),
+      witness_(items_.earliest) {
+  std::iota(order_.begin(), order_.end(), 0);
+  // What has one offset is no choice, so it goes first.
+  const auto fixed = [this](ItemIdx i) { return items_.earliest[i] == items_.latest[i]; };
+  std::stable_sort(order_.begin(), order_.end(), [&](ItemIdx a, ItemIdx b) {
+    if (fixed(a) != fixed(b)) return fixed(a);
+    return options_.area_order && rectangles_.area[a] > rectangles_.area[b];
+  });
+}
+
+Outcome AbsoluteSearch::run(std::int64_t node_budget) {
+  const auto count = order_.size();
+  std::size_t depth = 0;
+  if (count > 0) next_[0] = items_.earliest[order_[0]];
+  while (depth < count) {
+    const ItemIdx i = order_[depth];
+    MEMPLAN_ASSERT(check_invariants(depth));
+    const Bytes offset = first_free(i, next_[depth]);
+    if (late() || nodes_ >= node_budget) return Outcome::kCutShort;
+    if (offset > items_.latest[i]) {
+      if (depth == 0) return Outcome::kExhausted;
+      offset_[order_[--depth]] = kNoOffset;
+      continue;
+    }
+    ++nodes_;
+    next_[depth] = offset + step_;
+    // Below every roof, i could as well be here: it would leave a strip that nothing can fill.
+    if (options_.dominance && offset == items_.earliest[i]) {
+      next_[depth] = std::max(next_[depth], lowest_roof(i));
+    }
+    offset_[i] = offset;
+    if (consistent(i)) {
+      if (++depth < count) next_[depth] = items_.earliest[order_[depth]];
+    } else {
+      offset_[i] = kNoOffset;
+    }
+  }
+  return Outcome::kSolved;
+}
+
+bool AbsoluteSearch::check_invariants(std::size_t depth) const {
+  for (std::size_t k = 0; k < order_.size(); ++k) {
+    const ItemIdx i = order_[k];
+    MEMPLAN_ASSERT(placed(i) == (k < depth));
+    if (!placed(i)) continue;
+    MEMPLAN_ASSERT(items_.legal_above(i, offset_[i]) == offset_[i] &&
+                   offset_[i] <= items_.latest[i]);
+    for (const ItemIdx j : rectangles_.neighbours[i]) {
+      const Bytes other = placed(j) ? offset_[j] : witness_[j];
+      MEMPLAN_ASSERT((!placed(j) && !options_.forward_checking) ||
+                     other + items_.size[j] <= offset_[i] || offset_[i] + items_.size[i] <= other);
+    }
+  }
+  return true;
+}
+bool AbsoluteSearch::late() {
+  return items_.count() > kWide ? stopper_.look() : stopper_.expired();
+}
+
+// The least legal offset of i at or above `from` that nothing placed touches, or more than latest.
+Bytes AbsoluteSearch::first_free(ItemIdx i, Bytes from) {
+  taken_.clear();
+  for (const ItemIdx j : rectangles_.neighbours[i]) {
+    if (placed(j)) taken_.emplace_back(offset_[j], offset_[j] + items_.size[j]);
+  }
+  std::sort(taken_.begin(), taken_.end());
+  Bytes offset = items_.legal_above(i, from);
+  for (const auto& [lower, upper] : taken_) {
+    if (offset > items_.latest[i] || offset + items_.size[i] <= lower) break;
+    if (upper > offset) offset = items_.legal_above(i, upper);
+  }
+  return offset;
+}
+
+// The lowest end that something not placed beside i can have.
+Bytes AbsoluteSearch::lowest_roof(ItemIdx i) const {
+  Bytes roof = items_.latest[i] + 1;
+  for (const ItemIdx j : rectangles_.neighbours[i]) {
+    if (!placed(j)) roof = std::min(roof, items_.earliest[j] + items_.size[j]);
+  }
+  return roof;
+}
+
+// Whether what is not placed may still fit, now that i is.
+bool AbsoluteSearch::consistent(ItemIdx i) {
+  return (!options_.forward_checking || neighbours_fit(i)) &&
+         (!options_.wasted_space || sections_fit(i));
+}
+
+bool AbsoluteSearch::neighbours_fit(ItemIdx i) {
+  for (const ItemIdx j : rectangles_.neighbours[i]) {
+    const bool touched =
+        offset_[i] < witness_[j] + items_.size[j] && witness_[j] < offset_[i] + items_.size[i];
+    if (placed(j) || !touched) continue;
+    if (late()) return false;
+    const Bytes other = first_free(j, items_.earliest[j]);
+    if (other > items_.latest[j]) return false;
+    witness_[j] = other;
+  }
+  return true;
+}
+
+bool AbsoluteSearch::sections_fit(ItemIdx i) {
+  for (const Span* span = items_.begin(i); span != items_.end(i); ++span) {
+    for (SectionIdx s = span->first; s <= span->last; ++s) {
+      if (late() || !section_fits(s)) return false;
+    }
+  }
+  return true;
+}
+
+// The bound by wasted space: bin packing in which a buffer may be split, but only over runs that
+// could hold all of it. Such runs are in a row, by length, so that it is enough to compare what is
+// at least so large with the runs at least so long.
+bool AbsoluteSearch::section_fits(SectionIdx s) {
+  list_runs(s);
+  std::size_t run = 0;
+  Bytes room = 0;
+  for (const ItemIdx i : rectangles_.in_section[s]) {
+    if (placed(i)) continue;
+    for (; run < runs_.size() && runs_[run] >= items_.size[i]; ++run) room += runs_[run];
+    MEMPLAN_ASSERT(room >= 0);
+    room -= items_.size[i];
+    if (room < 0) return false;
+  }
+  return true;
+}
+
+// The lengths of what is free between 0 and the capacity, longest first.
+void AbsoluteSearch::list_runs(SectionIdx s) {
+  taken_.clear();
+  for (const Reserved& r : items_.reserved) taken_.emplace_back(r.lower, r.upper);
+  for (const ItemIdx i : rectangles_.in_section[s]) {
+    if (placed(i)) taken_.emplace_back(offset_[i], offset_[i] + items_.size[i]);
+  }
+  std::sort(taken_.begin(), taken_.end());
+  taken_.emplace_back(items_.capacity, items_.capacity);
+  runs_.clear();
+  Bytes top = 0;
+  for (const auto& [lower, upper] : taken_) {
+    MEMPLAN_ASSERT(lower >= top);  // what is taken does not overlap
+    if (lower > top) runs_.push_back(lower - top);
+    top = upper;
+  }
+  std::sort(runs_.begin(), runs_.end(), std::greater<>());
+}
+
+}  // namespace memplan

@@ -1,0 +1,98 @@
+// The search tree of source 001, section 5, on a stack of its own: it is as deep as buffers are
+// many.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "memplan/budget.h"
+#include "memplan/telamalloc.h"
+#include "model/items.h"
+#include "published/telamalloc/adjacency.h"
+#include "published/telamalloc/backtracking.h"
+#include "published/telamalloc/candidates.h"
+#include "published/telamalloc/culprits.h"
+#include "published/telamalloc/phases.h"
+#include "published/telamalloc/ranges.h"
+#include "published/telamalloc/unplaced.h"
+
+namespace memplan {
+
+class TelamallocSearch {
+ public:
+  enum class Verdict { kSolved, kExhausted, kCutShort };
+
+  // All must outlive it; `policy` may be null.
+  TelamallocSearch(const Problem& problem, const Items& items, const Adjacency& adjacent,
+                   const TelamallocOptions& options, BacktrackPolicy* policy, Stopper& stopper);
+
+  const std::vector<Phases::Subproblem>& subproblems() const { return phases_.subproblems; }
+
+  // What holds before anything is placed. False: there is no solution, because of refutation(),
+  // or the stopper has stopped it.
+  bool settle() { return ranges_.settle(); }
+  std::vector<ItemIdx> refutation();
+
+  // Solves one subproblem until there have been `limit` steps in all. To be called in the order of
+  // subproblems(); what it places stays placed if it solves it, and only then.
+  Verdict run(const Phases::Subproblem& part, std::int64_t limit);
+
+  // Goes on by another policy (null: by the rules of 5.4), with candidates that are drawn (see
+  // Candidates). Between two runs.
+  void follow(BacktrackPolicy* policy, std::uint64_t seed);
+
+  Bytes offset(ItemIdx i) const { return ranges_.lower(i); }
+  std::int64_t steps() const { return steps_; }
+  std::int64_t backtracks() const { return minor_ + major_; }
+  std::int64_t major_backtracks() const { return major_; }
+
+  // What is placed is not in the lists of the unplaced; levels, points and culprits are in order.
+  bool check_invariants() const;
+
+ private:
+  void begin(const Phases::Subproblem& part);
+  Verdict search(const Phases::Subproblem& part, std::int64_t limit);
+  void open();
+  void advance(ItemIdx i);
+  bool fits_on_skyline(ItemIdx i, Bytes* offset);
+  void blame(const std::vector<std::int32_t>& levels);
+
+  bool go_back();
+  std::int32_t level_by_rule();
+  std::int32_t leave_stuck_subtree(std::int32_t level);
+  void retreat_to(std::int32_t level);
+  int ask_policy();
+  void add_target(std::int32_t level);
+
+  ItemIdx item_at(std::int32_t level) const { return ranges_.item_at(base_ + level); }
+
+  const Problem& problem_;
+  const Items& items_;
+  TelamallocOptions options_;
+  BacktrackPolicy* policy_;
+  Stopper& stopper_;
+  const Phases phases_;
+  ValidRanges ranges_;
+  Culprits culprits_;
+  Unplaced unplaced_;
+  Candidates candidates_;
+
+  std::vector<DecisionPoint> points_;  // by level; those above depth_ are spare
+  std::int32_t depth_ = 0;             // the level of the point at hand
+  std::int32_t base_ = 0;              // what earlier subproblems have placed
+  std::int64_t steps_ = 0;
+  std::int64_t minor_ = 0;
+  std::int64_t major_ = 0;
+  std::int64_t escapes_ = 0;  // from stuck subtrees
+  std::vector<std::int32_t> merged_;
+  std::vector<std::int32_t> culprit_levels_;
+
+  // For the policy.
+  std::vector<BufferIdx> part_;
+  double part_length_ = 0;
+  std::vector<Placement> path_;
+  std::vector<BacktrackTarget> targets_;
+  std::vector<std::int32_t> times_culprit_;  // by item: of major backtracks
+};
+
+}  // namespace memplan

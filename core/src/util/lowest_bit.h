@@ -1,0 +1,26 @@
+// The one instruction that the language has no word for before C++20.
+#pragma once
+
+#include <cstdint>
+
+#ifdef _MSC_VER
+#include <intrin.h>
+#endif
+
+#include "util/invariants.h"
+
+namespace memplan {
+
+// Of a word that is not 0.
+inline std::int32_t lowest_bit(std::uint64_t word) {
+  MEMPLAN_ASSERT(word != 0);
+#ifdef _MSC_VER
+  unsigned long index;
+  _BitScanForward64(&index, word);
+  return static_cast<std::int32_t>(index);
+#else
+  return __builtin_ctzll(word);
+#endif
+}
+
+}  // namespace memplan
