@@ -6,10 +6,10 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structure
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "memplan"
@@ -43,48 +43,17 @@ HEAVY = (
 
 def files(package: Path = PACKAGE) -> list[Path]:
     """Return every Python file of a package."""
-    return sorted(package.rglob("*.py"))
+    return structure.python_files(package)
 
 
 def room_of(file: Path, package: Path = PACKAGE) -> str:
     """Return the room that a file belongs to: its folder, or its own name."""
-    return file.relative_to(package).parts[0].removesuffix(".py")
-
-
-def is_for_types(node: ast.AST) -> bool:
-    """Whether this is `if TYPE_CHECKING:`, which imports nothing when the program runs."""
-    return (
-        isinstance(node, ast.If)
-        and isinstance(node.test, ast.Name)
-        and node.test.id == "TYPE_CHECKING"
-    )
-
-
-def running_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield all nodes but those that are only for the type checker."""
-    for child in ast.iter_child_nodes(node):
-        if not is_for_types(child):
-            yield child
-            yield from running_nodes(child)
-
-
-def imported(file: Path, package: str = "memplan") -> Iterator[str]:
-    """Yield the dotted names of all modules that a file imports, also inside of functions."""
-    for node in running_nodes(ast.parse(file.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file.name}: imports are absolute"
-            if node.module == package:
-                yield from (f"{package}.{alias.name}" for alias in node.names)
-            else:
-                yield node.module or ""
+    return structure.python_room(package, file)
 
 
 def rooms_imported(file: Path, package: str = "memplan") -> set[str]:
     """Return the rooms of a package that a file imports."""
-    names = (name.split(".") for name in imported(file, package))
-    return {parts[1] for parts in names if parts[0] == package and len(parts) > 1}
+    return structure.python_rooms_imported(package, file)
 
 
 @pytest.mark.parametrize("file", files(), ids=lambda file: str(file.relative_to(PACKAGE)))
@@ -102,7 +71,7 @@ def test_a_room_of_the_laboratory_imports_only_what_it_may(file: Path) -> None:
     """Tests every file against the table."""
     room = room_of(file, LAB)
     if room == "__init__":
-        assert not list(imported(file))
+        assert not list(structure.imported(file, "memplan_lab"))
         return
     assert room in LAB_MAY_IMPORT, f"{room} has no row in docs/architecture.md"
     assert rooms_imported(file, "memplan_lab") <= LAB_MAY_IMPORT[room] | {room}
@@ -153,7 +122,7 @@ def test_shows_are_imported_by_those_who_show() -> None:
     """Tests that Typer and Rich are imported by cli and what view writes to terminals."""
     terminal = [PACKAGE / "view" / name for name in ("sync.py", "terminal.py")]
     for file in files():
-        tops = {name.split(".")[0] for name in imported(file)}
+        tops = {name.split(".")[0] for name in structure.imported(file, PACKAGE.name)}
         if tops & {"typer", "rich"}:
             room = room_of(file)
             words = file.parent == PACKAGE / "view" / "words"
@@ -191,6 +160,44 @@ def test_the_core_knows_no_python() -> None:
         for line in includes:
             assert not any(word in line.lower() for word in ("python", "nanobind", "numpy")), source
             assert "bindings" not in line, source
+
+
+def core_floors() -> dict[str, int]:
+    """Return the floor of every room of the core, as the page has them."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rows = re.findall(r"^\| (\d) \| `([a-z_/]+)/` \|", page, re.MULTILINE)
+    return {room: int(floor) for floor, room in rows}
+
+
+def test_the_page_has_every_room_of_the_core() -> None:
+    """Tests that a room of `core/src` has a floor, and that no file lies beside the rooms."""
+    assert set(core_floors()) == set(structure.core_structure().arrows)
+
+
+def test_no_include_of_the_core_runs_upwards() -> None:
+    """Tests that a room includes rooms of lower floors alone, so that none include each other."""
+    floors = core_floors()
+    arrows = structure.core_structure().arrows
+    upwards = [
+        f"{room} (floor {floors[room]}) includes {other} (floor {floors[other]})"
+        for room, others in arrows.items()
+        for other in others
+        if floors[other] >= floors[room]
+    ]
+    assert not upwards
+
+
+def test_published_searches_are_known_by_the_one_door_that_names_all_solvers() -> None:
+    """Tests that no other solver includes a published search, so that none can rely on it."""
+    knows = {
+        file.relative_to(ROOT / "core").as_posix()
+        for file in structure.core_files()
+        if not structure.core_room_of(file).startswith("published/")
+        and any(
+            structure.core_room(name).startswith("published/") for name in structure.included(file)
+        )
+    }
+    assert knows == {"include/memplan/solve.h", "src/solve/somas.cpp"}
 
 
 def test_public_headers_include_only_public_headers() -> None:
