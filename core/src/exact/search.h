@@ -33,7 +33,6 @@ struct Option {
 };
 void best_first(std::vector<Option>& options);
 
-std::uint64_t mix(std::uint64_t x);
 double unit_interval(std::uint64_t x);  // [0, 1)
 
 // V: std::int32_t where all values fit, otherwise (and where the task is restricted) std::int64_t.

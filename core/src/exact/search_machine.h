@@ -9,6 +9,7 @@
 #include "exact/search_branching.h"
 #include "exact/search_reductions.h"
 #include "util/invariants.h"
+#include "util/random.h"
 
 namespace memplan::exact {
 

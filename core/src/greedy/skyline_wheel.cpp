@@ -25,7 +25,7 @@ constexpr KeyOf kOrders[] = {
 constexpr std::int64_t kNodes = 5;  // with one order, for each buffer
 
 // Which order comes next, later ones shaken: everything but the first key up to 30 % off.
-std::vector<BufferIdx> next_order(int round, const Profile& profile, chain::Random* random,
+std::vector<BufferIdx> next_order(int round, const Profile& profile, Random* random,
                                   Stopper& stopper) {
   constexpr int kCount = std::size(kOrders);
   std::vector<KeyedBuffer> rows(profile.length.size());
@@ -49,7 +49,7 @@ Plan skyline_wheel(const Problem& problem, const Sections& sections, Bytes targe
   best.limits.steps = kNoLimit;
   const Profile profile(problem, sections, stopper);
   Passes passes(problem, sections, stopper);
-  chain::Random random(seed);
+  Random random(seed);
   for (int round = 0; !best.enough(target, stopper); ++round) {
     insist(next_order(round, profile, &random, stopper), kNodes * problem.count(), 0, "skyline",
            target, stopper, &best,

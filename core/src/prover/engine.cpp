@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "util/invariants.h"
+#include "util/random.h"
 
 namespace memplan::prover {
 
@@ -17,14 +18,6 @@ constexpr std::int64_t kStepsInOneGo = 1 << 20;  // without a look at the clock
 constexpr std::int64_t kCheckEvery = 64;         // conflicts, where invariants are checked
 constexpr std::int64_t kFirstReduction = 2000;
 constexpr std::int64_t kReductionGrowth = 300;
-
-// SplitMix64: a fixed, portable source of phases.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
 
 // 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ... from index 0 (Luby, Sinclair and Zuckerman, 1993).
 std::int64_t luby(std::int64_t index) {

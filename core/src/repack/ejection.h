@@ -35,7 +35,7 @@ class Ejection {
   Bytes cheapest_place(Slot slot, Bytes top);
 
   Arena& arena_;
-  chain::Random random_;
+  Random random_;
   Stopper& stopper_;
   std::int64_t steps_ = 0;
   std::vector<std::int64_t> failures_;  // by slot

@@ -5,9 +5,19 @@
 
 #include "util/invariants.h"
 
-namespace memplan::chain {
+namespace memplan {
 
-// SplitMix64.
+// What the state of SplitMix64 grows by for each number.
+constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15ULL;
+
+// The number that SplitMix64 makes of a state.
+inline std::uint64_t mix(std::uint64_t state) {
+  state += kGoldenRatio;
+  state = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  state = (state ^ (state >> 27)) * 0x94d049bb133111ebULL;
+  return state ^ (state >> 31);
+}
+
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
@@ -15,11 +25,9 @@ class Random {
   // The bias of the remainder is of no account here.
   std::uint64_t below(std::uint64_t limit) {
     MEMPLAN_ASSERT(limit > 0);
-    state_ += 0x9e3779b97f4a7c15ULL;
-    std::uint64_t x = state_;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-    return (x ^ (x >> 31)) % limit;
+    const std::uint64_t number = mix(state_);
+    state_ += kGoldenRatio;
+    return number % limit;
   }
 
   std::uint64_t state() const { return state_; }
@@ -28,4 +36,4 @@ class Random {
   std::uint64_t state_;
 };
 
-}  // namespace memplan::chain
+}  // namespace memplan

@@ -42,7 +42,7 @@ Candidates::Select Candidates::parse(const std::string& name) {
 
 void Candidates::draw(std::uint64_t seed) {
   draws_ = seed != 0;
-  random_ = chain::Random(seed);
+  random_ = Random(seed);
 }
 
 void Candidates::open(DecisionPoint* point, std::int32_t home) const {

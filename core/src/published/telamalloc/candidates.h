@@ -87,7 +87,7 @@ class Candidates {
   const ValidRanges& ranges_;
   std::int32_t phase_end_ = 0;
   bool draws_ = false;
-  chain::Random random_{0};
+  Random random_{0};
   std::vector<ItemIdx> waiting_;
   std::vector<char> is_listed_;  // by item; 0 for all between calls
 };

@@ -42,7 +42,7 @@ class CollectingPolicy : public BacktrackPolicy {
   const CollectOptions& options_;
   Stopper& stopper_;
   std::unique_ptr<LearnedPolicy> learned_;
-  chain::Random random_;
+  Random random_;
   std::vector<BufferIdx> part_;  // that the oracle is about
   std::unique_ptr<Oracle> oracle_;
   std::vector<Record> records_;
