@@ -4,10 +4,10 @@
 #include <string>
 
 #include "check.h"
+#include "greedy/passes.h"
 #include "large/core.h"
 #include "large/core_placer.h"
 #include "large/ejection.h"
-#include "large/packer.h"
 #include "large/part.h"
 #include "large/ranking.h"
 #include "large/rooms.h"
@@ -325,22 +325,22 @@ TEST(rooms) {
   }
 }
 
-// Tests that the packer rejects what does not fit below its target, and places it last.
-TEST(packer_rejects) {
+// Tests that a pass below a target rejects what does not fit there, and places it last.
+TEST(passes_reject) {
   Problem problem;
   problem.size = {3, 5, 4};
   problem.start = {0, 0, 0};
   problem.end = {1, 1, 1};
   const Sections sections = sweep(problem);
   Stopper stopper(kForever);
-  chain::Packer packer(problem, sections, stopper);
-  const chain::Goal goal{8, kMaxBytes, kNoLimit, kNoLimit};
-  const chain::Packing packing = packer.pack({0, 2, 1}, {}, Fit::kFirst, goal);
+  Passes passes(problem, sections, stopper);
+  const Limits limits{kMaxBytes, kNoLimit, kNoLimit};
+  const Packing packing = passes.below(8, {0, 2, 1}, {}, Fit::kFirst, limits);
   CHECK(packing.complete);
   CHECK(packing.rejected == std::vector<BufferIdx>{1});
   CHECK(packing.offsets == (std::vector<Bytes>{0, 7, 3}));
   CHECK_EQ(packing.peak, 12);
-  const chain::Packing around = packer.pack({0, 2}, {kNoOffset, 0, kNoOffset}, Fit::kFirst, goal);
+  const Packing around = passes.below(8, {0, 2}, {kNoOffset, 0, kNoOffset}, Fit::kFirst, limits);
   CHECK(around.offsets == (std::vector<Bytes>{5, 0, 8}));
   std::vector<BufferIdx> order = {0, 2, 1};
   chain::bump({1}, &order);
@@ -348,16 +348,15 @@ TEST(packer_rejects) {
 }
 
 // Tests that a target above the limit lets nothing end above the limit.
-TEST(packer_keeps_its_limit) {
+TEST(passes_keep_their_limit) {
   Problem problem;
   problem.size = {3, 5, 4};
   problem.start = {0, 0, 0};
   problem.end = {1, 1, 1};
   const Sections sections = sweep(problem);
   Stopper stopper(kForever);
-  chain::Packer packer(problem, sections, stopper);
-  const chain::Packing packing =
-      packer.pack({0, 1, 2}, {}, Fit::kFirst, {20, 8, kNoLimit, kNoLimit});
+  Passes passes(problem, sections, stopper);
+  const Packing packing = passes.below(20, {0, 1, 2}, {}, Fit::kFirst, {8, kNoLimit, kNoLimit});
   CHECK(!packing.complete);
   CHECK(packing.rejected == std::vector<BufferIdx>{2});
   CHECK_EQ(packing.peak, 8);
@@ -431,12 +430,11 @@ TEST(windows) {
   for (int round = 0; round < 300; ++round) {
     const Problem problem = generator.problem(14, 16, 20, oracle::features(round % 32));
     const Sections sections = sweep(problem);
-    chain::Packer packer(problem, sections, stopper);
+    Passes passes(problem, sections, stopper);
     std::vector<BufferIdx> order(problem.size.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<BufferIdx>(i);
     const Bytes target = lower_bound(problem, sections).bytes;
-    chain::Packing packing =
-        packer.pack(order, {}, Fit::kFirst, {target, kMaxBytes, kNoLimit, kNoLimit});
+    Packing packing = passes.below(target, order, {}, Fit::kFirst, {kMaxBytes, kNoLimit, kNoLimit});
     for (const BufferIdx b : packing.rejected) packing.offsets[b] = kNoOffset;
     const std::size_t before = packing.rejected.size();
     chain::Windows windows(problem, sections, 1, stopper);

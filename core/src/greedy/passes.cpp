@@ -26,8 +26,8 @@ bool Passes::place_pinned(const Limits& limits, Draft* draft) {
   return true;
 }
 
-bool Passes::in_budget(const Limits& limits, const Draft& draft) {
-  return draft.nodes < limits.nodes && draft.steps < limits.steps && !stopper_.expired();
+bool Passes::in_budget(const Limits& limits, std::int64_t nodes, std::int64_t steps) {
+  return nodes < limits.nodes && steps < limits.steps && !stopper_.expired();
 }
 
 void Passes::put(BufferIdx b, Bytes offset, Draft* draft) {
@@ -56,7 +56,7 @@ void Passes::fill(const std::vector<BufferIdx>& order, Fit fit, const Limits& li
       return;
     }
     put(b, offset, draft);
-    draft->steps = occupancy_.steps() - steps_before_;
+    draft->steps = steps();
   }
   MEMPLAN_ASSERT(std::count(draft->offsets.begin(), draft->offsets.end(), kNoOffset) == 0);
   MEMPLAN_ASSERT(draft->nodes == problem_.count() && draft->peak <= limits.bytes);
@@ -87,10 +87,55 @@ Draft Passes::at_hints(const std::vector<BufferIdx>& order, const Limits& limits
     if (!in_budget(limits, draft)) return draft;
     if (occupancy_.first_fit(b, hint, limits.bytes) != hint) continue;
     put(b, hint, &draft);
-    draft.steps = occupancy_.steps() - steps_before_;
+    draft.steps = steps();
   }
   fill(order, Fit::kFirst, limits, &draft);
   return draft;
+}
+
+// What found no place is work as well, which `steps` of the packing leaves out: that is up to its
+// last placement.
+Packing Passes::below(Bytes target, const std::vector<BufferIdx>& order,
+                      const std::vector<Bytes>& fixed, Fit fit, const Limits& limits) {
+  Packing packing;
+  if (!place_pinned(limits, &packing)) return packing;
+  packing.steps = steps();
+  const auto may_go_on = [&] { return in_budget(limits, packing.nodes, steps()); };
+  const auto settle = [&](BufferIdx b, Bytes offset) {
+    put(b, offset, &packing);
+    packing.steps = steps();
+  };
+  for (std::size_t i = 0; i < fixed.size(); ++i) {
+    const auto b = static_cast<BufferIdx>(i);
+    if (fixed[i] == kNoOffset || packing.offsets[b] != kNoOffset) continue;
+    if (!occupancy_.admits(b, fixed[i], limits.bytes) || !may_go_on()) return packing;
+    settle(b, fixed[i]);
+  }
+  target = std::min(target, limits.bytes);
+  std::vector<BufferIdx> firsts;
+  if (blocks().any()) firsts = blocks().firsts(order);
+  for (const BufferIdx b : blocks().any() ? firsts : order) {
+    if (packing.offsets[b] != kNoOffset) continue;
+    if (!may_go_on()) return packing;
+    const Bytes offset =
+        fit == Fit::kFirst ? occupancy_.first_fit(b, 0, target) : occupancy_.best_fit(b, target);
+    if (offset == kNoOffset) {
+      packing.rejected.push_back(b);
+    } else {
+      settle(b, offset);
+    }
+  }
+  MEMPLAN_ASSERT(occupancy_.check_invariants());
+  packing.ended = true;
+  for (const BufferIdx b : packing.rejected) {
+    if (!may_go_on()) return packing;
+    const Bytes offset = occupancy_.first_fit(b, 0, limits.bytes);
+    if (offset == kNoOffset) return packing;
+    settle(b, offset);
+  }
+  MEMPLAN_ASSERT(packing.nodes == problem_.count() && packing.peak <= limits.bytes);
+  packing.complete = true;
+  return packing;
 }
 
 }  // namespace memplan

@@ -28,6 +28,12 @@ struct Draft {
   bool complete = false;
 };
 
+// A draft of a pass that has a second chance for what does not fit below its target.
+struct Packing : Draft {
+  std::vector<BufferIdx> rejected;  // in the order in which they came
+  bool ended = false;               // every buffer was tried below the target
+};
+
 enum class Fit { kFirst, kBest };
 
 // All passes place the pinned buffers first, then the others around them. A contiguous group goes
@@ -44,6 +50,12 @@ class Passes {
   // free; then the rest at their first fit.
   Draft at_hints(const std::vector<BufferIdx>& order, const Limits& limits);
 
+  // Next to the pinned those with a place in `fixed` (by buffer; may be empty), then the others one
+  // by one at their first or best fit below the target. Those that find no place there are
+  // rejected: they come at the end, at their first fit below the limit.
+  Packing below(Bytes target, const std::vector<BufferIdx>& order, const std::vector<Bytes>& fixed,
+                Fit fit, const Limits& limits);
+
   // The pinned buffers alone, in a draft made empty first. False where one ends above the limit, or
   // has a block that collides.
   bool place_pinned(const Limits& limits, Draft* draft);
@@ -52,8 +64,15 @@ class Passes {
   // placed before; among those that rest there, the first in the order.
   Draft on_skyline(const std::vector<BufferIdx>& order, const Limits& limits);
 
+  const Blocks& blocks() const { return occupancy_.blocks(); }
+
  private:
-  bool in_budget(const Limits& limits, const Draft& draft);
+  // The work of this pass.
+  std::int64_t steps() const { return occupancy_.steps() - steps_before_; }
+  bool in_budget(const Limits& limits, std::int64_t nodes, std::int64_t steps);
+  bool in_budget(const Limits& limits, const Draft& draft) {
+    return in_budget(limits, draft.nodes, draft.steps);
+  }
   // The whole block of b.
   void put(BufferIdx b, Bytes offset, Draft* draft);
   // The same without the occupancy, for those who keep count otherwise.

@@ -90,7 +90,7 @@ Draft Passes::on_skyline(const std::vector<BufferIdx>& order, const Limits& limi
     if (!in_budget(limits, draft)) return draft;
     const BufferIdx b = firsts[next.place];
     const Summit row = row_of(b);
-    draft.steps = occupancy_.steps() - steps_before_ + kStepsPerTurn * turns;
+    draft.steps = steps() + kStepsPerTurn * turns;
     if (row.height == kNoOffset) {
       draft.stuck = b;
       return draft;

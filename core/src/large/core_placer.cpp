@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "large/packer.h"
 #include "memplan/sections.h"
 #include "util/invariants.h"
 
@@ -13,7 +12,7 @@ PartPacker::PartPacker(const Part& part, Stopper& stopper)
     : part_(part),
       stopper_(stopper),
       sections_(sweep(part.problem)),
-      packer_(part.problem, sections_, stopper) {}
+      passes_(part.problem, sections_, stopper) {}
 
 Packing PartPacker::pack(const std::vector<Bytes>& fixed, Bytes goal, const Patience& patience,
                          Ranking* ranking) {
@@ -26,8 +25,8 @@ Packing PartPacker::pack(const std::vector<Bytes>& fixed, Bytes goal, const Pati
   std::int64_t steps = 0;
   for (int k = 0; k < patience.passes && (k == 0 || steps < patience.steps) && !stopper_.look();
        ++k) {
-    const Goal pass{goal, goal, INT64_MAX, patience.nodes - nodes};
-    Packing packing = packer_.pack(ranked_rows(*ranking), fixed_rows, Fit::kFirst, pass);
+    const Limits limits{goal, INT64_MAX, patience.nodes - nodes};
+    Packing packing = passes_.below(goal, ranked_rows(*ranking), fixed_rows, Fit::kFirst, limits);
     nodes += packing.nodes;
     steps += packing.steps;
     if (!packing.ended) break;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "large/packer.h"
+#include "greedy/passes.h"
 #include "large/part.h"
 #include "large/ranking.h"
 #include "memplan/budget.h"
@@ -36,7 +36,7 @@ class PartPacker {
   const Part& part_;
   Stopper& stopper_;
   Sections sections_;
-  Packer packer_;
+  Passes passes_;
 };
 
 struct PlacedCore {

@@ -27,7 +27,7 @@ Course::Course(const Problem& asked, const Sections& swept, const LargeOptions& 
       nodes_left(node_budget),
       improved_(improved),
       trace_(trace),
-      packer_(asked, swept, stopped) {
+      passes_(asked, swept, stopped) {
   target = chosen.target > 0 ? chosen.target : lower_bound(asked, swept).bytes;
   if (asked.capacity) {
     limit = std::min(limit, *asked.capacity);
@@ -58,13 +58,12 @@ void Course::spend(const char* stage, std::int64_t nodes, Status status, const c
 Packing Course::pass(const std::vector<BufferIdx>& order, const std::vector<Bytes>& fixed, Fit fit,
                      const std::string& note) {
   std::int64_t& fastest = fit == Fit::kFirst ? fastest_ : fastest_best_fit_;
-  Goal asked;
-  asked.target = goal;
-  asked.limit = plan.has_offsets() ? plan.peak - 1 : limit;
-  asked.nodes = nodes_left;
-  asked.steps = times(patience, fastest);
-  if (fit == Fit::kBest && fastest == kNoLimit) asked.steps = times(kBestFitPatience, fastest_);
-  Packing packing = packer_.pack(order, fixed, fit, asked);
+  Limits limits;
+  limits.bytes = plan.has_offsets() ? plan.peak - 1 : limit;
+  limits.nodes = nodes_left;
+  limits.steps = times(patience, fastest);
+  if (fit == Fit::kBest && fastest == kNoLimit) limits.steps = times(kBestFitPatience, fastest_);
+  Packing packing = passes_.below(goal, order, fixed, fit, limits);
   ++plan.stats.restarts;
   if (packing.ended) fastest = std::min(fastest, std::max<std::int64_t>(1, packing.steps));
   if (packing.complete) take(packing.offsets, packing.peak, note);

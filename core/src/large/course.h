@@ -9,7 +9,7 @@
 
 #include "greedy/best_pass.h"
 #include "greedy/orders.h"
-#include "large/packer.h"
+#include "greedy/passes.h"
 #include "memplan/budget.h"
 #include "memplan/large.h"
 #include "memplan/plan.h"
@@ -61,13 +61,13 @@ class Course {
   void take(const std::vector<Bytes>& offsets, Bytes peak, const std::string& note);
 
   // What moves with what; steps of the fastest pass of first fit.
-  const Blocks& blocks() const { return packer_.blocks(); }
+  const Blocks& blocks() const { return passes_.blocks(); }
   std::int64_t fastest() const { return fastest_; }
 
  private:
   const std::function<void(const Plan&)>& improved_;
   const Tracer& trace_;
-  Packer packer_;
+  Passes passes_;
   std::int64_t fastest_ = kNoLimit;
   std::int64_t fastest_best_fit_ = kNoLimit;
 };

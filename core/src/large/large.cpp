@@ -10,7 +10,6 @@
 #include "large/core.h"
 #include "large/core_placer.h"
 #include "large/course.h"
-#include "large/packer.h"
 #include "large/part.h"
 #include "large/ranking.h"
 #include "large/related.h"
@@ -21,8 +20,6 @@
 namespace memplan {
 
 namespace {
-
-using chain::Packing;
 
 // After the ranking by room (large/ranking.h), which alone plans most inputs at their load; the
 // most promising first.

@@ -1,5 +1,9 @@
 #include "large/ranking.h"
 
+#include <algorithm>
+
+#include "util/invariants.h"
+
 namespace memplan::chain {
 
 Ranking::Ranking(const Profile& profile) : profile_(&profile) {
@@ -21,6 +25,15 @@ std::vector<BufferIdx> Ranking::sorted(const std::vector<BufferIdx>& rows, Stopp
 
 void Ranking::promote(const std::vector<BufferIdx>& rejected) {
   for (const BufferIdx b : rejected) --room_class_[b];
+}
+
+void bump(const std::vector<BufferIdx>& rejected, std::vector<BufferIdx>* order) {
+  std::vector<char> is_rejected(order->size(), 0);
+  for (const BufferIdx b : rejected) is_rejected[b] = 1;
+  std::stable_partition(order->begin(), order->end(),
+                        [&](BufferIdx b) { return is_rejected[b] != 0; });
+  MEMPLAN_ASSERT(std::is_permutation(rejected.begin(), rejected.end(), order->begin()));
+  std::copy(rejected.begin(), rejected.end(), order->begin());
 }
 
 }  // namespace memplan::chain

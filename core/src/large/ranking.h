@@ -1,4 +1,5 @@
-// The order of first fit by how much room a buffer has, corrected by what was rejected.
+// The orders of passes, corrected by what was rejected: first fit by how much room a buffer has,
+// and any order with the rejected in front.
 #pragma once
 
 #include <vector>
@@ -25,5 +26,8 @@ class Ranking {
   const Profile* profile_;
   std::vector<int> room_class_;  // by buffer
 };
+
+// The rejected to the front, everything else behind them as it was.
+void bump(const std::vector<BufferIdx>& rejected, std::vector<BufferIdx>* order);
 
 }  // namespace memplan::chain

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "large/ejection.h"
+#include "large/ranking.h"
 #include "memplan/greedy.h"
 #include "model/items.h"
 #include "util/invariants.h"
