@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "linearise/cliques.h"
-#include "linearise/path.h"
 #include "linearise/relation.h"
 #include "util/invariants.h"
 
@@ -14,6 +15,167 @@ namespace memplan {
 using namespace intervals;
 
 namespace {
+
+// The algorithm of Habib, McConnell, Paul and Viennot (2000, section 5). The cliques lie in classes
+// whose order is known; within a class it is not.
+//
+//   [ A B C ] [ D E ] [ F ]      A vertex that is in C and in D has to have its cliques side by
+//         *     *                side: in the class where they begin they go to the end, in the
+//   [ A B ] [ C ] [ D ] [ E ]..  class where they end they go to the front.
+//
+// Such vertices are those shared by two cliques that are joined in the forest and lie in different
+// classes. Where there are none left, a class can be read in either direction, and the clique that
+// LexBFS came to last can be at one end of it.
+class Row {
+ public:
+  Row(const CliqueForest& forest, Vertex vertices)
+      : forest_(forest),
+        cliques_of_(vertices),
+        joined_(forest.members.size()),
+        order_(forest.members.size()),
+        place_(forest.members.size()),
+        class_of_(forest.members.size(), 0),
+        marked_(forest.members.size(), 0),
+        used_(vertices, 0) {
+    std::iota(order_.begin(), order_.end(), 0);
+    std::iota(place_.begin(), place_.end(), 0);
+    classes_.push_back({0, forest.count()});
+    for (CliqueIdx c = 0; c < forest.count(); ++c) {
+      for (const Vertex v : forest.members[c]) cliques_of_[v].push_back(c);
+      if (forest.parent[c] == kNoClique) continue;
+      joined_[c].push_back(c);  // an edge has the name of its child
+      joined_[forest.parent[c]].push_back(c);
+    }
+  }
+
+  std::vector<CliqueIdx> refined(Stopper& stopper) {
+    std::vector<std::int32_t> open = {0};  // classes that may have more than one clique
+    while (!open.empty() && !stopper.expired()) {
+      const std::int32_t i = open.back();
+      if (classes_[i].end - classes_[i].begin <= 1) {
+        open.pop_back();
+        continue;
+      }
+      const auto known = static_cast<std::int32_t>(classes_.size());
+      set_apart_last_of(i);
+      while (!pivots_.empty() && !stopper.expired()) {
+        const Vertex v = pivots_.back();
+        pivots_.pop_back();
+        gather_around(cliques_of_[v]);
+        use_edges_of(cliques_of_[v]);
+      }
+      for (auto fresh = known; fresh < static_cast<std::int32_t>(classes_.size()); ++fresh) {
+        open.push_back(fresh);
+      }
+    }
+    MEMPLAN_ASSERT(check_invariants());
+    return std::move(order_);
+  }
+
+ private:
+  // Every clique knows its place and its class; classes lie side by side.
+  bool check_invariants() const {
+    CliqueIdx cliques = 0;
+    for (const Class& c : classes_) cliques += c.end - c.begin;
+    MEMPLAN_ASSERT(cliques == forest_.count());
+    for (CliqueIdx at = 0; at < forest_.count(); ++at) {
+      const Class& c = classes_[class_of_[order_[at]]];
+      MEMPLAN_ASSERT(place_[order_[at]] == at && c.begin <= at && at < c.end);
+      MEMPLAN_ASSERT(marked_[at] == 0);
+    }
+    return true;
+  }
+  struct Class {
+    CliqueIdx begin;  // rows of order_
+    CliqueIdx end;
+  };
+
+  void set_apart_last_of(std::int32_t i) {
+    const Class whole = classes_[i];
+    const CliqueIdx last =
+        *std::max_element(order_.begin() + whole.begin, order_.begin() + whole.end);
+    split_off(i, {last}, true);
+    use_edges_of({last});
+  }
+
+  // `cliques`, which are all of one vertex.
+  void gather_around(const std::vector<CliqueIdx>& cliques) {
+    const auto before = [this](CliqueIdx x, CliqueIdx y) {
+      return classes_[class_of_[x]].begin < classes_[class_of_[y]].begin;
+    };
+    const auto [first, last] = std::minmax_element(cliques.begin(), cliques.end(), before);
+    const std::int32_t left = class_of_[*first];
+    const std::int32_t right = class_of_[*last];
+    if (left == right) return;
+    split_off(left, cliques, true);
+    split_off(right, cliques, false);
+  }
+
+  // Those of the cliques that are in the class become a class behind or before the rest of it.
+  void split_off(std::int32_t i, const std::vector<CliqueIdx>& cliques, bool behind) {
+    Class& whole = classes_[i];
+    CliqueIdx begin = whole.begin;
+    CliqueIdx end = whole.end;
+    for (const CliqueIdx c : cliques) {
+      if (class_of_[c] == i) swap(place_[c], behind ? --end : begin++);
+    }
+    MEMPLAN_ASSERT(whole.begin <= begin && begin <= end && end <= whole.end);
+    const Class part = behind ? Class{end, whole.end} : Class{whole.begin, begin};
+    if (part.begin == whole.begin && part.end == whole.end) return;
+    (behind ? whole.end : whole.begin) = behind ? end : begin;
+    for (CliqueIdx at = part.begin; at < part.end; ++at) {
+      class_of_[order_[at]] = static_cast<std::int32_t>(classes_.size());
+    }
+    classes_.push_back(part);
+  }
+
+  // Between these cliques and others, which are in other classes: what they share has to be
+  // gathered, once.
+  void use_edges_of(const std::vector<CliqueIdx>& cliques) {
+    for (const CliqueIdx c : cliques) marked_[c] = 1;
+    for (const CliqueIdx c : cliques) {
+      const auto leads_out = [&](CliqueIdx edge) {
+        const bool out = marked_[edge] == 0 || marked_[forest_.parent[edge]] == 0;
+        if (out) share(edge);
+        return out;
+      };
+      std::vector<CliqueIdx>& edges = joined_[c];
+      edges.erase(std::remove_if(edges.begin(), edges.end(), leads_out), edges.end());
+    }
+    for (const CliqueIdx c : cliques) marked_[c] = 0;
+  }
+
+  void share(CliqueIdx edge) {
+    for (std::size_t i = 0; i < forest_.shared[edge]; ++i) {
+      const Vertex v = forest_.members[edge][i];
+      if (used_[v] == 0) pivots_.push_back(v);
+      used_[v] = 1;
+    }
+  }
+
+  void swap(CliqueIdx x, CliqueIdx y) {
+    std::swap(order_[x], order_[y]);
+    place_[order_[x]] = x;
+    place_[order_[y]] = y;
+  }
+
+  const CliqueForest& forest_;
+  std::vector<std::vector<CliqueIdx>> cliques_of_;  // by vertex
+  std::vector<std::vector<CliqueIdx>> joined_;      // by clique: edges that are not used yet
+  std::vector<CliqueIdx> order_;
+  std::vector<CliqueIdx> place_;  // in order_
+  std::vector<std::int32_t> class_of_;
+  std::vector<Class> classes_;
+  std::vector<char> marked_;    // by clique: of those at work
+  std::vector<char> used_;      // by vertex
+  std::vector<Vertex> pivots_;  // still to be gathered around
+};
+
+// An order of the cliques in which those of every vertex are consecutive, if there is one; else,
+// or where the stopper ends it, some order. `vertices`: how many there are.
+std::vector<CliqueIdx> clique_path(const CliqueForest& forest, Vertex vertices, Stopper& stopper) {
+  return Row(forest, vertices).refined(stopper);
+}
 
 // Whether those conflict by lifetimes in the one problem that conflict at all in the other. Of very
 // many buffers it is taken on trust.
@@ -34,6 +196,7 @@ bool says_the_same(const Problem& problem, const Problem& result) {
 }
 
 }  // namespace
+
 std::optional<Problem> linearised(const Problem& problem, Stopper& stopper,
                                   std::int64_t most_pairs) {
   if (!problem.gaps.empty()) return std::nullopt;

@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "published/somas/unsafe.h"
 #include "util/invariants.h"
 
 namespace memplan::objects {

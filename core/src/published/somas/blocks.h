@@ -1,4 +1,5 @@
-// What the algorithms of source 004 place, and in which order (section 5.2).
+// What the algorithms of source 004 place, in which order (section 5.2), and which pairs of it may
+// not overlap.
 #pragma once
 
 #include <string>
@@ -25,5 +26,51 @@ std::vector<Block> blocks(const Problem& problem);
 // any.
 std::vector<Block> sorted(const Problem& problem, const Sections& sections, const std::string& sort,
                           Stopper& stopper);
+
+// The unsafe pairs of one tensor at a time.
+class Unsafe {
+ public:
+  // Both must outlive it.
+  Unsafe(const Problem& problem, const Sections& sections)
+      : problem_(problem), sections_(sections), listed_(problem.size.size(), 0) {}
+
+  // From now on, with() speaks of the pairs of b.
+  void look_from(BufferIdx b) {
+    mark(0);
+    tensor_ = b;
+    mark(1);
+  }
+
+  // A tensor is no pair with itself, and one without bytes is in the way of nobody.
+  bool with(BufferIdx other) const {
+    if (other == tensor_ || problem_.size[tensor_] == 0 || problem_.size[other] == 0) return false;
+    return listed_[other] != 0 || meets(other);
+  }
+
+ private:
+  void mark(char listed) {
+    if (tensor_ < 0) return;
+    for (auto i = problem_.conflicts.first(tensor_); i != problem_.conflicts.last(tensor_); ++i) {
+      listed_[*i] = listed;
+    }
+  }
+
+  bool meets(BufferIdx other) const {
+    const auto& begin = sections_.span_begin;
+    for (auto i = begin[tensor_]; i < begin[tensor_ + 1]; ++i) {
+      for (auto k = begin[other]; k < begin[other + 1]; ++k) {
+        const Span& x = sections_.spans[i];
+        const Span& y = sections_.spans[k];
+        if (x.first <= y.last && y.first <= x.last) return true;
+      }
+    }
+    return false;
+  }
+
+  const Problem& problem_;
+  const Sections& sections_;
+  std::vector<char> listed_;  // in the conflicts of the tensor
+  BufferIdx tensor_ = -1;
+};
 
 }  // namespace memplan::objects

@@ -7,7 +7,6 @@
 
 #include "published/somas/blocks.h"
 #include "published/somas/fit.h"
-#include "published/somas/unsafe.h"
 #include "util/invariants.h"
 
 namespace memplan {

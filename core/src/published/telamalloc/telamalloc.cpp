@@ -1,14 +1,16 @@
 #include "memplan/telamalloc.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "memplan/budget.h"
 #include "model/answers.h"
 #include "published/telamalloc/backtracking.h"
 #include "published/telamalloc/learned.h"
 #include "published/telamalloc/search.h"
-#include "published/telamalloc/turns.h"
 
 namespace memplan {
 
@@ -16,11 +18,52 @@ namespace {
 
 using Verdict = TelamallocSearch::Verdict;
 
+// The turns, in steps. The rules begin anew with each turn, in the order of before, so that their
+// turns must grow by far. What they have not found in the first is found by the model more often
+// than by them.
+constexpr std::int64_t kFirstTurn = 3000;
+constexpr std::int64_t kGrowth = 8;
+constexpr std::int64_t kModelShare = 15;
+// Of one restart: a little at first, and in time a fixed share of all.
+constexpr std::int64_t kShortest = 50;
+constexpr std::int64_t kPart = 100;
+
 Plan solution(const Problem& problem, const Items& items, const TelamallocSearch& search) {
   std::vector<Bytes> offsets;
   offsets.reserve(items.size.size());
   for (ItemIdx i = 0; i < items.count(); ++i) offsets.push_back(search.offset(i));
   return plan_of(problem, items, offsets, "the search found a solution");
+}
+
+// The search by the rules and restarts with a model, in turns.
+//
+//   by the rules         |--|            |--------|                    |------ ...
+//   with the model          |-|-|-|-|-|-|         |--|--|--|--|-- ... -|
+//                           each from the top, with candidates drawn anew
+//
+// As TelamallocSearch::run(). What the rules solve soon is solved as without a model. Beyond that,
+// a model that is wrong about a problem, or a part of the tree without solutions that it stays in,
+// costs no more than its turn. It ends with a solution, or at the limit.
+Verdict run_in_turns(const Phases::Subproblem& part, std::int64_t limit, LearnedPolicy* model,
+                     TelamallocSearch* search, const Stopper& stopper) {
+  std::uint64_t seed = 0;
+  bool exhausted = false;  // by the rules: they would come to the same end
+  for (std::int64_t turn = kFirstTurn;; turn *= kGrowth) {
+    if (!exhausted) {
+      search->follow(nullptr, 0);
+      const Verdict verdict = search->run(part, std::min(limit, search->steps() + turn));
+      if (verdict == Verdict::kSolved) return verdict;
+      exhausted = verdict == Verdict::kExhausted;
+    }
+    const std::int64_t end = std::min(limit, search->steps() + kModelShare * turn);
+    while (search->steps() < end && !stopper.stopped()) {
+      const std::int64_t length = kShortest + search->steps() / kPart;
+      search->follow(model, ++seed);
+      const Verdict verdict = search->run(part, std::min(end, search->steps() + length));
+      if (verdict == Verdict::kSolved) return verdict;
+    }
+    if (search->steps() >= limit || stopper.stopped()) return Verdict::kCutShort;
+  }
 }
 
 Plan solve_parts(const Problem& problem, const Items& items, std::int64_t node_budget,
