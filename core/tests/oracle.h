@@ -48,6 +48,9 @@ inline bool conflict(const Problem& problem, BufferIdx a, Bytes at_a, BufferIdx 
     return true;
   }
   if (problem.start[a] >= problem.end[b] || problem.start[b] >= problem.end[a]) return false;
+  // Pieces lie within their buffers; most pairs are settled here, without a list of them.
+  if (at_a + problem.size[a] <= at_b || at_b + problem.size[b] <= at_a) return false;
+  if (problem.gaps.empty()) return problem.size[a] > 0 && problem.size[b] > 0;
   for (const Piece& p : pieces(problem, a)) {
     for (const Piece& q : pieces(problem, b)) {
       const bool together = std::max(p.start, q.start) < std::min(p.end, q.end);

@@ -92,7 +92,7 @@ TEST(finds_the_plan_of_the_five_buffers_and_no_smaller_one) {
 }
 
 TEST(agrees_with_brute_force_under_every_mix_of_constraints) {
-  for (unsigned seed = 0; seed < 3000; ++seed) {
+  for (unsigned seed = 0; seed < check::rounds(640, 3000); ++seed) {
     oracle::Generator random(seed);
     const Bytes count = random.pick(1, 5);
     check_optimum(random.problem(count, 5, 5, oracle::features(seed % oracle::kFeatureSets)), {});
@@ -100,17 +100,17 @@ TEST(agrees_with_brute_force_under_every_mix_of_constraints) {
 }
 
 TEST(no_switch_changes_an_answer) {
-  for (unsigned seed = 0; seed < 4096; ++seed) {
+  for (unsigned seed = 0; seed < check::rounds(1024, 4096); ++seed) {
     oracle::Generator random(seed + 5000);
     const int mix = seed % 3 == 0 ? static_cast<int>(seed / 3 % 8) : 0;
     const Bytes count = random.pick(3, 5);
     check_optimum(random.problem(count, 6, 5, oracle::features(mix)),
-                  switches(static_cast<int>(seed)));
+                  switches(static_cast<int>(5 * seed % 4096)));
   }
 }
 
 TEST(equal_alignments_with_sizes_that_are_not_multiples_stay_exact) {
-  for (unsigned seed = 0; seed < 300; ++seed) {
+  for (unsigned seed = 0; seed < check::rounds(100, 300); ++seed) {
     oracle::Generator random(seed + 9000);
     Problem problem = random.problem(4, 4, 7, {});
     problem.alignment.assign(problem.size.size(), 4);

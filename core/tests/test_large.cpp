@@ -105,13 +105,18 @@ LargeOptions without(int part) {
 }
 constexpr int kSwitches = 7;
 
+// Enough for every stage of the chain; without it, one problem of thirty buffers takes most of a
+// minute. That it ends by itself is tested of smaller ones.
+const std::int64_t kNodes = check::rounds(4'000, 2'000'000);
+
 }  // namespace
 
 // Tests that known problems are planned at their optimum.
 TEST(known_optima) {
   CHECK_EQ(run(five_buffers()).peak, 12);
   oracle::Generator generator(1);
-  for (int round = 0; round < 20; ++round) {
+  const int rounds = static_cast<int>(check::rounds(8, 20));
+  for (int round = 0; round < rounds; ++round) {
     const Problem problem = cut_rectangle(generator, 12, 40, 1000);
     const Plan plan = run(problem);
     CHECK_EQ(plan.peak, 1000);
@@ -130,10 +135,11 @@ TEST(empty) {
 // what the offsets say.
 TEST(every_constraint) {
   oracle::Generator generator(2);
-  for (int round = 0; round < 6 * oracle::kFeatureSets; ++round) {
+  const int rounds = static_cast<int>(check::rounds(2, 6)) * oracle::kFeatureSets;
+  for (int round = 0; round < rounds; ++round) {
     const Problem problem = generator.problem(generator.pick(0, 30), 12, 8,
                                               oracle::features(round % oracle::kFeatureSets));
-    const Plan plan = run(problem);
+    const Plan plan = run(problem, {}, kNodes);
     CHECK(plan.status == Status::kFeasible);
     CHECK(oracle::valid(problem, plan.offsets));
     CHECK_EQ(plan.peak, oracle::peak(problem, plan.offsets));
@@ -144,8 +150,8 @@ TEST(every_constraint) {
 TEST(optimum_of_small_problems) {
   oracle::Generator generator(3);
   int optimal = 0;
-  constexpr int kRounds = 200;
-  for (int round = 0; round < kRounds; ++round) {
+  const int rounds = static_cast<int>(check::rounds(64, 200));
+  for (int round = 0; round < rounds; ++round) {
     const Problem problem = generator.problem(6, 6, 5, oracle::features(round % 16));
     const Plan plan = run(problem);
     const Bytes least = oracle::least_peak(problem, plan.peak + 1);
@@ -153,7 +159,7 @@ TEST(optimum_of_small_problems) {
     CHECK(plan.lower_bound <= least);
     optimal += plan.peak == least ? 1 : 0;
   }
-  CHECK(optimal > kRounds * 9 / 10);
+  CHECK(optimal > rounds * 9 / 10);
 }
 
 // Tests that every switch can be off, alone and with all others, and plans stay valid.
@@ -166,7 +172,7 @@ TEST(switches) {
     const Bytes plain = run(problem, nothing).peak;
     CHECK(oracle::valid(problem, run(problem, nothing).offsets));
     for (int part = 0; part < kSwitches; ++part) {
-      const Plan plan = run(problem, without(part));
+      const Plan plan = run(problem, without(part), kNodes);
       CHECK(oracle::valid(problem, plan.offsets));
       CHECK(plan.peak <= plain);
     }
@@ -181,13 +187,14 @@ TEST(core_is_worth_it) {
   LargeOptions with_core = one_pass;
   with_core.core = true;
   int missed = 0;
-  for (int round = 0; round < 10; ++round) {
+  const int rounds = static_cast<int>(check::rounds(4, 10));
+  for (int round = 0; round < rounds; ++round) {
     const Problem problem = waves(generator, 400, 0.3);
     const Bytes load = lower_bound(problem, sweep(problem)).bytes;
     CHECK_EQ(run(problem, with_core).peak, load);
     missed += run(problem, one_pass).peak > load ? 1 : 0;
   }
-  CHECK(missed > 5);
+  CHECK(missed > rounds / 2);
 }
 
 // Tests that a problem of thousands of buffers is planned at its load, validly and again the same.
@@ -205,8 +212,8 @@ TEST(deterministic) {
   oracle::Generator generator(7);
   for (int round = 0; round < oracle::kFeatureSets; ++round) {
     const Problem problem = generator.problem(35, 20, 50, oracle::features(round));
-    const Plan plan = run(problem, {}, kNoLimit, 5);
-    const Plan again = run(problem, {}, kNoLimit, 5);
+    const Plan plan = run(problem, {}, kNodes, 5);
+    const Plan again = run(problem, {}, kNodes, 5);
     CHECK(again.offsets == plan.offsets);
     CHECK_EQ(again.stats.nodes, plan.stats.nodes);
     CHECK_EQ(again.stats.note, plan.stats.note);
@@ -233,7 +240,8 @@ TEST(node_budget) {
 TEST(improved_is_told) {
   oracle::Generator generator(9);
   bool several = false;
-  for (int round = 0; round < 30; ++round) {
+  const int rounds = static_cast<int>(check::rounds(8, 30));
+  for (int round = 0; round < rounds; ++round) {
     const Problem problem = cut_rectangle(generator, 80, 60, 5000);
     std::vector<Bytes> peaks;
     const Plan plan = run(problem, {}, kNoLimit, 0, [&](const Plan& better) {
@@ -252,7 +260,8 @@ TEST(improved_is_told) {
 TEST(capacity) {
   oracle::Generator generator(10);
   int without_plan = 0;
-  for (int round = 0; round < 200; ++round) {
+  const int rounds = static_cast<int>(check::rounds(64, 200));
+  for (int round = 0; round < rounds; ++round) {
     Problem problem = generator.problem(10, 6, 6, oracle::features(round % 32));
     const Bytes peak = run(problem).peak;
     if (peak == 0) continue;
@@ -266,7 +275,7 @@ TEST(capacity) {
     if (!below.has_offsets()) CHECK(below.offsets.empty() && below.status == Status::kUnknown);
     without_plan += below.has_offsets() ? 0 : 1;
   }
-  CHECK(without_plan > 100);
+  CHECK(without_plan > rounds / 2);
 }
 
 // Tests that it stops at the target, and that an easy one costs one pass.
@@ -400,7 +409,8 @@ TEST(parts) {
   oracle::Generator generator(13);
   Stopper stopper(kForever);
   int found = 0;
-  for (int round = 0; round < 200; ++round) {
+  const int rounds = static_cast<int>(check::rounds(96, 200));
+  for (int round = 0; round < rounds; ++round) {
     const Problem problem = generator.problem(10, 10, 9, oracle::features(round % 32));
     std::vector<BufferIdx> rows;
     for (BufferIdx b = 0; b < problem.count(); ++b) {
@@ -418,7 +428,7 @@ TEST(parts) {
       }
     }
   }
-  CHECK(found > 100);
+  CHECK(found > rounds / 2);
 }
 
 // Tests that a window makes room for a rejected buffer by moving only what lives near it, and
@@ -427,7 +437,8 @@ TEST(windows) {
   oracle::Generator generator(14);
   Stopper stopper(kForever);
   int inserted = 0;
-  for (int round = 0; round < 300; ++round) {
+  const int rounds = static_cast<int>(check::rounds(96, 300));
+  for (int round = 0; round < rounds; ++round) {
     const Problem problem = generator.problem(14, 16, 20, oracle::features(round % 32));
     const Sections sections = sweep(problem);
     Passes passes(problem, sections, stopper);
@@ -450,7 +461,7 @@ TEST(windows) {
       }
     }
   }
-  CHECK(inserted > 50);
+  CHECK(inserted > rounds / 6);
 }
 
 // Tests that ejections find the least peak of small problems with conflicts beyond lifetimes and
@@ -459,7 +470,8 @@ TEST(ejections_find_least_peaks) {
   oracle::Generator generator(31);
   int asked = 0;
   int found = 0;
-  for (int round = 0; round < 600; ++round) {
+  const int rounds = static_cast<int>(check::rounds(192, 600));
+  for (int round = 0; round < rounds; ++round) {
     // Not gaps: their buffers count as live all the time here.
     Problem problem = generator.problem(6, 5, 4, oracle::features(round % 8));
     if (round % 3 != 0) generator.relate(&problem, 3);
@@ -491,7 +503,7 @@ TEST(ejections_find_least_peaks) {
     CHECK(oracle::valid(problem, offsets));
     CHECK_EQ(oracle::peak(problem, offsets), least);
   }
-  CHECK(asked > 50);
+  CHECK(asked > rounds / 12);
   CHECK(found * 100 > asked * 95);
 }
 
@@ -519,7 +531,8 @@ TEST(ejections_stay_below_the_target) {
 // keep the bound out of reach.
 TEST(the_chain_for_relations_ends) {
   oracle::Generator generator(37);
-  for (int round = 0; round < 400; ++round) {
+  const int rounds = static_cast<int>(check::rounds(50, 400));
+  for (int round = 0; round < rounds; ++round) {
     Problem problem = generator.problem(generator.pick(2, 6), 4, 9, oracle::features(0));
     if (round % 2 == 0) generator.relate(&problem, 3);
     const Bytes unit = generator.pick(2, 7);
@@ -579,7 +592,8 @@ TEST(ejections_do_not_depend_on_the_sort) {
 TEST(related_problems) {
   oracle::Generator generator(32);
   int planned = 0;
-  for (int round = 0; round < 200; ++round) {
+  const int rounds = static_cast<int>(check::rounds(64, 200));
+  for (int round = 0; round < rounds; ++round) {
     const oracle::Features with = oracle::features(round % oracle::kFeatureSets);
     Problem problem = generator.problem(30, 12, 9, with);
     if (round % 3 != 0) generator.relate(&problem, 5);
@@ -595,7 +609,7 @@ TEST(related_problems) {
     const Plan below = run(problem, {}, 5'000);
     CHECK(!below.has_offsets() || oracle::valid(problem, below.offsets));
   }
-  CHECK(planned > 150);
+  CHECK(planned > rounds * 3 / 4);
 }
 
 // Tests that every stage is a switch for such problems too, that the chain ends without a budget,

@@ -146,7 +146,7 @@ Proof refute(const Problem& problem, Bytes limit) {
 TEST(finds_the_least_peak_of_the_five_buffers) { CHECK_EQ(least_peak(five(), {}, 100), 12); }
 
 TEST(agrees_with_brute_force_under_every_mix_of_constraints) {
-  for (unsigned seed = 0; seed < 1500; ++seed) {
+  for (unsigned seed = 0; seed < check::rounds(320, 1500); ++seed) {
     oracle::Generator random(seed);
     const Bytes count = random.pick(1, 5);
     check_optimum(
@@ -157,7 +157,7 @@ TEST(agrees_with_brute_force_under_every_mix_of_constraints) {
 }
 
 TEST(agrees_with_brute_force_with_conflicts_and_groups) {
-  for (unsigned seed = 0; seed < 1200; ++seed) {
+  for (unsigned seed = 0; seed < check::rounds(240, 1200); ++seed) {
     oracle::Generator random(seed + 40000);
     const Bytes count = random.pick(2, 5);
     Problem problem =
@@ -169,7 +169,7 @@ TEST(agrees_with_brute_force_with_conflicts_and_groups) {
 }
 
 TEST(no_switch_changes_an_answer_with_conflicts_and_groups) {
-  for (unsigned seed = 0; seed < 768; ++seed) {
+  for (unsigned seed = 0; seed < check::rounds(192, 768); ++seed) {
     oracle::Generator random(seed + 60000);
     const unsigned bits = seed * 2654435761U >> (32 - kSwitches);
     const Bytes count = random.pick(4, 6);
@@ -181,7 +181,7 @@ TEST(no_switch_changes_an_answer_with_conflicts_and_groups) {
 }
 
 TEST(agrees_with_the_search_over_pairs_on_conflicts_and_groups) {
-  for (unsigned seed = 0; seed < 100; ++seed) {
+  for (unsigned seed = 0; seed < check::rounds(36, 100); ++seed) {
     oracle::Generator random(seed + 80000);
     Problem problem = random.problem(9 + static_cast<int>(seed % 4), 12, 20, {});
     if (seed % 3 != 0) random.relate(&problem, 4);
@@ -262,7 +262,7 @@ TEST(bounds_that_creep_keep_the_budget) {
 }
 
 TEST(agrees_with_brute_force_on_more_buffers) {
-  for (unsigned seed = 0; seed < 150; ++seed) {
+  for (unsigned seed = 0; seed < check::rounds(40, 150); ++seed) {
     oracle::Generator random(seed + 20000);
     const Bytes count = random.pick(6, 7);
     check_optimum(random.problem(count, 6, 4, {}), {});
@@ -270,7 +270,7 @@ TEST(agrees_with_brute_force_on_more_buffers) {
 }
 
 TEST(no_switch_changes_an_answer) {
-  for (unsigned seed = 0; seed < 2048; ++seed) {
+  for (unsigned seed = 0; seed < check::rounds(512, 2048); ++seed) {
     oracle::Generator random(seed + 5000);
     const unsigned bits = seed * 2654435761U >> (32 - kSwitches);  // all kinds of mixtures
     const int mix = seed % 3 == 0 ? static_cast<int>(seed / 3 % 16) : 0;
@@ -281,7 +281,7 @@ TEST(no_switch_changes_an_answer) {
 }
 
 TEST(agrees_with_the_exact_search_where_each_switch_is_off) {
-  for (unsigned seed = 0; seed < 120; ++seed) {
+  for (unsigned seed = 0; seed < check::rounds(39, 120); ++seed) {
     oracle::Generator random(seed + 300);
     const Problem problem = random_problem(random, 8 + static_cast<int>(seed % 9), 10, 20);
     const Bytes best = least_peak(problem, switches(1U << (seed % (kSwitches + 1)) >> 1), 999);
@@ -296,7 +296,7 @@ TEST(agrees_with_the_exact_search_where_each_switch_is_off) {
 }
 
 TEST(equal_alignments_with_sizes_that_are_not_multiples_stay_exact) {
-  for (unsigned seed = 0; seed < 300; ++seed) {
+  for (unsigned seed = 0; seed < check::rounds(100, 300); ++seed) {
     oracle::Generator random(seed + 9000);
     Problem problem = random.problem(4, 4, 7, {});
     problem.alignment.assign(problem.size.size(), 4);
@@ -305,7 +305,7 @@ TEST(equal_alignments_with_sizes_that_are_not_multiples_stay_exact) {
 }
 
 TEST(a_limit_may_be_lowered_in_small_steps_and_answers_stay_the_same) {
-  for (unsigned seed = 0; seed < 30; ++seed) {
+  for (unsigned seed = 0; seed < check::rounds(10, 30); ++seed) {
     const Problem problem = chain(seed, 24);
     const Bytes best = least_peak(problem, {}, 500);
     const Items items = make_items(problem, sweep(problem), 500);
@@ -322,7 +322,7 @@ TEST(a_limit_may_be_lowered_in_small_steps_and_answers_stay_the_same) {
 }
 
 TEST(slices_of_conflicts_and_steps_lead_to_the_same_answer_as_one_run) {
-  for (unsigned seed = 0; seed < 20; ++seed) {
+  for (unsigned seed = 0; seed < check::rounds(8, 20); ++seed) {
     const Problem problem = chain(seed, 30);
     const Bytes best = least_peak(problem, {}, 500);
     const Items items = make_items(problem, sweep(problem), 500);
@@ -387,10 +387,11 @@ TEST(a_prover_that_was_stopped_goes_on) {
   const Problem problem = tangle(2, 120);
   const Sections sections = sweep(problem);
   const ProverOptions options;
-  for (int moment = 0; moment < 40; ++moment) {
+  const unsigned moments = check::rounds(8, 40);
+  for (unsigned moment = 0; moment < moments; ++moment) {
     prover::Slice slice{kNoLimit, kNoLimit};
     prover::Prover asked(problem, sections, 1000, options, 0);
-    Stopper stopper(2e-4 * moment);
+    Stopper stopper(8e-3 / moments * moment);
     const Plan hasty = asked.run(1000, &slice, &stopper, nullptr);
     if (moment == 0) CHECK(hasty.status == Status::kUnknown);
     const Plan plan = asked.run(1000, &slice, nullptr, nullptr);

@@ -124,7 +124,7 @@ TEST(says_no_with_proof_and_leaves_the_plan_as_it_was) {
 TEST(agrees_with_brute_force_on_random_sequences) {
   // Every mix of constraints, one buffer in or out at a time.
   for (int bits = 0; bits < oracle::kFeatureSets; ++bits) {
-    for (unsigned seed = 0; seed < 12; ++seed) {
+    for (unsigned seed = 0; seed < check::rounds(2, 12); ++seed) {
       oracle::Generator generator(1000 * static_cast<unsigned>(bits) + seed);
       const Problem pool = generator.problem(7, 6, 4, oracle::features(bits));
       Repacker repacker(pool.reserved);
@@ -279,7 +279,7 @@ TEST(an_error_of_the_solver_changes_nothing) {
   SolveOptions options;
   options.solver = "nobody";
   int asked = 0;
-  for (unsigned seed = 0; seed < 20; ++seed) {
+  for (unsigned seed = 0; seed < check::rounds(8, 20); ++seed) {
     oracle::Generator generator(seed);
     Repacker repacker;
     repacker.add(generator.problem(40, 10, 30, {}));

@@ -26,7 +26,7 @@ Plan least(const Problem& problem, const char* solver, int threads = 1,
 }  // namespace
 
 TEST(search_and_prover_apart_agree_on_every_optimum) {
-  for (unsigned seed = 0; seed < 1500; ++seed) {
+  for (unsigned seed = 0; seed < check::rounds(200, 1500); ++seed) {
     const Bytes count = 4 + static_cast<Bytes>(seed % 20);
     const Problem problem = random_problem(seed, count);
     const Plan together = least(problem, "exact");
@@ -47,7 +47,7 @@ TEST(search_and_prover_apart_agree_on_every_optimum) {
 }
 
 TEST(seven_buffers_against_brute_force) {
-  for (unsigned seed = 0; seed < 100; ++seed) {
+  for (unsigned seed = 0; seed < check::rounds(25, 100); ++seed) {
     oracle::Generator random(seed);
     const Problem problem = random.problem(7, 7, 4, {});
     const Bytes best = oracle::least_peak(problem, 29);
@@ -57,7 +57,7 @@ TEST(seven_buffers_against_brute_force) {
 }
 
 TEST(two_threads_give_the_answer_of_one) {
-  for (unsigned seed = 0; seed < 30; ++seed) {
+  for (unsigned seed = 0; seed < check::rounds(8, 30); ++seed) {
     oracle::Generator random(seed);
     Problem problem;
     for (int b = 0; b < 40; ++b) {
