@@ -1,7 +1,9 @@
-"""Tests of the command line as a user runs it: a process, its output, its files, its exit code."""
+"""Tests of the command line as a user runs it: its output, its files, its exit code."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import signal
@@ -32,11 +34,34 @@ b5,0,21,4
 def memplan(
     *arguments: str | Path, cwd: Path | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
+    """Run `memplan` in this process, which costs no start of an interpreter."""
+    words = [str(word) for word in arguments]
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        patch.chdir(cwd or Path.cwd())
+        code = cli.main(words)
+    return subprocess.CompletedProcess(words, code, *(_written(stream) for stream in (out, err)))
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()
+
+
+def memplan_process(
+    *arguments: str | Path, cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run `memplan` in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "memplan", *map(str, arguments)],
         cwd=cwd,
-        env={**os.environ, "PYTHONIOENCODING": "utf-8", **environment},
+        env={**os.environ, **environment},
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -422,7 +447,7 @@ def test_inspect_shows_load_and_bound(five_csv: Path) -> None:
 def test_a_terminal_without_blocks_gets_ascii(five_csv: Path) -> None:
     """Tests that neither the curve nor a name breaks a plain terminal."""
     five_csv.write_text(FIVE.replace("b1", "größe"), encoding="utf-8")
-    run = memplan("inspect", five_csv, PYTHONIOENCODING="ascii")
+    run = memplan_process("inspect", five_csv, PYTHONIOENCODING="ascii")
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout.isascii()
     assert r"gr\xf6\xdfe" in run.stdout
@@ -519,7 +544,7 @@ def test_a_missing_extra_is_one_sentence(five_csv: Path, tmp_path: Path) -> None
     for name in ("matplotlib", "pyarrow"):
         (tmp_path / "without" / f"{name}.py").write_text("raise ImportError\n")
     memplan("plan", five_csv, "-q", "-o", "plan.csv", cwd=tmp_path)
-    run = memplan(
+    run = memplan_process(
         "view",
         *("five.csv", "plan.csv", "-o", "five.png"),
         cwd=tmp_path,
@@ -549,7 +574,7 @@ def test_version() -> None:
 
 def test_help_is_there_for_every_command() -> None:
     """Tests that help is a result, and that no command at all shows it as well."""
-    assert memplan("--help").returncode == 0
+    assert memplan_process("--help").returncode == 0
     run = memplan()
     assert run.returncode == 2
     for command in ("plan", "verify", "inspect", "explain", "convert", "view", "solvers"):
