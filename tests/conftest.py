@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatch
+from pathlib import Path
+
 import limits
 import pytest
 from hypothesis import settings
@@ -14,6 +17,52 @@ settings.load_profile("memplan")
 
 limits.limit_children()
 limits.restore_interrupts()
+
+# Files whose tests are all `slow`: they import PyTorch, ONNX Runtime or a compiler's output, run
+# processes and clusters, or repeat at random what faster tests say. A test of another file that is
+# slow has the mark itself.
+SLOW = (
+    *("test_source_torch*", "test_source_onnx*", "test_source_tflite*", "test_source_xla*"),
+    *("test_runtime_*", "test_stale_*", "test_target_*", "test_yardstick_*", "test_caching_*"),
+    *(
+        "test_bench_*",
+        "test_sweep*",
+        "test_study*",
+        "test_corpus*",
+        "test_learn*",
+        "test_cli_learn*",
+    ),
+    *("test_best_known*", "test_solvers_*", "test_cli_inputs*", "test_cli_[lm]*"),
+    *("test_cli_record*", "test_docs*", "test_notebook*", "test_stub*", "test_rehearsal*"),
+    *("test_hostile*", "test_promises*", "test_oracle*", "test_repacker*", "test_progress*"),
+)
+# Files that only `make deep` runs: a browser, the built site, models out of wheels, fuzzers.
+DEEP = (
+    *("browser/*", "test_docs_tutorials*", "test_bench_real_models*"),
+    *("test_fuzz_readers*", "test_watchdog*"),
+)
+
+
+def _is_one_of(path: Path, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch(f"{path.parent.name}/{path.name}", f"*{each}") for each in patterns)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave a file that has no test to run unread: to import PyTorch takes seconds."""
+    if collection_path.is_dir():
+        return None
+    wanted = str(config.getoption("markexpr"))
+    slow = "not slow" in wanted and _is_one_of(collection_path, SLOW)
+    deep = "not deep" in wanted and _is_one_of(collection_path, DEEP)
+    return True if slow or deep else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of files that are slow, or deep, as a whole."""
+    for item in items:
+        for patterns, mark in ((SLOW, pytest.mark.slow), (DEEP, pytest.mark.deep)):
+            if _is_one_of(item.path, patterns):
+                item.add_marker(mark)
 
 
 @pytest.fixture
