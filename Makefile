@@ -100,7 +100,7 @@ bench: .venv/.peers ## Run SUITES="..." with BENCH="options" beside the peers; r
 
 # What some minutes of two cores afford; stopped, the same command goes on. CHALLENGING=FOLDER adds
 # the instances of the MiniMalloc paper's table 2, which are not ours to ship.
-study: .venv/.sources ## Sweep samples of all suites into build/study, and write them up in docs/study.
+study: .venv/.sources ## Sweep samples of all suites into build/study, and write them up in build/report.
 	$(call sweep,corpus) --suite corpus --sample 200 --capacity none,1.1 --timeout 1 --workers 1 \
 	  --solvers auto,greedy,minimalloc,telamalloc,telamalloc:learned=on,contention_skyline,xla_best_fit,tflm_greedy,bfc
 	$(call sweep,synthetic) --suite synthetic --sample 60 --capacity 1.0 --timeout 1 \
@@ -113,7 +113,7 @@ study: .venv/.sources ## Sweep samples of all suites into build/study, and write
 	$(call sweep,steps) --suite microbenchmarks --capacity 1.0 --timeout 10 --repeat 5 --solvers telamalloc
 	@[ -z '$(CHALLENGING)' ] || $(call sweep,challenging) --suite challenging --data '$(CHALLENGING)' \
 	  --capacity 1.0 --timeout 10 --solvers auto,minimalloc,telamalloc,mip
-	memplan-lab report build/study/* -o docs/study
+	memplan-lab report build/study/* -o build/report
 
 CHALLENGING ?=
 MINIMALLOC := canonical section_inference monotonic_floor unallocated_floor dominance hatless \

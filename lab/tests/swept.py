@@ -12,7 +12,7 @@ from memplan_lab.sweep.dataset import Dataset
 
 SESSION: Mapping[str, object] = {
     "started": "2026-01-01T00:00:00+00:00",
-    "command": ["/usr/local/bin/memplan", "sweep", "--suite", "corpus"],
+    "command": ["/usr/local/bin/memplan-lab", "sweep", "--suite", "corpus"],
     "scheduler": "local",
     "versions": {"numpy": "2.0", "strange": None},
     "machine": {

@@ -13,7 +13,6 @@ from memplan_lab.study import (
     measures,
     papers,
     quality,
-    targets,
 )
 from memplan_lab.study.blocks import Chart, Section, Table
 from memplan_lab.study.isomorphic import isomorphic
@@ -100,59 +99,7 @@ def test_peaks_over_bounds() -> None:
     }
 
 
-def test_who_is_slower() -> None:
-    """Tests that those compete who reach the peak, or less, and that a tie is no loss."""
-    runs = [
-        proved("tie", "auto", 1.09),
-        run("tie", "other", 1.0, 100),
-        proved("lost", "auto", 1.2),
-        run("lost", "other", 1.0, 100),
-        proved("worse plan", "auto", 1.2),
-        run("worse plan", "other", 0.1, 101),
-        run("better plan", "auto", 1.2, 101),
-        run("better plan", "other", 1.0, 100),
-        run("no plan", "auto", 1.0, None),
-        run("no plan", "other", 1.0, 100),
-    ]
-    slow = measures.slower(runs, "auto", 1.1)
-    assert set(slow) == {"lost", "better plan", "no plan"}
-    assert slow["no plan"][1] is None
-    fits = [proved("a", "auto", 1.2, objective="fit"), proved("a", "x", 0.1, 101, objective="fit")]
-    assert set(measures.slower(fits, "auto", 1.1)) == {"a"}
-
-
 # Sections ----------------------------------------------------------------------------------------
-
-
-def test_targets_count_and_name_what_misses_them() -> None:
-    """Tests the three promises on three problems, each with its exceptions."""
-    found = {one.name: one for one in targets.targets(RUNS)}
-    assert {name: sorted(one.missed) for name, one in found.items()} == {
-        "soon": ["b", "c"],
-        "proved": ["c"],
-        "fastest": ["a"],
-    }
-    assert not any(one.kept for one in found.values())
-    assert found["proved"].missed["c"] == "optimal, 2 s"
-    assert found["fastest"].missed["a"] == "0.4 ms by greedy; optimal, 0.5 ms"
-    promises, *exceptions = only_tables(targets.section(RUNS))
-    assert [line[3] for line in promises.lines] == ["1 of 3", "2 of 3", "2 of 3"]
-    assert [[line[0] for line in table.lines] for table in exceptions] == [["b", "c"], ["c"], ["a"]]
-
-
-def test_a_target_is_kept_from_its_share_on() -> None:
-    """Tests that 85 of 100 within a millisecond are enough, and 84 are not."""
-    for soon, kept in ((85, True), (84, False)):
-        runs = [proved(f"{at}", "auto", 0.001 if at < soon else 0.01) for at in range(100)]
-        assert targets.targets(runs)[0].kept == kept
-
-
-def test_targets_are_about_the_corpus_and_solvers_as_they_are() -> None:
-    """Tests that other suites make no promise, and a solver with switches is no rival."""
-    assert targets.section([proved("a", "auto", 0.1, suite="synthetic")]) is None
-    assert targets.section([run("a", "greedy", 0.1, 100)]) is None
-    rivals = [proved("a", "auto", 1.0), proved("a", "exact:twins=off", 0.1)]
-    assert targets.targets(rivals)[2].missed == {}
 
 
 def test_quality() -> None:

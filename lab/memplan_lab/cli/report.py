@@ -30,7 +30,7 @@ def command(
         ),
     ],
 ) -> None:
-    """Write up results: the papers' figures and tables, targets, ablations, failures.
+    """Write up results: the papers' figures and tables, ablations, failures.
 
     Needs the extras `plot` and `sweep`.
     """

@@ -4,8 +4,8 @@
 
     study.write(study.read(["results"]), "study")
 
-The way is one of pure functions: rows become tables and charts (`targets`, `quality`, `curves`,
-`papers`, `ablations`, `backtracks`), these become sections, and sections become pages. Drawing
+The way is one of pure functions: rows become tables and charts (`quality`, `curves`, `papers`,
+`ablations`, `backtracks`), these become sections, and sections become pages. Drawing
 needs the extra `plot`, and reading Parquet the extra `sweep`.
 """
 

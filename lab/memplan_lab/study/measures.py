@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from memplan_lab.study.results import Run
@@ -103,41 +103,6 @@ def over_bound(runs: Sequence[Run]) -> dict[str, dict[str, float]]:
         }
         for solver, mine in by_solver(runs).items()
     }
-
-
-def slower(runs: Sequence[Run], solver: str, tie: float) -> Mapping[str, tuple[Run, Run | None]]:
-    """Return the problems of a group on which a solver is not the fastest, nor tied with it.
-
-    Parameters
-    ----------
-    runs
-        Only those that reach the peak of the solver, or less, compete; where a fit was asked for,
-        all that fit.
-    solver
-        Who should be the fastest.
-    tie
-        How many times the least time is still a tie.
-
-    Returns
-    -------
-    mapping
-        By problem the fastest run, and that of the solver; `None` where it has no plan and
-        another one has.
-    """
-    found: dict[str, tuple[Run, Run | None]] = {}
-    for case, rivals in by_case(run for run in measured(runs) if run.solved).items():
-        own = next((run for run in rivals if run.solver == solver), None)
-        equal = [run for run in rivals if own is None or _as_good(run, own)]
-        fastest = min(equal, key=_seconds)
-        if own is None or _seconds(own) > tie * _seconds(fastest):
-            found[case] = (fastest, own)
-    return found
-
-
-def _as_good(run: Run, own: Run) -> bool:
-    if own.objective == FIT:
-        return True
-    return run.peak is not None and own.peak is not None and run.peak <= own.peak
 
 
 def _seconds(run: Run) -> float:

@@ -15,7 +15,6 @@ from memplan_lab.study import (
     measures,
     papers,
     quality,
-    targets,
 )
 from memplan_lab.study.about import About
 from memplan_lab.study.blocks import Section, Table
@@ -32,7 +31,6 @@ class _Part:
 
 
 _PARTS = (
-    _Part("Targets", targets.section, "corpus --solvers auto,greedy --timeout 2"),
     _Part("Peak over bound", quality.section, "corpus --solvers auto,greedy --timeout 2"),
     _Part(
         "Share solved against time",
