@@ -20,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 NATIVE := pyproject.toml lab/pyproject.toml CMakeLists.txt $(shell find core bindings -path core/tests -prune -o -type f -print)
 CXX_FILES := $(shell find core bindings examples memplan/runtime tests/native -name '*.h' -o -name '*.cpp' -o -name '*.c')
-PYTHON_FILES := memplan lab tests examples docs/_hooks
+PYTHON_FILES := conftest.py memplan lab tests examples docs/_hooks
 
 .PHONY: help setup demo quick test deep check check-python check-format check-core check-embed bench study docs format clean
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import memplan as mp
 from memplan.view import plot
-from memplan_lab.bench.generators import perfect_packing
 
 
 def cut_rectangle(count: int, seed: int) -> mp.Problem:

@@ -102,7 +102,7 @@ def test_any_reader_of_parquet_can_open_it(path: Path) -> None:
     assert row["start"] == [0, 1]
     assert row["size"] == [10, 11]
     assert row["alignment"] is row["gap_start"] is row["conflict_first"] is row["group"] is None
-    about = json.loads(table.schema.metadata[b"memplan_lab.corpus"])
+    about = json.loads(table.schema.metadata[b"memplan.corpus"])
     assert about["licence"] == "none"
     assert about["checksum"].startswith("sha256:")
 
@@ -180,18 +180,18 @@ def test_a_table_of_others_is_refused(tmp_path: Path) -> None:
     table = pa.table({"name": ["a"]})
     pq.write_table(table, file)
     refused(file, "is no corpus of memplan")
-    pq.write_table(table.replace_schema_metadata({"memplan_lab.corpus": "[1]"}), file)
+    pq.write_table(table.replace_schema_metadata({"memplan.corpus": "[1]"}), file)
     refused(file, "is no corpus of memplan")
-    pq.write_table(table.replace_schema_metadata({"memplan_lab.corpus": "{"}), file)
+    pq.write_table(table.replace_schema_metadata({"memplan.corpus": "{"}), file)
     refused(file, "is damaged")
 
 
 def test_another_schema_is_refused(path: Path) -> None:
     """Tests that a corpus of another version names both, and that columns cannot be missing."""
     table = pq.read_table(path)
-    about = json.loads(table.schema.metadata[b"memplan_lab.corpus"])
+    about = json.loads(table.schema.metadata[b"memplan.corpus"])
     old = json.dumps({**about, "schema": 99})
-    pq.write_table(table.replace_schema_metadata({"memplan_lab.corpus": old}), path)
+    pq.write_table(table.replace_schema_metadata({"memplan.corpus": old}), path)
     refused(path, "has schema 99 and this version of memplan reads 1")
     pq.write_table(table.drop_columns(["size"]), path)
     refused(path, "has other columns")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import csv
-import sys
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from memplan.errors import FormatError, MissingExtraError
+from memplan.errors import FormatError
 from memplan_lab.bench import report
 from memplan_lab.bench.rows import COLUMNS, Row
 from memplan_lab.bench.summary import compare, summarise
@@ -212,12 +211,3 @@ def test_other_suffixes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"results\.xlsx: results are written as \.csv or"):
         report.write(ROWS, tmp_path / "results.xlsx")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that without the extra the error says what to install, and an old file stays."""
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    (tmp_path / "results.parquet").write_text("old")
-    with pytest.raises(MissingExtraError, match=r"memplan\[bench\]"):
-        report.write(ROWS, tmp_path / "results.parquet")
-    assert (tmp_path / "results.parquet").read_text() == "old"

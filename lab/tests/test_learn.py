@@ -279,7 +279,7 @@ def test_training_needs_samples_and_the_extra(
 ) -> None:
     """Tests that both are named where they are missing."""
     monkeypatch.setitem(sys.modules, "lightgbm", None)
-    with pytest.raises(MissingExtraError, match=r"memplan\[learn\]"):
+    with pytest.raises(MissingExtraError, match=r"memplan-lab\[learn\]"):
         learn.train(samples)
     monkeypatch.undo()
     pytest.importorskip("lightgbm")

@@ -114,7 +114,7 @@ def test_a_small_sweep(local: Path) -> None:
     about = sweep.read_metadata(local)
     (session,) = about["sessions"]
     assert about["total"] == 24
-    assert session["command"][:2] == ["memplan", "sweep"]
+    assert session["command"][:2] == ["memplan-lab", "sweep"]
     assert session["versions"]["distributed"]
     assert set(sweep.read(local)["worker"].to_pylist()) <= set(session["workers"])
     assert len(list((local / "rows").rglob("*.parquet"))) == 2

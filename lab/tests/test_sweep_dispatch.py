@@ -234,8 +234,8 @@ def test_a_worker_without_a_library() -> None:
             assert call is remote.describe
             return {"tcp://10.0.0.7:1": {"host": "far", "missing": list(libraries)}}
 
-    with pytest.raises(MissingExtraError, match=r"10\.0\.0\.7:1 lacks ortools.*memplan\[ortools\]"):
-        describe_workers(Workers(), {"ortools": "ortools"})  # type: ignore[arg-type]
+    with pytest.raises(MissingExtraError, match=r"7:1 lacks ortools.*memplan-lab\[ortools\]"):
+        describe_workers(Workers(), {"ortools": "memplan-lab[ortools]"})  # type: ignore[arg-type]
 
 
 def test_a_worker_that_cannot_start_tasks() -> None:

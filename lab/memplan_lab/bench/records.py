@@ -34,7 +34,7 @@ __all__ = ["Corpus", "Record", "corpus", "write"]
 
 Feature = int | float | Sequence[float]
 
-_KEY = b"memplan_lab.corpus"  # of what the file says about itself
+_KEY = b"memplan.corpus"  # of what the file says about itself
 _ROWS = 64  # in a group of the file: what is read at once
 _RISING = ("start", "end", "conflict_first", "conflict_second")
 _LEVEL = 19  # of zstd: it is written once and carried around often

@@ -1,4 +1,4 @@
-"""Fixtures that all tests share."""
+"""Fixtures and marks that the tests of memplan and of its laboratory share."""
 
 from __future__ import annotations
 
