@@ -7,7 +7,7 @@ from typing import Any
 from memplan.errors import MemplanError, quoted
 from memplan.formats._fields import Fields, shown
 from memplan.problem import Problem
-from memplan.problem.groups import contiguous
+from memplan.problem.groups import is_contiguous
 
 __all__ = ["read_conflicts", "read_groups", "write_conflicts", "write_groups"]
 
@@ -63,7 +63,7 @@ def write_groups(problem: Problem) -> list[list[str]]:
         For what is left of a group when only some of its members were chosen.
     """
     for rows in problem.groups:
-        if not contiguous(problem, rows):
+        if not is_contiguous(problem, rows):
             raise MemplanError(
                 f"{problem.label(rows[0])} is in a group of which this problem has only a part; "
                 "it cannot be written"

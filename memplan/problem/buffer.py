@@ -16,8 +16,8 @@ class Gap:
     start, end
         Logical time, half-open.
     window
-        `(lower, upper)`: the buffer still holds `[offset + lower, offset + upper)`. `None`: it
-        holds nothing.
+        `(lower, upper)`: during the gap the buffer holds `[offset + lower, offset + upper)` only.
+        `None`: it holds nothing.
     """
 
     start: int
@@ -38,7 +38,7 @@ class Reserved:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A piece of memory with one size and one lifetime; checked when a `Problem` takes it.
+    """A piece of memory with one size and one lifetime; `Problem` checks its values.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Buffer:
     alignment
         The offset is a multiple of it.
     pin
-        The offset itself, or `None`.
+        The offset, if it is given and not chosen; or `None`.
     hint
         An offset to prefer, or `None`; a plan may ignore it.
     gaps

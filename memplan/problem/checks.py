@@ -1,6 +1,6 @@
-"""The checks at the door: what `docs/architecture.md` says of a problem, vectorised.
+"""Checks every problem when it is made, vectorised; `docs/architecture.md` states the rules.
 
-Solvers and the referee rely on them, so that no inner loop tests its input again.
+Solvers and the referee rely on these checks, so that no inner loop tests its input again.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def check_ids(ids: Sequence[str]) -> None:
 
 
 def check_reserved(reserved: Sequence[Reserved]) -> None:
-    """Check that reserved ranges (sorted) are ranges, and disjoint."""
+    """Check that reserved ranges, which must be sorted, are not empty and are disjoint."""
     for at, block in enumerate(reserved):
         if not 0 <= block.lower < block.upper <= MAX_BYTES:
             raise ProblemError(
@@ -62,7 +62,7 @@ def check_reserved(reserved: Sequence[Reserved]) -> None:
 
 
 def check_capacity(capacity: int | None) -> None:
-    """Check that a capacity is positive; none at all is `None`."""
+    """Check that a capacity is positive; `None` means that there is no limit."""
     if capacity is not None and not 1 <= capacity <= MAX_BYTES:
         raise ProblemError(
             f"capacity is {capacity}; it must be between 1 and 2^62, or left out", field="capacity"
@@ -70,11 +70,11 @@ def check_capacity(capacity: int | None) -> None:
 
 
 def check_columns(problem: Problem) -> None:
-    """Check every buffer by itself."""
+    """Check the lifetime, size, alignment and hint of each buffer."""
     start, end = problem.start, problem.end
     _check_range(problem, "start", -MAX_TIME, MAX_TIME, "between -2^62 and 2^62")
     _check_range(problem, "end", -MAX_TIME, MAX_TIME, "between -2^62 and 2^62")
-    _refuse(
+    _reject(
         problem, end <= start, "end", lambda i: f"end is {end[i]}, not after start ({start[i]})"
     )
     _check_range(problem, "size", 0, MAX_BYTES, "between 0 and 2^62")
@@ -85,21 +85,25 @@ def check_columns(problem: Problem) -> None:
 
 
 def check_gaps(problem: Problem) -> None:
-    """Check that gaps (sorted) lie in the lifetime, apart, and windows in the buffer."""
+    """Check the gaps, which must be sorted.
+
+    Each lies inside its buffer's lifetime, gaps of one buffer do not overlap, and each window
+    lies inside the buffer.
+    """
     if not problem.has_gaps:
         return
     owner, start, end = problem.gap_buffer, problem.gap_start, problem.gap_end
     lower, upper, size = problem.gap_lower, problem.gap_upper, problem.size[problem.gap_buffer]
 
-    def refuse(bad: npt.NDArray[np.bool_], say: Callable[[int], str]) -> None:
+    def reject(bad: npt.NDArray[np.bool_], say: Callable[[int], str]) -> None:
         if bad.any():
             gap = int(bad.argmax())
             row, where = int(owner[gap]), f"gap [{start[gap]}, {end[gap]})"
             text = f"{problem.label(row)}: {where} {say(gap)}"
             raise ProblemError(text, row=row, field="gaps")
 
-    refuse(end <= start, lambda g: "is empty")
-    refuse(
+    reject(end <= start, lambda g: "is empty")
+    reject(
         (start < problem.start[owner]) | (end > problem.end[owner]),
         lambda g: (
             f"is not inside the lifetime [{problem.start[owner[g]]}, {problem.end[owner[g]]})"
@@ -107,9 +111,9 @@ def check_gaps(problem: Problem) -> None:
     )
     meets = np.zeros(len(owner), dtype=np.bool_)
     meets[1:] = (owner[1:] == owner[:-1]) & (start[1:] < end[:-1])
-    refuse(meets, lambda g: f"overlaps the gap [{start[g - 1]}, {end[g - 1]})")
+    reject(meets, lambda g: f"overlaps the gap [{start[g - 1]}, {end[g - 1]})")
     none = (lower == NONE) & (upper == NONE)
-    refuse(
+    reject(
         ~none & ((lower < 0) | (lower > upper) | (upper > size)),
         lambda g: f"has the window [{lower[g]}, {upper[g]}), which is not inside [0, {size[g]})",
     )
@@ -128,25 +132,25 @@ def check_load(problem: Problem) -> None:
 
 
 def check_pins(problem: Problem) -> None:
-    """Check that pins are offsets that a plan could have: aligned, inside, apart."""
+    """Check that a plan could have these pins: aligned, within the capacity, without overlap."""
     if not problem.has_pins:
         return
     pin, size, unit = problem.pin, problem.size, problem.alignment
     pinned = pin != NONE
-    _refuse(
+    _reject(
         problem,
         (pin < NONE) | (pin > MAX_BYTES - size),
         "pin",
         lambda i: f"pin is {pin[i]}; the buffer of {size[i]} bytes must lie between 0 and 2^62",
     )
-    _refuse(
+    _reject(
         problem,
         pinned & (pin % unit != 0),
         "pin",
         lambda i: f"pin is {pin[i]}, not a multiple of the alignment ({unit[i]})",
     )
     if problem.capacity is not None:
-        _refuse(
+        _reject(
             problem,
             pinned & (pin + size > problem.capacity),
             "pin",
@@ -154,7 +158,7 @@ def check_pins(problem: Problem) -> None:
         )
     if problem.reserved:
         block = reserved_hit(problem, pin)
-        _refuse(
+        _reject(
             problem,
             pinned & (block >= 0),
             "pin",
@@ -184,13 +188,13 @@ def check_pins(problem: Problem) -> None:
 def _check_range(problem: Problem, field: str, low: int, high: int, allowed: str) -> None:
     column: Column = getattr(problem, field)
     bad = (column < low) | (column > high)
-    _refuse(problem, bad, field, lambda i: f"{field} is {column[i]}; it must be {allowed}")
+    _reject(problem, bad, field, lambda i: f"{field} is {column[i]}; it must be {allowed}")
 
 
-def _refuse(
+def _reject(
     problem: Problem, bad: npt.NDArray[np.bool_], field: str, say: Callable[[int], str]
 ) -> None:
-    """Raise for the first row that is bad, in the words of `say`."""
+    """Raise for the first row that is `bad`; `say` describes what is wrong with it."""
     if bad.any():
         row = int(bad.argmax())
         raise ProblemError(f"{problem.label(row)}: {say(row)}", row=row, field=field)

@@ -1,4 +1,4 @@
-"""Whatever a caller has, as read-only columns of 64-bit integers."""
+"""Converts what a caller passes into read-only columns of 64-bit integers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def frozen(column: npt.NDArray[np.int64]) -> Column:
 
 
 def filled(count: int, value: int) -> Column:
-    """Return a column that says `value` for everybody."""
+    """Return a column with the same `value` in every row."""
     return frozen(np.full(count, value, dtype=np.int64))
 
 
@@ -38,8 +38,8 @@ def int_column(
 ) -> Column:
     """Convert to an int64 column, or say which value is not a whole number.
 
-    Floats are refused even where they are whole: above 2^53 they silently lose bytes. A NumPy
-    array that is already a read-only int64 column is shared, everything else is copied.
+    Floats are rejected even if they are whole, because above 2^53 they silently lose bytes. A
+    NumPy array that is already a read-only int64 column is shared; everything else is copied.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def int_column(
     label
         Names the buffer of a row in errors.
     owner
-        The buffer of every value, where that is not its own row.
+        The row of the buffer that each value belongs to; `None` if value i belongs to row i.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def int_column(
 def _from_objects(
     values: list[object], field: str, label: Label, owner: Sequence[int] | Column | None
 ) -> Column:
-    # The set of types is one pass in C; only a bad column is looked at value by value.
+    # Collecting the types is one pass in C; only a bad column is examined value by value.
     if set(map(type, values)) <= {int}:
         try:
             return frozen(np.array(values, dtype=np.int64))
@@ -100,7 +100,7 @@ def _from_objects(
 
 
 def whole_number(value: object, what: str, field: str) -> int:
-    """Return `value` as an int, or refuse it as `what`."""
+    """Return `value` as an int; if it is not a whole number, the error calls it `what`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise ProblemError(f"{what} is {shown(value)}; it must be a whole number", field=field)
     return int(value)

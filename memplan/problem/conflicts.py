@@ -1,8 +1,8 @@
-"""Who may not share an address with whom, where lifetimes do not say it.
+"""Explicit conflicts: buffers that may not share an address though their lifetimes do not meet.
 
 Two buffers whose lifetimes meet conflict. Programs with parallel streams have more conflicts:
-pairs that some execution needs at the same time, whatever one order of the operators says
-(source 004, definition 3). Those are written as compressed rows:
+pairs which are needed at the same time in some execution, though not in the order of operators
+that gave the lifetimes (source 004, definition 3). These are stored as compressed rows:
 
     begin  0     2  3     5  6     row 0 conflicts with 1 and 2, row 1 with 0, row 2 with 0 and 3;
     other  1  2  0  0  3  2        every pair is there twice, every row is sorted
@@ -21,8 +21,8 @@ from memplan.problem.columns import Column, filled, frozen
 
 __all__ = ["Conflicts"]
 
-_NOBODY = np.empty(0, dtype=np.int32)
-_NOBODY.flags.writeable = False
+_NO_ROWS = np.empty(0, dtype=np.int32)
+_NO_ROWS.flags.writeable = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,7 +42,7 @@ class Conflicts:
 
     @classmethod
     def of_pairs(cls, count: int, pairs: Any) -> Conflicts:
-        """Take pairs of rows, in any order; what is there twice counts once.
+        """Make the relation from pairs of rows, in any order; a pair listed twice counts once.
 
         Parameters
         ----------
@@ -54,7 +54,7 @@ class Conflicts:
         Raises
         ------
         ProblemError
-            For a pair that is none, or names a row that is not there.
+            If an item is not a pair, or names a row that does not exist.
         """
         listed = pairs if hasattr(pairs, "__array__") else list(pairs)
         try:
@@ -83,12 +83,12 @@ class Conflicts:
 
     @classmethod
     def of_rows(cls, begin: npt.ArrayLike, other: npt.ArrayLike) -> Conflicts:
-        """Take compressed rows, as in the attributes.
+        """Make the relation from compressed rows, as in the attributes.
 
         Raises
         ------
         ProblemError
-            If they are not sorted, not symmetric, or name a row that is not there.
+            If they are not sorted, not symmetric, or name a row that does not exist.
         """
         starts, others = np.asarray(begin), np.asarray(other)
         count = len(starts) - 1
@@ -114,8 +114,8 @@ class Conflicts:
 
     @classmethod
     def none(cls, count: int) -> Conflicts:
-        """Return the relation of rows that conflict with nobody."""
-        return cls(filled(count + 1, 0), _NOBODY)
+        """Return the relation of `count` rows in which no two conflict."""
+        return cls(filled(count + 1, 0), _NO_ROWS)
 
     @classmethod
     def _frozen(cls, begin: npt.NDArray[Any], other: npt.NDArray[Any]) -> Conflicts:

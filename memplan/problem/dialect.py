@@ -1,8 +1,8 @@
 """The column names and cell texts of MiniMalloc's tables, shared by CSV files and data frames.
 
-A lifetime is half-open in the columns `lower`, `upper`, and its end is inclusive in a column
-`end`; the gaps of a table with a column `end` are inclusive as well. Each column means the same
-whatever stands beside it.
+A lifetime is half-open in the columns `lower` and `upper`. In a column `end` the end is inclusive,
+and then the ends of gaps are inclusive too. The other columns of a table do not change what a
+column means.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _REQUIRED = ("id", "start", "end", "size")
 # Rows, starts, ends, lowers, uppers: one value per gap.
 GapColumns = tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int], Sequence[int]]
 
-# ASCII digits only: int() takes "1_000" and digits of every script.
+# Only ASCII digits match, because int() would accept "1_000" and digits of every script.
 _GAP = re.compile(r"(-?[0-9]{1,30})-(-?[0-9]{1,30})(?:@([0-9]{1,30}):([0-9]{1,30}))?")
 
 
@@ -46,9 +46,9 @@ class Header:
     Attributes
     ----------
     names
-        Field (`id`, `start`, `end`, `size`, ...) to the table's own name for it.
+        By field (`id`, `start`, `end`, `size`, ...): the name of its column in the table.
     inclusive
-        Whether the ends of lifetimes and gaps belong to them.
+        Whether the ends of lifetimes and gaps are inclusive.
     """
 
     names: dict[str, str]
@@ -56,7 +56,7 @@ class Header:
 
     @classmethod
     def of(cls, columns: Iterable[str]) -> Header:
-        """Understand the names of columns.
+        """Find the field that each column stands for.
 
         Raises
         ------
@@ -84,7 +84,7 @@ class Header:
 
 
 def parse_gaps(cells: Iterable[str], inclusive: bool, label: Label) -> GapColumns:
-    """Read cells such as `3-7@0:128 9-12` to the gap columns of `Problem.from_arrays`.
+    """Parse cells such as `3-7@0:128 9-12` into the gap columns of `Problem.from_arrays`.
 
     Raises
     ------
@@ -116,13 +116,13 @@ def format_gap(start: int, end: int, lower: int, upper: int, inclusive: bool) ->
 
 
 def frame_columns(frame: Any) -> tuple[dict[str, Any], list[str]]:
-    """Take a data frame apart, by duck typing: the columns of `Problem.from_arrays`, and the ids.
+    """Return the columns of a data frame as `Problem.from_arrays` takes them, and the ids.
 
     Raises
     ------
     ProblemError
-        For something that is not a frame, and for columns and values as `Header.of`,
-        `parse_gaps` and `int_column` refuse them.
+        If it is not a frame, and for columns and values that `Header.of`, `parse_gaps` or
+        `int_column` reject.
     """
     try:
         header = Header.of([str(name) for name in frame.columns])

@@ -1,8 +1,8 @@
-"""The fingerprint of a problem: a SHA-256 that every version of memplan computes alike.
+"""The fingerprint of a problem: a SHA-256 that is the same in every version of memplan.
 
-It covers all that decides whether offsets are safe, and nothing else: capacity and hints are
-left out, and so is the order of the rows. The bytes that are hashed, every number a
-little-endian signed 64-bit integer, the buffers sorted by id (by code point):
+It covers all that decides whether offsets are safe, and nothing else: capacity, hints and the
+order of the rows are left out. These bytes are hashed; every number is a little-endian signed
+64-bit integer, and the buffers are sorted by id (by code point):
 
     "memplan problem 1" and a line feed
     n, g, r                             counts of buffers, gaps and reserved ranges
@@ -12,7 +12,7 @@ little-endian signed 64-bit integer, the buffers sorted by id (by code point):
                                         lower = upper = -1 where there is no window
     lower, upper                        r numbers each: the reserved ranges, sorted
 
-and, only where there are some, so that older fingerprints hold:
+and, only if the problem has any, so that older fingerprints stay valid:
 
     "conflicts" and a line feed         then their number, and two buffers each: the smaller first,
                                         sorted
@@ -65,11 +65,11 @@ def fingerprint(problem: Problem) -> str:
         add([len(pairs)], pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))])
     if problem.has_groups:
         digest.update(b"groups\n")
-        add(_renumbered(problem.group[order]), problem.lead[order])
+        add(_renumber(problem.group[order]), problem.lead[order])
     return PREFIX + digest.hexdigest()
 
 
-def _renumbered(group: npt.NDArray[np.int64]) -> list[int]:
-    """Give groups numbers in the order of their first members."""
+def _renumber(group: npt.NDArray[np.int64]) -> list[int]:
+    """Return group numbers in the order of first members; -1 stays -1."""
     numbers = {-1: -1}
     return [numbers.setdefault(number, len(numbers) - 1) for number in group.tolist()]

@@ -1,7 +1,7 @@
-"""Contiguous groups: buffers that lie one behind the other, whoever is alive when.
+"""Contiguous groups: buffers that lie one behind the other, even if their lifetimes differ.
 
-A group is kept as two columns, the number of its group for every buffer and how far behind the
-first of the group it lies. That also says what a group is when only some of it is looked at:
+Groups are stored as two columns: for every buffer the number of its group, and how many bytes
+behind the first member of the group it lies. So a subset of a group still has its distances:
 
     group a b c, 10 + 4 + 6 bytes       group  0  0  0
                                         lead   0 10 14
@@ -26,14 +26,14 @@ GROUP_COLUMNS = ("group", "lead")
 def take_groups(
     groups: Iterable[Iterable[int]] | tuple[Column, Column] | None, size: Column, label: Label
 ) -> tuple[Column, Column]:
-    """Return the columns `group` (-1: in none) and `lead` of lists of rows, or as they are.
+    """Return the columns `group` (-1: in none) and `lead`, from lists of rows or from columns.
 
     Raises
     ------
     ProblemError
         For a row that is not there, is listed twice, or is in two groups.
     """
-    # Two groups of all rows would have each row twice: such arrays are columns.
+    # Two arrays with a value per row must be columns: as two groups they would list rows twice.
     if (
         isinstance(groups, tuple)
         and len(groups) == len(GROUP_COLUMNS)
@@ -64,16 +64,16 @@ def take_groups(
     return frozen(group), frozen(lead)
 
 
-def members(problem: Problem) -> list[list[int]]:
-    """Return the rows of every group, by number, in the order of their addresses."""
+def list_groups(problem: Problem) -> list[list[int]]:
+    """Return the rows of every group, by its number, in the order of their addresses."""
     rows = np.flatnonzero(problem.group != NONE)
     order = rows[np.lexsort((rows, problem.lead[rows], problem.group[rows]))]
     cuts = np.flatnonzero(np.diff(problem.group[order])) + 1
     return [part.tolist() for part in np.split(order, cuts)] if len(order) else []
 
 
-def kept(group: Column, lead: Column, chosen: Column) -> tuple[Column, Column]:
-    """Return the columns of some rows: what is left of a group keeps its distances."""
+def restrict_groups(group: Column, lead: Column, chosen: Column) -> tuple[Column, Column]:
+    """Return both columns for the chosen rows; what is left of a group keeps its distances."""
     number, behind = group[chosen], lead[chosen].copy()
     inside = number != NONE
     if not inside.any():
@@ -88,10 +88,10 @@ def kept(group: Column, lead: Column, chosen: Column) -> tuple[Column, Column]:
 
 
 def check_groups(problem: Problem) -> None:
-    """Check that some offsets keep every group together: alignments and pins of its members.
+    """Check that the alignments and pins of the members of a group can hold together.
 
-    Alignments are powers of each other in practice; where one does not divide the other, finding
-    an offset for both is a problem of its own, and is refused.
+    In practice one of two alignments divides the other. Where it does not, an offset for both is
+    hard to find, and the group is rejected.
     """
     for rows in problem.groups:
         unit = problem.alignment[list(rows)]
@@ -132,7 +132,7 @@ def _check_alignment(problem: Problem, strictest: int, row: int) -> None:
         )
 
 
-def contiguous(problem: Problem, rows: Sequence[int]) -> bool:
-    """Whether members (in the order of their addresses) lie one behind the other, from 0."""
+def is_contiguous(problem: Problem, rows: Sequence[int]) -> bool:
+    """Return whether members (by address) lie one behind the other without a hole, from lead 0."""
     lead, size = (column[list(rows)] for column in (problem.lead, problem.size))
     return bool(lead[0] == 0 and (lead[1:] == (lead + size)[:-1]).all())

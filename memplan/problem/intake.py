@@ -1,4 +1,4 @@
-"""What a caller gives for a problem, taken apart: ids, gaps, capacity, reserved ranges."""
+"""Converts what a caller passes for a problem: ids, gaps, capacity, reserved ranges."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def take_conflicts(pairs: Conflicts | npt.ArrayLike | None, count: int) -> Confl
 def rows_of(
     lists: Iterable[Iterable[str]], buffers: Sequence[Buffer], field: str
 ) -> list[list[int]]:
-    """Turn lists of ids, as a caller gives conflicts and groups, into lists of rows.
+    """Turn lists of ids (of conflicts or groups) into lists of rows.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def rows_of(
 
 
 def gap_columns(buffers: Sequence[Buffer]) -> list[list[int]] | None:
-    """Flatten the gaps of objects to five columns."""
+    """Flatten the gaps of `Buffer` objects into five columns; `None` if there are no gaps."""
     columns: list[list[int]] = [[], [], [], [], []]
     for row, buffer in enumerate(buffers):
         for gap in buffer.gaps:
@@ -99,7 +99,7 @@ def gap_columns(buffers: Sequence[Buffer]) -> list[list[int]] | None:
 
 
 def take_gaps(gaps: Sequence[npt.ArrayLike] | None, count: int, label: Label) -> list[Column]:
-    """Take five gap columns as a caller has them; sort them by (buffer, start)."""
+    """Check the five gap columns of a caller and return them sorted by (buffer, start)."""
     if gaps is None:
         return [filled(0, NONE)] * 5
     if len(gaps) != 5:

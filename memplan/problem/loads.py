@@ -1,4 +1,4 @@
-"""How many bytes are held when, and by whom.
+"""The load over time: how many bytes are held in each section, and by which buffers.
 
 bytes
   |        +---+          sections   load
@@ -69,7 +69,7 @@ class Loads:
         bytes_held = held.upper - held.lower
         order = np.argsort(times, kind="stable")
         times = times[order]
-        # Half-way through the events of one time a sum may wrap around; the last one is right.
+        # A sum may wrap around between two events of one time; after the last of them it is right.
         level = np.cumsum(np.concatenate([bytes_held, -bytes_held])[order])
         last = np.append(np.flatnonzero(np.diff(times)), len(times) - 1)[: len(times)]
         self.start: Column = times[last][:-1]
@@ -86,7 +86,7 @@ class Loads:
 
     @cached_property
     def peak_section(self) -> int | None:
-        """The first section that attains the greatest load; `None` where there is no section."""
+        """The first section with the greatest load; `None` if there is no section."""
         return int(self.load.argmax()) if len(self) else None
 
     def held(self, section: int) -> list[Held]:

@@ -16,7 +16,13 @@ from memplan.problem.buffer import Buffer, Gap, Reserved
 from memplan.problem.columns import NONE, Column, filled, frozen, int_column, whole_number
 from memplan.problem.conflicts import Conflicts
 from memplan.problem.fingerprint import fingerprint
-from memplan.problem.groups import GROUP_COLUMNS, check_groups, kept, members, take_groups
+from memplan.problem.groups import (
+    GROUP_COLUMNS,
+    check_groups,
+    list_groups,
+    restrict_groups,
+    take_groups,
+)
 from memplan.problem.intake import (
     GAP_COLUMNS,
     gap_columns,
@@ -151,7 +157,7 @@ class Problem:
         ids
             n distinct strings; `None` numbers the buffers "0", "1", ...
         alignment, pin, hint
-            Shape (n,), or `None` for nobody. -1 stands for no pin and no hint.
+            Shape (n,), or `None` if no buffer has one. -1 stands for no pin and no hint.
         gaps
             Five columns of shape (g,), in any order of rows: buffer (its row), start, end, lower,
             upper; lower = upper = -1 for a gap without a window.
@@ -228,7 +234,7 @@ class Problem:
         conflicts: Conflicts | npt.ArrayLike | None,
         groups: Iterable[Iterable[int]] | tuple[Column, Column] | None,
     ) -> None:
-        """Take what a caller gave, column by column, and check it."""
+        """Convert what a caller passed, column by column, and check it."""
         new = self.__dict__  # the one place that writes to a problem
         new["_ids"] = None if ids is None else take_ids(ids)
 
@@ -261,7 +267,7 @@ class Problem:
         checks.check_pins(self)
         check_groups(self)
 
-    # What it holds
+    # Buffers and properties
 
     def __len__(self) -> int:
         return len(self.start)
@@ -289,7 +295,7 @@ class Problem:
         return row
 
     def label(self, row: int) -> str:
-        """Return a buffer's name as errors say it: `buffer "b1"`."""
+        """Return the name of a buffer for error messages: `buffer "b1"`."""
         named = self._ids is not None and row < len(self._ids)
         return f"buffer {quoted(self.ids[row] if named else str(row))}"
 
@@ -359,7 +365,7 @@ class Problem:
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """The rows of every group, in the order of their addresses."""
-        return tuple(map(tuple, members(self)))
+        return tuple(map(tuple, list_groups(self)))
 
     @property
     def has_reserved(self) -> bool:
@@ -393,10 +399,10 @@ class Problem:
         return hash((self.fingerprint, self.capacity))
 
     def same_rows(self, other: Problem) -> bool:
-        """Whether the offsets of one problem serve the other, row by row.
+        """Return whether offsets of one problem are offsets of the other, row by row.
 
-        Everything is compared but capacity and hints, as in the fingerprint, but here the order
-        of the rows counts.
+        As in the fingerprint, everything except capacity and hints is compared; but here the
+        rows must be in the same order.
         """
         columns = ("start", "end", "size", "alignment", "pin", *GAP_COLUMNS, *GROUP_COLUMNS)
         return (
@@ -412,7 +418,7 @@ class Problem:
         groups = f", {len(self.groups)} groups" if self.has_groups else ""
         return f"<Problem: {len(self)} buffers, max load {self.max_load}{conflicts}{groups}{limit}>"
 
-    # In a notebook; what draws is imported when it is asked for
+    # Drawings; their modules are imported on use because they need extras
 
     def plot(self, *, width: float | None = None) -> Figure:
         """Draw the load over time, with the capacity and the lower bound; extra `plot`.
@@ -431,7 +437,7 @@ class Problem:
 
         return notebook.of_problem(self)
 
-    # The same, changed
+    # Changed copies
 
     def with_capacity(self, capacity: int | None) -> Problem:
         """Return this problem under another capacity, or none; columns are shared."""
@@ -452,7 +458,7 @@ class Problem:
         return self._changed(pin=frozen(pin))
 
     def without_hints(self) -> Problem:
-        """Return this problem with nobody hinted."""
+        """Return this problem without the hints of its buffers."""
         return self._changed(hint=filled(len(self), NONE))
 
     def without_names(self) -> Problem:
@@ -460,15 +466,15 @@ class Problem:
         return self._changed(_ids=None)
 
     def without_alignment(self) -> Problem:
-        """Return this problem with offsets free: for solvers that know no alignment."""
+        """Return this problem with every alignment 1, for solvers that know no alignment."""
         return self._changed(alignment=filled(len(self), 1))
 
     def without_conflicts(self) -> Problem:
-        """Return this problem with its lifetimes alone to say who conflicts."""
+        """Return this problem without explicit conflicts, so that only lifetimes decide."""
         return self._changed(conflicts=Conflicts.none(len(self)))
 
     def subset(self, rows: npt.ArrayLike) -> Problem:
-        """Return the problem of these rows alone, in this order."""
+        """Return a problem of these rows only, in this order."""
         chosen = int_column(rows, "rows", lambda at: f"number {at}")
         if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(self)):
             raise ProblemError(f"rows to choose must be between 0 and {len(self) - 1}")
@@ -493,11 +499,11 @@ class Problem:
             capacity=self.capacity,
             reserved=self.reserved,
             conflicts=self.conflicts.subset(chosen),
-            groups=kept(self.group, self.lead, chosen),
+            groups=restrict_groups(self.group, self.lead, chosen),
         )
 
     def reversed_in_time(self) -> Problem:
-        """Return the mirror image in time, over the same range of times: the same plans serve."""
+        """Return the mirror image in time, over the same range of times. It has the same plans."""
         if not len(self):
             return self
         about = int(self.start.min()) + int(self.end.max())
@@ -527,7 +533,7 @@ class Problem:
         return self.subset(np.random.default_rng(seed).permutation(len(self)))
 
     def _changed(self, **changes: object) -> Problem:
-        """Return a copy with some attributes replaced, and what follows from them forgotten."""
+        """Return a copy with some attributes replaced; drop cached values that depend on them."""
         copy = Problem.__new__(Problem)
         copy.__dict__.update(self.__dict__, **changes)
         if changes.keys() != {"capacity"}:
@@ -540,11 +546,11 @@ class Problem:
 
 
 class HasProblem(Protocol):
-    """What comes with a problem: what `memplan.load` made of a file, say."""
+    """Something that has a problem, such as what `memplan.load` returns."""
 
     @property
     def problem(self) -> Problem:
-        """What is to be placed."""
+        """The buffers to place, and their constraints."""
         ...
 
 
@@ -552,7 +558,7 @@ Asked = Problem | HasProblem
 
 
 def problem_of(asked: Asked) -> Problem:
-    """Return a problem, or the problem of what a file was read as.
+    """Return the problem itself, or the problem of something that has one.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What buffers hold when, as rectangles of time and address, and how many lie on each other.
+"""Cuts lifetimes into spans (rectangles of time and address), and finds spans that overlap.
 
     address                    a buffer [0, 9) of 8 bytes with the gaps [3, 5) (nothing) and
       8 +-----+     +--+       [7, 9) (window [2, 6)) is three spans:
@@ -8,8 +8,8 @@
       0 +-----+     +--+         [7, 9) holds [2, 6)
         0     3     5  7  9
 
-The door (`memplan.problem.checks`) and the referee (`memplan.verify`) both look at spans; no solver
-does, the core has a sweep of its own.
+The checks of a problem (`memplan.problem.checks`) and the referee (`memplan.verify`) both use
+spans. No solver does, because the core has its own sweep.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def spans(problem: Problem) -> Spans:
     owner, start, end = problem.gap_buffer, problem.gap_start, problem.gap_end
     first = np.diff(owner, prepend=-1) != 0  # the gaps of a buffer are neighbours
     last = np.append(first[1:], True)
-    since = problem.start[owner]  # the end of the gap before, or the start of the buffer
+    since = problem.start[owner]  # the end of the previous gap, or the start of the buffer
     since[~first] = end[:-1][~first[1:]]
     rest = owner[last]
     whole = np.setdiff1d(np.arange(len(problem), dtype=np.int64), rest, assume_unique=True)
@@ -87,15 +87,16 @@ def spans(problem: Problem) -> Spans:
 
 
 def max_load(held: Spans) -> int:
-    """Return the most bytes that are held at one time, exactly, whatever the sizes."""
+    """Return the most bytes that are held at one time; exact for all sizes up to 2^62."""
     if not len(held.buffer):
         return 0
     size = held.upper - held.lower
-    # Ends first and a stable sort: at one time what ends makes room for what starts.
+    # Ends come first and the sort is stable, because a span that ends at some time makes room
+    # for one that starts at the same time.
     order = np.argsort(np.concatenate([held.end, held.start]), kind="stable")
     if size.sum(dtype=np.float64) < MAX_BYTES / 2:
         return int(np.cumsum(np.concatenate([-size, size])[order]).max())
-    # Sums of sizes near 2^62 do not fit in 64 bits: add the halves of the sizes apart.
+    # Sums of sizes near 2^62 do not fit in 64 bits, so the halves of the sizes are summed apart.
     high, low = size >> 31, size & (2**31 - 1)
     low_sum = np.cumsum(np.concatenate([-low, low])[order])
     high_sum = np.cumsum(np.concatenate([-high, high])[order]) + (low_sum >> 31)
@@ -104,9 +105,10 @@ def max_load(held: Spans) -> int:
 
 
 def reserved_hit(problem: Problem, offset: Column) -> Column:
-    """Return for every buffer the reserved range (its index) that it touches, or -1.
+    """Return for every buffer the index of the reserved range that it touches, or -1.
 
-    A reserved range bars the whole of a buffer, whatever its gaps, but none of size 0.
+    A reserved range keeps out the whole buffer, even during its gaps. A buffer of size 0 touches
+    no range.
     """
     lower = np.array([block.lower for block in problem.reserved], dtype=np.int64)
     upper = np.array([block.upper for block in problem.reserved], dtype=np.int64)
@@ -119,8 +121,9 @@ def reserved_hit(problem: Problem, offset: Column) -> Column:
 def first_overlap(held: Spans, offset: Column) -> Overlap | None:
     """Find the earliest time at which two buffers hold a common address.
 
-    A sweep over time. The live spans are disjoint until the first overlap, so a span that starts
-    can only meet its neighbours by address. O(s log s) and some root of s for the list.
+    This is a sweep over time. The live spans are disjoint until the first overlap, so it is enough
+    to compare a span that starts with its neighbours by address. The time is O(s log s), plus that
+    of inserting into `LiveRanks`.
 
     Parameters
     ----------
@@ -158,7 +161,7 @@ def first_overlap(held: Spans, offset: Column) -> Overlap | None:
 
 
 class Shared(NamedTuple):
-    """Two buffers that conflict and both span `[lower, upper)`."""
+    """Two buffers that conflict explicitly and both hold `[lower, upper)`."""
 
     first: int
     second: int
@@ -167,14 +170,14 @@ class Shared(NamedTuple):
 
 
 def first_shared(problem: Problem, offset: Column, among: Column | None = None) -> Shared | None:
-    """Find the first pair of explicit conflicts (by rows) that share an address.
+    """Find the first explicit conflict, in the order of the rows, whose buffers share an address.
 
     Parameters
     ----------
     offset
         Shape (n,).
     among
-        The rows to look at, ascending; `None` for all.
+        Only conflicts between these rows are examined; `None` for all.
     """
     pairs = problem.conflicts.pairs()
     if among is not None:
@@ -192,7 +195,7 @@ def first_shared(problem: Problem, offset: Column, among: Column | None = None) 
 
 
 class LiveRanks:
-    """A sorted set of the numbers 0 .. count - 1, in buckets so that inserting moves little."""
+    """A sorted set of numbers in 0 .. count - 1, in buckets, so that inserting moves few items."""
 
     def __init__(self, count: int) -> None:
         self._buckets: list[list[int]] = [[] for _ in range((count >> _BUCKET) + 1)]
@@ -218,7 +221,7 @@ class LiveRanks:
         return below, above
 
     def remove(self, rank: int) -> None:
-        """Take out `rank`, which is in the set."""
+        """Remove `rank`, which must be in the set."""
         number = rank >> _BUCKET
         bucket = self._buckets[number]
         del bucket[bisect_left(bucket, rank)]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from memplan.errors import quoted
 from memplan.problem import Problem
 from memplan.problem.columns import NONE, Column
-from memplan.problem.groups import contiguous
+from memplan.problem.groups import is_contiguous
 from memplan.view.units import exact, plural
 
 __all__ = ["counts", "reasons"]
@@ -76,7 +76,7 @@ def _group(problem: Problem, rows: Sequence[int]) -> str:
     some, last = [_name(problem, row) for row in rows[:-1][:_MOST]], _name(problem, rows[-1])
     if len(rows) - 1 > _MOST:
         some.append(f"{len(rows) - 1 - _MOST:,} more")
-    how = "lie one behind the other" if contiguous(problem, rows) else "are parts of one group"
+    how = "lie one behind the other" if is_contiguous(problem, rows) else "are parts of one group"
     length = int((problem.lead + problem.size)[list(rows)].max())
     return f"{', '.join(some)} and {last} {how}: {exact(length)} from end to end."
 
