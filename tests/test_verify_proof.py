@@ -622,7 +622,7 @@ def test_a_forger_gets_nowhere(problem: mp.Problem, data: st.DataObject, unit: i
         problem = rebuilt(problem, size=problem.size * unit)
     cap = best + data.draw(st.integers(0, 3))
     lines = iter([f"{line}\n" for line in proofs.head(problem, cap, unit)])
-    proof = reader._begin(problem, (line.split() for line in lines))
+    proof = reader._read_head(problem, (line.split() for line in lines))
     for line in data.draw(st.lists(guesses(len(problem)), max_size=40)):
         for each in (line, "c N"):
             try:

@@ -1,4 +1,4 @@
-"""The ground that a proof stands on: which offsets are legal, who conflicts with whom."""
+"""What a proof takes from the problem: which offsets are legal, and which buffers conflict."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from memplan.problem.spans import spans
 
 __all__ = ["NO_CAP", "Ground", "next_peak"]
 
-NO_CAP = 10**19  # above all that a proof can say
+NO_CAP = 10**19  # above all numbers that a proof can contain
 
 
 def next_peak(problem: Problem, cap: int) -> int:
-    """Return the least peak that a best plan can have, if none has a peak of at most `cap`."""
+    """Return the least peak that an optimal plan can have if every peak is above `cap`."""
     ground = Ground(problem)
     ground.look_at(ground.live, NO_CAP)
     if cap < ground.idle_peak():
@@ -25,32 +25,33 @@ def next_peak(problem: Problem, cap: int) -> int:
 
 
 class Ground:
-    """The rows that a proof looks at: their legal offsets, and who conflicts with whom.
+    """The rows that a proof is about: their legal offsets, and which of them conflict.
 
     Parameters
     ----------
     problem
-        Without windows.
+        A problem without windows.
 
     Attributes
     ----------
     size
-        In bytes, of every row that is looked at; see `look_at`.
+        By row that the proof is about (see `look_at`): its size in bytes.
     component
-        By row: one that a chain of conflicts leads to, the same for all of them.
+        By row: a row that stands for its component. Rows that a chain of conflicts connects are in
+        one component.
     grid
-        By component: offsets can be taken to be multiples of so many bytes.
+        By component: a number of bytes; offsets can be assumed to be multiples of it.
     free
         By component: whether each of these multiples is a legal offset of every row.
     part
-        By row that was not laid at the bottom, as `component`: what is connected without those.
+        As `component`, but without the rows that were laid at the bottom.
 
     Notes
     -----
-    Let all rows fall on what lies below them, the lowest first: every offset becomes a sum of
-    sizes, rounded up to alignments on the way, and no peak rises. So offsets can be taken to be
-    multiples of what divides every size, if every alignment divides it and nothing else restricts
-    offsets.
+    Let all rows fall until they rest on what lies below them, the lowest first. Then every offset
+    is a sum of sizes, rounded up to alignments on the way, and no peak has risen. So offsets can
+    be assumed to be multiples of the greatest common divisor of the sizes, if every alignment
+    divides that and nothing else restricts offsets.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -72,22 +73,22 @@ class Ground:
 
     @property
     def live(self) -> Collection[int]:
-        """All rows that ever hold memory."""
+        """All rows that hold memory at some time."""
         return self._live.keys()
 
     def look_at(self, rows: Collection[int], cap: int) -> None:
-        """Add rows, by themselves, for plans with a peak of at most `cap`.
+        """Make the proof about these rows too, for plans with a peak of at most `cap`.
 
-        Conflicts with rows that were added before are left out, which is right in a proof: a plan
-        of all of them is one of these.
+        Conflicts with rows that were added before are left out. A proof may do so, because a plan
+        of all rows is also a plan under fewer conflicts.
         """
-        component = _components({row: self._live[row] for row in rows})
+        component = _find_components({row: self._live[row] for row in rows})
         grid: dict[int, int] = {}
         for row, first in component.items():
             grid[first] = gcd(grid.get(first, 0), self._bytes[row])
         free = dict.fromkeys(grid, all(lower >= cap for lower, _ in self._blocks))
         for row, first in component.items():
-            # A pin at 0 says nothing of a row that has no room to lie elsewhere.
+            # A pin at 0 restricts nothing if the row has no room to lie elsewhere.
             loose = self._pin[row] == NONE or (
                 self._pin[row] == 0 and self.room(row, cap) < grid[first]
             )
@@ -99,7 +100,7 @@ class Ground:
         self.grid.update((first, step if free[first] else 1) for first, step in grid.items())
 
     def conflict(self, one: int, other: int) -> bool:
-        """Whether two rows hold memory at the same time, and are looked at together."""
+        """Return whether two rows were added together and hold memory at the same time."""
         return self.component[one] == self.component[other] and any(
             start < until and since < end
             for start, end in self._live[one]
@@ -107,10 +108,10 @@ class Ground:
         )
 
     def lay(self, row: int) -> list[int]:
-        """Take a row out of its part, which may fall apart; return the rest of it."""
+        """Remove a row from its part, which may split; return the rest of the part."""
         rest = self.others(row)
         del self.part[row]
-        self.part.update(_components({each: self._live[each] for each in rest}))
+        self.part.update(_find_components({each: self._live[each] for each in rest}))
         return rest
 
     def others(self, row: int) -> list[int]:
@@ -118,7 +119,7 @@ class Ground:
         return [each for each in self.part if self.part[each] == self.part[row] and each != row]
 
     def cliques(self, rows: Sequence[int]) -> list[tuple[int, ...]]:
-        """Return the largest sets of these rows that are looked at and live together."""
+        """Return the maximal sets of these rows that are in one component and live at one time."""
         found: set[int] = set()
         for component, time in {
             (self.component[row], start) for row in rows for start, _ in self._live[row]
@@ -132,7 +133,7 @@ class Ground:
         return [tuple(row for at, row in enumerate(rows) if each >> at & 1) for each in largest]
 
     def around(self, row: int) -> list[frozenset[int]]:
-        """Return the largest sets of all rows that are looked at and live together with a row."""
+        """Return the maximal sets of rows that are live at one time and contain this row."""
         if row not in self._around:
             near = [each for each in self.size if self.conflict(row, each)]
             sets = {frozenset(clique) for clique in self.cliques(near) if row in clique}
@@ -147,7 +148,7 @@ class Ground:
         return cap - self._bytes[row]
 
     def idle_peak(self) -> int:
-        """Return up to where those rows reach in bytes, at the least, that never hold memory."""
+        """Return a lower bound, in bytes, on the ends of the rows that never hold memory."""
         idle = (row for row in range(len(self._bytes)) if row not in self._live)
         return max((self._lift(row, 0) + self._bytes[row] for row in idle), default=0)
 
@@ -160,7 +161,7 @@ class Ground:
 
     def _lift(self, row: int, offset: int) -> int:
         if self._pin[row] != NONE:
-            return max(offset, self._pin[row])  # above its pin no offset is legal: no matter which
+            return max(offset, self._pin[row])  # above the pin none is legal; any value will do
         size, alignment = self._bytes[row], self._alignment[row]
         offset = -(-offset // alignment) * alignment
         for lower, upper in self._blocks:
@@ -169,7 +170,7 @@ class Ground:
         return offset
 
     def sink(self, row: int, offset: int) -> int:
-        """Return the greatest legal offset at or below this one; below 0 for none."""
+        """Return the greatest legal offset at or below this one; less than 0 if there is none."""
         number = self.component[row]
         if self.free[number]:
             return offset // self.grid[number] * self.grid[number]
@@ -183,22 +184,22 @@ class Ground:
         return offset
 
     def interchangeable(self, one: int, other: int, cap: int) -> bool:
-        """Whether two rows that conflict can change places in every plan up to `cap`."""
+        """Return whether two conflicting rows can be exchanged in every plan up to `cap`."""
         if self._choice(one, cap) != self._choice(other, cap):
             return False
         rest = (row for row in self.size if row not in (one, other))
         return all(self.conflict(one, row) == self.conflict(other, row) for row in rest)
 
     def _choice(self, row: int, cap: int) -> tuple[int, ...]:
-        """Return the size of a row, and all that decides its legal offsets."""
+        """Return the size of a row and what decides its legal offsets; equal if these are equal."""
         least, greatest = self.lift(row, 0), self.sink(row, self.room(row, cap))
-        # Between the two it is a matter of alignment, unless offsets are free or none is between.
+        # Only the alignment decides between the two, unless offsets are free or none is between.
         alone = self.free[self.component[row]] or least >= greatest
         return self._bytes[row], least, greatest, 1 if alone else self._alignment[row]
 
 
-def _components(live: Mapping[int, Sequence[tuple[int, int]]]) -> dict[int, int]:
-    """Return by row one of the rows of its component, the same for all of them."""
+def _find_components(live: Mapping[int, Sequence[tuple[int, int]]]) -> dict[int, int]:
+    """Return for each row the row that stands for its component."""
     component = {row: row for row in live}
 
     def first(row: int) -> int:
@@ -206,7 +207,7 @@ def _components(live: Mapping[int, Sequence[tuple[int, int]]]) -> dict[int, int]
             row = component[row]
         return row
 
-    end, before = None, 0  # of all spans so far the greatest end, and whose it is
+    end, before = None, 0  # the greatest end of all spans so far, and the row of that span
     for start, until, row in sorted((*span, row) for row, held in live.items() for span in held):
         if end is not None and start < end:
             component[first(row)] = first(before)

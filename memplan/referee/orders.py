@@ -1,10 +1,10 @@
-"""What is known of offsets while a proof is read: bounds, who lies below whom, contradictions.
+"""The facts about offsets while a proof is read: bounds, orders of rows, and contradictions.
 
 Rows that hold memory at the same time conflict: one lies below the other.
 
     address
       |        +-----+        I<J     row I ends at or below the start of row J; the opposite,
-      |        |  J  |                where they conflict, is J<I
+      |        |  J  |                for rows that conflict, is J<I
       |  +--+  +-----+        I>=3    row I starts at 3 or above
       |  |I |                 I<=9    row I starts at 9 or below
       |  +--+
@@ -33,7 +33,7 @@ class Literal(NamedTuple):
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """The rows that it speaks of."""
+        """The rows that it names."""
         return (self.row, self.other) if self.sign == "<" else (self.row,)
 
     def opposite(self) -> Literal:
@@ -51,11 +51,11 @@ class Known:
     Attributes
     ----------
     lower, upper
-        By row, in bytes; always legal offsets.
+        Bounds on the offset by row, in bytes. They are legal offsets themselves.
     below
         Pairs of rows of which the first lies below the second.
     broken
-        Whether they contradict one another.
+        Whether the facts contradict one another.
     """
 
     def __init__(
@@ -73,23 +73,23 @@ class Known:
         self.broken = broken
 
     def copy(self) -> Known:
-        """Return the same, to be added to."""
+        """Return a copy, to which facts can be added."""
         lower, upper, below = self.lower.copy(), self.upper.copy(), self.below.copy()
         return Known(self.ground, lower, upper, below, self.broken)
 
     def about(self, rows: Sequence[int]) -> Known:
-        """Return what is known of these rows alone, to be added to."""
+        """Return the facts about these rows only, as a copy to which facts can be added."""
         lower = {row: self.lower[row] for row in rows}
         upper = {row: self.upper[row] for row in rows}
         below = {pair for one in rows for other in rows if (pair := (one, other)) in self.below}
         return Known(self.ground, lower, upper, below, self.broken)
 
     def apart(self, one: int, other: int) -> bool:
-        """Whether bounds alone say that `one` cannot end at or below the start of `other`."""
+        """Return whether by their bounds `one` cannot end at or below the start of `other`."""
         return self.lower[one] + self.ground.size[one] > self.upper[other]
 
     def holds(self, literal: Literal) -> bool:
-        """Whether a literal follows at once. From a contradiction everything does."""
+        """Return whether a literal follows at once, as everything does from a contradiction."""
         row, sign, other = literal
         if sign == "<":
             return (row, other) in self.below or self.apart(other, row) or self.broken
@@ -97,7 +97,7 @@ class Known:
         return reached or self.broken
 
     def add(self, literal: Literal) -> bool:
-        """Take a literal as true; return whether that is news."""
+        """Add a literal to the facts; return whether it was not among them."""
         row, sign, other = literal
         if sign == "<":
             if (row, other) in self.below:
@@ -116,16 +116,19 @@ class Known:
 
 
 def contradict(facts: Known, literals: Sequence[Literal]) -> bool:
-    """Whether literals cannot all hold, by the four rules of derivations.
+    """Return whether literals cannot all hold, by the four rules of derivations.
 
-    Only facts on the rows that the literals name are looked at, but for rule four.
+    Only rule four uses facts on rows that the literals do not name.
     """
     rows = sorted({row for literal in literals for row in literal.rows})
     known = facts.about(rows)
     for literal in literals:
         known.add(literal)
     return (
-        known.broken or _push(known, rows) or _overfull(known, rows) or _cut_off(facts, known, rows)
+        known.broken
+        or _push(known, rows)
+        or _is_overfull(known, rows)
+        or _is_cut_off(facts, known, rows)
     )
 
 
@@ -134,8 +137,8 @@ def _push(known: Known, rows: Sequence[int]) -> bool:
     size, lower, upper = known.ground.size, known.lower, known.upper
     pairs = [pair for pair in combinations(rows, 2) if known.ground.conflict(*pair)]
     pairs += [(other, one) for one, other in pairs]
-    # Bounds move along chains of rows, so while no pair is decided each row is settled after as
-    # many rounds as there are rows. If they go on moving, the orders run in a circle.
+    # Bounds move along chains of rows. So if no pair is decided in between, all bounds are final
+    # after as many rounds as there are rows; if they still move, the orders contain a cycle.
     rounds = 0
     while not known.broken and rounds <= len(rows):
         moved = decided = False
@@ -151,8 +154,8 @@ def _push(known: Known, rows: Sequence[int]) -> bool:
     return True
 
 
-def _overfull(known: Known, rows: Sequence[int]) -> bool:
-    """Apply rule three: whether rows that are live together lack room between their bounds."""
+def _is_overfull(known: Known, rows: Sequence[int]) -> bool:
+    """Apply rule three: return whether rows live at one time lack room between their bounds."""
     size, lower, upper = known.ground.size, known.lower, known.upper
     for clique in known.ground.cliques(rows):
         for start in {lower[row] for row in clique}:
@@ -167,10 +170,10 @@ def _overfull(known: Known, rows: Sequence[int]) -> bool:
     return False
 
 
-def _cut_off(facts: Known, known: Known, rows: Sequence[int]) -> bool:
-    """Apply rule four: whether too much lies below a row at one time and above it at another.
+def _is_cut_off(facts: Known, known: Known, rows: Sequence[int]) -> bool:
+    """Apply rule four: return whether what lies below and above a row at two times is too much.
 
-    What is live at both times lies below or above the row: it takes its room in either case.
+    A row that is live at both times lies either below or above `row`, and takes room in both cases.
     """
     size = known.ground.size
     lower, upper = facts.lower | known.lower, facts.upper | known.upper

@@ -1,7 +1,7 @@
-"""The referee: holds a plan against a problem, and believes nobody.
+"""The referee: checks a plan against a problem, and trusts no claim of the plan.
 
-It knows no solver and no native code: whatever placed the buffers, and whatever format the plan
-came through, what passes here is safe to run.
+It shares no code with solvers and uses no native code. So a plan that passes is safe to run,
+independent of the solver that made it and of the format that it was stored in.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ __all__ = ["verify"]
 
 
 def verify(problem: Asked, plan: Plan) -> None:
-    """Return if the plan is a plan of the problem and is what it claims to be; raise otherwise.
+    """Check that a plan is valid for a problem and that its claims are true; raise otherwise.
 
-    Checked in this order: that the plan has offsets; that it was made for this problem
-    (fingerprint, ids, sizes, lifetimes: whatever it says); capacity, alignment, pins and reserved
-    ranges; groups; that no two buffers hold a common address at any time, or, where they conflict
-    explicitly, at all; and its claims: peak, lower bound, status. The buffers of a plan may be in
-    another order than those of the problem. Not checked: whether a claimed lower bound, a proof of
-    optimality or of infeasibility is right.
+    These are checked, in this order: the plan has offsets; it was made for this problem (by those
+    of fingerprint, ids, sizes and lifetimes that it has); capacity, alignment, pins and reserved
+    ranges; groups; no two buffers hold a common address at the same time, or at any time if they
+    conflict explicitly; its claims on peak, lower bound and status agree with its offsets. The
+    buffers of a plan may be in another order than those of the problem. It is not checked whether
+    a claimed lower bound, optimality or infeasibility is true.
 
     Parameters
     ----------
     problem
-        What was asked, or what `memplan.load` read; its capacity counts, also where the plan was
-        made under another.
+        The problem, or what `memplan.load` read. Its capacity is checked, even if the plan was
+        made under another one.
     plan
-        What was answered.
+        The plan to check.
 
     Raises
     ------
     PlanError
-        One sentence on the first thing that is wrong; for an overlap it names both buffers, the
-        time and the bytes that both hold. A plan without offsets is refused, whatever its status.
+        One sentence on the first error; for an overlap it names both buffers, the time and the
+        bytes that both hold. A plan without offsets is always rejected.
 
     Notes
     -----
@@ -51,15 +51,15 @@ def verify(problem: Asked, plan: Plan) -> None:
     problem = problem_of(problem)
     if plan.offsets is None:
         raise PlanError(f"the plan has no offsets to verify (its status is {plan.status})")
-    offset = plan.offsets[_matching_rows(problem, plan)]
+    offset = plan.offsets[_match_rows(problem, plan)]
     _check_offsets(problem, offset)
     _check_groups(problem, offset)
     _check_overlaps(problem, offset)
     _check_claims(problem, plan, offset)
 
 
-def _matching_rows(problem: Problem, plan: Plan) -> npt.NDArray[np.intp] | slice:
-    """Return for every buffer of the problem its row in the plan."""
+def _match_rows(problem: Problem, plan: Plan) -> npt.NDArray[np.intp] | slice:
+    """Return the row in the plan of every buffer of the problem."""
     if plan.problem is not None and plan.problem.same_rows(problem):
         return slice(None)
     rows: npt.NDArray[np.intp] | slice = slice(None)
@@ -89,7 +89,7 @@ def _matching_rows(problem: Problem, plan: Plan) -> npt.NDArray[np.intp] | slice
 
 
 def _check_same(problem: Problem, field: str, asked: Column, planned: Column) -> None:
-    _refuse(
+    _reject(
         problem,
         asked != planned,
         lambda i: f"{field} is {planned[i]} in the plan but {asked[i]} in the problem",
@@ -97,28 +97,28 @@ def _check_same(problem: Problem, field: str, asked: Column, planned: Column) ->
 
 
 def _check_offsets(problem: Problem, offset: Column) -> None:
-    """Check everything that concerns one buffer by itself."""
+    """Check the constraints that concern one buffer alone."""
     size, unit, pin = problem.size, problem.alignment, problem.pin
     limit = problem.capacity
     if limit is not None:
-        _refuse(
+        _reject(
             problem,
             offset + size > limit,
             lambda i: f"offset {offset[i]} + size {size[i]} is beyond the capacity {limit}",
         )
-    _refuse(
+    _reject(
         problem,
         offset % unit != 0,
         lambda i: f"offset {offset[i]} is not a multiple of its alignment {unit[i]}",
     )
-    _refuse(
+    _reject(
         problem,
         (pin != NONE) & (offset != pin),
         lambda i: f"offset {offset[i]} is not its pin {pin[i]}",
     )
     if problem.reserved:
         block = reserved_hit(problem, offset)
-        _refuse(
+        _reject(
             problem,
             block >= 0,
             lambda i: (
@@ -146,7 +146,7 @@ def _check_overlaps(problem: Problem, offset: Column) -> None:
 
 
 def _check_groups(problem: Problem, offset: Column) -> None:
-    """Check that all members of a group are as far behind its first as they must be."""
+    """Check that the members of each group lie at their distances from its first member."""
     origin = offset - problem.lead
     for rows in problem.groups:
         first = rows[0]
@@ -179,8 +179,8 @@ def _check_claims(problem: Problem, plan: Plan, offset: Column) -> None:
         )
 
 
-def _refuse(problem: Problem, bad: npt.NDArray[np.bool_], say: Callable[[int], str]) -> None:
-    """Raise for the first row that is bad, in the words of `say`."""
+def _reject(problem: Problem, bad: npt.NDArray[np.bool_], say: Callable[[int], str]) -> None:
+    """Raise for the first row that is `bad`; `say` describes what is wrong with it."""
     if bad.any():
         row = int(bad.argmax())
         raise PlanError(f"{problem.label(row)}: {say(row)}", row=row)

@@ -1,7 +1,8 @@
-"""The reader of proofs: checks that no plan has a peak of at most so many bytes.
+"""The reader of proofs: checks a proof that every plan has a peak above so many bytes.
 
-It knows no solver and no native code, only what a buffer is: whatever wrote the proof, what
-passes here is true. docs/proofs.md says what a proof is; `memplan.referee.orders` has the rules.
+It shares no code with solvers and uses no native code, so what passes is true, independent of
+the solver that wrote the proof. docs/proofs.md defines proofs; `memplan.referee.orders` has the
+rules of derivation.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ _LITERAL = re.compile("([0-9]{1,19})(<=|>=|<)(-?[0-9]{1,19})")
 
 
 class Claim(NamedTuple):
-    """What a proof has proved, and how long it is.
+    """What a proof proves, and how long it is.
 
     Attributes
     ----------
     cap
-        No plan has a peak of at most so many bytes.
+        Every plan has a peak of more than so many bytes.
     lower_bound
-        Hence no plan has a peak below this, in bytes: where nothing restricts offsets, peaks come
-        in multiples of what divides every size.
+        The lower bound that follows, in bytes. It can be more than `cap + 1`, because without
+        restrictions on offsets peaks are multiples of the greatest common divisor of the sizes.
     steps
-        Lines that derive something or use a clause.
+        How many lines derive something or use a clause.
     clauses
-        Lines that conclude something.
+        How many lines conclude a clause.
     """
 
     cap: int
@@ -45,15 +46,15 @@ class Claim(NamedTuple):
 
 
 def verify_proof(problem: Asked, file: str | os.PathLike[str] | Iterable[str]) -> Claim:
-    """Return what a proof proves of a problem; raise if it does not.
+    """Check a proof about a problem and return what it proves; raise if it is wrong.
 
-    The problem's own capacity and hints have no say. The rows of the problem must be in the order
-    in which the solver had them: the fingerprint does not say, but the proof would not hold.
+    The problem's capacity and hints are ignored. Its rows must be in the same order as when it
+    was solved: the fingerprint does not cover the order, but a proof names buffers by row.
 
     Parameters
     ----------
     problem
-        What was asked; no gap may have a window.
+        The problem; no gap may have a window.
     file
         A path, or the lines of a proof.
 
@@ -68,7 +69,7 @@ def verify_proof(problem: Asked, file: str | os.PathLike[str] | Iterable[str]) -
 
     Notes
     -----
-    One pass over the file; only facts, clauses and the lines of the next clause are kept.
+    The file is read once; only facts, clauses and the lines of the next clause are kept in memory.
     """
     problem = problem_of(problem)
     for present, what in (
@@ -81,7 +82,7 @@ def verify_proof(problem: Asked, file: str | os.PathLike[str] | Iterable[str]) -
     if not isinstance(file, (str, os.PathLike)):
         return _read(problem, file)
     try:
-        # Whatever bytes they are: those that make no words of a proof are refused as such.
+        # Latin-1 decodes all bytes; words that do not belong in a proof are rejected later.
         lines = open(file, encoding="latin-1")  # noqa: SIM115 (closed below)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
@@ -100,7 +101,7 @@ def _read(problem: Problem, lines: Iterable[str]) -> Claim:
 
     try:
         rest = split()
-        proof = _begin(problem, rest)
+        proof = _read_head(problem, rest)
         for words in rest:
             proof.read(words)
         return proof.claim()
@@ -108,17 +109,17 @@ def _read(problem: Problem, lines: Iterable[str]) -> Claim:
         raise ProofError(str(error), line=number) from None
 
 
-def _begin(problem: Problem, lines: Iterator[list[str]]) -> _Proof:
-    """Read the head."""
-    version = _headline(lines, "memplan-proof")
+def _read_head(problem: Problem, lines: Iterator[list[str]]) -> _Proof:
+    """Read the head of the file: its version, and the fingerprint of the problem."""
+    version = _read_headline(lines, "memplan-proof")
     if version != "1":
         raise ProofError(f"the version is {quoted(version)}; only 1 is known")
-    if _headline(lines, "problem") != problem.fingerprint:
+    if _read_headline(lines, "problem") != problem.fingerprint:
         raise ProofError("the proof is about another problem: the fingerprints differ")
     return _Proof(problem)
 
 
-def _headline(lines: Iterator[list[str]], kind: str) -> str:
+def _read_headline(lines: Iterator[list[str]], kind: str) -> str:
     words = next(lines, [""])
     if words[0] != kind or len(words) != 2:
         raise ProofError(f'this line must be "{kind}" and one word; is this a proof?')
@@ -126,10 +127,10 @@ def _headline(lines: Iterator[list[str]], kind: str) -> str:
 
 
 class _Proof:
-    """What has been proved so far: facts, clauses, and the lines that the next clause rests on.
+    """What is proved so far: facts, clauses, and the lines that the next clause follows from.
 
-    A clause is a tuple of literals of which one holds in every plan in question. A derived line
-    is one as well: either its conclusion holds, or the opposite of a premise.
+    A clause is a tuple of literals, at least one of which holds in every plan in question. A
+    derived line is a clause too: its conclusion holds, or the opposite of one of its premises.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -138,18 +139,18 @@ class _Proof:
         self._facts = Known(self._ground, {}, {}, set())
         self._unit = 1  # bytes
         self._cap = NO_CAP
-        self._looks = False  # it was said, or taken for granted, which rows are looked at
-        self._idle_peak = 0  # of rows that are looked at, and never hold memory
+        self._has_rows = False  # the rows are named, or all are taken
+        self._idle_peak = 0  # of the rows that never hold memory, in bytes
         self._clauses: list[tuple[Literal, ...]] = []
         self._support: list[tuple[Literal, ...]] = []
         self._steps = 0
-        self._above: dict[int, list[int]] = {}  # by row, the twins that were put above it
-        self._flipped: dict[int, Literal] = {}  # by part
+        self._above: dict[int, list[int]] = {}  # by row: the twins that were ordered above it
+        self._flipped: dict[int, Literal] = {}  # by part: the order that its flip decided
         self._ended = False
         self._kinds = {
-            "rows": self._look_at,
-            "unit": self._count_in,
-            "cap": self._sink_cap,
+            "rows": self._name_rows,
+            "unit": self._set_unit,
+            "cap": self._lower_cap,
             "base": self._lay,
             "twins": self._order_twins,
             "flip": self._flip,
@@ -160,19 +161,19 @@ class _Proof:
         }
 
     def read(self, words: Sequence[str]) -> None:
-        """Take one line."""
+        """Check one line, given as its words."""
         if words[0] not in self._kinds:
             raise ProofError(f"{quoted(words[0])} is no line of a proof")
         if self._ended:
             raise ProofError('"refuted" must be the last line')
-        if not self._looks and words[0] not in ("rows", "unit", "cap"):
+        if not self._has_rows and words[0] not in ("rows", "unit", "cap"):
             self._add_rows(self._ground.live)
             self._idle_peak = self._ground.idle_peak()
             self._facts.broken |= self._cap < self._idle_peak
         self._kinds[words[0]](words[1:])
 
     def claim(self) -> Claim:
-        """Say what was proved, after the last line."""
+        """Return what was proved; raise if the last line was not read."""
         if not self._ended:
             raise ProofError('the proof breaks off here: its last line must be "refuted"')
         bound = next_peak(self._problem, self._cap)
@@ -180,9 +181,9 @@ class _Proof:
 
     # The plans in question
 
-    def _look_at(self, words: Sequence[str]) -> None:
+    def _name_rows(self, words: Sequence[str]) -> None:
         rows: set[int] = set()
-        for row in map(_count, words):
+        for row in map(_parse_count, words):
             if row not in self._ground.live:
                 raise ProofError(f"there is no row {row} that holds memory")
             if row in self._ground.size or row in rows:
@@ -191,20 +192,20 @@ class _Proof:
         self._add_rows(rows)
 
     def _add_rows(self, rows: Collection[int]) -> None:
-        self._looks = True
+        self._has_rows = True
         self._ground.look_at(rows, self._cap)
         for row in rows:
             self._facts.lower[row] = self._ground.lift(row, 0)
             self._facts.upper[row] = self._ground.sink(row, self._ground.room(row, self._cap))
             self._facts.broken |= self._facts.lower[row] > self._facts.upper[row]
 
-    def _count_in(self, words: Sequence[str]) -> None:
-        self._unit = _count(_only(words))
+    def _set_unit(self, words: Sequence[str]) -> None:
+        self._unit = _parse_count(_take_one(words))
         if self._unit == 0:
             raise ProofError("the unit is 0; it must be at least 1")
 
-    def _sink_cap(self, words: Sequence[str]) -> None:
-        cap = _count(_only(words))
+    def _lower_cap(self, words: Sequence[str]) -> None:
+        cap = _parse_count(_take_one(words))
         if cap > self._cap:
             raise ProofError(f"the cap rises from {self._cap} to {cap}; it can only sink")
         self._cap = cap
@@ -213,24 +214,24 @@ class _Proof:
             self._facts.add(Literal(row, "<=", self._ground.room(row, cap)))
 
     def _lay(self, words: Sequence[str]) -> None:
-        row = self._checked(Literal(_count(_only(words)), ">=", 0)).row
+        row = self._check_rows(Literal(_parse_count(_take_one(words)), ">=", 0)).row
         part = self._ground.part.get(row)
         if part is None:
             raise ProofError(f"row {row} lies at the bottom already")
         if not self._ground.free[self._ground.component[row]]:
             raise ProofError("nothing can be laid where something restricts offsets")
-        if part in self._flipped or row in self._twins():
+        if part in self._flipped or row in self._rows_with_twins():
             raise ProofError(f"row {row} has a twin, or what it is connected to was flipped")
         if not all(self._ground.conflict(row, each) for each in self._ground.others(row)):
             raise ProofError(f"row {row} does not conflict with all that it is connected to")
         for each in self._ground.lay(row):
             self._facts.add(Literal(row, "<", each))
 
-    def _twins(self) -> set[int]:
+    def _rows_with_twins(self) -> set[int]:
         return {row for lower, uppers in self._above.items() for row in (lower, *uppers)}
 
     def _order_twins(self, words: Sequence[str]) -> None:
-        order = self._pair(words)
+        order = self._parse_order(words)
         one, _, other = order
         if not self._ground.interchangeable(one, other, self._cap):
             raise ProofError(f"the rows {one} and {other} cannot be exchanged")
@@ -246,7 +247,7 @@ class _Proof:
         self._facts.add(order)
 
     def _is_above(self, one: int, other: int) -> bool:
-        """Whether twins were put in an order that has `one` above `other`."""
+        """Return whether the orders of twins so far put `one` above `other`."""
         seen, fresh = {other}, [other]
         while fresh:
             found = [row for row in self._above.get(fresh.pop(), ()) if row not in seen]
@@ -255,13 +256,13 @@ class _Proof:
         return one in seen
 
     def _flip(self, words: Sequence[str]) -> None:
-        order = self._pair(words)
+        order = self._parse_order(words)
         one, _, other = order
         if not self._ground.free[self._ground.component[one]]:
             raise ProofError("nothing can be flipped where something restricts offsets")
         if not self._ground.part.keys() >= {one, other}:
             raise ProofError(f"one of the rows {one} and {other} lies at the bottom")
-        if self._twins() & {one, other}:
+        if self._rows_with_twins() & {one, other}:
             raise ProofError(f"one of the rows {one} and {other} has a twin")
         part = self._ground.part[one]
         if part in self._flipped:
@@ -274,8 +275,8 @@ class _Proof:
     def _derive(self, words: Sequence[str]) -> None:
         if len(words) < 2 or words[1] != "<-":
             raise ProofError('a derived line is "d", a literal or "-", "<-" and premises')
-        premises = [self._literal(word) for word in words[2:]]
-        conclusion = [] if words[0] == "-" else [self._literal(words[0])]
+        premises = [self._parse_literal(word) for word in words[2:]]
+        conclusion = [] if words[0] == "-" else [self._parse_literal(words[0])]
         clause = (*(literal.opposite() for literal in premises), *conclusion)
         if not contradict(self._facts, [literal.opposite() for literal in clause]):
             raise ProofError(f"{words[0]} does not follow from what is known of these rows")
@@ -283,7 +284,7 @@ class _Proof:
         self._steps += 1
 
     def _use(self, words: Sequence[str]) -> None:
-        number = _count(_only(words))
+        number = _parse_count(_take_one(words))
         if not 1 <= number <= len(self._clauses):
             raise ProofError(f"there is no clause {number} yet")
         self._support.append(self._clauses[number - 1])
@@ -291,9 +292,9 @@ class _Proof:
 
     def _conclude(self, words: Sequence[str]) -> None:
         number = len(self._clauses) + 1
-        if not words or _count(words[0]) != number:
+        if not words or _parse_count(words[0]) != number:
             raise ProofError(f'clauses are counted: this one must begin with "c {number}"')
-        clause = tuple(self._literal(word) for word in words[1:])
+        clause = tuple(self._parse_literal(word) for word in words[1:])
         if not self._follows(clause):
             raise ProofError(f"clause {number} does not follow from the lines before it")
         self._support.clear()
@@ -302,7 +303,10 @@ class _Proof:
             self._facts.add(clause[0])
 
     def _follows(self, clause: Sequence[Literal]) -> bool:
-        """Whether the opposite of a clause fails, once through the lines that it rests on."""
+        """Return whether unit propagation refutes the opposite of a clause.
+
+        The lines since the clause before are propagated once, in their order.
+        """
         known = self._facts.copy()
         for literal in clause:
             known.add(literal.opposite())
@@ -321,19 +325,19 @@ class _Proof:
 
     # Words
 
-    def _pair(self, words: Sequence[str]) -> Literal:
+    def _parse_order(self, words: Sequence[str]) -> Literal:
         if len(words) != 2:
             raise ProofError("this line must name two rows")
-        return self._checked(Literal(_count(words[0]), "<", _count(words[1])))
+        return self._check_rows(Literal(_parse_count(words[0]), "<", _parse_count(words[1])))
 
-    def _literal(self, word: str) -> Literal:
+    def _parse_literal(self, word: str) -> Literal:
         match = _LITERAL.fullmatch(word)
         if match is None:
             raise ProofError(f"{quoted(word)} is no literal such as 3<5, 3>=7 or 3<=7")
         scale = 1 if match[2] == "<" else self._unit
-        return self._checked(Literal(int(match[1]), match[2], int(match[3]) * scale))
+        return self._check_rows(Literal(int(match[1]), match[2], int(match[3]) * scale))
 
-    def _checked(self, literal: Literal) -> Literal:
+    def _check_rows(self, literal: Literal) -> Literal:
         for row in literal.rows:
             if row not in self._ground.size:
                 raise ProofError(f"there is no row {row} that holds memory")
@@ -344,13 +348,13 @@ class _Proof:
         return literal
 
 
-def _only(words: Sequence[str]) -> str:
+def _take_one(words: Sequence[str]) -> str:
     if len(words) != 1:
         raise ProofError("this line must have one number")
     return words[0]
 
 
-def _count(word: str) -> int:
+def _parse_count(word: str) -> int:
     if not _COUNT.fullmatch(word):
         raise ProofError(f"{quoted(word)} is not a number")
     return int(word)
