@@ -20,8 +20,8 @@ from memplan.plan import Plan, Status
 from memplan.problem import Asked, Problem, problem_of
 from memplan.referee import verify
 from memplan.solvers import Budget, Interrupted, Progress, Round
-from memplan.solvers._limits import MAX_COUNT, seconds, whole
-from memplan.solvers.refereed import refereed
+from memplan.solvers._limits import MAX_COUNT, check_seconds, check_whole
+from memplan.solvers.refereed import check_plan
 from memplan.sources import Loaded, laid_out, load, of_problem
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def plan_model(
     (8, False)
     """
     budget = _Budget(timeout, nodes)
-    possible = layouts(_loaded(model, capacity, dims, include, pins), in_place=in_place)
+    possible = layouts(_load_model(model, capacity, dims, include, pins), in_place=in_place)
     if proof is not None and (in_place or possible[-1].in_place):
         raise MemplanError("a proof is of one problem; leave in-place choices out, or the proof")
     best: Planned | None = None
@@ -192,7 +192,7 @@ def plan_model(
         except Interrupted as stop:
             plan, interrupted = stop.plan, True
         budget.spend(plan, share)
-        refereed(layout.problem, plan)
+        check_plan(layout.problem, plan)
         if best is None or _is_better(plan, best.plan):
             best = Planned(layout, plan)
         best = replace(best, seconds=budget.elapsed)
@@ -254,7 +254,7 @@ def layout_of(loaded: Loaded, plan: Plan, *, in_place: bool) -> Loaded:
     return nearest
 
 
-def _loaded(
+def _load_model(
     model: str | os.PathLike[str] | Asked,
     capacity: int | None,
     dims: Mapping[str, int] | None,
@@ -276,8 +276,8 @@ class _Budget:
 
     def __init__(self, timeout: float | None, nodes: int | None) -> None:
         self._begun = time.perf_counter()
-        self._timeout = seconds(timeout)
-        self._nodes = None if nodes is None else whole(nodes, "nodes", 1, MAX_COUNT)
+        self._timeout = check_seconds(timeout)
+        self._nodes = None if nodes is None else check_whole(nodes, "nodes", 1, MAX_COUNT)
 
     @property
     def elapsed(self) -> float:

@@ -15,7 +15,7 @@ from memplan.problem import Problem, spans
 from memplan.problem.loads import available
 from memplan.repack.repacker import Repacker
 from memplan.repack.value_bound import ValueBound, value_bound
-from memplan.solvers._limits import MAX_COUNT, seconds, whole
+from memplan.solvers._limits import MAX_COUNT, check_seconds, check_whole
 
 __all__ = ["Clock", "Packing"]
 
@@ -39,10 +39,10 @@ class Clock:
     @classmethod
     def of(cls, timeout: float | None, nodes: int | None) -> Clock:
         """Return a clock that starts now, for seconds and nodes as a caller gives them."""
-        limit = seconds(timeout)
+        limit = check_seconds(timeout)
         left = _DEFAULT_NODES if limit is None else MAX_COUNT
         if nodes is not None:
-            left = whole(nodes, "nodes", 1, MAX_COUNT)
+            left = check_whole(nodes, "nodes", 1, MAX_COUNT)
         return cls(None if limit is None else time.monotonic() + limit, left)
 
     @property

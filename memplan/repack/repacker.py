@@ -14,7 +14,14 @@ from memplan.problem import Problem
 from memplan.problem.buffer import Buffer, Reserved
 from memplan.problem.intake import take_capacity
 from memplan.solvers import Interrupted, native, registry
-from memplan.solvers._limits import MAX_COUNT, MAX_SEED, MAX_THREADS, cores, seconds, whole
+from memplan.solvers._limits import (
+    MAX_COUNT,
+    MAX_SEED,
+    MAX_THREADS,
+    check_seconds,
+    check_whole,
+    cores,
+)
 
 __all__ = ["Repacker", "require_lifetimes"]
 
@@ -85,8 +92,10 @@ class Repacker:
             start = start.with_reserved(reserved)
         require_lifetimes(start)
         self._solver = _of_the_core(solver)
-        self._threads = cores() if threads is None else whole(threads, "threads", 1, MAX_THREADS)
-        self._seed = whole(seed, "seed", 0, MAX_SEED)
+        self._threads = (
+            cores() if threads is None else check_whole(threads, "threads", 1, MAX_THREADS)
+        )
+        self._seed = check_whole(seed, "seed", 0, MAX_SEED)
         self._capacity = start.capacity if capacity is None else take_capacity(capacity)
         self._reserved = start.reserved
         try:
@@ -292,7 +301,10 @@ class Repacker:
     def _repack(
         self, capacity: int | None, minimize: bool, timeout: float | None, nodes: int | None
     ) -> native.Repacked:
-        limits = seconds(timeout), None if nodes is None else whole(nodes, "nodes", 1, MAX_COUNT)
+        limits = (
+            check_seconds(timeout),
+            None if nodes is None else check_whole(nodes, "nodes", 1, MAX_COUNT),
+        )
         try:
             answer = self._native.repack(
                 capacity, self._solver, minimize, *limits, self._threads, self._seed

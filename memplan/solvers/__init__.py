@@ -1,4 +1,4 @@
-"""Solvers: a problem goes in, a plan comes out."""
+"""Solvers take a problem and return a plan."""
 
 from __future__ import annotations
 
@@ -12,8 +12,15 @@ from memplan.errors import MemplanError, shown
 from memplan.plan import Plan
 from memplan.problem import Asked, Buffer, Problem
 from memplan.solvers import native, registry
-from memplan.solvers._limits import MAX_COUNT, MAX_SEED, MAX_THREADS, cores, seconds, whole
-from memplan.solvers._proof_file import proof_file
+from memplan.solvers._limits import (
+    MAX_COUNT,
+    MAX_SEED,
+    MAX_THREADS,
+    check_seconds,
+    check_whole,
+    cores,
+)
+from memplan.solvers._proof_file import open_proof
 from memplan.solvers.native import Bound, Progress, Round, greedy_orders
 
 __all__ = [
@@ -36,9 +43,10 @@ class Budget:
     Attributes
     ----------
     seconds
-        Of wall clock, or `None`. A clock makes the answer depend on the machine.
+        Limit on wall-clock time, or `None`. A clock makes the answer depend on the machine.
     nodes
-        Search nodes (for greedy: placements), or `None`. The answer repeats.
+        Limit on search nodes (for greedy: placements), or `None`. The answer is the same on every
+        machine.
     """
 
     seconds: float | None = None
@@ -51,7 +59,7 @@ class Interrupted(KeyboardInterrupt):
     Attributes
     ----------
     plan
-        The best one so far; its status may be `unknown`.
+        The best plan so far; its status may be `unknown`.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -85,42 +93,44 @@ def solve(
         A `Problem`, what `memplan.load` read, any iterable of `Buffer`, or a pandas or polars
         frame (see `Problem.from_frame`).
     solver
-        One of `memplan.solvers.registry.SOLVERS`, or one with options as the command line takes
-        them: `minimalloc:dominance=off`.
+        One of `memplan.solvers.registry.SOLVERS`, optionally with options as on the command line:
+        `minimalloc:dominance=off`.
     objective
-        "fit" stops at the first plan within the capacity; the default where there is one.
-        "min_peak" looks for the smallest peak (within the capacity, where there is one).
+        "fit" stops at the first plan within the capacity; the default if there is a capacity.
+        "min_peak" looks for the smallest peak (within the capacity, if there is one).
     timeout
         Seconds, or `None` for no limit. A clock makes the answer depend on the machine.
     nodes
-        Search nodes (for greedy: placements), or `None` for no limit; the answer repeats.
+        Search nodes (for greedy: placements), or `None` for no limit. The answer is the same on
+        every machine.
     threads
-        Of the search, or `None` for one per available core. Never changes the answer unless the
-        clock cuts it short. Baselines have one thread.
+        Threads of the search, or `None` for one per available core. Their number never changes the
+        answer unless the clock ends the search. Baselines have one thread.
     seed
-        Of the search.
+        Seed of the search's random choices.
     budget
-        In place of `timeout` and `nodes`.
+        May be given in place of `timeout` and `nodes`.
     progress
         Called with a `Progress`, in the thread of the caller, when the best plan or the bound
-        changes and about twice a second. What it raises ends the search and comes out here.
+        changes and about twice a second. An exception that it raises ends the search and is
+        raised here.
     trace
         Called likewise with a `Round`, whenever an engine has answered one question or spent one
-        slice of the budget. Baselines are one round. It changes no plan.
+        slice of the budget. Baselines have one round. It changes no plan.
     proof
-        A file to write down why no plan is better (docs/proofs.md), for
-        `memplan.referee.verify_proof`. It is written as a whole or not at all: only where the
-        plan is a proved optimum or a capacity is refuted. It may cost as many nodes again as the
-        search has, and at least 20 000.
+        The file for a proof that no plan is better (docs/proofs.md), to be checked by
+        `memplan.referee.verify_proof`. The file is written as a whole or not at all: only if the
+        plan is a proved optimum or a capacity is refuted. The proof may cost as many nodes again
+        as the search may spend, and at least 20 000.
     **options
         Switches of the solver; see `memplan.solvers.registry`.
 
     Returns
     -------
     Plan
-        Also where there is none: its `status` is then `infeasible` or `unknown`. `stats` has
-        `solver` (the one that found the answer), `nodes`, `restarts`, `seconds` by phase, `note`;
-        of telamalloc `backtracks`, minor and major ones, and the `major_backtracks` among them;
+        If no plan was found it has no offsets, and its `status` is `infeasible` or `unknown`.
+        `stats` has `solver` (the one that found the answer), `nodes`, `restarts`, `seconds` by
+        phase and `note`; for telamalloc also `backtracks` (all of them) and `major_backtracks`;
         and with `proof`, whether the file was written.
 
     Raises
@@ -151,14 +161,14 @@ def solve(
             raise MemplanError(f"{callback} is {shown(given)}; it must be callable")
     known = registry.SOLVERS[name]
     ask = partial(
-        _door(known),
+        _solve_function(known),
         asked,
         solver=name,
-        minimize=_minimize(objective, asked),
-        seconds=seconds(timeout),
-        nodes=None if nodes is None else whole(nodes, "nodes", 1, MAX_COUNT),
-        threads=cores() if threads is None else whole(threads, "threads", 1, MAX_THREADS),
-        seed=whole(seed, "seed", 0, MAX_SEED),
+        minimize=_must_minimize(objective, asked),
+        seconds=check_seconds(timeout),
+        nodes=None if nodes is None else check_whole(nodes, "nodes", 1, MAX_COUNT),
+        threads=cores() if threads is None else check_whole(threads, "threads", 1, MAX_THREADS),
+        seed=check_whole(seed, "seed", 0, MAX_SEED),
         options={**known.preset, **options},
         progress=progress,
         trace=trace,
@@ -167,7 +177,7 @@ def solve(
         plan, interrupted = ask()
     else:
         registry.check_proof(name, asked)
-        with proof_file(proof, asked) as file:
+        with open_proof(proof, asked) as file:
             plan, interrupted = ask(proof=file)
     if interrupted:
         raise Interrupted(plan)
@@ -207,15 +217,15 @@ def _as_problem(given: Asked | Iterable[Buffer] | Any) -> Problem:
     return Problem(given)
 
 
-def _door(solver: registry.Solver) -> Callable[..., tuple[Plan, bool]]:
+def _solve_function(solver: registry.Solver) -> Callable[..., tuple[Plan, bool]]:
     if solver.core:
         return partial(native.solve, core=solver.core)
-    from memplan.solvers import outside  # loads the referee, which ours do without
+    from memplan.solvers import outside  # imported here because it loads the referee
 
     return outside.solve
 
 
-def _minimize(objective: str | None, problem: Problem) -> bool:
+def _must_minimize(objective: str | None, problem: Problem) -> bool:
     if objective is None:
         return problem.capacity is None
     if objective not in ("fit", "min_peak"):

@@ -1,4 +1,4 @@
-"""What a caller says about time, nodes, threads and seeds, checked."""
+"""Checks the limits that a caller gives: time, nodes, threads and seeds."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from memplan.errors import MemplanError, shown
 
 MAX_COUNT = (1 << 63) - 1  # nodes, in the core
 MAX_SEED = (1 << 64) - 1
-MAX_THREADS = 1 << 10  # of no use beyond; a typo should not exhaust the machine
+MAX_THREADS = 1 << 10  # more are of no use, and a typo must not exhaust the machine
 
 
-def seconds(timeout: float | None) -> float | None:
-    """Return a time limit as a float, or refuse it."""
+def check_seconds(timeout: float | None) -> float | None:
+    """Return a time limit as a float; raise if it is none."""
     if timeout is None:
         return None
     number = isinstance(timeout, (int, float, np.integer, np.floating))
@@ -27,7 +27,7 @@ def seconds(timeout: float | None) -> float | None:
         return math.inf
 
 
-def whole(value: int, name: str, least: int, most: int) -> int:
+def check_whole(value: int, name: str, least: int, most: int) -> int:
     """Return a whole number within limits, or refuse it by name."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or not least <= value <= most:

@@ -1,4 +1,4 @@
-"""A proof on its way to disk: beside its place until it is complete, or gone."""
+"""Writes a proof to a temporary file, which replaces the target once the proof is complete."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from contextlib import contextmanager, suppress
 from memplan.errors import FormatError
 from memplan.problem import Problem
 
-__all__ = ["ProofFile", "proof_file"]
+__all__ = ["ProofFile", "open_proof"]
 
 _LAST = b"refuted\n"
 
 
 class ProofFile:
-    """Where a solver writes a proof; nothing of it is seen before `keep`.
+    """The temporary file to which a solver writes a proof; `keep` moves it to the target.
 
     Attributes
     ----------
     temporary
-        The file to add lines to.
+        The path of the file that the solver appends lines to.
     """
 
     def __init__(self, path: str, temporary: str) -> None:
@@ -30,19 +30,19 @@ class ProofFile:
         self.temporary = temporary
 
     def keep(self) -> bool:
-        """Put the proof in its place if it is complete; return whether it is.
+        """Move the proof to its target if it is complete; return whether it is.
 
         Raises
         ------
         FormatError
-            If it cannot be put there.
+            If it cannot be moved there.
         """
         with open(self.temporary, "rb") as file:
             file.seek(-min(len(_LAST), os.path.getsize(self.temporary)), os.SEEK_END)
             if file.read() != _LAST:
                 return False
         target = os.path.realpath(self._path)
-        with _reworded(self._path):
+        with _as_format_error(self._path):
             if os.path.exists(target):
                 shutil.copymode(target, self.temporary)
             os.replace(self.temporary, target)
@@ -50,8 +50,8 @@ class ProofFile:
 
 
 @contextmanager
-def proof_file(path: str | os.PathLike[str], problem: Problem) -> Iterator[ProofFile]:
-    """Begin a proof beside its place, with the lines that say what it is about.
+def open_proof(path: str | os.PathLike[str], problem: Problem) -> Iterator[ProofFile]:
+    """Create a temporary file next to the target, with the head of the proof; delete it at exit.
 
     Raises
     ------
@@ -59,24 +59,25 @@ def proof_file(path: str | os.PathLike[str], problem: Problem) -> Iterator[Proof
         If nothing can be written there.
     """
     name = os.fspath(path)
-    with _reworded(name):
+    with _as_format_error(name):
         target = os.path.realpath(name)
     if os.path.exists(target) and not os.path.isfile(target):
         raise FormatError(name, "cannot be written: it is not a regular file")
     folder, base = os.path.split(target)
-    # In the same folder, so that it can take the place of the old one at once.
+    # It must be in the same folder, so that the replacement is atomic.
     temporary = os.path.join(folder, f".{base[:32]}.{secrets.token_hex(4)}.tmp")
     try:
-        with _reworded(name), open(temporary, "x", encoding="ascii", newline="\n") as file:
+        with _as_format_error(name), open(temporary, "x", encoding="ascii", newline="\n") as file:
             file.write(f"memplan-proof 1\nproblem {problem.fingerprint}\n")
         yield ProofFile(name, temporary)
     finally:
-        with suppress(FileNotFoundError):  # it has taken its place
+        with suppress(FileNotFoundError):  # `keep` has moved it
             os.unlink(temporary)
 
 
 @contextmanager
-def _reworded(path: str) -> Iterator[None]:
+def _as_format_error(path: str) -> Iterator[None]:
+    """Turn an error of the file system into one sentence about the file at `path`."""
     try:
         yield
     except (OSError, ValueError) as error:

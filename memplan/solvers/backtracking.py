@@ -1,8 +1,8 @@
-"""The model of learned backtracking: a file of trees, with the recipe that they were made by.
+"""Reads and writes the model of learned backtracking: trees, and the recipe that made them.
 
 The file is JSON: `format` and `version`, the names of the `features` in the order of their columns,
 `threshold` and `discount` (source 001, section 6.5), the columns of the `forest` (see
-core/include/memplan/forest.h), and the `recipe`, which nobody reads but people.
+core/include/memplan/forest.h), and the `recipe`, which is for people and is not interpreted.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ VERSION = 1
 _INTEGERS = ("feature", "left", "right", "root")
 _NUMBERS = ("threshold", "value")
 _INT32 = np.iinfo(np.int32)
-_LARGEST = 1e30  # well within a float32; nan is not below it
+_LARGEST = 1e30  # well within a float32; the comparison with it also rejects nan
 
 
 @dataclass(frozen=True)
 class Model:
-    """What decides where the search of `telamalloc` goes back to.
+    """The model that chooses the target of a major backtrack in `telamalloc`.
 
     Attributes
     ----------
     columns
-        Of `memplan._core.Forest`, by name.
+        The columns of `memplan._core.Forest`, by name.
     threshold
-        Scores below it are taken for noise.
+        Scores below it count as noise.
     discount
-        How much of its score the outermost target loses, 0 to 1.
+        The part of its score that the outermost target loses, 0 to 1.
     recipe
         How it was made.
     """
@@ -65,18 +65,18 @@ class Model:
 
     @cached_property
     def native(self) -> _core.BacktrackModel:
-        """The model as the core takes it.
+        """The model as an object of the core.
 
         Raises
         ------
         ValueError
-            If it is none; the sentence says why.
+            If the values make no model; the sentence says why.
         """
         return _core.BacktrackModel(self.forest(), self.threshold, self.discount)
 
     def text(self) -> str:
-        """Return the model as a file has it: each entry on a line, for those who compare files."""
-        forest = {name: _cells(column) for name, column in sorted(self.columns.items())}
+        """Return the text of the model's file: one entry on a line, so that files can be diffed."""
+        forest = {name: _format_cells(column) for name, column in sorted(self.columns.items())}
         content = {
             "format": FORMAT,
             "version": VERSION,
@@ -91,7 +91,7 @@ class Model:
 
 
 def features() -> list[str]:
-    """Return the names of what a target is scored by, in the order of the columns."""
+    """Return the names of the features by which a target is scored, in the columns' order."""
     return _core.backtrack_features()
 
 
@@ -107,10 +107,10 @@ def read(path: str | os.PathLike[str]) -> Model:
     Raises
     ------
     FormatError
-        If the file cannot be read, or is none of ours.
+        If the file cannot be read, or is not such a model.
     """
     name = os.fspath(path)
-    content = _content(name)
+    content = _read_content(name)
     if content.get("features") != features():
         raise FormatError(
             name, "is a model for other features; train one with this version of memplan"
@@ -120,25 +120,25 @@ def read(path: str | os.PathLike[str]) -> Model:
         raise FormatError(name, "has no forest; it is no complete model")
     columns: dict[str, npt.NDArray[np.generic]] = {}
     for column in _INTEGERS:
-        columns[column] = _integers(name, column, forest.get(column))
+        columns[column] = _take_integers(name, column, forest.get(column))
     for column in _NUMBERS:
         type = np.float32 if column == "threshold" else np.float64
-        columns[column] = np.array(_numbers(name, column, forest.get(column)), dtype=type)
+        columns[column] = np.array(_take_numbers(name, column, forest.get(column)), dtype=type)
     recipe = content.get("recipe")
     model = Model(
         columns,
-        threshold=_numbers(name, "threshold", [content.get("threshold")])[0],
-        discount=_numbers(name, "discount", [content.get("discount")])[0],
+        threshold=_take_numbers(name, "threshold", [content.get("threshold")])[0],
+        discount=_take_numbers(name, "discount", [content.get("discount")])[0],
         recipe=recipe if isinstance(recipe, dict) else {},
     )
     try:
-        model.native  # noqa: B018 (it is made here, and refused here)
+        model.native  # noqa: B018 (evaluated for its checks)
     except ValueError as error:
         raise FormatError(name, f"is no model: {error}") from None
     return model
 
 
-def _content(name: str) -> dict[str, object]:
+def _read_content(name: str) -> dict[str, object]:
     try:
         with open(name, "rb") as file:
             content = json.loads(file.read().decode())
@@ -146,7 +146,7 @@ def _content(name: str) -> dict[str, object]:
         raise FormatError(
             name, f"cannot be read: {(error.strerror or 'no file').lower()}"
         ) from None
-    except (ValueError, RecursionError):  # bytes that are no text, and text that is no JSON
+    except (ValueError, RecursionError):  # not UTF-8, or not JSON
         raise FormatError(
             name, "is not JSON; a model is what `memplan-lab learn train` writes"
         ) from None
@@ -158,7 +158,7 @@ def _content(name: str) -> dict[str, object]:
     return content
 
 
-def _integers(name: str, column: str, cells: object) -> npt.NDArray[np.int32]:
+def _take_integers(name: str, column: str, cells: object) -> npt.NDArray[np.int32]:
     fine = isinstance(cells, list) and all(
         type(cell) is int and _INT32.min <= cell <= _INT32.max for cell in cells
     )
@@ -167,7 +167,7 @@ def _integers(name: str, column: str, cells: object) -> npt.NDArray[np.int32]:
     return np.array(cells, dtype=np.int32)
 
 
-def _numbers(name: str, column: str, cells: object) -> Sequence[float]:
+def _take_numbers(name: str, column: str, cells: object) -> Sequence[float]:
     if not isinstance(cells, list) or not all(
         type(cell) in (int, float) and abs(cell) < _LARGEST for cell in cells
     ):
@@ -175,7 +175,7 @@ def _numbers(name: str, column: str, cells: object) -> Sequence[float]:
     return [float(cell) for cell in cells]
 
 
-def _cells(column: npt.NDArray[np.generic]) -> str:
-    """Return a column as JSON, with no more digits than its numbers have."""
-    # A float32 printed as what it is as a float64 would be twice as long.
+def _format_cells(column: npt.NDArray[np.generic]) -> str:
+    """Return a column as JSON, in the fewest digits that give the same numbers again."""
+    # str of a NumPy scalar respects its type; a float32 printed as a float64 is twice as long.
     return "[" + ",".join(str(cell) for cell in column) + "]"

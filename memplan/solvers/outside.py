@@ -1,4 +1,4 @@
-"""Solvers that the core does not have: those of other packages, in Python or over a library."""
+"""Runs solvers that the core does not have: those of other packages, or in other libraries."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def solve(
     MissingExtraError
         If the library that it needs is not installed.
     MemplanError
-        If an option has a value that it does not know, or its plan is wrong.
+        If an option has a value that the solver does not know, or its plan is wrong.
     """
     known = registry.SOLVERS[solver]
     for library in known.libraries:
@@ -54,7 +54,7 @@ def solve(
         options=options,
         progress=progress,
     )
-    assert known.solve is not None  # or it is one of the core
+    assert known.solve is not None  # only a solver of the core has none
     interrupted = False
     try:
         if not run.settled:

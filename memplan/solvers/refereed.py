@@ -1,4 +1,4 @@
-"""A plan by the way, for reports that are about something else."""
+"""Quick plans for reports that need a plan but are about something else."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from memplan.plan import Plan
 from memplan.problem import Problem
 from memplan.referee import verify
 
-__all__ = ["NODES", "quick_plan", "refereed"]
+__all__ = ["NODES", "check_plan", "quick_plan"]
 
 NODES = 100_000
 
@@ -21,21 +21,21 @@ def quick_plan(
     threads: int | None = None,
     seed: int = 0,
 ) -> Plan:
-    """Return a plan with a small peak, whatever the capacity, that the referee has let pass."""
+    """Return a plan with a small peak, without a capacity, which the referee has accepted."""
     asked = problem.with_capacity(None)
     plan = solvers.solve(
         asked, objective="min_peak", nodes=nodes, timeout=timeout, threads=threads, seed=seed
     )
-    return refereed(asked, plan)
+    return check_plan(asked, plan)
 
 
-def refereed(problem: Problem, plan: Plan) -> Plan:
-    """Return a solver's plan if the referee lets it pass, or if there is none.
+def check_plan(problem: Problem, plan: Plan) -> Plan:
+    """Return a solver's plan if the referee accepts it or if it has no offsets.
 
     Raises
     ------
     RuntimeError
-        If it is wrong: that is our own mistake, and not one of the input.
+        If the plan is wrong, because that is a mistake of memplan and not of the input.
     """
     if plan.has_offsets:
         try:

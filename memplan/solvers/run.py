@@ -1,4 +1,4 @@
-"""One call of a planner: what is asked, what is left of the budget, and what is known so far."""
+"""One run of a solver in Python: its question, the budget that is left, and the best so far."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from memplan.solvers.native import Progress, Round
 
 __all__ = ["Run"]
 
-_HEARTBEAT = 0.5  # seconds between two words to a caller who watches
+_HEARTBEAT = 0.5  # seconds between two calls of `progress` while nothing changes
 
 
 class Run:
-    """What a planner is told, and whom it tells.
+    """The question that a solver in Python gets, and the object that it reports to.
 
     Parameters
     ----------
@@ -31,15 +31,16 @@ class Run:
     Attributes
     ----------
     problem
-        What is asked.
+        The problem to solve.
     seed
-        For a planner that rolls dice.
+        For a solver with random choices.
     bound
-        No plan has a smaller peak, in bytes.
+        The lower bound on the peak, in bytes.
     peak
-        Of the best plan within the capacity, in bytes; `None` before there is one.
+        The peak of the incumbent (the best plan within the capacity so far), in bytes; `None`
+        before there is one.
     note
-        What decided the answer.
+        A few words on what decided the answer.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Run:
         progress: Callable[[Progress], object] | None,
     ) -> None:
         self._began = perf_counter()
-        self._told = self._began
+        self._reported = self._began
         self._solver = solver
         self._minimize = minimize
         self._seconds = seconds
@@ -70,10 +71,10 @@ class Run:
         self.peak: int | None = None
         self.note = "the capacity is below the bound" if self._refuted else ""
 
-    # What is asked
+    # Options
 
     def choice(self, option: str, values: tuple[str, ...]) -> str:
-        """Return which of these an option names; the first where it is not given.
+        """Return the one of `values` that an option names; the first if the option is not given.
 
         Raises
         ------
@@ -89,7 +90,7 @@ class Run:
         return name
 
     def switch(self, option: str) -> bool:
-        """Return whether an option is on; it is where it is not given.
+        """Return whether an option is on, as it is if it is not given.
 
         Raises
         ------
@@ -101,22 +102,22 @@ class Run:
             raise MemplanError(f"the option {option} of {self._solver} must be True or False")
         return given
 
-    # What is left
+    # Budget
 
     @property
     def seconds_left(self) -> float | None:
-        """Until the deadline, 0 or more; `None` where there is none."""
+        """Seconds until the deadline, 0 or more; `None` if there is no time limit."""
         if self._seconds is None:
             return None
         return max(0.0, self._seconds - (perf_counter() - self._began))
 
     @property
     def nodes_left(self) -> int | None:
-        """Of the budget, 0 or more; `None` where there is no limit."""
+        """Nodes left of the budget, 0 or more; `None` if there is no limit."""
         return None if self._limit is None else max(0, self._limit - self._nodes)
 
     def step(self) -> bool:
-        """Count one node, and return whether it is within the budget; to be called often."""
+        """Count one node and return whether the search may go on; a solver calls this often."""
         if self.nodes_left == 0:
             self.note = self.note or "the nodes are over"
             return False
@@ -124,23 +125,23 @@ class Run:
         return not self.out_of_time()
 
     def charge(self, nodes: int) -> None:
-        """Count nodes that somebody else went through."""
+        """Count nodes of a search that ran elsewhere, as in a library."""
         self._nodes += nodes
 
     def out_of_time(self) -> bool:
-        """Return whether the deadline is past, and let a caller who watches know of the wait."""
-        if self._progress is not None and perf_counter() - self._told > _HEARTBEAT:
-            self._tell()
+        """Return whether the deadline is past; call `progress` if it was not called for a while."""
+        if self._progress is not None and perf_counter() - self._reported > _HEARTBEAT:
+            self._report()
         if self.seconds_left != 0:
             return False
         self.note = self.note or "the time is over"
         return True
 
-    # What is known
+    # Results
 
     @property
     def settled(self) -> bool:
-        """Whether nothing that could follow matters."""
+        """Whether the search may end: the question is answered, and proved where it must be."""
         if self._refuted:
             return True
         return self.peak is not None and (not self._minimize or self.peak <= self.bound)
@@ -151,14 +152,14 @@ class Run:
         return capacity is not None and self.bound > capacity
 
     def offer(self, offsets: Iterable[int] | npt.NDArray[np.int64], note: str) -> None:
-        """Take a plan if it is within the capacity and the best so far.
+        """Take a plan as the incumbent if it is within the capacity and the best so far.
 
         Parameters
         ----------
         offsets
             In bytes, one for each row; legal, but of any magnitude.
         note
-            What made it.
+            A few words on what found it.
         """
         placed = offsets.tolist() if isinstance(offsets, np.ndarray) else list(offsets)
         sizes = self.problem.size.tolist()
@@ -171,17 +172,20 @@ class Run:
             self.peak = peak
             self.bound = min(self.bound, peak)
             self.note = note
-            self._tell()
+            self._report()
 
     def learn(self, bound: int) -> None:
-        """Raise the bound, in bytes; a plan in hand, before or after, is stronger than a claim."""
+        """Raise the lower bound, in bytes, but never above the peak of the incumbent.
+
+        A plan is checked and a claimed bound is not, so the plan decides.
+        """
         claimed = bound if self.peak is None else min(bound, self.peak)
         if claimed > self.bound:
             self.bound = claimed
-            self._tell()
+            self._report()
 
     def plan(self) -> Plan:
-        """Return the answer."""
+        """Return the incumbent as a plan with its status, or a plan without offsets."""
         if self._offsets is None:
             status = Status.INFEASIBLE if self._refuted else Status.UNKNOWN
         else:
@@ -202,7 +206,7 @@ class Run:
         )
 
     def round(self, interrupted: bool) -> Round:
-        """Return all of it as the one round that it is."""
+        """Return the whole run as one round of a trace."""
         plan = self.plan()
         ended = {Status.OPTIMAL: "plan", Status.INFEASIBLE: "refuted"}.get(plan.status)
         if ended is None and interrupted:
@@ -222,10 +226,10 @@ class Run:
             ended_by=ended or ("nodes" if self.nodes_left == 0 else "end"),
         )
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         if self._progress is None:
             return
-        self._told = perf_counter()
-        seconds = self._told - self._began
+        self._reported = perf_counter()
+        seconds = self._reported - self._began
         off = gap(self.peak, self.bound)
         self._progress(Progress(seconds, self.peak, self.bound, off, self._solver, self._nodes))
