@@ -1,4 +1,4 @@
-"""What is answered: an offset for every buffer, and how good that is."""
+"""The answer to a problem: an offset for every buffer, and what is proved about the plan."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = ["Plan", "Status"]
 
 
 class Status(enum.StrEnum):
-    """What a solver says of its answer."""
+    """What a solver claims about its answer."""
 
-    OPTIMAL = "optimal"  # the peak is a proven lower bound, or fits where only a fit was asked
+    OPTIMAL = "optimal"  # no plan has a smaller peak, or it fits and the objective was "fit"
     FEASIBLE = "feasible"  # a plan, not proved to be the best
     INFEASIBLE = "infeasible"  # proved: there is no plan within the capacity
     UNKNOWN = "unknown"  # the budget ran out without a plan
@@ -36,7 +36,7 @@ class Plan:
     """Offsets for the buffers of a problem, immutable, with what was proved about them.
 
     Solvers and peers use `Plan.of`; this constructor is for readers of files, which have no
-    problem at hand. Nothing here says that the plan is safe: that is for `memplan.verify`.
+    problem at hand. Neither checks that the plan is safe; `memplan.verify` does.
 
     Parameters
     ----------
@@ -45,23 +45,23 @@ class Plan:
     offsets
         In bytes, shape (n,); `None` for a plan without offsets.
     status
-        What the solver says.
+        What the solver claims.
     peak
         `max(offset + size)` as claimed; `None` computes it.
     lower_bound
-        Proven: no plan has a smaller peak. 0 where nothing is known.
+        Proved: no plan has a smaller peak. 0 if nothing is known.
     capacity
         The limit that the solver kept, or `None`.
     solver
-        Who made it.
+        The name of the solver that made it.
     stats
         What the solver did: nodes, restarts, seconds by phase.
     conflict
         Ids of buffers that cannot be placed together, for an infeasible problem; may be empty.
     fingerprint
-        Of the problem that the plan was made for, or `None` where a file does not say.
+        Of the problem that the plan was made for, or `None` if a file does not have it.
     start, end
-        The lifetimes that the plan was made for, where a file says them but no fingerprint.
+        The lifetimes that the plan was made for, if a file has these but no fingerprint.
 
     Raises
     ------
@@ -87,11 +87,11 @@ class Plan:
         start: npt.ArrayLike | None = None,
         end: npt.ArrayLike | None = None,
     ) -> None:
-        with _reworded():
+        with _as_plan_error():
             self.__dict__.update(problem=None, ids=take_ids(ids), fingerprint=fingerprint)
         for field, values in (("size", size), ("start", start), ("end", end)):
-            self.__dict__[field] = None if values is None else self._column(values, field)
-        self._answer(offsets, status, peak, lower_bound, capacity, solver, stats, conflict)
+            self.__dict__[field] = None if values is None else self._take_column(values, field)
+        self._set_answer(offsets, status, peak, lower_bound, capacity, solver, stats, conflict)
 
     @classmethod
     def of(
@@ -105,14 +105,14 @@ class Plan:
         stats: Mapping[str, object] | None = None,
         conflict: Iterable[str] = (),
     ) -> Plan:
-        """Make the plan of a problem in memory; the peak is computed, the capacity its own.
+        """Make a plan of a problem; its peak is computed, and its capacity is the problem's.
 
         Parameters
         ----------
         problem
-            What was asked.
+            The problem that the offsets belong to.
         offsets
-            In the order of the problem's rows, shape (n,); `None` for no plan.
+            In the order of the problem's rows, shape (n,); `None` for a plan without offsets.
         status, lower_bound, solver, stats, conflict
             As in the constructor.
 
@@ -126,11 +126,11 @@ class Plan:
             problem=problem, size=problem.size, start=problem.start, end=problem.end
         )
         capacity = problem.capacity
-        plan._answer(offsets, status, None, lower_bound, capacity, solver, stats, conflict)
+        plan._set_answer(offsets, status, None, lower_bound, capacity, solver, stats, conflict)
         return plan
 
-    # Set by both ways in; there is no other writer.
-    problem: Problem | None  # that the plan was made for, where it is in memory
+    # Only the constructor and `of` set these.
+    problem: Problem | None  # the problem of the plan; `None` for a plan from a file
     size: Column
     start: Column | None
     end: Column | None
@@ -143,7 +143,7 @@ class Plan:
     stats: Mapping[str, object]
     conflict: tuple[str, ...]
 
-    def _answer(
+    def _set_answer(
         self,
         offsets: npt.ArrayLike | None,
         status: Status,
@@ -154,12 +154,12 @@ class Plan:
         stats: Mapping[str, object] | None,
         conflict: Iterable[str],
     ) -> None:
-        placed = None if offsets is None else self._checked_offsets(offsets)
+        placed = None if offsets is None else self._take_offsets(offsets)
         if placed is not None and peak is None:
             peak = int((placed + self.size).max()) if len(placed) else 0
         if placed is None and peak is not None:
             raise PlanError(f"a plan without offsets cannot have a peak ({peak})")
-        with _reworded():
+        with _as_plan_error():
             bound = whole_number(lower_bound, "lower_bound", "lower_bound")
         self.__dict__.update(
             offsets=placed,
@@ -172,8 +172,8 @@ class Plan:
             conflict=tuple(conflict),
         )
 
-    def _checked_offsets(self, offsets: npt.ArrayLike) -> Column:
-        column = self._column(offsets, "offset")
+    def _take_offsets(self, offsets: npt.ArrayLike) -> Column:
+        column = self._take_column(offsets, "offset")
         bad = (column < 0) | (column > MAX_BYTES - self.size)
         if bad.any():
             row = int(bad.argmax())
@@ -185,8 +185,8 @@ class Plan:
             )
         return column
 
-    def _column(self, values: npt.ArrayLike, field: str) -> Column:
-        with _reworded():
+    def _take_column(self, values: npt.ArrayLike, field: str) -> Column:
+        with _as_plan_error():
             column = int_column(values, field, self._label)
         count = len(self.ids) if self.problem is None else len(self.problem)
         if len(column) != count:
@@ -204,7 +204,7 @@ class Plan:
     @cached_property
     def ids(self) -> tuple[str, ...]:
         """The buffers, in the order of `offsets`."""
-        assert self.problem is not None  # otherwise the constructor has set it
+        assert self.problem is not None  # the constructor sets the ids of a plan without one
         return self.problem.ids
 
     @cached_property
@@ -215,14 +215,14 @@ class Plan:
 
     @property
     def has_offsets(self) -> bool:
-        """Whether there is anything to use."""
+        """Whether the plan has offsets, and can be used."""
         return self.offsets is not None
 
     @property
     def gap(self) -> float | None:
-        """How far the peak may be from the best, `peak / lower_bound - 1`.
+        """How far the peak may be above the least possible one, `peak / lower_bound - 1`.
 
-        `None` where there is no peak or no bound; 0.0 where both are 0.
+        `None` if there is no peak or no bound; 0.0 if both are 0.
         """
         return gap(self.peak, self.lower_bound)
 
@@ -287,7 +287,7 @@ class Plan:
             lines.append(("conflict", f"{len(self.conflict):,} buffers that cannot be together"))
         return "\n".join(f"{name:<12} {value}" for name, value in lines)
 
-    # In a notebook; what draws is imported when it is asked for
+    # Drawings; their modules are imported on use because they need extras
 
     def plot(
         self,
@@ -302,7 +302,7 @@ class Plan:
         Parameters
         ----------
         problem
-            What was asked; `None` where it is in memory, as it is behind `memplan.solve`.
+            The problem of the plan; not needed if the plan has it, as those of `memplan.solve` do.
         width, classes, load
             See `memplan.view.plot.draw`, also for what else it raises.
 
@@ -325,15 +325,15 @@ class Plan:
 
 
 def gap(peak: int | None, lower_bound: int) -> float | None:
-    """Return `peak / lower_bound - 1`, `None` where there is no peak or no bound; 0.0 for 0 / 0."""
+    """Return `peak / lower_bound - 1`: `None` if there is no peak or no bound, 0.0 for 0 / 0."""
     if peak is None or (peak > 0 and lower_bound <= 0):
         return None
     return peak / lower_bound - 1 if peak else 0.0
 
 
 @contextmanager
-def _reworded() -> Iterator[None]:
-    """Turn what the checks of problems refuse into an error of the plan."""
+def _as_plan_error() -> Iterator[None]:
+    """Turn errors of the checks that plans share with problems into errors of the plan."""
     try:
         yield
     except ProblemError as error:
