@@ -1,8 +1,8 @@
-"""What a program allocated while it ran: every request, when it came, and who made it.
+"""What a program allocated while it ran: every request, its time, and the operator that made it.
 
-A trace is what a recorder writes down (`memplan.runtime.torch.record`, a snapshot of the CUDA
-caching allocator). It has an entry for every allocation, in the order of their starts. Time ticks
-with every allocation and every release:
+A trace comes from a recorder (`memplan.runtime.torch.record`, or a snapshot of the CUDA caching
+allocator). It has an entry for every allocation, in the order of their starts. Every allocation
+and every release is one step of time:
 
     event     0      1      2      3      4      5
               a+     b+     a-     c+     b-     c-         a lives in [0, 2), b in [1, 4), ...
@@ -25,10 +25,10 @@ from memplan.problem.columns import MAX_BYTES, MAX_TIME, Column, int_column
 
 __all__ = ["Scope", "Trace", "written"]
 
-# A step into a module or an operator, and the how-manieth of that name inside the one around it.
-# Modules are written with a leading dot (".layer1.0.conv1"; "." is the model itself), operators as
-# the framework does ("aten::convolution"). Outermost on a thread that did not call the program is
-# ("thread", k).
+# A call of a module or an operator, and how many calls of that name came before it inside the
+# call around it. Names of modules have a leading dot (".layer1.0.conv1"; "." is the model itself),
+# names of operators are those of the framework ("aten::convolution"). On a thread other than the
+# one that called the program, the outermost call is ("thread", k).
 Scope = tuple[tuple[str, int], ...]
 
 
@@ -39,27 +39,27 @@ class Trace:
     Attributes
     ----------
     start, end
-        Lifetimes `[start, end)` in events, shape (n,). What was never released ends after the
-        last event.
+        Lifetimes `[start, end)` in events, shape (n,). An allocation that was never released ends
+        after the last event.
     size
         Bytes as requested, shape (n,).
     outlives
-        Whether it was still alive when the run returned (results, mostly), shape (n,), bool. The
+        Whether it was still live when the run returned (mostly results), shape (n,), bool. The
         runtime gives such an allocation ordinary memory, and a plan leaves it out.
     scopes
-        Inside which modules and operators it was requested, outermost first; n of them. Together
-        with `ordinal` this tells two allocations apart in every run, whatever order operators run
-        in: no address and no point in time takes part.
+        The modules and operators inside which it was requested, outermost first; n of them.
+        Together with `ordinal` they identify an allocation in every run. They contain no address
+        and no time, so the order in which operators run does not change them.
     ordinal
-        The how-manieth allocation it is of its innermost scope, shape (n,).
+        How many allocations of the same scope came before it, shape (n,).
     thread
-        Which thread asked, shape (n,); 0 is the one that called the program.
+        The thread that requested it, shape (n,); 0 is the one that called the program.
     address
-        Where the allocator of the recorded run put it, shape (n,), or `None` if unknown.
+        Its address in the recorded run, shape (n,), or `None` if unknown.
     alignment
-        Of every allocation, in bytes.
+        The alignment of every allocation, in bytes.
     about
-        What was recorded, for people: model, library, input shapes.
+        Facts about the recording for people: model, library, input shapes.
     """
 
     start: Column
@@ -88,7 +88,10 @@ class Trace:
         alignment: int = 64,
         about: Mapping[str, str] | None = None,
     ) -> Self:
-        """Make a trace from columns; what is left out is counted, false, thread 0 or unknown.
+        """Make a trace from columns.
+
+        Ordinals that are left out are counted, `outlives` is false, threads are 0, and addresses
+        are unknown.
 
         Raises
         ------
@@ -107,7 +110,9 @@ class Trace:
             size=int_column(size, "size", _label),
             outlives=late,
             scopes=paths,
-            ordinal=int_column(_ordinals(paths) if ordinal is None else ordinal, "ordinal", _label),
+            ordinal=int_column(
+                _count_ordinals(paths) if ordinal is None else ordinal, "ordinal", _label
+            ),
             thread=int_column(zeros if thread is None else thread, "thread", _label),
             address=where,
             alignment=alignment,
@@ -173,16 +178,16 @@ class Trace:
         )
         if len(set(names)) == len(names):
             return names
-        # Names of modules are anybody's text, and may look like two.
+        # A module may have any name, so two ids can be equal; then all get the number of the row.
         return tuple(f"{row}:{name}" for row, name in enumerate(names))
 
     @cached_property
     def planned(self) -> Column:
-        """Rows that a plan places: those that hold memory, and do not outlive the run."""
+        """The rows that a plan places: those that hold memory and do not outlive the run."""
         return np.flatnonzero((self.size > 0) & ~self.outlives)
 
     def problem(self, *, capacity: int | None = None, ids: Sequence[str] | None = None) -> Problem:
-        """Return what is to be placed: a buffer for every row of `planned`, in that order.
+        """Return the problem of placing the allocations: a buffer for every row of `planned`.
 
         Parameters
         ----------
@@ -194,7 +199,7 @@ class Trace:
         Raises
         ------
         ProblemError
-            If all that is live at some time takes more than 2^62 bytes.
+            If more than 2^62 bytes are live at some time.
         """
         rows = self.planned
         names = self.ids if ids is None else ids
@@ -209,9 +214,9 @@ class Trace:
 
 
 def written(scope: Scope) -> str:
-    """Return a scope as text: `.layer1.conv/aten::conv2d:1`; firsts have no number.
+    """Return a scope as text: `.layer1.conv/aten::conv2d:1`; number 0 is not written.
 
-    A module is left out where the next one's name says that it is inside of it.
+    A module is left out if the name of the next one begins with its name.
     """
     steps = []
     for depth, (name, at) in enumerate(scope, start=1):
@@ -226,8 +231,8 @@ def _label(row: int) -> str:
     return f"allocation {row}"
 
 
-def _ordinals(scopes: Iterable[Scope]) -> list[int]:
-    """Count the allocations of every scope."""
+def _count_ordinals(scopes: Iterable[Scope]) -> list[int]:
+    """Return for each allocation how many of the same scope come before it."""
     seen: dict[Scope, int] = {}
     numbers = []
     for scope in scopes:
