@@ -1,8 +1,8 @@
-"""One door from a model to a checked plan: its layouts, one budget, the referee, the better plan.
+"""Plans a model: solves each of its layouts within one budget, and returns the best valid plan.
 
-An operator that writes its result over an input needs less memory at that moment, but what shares
-memory cannot be placed apart afterwards. So where this is allowed, there are two layouts of one
-program, and only their plans say which is the better one.
+An operator that writes its result over an input needs less memory while it runs, but then input
+and result are one buffer, which cannot be placed in two parts. So if operators may do this, a
+program has two layouts, and only their plans show which one is better.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ __all__ = ["Planned", "PlanningInterrupted", "layout_of", "layouts", "plan_model
 
 @dataclass(frozen=True, repr=False)
 class Planned:
-    """A model with its plan, which the referee has let pass; what takes a problem takes this, too.
+    """A model with its plan, which the referee has accepted. It can be used where a problem can.
 
     Attributes
     ----------
     loaded
         The layout that was planned: problem, labels, graph, notes.
     plan
-        Of its problem; status and bound are about this layout.
+        The plan of that problem; its status and bound are about this layout only.
     seconds
-        That all searches took together.
+        The time of all searches together.
     """
 
     loaded: Loaded
@@ -50,7 +50,7 @@ class Planned:
 
     @property
     def problem(self) -> Problem:
-        """What was placed."""
+        """The problem of the layout that was planned."""
         return self.loaded.problem
 
     @property
@@ -60,7 +60,7 @@ class Planned:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What was assumed or left out when the model was read."""
+        """The assumptions and omissions of the reader of the model."""
         return self.loaded.notes
 
     def __repr__(self) -> str:
@@ -73,7 +73,7 @@ class Planned:
         return "\n".join([*lines, *(f"{'note':<12} {note.text}" for note in self.notes)])
 
     def plot(self, *, width: float | None = None, load: bool = False) -> Figure:
-        """Draw the plan, with colours by operator where the file names any; extra `plot`.
+        """Draw the plan, with colours by operator if the file names operators; extra `plot`.
 
         Parameters
         ----------
@@ -84,7 +84,7 @@ class Planned:
         return self.plan.plot(self.problem, width=width, classes=classes or None, load=load)
 
     def _repr_html_(self) -> str:
-        from memplan.view import notebook  # what draws is imported when it is asked for
+        from memplan.view import notebook  # imported on use because it needs an extra
 
         return notebook.of_planned(self)
 
@@ -95,7 +95,7 @@ class PlanningInterrupted(Interrupted):
     Attributes
     ----------
     planned
-        The best so far; the status of its plan may be `unknown`.
+        The best plan so far, with its layout; the status of the plan may be `unknown`.
     """
 
     def __init__(self, planned: Planned) -> None:
@@ -130,30 +130,30 @@ def plan_model(
     Parameters
     ----------
     model
-        A file, as `memplan.load` takes it; what that returned; or a problem.
+        A file that `memplan.load` reads, the result of `memplan.load`, or a problem.
     in_place
-        Whether operators may write over inputs that nobody needs any more. Both layouts are
-        planned then, and the better plan is taken; of equal ones that which writes over nothing.
-        With a capacity to fit, the layout without is taken if it fits. A model that was loaded
-        with `in_place=True` may always.
+        Whether operators may write over inputs that are not needed any more. Then both layouts
+        are planned and the better plan is taken; of equally good ones, the plan without such
+        writes. If only a fit is asked, the plan without them is taken if it fits. For a model that
+        was loaded with `in_place=True` this is always on.
     capacity
         In bytes, in place of the model's own.
     dims, include, pins
-        As `memplan.load` takes them; for a file only.
+        See `memplan.load`; for a file only.
     solver, objective, threads, seed, progress, trace, **options
-        As `memplan.solve` takes them.
+        See `memplan.solve`.
     timeout, nodes
-        As `memplan.solve` takes them, for all searches together: of two layouts the first gets a
-        half, and the second all that is left then.
+        See `memplan.solve`; the limits are for all searches together. The first of two layouts
+        gets half of them, and the second all that is left then.
     proof
-        As `memplan.solve` takes it; a proof is of one problem, so not where operators may write
-        over inputs.
+        See `memplan.solve`. A proof is about one problem, so there can be none if operators may
+        write over inputs.
 
     Returns
     -------
     Planned
-        Also where there is no plan: the status of its plan is then `infeasible` (in every layout)
-        or `unknown`.
+        If no plan was found, the plan has no offsets, and its status is `infeasible` (in every
+        layout) or `unknown`.
 
     Raises
     ------
@@ -169,7 +169,7 @@ def plan_model(
     >>> planned.plan.peak, planned.in_place
     (8, False)
     """
-    budget = _Budget(timeout, nodes)
+    budget = _SharedBudget(timeout, nodes)
     possible = layouts(_load_model(model, capacity, dims, include, pins), in_place=in_place)
     if proof is not None and (in_place or possible[-1].in_place):
         raise MemplanError("a proof is of one problem; leave in-place choices out, or the proof")
@@ -199,25 +199,25 @@ def plan_model(
         if interrupted:
             raise PlanningInterrupted(best)
         if plan.has_offsets and layout.problem.capacity is not None and objective in (None, "fit"):
-            break  # it fits, as asked
+            break  # the objective is a fit, and this plan fits
     assert best is not None  # there is at least one layout
     return best
 
 
 def layouts(loaded: Loaded, *, in_place: bool) -> list[Loaded]:
-    """Return the layouts that a model may have; first the one that writes over nothing.
+    """Return the layouts that a model may have; the first is the one without in-place writes.
 
     Parameters
     ----------
     loaded
         A model, or a problem, which has one layout.
     in_place
-        Whether operators may write over inputs; where the model was loaded so, they may.
+        Whether operators may write over inputs. They also may if the model was loaded that way.
 
     Raises
     ------
     MemplanError
-        If its problem is not that of its graph any more.
+        If the problem of the model was changed after its graph was laid out.
     """
     if loaded.graph is None or not (in_place or loaded.in_place):
         return [loaded]
@@ -225,7 +225,7 @@ def layouts(loaded: Loaded, *, in_place: bool) -> list[Loaded]:
     try:
         shared = laid_out(loaded, in_place=True)
     except (GraphError, ProblemError):
-        return [apart]  # pins forbid the other
+        return [apart]  # in-place writes contradict pins
     return [apart] if shared.problem.same_rows(apart.problem) else [apart, shared]
 
 
@@ -237,12 +237,12 @@ def layout_of(loaded: Loaded, plan: Plan, *, in_place: bool) -> Loaded:
     loaded, in_place
         See `layouts`.
     plan
-        Made before, by this program or another one.
+        A plan that was made earlier, by memplan or another program.
 
     Raises
     ------
     PlanError
-        What the referee says, if it is for none of them.
+        If it is a plan of none of them; the sentence is the referee's.
     """
     possible = layouts(loaded, in_place=in_place)
     for layout in possible:
@@ -271,8 +271,8 @@ def _load_model(
     return replace(loaded, problem=loaded.problem.with_capacity(capacity))
 
 
-class _Budget:
-    """The time and the nodes that are left for all searches to come."""
+class _SharedBudget:
+    """A budget of time and nodes that several searches share."""
 
     def __init__(self, timeout: float | None, nodes: int | None) -> None:
         self._begun = time.perf_counter()
@@ -285,7 +285,7 @@ class _Budget:
         return time.perf_counter() - self._begun
 
     def share(self, searches: int) -> Budget:
-        """Return an equal share of what is left for the next of so many searches."""
+        """Return the budget of the next search, if so many searches share what is left."""
         timeout, nodes = self._timeout, self._nodes
         return Budget(
             None if timeout is None else max(0.0, timeout - self.elapsed) / searches,
@@ -293,14 +293,17 @@ class _Budget:
         )
 
     def spend(self, plan: Plan, share: Budget) -> None:
-        """Take off the nodes of a search; the clock goes by itself."""
+        """Subtract the nodes that a search has used; the clock needs no accounting."""
         if self._nodes is not None and share.nodes is not None:
             used = plan.stats.get("nodes", share.nodes)
             self._nodes -= min(used if isinstance(used, int) else share.nodes, share.nodes)
 
 
 def _is_better(one: Plan, other: Plan) -> bool:
-    """Whether a plan is the better answer: `infeasible` only where that goes for every layout."""
+    """Return whether `one` is the better answer of the two.
+
+    `infeasible` is the worst, so that it is the answer only if every layout is infeasible.
+    """
     if one.peak is not None and other.peak is not None:
         return one.peak < other.peak
     if one.peak is None and other.peak is None:
