@@ -378,7 +378,7 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("words", "sentence"),
         [
-            ("plan.json -o page.html", "plan.json: is a plan as JSON, which says no lifetimes"),
+            ("plan.json -o page.html", "plan.json: is a plan in JSON, which has no lifetimes"),
             ("plan.csv --pin b1=0 -o page.html", "come with its problem"),
             ("five.csv -o page.htm", "pages as .html"),
             ("five.csv", "--terminal"),

@@ -1,7 +1,7 @@
-"""Problems, plans and traces as text on disk; which format, a file's content says.
+"""Reads and writes problems, plans and traces as text files.
 
-A file that begins with `{` or `[` is JSON (`memplan.formats.json`), any other is MiniMalloc's CSV
-(`memplan.formats.minimalloc_csv`).
+The content of a file decides its format: one that begins with `{` or `[` is JSON
+(`memplan.formats.json`), any other is MiniMalloc's CSV (`memplan.formats.minimalloc_csv`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def load(path: str | os.PathLike[str], *, capacity: int | None = None) -> Proble
     path
         The file; its name does not matter.
     capacity
-        The capacity, in place of the file's own. CSV files have none.
+        The capacity, in place of the one in the file. CSV files have none.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def load(path: str | os.PathLike[str], *, capacity: int | None = None) -> Proble
 def load_plan(path: str | os.PathLike[str]) -> Plan:
     """Read a plan from a file, CSV (ours or MiniMalloc's own) or JSON.
 
-    Nothing is checked against a problem: that is for `memplan.verify`.
+    The plan is not checked against a problem; `memplan.verify` does that.
 
     Raises
     ------
@@ -72,20 +72,21 @@ def load_plan(path: str | os.PathLike[str]) -> Plan:
 
 
 def load_planned(path: str | os.PathLike[str]) -> tuple[Problem, Plan]:
-    """Read a plan from a file that also says what it is a plan of: CSV.
+    """Read a plan and its problem from one file, which must be CSV.
 
-    Reserved ranges, conflicts and groups are not in it; neither are pins and hints of a plan.
+    The problem lacks what such a file cannot contain: reserved ranges, conflicts, groups, pins and
+    hints.
 
     Raises
     ------
     FormatError
-        As `load_plan`, and for a plan as JSON, which says no lifetimes.
+        As `load_plan`, and for a plan in JSON, which has no lifetimes.
     """
     text, name = read_text(path), os.fspath(path)
     if _is_json(text):
         json.read_plan(text, name)
         raise FormatError(
-            name, "is a plan as JSON, which says no lifetimes: name the problem or model before it"
+            name, "is a plan in JSON, which has no lifetimes: name the problem or model before it"
         )
     return minimalloc_csv.read_planned(text, name)
 
@@ -109,29 +110,28 @@ def save(
     dialect: Dialect = "lower-upper",
     problem: Asked | None = None,
 ) -> None:
-    """Write a problem, plan or trace to a file: all of it, or nothing and the old file stays.
+    """Write a problem, plan or trace to a file; on an error the old file stays as it was.
 
     Parameters
     ----------
     what
-        The problem, plan or trace; of what `memplan.load` read, its problem.
+        A problem, plan or trace, or a result of `memplan.load`, of which the problem is written.
     path
         The file.
     format
         "csv" or "json"; `None` takes JSON for names that end in `.json`, and CSV for all others.
-        Traces are JSON, whatever the name.
+        Traces are always JSON.
     dialect
-        Of CSV: "lower-upper", "start-end" or "begin-end".
+        The columns of lifetimes in CSV: "lower-upper", "start-end" or "begin-end".
     problem
-        What a plan is for, where the plan was read from JSON (which has no lifetimes) and CSV is
-        to be written.
+        The problem of a plan that was read from JSON, which has no lifetimes; CSV needs them.
 
     Raises
     ------
     FormatError
         If the file cannot be written.
     MemplanError
-        If the format cannot carry what is to be written.
+        If the format cannot represent the problem, plan or trace.
     """
     if format is None:
         is_json = isinstance(what, Trace) or os.fspath(path).lower().endswith(".json")

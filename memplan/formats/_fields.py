@@ -1,4 +1,4 @@
-"""JSON documents looked at field by field: every refusal names the file and the place in it."""
+"""Checks JSON documents field by field; every error names the file and the place in it."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from memplan.errors import FormatError, quoted
 __all__ = ["Fields", "shown"]
 
 
-class _RefusedError(ValueError):
-    """What the json module would let pass, in the words of an error."""
+class _RejectedError(ValueError):
+    """An error for JSON that Python's json module accepts and memplan does not."""
 
 
 class Fields:
-    """Checks what is in a document.
+    """Parses a document and checks its fields.
 
     Parameters
     ----------
     name
-        What errors call the file.
+        The name of the file in errors.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def parse(self, text: str) -> Any:
-        """Return what a text says; NaN, infinities and fields that are there twice are refused."""
+        """Parse a text; NaN, infinities and duplicate fields are rejected."""
         try:
-            return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+            return json.loads(text, object_pairs_hook=_make_object, parse_constant=_reject_constant)
         except json.JSONDecodeError as error:
             message = f"is not JSON: {error.msg} at column {error.colno}"
             raise FormatError(self.name, message, line=error.lineno) from None
-        except _RefusedError as error:
+        except _RejectedError as error:
             raise self.error(str(error)) from None
         except ValueError:
             raise self.error("has a number with thousands of digits") from None
@@ -45,7 +45,7 @@ class Fields:
     def document(
         self, text: str, kind: str, version: int, fields: Mapping[str, bool]
     ) -> dict[str, Any]:
-        """Parse, and check the head: the kind, the version, the fields."""
+        """Parse a document and check its kind, its version and its fields."""
         document = self.parse(text)
         head = document.get("memplan") if isinstance(document, dict) else None
         if not isinstance(head, dict) or head.keys() != {"kind", "version"}:
@@ -95,7 +95,7 @@ class Fields:
         return value
 
     def check(self, row: dict[str, Any], where: str, fields: Mapping[str, bool]) -> None:
-        """Check that an object has the fields that it needs, and no other than these."""
+        """Check that an object has the fields that it must have, and none that are unknown."""
         for field in row:
             if field not in fields:
                 raise self.error(f"{where} has the unknown field {quoted(field)}")
@@ -105,19 +105,19 @@ class Fields:
 
 
 def shown(value: object) -> str:
-    """Return a value as the file has it; of what may be long or deep, only the kind."""
+    """Return a value as JSON for an error; of an array or object only its type."""
     if isinstance(value, (list, dict)):
         return "an array" if isinstance(value, list) else "an object"
     return quoted(value) if isinstance(value, str) else json.dumps(value)[:60]
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise _RefusedError(f"has the field {quoted(twice)} twice in one object")
+        raise _RejectedError(f"has the field {quoted(twice)} twice in one object")
     return fields
 
 
-def _constant(word: str) -> float:
-    raise _RefusedError(f"has {word}, which is not JSON")
+def _reject_constant(word: str) -> float:
+    raise _RejectedError(f"has {word}, which is not JSON")

@@ -1,4 +1,4 @@
-"""A table in CSV, cut into records; every record knows its line."""
+"""Splits a CSV table into records with their line numbers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from memplan.errors import FormatError
 
-# The csv module would do, but it does not say whether a field was quoted, and that decides
-# whether spaces around an id are part of it and whether a leading # is a comment.
+# The csv module does not tell whether a field was quoted. That matters: in quotes, spaces around
+# an id belong to it, and a leading # does not begin a comment.
 _FIELD = re.compile(r'[ \t]*(?:"([^"]*(?:""[^"]*)*)"[ \t]*|([^",\r\n]*))(,|\Z)')
 
 
@@ -18,14 +18,14 @@ def records(
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the line number and the fields of every record.
 
-    Blank lines are skipped, and so are lines that begin with `#`, which go to `comments` with
-    their numbers. Fields lose spaces and tabs around them, and quotes as CSV has them; in quotes
-    a field keeps everything, line ends too.
+    Blank lines are skipped. Lines that begin with `#` are skipped too, and are added to `comments`
+    with their numbers. Spaces and tabs around a field are removed, and so are its quotes; inside
+    quotes a field keeps everything, including line ends.
 
     Raises
     ------
     FormatError
-        For quotes that do not open and close a field.
+        For quotes that are not at the start and the end of a field.
     """
     opened: list[str] = []  # lines of a record whose quotes are not closed yet
     for number, line in enumerate(io.StringIO(text, newline=""), 1):
@@ -66,7 +66,7 @@ _SPECIAL = re.compile(r'[",\r\n]|\A[ \t#]|[ \t]\Z')
 
 
 def cell(text: str) -> str:
-    """Return `text` as a field that `records` reads back, quoted where it has to be."""
+    """Return `text` as a field that `records` reads back, with quotes if it needs them."""
     if _SPECIAL.search(text) is None:
         return text
     return '"' + text.replace('"', '""') + '"'

@@ -1,4 +1,4 @@
-"""Conflicts and groups in JSON: by the ids of buffers, every conflict once."""
+"""Reads and writes conflicts and groups in JSON, as ids of buffers; every conflict once."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ __all__ = ["read_conflicts", "read_groups", "write_conflicts", "write_groups"]
 
 
 def read_conflicts(reader: Fields, buffers: list[Any]) -> list[tuple[int, int]]:
-    """Return pairs of rows; `buffers` are objects that may have `conflicts`, ids of others.
+    """Return pairs of rows from the arrays of ids that `buffers` may have as `conflicts`.
 
     Raises
     ------
     FormatError
-        For what is not an array of ids of the file.
+        If `conflicts` is not an array of ids of the file.
     """
     if not any("conflicts" in buffer for buffer in buffers):
         return []
-    row_of = _rows(buffers)
+    row_of = _rows_by_id(buffers)
     return [
         (row, other)
         for row, buffer in enumerate(buffers)
-        for other in _members(
+        for other in _read_members(
             reader, buffer.get("conflicts", []), f"buffers[{row}].conflicts", row_of
         )
     ]
 
 
 def read_groups(reader: Fields, groups: object, buffers: list[Any]) -> list[list[int]]:
-    """Return the rows of groups, which are arrays of ids.
+    """Return the rows of every group; in the file groups are arrays of ids.
 
     Raises
     ------
     FormatError
-        For what is not an array of arrays of ids of the file.
+        If `groups` is not an array of arrays of ids of the file.
     """
     listed = reader.array(groups, "groups")
-    row_of = _rows(buffers) if listed else {}
-    return [_members(reader, ids, f"groups[{at}]", row_of) for at, ids in enumerate(listed)]
+    row_of = _rows_by_id(buffers) if listed else {}
+    return [_read_members(reader, ids, f"groups[{at}]", row_of) for at, ids in enumerate(listed)]
 
 
 def write_conflicts(problem: Problem) -> list[list[str]]:
@@ -60,7 +60,7 @@ def write_groups(problem: Problem) -> list[list[str]]:
     Raises
     ------
     MemplanError
-        For what is left of a group when only some of its members were chosen.
+        For a group that lost members when a subset of the problem was taken.
     """
     for rows in problem.groups:
         if not is_contiguous(problem, rows):
@@ -71,12 +71,12 @@ def write_groups(problem: Problem) -> list[list[str]]:
     return [[problem.ids[row] for row in rows] for rows in problem.groups]
 
 
-def _rows(buffers: list[Any]) -> dict[str, int]:
-    # Ids that are no strings are refused later, in the words of the problem.
+def _rows_by_id(buffers: list[Any]) -> dict[str, int]:
+    # Ids that are not strings are left out; `Problem` rejects them later.
     return {b["id"]: row for row, b in enumerate(buffers) if isinstance(b["id"], str)}
 
 
-def _members(reader: Fields, ids: object, where: str, row_of: dict[str, int]) -> list[int]:
+def _read_members(reader: Fields, ids: object, where: str, row_of: dict[str, int]) -> list[int]:
     found = []
     for at, name in enumerate(reader.array(ids, where)):
         row = row_of.get(name) if isinstance(name, str) else None

@@ -1,4 +1,4 @@
-"""Problems and plans as JSON: all that there is of them, in a versioned schema.
+"""Reads and writes problems and plans as JSON, without loss, in a versioned schema.
 
     {"memplan": {"kind": "problem", "version": 1},
      "capacity": 12,
@@ -18,9 +18,9 @@
      "buffers": [
        {"id": "b1", "size": 4, "offset": 8}, ...]}
 
-Lifetimes and gaps are half-open. What says nothing (an alignment of 1, no pin, no window, no
-capacity) may be left out or `null`; unknown fields are refused, so that a constraint is never
-dropped in silence. Numbers are whole; only `stats` may hold others.
+Lifetimes and gaps are half-open. A field with its default value (an alignment of 1, no pin, no
+window, no capacity) may be left out or `null`. Unknown fields are rejected, so that no constraint
+is lost in silence. Numbers are whole, except in `stats`.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ def read_problem(text: str, name: str, *, capacity: int | None = None) -> Proble
     Parameters
     ----------
     text
-        The file.
+        The content of the file.
     name
-        What errors call it.
+        The name of the file in errors.
     capacity
-        In place of the file's own, if not `None`.
+        The capacity in place of the file's, if not `None`.
 
     Raises
     ------
@@ -82,9 +82,9 @@ def read_problem(text: str, name: str, *, capacity: int | None = None) -> Proble
             [buffer["end"] for buffer in buffers],
             [buffer["size"] for buffer in buffers],
             ids=[buffer["id"] for buffer in buffers],
-            alignment=_column(buffers, "alignment", 1),
-            pin=_column(buffers, "pin", NONE),
-            hint=_column(buffers, "hint", NONE),
+            alignment=_read_column(buffers, "alignment", 1),
+            pin=_read_column(buffers, "pin", NONE),
+            hint=_read_column(buffers, "hint", NONE),
             gaps=gaps,
             capacity=document.get("capacity") if capacity is None else capacity,
             reserved=reader.array(document.get("reserved", []), "reserved"),
@@ -96,7 +96,7 @@ def read_problem(text: str, name: str, *, capacity: int | None = None) -> Proble
 
 
 def write_problem(problem: Problem) -> str:
-    """Write a problem, one buffer a line."""
+    """Format a problem, one buffer a line."""
     head: dict[str, object] = {}
     if problem.capacity is not None:
         head["capacity"] = problem.capacity
@@ -104,13 +104,13 @@ def write_problem(problem: Problem) -> str:
         head["reserved"] = [[block.lower, block.upper] for block in problem.reserved]
     if problem.has_groups:
         head["groups"] = write_groups(problem)
-    rows = map(_row, problem.buffers)
+    rows = map(_format_row, problem.buffers)
     if problem.has_conflicts:
-        rows = map(_conflicting, rows, write_conflicts(problem))
-    return _document("problem", head, rows)
+        rows = map(_with_conflicts, rows, write_conflicts(problem))
+    return _format_document("problem", head, rows)
 
 
-def _conflicting(row: dict[str, object], others: list[str]) -> dict[str, object]:
+def _with_conflicts(row: dict[str, object], others: list[str]) -> dict[str, object]:
     return row | ({"conflicts": others} if others else {})
 
 
@@ -128,7 +128,7 @@ def read_plan(text: str, name: str) -> Plan:
     peak = reader.scalar(document["peak"], "peak", int)
     offsets = None
     if peak is not None or any("offset" in buffer for buffer in buffers):
-        offsets = _column(buffers, "offset", None)
+        offsets = _read_column(buffers, "offset", None)
     status = document["status"]
     if status not in list(Status):
         known = ", ".join(Status)
@@ -155,12 +155,12 @@ def read_plan(text: str, name: str) -> Plan:
 
 
 def write_plan(plan: Plan) -> str:
-    """Write a plan, one buffer a line.
+    """Format a plan, one buffer a line.
 
     Raises
     ------
     MemplanError
-        If the plan's `stats` hold something that JSON has no word for.
+        If the plan's `stats` have a value that JSON cannot represent.
     """
     head = {
         "problem": plan.fingerprint,
@@ -181,7 +181,7 @@ def write_plan(plan: Plan) -> str:
             {"id": id, "size": size, "offset": offset}
             for (id, size), offset in zip(sizes, plan.offsets.tolist(), strict=True)
         )
-    return _document("plan", head, rows)
+    return _format_document("plan", head, rows)
 
 
 class _Reader(Fields):
@@ -209,17 +209,17 @@ class _Reader(Fields):
         return value[0], value[1]
 
     def located(self, error: MemplanError) -> str:
-        """Say which of the buffers a sentence is about, for ids that are no help."""
+        """Return an error with the index of its buffer, because an id may be missing or wrong."""
         return str(error) if error.row is None else f"buffers[{error.row}]: {error}"
 
 
-def _column(rows: list[Any], field: str, default: int | None) -> list[Any]:
-    """Return one field of all rows; what is null or left out is the default."""
+def _read_column(rows: list[Any], field: str, default: int | None) -> list[Any]:
+    """Return one field of all rows; `default` where it is null or left out."""
     values = (row.get(field) for row in rows)
     return [default if value is None else value for value in values]
 
 
-def _row(buffer: Buffer) -> dict[str, object]:
+def _format_row(buffer: Buffer) -> dict[str, object]:
     row: dict[str, object] = {
         "id": buffer.id,
         "start": buffer.start,
@@ -241,7 +241,9 @@ def _row(buffer: Buffer) -> dict[str, object]:
     return row
 
 
-def _document(kind: str, head: Mapping[str, object], rows: Iterable[dict[str, object]]) -> str:
+def _format_document(
+    kind: str, head: Mapping[str, object], rows: Iterable[dict[str, object]]
+) -> str:
     fields = {"memplan": {"kind": kind, "version": VERSION}, **head}
     try:
         parts = [f"{_dumps(key)}: {_dumps(value)}" for key, value in fields.items()]

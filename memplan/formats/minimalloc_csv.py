@@ -1,18 +1,17 @@
-"""Problems and plans as MiniMalloc's CSV (source 000, section A.3.4), in all of its dialects.
+"""Reads and writes MiniMalloc's CSV (source 000, section A.3.4), in all of its dialects.
 
-Columns stand in any order under their names: `id` (or `buffer`, `buffer_id`); `lower` and
-`upper`, half-open, or `start`/`begin` and `end`, where the end is inclusive; `size`; and
-optionally `alignment`, `hint`, `gaps` (`3-7@0:128 9-12`: times, with a window or without) and
-`offset`, which is a pin in a problem and the answer in a plan. For `hint` and a pin, -1 or an
-empty field is none.
+Columns may have any order. They are `id` (or `buffer`, `buffer_id`); `lower` and `upper`,
+half-open, or `start`/`begin` and `end`, where the end is inclusive; `size`; and optionally
+`alignment`, `hint`, `gaps` (`3-7@0:128 9-12`: times, with or without a window) and `offset`, which
+is a pin in a problem and the answer in a plan. A `hint` or a pin that is -1 or empty is none.
 
-A plan of ours ends with a blank line, where MiniMalloc's own reader stops, and one comment with
-all that the columns do not say:
+A plan that memplan writes ends with a blank line, at which MiniMalloc's own reader stops, and a
+comment with what the columns cannot contain:
 
     # memplan plan 1 status=optimal peak=12 lower_bound=12 capacity=12 problem=sha256:...
 
-A CSV file carries no capacity, no reserved ranges, no conflicts and no groups, and a plan in it no
-`stats` and no `conflict`: JSON does.
+A problem in CSV has no capacity, reserved ranges, conflicts and groups, and a plan in CSV has no
+`stats` and no `conflict`. JSON has all of them.
 """
 
 from __future__ import annotations
@@ -48,27 +47,27 @@ def read_problem(text: str, name: str, *, capacity: int | None = None) -> Proble
     text
         The file.
     name
-        What errors call it.
+        The name of the file in errors.
     capacity
-        The problem's capacity, which the file does not carry.
+        The problem's capacity, which is not in the file.
 
     Raises
     ------
     FormatError
-        One sentence with the file, the line where it is known, and the field.
+        One sentence with the file, the line if it is known, and the field.
     """
     table = _Table.of(text, name)
     if table.trailer is not None:
         line = table.trailer[0]
         raise FormatError(name, "is a plan (it says so at its end), not a problem", line=line)
-    return _problem(table, pin=table.integers("offset"), capacity=capacity)
+    return _make_problem(table, pin=table.integers("offset"), capacity=capacity)
 
 
 def read_planned(text: str, name: str) -> tuple[Problem, Plan]:
-    """Read a plan, and its problem as far as the file says it.
+    """Read a plan, and its problem as far as the file contains it.
 
-    The fingerprint is let go: what a CSV file cannot carry (`write_problem`), and pins, may have
-    been in it.
+    The plan loses the fingerprint of the original problem, because that may have had constraints
+    that are not in the file: those that CSV cannot contain (see `write_problem`), and pins.
 
     Raises
     ------
@@ -76,14 +75,14 @@ def read_planned(text: str, name: str) -> tuple[Problem, Plan]:
         One sentence with the file, the line where it is known, and the field.
     """
     table = _Table.of(text, name)
-    plan = _plan(table)
-    problem = _problem(table, capacity=plan.capacity)
+    plan = _make_plan(table)
+    problem = _make_problem(table, capacity=plan.capacity)
     answer = {"status": plan.status, "lower_bound": plan.lower_bound, "solver": plan.solver}
     return problem, Plan.of(problem, plan.offsets, **answer)  # type: ignore[arg-type]
 
 
 def write_problem(problem: Problem, dialect: Dialect = "lower-upper") -> str:
-    """Write a problem; its capacity is lost.
+    """Format a problem; its capacity is lost.
 
     Raises
     ------
@@ -102,29 +101,29 @@ def write_problem(problem: Problem, dialect: Dialect = "lower-upper") -> str:
         columns["hint"] = map(str, problem.hint.tolist())
     if problem.has_pins:
         columns["offset"] = map(str, problem.pin.tolist())
-    return _table_text(columns)
+    return _format_table(columns)
 
 
 def read_plan(text: str, name: str) -> Plan:
-    """Read a plan, of ours or of MiniMalloc, which says nothing but offsets: `feasible`.
+    """Read a plan of memplan, or one of MiniMalloc; that has only offsets, and is `feasible`.
 
     Raises
     ------
     FormatError
         One sentence with the file, the line where it is known, and the field.
     """
-    return _plan(_Table.of(text, name))
+    return _make_plan(_Table.of(text, name))
 
 
 def write_plan(problem: Problem | None, plan: Plan, dialect: Dialect = "lower-upper") -> str:
-    """Write a plan with offsets, in the order of the problem's rows.
+    """Format a plan with offsets, in the order of the problem's rows.
 
     Parameters
     ----------
     problem
-        What the plan is for; `None` for a plan that knows its lifetimes, as one read from CSV.
+        The problem of the plan; `None` if the plan has lifetimes, as one read from CSV does.
     plan, dialect
-        What to write, and how.
+        The plan, and the dialect to write it in.
 
     Raises
     ------
@@ -143,18 +142,18 @@ def write_plan(problem: Problem | None, plan: Plan, dialect: Dialect = "lower-up
         raise PlanError("the plan was made for another problem: the fingerprints differ")
     columns = _problem_columns(problem, dialect)
     columns["offset"] = (str(plan.offset(id)) for id in problem.ids)
-    return f"{_table_text(columns)}\n{_trailer(plan)}\n"
+    return f"{_format_table(columns)}\n{_format_trailer(plan)}\n"
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The fields of a file by what they mean, as text."""
+    """The text of the cells of a file, by field."""
 
     name: str
     header: Header
     columns: dict[str, list[str]]
-    lines: list[int]  # of every row
-    trailer: tuple[int, str] | None  # the line and the text of a plan's last comment
+    lines: list[int]  # the line of every row
+    trailer: tuple[int, str] | None  # the line and the text of the comment that ends a plan
 
     @classmethod
     def of(cls, text: str, name: str) -> _Table:
@@ -167,11 +166,11 @@ class _Table:
             header = Header.of(names)
         except ProblemError as error:
             raise FormatError(name, str(error), line=line) from None
-        cells: list[str] = []  # of all rows, one behind the other: no list per row to keep
+        cells: list[str] = []  # the cells of all rows in one list, which needs less memory
         lines: list[int] = []
         for line, fields in found:
             if len(fields) != len(names):
-                raise FormatError(name, _wrong_count(fields, names), line=line)
+                raise FormatError(name, _describe_count(fields, names), line=line)
             cells += fields
             lines.append(line)
         trailers = [comment for comment in comments if comment[1].startswith(_TRAILER)]
@@ -204,8 +203,8 @@ class _Table:
             return None
         if field in ("hint", "offset"):
             cells = [text or str(NONE) for text in cells]
-        # int() takes more than this format does (underscores, other scripts' digits, spaces), but
-        # of these characters only what is a whole number.
+        # int() accepts more than this format (underscores, spaces, digits of other scripts). If
+        # there are only these characters, it accepts whole numbers only.
         if not "".join(cells).encode(errors="replace").translate(None, b"-0123456789"):
             try:
                 column = np.array(list(map(int, cells)), dtype=np.int64)
@@ -214,9 +213,9 @@ class _Table:
             else:
                 if not len(column) or -MAX_BYTES <= column.min() <= column.max() <= MAX_BYTES:
                     return column
-        raise self._bad_integer(field, cells)
+        raise self._find_bad_integer(field, cells)
 
-    def _bad_integer(self, field: str, cells: Iterable[str]) -> FormatError:
+    def _find_bad_integer(self, field: str, cells: Iterable[str]) -> FormatError:
         for row, text in enumerate(cells):
             if _WHOLE.fullmatch(text) is None:
                 wanted = "a whole number"
@@ -230,7 +229,7 @@ class _Table:
         raise AssertionError(f"every {field} is fine")
 
     def lifetimes(self) -> tuple[Column, Column]:
-        """Return starts and half-open ends; errors speak of the columns as the file has them."""
+        """Return starts and half-open ends; errors quote the columns and values of the file."""
         start, end = self.required("start"), self.required("end") + self.header.inclusive
         bad = end <= start
         if bad.any():
@@ -245,8 +244,8 @@ class _Table:
         return start, end
 
     @contextmanager
-    def located(self) -> Iterator[None]:
-        """Say where in the file a buffer stands that the problem or the plan refuses."""
+    def locate_errors(self) -> Iterator[None]:
+        """Add the line of the buffer to errors of `Problem` and `Plan`."""
         try:
             yield
         except (ProblemError, PlanError) as error:
@@ -254,9 +253,11 @@ class _Table:
             raise FormatError(self.name, str(error), line=line) from None
 
 
-def _problem(table: _Table, *, pin: Column | None = None, capacity: int | None = None) -> Problem:
+def _make_problem(
+    table: _Table, *, pin: Column | None = None, capacity: int | None = None
+) -> Problem:
     start, end = table.lifetimes()
-    with table.located():
+    with table.locate_errors():
         gaps = None
         if "gaps" in table.columns:
             gaps = parse_gaps(table.columns["gaps"], table.header.inclusive, table.label)
@@ -273,11 +274,11 @@ def _problem(table: _Table, *, pin: Column | None = None, capacity: int | None =
         )
 
 
-def _plan(table: _Table) -> Plan:
+def _make_plan(table: _Table) -> Plan:
     start, end = table.lifetimes()
     size, offset = table.required("size"), table.required("offset")
     claims = {} if table.trailer is None else _read_trailer(*table.trailer, table.name)
-    with table.located():
+    with table.locate_errors():
         return Plan(
             ids=table.columns["id"],
             size=size,
@@ -288,14 +289,14 @@ def _plan(table: _Table) -> Plan:
         )
 
 
-def _wrong_count(fields: list[str], names: list[str]) -> str:
+def _describe_count(fields: list[str], names: list[str]) -> str:
     if len(fields) > len(names):
         return f"has {len(fields)} fields, but the header has {len(names)} columns"
     return f"has {len(fields)} of {len(names)} fields; {names[len(fields)]} is missing"
 
 
 def _problem_columns(problem: Problem, dialect: Dialect) -> dict[str, Iterable[str]]:
-    """Return what a problem and a plan have in common, by the names of the dialect."""
+    """Return the columns that problems and plans have in common, named as in the dialect."""
     if dialect not in DIALECTS:
         raise MemplanError(f"unknown dialect {quoted(dialect)}; known are {', '.join(DIALECTS)}")
     first, last = dialect.split("-")
@@ -327,25 +328,25 @@ def _problem_columns(problem: Problem, dialect: Dialect) -> dict[str, Iterable[s
     return columns
 
 
-def _table_text(columns: dict[str, Iterable[str]]) -> str:
+def _format_table(columns: dict[str, Iterable[str]]) -> str:
     rows = map(",".join, zip(*columns.values(), strict=True))
     return "\n".join([",".join(columns), *rows, ""])
 
 
-def _trailer(plan: Plan) -> str:
+def _format_trailer(plan: Plan) -> str:
     claims = {
         "status": str(plan.status),
         "peak": plan.peak,
         "lower_bound": plan.lower_bound,
         "capacity": plan.capacity,
-        "solver": quote(plan.solver, safe="") or None,  # one word, whatever its name
+        "solver": quote(plan.solver, safe="") or None,  # quoted, so that it is one word
         "problem": plan.fingerprint,
     }
     said = (f"{key}={value}" for key, value in claims.items() if value is not None)
     return f"{_TRAILER}1 {' '.join(said)}"
 
 
-def _whole(text: str) -> int:
+def _parse_whole(text: str) -> int:
     if _WHOLE.fullmatch(text) is None:
         raise ValueError(text)
     return int(text)
@@ -353,9 +354,9 @@ def _whole(text: str) -> int:
 
 _CLAIMS: dict[str, tuple[str, Callable[[str], object]]] = {
     "status": ("status", Status),
-    "peak": ("peak", _whole),
-    "lower_bound": ("lower_bound", _whole),
-    "capacity": ("capacity", _whole),
+    "peak": ("peak", _parse_whole),
+    "lower_bound": ("lower_bound", _parse_whole),
+    "capacity": ("capacity", _parse_whole),
     "solver": ("solver", unquote),
     "problem": ("fingerprint", str),
 }

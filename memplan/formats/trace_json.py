@@ -1,4 +1,4 @@
-"""Traces as JSON: all that there is of them, in a versioned schema.
+"""Reads and writes traces as JSON, without loss, in a versioned schema.
 
     {"memplan": {"kind": "trace", "version": 1},
      "alignment": 64,
@@ -11,9 +11,9 @@
        {"start": 0, "end": 3, "size": 100352, "frame": 2, "ordinal": 0, "address": 94326842395520},
        {"start": 1, "end": 4, "size": 64, "frame": 0, "ordinal": 0, "thread": 1, "outlives": true}]}
 
-`frames` are the modules and operators (`memplan.trace.Scope`) that allocations were requested in;
-a parent comes before what is in it. What says nothing (thread 0, `outlives` false, no address, no
-frame) may be left out or `null`; unknown fields are refused.
+`frames` are the modules and operators (`memplan.trace.Scope`) in which allocations were requested;
+a frame comes after its parent. A field with its default value (thread 0, `outlives` false, no
+address, no frame) may be left out or `null`. Unknown fields are rejected.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ VERSION = 1
 
 _MAX_ADDRESS = (1 << 64) - 1
 _MAX_DEPTH = 1000  # frames inside each other
-_MAX_STEPS = 1 << 24  # of all scopes together: what a small file could make of a long chain
+_MAX_STEPS = 1 << 24  # of all scopes together, because long chains take quadratic memory
 
 _TRACE = {
     **dict.fromkeys(("memplan", "alignment", "frames", "allocations"), True),
@@ -54,7 +54,7 @@ def read_trace(text: str, name: str) -> Trace:
     text
         The file.
     name
-        What errors call it.
+        The name of the file in errors.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def read_trace(text: str, name: str) -> Trace:
 
 
 def write_trace(trace: Trace) -> str:
-    """Write a trace, one frame and one allocation a line."""
+    """Format a trace, one frame and one allocation a line."""
     index: dict[Scope, int] = {}
     frames: list[dict[str, object]] = []
     for scope in trace.scopes:
@@ -114,10 +114,10 @@ def write_trace(trace: Trace) -> str:
 
 
 class _Reader(Fields):
-    """Reads a trace; places in the document are said as `allocations[3].size`."""
+    """Reads a trace; errors give places in the document as `allocations[3].size`."""
 
     def scopes(self, value: object) -> list[Scope]:
-        """Return the scope that every frame is the end of."""
+        """Return the scope that ends with each frame."""
         scopes: list[Scope] = []
         steps = 0
         for at, row in enumerate(self.objects(value, "frames", _FRAME)):
@@ -165,7 +165,7 @@ class _Reader(Fields):
         ]
 
     def addresses(self, rows: list[Any]) -> list[int] | None:
-        """Return the addresses, if allocations have them: all or none."""
+        """Return the addresses, which all allocations must have or none; `None` for none."""
         values = [row.get("address") for row in rows]
         if all(value is None for value in values):
             return None
@@ -175,7 +175,7 @@ class _Reader(Fields):
         ]
 
     def about(self, value: object) -> dict[str, str]:
-        """Return what was recorded, in words."""
+        """Return the facts about the recording, which are texts by name."""
         about = self.scalar(value, "about", dict) or {}
         return {key: self.scalar(about[key], f"about.{key}", str) or "" for key in about}
 
@@ -190,7 +190,7 @@ class _Reader(Fields):
 
 
 def _add_frames(scope: Scope, index: dict[Scope, int], frames: list[dict[str, object]]) -> None:
-    """Add what is not there yet of a scope and the scopes around it, outermost first."""
+    """Add the frames of a scope that are not in `frames` yet, outermost first."""
     known = len(scope)
     while known and scope[:known] not in index:
         known -= 1
