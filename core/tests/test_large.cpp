@@ -167,7 +167,8 @@ TEST(switches) {
   oracle::Generator generator(4);
   LargeOptions nothing;
   nothing.portfolio = nothing.bump = nothing.best_fit = nothing.core = nothing.windows = false;
-  for (int round = 0; round < 32; ++round) {
+  const int rounds = static_cast<int>(check::rounds(16, 32));
+  for (int round = 0; round < rounds; ++round) {
     const Problem problem = generator.problem(20, 30, 20, oracle::features(round));
     const Bytes plain = run(problem, nothing).peak;
     CHECK(oracle::valid(problem, run(problem, nothing).offsets));
@@ -616,7 +617,7 @@ TEST(related_problems) {
 // and that the plans it tells of get better.
 TEST(stages_of_related_problems) {
   oracle::Generator generator(33);
-  Problem problem = generator.problem(60, 20, 30, {});
+  Problem problem = generator.problem(30, 12, 30, {});
   generator.relate(&problem, 4);
   generator.gather(&problem);
   LargeOptions least;
@@ -624,7 +625,7 @@ TEST(stages_of_related_problems) {
   CHECK_EQ(run(problem, least).stats.restarts, 1);
   least.portfolio = true;
   const Bytes passes = run(problem, least).peak;
-  CHECK(passes <= run(problem, {}, 60).peak);
+  CHECK(passes <= run(problem, {}, 30).peak);
   Bytes before = kMaxBytes;
   const Plan plan = run(problem, {}, kNoLimit, 0, [&before](const Plan& better) {
     CHECK(better.peak < before);
