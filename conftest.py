@@ -24,17 +24,11 @@ limits.restore_interrupts()
 SLOW = (
     *("test_source_torch*", "test_source_onnx*", "test_source_tflite*", "test_source_xla*"),
     *("test_runtime_*", "test_stale_*", "test_target_*", "test_yardstick_*", "test_caching_*"),
-    *(
-        "test_bench_*",
-        "test_sweep*",
-        "test_study*",
-        "test_corpus*",
-        "test_learn*",
-        "test_cli_learn*",
-    ),
+    *("test_bench_*", "test_sweep*", "test_study*", "test_corpus*", "test_learn*"),
     *("test_best_known*", "test_solvers_*", "test_cli_inputs*", "test_cli_[lm]*"),
     *("test_cli_record*", "test_docs*", "test_notebook*", "test_stub*", "test_rehearsal*"),
     *("test_hostile*", "test_promises*", "test_oracle*", "test_repacker*", "test_progress*"),
+    *("test_planning*", "test_cli_proof*", "test_rounds*"),
 )
 # Files that only `make deep` runs: a browser, the built site, models out of wheels, fuzzers.
 DEEP = (

@@ -102,8 +102,25 @@ inline Bytes peak(const Problem& problem, const std::vector<Bytes>& offsets) {
   return top;
 }
 
-// Lowers `best` to the least peak of any plan below it, by trying every offset of every buffer.
-inline void search(const Problem& problem, std::vector<Bytes>* offsets, Bytes top, Bytes* best) {
+// What the buffers of some time take together: no peak is below it.
+inline Bytes load(const Problem& problem) {
+  if (!problem.gaps.empty()) return 0;
+  Bytes most = 0;
+  for (const Time at : problem.start) {
+    Bytes sum = 0;
+    for (BufferIdx b = 0; b < problem.count(); ++b) {
+      if (problem.start[b] <= at && at < problem.end[b]) sum += problem.size[b];
+    }
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+// Lowers `best` to the least peak of any plan below it, by trying every offset of every buffer,
+// until it is at `least`.
+inline void search(const Problem& problem, std::vector<Bytes>* offsets, Bytes top, Bytes least,
+                   Bytes* best) {
+  if (*best <= least) return;
   const auto b = static_cast<BufferIdx>(offsets->size());
   if (b == problem.count()) {
     *best = top;
@@ -117,7 +134,7 @@ inline void search(const Problem& problem, std::vector<Bytes>* offsets, Bytes to
     }
     if (!free) continue;
     offsets->push_back(offset);
-    search(problem, offsets, std::max(top, offset + problem.size[b]), best);
+    search(problem, offsets, std::max(top, offset + problem.size[b]), least, best);
     offsets->pop_back();
   }
 }
@@ -126,7 +143,7 @@ inline void search(const Problem& problem, std::vector<Bytes>* offsets, Bytes to
 inline Bytes least_peak(const Problem& problem, Bytes limit) {
   std::vector<Bytes> offsets;
   Bytes best = limit;
-  search(problem, &offsets, 0, &best);
+  search(problem, &offsets, 0, load(problem), &best);
   return best;
 }
 

@@ -169,7 +169,7 @@ TEST(agrees_with_brute_force_with_conflicts_and_groups) {
 }
 
 TEST(no_switch_changes_an_answer_with_conflicts_and_groups) {
-  for (unsigned seed = 0; seed < check::rounds(192, 768); ++seed) {
+  for (unsigned seed = 0; seed < check::rounds(96, 768); ++seed) {
     oracle::Generator random(seed + 60000);
     const unsigned bits = seed * 2654435761U >> (32 - kSwitches);
     const Bytes count = random.pick(4, 6);
@@ -387,7 +387,7 @@ TEST(a_prover_that_was_stopped_goes_on) {
   const Problem problem = tangle(2, 120);
   const Sections sections = sweep(problem);
   const ProverOptions options;
-  const unsigned moments = check::rounds(8, 40);
+  const unsigned moments = check::rounds(4, 40);
   for (unsigned moment = 0; moment < moments; ++moment) {
     prover::Slice slice{kNoLimit, kNoLimit};
     prover::Prover asked(problem, sections, 1000, options, 0);
