@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import misbehaving
 import pytest
 
 from memplan import formats
@@ -18,7 +22,7 @@ from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem
 from memplan.solvers import registry
 from memplan_lab import bench
-from memplan_lab.bench import exchange, peers, runner, suites, worker
+from memplan_lab.bench import exchange, peers, processes, suites, worker
 from memplan_lab.bench.generators import with_size_noise
 from memplan_lab.bench.peers import command
 from memplan_lab.bench.rows import Outcome, Request, Row
@@ -171,8 +175,8 @@ def test_missing_files(tmp_path: Path, five: Problem) -> None:
 # Exchange
 
 
-def test_exchange_keeps_everything(tmp_path: Path) -> None:
-    """Tests that a problem with every constraint comes back equal from the binary file."""
+def test_exchange_keeps_everything() -> None:
+    """Tests that a problem with every constraint comes back equal from its bytes."""
     problem = Problem(
         [
             Buffer(
@@ -191,8 +195,7 @@ def test_exchange_keeps_everything(tmp_path: Path) -> None:
     assert all(registry._constraints(problem).values())
     numbered = Problem.from_arrays([0, 1], [2, 3], [4, 5])
     for each in (problem, numbered, Problem([])):
-        exchange.write(each, tmp_path / "problem.npz")
-        back = exchange.read(tmp_path / "problem.npz")
+        back = exchange.unpack(exchange.pack(each))
         assert back == each
         assert back.fingerprint == each.fingerprint
 
@@ -395,43 +398,56 @@ def test_sweeps_that_make_no_sense(data: Path, options: dict[str, object], messa
 
 
 @pytest.mark.parametrize(
-    ("program", "status", "error"),
+    ("solver", "status", "error"),
     [
-        ("import os; os.abort()", "error", "the process crashed with SIGABRT"),
-        ("raise OSError('no luck')", "error", "the process ended with code 1: OSError: no luck"),
-        ("pass", "error", "the process gave no answer, but: it said nothing"),
-        ("print('[1]')", "error", "the process gave no answer, but: [1]"),
-        ("import time; time.sleep(600)", "killed", "far past its time-out"),
+        ("greedy_by_size", "error", "crashed with SIGSEGV: terminate called: out of luck"),
+        ("gergov", "killed", "far past its time-out"),
     ],
 )
-def test_workers_that_die(
-    data: Path, monkeypatch: pytest.MonkeyPatch, program: str, status: str, error: str
+def test_solvers_that_die(
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    solver: str,
+    status: str,
+    error: str,
 ) -> None:
-    """Tests that a worker that crashes, hangs or talks nonsense becomes a row."""
-    monkeypatch.setattr(runner, "_WORKER", (sys.executable, "-c", program))
-    monkeypatch.setattr(runner, "_GRACE", 0.5)
-    timeout = 0.1 if status == "killed" else None
-    row = only(bench.run(["csv"], ["auto"], data=data / "five.12.csv", timeout=timeout))
-    assert (row.status, row.peak) == (status, None)
-    assert error in row.error
+    """Tests that a solver which crashes or hangs becomes a row, and the next one runs."""
+    let_solvers_misbehave(monkeypatch, tmp_path)
+    monkeypatch.setattr(processes, "_GRACE", 0.5)
+    died, solved = bench.run(["csv"], [solver, "auto"], data=data / "five.12.csv", timeout=0.1)
+    assert (died.status, died.peak) == (status, None)
+    assert error in died.error
+    assert solved.status == "optimal"
 
 
-def test_interrupt_leaves_no_worker(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that Ctrl-C during a run ends the worker and passes through."""
-    pid_file = data / "pid"
-    program = (
-        "import os, signal, time\n"
-        f"open({str(pid_file)!r}, 'w').write(str(os.getpid()))\n"
-        "time.sleep(1)\n"  # until the runner waits for us, also on a busy machine
-        "os.kill(os.getppid(), signal.SIGINT)\n"
-        "time.sleep(600)\n"
-    )
-    monkeypatch.setattr(runner, "_WORKER", (sys.executable, "-c", program))
+def let_solvers_misbehave(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Let some solvers misbehave in the processes that begin from here on."""
+    for name, value in misbehaving.install(folder).items():
+        monkeypatch.setenv(name, value)
+
+
+def test_interrupt_leaves_no_process(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that Ctrl-C during a run ends the solve and passes through."""
+    let_solvers_misbehave(monkeypatch, tmp_path)
+    note = tmp_path / "hanging"
+
+    def interrupt() -> None:
+        while not (note.exists() and note.read_text()):
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
     seen: list[Row] = []
+    thread = threading.Thread(target=interrupt, daemon=True)
+    thread.start()
     with pytest.raises(KeyboardInterrupt):
-        bench.run(["csv"], ["auto"], data=data, on_row=seen.append)
+        bench.run(["csv"], ["gergov"], data=data, on_row=seen.append)
+    thread.join()
     assert seen == []
-    assert ended(int(pid_file.read_text()))
+    assert all(ended(int(start[2])) for start in misbehaving.starts(tmp_path))
+    assert ended(int(note.read_text()))
 
 
 def test_progress_goes_to_standard_error(
@@ -460,7 +476,7 @@ def test_libraries_are_loaded_before_the_clock_runs() -> None:
         "    seen.append('ortools.sat' in sys.modules)\n"
         "    return timed(prepare, repeat)\n"
         "worker._timed = spy\n"
-        "request = Request('', 'cp_sat:start=off', 'fit', 60.0, None, 1, 0, 1)\n"
+        "request = Request('cp_sat:start=off', 'fit', 60.0, None, 1, 0, 1)\n"
         "worker.warm_up(request)\n"
         "found = worker.answer(Problem.from_arrays([0], [1], [1], capacity=1), request)\n"
         "assert (found.status, seen) == ('optimal', [True])"
@@ -525,17 +541,17 @@ def test_no_run_knows_what_another_has_learned(
         return plan
 
     monkeypatch.setattr(solvers, "solve", spy)
-    outcome = worker.answer(five, Request("", "auto", "min_peak", 60.0, None, 1, 0, 3))
+    outcome = worker.answer(five, Request("auto", "min_peak", 60.0, None, 1, 0, 3))
     assert outcome.status == "optimal"
     assert len({id(problem) for problem in problems}) == len(outcome.wall) >= 3
     assert all(names == known[0] for names in known)
 
 
 def test_workers_are_light() -> None:
-    """Tests that a worker loads nothing that is only for showing, or for other solvers."""
+    """Tests that the warm process loads nothing to show results, nor for other solvers."""
     heavy = ("rich", "typer", "pyarrow", "matplotlib", "omnimalloc")
     program = (
-        f"import sys, memplan_lab.bench.worker; print([m for m in {heavy} if m in sys.modules])"
+        f"import sys, memplan_lab.bench.zygote; print([m for m in {heavy} if m in sys.modules])"
     )
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert answer.stdout == "[]\n", answer.stderr

@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import misbehaving
 import pytest
-import sweep_stub
 
 from memplan import formats
 from memplan.problem import Problem
 from memplan_lab import sweep
-from memplan_lab.bench import runner
+from memplan_lab.bench import processes
 from memplan_lab.cli import main
 
 pytest.importorskip("distributed")
@@ -145,9 +145,9 @@ def test_tasks_that_fail_are_tried_twice(
     tmp_path: Path, five: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests a crash, a hang, too much memory, one bad moment, and a file that is broken."""
-    for name, value in sweep_stub.install(tmp_path).items():
+    for name, value in misbehaving.install(tmp_path).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(runner, "_GRACE", 2.0)
+    monkeypatch.setattr(processes, "_GRACE", 2.0)
     data = tmp_path / "data"
     data.mkdir()
     formats.save(five, data / "five.12.csv")
@@ -176,7 +176,7 @@ def test_tasks_that_fail_are_tried_twice(
     assert "more memory than its 500 MiB" in str(ends["single_object"]["error"])
     assert {rows["broken", solver]["status"] for solver in solvers} == {"failed"}
     assert "broken.csv:2" in str(rows["broken", "exact"]["error"])
-    began = Counter(start[0] for start in sweep_stub.starts(tmp_path))
+    began = Counter(start[0] for start in misbehaving.starts(tmp_path))
     assert began == {**dict.fromkeys(solvers, 2), "exact": 1}
 
 
@@ -208,7 +208,7 @@ def test_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
     A row may say that a task failed because its worker was killed twice; all others are those of a
     sweep that nobody disturbs.
     """
-    out, environment = tmp_path / "out", os.environ | sweep_stub.install(tmp_path)
+    out, environment = tmp_path / "out", os.environ | misbehaving.install(tmp_path)
     moment = random.Random(10)
     client = begin(out, environment)
     kill_workers(client.pid, 5, moment)
@@ -227,7 +227,7 @@ def test_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
         ("optimal", ""),
         ("failed", "the worker died"),
     }
-    began = Counter(start[1] for start in sweep_stub.starts(tmp_path))
+    began = Counter(start[1] for start in misbehaving.starts(tmp_path))
     assert set(began) == {row["fingerprint"] for row in rows}
     assert max(began.values()) <= 4  # two attempts before the client's end, two after it
     # A kill costs the task that ran, and no other.
@@ -240,7 +240,7 @@ def test_an_interrupt_leaves_a_readable_folder(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     """Tests that the code is the shell's, the sentence says how to go on, and nobody is left."""
-    out, environment = tmp_path / "out", os.environ | sweep_stub.install(tmp_path)
+    out, environment = tmp_path / "out", os.environ | misbehaving.install(tmp_path)
     arguments = ("--suite", "synthetic", "--sample", "60", "--solvers", "shared_objects")
     client = subprocess.Popen(
         command(out, *arguments, "--workers", "1"),

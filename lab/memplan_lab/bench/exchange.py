@@ -1,4 +1,4 @@
-"""A problem as one binary file, for the way from the runner to its workers.
+"""A problem as bytes, for the way from the runner to the processes that solve.
 
 Not a format for users: it has no version, and is written and read by the same release. It is here
 because a million buffers as text would take longer to read than to plan.
@@ -6,8 +6,7 @@ because a million buffers as text would take longer to read than to plan.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import BinaryIO
+from io import BytesIO
 
 import numpy as np
 
@@ -18,8 +17,9 @@ _COLUMNS = ("start", "end", "size", "alignment", "pin", "hint", "group", "lead")
 _GAP_COLUMNS = ("gap_buffer", "gap_start", "gap_end", "gap_lower", "gap_upper")
 
 
-def write(problem: Problem, file: Path | BinaryIO) -> None:
-    """Write `problem` to a path (suffix `.npz`) or an open file, without pickles."""
+def pack(problem: Problem) -> bytes:
+    """Return a problem as the bytes of an `.npz` file, without pickles."""
+    file = BytesIO()
     columns = {name: getattr(problem, name) for name in _COLUMNS + _GAP_COLUMNS}
     capacity = [] if problem.capacity is None else [problem.capacity]
     reserved = [(r.lower, r.upper) for r in problem.reserved]
@@ -33,11 +33,12 @@ def write(problem: Problem, file: Path | BinaryIO) -> None:
         conflict_other=problem.conflicts.other,
         **columns,
     )
+    return file.getvalue()
 
 
-def read(file: Path | BinaryIO) -> Problem:
-    """Read a problem that `write` wrote."""
-    with np.load(file, allow_pickle=False) as columns:
+def unpack(packed: bytes) -> Problem:
+    """Return the problem of which `pack` made these bytes."""
+    with np.load(BytesIO(packed), allow_pickle=False) as columns:
         start, end, size, alignment, pin, hint, group, lead = (columns[name] for name in _COLUMNS)
         gaps = tuple(columns[name] for name in _GAP_COLUMNS)
         return Problem.from_arrays(

@@ -12,7 +12,6 @@ SOLVED = frozenset({"optimal", "feasible"})
 class Request:
     """What to run; `timeout` (seconds) and `nodes` are None where there is no limit."""
 
-    problem: str  # path of a file written by `exchange`
     solver: str
     objective: str
     timeout: float | None

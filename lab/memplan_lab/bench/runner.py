@@ -1,31 +1,21 @@
-"""Suites x solvers -> rows, each run in a fresh process."""
+"""Suites x solvers -> rows, each run in a process of its own."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, replace
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from memplan.errors import MemplanError, MissingExtraError
 from memplan.problem import Problem
 from memplan.solvers import registry
-from memplan_lab.bench import exchange
+from memplan_lab.bench import exchange, processes
 from memplan_lab.bench.bar import Step, bar, no_step
-from memplan_lab.bench.child import ChildError, ask
 from memplan_lab.bench.peers import Command, is_omnimalloc
 from memplan_lab.bench.rows import Outcome, Request, Row
 from memplan_lab.bench.suites import Case, Options, cases
-
-_WORKER = (sys.executable, "-m", "memplan_lab.bench.worker")
-
-# What a worker may take beyond its timeouts: to start, to read, to check.
-_GRACE = 10.0
-_GRACE_PER_BUFFER = 2e-5
-
-Runner = Callable[[Problem, Request], Outcome]
 
 
 def run(
@@ -95,40 +85,46 @@ def run(
         raise MemplanError(f"repeat is {repeat}; solve at least once")
     options = Options(data, sizes, seeds, limit, capacity_percent)
     todo = [case for suite in suites for case in cases(suite, options)]
-    runners = _runners(solvers, commands or {})
-    settings = Request("", "", objective or "", timeout, nodes, threads, seed, repeat)
+    contestants = _find_contestants(solvers, commands or {})
+    settings = Request("", objective or "", timeout, nodes, threads, seed, repeat)
     rows: list[Row] = []
-    with bar(len(todo) * len(runners)) if progress else nullcontext(no_step) as step:
-        for case in todo:
-            for row in _case_rows(case, runners, settings, step):
-                rows.append(row)
-                if on_row:
-                    on_row(row)
+    try:
+        with bar(len(todo) * len(contestants)) if progress else nullcontext(no_step) as step:
+            for case in todo:
+                for row in _run_case(case, contestants, settings, step):
+                    rows.append(row)
+                    if on_row:
+                        on_row(row)
+    finally:
+        processes.close_idle()
     return rows
 
 
-def _runners(solvers: Sequence[str], commands: Mapping[str, str]) -> dict[str, Runner]:
+def _find_contestants(
+    solvers: Sequence[str], commands: Mapping[str, str]
+) -> dict[str, Command | None]:
+    """Return by name what runs: a program, or None for a solver or a library."""
     for name in solvers:
         if not is_omnimalloc(name):
             registry.parse(name)  # a name that is wrong would cost a row for every case
-    runners: dict[str, Runner] = dict.fromkeys(solvers, _in_worker)
+    contestants: dict[str, Command | None] = dict.fromkeys(solvers)
     for name, template in commands.items():
-        if name in runners:
+        if name in contestants:
             raise MemplanError(f"peer {name!r} has the name of a solver; give it another")
-        runners[name] = _as_command(Command.parse(name, template))
-    if not runners:
+        contestants[name] = Command.parse(name, template)
+    if not contestants:
         raise MemplanError("there is nothing to compare; name a solver or a peer")
-    return runners
+    return contestants
 
 
-def _case_rows(
-    case: Case, runners: Mapping[str, Runner], settings: Request, step: Step
+def _run_case(
+    case: Case, contestants: Mapping[str, Command | None], settings: Request, step: Step
 ) -> Iterator[Row]:
     try:
         problem = case.make()
     except (ValueError, MemoryError) as error:  # a bad file, or a size that cannot be made
         status = "skipped" if isinstance(error, MissingExtraError) else "error"
-        for solver in runners:
+        for solver in contestants:
             step(case.name)
             yield Row(
                 case.suite, case.name, 0, solver, settings.objective, status, error=f"{error}"
@@ -136,13 +132,15 @@ def _case_rows(
         return
     fits = problem.capacity is not None
     objective = settings.objective or ("fit" if fits else "min_peak")
-    with TemporaryDirectory(prefix="memplan-bench-") as folder:
-        file = Path(folder) / "problem.npz"
-        exchange.write(problem, file)
-        for solver, runner in runners.items():
-            step(f"{case.suite} · {case.name} · {solver}")
-            request = replace(settings, problem=str(file), solver=solver, objective=objective)
-            yield _row(case, problem, request, runner(problem, request))
+    pack = cache(lambda: exchange.pack(problem))  # programs need no bytes
+    for solver, command in contestants.items():
+        step(f"{case.suite} · {case.name} · {solver}")
+        request = replace(settings, solver=solver, objective=objective)
+        if command is None:
+            outcome = _solve(problem, request, pack())
+        else:
+            outcome = command.run(problem, request)
+        yield _row(case, problem, request, outcome)
 
 
 def _row(case: Case, problem: Problem, request: Request, outcome: Outcome) -> Row:
@@ -172,37 +170,7 @@ def _row(case: Case, problem: Problem, request: Request, outcome: Outcome) -> Ro
     )
 
 
-def _as_command(command: Command) -> Runner:
-    def run_command(problem: Problem, request: Request) -> Outcome:
-        return command.run(
-            problem,
-            objective=request.objective,
-            timeout=request.timeout,
-            threads=request.threads,
-            seed=request.seed,
-            repeat=request.repeat,
-        )
-
-    return run_command
-
-
-def patience(request: Request, n: int) -> float | None:
-    """Return the seconds after which a run on `n` buffers hangs; None where it has no limit."""
-    if request.timeout is None:
-        return None
-    return request.repeat * request.timeout * 1.05 + _GRACE + _GRACE_PER_BUFFER * n
-
-
-def _in_worker(problem: Problem, request: Request) -> Outcome:
-    try:
-        # Threads that NumPy starts and nobody asked for would count as CPU time of the solver.
-        environment = {"OPENBLAS_NUM_THREADS": "1"}
-        answer = ask(
-            _WORKER,
-            asdict(request),
-            timeout=patience(request, len(problem)),
-            environment=environment,
-        )
-    except ChildError as error:
-        return Outcome("killed" if error.killed else "error", error=str(error))
-    return Outcome(**answer)
+def _solve(problem: Problem, request: Request, packed: bytes) -> Outcome:
+    order = processes.make_order(request, len(problem), problem.capacity)
+    with processes.borrow() as zygote:
+        return zygote.run(processes.Work(order, packed))

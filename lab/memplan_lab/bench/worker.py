@@ -1,28 +1,20 @@
-"""One solver on one problem, in a process of its own.
-
-`python -m memplan_lab.bench.worker < request`: the request is one JSON object on standard input,
-the answer one JSON line at the end of standard output. A fresh process makes the memory measured
-the solver's own, a crash its own, and a hang something that can be killed.
-"""
+"""One solver on one problem: measured, and checked by the referee; in which process, others say."""
 
 from __future__ import annotations
 
 import gc
-import json
 import resource
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TypeVar
 
 from memplan.errors import MemplanError, PlanError, UnsupportedError
 from memplan.plan import Plan
 from memplan.problem import Problem
 from memplan.referee import verify
-from memplan_lab.bench import exchange, peers
+from memplan_lab.bench import peers
 from memplan_lab.bench.memory import peak_rss_mib
 from memplan_lab.bench.rows import Outcome, Request
 
@@ -39,14 +31,6 @@ _MORE = 10
 _KEPT = 16 << 20
 
 TWO = Problem.from_arrays([0, 0], [1, 1], [1, 1])
-
-
-def main() -> None:
-    """Answer the request on standard input."""
-    request = Request(**json.load(sys.stdin))
-    warm_up(request)
-    outcome = answer(exchange.read(Path(request.problem)), request)
-    print(json.dumps(asdict(outcome)), flush=True)
 
 
 def warm_up(request: Request) -> None:
@@ -152,7 +136,3 @@ def _cpu_seconds() -> float:
 def _count(plan: Plan, name: str) -> int | None:
     value = plan.stats.get(name)
     return value if isinstance(value, int) else None
-
-
-if __name__ == "__main__":
-    main()

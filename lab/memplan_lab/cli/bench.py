@@ -87,7 +87,7 @@ def command(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
     show_list: Annotated[bool, typer.Option("--list", help="List the suites, and end.")] = False,
 ) -> None:
-    """Run suites of problems through solvers and peers, each run in a fresh process."""
+    """Run suites of problems through solvers and peers, each run in a process of its own."""
     if show_list:
         _list()
         return

@@ -12,9 +12,7 @@ From the outside to the inside:
     cluster   Dask, local or not: is it there, and does it understand us
     dispatch  client: a few bundles of tasks in flight, one retry  |  over
     remote    worker: their replies, one by one                    |  Dask
-    warm      the worker's end of ...
-    zygote    ... the process that forks for every task
-    forked    the process of a task: limits, one solve, the referee
+              (each task in a process of its own: `memplan_lab.bench.processes`)
     dataset   the folder while it is written: lock, parts, merging
     results   what is in it: schema, reading
 """

@@ -15,9 +15,9 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from memplan.errors import MemplanError
+from memplan_lab.bench.processes import Work
 from memplan_lab.bench.rows import SOLVED, Outcome
 from memplan_lab.sweep.dataset import Dataset
-from memplan_lab.sweep.forked import Work
 from memplan_lab.sweep.remote import Bundle, Reply, run_bundle
 from memplan_lab.sweep.results import Result
 from memplan_lab.sweep.tasks import Item

@@ -11,13 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.util import find_spec
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from memplan_lab.bench import processes
+from memplan_lab.bench.processes import Work
 from memplan_lab.bench.rows import Outcome
-from memplan_lab.sweep import warm
-from memplan_lab.sweep.forked import Work
 
 _ENOUGH = 2.0  # seconds, after which a bundle goes back as it is: what is left may take long
 
@@ -87,17 +86,17 @@ def run_bundle(bundle: Bundle) -> None:
         worker.log_event(bundle.session, {"ticket": bundle.ticket, "lost": True})
         return
     begun_at = time.monotonic()
-    for work, after in zip_longest(bundle.works, bundle.works[1:]):
+    for work in bundle.works:
         if work is not bundle.works[0] and time.monotonic() - begun_at > _ENOUGH:
             break
-        reply = _run(work, after, worker.address)
+        reply = _run(work, worker.address)
         worker.log_event(bundle.session, reply.event(bundle.ticket))
 
 
-def _run(work: Work, after: Work | None, worker: str) -> Reply:
+def _run(work: Work, worker: str) -> Reply:
     started, begun_at = datetime.now(UTC), time.monotonic()
-    with warm.borrowed() as zygote:
-        outcome = zygote.run(work, after)
+    with processes.borrow() as zygote:
+        outcome = zygote.run(work)
     return Reply(outcome, started, time.monotonic() - begun_at, worker)
 
 
@@ -117,7 +116,7 @@ def _claimed(worker: Any, session: str, ticket: str) -> bool:
 
 def describe(libraries: Sequence[str]) -> dict[str, Any]:
     """Return what a worker is, which of these libraries it lacks; and make its warm process."""
-    with warm.borrowed():
+    with processes.borrow():
         pass
     return {**machine(), "missing": [name for name in libraries if find_spec(name) is None]}
 

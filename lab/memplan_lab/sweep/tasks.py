@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cache
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,9 @@ from memplan.problem import Problem
 from memplan.solvers import registry
 from memplan_lab.bench import exchange
 from memplan_lab.bench.peers import is_omnimalloc
+from memplan_lab.bench.processes import Order, make_order
 from memplan_lab.bench.rows import Request
-from memplan_lab.bench.runner import patience
 from memplan_lab.bench.suites import Case, Options, cases
-from memplan_lab.sweep.forked import Order
 from memplan_lab.sweep.results import Task
 
 UNLIMITED = "none"
@@ -159,7 +157,7 @@ class Item:
     Attributes
     ----------
     order, problem
-        For `memplan_lab.sweep.forked.Work`; the bytes are shared by all tasks of a problem. No
+        For `memplan_lab.bench.processes.Work`; the bytes are shared by all tasks of a problem. No
         order where the problem could not be made.
     error
         Why not.
@@ -186,10 +184,8 @@ def items(settings: Settings, cases: Sequence[Case]) -> Iterator[Item]:
 
 def _items_of(settings: Settings, case: Case, problem: Problem, error: str) -> Iterator[Item]:
     @cache
-    def written() -> bytes:
-        file = BytesIO()
-        exchange.write(problem.with_capacity(None), file)
-        return file.getvalue()
+    def packed() -> bytes:
+        return exchange.pack(problem.with_capacity(None))
 
     base, size = ("", 0) if error else _base(case, problem)
     for text in settings.capacities:
@@ -215,7 +211,7 @@ def _items_of(settings: Settings, case: Case, problem: Problem, error: str) -> I
                     repeat=repeat,
                 )
                 order = None if error else _order(settings, task, spec)
-                yield Item(task, order, written, error)
+                yield Item(task, order, packed, error)
 
 
 def _base(case: Case, problem: Problem) -> tuple[str, int]:
@@ -237,26 +233,5 @@ def _keyed(**fields: Any) -> Task:
 
 
 def _order(settings: Settings, task: Task, spec: str) -> Order:
-    request = Request(
-        problem="",
-        solver=spec,
-        objective=task.objective,
-        timeout=task.timeout,
-        nodes=None,
-        threads=1,
-        seed=task.seed,
-        repeat=1,
-    )
-    seconds = patience(request, task.n)
-    assert seconds is not None  # there is a timeout
-    return Order(request, task.capacity, seconds, settings.memory, _modules(spec))
-
-
-def _modules(spec: str) -> tuple[str, ...]:
-    """Return what a solver imports when it is asked for the first time."""
-    if is_omnimalloc(spec):
-        return ("omnimalloc.allocators",)
-    known = registry.SOLVERS[registry.parse(spec)[0]]
-    if known.solve is None:
-        return known.libraries
-    return (*known.libraries, f"memplan_lab.baselines.{known.name}")
+    request = Request(spec, task.objective, task.timeout, None, 1, task.seed, repeat=1)
+    return make_order(request, task.n, task.capacity, settings.memory)

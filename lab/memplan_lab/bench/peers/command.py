@@ -22,7 +22,7 @@ from memplan.errors import MemplanError
 from memplan.problem import Problem
 from memplan_lab.bench.memory import maxrss_mib, peak_rss_mib
 from memplan_lab.bench.peers.judge import judge
-from memplan_lab.bench.rows import Outcome, last_line
+from memplan_lab.bench.rows import Outcome, Request, last_line
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _KNOWN = ("input", "capacity", "output", "timeout", "threads", "seed")
@@ -92,17 +92,8 @@ class Command:
                 raise MemplanError(f"peer {name!r}: the command does not use {{{needed}}}")
         return cls(name, (os.path.abspath(program), *words[1:]))
 
-    def run(
-        self,
-        problem: Problem,
-        *,
-        objective: str,
-        timeout: float | None,
-        threads: int,
-        seed: int,
-        repeat: int,
-    ) -> Outcome:
-        """Run the program `repeat` times on a problem, and check the last plan.
+    def run(self, problem: Problem, request: Request) -> Outcome:
+        """Run the program as often as the request says, and check the last plan.
 
         A problem without a capacity is given its greatest load in place of `{capacity}`: the
         least that any plan could need.
@@ -113,19 +104,19 @@ class Command:
                 "input": str(folder / "problem.csv"),
                 "output": str(folder / "plan.csv"),
                 "capacity": str(problem.max_load if problem.capacity is None else problem.capacity),
-                "timeout": "" if timeout is None else f"{timeout:g}",
-                "threads": str(threads),
-                "seed": str(seed),
+                "timeout": "" if request.timeout is None else f"{request.timeout:g}",
+                "threads": str(request.threads),
+                "seed": str(request.seed),
             }
             formats.save(problem, values["input"])
-            limit = None if timeout is None else timeout + _GRACE
+            limit = None if request.timeout is None else request.timeout + _GRACE
             runs: list[_Usage] = []
-            for _ in range(repeat):
+            for _ in range(request.repeat):
                 Path(values["output"]).unlink(missing_ok=True)
                 runs.append(_launch(self._filled(values), folder, limit))
                 if runs[-1].exit_code != 0:
                     break
-            return _outcome(problem, objective, folder, runs)
+            return _outcome(problem, request.objective, folder, runs)
 
     def _filled(self, values: Mapping[str, str]) -> list[str]:
         return [_PLACEHOLDER.sub(lambda match: values[match[1]], word) for word in self.words]

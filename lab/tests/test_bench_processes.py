@@ -1,4 +1,4 @@
-"""Tests of `memplan_lab.sweep.zygote` and `forked`: a process for each task, limits, its end."""
+"""Tests of `memplan_lab.bench.processes` and `zygote`: a process for each solve, and its limits."""
 
 from __future__ import annotations
 
@@ -9,19 +9,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from io import BytesIO
 from pathlib import Path
 
+import misbehaving
 import pytest
-import sweep_stub
 
 from memplan.problem import Problem
 from memplan.solvers.registry import SOLVERS
-from memplan_lab.bench import exchange
+from memplan_lab.bench import exchange, processes
+from memplan_lab.bench.processes import Order, Work, Zygote
 from memplan_lab.bench.rows import Request
-from memplan_lab.sweep import warm
-from memplan_lab.sweep.forked import Order, Work
-from memplan_lab.sweep.warm import Zygote
 
 if sys.platform != "linux":
     pytest.skip("limits of memory are those of Linux", allow_module_level=True)
@@ -32,11 +29,9 @@ def work(
 ) -> Work:
     """Return a task with limits that nothing here reaches by itself."""
     objective = "min_peak" if capacity is None else "fit"
-    request = Request("", solver, objective, 10.0, None, 1, 0, 1)
+    request = Request(solver, objective, 10.0, None, 1, 0, 1)
     order = Order(request, capacity, **{"seconds": 60.0, "memory": 4 << 30, **changes})  # type: ignore[arg-type]
-    file = BytesIO()
-    exchange.write(problem.with_capacity(None), file)
-    return Work(order, file.getvalue())
+    return Work(order, exchange.pack(problem.with_capacity(None)))
 
 
 def ended(pid: int) -> bool:
@@ -55,7 +50,7 @@ def ended(pid: int) -> bool:
 @pytest.fixture
 def stubborn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Zygote]:
     """Yield a warm process in which some solvers misbehave."""
-    for name, value in sweep_stub.install(tmp_path).items():
+    for name, value in misbehaving.install(tmp_path).items():
         monkeypatch.setenv(name, value)
     zygote = Zygote()
     yield zygote
@@ -107,7 +102,7 @@ def test_every_task_has_a_process_of_its_own(
     """Tests that what runs is neither the warm process nor twice the same one."""
     for _ in range(3):
         assert stubborn.run(work(five, "many_objects", None)).peak == 12
-    processes = [int(start[2]) for start in sweep_stub.starts(tmp_path)]
+    processes = [int(start[2]) for start in misbehaving.starts(tmp_path)]
     assert len(set(processes)) == 3
     assert all(map(ended, processes))
 
@@ -136,7 +131,7 @@ def test_tasks_that_fail_are_said_to(
     found = stubborn.run(work(five, solver, None, **changes))
     assert (found.status, found.peak) == (status, None)
     assert error in found.error
-    (start,) = sweep_stub.starts(tmp_path)
+    (start,) = misbehaving.starts(tmp_path)
     assert ended(int(start[2]))
     if solver == "gergov":  # with what it has started
         assert ended(int((tmp_path / "hanging").read_text()))
@@ -157,86 +152,50 @@ def children(pid: int) -> list[int]:
     return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def the_child(pid: int) -> int:
-    """Return the one child that is left when the others are reaped."""
-    while len(found := children(pid)) > 1:
-        time.sleep(0.01)
-    (only,) = found
-    return only
-
-
-def test_the_next_task_is_ready_before_its_turn(
-    stubborn: Zygote, five: Problem, tmp_path: Path
-) -> None:
-    """Tests that a task that is announced has its process, and does nothing until it is asked."""
-    slow, after = work(five, "shared_objects", None), work(five, "many_objects", None)
-    assert stubborn.run(slow, after).peak == 12
-    ready = the_child(stubborn._process.pid)
-    assert [start[0] for start in sweep_stub.starts(tmp_path)] == ["shared_objects"]
-    assert stubborn.run(after).peak == 12
-    assert sweep_stub.starts(tmp_path)[1:] == [("many_objects", five.fingerprint, str(ready))]
-    assert ended(ready)
-
-
-def test_an_announced_task_may_not_come(stubborn: Zygote, five: Problem, tmp_path: Path) -> None:
-    """Tests that another one comes in its place, and the one that waited has never begun."""
-    slow, never = work(five, "shared_objects", None), work(five, "many_objects", None)
-    stubborn.run(slow, never)
-    ready = the_child(stubborn._process.pid)
-    assert stubborn.run(work(five, "exact", 11)).status == "infeasible"
-    assert ended(ready)
-    assert [start[0] for start in sweep_stub.starts(tmp_path)] == ["shared_objects", "exact"]
-
-
-def test_an_announced_task_follows_a_crash(stubborn: Zygote, five: Problem, tmp_path: Path) -> None:
-    """Tests that tasks come in their order, also after one that was too short to fork beside it."""
-    works = [work(five, name, None) for name in ("greedy_by_size", "exact", "auto")]
-    found = [stubborn.run(*pair) for pair in zip(works, [*works[1:], None], strict=True)]
-    assert [outcome.status for outcome in found] == ["error", "optimal", "optimal"]
-    assert [start[0] for start in sweep_stub.starts(tmp_path)] == [
-        "greedy_by_size",
-        "exact",
-        "auto",
-    ]
-
-
 def test_nothing_outlives_a_worker(five: Problem, tmp_path: Path) -> None:
-    """Tests that warm process, tasks and what they have started end when the worker is killed."""
+    """Tests that warm process, solve and what it has started end when the caller is killed."""
     program = (
-        "import pickle, sys\nfrom pathlib import Path\nfrom memplan_lab.sweep.warm import Zygote\n"
-        "works = pickle.loads(Path(sys.argv[1]).read_bytes())\n"
+        "import pickle, sys\nfrom pathlib import Path\n"
+        "from memplan_lab.bench.processes import Zygote\n"
+        "work = pickle.loads(Path(sys.argv[1]).read_bytes())\n"
         "zygote = Zygote()\nprint(zygote._process.pid, flush=True)\n"
-        "zygote.run(*works)\n"
+        "zygote.run(work)\n"
     )
-    file = tmp_path / "works"
-    file.write_bytes(pickle.dumps((work(five, "gergov", None), work(five, "exact", None))))
+    file = tmp_path / "work"
+    file.write_bytes(pickle.dumps(work(five, "gergov", None)))
     with subprocess.Popen(
         [sys.executable, "-c", program, str(file)],
         stdout=subprocess.PIPE,
-        env=os.environ | sweep_stub.install(tmp_path),
+        env=os.environ | misbehaving.install(tmp_path),
     ) as worker:
         assert worker.stdout is not None
         zygote = int(worker.stdout.readline())
         note = tmp_path / "hanging"
-        while not (note.exists() and note.read_text()) or len(children(zygote)) < 2:
+        while not (note.exists() and note.read_text()):
             time.sleep(0.05)
         tasks = children(zygote)
         worker.send_signal(signal.SIGKILL)
-    (start,) = sweep_stub.starts(tmp_path)
-    assert int(start[2]) in tasks
+    (start,) = misbehaving.starts(tmp_path)
+    assert [int(start[2])] == tasks
     for pid in (zygote, *tasks, int(note.read_text())):
         assert ended(pid)
 
 
 def test_a_warm_process_that_dies_is_replaced(five: Problem) -> None:
     """Tests that its task fails with a sentence, and the next one gets another process."""
-    with warm.borrowed() as first:
+    with processes.borrow() as first:
         os.kill(first._process.pid, signal.SIGKILL)
         found = first.run(work(five))
-        assert (found.status, found.error) == ("error", "the process that forks for tasks died")
-    with warm.borrowed() as second:
+        assert (found.status, found.error) == ("error", "the process that forks for solves died")
+    with processes.borrow() as second:
         assert second is not first
         assert second.run(work(five)).status == "optimal"
-    with warm.borrowed() as third:
+    with processes.borrow() as third:
         assert third is second
-    third.close()
+    processes.close_idle()
+    assert not third.alive
+
+
+def test_a_solve_may_have_no_limits(zygote: Zygote, five: Problem) -> None:
+    """Tests that neither time nor memory needs a limit."""
+    assert zygote.run(work(five, "exact", None, seconds=None, memory=None)).status == "optimal"

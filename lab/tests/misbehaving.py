@@ -1,4 +1,4 @@
-"""Solvers that misbehave, for tests of sweeps: in the processes that run tasks, not in this one.
+"""Solvers that misbehave, for tests: in the processes that solve, not in this one.
 
 Python imports `sitecustomize` from its path when it starts. So the processes of a sweep, which
 inherit the environment, have some solvers replaced; what is tested is the same code as ever.
