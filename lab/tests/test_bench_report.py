@@ -200,7 +200,7 @@ def test_parquet(tmp_path: Path) -> None:
     report.write(ROWS, tmp_path / "results.parquet")
     report.write([], tmp_path / "none.parquet")
     table = pq.read_table(tmp_path / "results.parquet")
-    assert [Row(**line) for line in table.to_pylist()] == ROWS
+    assert report.read(tmp_path / "results.parquet") == ROWS
     assert table.schema == pq.read_table(tmp_path / "none.parquet").schema
     assert str(table.schema.field("nodes").type) == "int64"
     assert str(table.schema.field("ratio").type) == "double"

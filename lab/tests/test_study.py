@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from memplan_lab.bench import summary
 from memplan_lab.bench.suites import five_buffers
 from memplan_lab.study import (
     ablations,
@@ -25,7 +26,6 @@ def run(case: str, solver: str, cpu: float | None, peak: int | None, **other: ob
     """Return a run of suite `corpus` for the least peak; without a peak it found nothing."""
     fields: dict[str, object] = {
         "suite": "corpus",
-        "base": other.get("suite", "corpus"),
         "n": 10,
         "objective": "min_peak",
         "status": "unknown" if peak is None else "feasible",
@@ -78,7 +78,7 @@ def test_only_the_best_peak_counts_as_solved() -> None:
 def test_the_best_bound_is_anybodys_but_a_cheats() -> None:
     """Tests that a bound counts whoever proved it, unless their plan was wrong."""
     cheat = run("b", "cheat", 0.1, 90, status="invalid", lower_bound=1_000)
-    assert measures.best_bounds([*RUNS, cheat]) == {"a": 100, "b": 104, "c": 100}
+    assert summary.best_bounds([*RUNS, cheat]) == {"a": 100, "b": 104, "c": 100}
     assert measures.best_peaks([*RUNS, cheat]) == {"a": 100, "b": 104, "c": 100}
 
 
@@ -93,7 +93,7 @@ def test_solved_within() -> None:
 
 def test_peaks_over_bounds() -> None:
     """Tests ratios over the best bound of the group, of what has a plan."""
-    assert measures.over_bound(RUNS) == {
+    assert summary.over_bound(RUNS) == {
         "auto": {"a": 1.0, "b": 1.0, "c": 1.0},
         "greedy": {"a": 1.0, "b": 1.25},
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import astuple, replace
+from dataclasses import astuple, fields, replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -101,6 +101,20 @@ def test_files_of_benchmarks_are_read(tmp_path: Path, name: str) -> None:
     assert (run.base, run.repeats) == ("synthetic", 1)
 
 
+@pytest.mark.parametrize("name", ["rows.csv", "rows.parquet"])
+def test_files_of_older_releases_are_read(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that columns which a file does not have are as if they were unknown."""
+    older = COLUMNS[: COLUMNS.index("error") + 1]
+    with monkeypatch.context() as patch:
+        patch.setattr(report, "COLUMNS", older)
+        patch.setattr(report, "fields", lambda row: fields(row)[: len(older)])
+        patch.setattr(report, "astuple", lambda row: astuple(row)[: len(older)])
+        report.write([ROW], tmp_path / name)
+    assert report.read(tmp_path / name) == [ROW]
+
+
 def test_solvers_stand_as_the_registry_has_them(tmp_path: Path) -> None:
     """Tests that the order of a report is not that in which results came."""
     names = ["telamalloc", "peer", "greedy", "auto", "minimalloc:dominance=off", "minimalloc"]
@@ -190,7 +204,6 @@ RUNS = [
     Run(
         *(suite, f"net-{at}", 10 + at, solver, objective, "optimal"),
         *(100, 90, 100, 1.0, 0.1, 0.1),
-        base=suite,
     )
     for suite, objective in (("corpus", "min_peak"), ("synthetic", "fit"))
     for at in range(10)

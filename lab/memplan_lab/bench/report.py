@@ -5,16 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import astuple, fields
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import MISSING, astuple, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from memplan.errors import FormatError
-from memplan.files import write_bytes
+from memplan.files import read_text, write_bytes
 from memplan.view.units import seconds
 from memplan_lab.bench import tables
 from memplan_lab.bench.rows import COLUMNS, Row
-from memplan_lab.bench.summary import Comparison, Summary, compare, summarise
+from memplan_lab.bench.summary import Comparison, Summary, by_suite, compare, summarise
 from memplan_lab.bench.tables import DASH, terminal
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def table(rows: Sequence[Row]) -> RenderableType:
     return _tables(
         {
             suite: [_summary_cells(one) for one in summarise(group)]
-            for suite, group in _by_suite(rows).items()
+            for suite, group in by_suite(rows).items()
         },
         _SUMMARY,
         left=(0,),
@@ -68,7 +69,7 @@ def table(rows: Sequence[Row]) -> RenderableType:
 def details(rows: Sequence[Row]) -> RenderableType:
     """Return a table for each suite, one line a row."""
     return _tables(
-        {suite: [_detail_cells(row) for row in group] for suite, group in _by_suite(rows).items()},
+        {suite: [_detail_cells(row) for row in group] for suite, group in by_suite(rows).items()},
         _DETAIL,
         left=(0, 1, 3, 10),
     )
@@ -83,7 +84,7 @@ def comparison(rows: Sequence[Row]) -> RenderableType:
     return _tables(
         {
             suite: [_comparison_cells(one) for one in compare(group)]
-            for suite, group in _by_suite(rows).items()
+            for suite, group in by_suite(rows).items()
         },
         _COMPARISON,
         left=(0, 1),
@@ -153,14 +154,63 @@ def _parquet(rows: list[Row]) -> bytes:
 _WRITERS = {".csv": _csv, ".parquet": _parquet}
 
 
+def read(path: str | os.PathLike[str]) -> list[Row]:
+    """Read what `write` wrote, also in an older release, which had fewer columns.
+
+    Raises
+    ------
+    FormatError
+        If the file is none of a benchmark, or damaged.
+    MissingExtraError
+        For Parquet, if PyArrow is not installed.
+    """
+    reader = {".csv": _read_csv, ".parquet": _read_parquet}.get(_suffix(path))
+    if reader is None:
+        raise FormatError(
+            os.fspath(path),
+            "is no result: give folders of memplan-lab sweep, or .csv and .parquet of bench",
+        )
+    return [Row(**values) for values in reader(Path(path))]
+
+
+_KINDS = {"str": str, "int": int, "float": float}
+_TYPES = {field.name: _KINDS[str(field.type).split(" ")[0]] for field in fields(Row)}
+_NEEDED = {field.name for field in fields(Row) if field.default is MISSING}
+
+
+def _read_csv(path: Path) -> Iterator[dict[str, Any]]:
+    lines = csv.reader(io.StringIO(read_text(path)))
+    names = next(lines, [])
+    _check_columns(path, names)
+    for cells in lines:
+        try:
+            yield {
+                name: _TYPES[name](cell) if cell or _TYPES[name] is str else None
+                for name, cell in zip(names, cells, strict=True)
+            }
+        except ValueError as error:
+            raise FormatError(str(path), f"is damaged: {error}", line=lines.line_num) from None
+
+
+def _read_parquet(path: Path) -> list[dict[str, Any]]:
+    from pyarrow import parquet
+
+    try:
+        table = parquet.ParquetFile(path).read()
+    except (OSError, ValueError) as error:  # of pyarrow, which have these among their bases
+        reason = " ".join(str(error).split())
+        raise FormatError(str(path), f"cannot be read: {reason}") from None
+    _check_columns(path, table.column_names)
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
+
+
+def _check_columns(path: Path, columns: Sequence[str]) -> None:
+    if not _NEEDED <= set(columns) <= set(COLUMNS):
+        raise FormatError(str(path), f"has not the columns of a benchmark: {', '.join(COLUMNS)}")
+
+
 # Cells -----------------------------------------------------------------------------------------
-
-
-def _by_suite(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    suites: dict[str, list[Row]] = {}
-    for row in rows:
-        suites.setdefault(row.suite, []).append(row)
-    return suites
 
 
 def _tables(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from statistics import median
+from typing import Any
 
 SOLVED = frozenset({"optimal", "feasible"})
 
@@ -66,9 +68,19 @@ class Outcome:
         """As `wall_s`, of `cpu`."""
         return median(self.cpu) if self.cpu else None
 
+    def measured(self) -> dict[str, Any]:
+        """Return what rows and tables have of it, by name: runs as their median."""
+        return {name: getattr(self, name) for name in _MEASURED}
+
     def but(self, status: str, error: str) -> Outcome:
         """Return the same measurements with another end."""
         return replace(self, status=status, error=error)
+
+
+_MEASURED = (
+    *("status", "peak", "lower_bound", "nodes", "restarts", "backtracks"),
+    *("wall_s", "cpu_s", "peak_rss_mib", "error"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +90,21 @@ class Row:
     Attributes
     ----------
     suite, case, n
-        The problem, and its number of buffers.
+        The problem, and its number of buffers. Of a sweep the suite says the capacity, too, where
+        it is a share of something: `corpus at 110 % of the best peak`.
     solver, objective
-        Who was asked for what (`fit` or `min_peak`).
-    status, peak, error, nodes, restarts, peak_rss_mib
+        Which solver was asked for what (`fit` or `min_peak`).
+    status, peak, error, nodes, restarts, backtracks, peak_rss_mib
         See `Outcome`.
     max_load, lower_bound, ratio
         Bytes; the best bound known to this run; `peak / lower_bound`.
     wall_s, cpu_s, wall_min_s, cpu_min_s
         Median and minimum over the repetitions, of solving alone: not of starting Python,
         reading the problem or checking the plan.
+    fingerprint
+        Of the problem; empty in files of older releases.
+    timeout_s, seed
+        Of the solve; None where there was no limit, and in files of older releases.
     """
 
     suite: str
@@ -108,6 +125,36 @@ class Row:
     nodes: int | None = None
     restarts: int | None = None
     error: str = ""
+    backtracks: int | None = None
+    fingerprint: str = ""
+    timeout_s: float | None = None
+    seed: int | None = None
+
+    @classmethod
+    def of(cls, measured: Mapping[str, Any], *, max_load: int, **named: Any) -> Row:
+        """Return the row of a run.
+
+        Parameters
+        ----------
+        measured
+            At least what `Outcome.measured` has.
+        max_load
+            Of the problem, in bytes: a bound on every peak.
+        named
+            All other fields that are known.
+        """
+        bound = max(max_load, measured["lower_bound"] or 0)
+        peak = measured["peak"]
+        values = {name: measured[name] for name in _MEASURED} | {
+            "lower_bound": bound,
+            "ratio": None if peak is None else divide(peak, bound),
+        }
+        return cls(**values, max_load=max_load, **named)
+
+    @property
+    def base(self) -> str:
+        """The suite alone, without a capacity behind it."""
+        return self.suite.partition(" at ")[0]
 
     @property
     def step_s(self) -> float | None:
@@ -121,6 +168,11 @@ class Row:
 
 
 COLUMNS = tuple(f.name for f in fields(Row))
+
+
+def divide(peak: int, bound: int) -> float:
+    """Return a peak over a bound; 1 where nothing needs memory."""
+    return peak / bound if bound else 1.0
 
 
 def last_line(text: str) -> str:

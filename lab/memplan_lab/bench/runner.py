@@ -140,33 +140,23 @@ def _run_case(
             outcome = _solve(problem, request, pack())
         else:
             outcome = command.run(problem, request)
-        yield _row(case, problem, request, outcome)
+        yield _make_row(case, problem, request, outcome)
 
 
-def _row(case: Case, problem: Problem, request: Request, outcome: Outcome) -> Row:
-    bound = max(problem.max_load, outcome.lower_bound or 0)
-    ratio = None
-    if outcome.peak is not None:
-        ratio = outcome.peak / bound if bound else 1.0
-    return Row(
+def _make_row(case: Case, problem: Problem, request: Request, outcome: Outcome) -> Row:
+    return Row.of(
+        outcome.measured(),
+        max_load=problem.max_load,
         suite=case.suite,
         case=case.name,
         n=len(problem),
         solver=request.solver,
         objective=request.objective,
-        status=outcome.status,
-        peak=outcome.peak,
-        max_load=problem.max_load,
-        lower_bound=bound,
-        ratio=ratio,
-        wall_s=outcome.wall_s,
-        cpu_s=outcome.cpu_s,
         wall_min_s=min(outcome.wall, default=None),
         cpu_min_s=min(outcome.cpu, default=None),
-        peak_rss_mib=outcome.peak_rss_mib,
-        nodes=outcome.nodes,
-        restarts=outcome.restarts,
-        error=outcome.error,
+        fingerprint=problem.fingerprint,
+        timeout_s=request.timeout,
+        seed=request.seed,
     )
 
 

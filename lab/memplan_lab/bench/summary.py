@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, log
-from statistics import median
+from statistics import fmean, median
+from typing import TypeVar
 
-from memplan_lab.bench.rows import Row
+from memplan_lab.bench.rows import Row, divide
+
+R = TypeVar("R", bound=Row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +24,11 @@ class Summary:
         (or a fit).
     wall_median, wall_worst, wall_sum, cpu_sum
         Seconds over all runs that were measured, solved or not; None where none was.
-    ratio_mean, ratio_worst
-        Peak over the best bound known for the case, over the solved; None where none was.
+    ratio_mean, ratio_worst, worst_case
+        Peak over the best bound known for the case, over the solved: mean, worst and where that is;
+        None where none was solved.
+    at_bound
+        How many peaks are at that bound.
     relative
         CPU time over that of the first solver, on the cases that both solved; None where none.
     """
@@ -38,23 +44,23 @@ class Summary:
     cpu_sum: float | None
     ratio_mean: float | None
     ratio_worst: float | None
+    worst_case: str | None
+    at_bound: int
     relative: float | None
 
 
 def summarise(rows: Iterable[Row]) -> list[Summary]:
     """Return a summary for each suite and solver, in the order in which they first appear."""
     found: list[Summary] = []
-    for suite, by_solver in _grouped(rows).items():
-        bound = _bounds(row for group in by_solver.values() for row in group)
-        first = next(iter(by_solver.values()))
-        for solver, group in by_solver.items():
+    for suite, of_suite in by_suite(rows).items():
+        solvers = by_solver(of_suite)
+        ratios_of = over_bound(of_suite)
+        first = next(iter(solvers.values()))
+        for solver, group in solvers.items():
             walls = [row.wall_s for row in group if row.wall_s is not None]
             cpus = [row.cpu_s for row in group if row.cpu_s is not None]
-            ratios = [
-                row.peak / bound[row.case] if bound[row.case] else 1.0
-                for row in group
-                if row.solved and row.peak is not None
-            ]
+            ratios = ratios_of[solver]
+            worst = max(ratios, key=lambda case: ratios[case], default=None)
             found.append(
                 Summary(
                     suite=suite,
@@ -66,28 +72,58 @@ def summarise(rows: Iterable[Row]) -> list[Summary]:
                     wall_worst=max(walls, default=None),
                     wall_sum=sum(walls) if walls else None,
                     cpu_sum=sum(cpus) if cpus else None,
-                    ratio_mean=sum(ratios) / len(ratios) if ratios else None,
-                    ratio_worst=max(ratios, default=None),
+                    ratio_mean=fmean(ratios.values()) if ratios else None,
+                    ratio_worst=None if worst is None else ratios[worst],
+                    worst_case=worst,
+                    at_bound=sum(ratio == 1.0 for ratio in ratios.values()),
                     relative=_relative(group, first),
                 )
             )
     return found
 
 
-def _grouped(rows: Iterable[Row]) -> dict[str, dict[str, list[Row]]]:
-    groups: dict[str, dict[str, list[Row]]] = {}
+def by_suite(rows: Iterable[R]) -> dict[str, list[R]]:
+    """Return the rows of each suite, in the order in which they first appear."""
+    return _group(rows, lambda row: row.suite)
+
+
+def by_solver(rows: Iterable[R]) -> dict[str, list[R]]:
+    """Return the rows of each solver, in the order in which they first appear."""
+    return _group(rows, lambda row: row.solver)
+
+
+def by_case(rows: Iterable[R]) -> dict[str, list[R]]:
+    """Return the rows of each problem of a suite, in the order in which they first appear."""
+    return _group(rows, lambda row: row.case)
+
+
+def _group(rows: Iterable[R], key: Callable[[R], str]) -> dict[str, list[R]]:
+    found: dict[str, list[R]] = {}
     for row in rows:
-        groups.setdefault(row.suite, {}).setdefault(row.solver, []).append(row)
-    return groups
+        found.setdefault(key(row), []).append(row)
+    return found
 
 
-def _bounds(rows: Iterable[Row]) -> dict[str, int]:
-    """Return the best bound for each case that any solver proved."""
+def best_bounds(rows: Iterable[Row]) -> dict[str, int]:
+    """Return the greatest lower bound of each problem of a suite that any solver proved."""
     best: dict[str, int] = {}
     for row in rows:
         if row.status != "invalid":
             best[row.case] = max(best.get(row.case, 0), row.lower_bound or 0)
     return best
+
+
+def over_bound(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
+    """Return by solver, for each problem that it planned, its peak over the best bound known."""
+    bounds = best_bounds(rows)
+    return {
+        solver: {
+            row.case: divide(row.peak, bounds[row.case])
+            for row in group
+            if row.solved and row.peak is not None
+        }
+        for solver, group in by_solver(rows).items()
+    }
 
 
 def _relative(group: Sequence[Row], first: Sequence[Row]) -> float | None:
@@ -140,8 +176,8 @@ class Comparison:
 def compare(rows: Iterable[Row]) -> list[Comparison]:
     """Compare the first solver of each suite with all others, case by case."""
     found: list[Comparison] = []
-    for suite, by_solver in _grouped(rows).items():
-        (first, ours), *others = by_solver.items()
+    for suite, of_suite in by_suite(rows).items():
+        (first, ours), *others = by_solver(of_suite).items()
         mine = {row.case: row for row in ours if row.solved}
         for other, group in others:
             theirs = {row.case: row for row in group if row.solved}

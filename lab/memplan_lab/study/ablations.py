@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from memplan.view.units import seconds
-from memplan_lab.bench.summary import compare, summarise
+from memplan_lab.bench.summary import by_solver, by_suite, compare, summarise
 from memplan_lab.bench.tables import DASH
 from memplan_lab.study import measures
 from memplan_lab.study.blocks import Section, Table
@@ -19,7 +19,7 @@ def section(runs: Sequence[Run]) -> Section | None:
     """Return a table for each solver of each group that was measured with switches too."""
     tables = [
         Table(f"{group}: {solver} and its techniques.", _HEADINGS, lines(variants))
-        for group, mine in measures.groups(runs).items()
+        for group, mine in by_suite(runs).items()
         for solver, variants in families(measures.judged(mine))
     ]
     if not tables:
@@ -40,7 +40,7 @@ def families(runs: Sequence[Run]) -> Iterator[tuple[str, list[Run]]]:
 
     Those of the solver as it is come first.
     """
-    for solver in measures.by_solver(runs):
+    for solver in by_solver(runs):
         switched = [
             run
             for run in runs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from memplan_lab.bench.summary import by_suite
 from memplan_lab.learn import Row as Instance
 from memplan_lab.learn import merit
 from memplan_lab.learn.evaluating import Run as Search
@@ -18,7 +19,7 @@ _HARD = 1_000  # backtracks; as in the paper
 
 def section(runs: Sequence[Run]) -> Section | None:
     """Return what the model is worth on every group that was searched both ways."""
-    found = {group: pairs(measures.judged(mine)) for group, mine in measures.groups(runs).items()}
+    found = {group: pairs(measures.judged(mine)) for group, mine in by_suite(runs).items()}
     rows = [row for each in found.values() for row in each]
     if not rows:
         return None

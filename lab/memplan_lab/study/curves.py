@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memplan_lab.bench import figures
+from memplan_lab.bench.summary import by_case, by_suite
 from memplan_lab.study import charts, measures
 from memplan_lab.study.blocks import Chart, Section
 from memplan_lab.study.results import Run
@@ -23,7 +24,7 @@ def solved_against_time(runs: Sequence[Run]) -> Section | None:
     found = {
         group: measures.solved_within(mine)
         for group, mine in _shown(runs).items()
-        if len(measures.by_case(mine)) >= _FEWEST
+        if len(by_case(mine)) >= _FEWEST
     }
     if not found:
         return None
@@ -67,6 +68,6 @@ def _shown(runs: Sequence[Run]) -> dict[str, list[Run]]:
     """Return the groups that a solver as it is was timed on, with these runs, judged by all."""
     found = {
         group: list(measures.measured(measures.plain(measures.judged(mine))))
-        for group, mine in measures.groups(runs).items()
+        for group, mine in by_suite(runs).items()
     }
     return {group: mine for group, mine in found.items() if mine}

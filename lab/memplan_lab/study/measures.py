@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from memplan_lab.bench.summary import by_solver
 from memplan_lab.study.results import Run
 
 FIT = "fit"
-
-
-def groups(runs: Iterable[Run]) -> dict[str, list[Run]]:
-    """Return the runs of each suite at each capacity, in the order in which they first appear."""
-    return _by(runs, lambda run: run.suite)
-
-
-def by_solver(runs: Iterable[Run]) -> dict[str, list[Run]]:
-    """Return the runs of each solver, in the order in which they first appear."""
-    return _by(runs, lambda run: run.solver)
-
-
-def by_case(runs: Iterable[Run]) -> dict[str, list[Run]]:
-    """Return the runs of each problem of a group, in the order in which they first appear."""
-    return _by(runs, lambda run: run.case)
-
-
-def _by(runs: Iterable[Run], key: Callable[[Run], str]) -> dict[str, list[Run]]:
-    found: dict[str, list[Run]] = {}
-    for run in runs:
-        found.setdefault(key(run), []).append(run)
-    return found
 
 
 def plain(runs: Iterable[Run]) -> list[Run]:
@@ -48,15 +27,6 @@ def best_peaks(runs: Iterable[Run]) -> dict[str, int]:
     for run in runs:
         if run.solved and run.peak is not None:
             best[run.case] = min(best.get(run.case, run.peak), run.peak)
-    return best
-
-
-def best_bounds(runs: Iterable[Run]) -> dict[str, int]:
-    """Return the greatest lower bound of each problem of a group that any solver proved."""
-    best: dict[str, int] = {}
-    for run in runs:
-        if run.status != "invalid":
-            best[run.case] = max(best.get(run.case, 0), run.lower_bound or 0)
     return best
 
 
@@ -89,19 +59,6 @@ def solved_within(runs: Sequence[Run]) -> dict[str, tuple[list[float], list[floa
     return {
         solver: shares((_seconds(run) for run in mine if run.solved), len(mine))
         for solver, mine in by_solver(measured(runs)).items()
-    }
-
-
-def over_bound(runs: Sequence[Run]) -> dict[str, dict[str, float]]:
-    """Return by solver, for each problem that it planned, its peak over the best bound known."""
-    bounds = best_bounds(runs)
-    return {
-        solver: {
-            run.case: run.peak / bounds[run.case] if bounds[run.case] else 1.0
-            for run in mine
-            if run.solved and run.peak is not None
-        }
-        for solver, mine in by_solver(runs).items()
     }
 
 

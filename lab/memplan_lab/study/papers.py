@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from memplan.view.units import seconds
 from memplan_lab.bench.suites import five_buffers
+from memplan_lab.bench.summary import best_bounds, by_case, by_suite
 from memplan_lab.bench.tables import DASH
 from memplan_lab.study import measures
 from memplan_lab.study.blocks import Section, Table
@@ -74,7 +75,7 @@ def challenging(runs: Sequence[Run]) -> Section | None:
                 *(_time(of.get(solver)) for solver in solvers),
                 seconds(_CHALLENGING[case]) if case in _CHALLENGING else DASH,
             )
-            for case, each in sorted(measures.by_case(mine).items())
+            for case, each in sorted(by_case(mine).items())
             for of in [{run.solver: run for run in each}]
         ]
         headings = ("benchmark", *solvers, "MiniMalloc in the paper")
@@ -101,7 +102,7 @@ def microbenchmarks(runs: Sequence[Run]) -> Section | None:
                 DASH if run.step_s is None else seconds(run.step_s),
                 *(map(seconds, _MICRO[case]) if case in _MICRO else (DASH, DASH)),
             )
-            for case, each in measures.by_case(mine).items()
+            for case, each in by_case(mine).items()
             for run in each
             if run.solver == "telamalloc"
         ]
@@ -123,14 +124,14 @@ def heuristics(runs: Sequence[Run]) -> Section | None:
         solvers = [name for name in _HEURISTICS if any(run.solver == name for run in mine)]
         if not solvers:
             continue
-        least, bounds = measures.best_peaks(mine), measures.best_bounds(mine)
+        least, bounds = measures.best_peaks(mine), best_bounds(mine)
         lines = [
             (
                 case,
                 "yes" if least[case] <= bounds[case] else "no",
                 *(cell for name in solvers for cell in _memory(of.get(name), least[case])),
             )
-            for case, each in measures.by_case(mine).items()
+            for case, each in by_case(mine).items()
             if case in least
             for of in [{run.solver: run for run in each}]
         ]
@@ -152,7 +153,7 @@ def heuristics(runs: Sequence[Run]) -> Section | None:
 
 
 def _of(runs: Iterable[Run], suite: str) -> Iterable[tuple[str, list[Run]]]:
-    return measures.groups(run for run in runs if run.base == suite).items()
+    return by_suite(run for run in runs if run.base == suite).items()
 
 
 def _time(run: Run | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memplan.view.units import percent, seconds
+from memplan_lab.bench.summary import Summary, by_solver, by_suite, over_bound, summarise
 from memplan_lab.bench.tables import DASH
 from memplan_lab.study import charts, measures
 from memplan_lab.study.blocks import Chart, Section, Table
@@ -17,7 +18,7 @@ _HEADINGS = (
 
 def section(runs: Sequence[Run]) -> Section | None:
     """Return peaks over bounds wherever the least peak was asked for."""
-    found = measures.groups(run for run in runs if run.objective != measures.FIT)
+    found = by_suite(run for run in runs if run.objective != measures.FIT)
     planned = {
         group: mine
         for group, mine in found.items()
@@ -46,32 +47,27 @@ def section(runs: Sequence[Run]) -> Section | None:
 
 def _curves(runs: Sequence[Run]) -> dict[str, tuple[list[float], list[float]]]:
     """Return by solver the ratios of a group, and per cent of its problems at or below each."""
-    ratios_of = measures.over_bound(runs)
+    ratios_of = over_bound(runs)
     return {
         solver: measures.shares(ratios_of[solver].values(), len(mine))
-        for solver, mine in measures.by_solver(measures.plain(runs)).items()
+        for solver, mine in by_solver(measures.plain(runs)).items()
     }
 
 
 def lines(runs: Sequence[Run]) -> list[tuple[str, ...]]:
     """Return the cells of a group, a line for each solver."""
-    ratios_of = measures.over_bound(runs)
-    return [
-        _cells(solver, mine, ratios_of[solver])
-        for solver, mine in measures.by_solver(measures.plain(runs)).items()
-    ]
+    return [_cells(one) for one in summarise(runs) if ":" not in one.solver]
 
 
-def _cells(solver: str, runs: Sequence[Run], ratios: dict[str, float]) -> tuple[str, ...]:
-    worst = max(ratios, key=lambda case: ratios[case], default=None)
-    cpu = [run.cpu_s for run in measures.measured(runs) if run.cpu_s is not None]
+def _cells(one: Summary) -> tuple[str, ...]:
+    mean, worst = one.ratio_mean, one.ratio_worst
     return (
-        solver,
-        f"{len(ratios):,} of {len(runs):,}",
-        percent(sum(run.status == "optimal" for run in runs), len(runs)),
-        percent(sum(ratio == 1.0 for ratio in ratios.values()), len(runs)),
-        f"{sum(ratios.values()) / len(ratios):.4f}" if ratios else DASH,
-        DASH if worst is None else f"{ratios[worst]:.4f}",
-        DASH if worst is None or ratios[worst] == 1.0 else worst,
-        seconds(sum(cpu)) if cpu else DASH,
+        one.solver,
+        f"{one.solved:,} of {one.cases:,}",
+        percent(one.optimal, one.cases),
+        percent(one.at_bound, one.cases),
+        DASH if mean is None else f"{mean:.4f}",
+        DASH if worst is None else f"{worst:.4f}",
+        DASH if worst in (None, 1.0) else one.worst_case or DASH,
+        DASH if one.cpu_sum is None else seconds(one.cpu_sum),
     )

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from memplan.view.units import plural
+from memplan_lab.bench.summary import by_case, by_solver, by_suite
 from memplan_lab.study import (
     ablations,
     backtracks,
     curves,
     failures,
-    measures,
     papers,
     quality,
 )
@@ -102,11 +102,11 @@ def _summary(results: Results, command: str) -> Section:
     lines = [
         (
             group,
-            f"{len(measures.by_case(mine)):,}",
-            ", ".join(measures.by_solver(mine)),
+            f"{len(by_case(mine)):,}",
+            ", ".join(by_solver(mine)),
             f"{sum(run.repeats for run in mine):,}",
         )
-        for group, mine in measures.groups(runs).items()
+        for group, mine in by_suite(runs).items()
     ]
     text = [
         f"{plural(sum(run.repeats for run in runs), 'run')}, written up by memplan "

@@ -17,8 +17,8 @@ From the outside to the inside:
     results   what is in it: schema, reading
 """
 
-from memplan_lab.sweep.results import Result, read, read_metadata, schema
+from memplan_lab.sweep.results import Result, read, read_metadata, read_rows, schema
 from memplan_lab.sweep.running import Effort, run
 from memplan_lab.sweep.tasks import Settings
 
-__all__ = ["Effort", "Result", "Settings", "read", "read_metadata", "run", "schema"]
+__all__ = ["Effort", "Result", "Settings", "read", "read_metadata", "read_rows", "run", "schema"]

@@ -242,25 +242,13 @@ def _result(each: _Try, reply: Reply) -> Result:
     outcome = reply.outcome
     solved, invalid = outcome.status in SOLVED, outcome.status == "invalid"
     ran = len(outcome.wall) or None
-    measured: dict[str, Any] = {
-        "status": outcome.status,
-        "peak": outcome.peak,
-        "lower_bound": outcome.lower_bound,
-        "nodes": outcome.nodes,
-        "backtracks": outcome.backtracks,
-        "restarts": outcome.restarts,
-        "wall_s": outcome.wall_s,
-        "cpu_s": outcome.cpu_s,
-        "runs": ran,
-        "first_cpu_s": outcome.cpu[0] if ran else None,
-        "solve_s": sum(outcome.wall) if ran else None,
-        "peak_rss_mib": outcome.peak_rss_mib,
-        "verified": solved if solved or invalid else None,
-        "error": outcome.error,
-    }
     return Result(
         **asdict(each.item.task),
-        **measured,
+        **outcome.measured(),
+        runs=ran,
+        first_cpu_s=outcome.cpu[0] if ran else None,
+        solve_s=sum(outcome.wall) if ran else None,
+        verified=solved if solved or invalid else None,
         attempt=each.attempt,
         worker=reply.worker,
         started=reply.started,

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
@@ -23,8 +24,9 @@ from typing import Any
 
 from memplan.errors import FormatError
 from memplan.files import read_text
+from memplan_lab.bench.rows import Row
 
-__all__ = ["FORMAT", "Result", "Task", "read", "read_metadata", "schema", "table"]
+__all__ = ["FORMAT", "Result", "Task", "read", "read_metadata", "read_rows", "schema", "table"]
 
 FORMAT = 1  # of the folder; other numbers are refused
 METADATA = "metadata.json"
@@ -185,6 +187,36 @@ def read(folder: str | os.PathLike[str]) -> Any:
     except (OSError, ValueError) as error:  # of pyarrow, which have these among their bases
         raise FormatError(str(rows), f"cannot be read: {' '.join(str(error).split())}") from None
     return _once(found.sort_by("key"))
+
+
+def read_rows(folder: str | os.PathLike[str]) -> list[Row]:
+    """Return all rows of a sweep as those of a benchmark are; errors are those of `read`."""
+    return [_make_row(found) for found in read(folder).to_pylist()]
+
+
+def _make_row(found: Mapping[str, Any]) -> Row:
+    return Row.of(
+        found,
+        max_load=found["max_load"],
+        suite=found["suite"] + _name_capacity(found["capacity_ratio"], found["capacity_base"]),
+        case=found["instance"],
+        n=found["n"],
+        solver=":".join(filter(None, (found["solver"], found["options"]))),
+        objective=found["objective"],
+        wall_min_s=found["wall_s"],
+        cpu_min_s=found["cpu_s"],
+        fingerprint=found["fingerprint"],
+        timeout_s=found["timeout"],
+        seed=found["seed"],
+    )
+
+
+def _name_capacity(ratio: float | None, of: str | None) -> str:
+    """Return what is said of a capacity behind the name of a suite: nothing of a problem's own."""
+    if ratio is None or (of == "own" and ratio == 1):
+        return ""
+    words = {"own": "its capacity", "best": "the best peak", "bound": "a bound"}
+    return f" at {100 * ratio:g} % of {words.get(of or '', of)}"
 
 
 def _once(found: Any) -> Any:
