@@ -1,4 +1,4 @@
-// What a lane needs of a search, whatever its kind and its number type.
+// What a worker needs of a search, whatever its kind and its width of numbers.
 #pragma once
 
 #include <atomic>
@@ -20,8 +20,7 @@ enum class Verdict {
 class AnySearch {
  public:
   virtual ~AnySearch() = default;
-  // Goes on with what the last run has learned. `stopper` may be null (then only `cancel` is
-  // watched).
+  // Keeps what the last run has learned. `stopper` may be null: then only `cancel` is watched.
   virtual Verdict run(const Strategy& strategy, std::int64_t budget, Stopper* stopper,
                       const std::atomic<bool>* cancel) = 0;
   virtual std::int64_t nodes() const = 0;                 // of all runs

@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "exact/kinds.h"
 #include "exact/search_machine.h"
+#include "exact/search_makers.h"
 
 namespace memplan::exact {
 

@@ -1,7 +1,7 @@
 #include <memory>
 
-#include "exact/kinds.h"
 #include "exact/search_machine.h"
+#include "exact/search_makers.h"
 
 namespace memplan::exact {
 

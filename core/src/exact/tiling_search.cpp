@@ -1,6 +1,6 @@
 #include <memory>
 
-#include "exact/kinds.h"
+#include "exact/search_makers.h"
 #include "exact/tiling.h"
 
 namespace memplan::exact {

@@ -1,13 +1,13 @@
-#include "exact/fit.h"
-#include "exact/kinds.h"
+#include "exact/fit_search.h"
+#include "exact/search_makers.h"
 #include "pairs/pairs.h"
 #include "solve/searches.h"
 
 namespace memplan {
 
 Questions::Search exact_search(Incumbent& incumbent) {
-  if (exact::Fit::suits(incumbent.problem(), incumbent.sections())) {
-    return fast_search(incumbent, exact::kAllKinds);
+  if (exact::FitSearch::suits(incumbent.problem(), incumbent.sections())) {
+    return fast_search(incumbent, exact::kAllMakers);
   }
   return [&incumbent](Bytes limit, std::int64_t nodes) {
     return pairs_fit(incumbent.problem(), incumbent.sections(), limit, nodes, incumbent.stopper());

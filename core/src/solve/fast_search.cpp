@@ -1,18 +1,18 @@
 #include <memory>
 
-#include "exact/fit.h"
+#include "exact/fit_search.h"
 #include "solve/searches.h"
 
 namespace memplan {
 
-Questions::Search fast_search(Incumbent& incumbent, const exact::Kinds& kinds) {
-  auto kept = std::make_shared<std::unique_ptr<exact::Fit>>();
-  return [&incumbent, kept, kinds](Bytes limit, std::int64_t nodes) {
+Questions::Search fast_search(Incumbent& incumbent, const exact::SearchMakers& makers) {
+  auto kept = std::make_shared<std::unique_ptr<exact::FitSearch>>();
+  return [&incumbent, kept, makers](Bytes limit, std::int64_t nodes) {
     const SolveOptions& options = incumbent.options();
-    std::unique_ptr<exact::Fit>& fit = *kept;
+    std::unique_ptr<exact::FitSearch>& fit = *kept;
     if (!fit || fit->capacity() != limit) {
-      fit = std::make_unique<exact::Fit>(incumbent.problem(), incumbent.sections(), limit,
-                                         options.exact, options.seed, kinds);
+      fit = std::make_unique<exact::FitSearch>(incumbent.problem(), incumbent.sections(), limit,
+                                               options.exact, options.seed, makers);
     }
     return fit->run(nodes, options.threads, incumbent.stopper());
   };

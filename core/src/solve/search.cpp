@@ -26,7 +26,7 @@ Plan solve_search(const Problem& problem, const SolveOptions& options) {
                      first_fits(problem, incumbent.sections(), target, nodes, incumbent.stopper()),
                      "greedy", "first fit");
     }
-    ask_in_rounds(incumbent, fast_search(incumbent, exact::kSmallestKinds), "search");
+    ask_in_rounds(incumbent, fast_search(incumbent, exact::kWideOnly), "search");
   }
   return incumbent.finish("search");
 }

@@ -1,7 +1,7 @@
 // The exact search, as one to put questions to: it goes on where it was.
 #pragma once
 
-#include "exact/kinds.h"
+#include "exact/search_makers.h"
 #include "solve/incumbent.h"
 #include "solve/questions.h"
 
@@ -10,7 +10,7 @@ namespace memplan {
 // For any problem.
 Questions::Search exact_search(Incumbent& incumbent);
 
-// Only for a problem that exact::Fit suits.
-Questions::Search fast_search(Incumbent& incumbent, const exact::Kinds& kinds);
+// Only for a problem that exact::FitSearch suits.
+Questions::Search fast_search(Incumbent& incumbent, const exact::SearchMakers& makers);
 
 }  // namespace memplan

@@ -1,4 +1,4 @@
-#include "exact/fit.h"
+#include "exact/fit_search.h"
 
 #include <algorithm>
 #include <utility>
@@ -27,19 +27,19 @@ void settle(const Items& items, std::vector<Bytes>& offsets) {
 
 }  // namespace
 
-Fit::Fit(const Problem& problem, const Sections& sections, Bytes capacity,
-         const ExactOptions& options, std::uint64_t seed, const Kinds& kinds)
+FitSearch::FitSearch(const Problem& problem, const Sections& sections, Bytes capacity,
+                     const ExactOptions& options, std::uint64_t seed, const SearchMakers& makers)
     : problem_(problem),
       capacity_(capacity),
       options_(options),
       seed_(seed),
-      kinds_(kinds),
+      makers_(makers),
       items_(make_items(problem, sections, capacity)) {
   offsets_.assign(items_.count(), kNoOffset);
   if (items_.misfits.empty() && overfull_section(items_) < 0) tasks_ = make_tasks(items_);
 }
 
-Plan Fit::run(std::int64_t nodes, int threads, Stopper& stopper) {
+Plan FitSearch::run(std::int64_t nodes, int threads, Stopper& stopper) {
   if (!items_.misfits.empty()) return infeasible(items_.misfits, items_.misfit_note());
   if (const SectionIdx s = overfull_section(items_); s >= 0) {
     return infeasible(buffers_in_section(items_, s), "the load of a section is above the capacity");
@@ -48,8 +48,8 @@ Plan Fit::run(std::int64_t nodes, int threads, Stopper& stopper) {
   Stats stats;
   for (; task_ < tasks_.size(); ++task_) {
     const Task& task = tasks_[task_];
-    if (!lanes_) lanes_ = std::make_unique<Lanes>(task, options_, seed_, kinds_);
-    const Answer answer = lanes_->run(nodes, threads, stopper);
+    if (!portfolio_) portfolio_ = std::make_unique<Portfolio>(task, options_, seed_, makers_);
+    const Answer answer = portfolio_->run(nodes, threads, stopper);
     nodes -= answer.nodes;
     MEMPLAN_ASSERT(answer.nodes >= 0 && answer.restarts >= 0);
     stats.nodes += answer.nodes;
@@ -73,7 +73,7 @@ Plan Fit::run(std::int64_t nodes, int threads, Stopper& stopper) {
       return plan;
     }
     for (const ItemIdx i : task.source) offsets_[i] = answer.offsets[i];
-    lanes_.reset();
+    portfolio_.reset();
   }
   std::vector<Bytes> settled = offsets_;
   settle(items_, settled);
@@ -83,7 +83,7 @@ Plan Fit::run(std::int64_t nodes, int threads, Stopper& stopper) {
   return plan;
 }
 
-Plan Fit::infeasible(std::vector<BufferIdx> conflict, const char* note) const {
+Plan FitSearch::infeasible(std::vector<BufferIdx> conflict, const char* note) const {
   Plan plan;
   plan.status = Status::kInfeasible;
   plan.conflict = std::move(conflict);

@@ -1,11 +1,11 @@
-// One question to the exact search: do these buffers fit within a capacity?
+// The exact search for a fit: do these buffers fit within a capacity?
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "exact/lanes.h"
+#include "exact/portfolio.h"
 #include "exact/task.h"
 #include "memplan/budget.h"
 #include "memplan/exact.h"
@@ -16,8 +16,9 @@
 
 namespace memplan::exact {
 
-// A run that its budget ends can be taken up again: nothing learned is lost between two runs.
-class Fit {
+// Resumable: a run that its budget ended is continued by the next one, which has lost nothing that
+// was learned.
+class FitSearch {
  public:
   // Whether "above" and "below" are the only relations that a pair can have, if it meets: with
   // several spans or windows, listed conflicts or groups they are not, and none of the fast
@@ -27,8 +28,8 @@ class Fit {
   }
 
   // `problem` and `sections` (which it must suit) and `options` must outlive it.
-  Fit(const Problem& problem, const Sections& sections, Bytes capacity, const ExactOptions& options,
-      std::uint64_t seed, const Kinds& kinds);
+  FitSearch(const Problem& problem, const Sections& sections, Bytes capacity,
+            const ExactOptions& options, std::uint64_t seed, const SearchMakers& makers);
 
   // As exact_fit(); nodes and restarts are those of this run.
   Plan run(std::int64_t nodes, int threads, Stopper& stopper);
@@ -42,12 +43,12 @@ class Fit {
   Bytes capacity_;
   const ExactOptions& options_;
   std::uint64_t seed_;
-  Kinds kinds_;
+  SearchMakers makers_;
   Items items_;
   std::vector<Task> tasks_;
-  std::size_t task_ = 0;          // the one at work; those before are placed
-  std::unique_ptr<Lanes> lanes_;  // on that one
-  std::vector<Bytes> offsets_;    // by item
+  std::size_t task_ = 0;                  // the one at work; those before are placed
+  std::unique_ptr<Portfolio> portfolio_;  // on that one
+  std::vector<Bytes> offsets_;            // by item
 };
 
 }  // namespace memplan::exact
