@@ -1,11 +1,12 @@
+#include "solve/exact_search.h"
+
 #include "exact/fit_search.h"
 #include "exact/search_makers.h"
 #include "pairs/pairs.h"
-#include "solve/searches.h"
 
 namespace memplan {
 
-Questions::Search exact_search(Incumbent& incumbent) {
+Prober::Search exact_search(Incumbent& incumbent) {
   if (exact::FitSearch::suits(incumbent.problem(), incumbent.sections())) {
     return fast_search(incumbent, exact::kAllMakers);
   }

@@ -1,11 +1,11 @@
 #include <memory>
 
 #include "exact/fit_search.h"
-#include "solve/searches.h"
+#include "solve/exact_search.h"
 
 namespace memplan {
 
-Questions::Search fast_search(Incumbent& incumbent, const exact::SearchMakers& makers) {
+Prober::Search fast_search(Incumbent& incumbent, const exact::SearchMakers& makers) {
   auto kept = std::make_shared<std::unique_ptr<exact::FitSearch>>();
   return [&incumbent, kept, makers](Bytes limit, std::int64_t nodes) {
     const SolveOptions& options = incumbent.options();

@@ -7,8 +7,8 @@
 #include "memplan/greedy.h"
 #include "model/ended_by.h"
 #include "solve/begin.h"
-#include "solve/searches.h"
-#include "solve/together.h"
+#include "solve/exact_search.h"
+#include "solve/search_and_prover.h"
 #include "util/invariants.h"
 
 namespace memplan {
@@ -46,10 +46,10 @@ void learn_from_part(Incumbent& whole, Problem part, Bytes aside, std::vector<Bu
                 greedy(part, within.sections(), quick, within.nodes_left(), within.stopper()),
                 "greedy", "orders");
   }
-  Together together(within, {exact_search(within), true});
+  SearchAndProver both(within, {exact_search(within), true});
   while (!within.settled() && !within.out_of_budget() &&
          !(within.has_plan() && within.peak() <= whole.lower_bound() - aside)) {
-    if (!together.round(options.budget.nodes / 4)) break;
+    if (!both.round(options.budget.nodes / 4)) break;
   }
   const Bytes bound = std::min(within.lower_bound(), top + 1) + aside;
   const bool none = within.settled() && !within.has_plan();

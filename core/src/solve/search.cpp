@@ -3,8 +3,8 @@
 
 #include "greedy/first_fits.h"
 #include "solve/alone.h"
-#include "solve/questions.h"
-#include "solve/searches.h"
+#include "solve/exact_search.h"
+#include "solve/prober.h"
 
 namespace memplan {
 
@@ -26,7 +26,7 @@ Plan solve_search(const Problem& problem, const SolveOptions& options) {
                      first_fits(problem, incumbent.sections(), target, nodes, incumbent.stopper()),
                      "greedy", "first fit");
     }
-    ask_in_rounds(incumbent, fast_search(incumbent, exact::kWideOnly), "search");
+    probe_in_rounds(incumbent, fast_search(incumbent, exact::kWideOnly), "search");
   }
   return incumbent.finish("search");
 }

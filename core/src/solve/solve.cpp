@@ -10,15 +10,15 @@
 #include "memplan/linearise.h"
 #include "solve/alone.h"
 #include "solve/begin.h"
+#include "solve/exact_search.h"
 #include "solve/incumbent.h"
 #include "solve/kernels.h"
 #include "solve/last_resort.h"
+#include "solve/prober.h"
 #include "solve/proof.h"
-#include "solve/questions.h"
-#include "solve/rounds.h"
-#include "solve/searches.h"
+#include "solve/round_robin.h"
+#include "solve/search_and_prover.h"
 #include "solve/somas.h"
-#include "solve/together.h"
 #include "solve/windows.h"
 
 namespace memplan {
@@ -144,8 +144,8 @@ class Run {
     });
   }
 
-  // A search that begins anew with each question.
-  void ask(const char* name, const Questions::Search& search) {
+  // Probes with a search that starts from nothing at each limit.
+  void ask(const char* name, const Prober::Search& search) {
     if (incumbent_.fit_only()) {  // in one go
       const Incumbent::Lap lap(incumbent_, name);
       const Bytes capacity = incumbent_.capacity();
@@ -156,7 +156,7 @@ class Run {
     // A search for the least peak wants a first plan: without it, it would not know how far the
     // bound may be from the truth.
     run_greedy(incumbent_);
-    ask_in_rounds(incumbent_, search, name);
+    probe_in_rounds(incumbent_, search, name);
   }
 
   void run_telamalloc() {
@@ -188,7 +188,7 @@ class Run {
     return options_.budget.seconds > 1e17 && options_.budget.nodes > nodes;
   }
 
-  void run_exact(Together::Engines engines) {
+  void run_exact(SearchAndProver::Engines engines) {
     if (!incumbent_.fit_only()) run_greedy(incumbent_);
     run_rounds(std::move(engines));
   }
@@ -231,13 +231,13 @@ class Run {
   }
 
   // Rounds of the engines, and of windows.
-  void run_rounds(Together::Engines engines) {
-    Together together(incumbent_, std::move(engines));
+  void run_rounds(SearchAndProver::Engines engines) {
+    SearchAndProver both(incumbent_, std::move(engines));
     Kernels kernels(incumbent_);
     Windows windows(incumbent_);
     BufferIdx width = kFirstWidth;
-    in_rounds(incumbent_, [&](std::int64_t slice) {
-      const bool more = together.round(slice);
+    round_robin(incumbent_, [&](std::int64_t slice) {
+      const bool more = both.round(slice);
       if (incumbent_.settled()) return more;
       const bool related = has_relations(incumbent_.problem());
       const Incumbent::Lap lap(incumbent_, related ? "kernels" : "windows");

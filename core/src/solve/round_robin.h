@@ -1,4 +1,4 @@
-// Slices of nodes that double from round to round, for whatever takes turns.
+// Rounds in which engines take turns, with slices of nodes that double from round to round.
 #pragma once
 
 #include <algorithm>
@@ -8,10 +8,10 @@
 
 namespace memplan {
 
-// Calls round(slice) until the question is settled or the budget is spent, or until it answers
-// false: it gives up on this kind of problem, whatever the budget.
+// Calls round(slice) until the question is settled or the budget is spent, or until it returns
+// false: then no engine can use a longer slice, whatever the budget.
 template <typename Round>
-void in_rounds(Incumbent& incumbent, Round round) {
+void round_robin(Incumbent& incumbent, Round round) {
   constexpr std::int64_t kFirst = 2000;  // nodes of the search
   constexpr std::int64_t kPerBuffer = 4;
   constexpr std::int64_t kMost = std::int64_t{1} << 60;

@@ -1,4 +1,4 @@
-#include "solve/together.h"
+#include "solve/search_and_prover.h"
 
 #include <algorithm>
 #include <chrono>
@@ -32,18 +32,18 @@ Round round_of(Bytes limit, const Plan& answer, const prover::Slice& left) {
 
 }  // namespace
 
-Together::Together(Incumbent& incumbent, Engines engines)
+SearchAndProver::SearchAndProver(Incumbent& incumbent, Engines engines)
     : incumbent_(incumbent),
-      questions_(incumbent, std::move(engines.search), "exact"),
+      prober_(incumbent, std::move(engines.search), "exact"),
       with_prover_(engines.prover &&
                    prover::Prover::suits(incumbent.problem(), incumbent.sections())) {}
 
-bool Together::round(std::int64_t slice) {
+bool SearchAndProver::round(std::int64_t slice) {
   const int threads = incumbent_.options().threads;
-  const bool aside = threads > 1 && questions_.can_ask() && with_prover_;
+  const bool aside = threads > 1 && prober_.has_search() && with_prover_;
   const std::int64_t nodes = incumbent_.nodes_left();
   const std::int64_t conflicts = !with_prover_          ? 0
-                                 : questions_.can_ask() ? std::min(slice, nodes / 2)
+                                 : prober_.has_search() ? std::min(slice, nodes / 2)
                                                         : nodes;
   const Bytes limit = incumbent_.top();
   if (with_prover_) prepare_prover(limit);
@@ -56,7 +56,7 @@ bool Together::round(std::int64_t slice) {
         return with_prover_ ? descend(limit, conflicts, steps_of(slice), stopper, &cancel)
                             : Descent{};
       });
-  bool more = questions_.can_ask() && questions_.from_below(slice, nodes - conflicts);
+  bool more = prober_.has_search() && prober_.probe_from_bound(slice, nodes - conflicts);
   // From here on alone the prover can say something new, unless its answer came too late to count.
   cancel = incumbent_.settled() || incumbent_.stopper().look();
   if (aside) {
@@ -72,13 +72,13 @@ bool Together::round(std::int64_t slice) {
   }
   more = more || descent.cut_short;
   learn(std::move(descent));
-  if (questions_.can_ask() && !incumbent_.settled() && !incumbent_.fit_only()) {
-    more = questions_.halve(slice) || more;
+  if (prober_.has_search() && !incumbent_.settled() && !incumbent_.fit_only()) {
+    more = prober_.probe_halfway(slice) || more;
   }
   return more;
 }
 
-void Together::prepare_prover(Bytes limit) {
+void SearchAndProver::prepare_prover(Bytes limit) {
   const SolveOptions& options = incumbent_.options();
   if (!prover_) {
     prover_ = std::make_unique<prover::Prover>(incumbent_.problem(), incumbent_.sections(), limit,
@@ -91,8 +91,9 @@ void Together::prepare_prover(Bytes limit) {
 
 // Down from plan to plan, until a limit is refuted or the slice ends. It may run beside the search:
 // of the incumbent it sees what does not change.
-Together::Descent Together::descend(Bytes limit, std::int64_t conflicts, std::int64_t steps,
-                                    Stopper* stopper, const std::atomic<bool>* cancel) {
+SearchAndProver::Descent SearchAndProver::descend(Bytes limit, std::int64_t conflicts,
+                                                  std::int64_t steps, Stopper* stopper,
+                                                  const std::atomic<bool>* cancel) {
   Descent result;
   const bool fit_only = incumbent_.fit_only();
   while (conflicts > 0 && steps > 0) {
@@ -121,7 +122,7 @@ Together::Descent Together::descend(Bytes limit, std::int64_t conflicts, std::in
   return result;
 }
 
-void Together::learn(Descent descent) {
+void SearchAndProver::learn(Descent descent) {
   MEMPLAN_ASSERT(descent.refuted < 0 || !descent.plan.has_offsets() ||
                  descent.refuted == descent.plan.peak - 1);
   incumbent_.charge(descent.cost);
@@ -139,7 +140,7 @@ void Together::learn(Descent descent) {
   }
 }
 
-std::int64_t Together::steps_of(std::int64_t slice) const {
+std::int64_t SearchAndProver::steps_of(std::int64_t slice) const {
   const Problem& problem = incumbent_.problem();
   const std::int64_t visits = std::max<BufferIdx>(1, problem.count()) *
                               (has_relations(problem) ? kStepsPerRelatedVisit : kStepsPerVisit);

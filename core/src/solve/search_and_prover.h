@@ -1,4 +1,4 @@
-// The search and the prover, side by side on one problem (docs/algorithms.md, "Together").
+// The search and the prover, side by side on one problem (docs/algorithms.md, "Search and prover").
 #pragma once
 
 #include <atomic>
@@ -9,24 +9,24 @@
 
 #include "prover/prover.h"
 #include "solve/incumbent.h"
-#include "solve/questions.h"
+#include "solve/prober.h"
 
 namespace memplan {
 
-// The search asks from below: is there a plan at the bound? The prover asks from above: is there a
-// better one? They share two integers, the best peak and the bound, and are served in rounds of
-// slices that are allotted beforehand. So two threads, one for each, give the answer of one.
-class Together {
+// The search is probed from below: is there a plan at the bound? The prover works from above: is
+// there a better one? They share two integers, the best peak and the bound, and their slices are
+// allotted before a round. So two threads, one for each, give the same answer as one.
+class SearchAndProver {
  public:
   struct Engines {
-    Questions::Search search;  // may be empty
+    Prober::Search search;  // may be empty
     bool prover = true;
   };
 
-  Together(Incumbent& incumbent, Engines engines);
+  SearchAndProver(Incumbent& incumbent, Engines engines);
 
-  // With `slice` nodes for a question to the search, and about as much time for the prover. False
-  // where neither used most of it: more would not help.
+  // Gives `slice` nodes to each probe of the search, and about as much time to the prover. Returns
+  // false where neither used most of it: then more would not help.
   bool round(std::int64_t slice);
 
  private:
@@ -47,10 +47,10 @@ class Together {
   std::int64_t steps_of(std::int64_t slice) const;
 
   Incumbent& incumbent_;
-  Questions questions_;
+  Prober prober_;
   bool with_prover_;
   std::unique_ptr<prover::Prover> prover_;
-  Bytes suggested_ = 0;  // the peak of the plan that the prover has been told of
+  Bytes suggested_ = 0;  // the peak of the plan that the prover begins from
 };
 
 }  // namespace memplan

@@ -1,19 +1,20 @@
-#include "solve/questions.h"
+#include "solve/prober.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "solve/rounds.h"
+#include "solve/round_robin.h"
 #include "util/invariants.h"
 
 namespace memplan {
 
-Questions::Questions(Incumbent& incumbent, Search search, const char* name)
+Prober::Prober(Incumbent& incumbent, Search search, const char* name)
     : incumbent_(incumbent), search_(std::move(search)), name_(name) {}
 
-// The bound is the optimum more often than not, and then its plan is its own proof. Refuted, it
-// rises in steps that double, since the optimum may be any number of bytes away.
-bool Questions::from_below(std::int64_t slice, std::int64_t nodes) {
+// The bound is the optimum more often than not, and then its plan is its own proof. Where a limit
+// is refuted, the next is farther away, in strides that double: the optimum may be any number of
+// bytes away.
+bool Prober::probe_from_bound(std::int64_t slice, std::int64_t nodes) {
   while (!incumbent_.settled() && nodes > 0 && !incumbent_.stopper().look()) {
     const Bytes top = incumbent_.top();
     const Bytes bound = incumbent_.lower_bound();
@@ -21,7 +22,7 @@ bool Questions::from_below(std::int64_t slice, std::int64_t nodes) {
     const Bytes limit = incumbent_.fit_only() ? top : bound + stride_;
     MEMPLAN_ASSERT(bound <= limit && limit <= top);
     const std::int64_t nodes_before = incumbent_.nodes_left();
-    const Status status = ask(limit, std::min(slice, nodes));
+    const Status status = probe(limit, std::min(slice, nodes));
     const std::int64_t spent = nodes_before - incumbent_.nodes_left();
     nodes -= spent;
     if (status == Status::kUnknown) return spent >= slice / 2;
@@ -30,31 +31,31 @@ bool Questions::from_below(std::int64_t slice, std::int64_t nodes) {
   return true;
 }
 
-bool Questions::halve(std::int64_t slice) {
+bool Prober::probe_halfway(std::int64_t slice) {
   bool more = false;
   Bytes limit = incumbent_.lower_bound();
   while (!incumbent_.settled() && !incumbent_.out_of_budget() && limit < incumbent_.top()) {
     limit += std::max<Bytes>(1, (incumbent_.top() - limit + 1) / 2);
     MEMPLAN_ASSERT(limit > incumbent_.lower_bound() && limit <= incumbent_.top());
     const std::int64_t nodes_before = incumbent_.nodes_left();
-    const Status status = ask(limit, std::min(slice, incumbent_.nodes_left()));
+    const Status status = probe(limit, std::min(slice, incumbent_.nodes_left()));
     if (status != Status::kUnknown) return true;
     more = more || nodes_before - incumbent_.nodes_left() >= slice / 2;
   }
   return more;
 }
 
-Status Questions::ask(Bytes limit, std::int64_t nodes) {
+Status Prober::probe(Bytes limit, std::int64_t nodes) {
   const Incumbent::Lap lap(incumbent_, name_);
   return incumbent_.learn(limit, nodes, search_(limit, nodes), name_);
 }
 
-void ask_in_rounds(Incumbent& incumbent, Questions::Search search, const char* name) {
-  Questions questions(incumbent, std::move(search), name);
-  in_rounds(incumbent, [&](std::int64_t slice) {
-    const bool more = questions.from_below(slice, incumbent.nodes_left());
+void probe_in_rounds(Incumbent& incumbent, Prober::Search search, const char* name) {
+  Prober prober(incumbent, std::move(search), name);
+  round_robin(incumbent, [&](std::int64_t slice) {
+    const bool more = prober.probe_from_bound(slice, incumbent.nodes_left());
     if (incumbent.settled() || incumbent.fit_only()) return more;
-    return questions.halve(slice) || more;
+    return prober.probe_halfway(slice) || more;
   });
 }
 

@@ -1,0 +1,43 @@
+// The limits at which a search that can only say "fits" or "does not fit" is probed until the least
+// peak is known (docs/algorithms.md, "Search and prover").
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "memplan/plan.h"
+#include "memplan/types.h"
+#include "solve/incumbent.h"
+
+namespace memplan {
+
+class Prober {
+ public:
+  // Is there a plan with a peak of at most `limit`? A search may resume where it stopped when it is
+  // probed again at the same limit.
+  using Search = std::function<Plan(Bytes limit, std::int64_t nodes)>;
+
+  // `name` is that of the search in statistics and traces.
+  Prober(Incumbent& incumbent, Search search, const char* name);
+
+  bool has_search() const { return search_ != nullptr; }
+
+  // Probes from the lower bound upwards, with `slice` nodes for a limit and `nodes` in all. Returns
+  // false where no probe used most of its slice: then a longer one would not help.
+  bool probe_from_bound(std::int64_t slice, std::int64_t nodes);
+  // Probes easier limits, each half-way from the one before to the best plan; returns as the other.
+  bool probe_halfway(std::int64_t slice);
+
+ private:
+  Status probe(Bytes limit, std::int64_t nodes);
+
+  Incumbent& incumbent_;
+  Search search_;
+  const char* name_;
+  Bytes stride_ = 0;  // from the bound to the next limit
+};
+
+// Probes with one search alone, round after round, until no limit is left or the budget is spent.
+void probe_in_rounds(Incumbent& incumbent, Prober::Search search, const char* name);
+
+}  // namespace memplan
