@@ -625,7 +625,7 @@ TEST(a_proof_is_handed_over_in_pieces) {
   memplan_options options = defaults();
   options.solver = "greedy";
   CHECK(memplan_solve_with_proof(problem, &options, write, &text, error, sizeof error) == nullptr);
-  CHECK(std::string(error).find("only auto, exact and prover") != std::string::npos);
+  CHECK(std::string(error).find("choose one of auto, exact, prover.") != std::string::npos);
   const int32_t row[] = {1};
   const int64_t lower[] = {0}, upper[] = {1};
   CHECK_EQ(memplan_problem_set_gaps(problem, 1, row, &start[1], &end[1], lower, upper, error,

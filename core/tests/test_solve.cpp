@@ -3,6 +3,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "check.h"
 #include "memplan/solve.h"
@@ -301,6 +302,35 @@ TEST(refuses_what_it_does_not_know) {
   SolveOptions proved;
   proved.proof = &proof;
   CHECK(refused(related, proved).find("proof") != std::string::npos);
+}
+
+// A pin, a window and a group: one buffer or two for each constraint that a solver may lack.
+TEST(the_table_says_what_a_solver_refuses) {
+  Problem pinned;
+  pinned.start = {0, 1};
+  pinned.end = {3, 4};
+  pinned.size = {2, 3};
+  Problem windowed = pinned;
+  Problem grouped = pinned;
+  pinned.pin = {4, kNoOffset};
+  windowed.gaps = {{0, 1, 2, 0, 1}};
+  grouped.group = {0, 0};
+  grouped.lead = {0, 2};
+  const std::pair<Constraint, Problem> all[] = {
+      {kPlaces, pinned}, {kWindows, windowed}, {kRelations, grouped}};
+  for (const Solver& solver : solvers()) {
+    for (const auto& [constraint, problem] : all) {
+      bool refused = false;
+      try {
+        const Plan plan = solve(problem, options(solver.name, Objective::kMinPeak));
+        CHECK(plan.has_offsets());
+        CHECK(oracle::valid(problem, plan.offsets));
+      } catch (const std::invalid_argument& e) {
+        refused = std::string(e.what()).find(solver.name) == 0;
+      }
+      CHECK_EQ(refused, (solver.lacks & constraint) != 0);
+    }
+  }
 }
 
 TEST_MAIN

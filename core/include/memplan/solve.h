@@ -38,8 +38,7 @@ struct Progress {
 };
 
 struct SolveOptions {
-  // auto, greedy, minimalloc, telamalloc, exact, prover, large, somas, csp, meta_csp
-  std::string solver = "auto";
+  std::string solver = "auto";  // a name from solvers()
   Objective objective = Objective::kMinPeak;
   Budget budget;
   int threads = 1;  // never changes the answer, only the time
@@ -70,5 +69,25 @@ struct SolveOptions {
 // formed, and for an unknown solver. Every plan returned has been through no verifier: that is
 // the caller's to ask for, with code that knows no solver.
 Plan solve(const Problem& problem, const SolveOptions& options);
+
+// What some solvers do not keep. Capacities, hints, sizes of 0 and gaps without windows are kept by
+// all.
+enum Constraint : unsigned {
+  kPlaces = 1,     // alignments, pins and reserved ranges
+  kWindows = 2,    // in gaps
+  kRelations = 4,  // conflicts and groups
+};
+
+// A solver, as data.
+struct Solver {
+  const char* name;
+  const char* says;       // what it is, in a line
+  unsigned lacks;         // a sum of Constraint: what it refuses by name
+  bool proves = false;    // it can write down why no plan is better
+  bool baseline = false;  // it is here to be compared with
+};
+
+// All that SolveOptions::solver may name.
+const std::vector<Solver>& solvers();
 
 }  // namespace memplan

@@ -48,9 +48,14 @@ class Pieces : public std::streambuf {
 };
 
 void require_provable(const Problem& problem, const SolveOptions& options) {
-  const std::string& solver = options.solver;
-  require(solver == "auto" || solver == "exact" || solver == "prover",
-          "only auto, exact and prover write proofs");
+  std::string able;
+  bool proves = false;
+  for (const Solver& each : solvers()) {
+    if (!each.proves) continue;
+    able += (able.empty() ? "" : ", ") + std::string(each.name);
+    proves = proves || options.solver == each.name;
+  }
+  require(proves, (options.solver + " writes no proof: choose one of " + able + ".").c_str());
   const auto windowed = [](const Gap& gap) { return gap.lower < gap.upper; };
   require(std::none_of(problem.gaps.begin(), problem.gaps.end(), windowed),
           "a proof cannot speak of windows");

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "memplan/linearise.h"
 #include "solve/alone.h"
@@ -63,43 +66,109 @@ constexpr std::int64_t kAnywaySteps = 1000;
 // With so many live at once, even the first tries of first fit take seconds.
 constexpr std::int64_t kCrowd = 1000;
 
-constexpr const char* kMiniMalloc = "minimalloc";
-constexpr const char* kTelamalloc = "telamalloc";
+// Whether a plan is made before a solver, and at any price after it where it has found none.
+enum class OurPlans {
+  kAlways,
+  kForPeak,  // in a search for a fit, the first plan is the last one
+  kNever,    // the solver is measured as it was published
+};
+
+class Run;
+
+// A line of the table of solvers.
+struct Entry {
+  void (Run::*run)();
+  OurPlans plans;
+  Solver is;
+};
 
 // One call of solve().
 class Run {
  public:
-  Run(const Problem& problem, const SolveOptions& options)
-      : options_(options), incumbent_(problem, options) {}
+  Run(const Problem& problem, const SolveOptions& options, const Entry& solver)
+      : options_(options), solver_(solver), incumbent_(problem, options) {}
 
   Plan run() {
-    const std::string& solver = options_.solver;
-    if (solver == "auto" && is_crowded() && !incumbent_.settled()) coalesce_anyway(incumbent_);
+    const bool is_auto = solver_.run == &Run::run_auto;
+    if (is_auto && is_crowded() && !incumbent_.settled()) coalesce_anyway(incumbent_);
     begin(incumbent_, wants_plan());
     // With the clock run out there is nothing left to ask for but a plan.
-    if (!incumbent_.settled() && !incumbent_.stopper().look()) {
-      if (solver == "greedy") run_greedy(incumbent_);
-      if (solver == "large") run_large(incumbent_.nodes_left());
-      if (solver == "somas") run_somas(incumbent_);
-      if (solver == "minimalloc") run_minimalloc();
-      if (solver == "telamalloc") run_telamalloc();
-      if (solver == "csp") run_csp();
-      if (solver == "meta_csp") run_meta_csp();
-      if (solver == "exact") run_exact({exact_search(incumbent_), true});
-      if (solver == "prover") run_exact({nullptr, true});
-      if (solver == "auto") run_auto();
-    }
-    if (solver != "somas" && lacks_plan(incumbent_)) run_last_resort();
+    if (!incumbent_.settled() && !incumbent_.stopper().look()) (this->*solver_.run)();
+    if (solver_.plans != OurPlans::kNever && lacks_plan(incumbent_)) run_last_resort();
     if (options_.proof != nullptr) write_proof(incumbent_, options_.proof);
-    return incumbent_.finish(solver.c_str());
+    return incumbent_.finish(solver_.is.name);
+  }
+
+  // What the table of solvers names.
+
+  void run_greedy() { memplan::run_greedy(incumbent_); }
+
+  void run_large() { run_large(incumbent_.nodes_left()); }
+
+  void run_somas() { memplan::run_somas(incumbent_); }
+
+  void run_minimalloc() {
+    ask([this](Bytes capacity, std::int64_t nodes) {
+      return minimalloc(incumbent_.problem(), incumbent_.sections(), capacity, options_.minimalloc,
+                        nodes, incumbent_.stopper());
+    });
+  }
+
+  void run_telamalloc() {
+    // Its search proves next to nothing, so that it would go on for ever where nothing fits.
+    const std::int64_t steps = kTelamallocSteps + incumbent_.problem().count();
+    if (open_ended(steps)) incumbent_.limit_nodes(steps);
+    ask([this](Bytes capacity, std::int64_t nodes) {
+      return telamalloc(incumbent_.problem(), incumbent_.sections(), capacity, options_.telamalloc,
+                        nodes, incumbent_.stopper());
+    });
+  }
+
+  void run_csp() {
+    ask([this](Bytes capacity, std::int64_t nodes) {
+      return csp(incumbent_.problem(), incumbent_.sections(), capacity, options_.csp, nodes,
+                 incumbent_.stopper());
+    });
+  }
+
+  void run_meta_csp() {
+    ask([this](Bytes capacity, std::int64_t nodes) {
+      return meta_csp(incumbent_.problem(), incumbent_.sections(), capacity, options_.meta_csp,
+                      nodes, incumbent_.stopper());
+    });
+  }
+
+  void run_exact() { run_engines({exact_search(incumbent_), true}); }
+
+  void run_prover() { run_engines({nullptr, true}); }
+
+  void run_auto() {
+    const BufferIdx count = incumbent_.problem().count();
+    const bool related = has_relations(incumbent_.problem());
+    const bool small = count <= kSmall;
+    // Where a pass of the chain takes seconds, there is a plan before.
+    if (count > kSearchLimit && !incumbent_.has_plan()) coalesce_anyway(incumbent_);
+    if (incumbent_.settled()) return;
+    if (small && !incumbent_.problem().hint.empty()) run_greedy();
+    if (related && !incumbent_.settled()) run_kernels();
+    if (!incumbent_.settled()) {
+      const std::int64_t share = related ? kRelatedNodes : small ? kSmallChainNodes : kChainNodes;
+      run_large(count > kSearchLimit ? incumbent_.nodes_left() : share * count);
+    }
+    if (small && !incumbent_.settled()) run_greedy();
+    if (incumbent_.settled()) return;
+    if (open_ended(kAutoVisits)) incumbent_.limit_nodes(kAutoVisits / count);
+    if (count <= kSearchLimit) {
+      run_rounds({exact_search(incumbent_), true});
+    } else {
+      run_rounds({nullptr, false});
+    }
   }
 
  private:
-  // In a search for a fit, the first plan is the last one.
   bool wants_plan() const {
-    const std::string& solver = options_.solver;
-    if (solver == "auto" || solver == "greedy" || solver == "large") return true;
-    return solver != "somas" && !incumbent_.fit_only();
+    if (solver_.plans == OurPlans::kForPeak) return !incumbent_.fit_only();
+    return solver_.plans == OurPlans::kAlways;
   }
 
   bool is_crowded() const {
@@ -137,15 +206,9 @@ class Run {
     incumbent_.offer(std::move(plan), "large");
   }
 
-  void run_minimalloc() {
-    ask(kMiniMalloc, [this](Bytes capacity, std::int64_t nodes) {
-      return minimalloc(incumbent_.problem(), incumbent_.sections(), capacity, options_.minimalloc,
-                        nodes, incumbent_.stopper());
-    });
-  }
-
   // Probes with a search that starts from nothing at each limit.
-  void ask(const char* name, const Prober::Search& search) {
+  void ask(const Prober::Search& search) {
+    const char* name = solver_.is.name;
     if (incumbent_.fit_only()) {  // in one go
       const Incumbent::Lap lap(incumbent_, name);
       const Bytes capacity = incumbent_.capacity();
@@ -155,32 +218,8 @@ class Run {
     }
     // A search for the least peak wants a first plan: without it, it would not know how far the
     // bound may be from the truth.
-    run_greedy(incumbent_);
+    run_greedy();
     probe_in_rounds(incumbent_, search, name);
-  }
-
-  void run_telamalloc() {
-    // Its search proves next to nothing, so that it would go on for ever where nothing fits.
-    const std::int64_t steps = kTelamallocSteps + incumbent_.problem().count();
-    if (open_ended(steps)) incumbent_.limit_nodes(steps);
-    ask(kTelamalloc, [this](Bytes capacity, std::int64_t nodes) {
-      return telamalloc(incumbent_.problem(), incumbent_.sections(), capacity, options_.telamalloc,
-                        nodes, incumbent_.stopper());
-    });
-  }
-
-  void run_csp() {
-    ask("csp", [this](Bytes capacity, std::int64_t nodes) {
-      return csp(incumbent_.problem(), incumbent_.sections(), capacity, options_.csp, nodes,
-                 incumbent_.stopper());
-    });
-  }
-
-  void run_meta_csp() {
-    ask("meta_csp", [this](Bytes capacity, std::int64_t nodes) {
-      return meta_csp(incumbent_.problem(), incumbent_.sections(), capacity, options_.meta_csp,
-                      nodes, incumbent_.stopper());
-    });
   }
 
   // Whether the caller gave no budget to speak of, where ours would be so many nodes.
@@ -188,32 +227,9 @@ class Run {
     return options_.budget.seconds > 1e17 && options_.budget.nodes > nodes;
   }
 
-  void run_exact(SearchAndProver::Engines engines) {
-    if (!incumbent_.fit_only()) run_greedy(incumbent_);
+  void run_engines(SearchAndProver::Engines engines) {
+    if (!incumbent_.fit_only()) run_greedy();
     run_rounds(std::move(engines));
-  }
-
-  void run_auto() {
-    const BufferIdx count = incumbent_.problem().count();
-    const bool related = has_relations(incumbent_.problem());
-    const bool small = count <= kSmall;
-    // Where a pass of the chain takes seconds, there is a plan before.
-    if (count > kSearchLimit && !incumbent_.has_plan()) coalesce_anyway(incumbent_);
-    if (incumbent_.settled()) return;
-    if (small && !incumbent_.problem().hint.empty()) run_greedy(incumbent_);
-    if (related && !incumbent_.settled()) run_kernels();
-    if (!incumbent_.settled()) {
-      const std::int64_t share = related ? kRelatedNodes : small ? kSmallChainNodes : kChainNodes;
-      run_large(count > kSearchLimit ? incumbent_.nodes_left() : share * count);
-    }
-    if (small && !incumbent_.settled()) run_greedy(incumbent_);
-    if (incumbent_.settled()) return;
-    if (open_ended(kAutoVisits)) incumbent_.limit_nodes(kAutoVisits / count);
-    if (count <= kSearchLimit) {
-      run_rounds({exact_search(incumbent_), true});
-    } else {
-      run_rounds({nullptr, false});
-    }
   }
 
   // Small kernels first: a plan at a bound that is out of reach would be sought in vain.
@@ -249,16 +265,62 @@ class Run {
   }
 
   const SolveOptions& options_;
+  const Entry& solver_;
   Incumbent incumbent_;
 };
+
+// Every solver, in the order in which they are listed: what runs it, whether plans are made beside
+// it, and what it is (name, says, lacks, proves, baseline).
+constexpr Entry kSolvers[] = {
+    {&Run::run_auto,
+     OurPlans::kAlways,
+     {"auto", "large and greedy, then exact where that can improve it", 0, true}},
+    {&Run::run_greedy,
+     OurPlans::kAlways,
+     {"greedy", "first fit and best fit over many orders; no proof", 0}},
+    {&Run::run_minimalloc,
+     OurPlans::kForPeak,
+     {"minimalloc", "the search of MiniMalloc as published", kRelations}},
+    {&Run::run_telamalloc,
+     OurPlans::kForPeak,
+     {"telamalloc", "the search of TelaMalloc as published: heuristics over propagation",
+      kWindows | kRelations}},
+    {&Run::run_exact, OurPlans::kForPeak, {"exact", "branch and bound beside the prover", 0, true}},
+    {&Run::run_prover,
+     OurPlans::kForPeak,
+     {"prover", "clause learning over pair orders, by itself", kWindows, true}},
+    {&Run::run_large,
+     OurPlans::kAlways,
+     {"large", "for a million buffers: orders, critical core, windows", 0}},
+    {&Run::run_somas,
+     OurPlans::kNever,
+     {"somas", "the offsets of source 004 as published", kPlaces | kWindows, false, true}},
+    {&Run::run_csp,
+     OurPlans::kForPeak,
+     {"csp", "a variable a buffer: its offset, of all that there are", kWindows | kRelations, false,
+      true}},
+    {&Run::run_meta_csp,
+     OurPlans::kForPeak,
+     {"meta_csp", "a variable a pair of buffers: above or below", kWindows | kRelations, false,
+      true}},
+};
+
+const Entry& entry_of(const std::string& solver) {
+  for (const Entry& each : kSolvers) {
+    if (solver == each.is.name) return each;
+  }
+  std::string names;
+  for (const Entry& each : kSolvers) {
+    names += std::string(names.empty() ? "" : ", ") + each.is.name;
+  }
+  throw std::invalid_argument("there is no solver '" + solver + "': choose one of " + names + ".");
+}
 
 // The same problem with its listed conflicts said by lifetimes, if they can: then the search, and
 // all bounds that come of sections, are for it as well.
 std::optional<Problem> without_list(const Problem& problem, const SolveOptions& options,
-                                    Stopper& stopper) {
-  const std::string& solver = options.solver;
-  const bool complete = solver == "auto" || solver == "exact" || solver == "prover";
-  if (!complete || problem.conflicts.empty() || !problem.group.empty()) return std::nullopt;
+                                    const Solver& solver, Stopper& stopper) {
+  if (!solver.proves || problem.conflicts.empty() || !problem.group.empty()) return std::nullopt;
   // A few per cent of the time there is. A buffer costs as much as a pair.
   constexpr double kPairsPerSecond = 500'000;
   const auto most_pairs = static_cast<std::int64_t>(std::min(
@@ -269,35 +331,29 @@ std::optional<Problem> without_list(const Problem& problem, const SolveOptions& 
   return result && check(*result).empty() ? std::move(result) : std::nullopt;
 }
 
-// Those that do not keep every constraint say so here.
-constexpr struct {
-  const char* name;
-  bool windows;
-  bool relations;  // conflicts and groups
-} kSolvers[] = {
-    {"auto", true, true},         {"greedy", true, true}, {"minimalloc", true, false},
-    {"telamalloc", false, false}, {"exact", true, true},  {"prover", false, true},
-    {"large", true, true},        {"somas", true, true},  {"csp", false, false},
-    {"meta_csp", false, false},
-};
+bool limits_places(const Problem& problem) {
+  if (!problem.reserved.empty()) return true;
+  for (BufferIdx b = 0; b < problem.count(); ++b) {
+    if (problem.alignment_of(b) != 1 || problem.pin_of(b) != kNoOffset) return true;
+  }
+  return false;
+}
 
-void refuse_what_it_lacks(const Problem& problem, const SolveOptions& options) {
-  const std::string& solver = options.solver;
-  const auto known = std::find_if(std::begin(kSolvers), std::end(kSolvers),
-                                  [&solver](const auto& each) { return solver == each.name; });
-  if (known == std::end(kSolvers)) {
-    std::string names;
-    for (const auto& each : kSolvers) names += std::string(names.empty() ? "" : ", ") + each.name;
-    throw std::invalid_argument("there is no solver '" + solver + "': choose one of " + names +
-                                ".");
+void refuse_what_it_lacks(const Problem& problem, const SolveOptions& options,
+                          const Solver& solver) {
+  const std::string name = solver.name;
+  if ((solver.lacks & kPlaces) != 0 && limits_places(problem)) {
+    throw std::invalid_argument(
+        name + " supports neither alignments, pins nor reserved ranges: choose exact.");
   }
   const auto windowed = [](const Gap& gap) { return gap.lower < gap.upper; };
-  if (!known->windows && std::any_of(problem.gaps.begin(), problem.gaps.end(), windowed)) {
-    throw std::invalid_argument(solver + " does not support windows: choose exact.");
+  if ((solver.lacks & kWindows) != 0 &&
+      std::any_of(problem.gaps.begin(), problem.gaps.end(), windowed)) {
+    throw std::invalid_argument(name + " does not support windows: choose exact.");
   }
   if (!has_relations(problem)) return;
-  if (!known->relations) {
-    throw std::invalid_argument(solver + " supports neither conflicts nor groups: choose exact.");
+  if ((solver.lacks & kRelations) != 0) {
+    throw std::invalid_argument(name + " supports neither conflicts nor groups: choose exact.");
   }
   if (options.proof != nullptr) {
     throw std::invalid_argument("a proof can speak neither of conflicts nor of groups.");
@@ -306,15 +362,25 @@ void refuse_what_it_lacks(const Problem& problem, const SolveOptions& options) {
 
 }  // namespace
 
+const std::vector<Solver>& solvers() {
+  static const std::vector<Solver> all = [] {
+    std::vector<Solver> found;
+    for (const Entry& each : kSolvers) found.push_back(each.is);
+    return found;
+  }();
+  return all;
+}
+
 Plan solve(const Problem& problem, const SolveOptions& options) {
   Stopper stopper(options.budget.seconds, options.interrupt);
   require_well_posed(problem, options);
-  refuse_what_it_lacks(problem, options);
-  const std::optional<Problem> by_lifetimes = without_list(problem, options, stopper);
+  const Entry& solver = entry_of(options.solver);
+  refuse_what_it_lacks(problem, options, solver.is);
+  const std::optional<Problem> by_lifetimes = without_list(problem, options, solver.is, stopper);
   SolveOptions rest = options;
   rest.budget.seconds -= stopper.elapsed();
   if (stopper.interrupted()) rest.interrupt = [] { return true; };
-  Plan plan = Run(by_lifetimes ? *by_lifetimes : problem, rest).run();
+  Plan plan = Run(by_lifetimes ? *by_lifetimes : problem, rest, solver).run();
   // Said even where the answer needed no search.
   plan.stats.interrupted = plan.stats.interrupted || stopper.interrupted();
   return plan;
