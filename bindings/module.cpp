@@ -115,7 +115,7 @@ Plan call_solve(const Problem& problem, const std::string& solver, bool minimize
   chosen.budget.nodes = nodes.value_or(chosen.budget.nodes);
   chosen.threads = threads;
   chosen.seed = seed;
-  set_switches(&chosen, options);
+  set_options(&chosen, options);
   Caller caller(std::move(progress), std::move(trace));
   chosen.interrupt = [&caller] { return caller.stops(); };
   if (caller.watches()) {
@@ -234,6 +234,7 @@ NB_MODULE(_core, m) {
         "Bytes, the rule that gave them, and start and end of the section, if it is of one.");
   m.def("version", [] { return MEMPLAN_VERSION; });
   m.def("greedy_orders", &memplan::greedy_orders, "The names that the option `orders` may have.");
+  py::bind_solvers(m);
   py::bind_learning(m);
   py::bind_repacker(m);
   py::bind_streams(m);

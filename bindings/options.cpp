@@ -6,214 +6,120 @@
 
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "memplan/learning.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace memplan::python {
 
 namespace {
 
-using Names = std::vector<std::string>;
-
-template <typename Options>
-struct Switch {
-  const char* name;
-  bool Options::* member;
-};
-
-constexpr Switch<SolveOptions> kFirst[] = {
-    {"squeaky_wheel", &SolveOptions::squeaky_wheel},
-};
-
-constexpr Switch<GreedyOptions> kGreedy[] = {
-    {"first_fit", &GreedyOptions::first_fit},
-    {"best_fit", &GreedyOptions::best_fit},
-};
-
-constexpr Switch<MiniMallocOptions> kMiniMalloc[] = {
-    {"canonical", &MiniMallocOptions::canonical},
-    {"section_inference", &MiniMallocOptions::section_inference},
-    {"monotonic_floor", &MiniMallocOptions::monotonic_floor},
-    {"unallocated_floor", &MiniMallocOptions::unallocated_floor},
-    {"dominance", &MiniMallocOptions::dominance},
-    {"hatless", &MiniMallocOptions::hatless},
-    {"dynamic_ordering", &MiniMallocOptions::dynamic_ordering},
-    {"static_ordering", &MiniMallocOptions::static_ordering},
-    {"dynamic_decomposition", &MiniMallocOptions::dynamic_decomposition},
-};
-
-constexpr Switch<ExactOptions> kExact[] = {
-    {"portfolio", &ExactOptions::portfolio},     {"release_dates", &ExactOptions::release_dates},
-    {"backjumping", &ExactOptions::backjumping}, {"gap_jump", &ExactOptions::gap_jump},
-    {"contraction", &ExactOptions::contraction}, {"decomposition", &ExactOptions::decomposition},
-    {"nogoods", &ExactOptions::nogoods},         {"twins", &ExactOptions::twins},
-    {"full_span", &ExactOptions::full_span},     {"mirror", &ExactOptions::mirror},
-    {"tiling", &ExactOptions::tiling},
-};
-
-constexpr Switch<ProverOptions> kProver[] = {
-    {"learning", &ProverOptions::learning},
-    {"minimisation", &ProverOptions::minimisation},
-    {"lifting", &ProverOptions::lifting},
-    {"set_bounds", &ProverOptions::set_bounds},
-    {"overload", &ProverOptions::overload},
-    {"edge_finding", &ProverOptions::edge_finding},
-    {"transitivity", &ProverOptions::transitivity},
-    {"cuts", &ProverOptions::cuts},
-    {"foundation", &ProverOptions::foundation},
-    {"symmetry", &ProverOptions::symmetry},
-    {"phases", &ProverOptions::phases},
-    {"restarts", &ProverOptions::restarts},
-};
-
-constexpr Switch<LargeOptions> kLarge[] = {
-    {"core", &LargeOptions::core},       {"promote", &LargeOptions::promote},
-    {"shells", &LargeOptions::shells},   {"portfolio", &LargeOptions::portfolio},
-    {"bump", &LargeOptions::bump},       {"best_fit", &LargeOptions::best_fit},
-    {"windows", &LargeOptions::windows}, {"ejection", &LargeOptions::ejection},
-};
-
-constexpr Switch<TelamallocOptions> kTelamalloc[] = {
-    {"lowest_position", &TelamallocOptions::lowest_position},
-    {"subproblems", &TelamallocOptions::subproblems},
-    {"phases", &TelamallocOptions::phases},
-    {"culprits", &TelamallocOptions::culprits},
-    {"hoisting", &TelamallocOptions::hoisting},
-    {"bounded", &TelamallocOptions::bounded},
-    {"stuck_rule", &TelamallocOptions::stuck_rule},
-};
-
-constexpr Switch<CspOptions> kCsp[] = {
-    {"area_order", &CspOptions::area_order},
-    {"forward_checking", &CspOptions::forward_checking},
-    {"wasted_space", &CspOptions::wasted_space},
-    {"dominance", &CspOptions::dominance},
-};
-
-constexpr Switch<MetaCspOptions> kMetaCsp[] = {
-    {"forward_checking", &MetaCspOptions::forward_checking},
-    {"fewest_first", &MetaCspOptions::fewest_first},
-    {"area_order", &MetaCspOptions::area_order},
-    {"subsumption", &MetaCspOptions::subsumption},
-    {"cliques", &MetaCspOptions::cliques},
-    {"symmetry", &MetaCspOptions::symmetry},
-};
-
-template <typename Options>
-struct Choice {
-  const char* name;
-  std::string Options::* member;
-};
-
-constexpr Choice<TelamallocOptions> kSelections[] = {{"select", &TelamallocOptions::select}};
-
-constexpr Choice<SomasOptions> kSomas[] = {
-    {"objects", &SomasOptions::objects},
-    {"sort", &SomasOptions::sort},
-    {"fit", &SomasOptions::fit},
-};
-
 [[noreturn]] void refuse(const std::string& what) { throw nb::value_error(what.c_str()); }
 
-template <typename T>
-T value_of(nb::handle value, const std::string& solver, const std::string& name, const char* kind) {
-  T taken{};
-  if (!nb::try_cast(value, taken, false)) {
-    refuse("the option " + name + " of " + solver + " must be " + kind);
+// Takes a value of Python into an option, or throws what it must be.
+struct Setter {
+  std::string option;  // in words
+  std::string solver;
+  nb::handle value;
+
+  template <typename T>
+  T value_of(const char* kind) const {
+    T taken{};
+    if (!nb::try_cast(value, taken, false)) refuse(option + " of " + solver + " must be " + kind);
+    return taken;
   }
-  return taken;
-}
 
-// Whether `name` is one of these switches; if so, sets it.
-template <typename Options, std::size_t N>
-bool set(const Switch<Options> (&switches)[N], Options* options, const std::string& solver,
-         const std::string& name, nb::handle value) {
-  for (const auto& each : switches) {
-    if (name != each.name) continue;
-    options->*each.member = value_of<bool>(value, solver, name, "True or False");
-    return true;
-  }
-  return false;
-}
+  void operator()(bool* taken) const { *taken = value_of<bool>("True or False"); }
 
-bool set_names(Names* names, const std::string& solver, const std::string& name, nb::handle value) {
-  if (name != "orders") return false;
-  // A string is a sequence of strings too, of one letter each: never what was meant.
-  if (nb::isinstance<nb::str>(value)) refuse("the option orders of " + solver + " must be a list");
-  *names = value_of<Names>(value, solver, name, "a list of names");
-  return true;
-}
-
-// From the command line, names come as lists.
-template <typename Options, std::size_t N>
-bool set(const Choice<Options> (&choices)[N], Options* options, const std::string& name,
-         nb::handle value) {
-  for (const auto& each : choices) {
-    if (name != each.name) continue;
-    std::string taken;
-    Names listed;
-    if (!nb::try_cast(value, taken, false)) {
-      if (!nb::try_cast(value, listed, false) || listed.size() != 1) {
-        refuse("the option " + name + " must be one name");
-      }
-      taken = listed[0];
+  // From the command line, a name comes as a list of one. Callers may know the solver by another
+  // name than the core does, so that the sentence does without.
+  void operator()(std::string* taken) const {
+    Names names;
+    if (nb::try_cast(value, *taken, false)) return;
+    if (!nb::try_cast(value, names, false) || names.size() != 1) {
+      refuse(option + " must be one name");
     }
-    options->*each.member = taken;
-    return true;
+    *taken = names[0];
   }
-  return false;
+
+  void operator()(Names* taken) const {
+    // A string is a sequence of strings too, of one letter each: never what was meant.
+    if (nb::isinstance<nb::str>(value)) refuse(option + " of " + solver + " must be a list");
+    *taken = value_of<Names>("a list of names");
+  }
+
+  // The file that a model comes from is Python's affair.
+  void operator()(std::shared_ptr<const BacktrackModel>* taken) const {
+    if (nb::isinstance<nb::bool_>(value) && !nb::cast<bool>(value)) return taken->reset();
+    if (!nb::isinstance<BacktrackModel>(value)) refuse(option + " must be a BacktrackModel");
+    *taken = nb::cast<std::shared_ptr<const BacktrackModel>>(value);
+  }
+};
+
+// What an option is where it is not given. No model is False.
+struct Default {
+  template <typename T>
+  nb::object operator()(const T* value) const {
+    return nb::cast(*value);
+  }
+  nb::object operator()(const std::shared_ptr<const BacktrackModel>*) const {
+    return nb::cast(false);
+  }
+};
+
+nb::list options_by_default(const Solver& solver) {
+  SolveOptions defaults;
+  defaults.solver = solver.name;
+  nb::list rows;
+  for (const Option& each : options_of(&defaults)) {
+    rows.append(nb::make_tuple(each.name, std::visit(Default{}, each.value), each.says));
+  }
+  return rows;
 }
 
-// The file that it comes from is Python's affair.
-bool set_model(TelamallocOptions* options, const std::string& name, nb::handle value) {
-  if (name != "model") return false;
-  if (!nb::isinstance<BacktrackModel>(value)) refuse("the model must be a BacktrackModel");
-  options->model = nb::cast<std::shared_ptr<const BacktrackModel>>(value);
-  return true;
-}
-
-// Whether the solver has this option; if so, sets it in every part of the solver that has it.
-bool set_option(SolveOptions* options, const std::string& name, nb::handle value) {
-  const std::string& solver = options->solver;
-  const bool all = solver == "auto";
-  bool known = false;
-  if (all || solver == "greedy" || solver == "large") {
-    known |= set(kFirst, options, solver, name, value);
-  }
-  if (all || solver == "greedy") {
-    known |= set(kGreedy, &options->greedy, solver, name, value);
-    known |= set_names(&options->greedy.orders, solver, name, value);
-  }
-  if (all || solver == "large") known |= set(kLarge, &options->large, solver, name, value);
-  if (all || solver == "exact") known |= set(kExact, &options->exact, solver, name, value);
-  if (all || solver == "exact" || solver == "prover") {
-    known |= set(kProver, &options->prover, solver, name, value);
-  }
-  if (solver == "somas") known |= set(kSomas, &options->somas, name, value);
-  if (solver == "telamalloc") {
-    known |= set(kTelamalloc, &options->telamalloc, solver, name, value);
-    known |= set(kSelections, &options->telamalloc, name, value);
-    known |= set_model(&options->telamalloc, name, value);
-  }
-  if (solver == "csp") known |= set(kCsp, &options->csp, solver, name, value);
-  if (solver == "meta_csp") known |= set(kMetaCsp, &options->meta_csp, solver, name, value);
-  if (solver == "minimalloc") {
-    known |= set(kMiniMalloc, &options->minimalloc, solver, name, value);
-    known |= set_names(&options->minimalloc.orders, solver, name, value);
-  }
-  return known;
+std::vector<std::string> lacks(const Solver& solver) {
+  std::vector<std::string> names;
+  if ((solver.lacks & kPlaces) != 0) names = {"alignment", "pins", "reserved"};
+  if ((solver.lacks & kWindows) != 0) names.push_back("windows");
+  if ((solver.lacks & kRelations) != 0) names.insert(names.end(), {"conflicts", "groups"});
+  return names;
 }
 
 }  // namespace
 
-void set_switches(SolveOptions* options, const nb::dict& given) {
+void set_options(SolveOptions* options, const nb::dict& given) {
   for (const auto& [key, value] : given) {
     const std::string name = nb::cast<std::string>(key);
-    if (!set_option(options, name, value)) refuse(options->solver + " has no option " + name);
+    bool known = false;
+    for (const Option& each : options_of(options)) {
+      if (name != each.name) continue;
+      std::visit(Setter{"the option " + name, options->solver, value}, each.value);
+      known = true;
+    }
+    if (!known) refuse(options->solver + " has no option " + name);
   }
+}
+
+void bind_solvers(nb::module_& m) {
+  nb::class_<Solver>(m, "Solver", "A solver of the core, as data.")
+      .def_prop_ro("name", [](const Solver& solver) { return solver.name; })
+      .def_prop_ro(
+          "says", [](const Solver& solver) { return solver.says; }, "What it is, in a line.")
+      .def_prop_ro("lacks", &lacks, "The constraints that it refuses.")
+      .def_prop_ro(
+          "proves", [](const Solver& solver) { return solver.proves; },
+          "Whether it can write down why no plan is better.")
+      .def_prop_ro(
+          "baseline", [](const Solver& solver) { return solver.baseline; },
+          "Whether it is here to be compared with.")
+      .def_prop_ro("options", &options_by_default,
+                   nb::sig("def options(self) -> list[tuple[str, bool | str | list[str], str]]"),
+                   "Name, default and sentence of each option.");
+  m.def("solvers", &solvers, "The table of solvers.");
 }
 
 }  // namespace memplan::python

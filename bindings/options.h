@@ -1,4 +1,4 @@
-// The switches of the solvers, by the names that they have in C++.
+// The solvers and their options, from the tables of the core.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,9 +7,11 @@
 
 namespace memplan::python {
 
-// Sets every switch named in `given`. Throws nanobind::value_error, with one sentence that names
-// the solver and the option, for a name that `options->solver` does not have and for a value of
-// another kind.
-void set_switches(SolveOptions* options, const nanobind::dict& given);
+// Sets every option named in `given`, in every part of the solver that has it. Throws
+// nanobind::value_error, with one sentence that names the solver and the option, for a name that
+// `options->solver` does not have and for a value of another kind.
+void set_options(SolveOptions* options, const nanobind::dict& given);
+
+void bind_solvers(nanobind::module_& m);
 
 }  // namespace memplan::python

@@ -75,6 +75,35 @@ def version() -> str: ...
 def greedy_orders() -> list[str]:
     """The names that the option `orders` may have."""
 
+class Solver:
+    """A solver of the core, as data."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def says(self) -> str:
+        """What it is, in a line."""
+
+    @property
+    def lacks(self) -> list[str]:
+        """The constraints that it refuses."""
+
+    @property
+    def proves(self) -> bool:
+        """Whether it can write down why no plan is better."""
+
+    @property
+    def baseline(self) -> bool:
+        """Whether it is here to be compared with."""
+
+    @property
+    def options(self) -> list[tuple[str, bool | str | list[str], str]]:
+        """Name, default and sentence of each option."""
+
+def solvers() -> list[Solver]:
+    """The table of solvers."""
+
 def backtrack_features() -> list[str]:
     """What a target is scored by, by column."""
 

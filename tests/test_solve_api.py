@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import json
 import pickle
 import re
 import signal
@@ -281,27 +282,44 @@ def test_every_switch_is_known_to_the_core(five: mp.Problem, solver: str, option
 HEADERS = Path(__file__).parents[1] / "core" / "include" / "memplan"
 
 
-def switches_of(header: str) -> set[str]:
-    """Return the switches that a header of the core declares."""
-    return set(re.findall(r"^  bool (\w+) = true;", (HEADERS / header).read_text(), re.MULTILINE))
+def rows_of(header: str, table: str) -> list[tuple[str, str]]:
+    """Return name and default of the options in a table of the core."""
+    text = (HEADERS / header).read_text().partition(f"#define MEMPLAN_{table}_OPTIONS(OPTION)")[2]
+    rows = text.partition("\n\n")[0].replace("\\\n", " ")
+    found = re.findall(r"OPTION\(\s*[\w:<> ]+, (\w+), (Names\(.*?\)|[^,]+),\s+\"", rows)
+    return [(name, default.replace("nullptr", "false")) for name, default in found]
 
 
-def test_the_core_has_no_switch_that_the_registry_hides() -> None:
-    """Tests the switches of every solver against those of the headers of its parts."""
-    parts = {
-        "greedy": ["greedy.h"],
-        "minimalloc": ["minimalloc.h"],
-        "telamalloc": ["telamalloc.h"],
-        "exact": ["exact.h", "prover.h"],
-        "prover": ["prover.h"],
-        "large": ["large.h"],
-        "auto": ["greedy.h", "exact.h", "prover.h", "large.h"],
+def in_c(value: object) -> str:
+    """Return a default as the tables of the core have it."""
+    if isinstance(value, list):
+        return f"Names({{{json.dumps(value)[1:-1]}}})" if value else "Names()"
+    return json.dumps(value)
+
+
+def test_the_registry_has_the_options_of_the_core() -> None:
+    """Tests names and defaults of every solver against the tables in the headers of its parts."""
+    tables = {
+        "greedy": ["solve.h FIRST", "greedy.h GREEDY"],
+        "minimalloc": ["minimalloc.h MINIMALLOC"],
+        "telamalloc": ["telamalloc.h TELAMALLOC"],
+        "exact": ["exact.h EXACT", "prover.h PROVER"],
+        "prover": ["prover.h PROVER"],
+        "large": ["solve.h FIRST", "large.h LARGE"],
+        "single_object": ["somas.h SOMAS"],
+        "many_objects": ["somas.h SOMAS"],
+        "csp": ["rectangles.h CSP"],
+        "meta_csp": ["rectangles.h META_CSP"],
     }
-    assert parts.keys() == set(OURS)
-    for solver, headers in parts.items():
-        known = set(options_of(solver)) - {"learned"}  # the core is given the model itself
-        first = {"squeaky_wheel"} if solver in ("auto", "greedy", "large") else set()
-        assert known == first.union(*map(switches_of, headers))
+    tables["auto"] = [*tables["greedy"], *tables["large"], *tables["exact"]]
+    assert set(OURS) < tables.keys()
+    for solver, parts in tables.items():
+        known = registry.SOLVERS[solver]
+        expected = {name: default for part in parts for name, default in rows_of(*part.split())}
+        for chosen in known.preset:
+            del expected[chosen]
+        assert known.options.keys() == expected.keys()
+        assert {name: in_c(value) for name, value in known.defaults.items()} == expected
 
 
 @pytest.mark.parametrize("solver", OURS)

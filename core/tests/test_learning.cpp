@@ -247,7 +247,7 @@ TEST(a_model_that_is_none_is_refused) {
 TEST(a_search_with_a_model_keeps_every_constraint_and_repeats) {
   oracle::Generator chance(23);
   TelamallocOptions options;
-  options.model = std::make_shared<BacktrackModel>(by_level({4, 9, 3, 2, 6}), 2.5, 0.5);
+  options.learned = std::make_shared<BacktrackModel>(by_level({4, 9, 3, 2, 6}), 2.5, 0.5);
   int solved = 0;
   int won = 0;
   for (int round = 0; round < 600; ++round) {

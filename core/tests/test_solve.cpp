@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "check.h"
 #include "memplan/solve.h"
@@ -331,6 +332,31 @@ TEST(the_table_says_what_a_solver_refuses) {
       CHECK_EQ(refused, (solver.lacks & constraint) != 0);
     }
   }
+}
+
+TEST(an_option_leads_to_its_field) {
+  SolveOptions asked;
+  asked.solver = "prover";
+  for (const Option& each : options_of(&asked)) {
+    CHECK(*std::get<bool*>(each.value));
+    if (each.name == std::string("cuts")) *std::get<bool*>(each.value) = false;
+  }
+  CHECK(!asked.prover.cuts);
+  CHECK(asked.prover.learning);
+
+  asked.solver = "telamalloc";
+  for (const Option& each : options_of(&asked)) {
+    if (auto* const* name = std::get_if<std::string*>(&each.value)) **name = "size";
+  }
+  CHECK_EQ(asked.telamalloc.select, "size");
+
+  asked.solver = "auto";
+  int portfolios = 0;
+  for (const Option& each : options_of(&asked)) portfolios += each.name == std::string("portfolio");
+  CHECK_EQ(portfolios, 2);  // of large and of exact
+
+  asked.solver = "best";
+  CHECK(options_of(&asked).empty());
 }
 
 TEST_MAIN

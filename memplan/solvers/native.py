@@ -20,12 +20,14 @@ __all__ = [
     "Progress",
     "Repacked",
     "Round",
+    "Solver",
     "add_rows",
     "collect_backtracks",
     "greedy_orders",
     "lower_bound",
     "repacker",
     "solve",
+    "solvers",
 ]
 
 # "Nobody has this": the core's rules for problems without pins are stronger, and it tells them by
@@ -34,6 +36,7 @@ _NOBODY = frozen(np.empty(0, dtype=np.int64))
 
 
 Repacked = _core.Repacked
+Solver = _core.Solver
 
 
 class Bound(NamedTuple):
@@ -194,6 +197,11 @@ def lower_bound(problem: Problem) -> Bound:
     return Bound(bytes, rule, None if start is None or end is None else (start, end))
 
 
+def solvers() -> list[Solver]:
+    """Return the solvers of the core, in the order in which they are listed."""
+    return _core.solvers()
+
+
 def greedy_orders() -> list[str]:
     """Return the names that the option `orders` of greedy may have, in the order of trial."""
     return _core.greedy_orders()
@@ -221,15 +229,14 @@ def collect_backtracks(
 
 def _taken(options: Mapping[str, object]) -> dict[str, object]:
     """Return the options with the model itself in place of the word that one is wanted."""
-    taken = dict(options)
-    learned = taken.pop("learned", False)
+    learned = options.get("learned", False)
+    if learned is False:
+        return dict(options)
     if isinstance(learned, Model):
-        taken["model"] = learned.native
-    elif learned is True:
-        taken["model"] = shipped()
-    elif learned is not False:
-        raise MemplanError("the option learned of telamalloc must be True or False, or a model")
-    return taken
+        return {**options, "learned": learned.native}
+    if learned is True:
+        return {**options, "learned": shipped()}
+    raise MemplanError("the option learned of telamalloc must be True or False, or a model")
 
 
 def _watch(

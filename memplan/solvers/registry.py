@@ -4,18 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from memplan.errors import MemplanError, UnsupportedError, listed, quoted
 from memplan.problem import Problem
+from memplan.solvers import native
 
 if TYPE_CHECKING:
     from memplan.solvers.run import Run
 
-__all__ = ["CONSTRAINTS", "GROUP", "PLAIN", "SOLVERS", "Solver", "check", "check_proof", "parse"]
+__all__ = [
+    "CONSTRAINTS",
+    "GROUP",
+    "PLAIN",
+    "SOLVERS",
+    "Solver",
+    "check",
+    "check_proof",
+    "options_of",
+    "parse",
+]
 
 GROUP = "memplan.solvers"  # of the entry points under which other packages declare solvers
 
@@ -47,6 +58,8 @@ class Solver:
         Those of `CONSTRAINTS` that it keeps. Hints are wishes: keeping them out of mind is legal.
     options
         What each keyword does that `memplan.solve` hands on to it.
+    defaults
+        What a keyword is where it is not given, of the solvers of the core.
     proves
         Whether it can write down why no plan is better.
     core, preset
@@ -64,6 +77,7 @@ class Solver:
     summary: str
     supports: frozenset[str]
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    defaults: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     proves: bool = False
     core: str = ""
     preset: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
@@ -73,177 +87,65 @@ class Solver:
     is_baseline: bool = True
 
 
-_FIRST = {"squeaky_wheel": "first of all: what finds no place goes earlier, and all begins anew"}
-_GREEDY = _FIRST | {
-    "orders": "names from memplan.solvers.greedy_orders(), tried in this order",
-    "first_fit": "place at the lowest offset that is free",
-    "best_fit": "place into the tightest hole",
-}
-_MINIMALLOC = {
-    "canonical": "only offset- and index-monotonic sequences (source 000, section 6.1)",
-    "section_inference": "bound by the load still to come (6.2, equation 3)",
-    "monotonic_floor": "no section floor below the last offset (6.2)",
-    "unallocated_floor": "effective height of a section (6.2)",
-    "dominance": "no offset that leaves room for another buffer below (6.3)",
-    "hatless": "a buffer with nothing overhead has no alternatives (7)",
-    "dynamic_ordering": "lowest viable offset first (7)",
-    "static_ordering": "sort by the orders (7)",
-    "dynamic_decomposition": "split where no unallocated buffer crosses (7)",
-    "orders": "static orders of keys W A T Z L U C O, tried round robin (7)",
-}
-_TELAMALLOC = {
-    "lowest_position": "at the lowest valid offset (off: on top of the skyline; source 001, 5.2)",
-    "subproblems": "split at times that no buffer crosses (5.3)",
-    "phases": "first within the phase of contention of the last block (5.3, figure 9)",
-    "culprits": "go back to the second-to-last placement at fault (off: one step; 5.4)",
-    "hoisting": "candidates of a point that failed come first further up (5.4)",
-    "bounded": "at most a few candidates at a point (5.4)",
-    "stuck_rule": "leave a subtree after 100 backtracks in it (5.4)",
-    "select": "tela (default), or one rule: size, area, lifetime or lowest (7.2, figure 14)",
-    "learned": "restarts that go back to where a trained model says (6; off by default)",
-}
-_EXACT = {
-    "portfolio": "restarts over several branching rules",
-    "release_dates": "a bound that looks at the floors of a section's buffers",
-    "backjumping": "return through nodes that a conflict does not depend on",
-    "gap_jump": "raise an empty floor to the next level that can carry a buffer",
-    "contraction": "drop sections that another one contains",
-    "decomposition": "split at times that no buffer crosses",
-    "nogoods": "remember refuted problems, compare by dominance",
-    "twins": "identical buffers in one order only",
-    "full_span": "buffers alive in every section go to the ceiling or the floor",
-    "mirror": "half of the portfolio on the reversed time axis",
-    "tiling": "full sections in a row: all address orders at once",
-}
-
-
-_PROVER = {
-    "learning": "of clauses (off: plain backtracking on the last decision)",
-    "minimisation": "drop literals of a learned clause that the others imply",
-    "lifting": "weaken explanations as far as their use allows",
-    "set_bounds": "a buffer is above the sum of what is decided to lie below it",
-    "overload": "a set of a clique does not fit between its bounds",
-    "edge_finding": "a buffer that does not fit among a set lies above all of it",
-    "transitivity": "below what is below something is below it",
-    "cuts": "what lives at two times lies on one side of a buffer, whichever",
-    "foundation": "a buffer that conflicts with all others goes to the bottom",
-    "symmetry": "interchangeable buffers by index; one pair fixes up and down",
-    "phases": "decide first as the best plan has it",
-    "restarts": "begin anew now and then, and keep what was learned",
-}
-_LARGE = _FIRST | {
-    "core": "the buffers of the tightest sections first, grown by what is rejected",
-    "promote": "first fit of a core again, with the rejected ranked as tighter",
-    "shells": "around a core, try what is nearly as tight before all the rest",
-    "portfolio": "first-fit passes over many orders at the target",
-    "bump": "of these, the rejected go to the front of the order, and again",
-    "best_fit": "for some orders, after first fit",
-    "windows": "stretches around the rejected placed anew, their surroundings pinned",
-    "ejection": "with conflicts or groups: the rejected throw others out, which move in turn",
-}
-_SOMAS = {
-    "sort": "who is placed first: size (default), breadth, source or unsafe (source 004, 5.2)",
-    "fit": "into the first gap (default) or the best, the smallest",
-}
-_CSP = {
-    "area_order": "largest size times lifetime first (off: as they come)",
-    "forward_checking": "what is not placed keeps an offset",
-    "wasted_space": "a free run counts only for buffers that are no larger",
-    "dominance": "no strip at the floor that nothing can fill",
-}
-_META_CSP = {
-    "forward_checking": "drop above or below once the distances contradict it",
-    "fewest_first": "a pair with one value left is next; needs forward_checking",
-    "area_order": "then the pair of largest areas (off: as they come)",
-    "subsumption": "pairs that the distances order already need no value",
-    "cliques": "what lies below a buffer at one time lies below it in a pile",
-    "symmetry": "the first pair has one value, where top and bottom are alike",
-}
 PLAIN = frozenset({"capacity", "alignment", "hints", "zero-size"})  # what every baseline keeps
 
 
-def _solver(
-    name: str,
-    summary: str,
-    options: Mapping[str, str],
-    *,
-    lacks: Iterable[str] = (),
-    proves: bool = False,
+def _of_the_core(
+    solver: native.Solver,
+    name: str = "",
+    summary: str = "",
+    options: Iterable[str] | None = None,
+    **preset: object,
 ) -> Solver:
-    supports = frozenset(CONSTRAINTS).difference(lacks)
-    given = MappingProxyType(options)
-    return Solver(name, summary, supports, given, proves, core=name, is_baseline=False)
+    """Return a solver of the core, or a planner that it is with some options chosen."""
+    # Of an option that several parts of a solver have, the last one is shown; it is for all.
+    rows = {row[0]: row for row in solver.options}
+    kept = rows if options is None else options
+    return Solver(
+        name or solver.name,
+        summary or solver.says,
+        supports=frozenset(CONSTRAINTS).difference(solver.lacks),
+        options=MappingProxyType({option: rows[option][2] for option in kept}),
+        defaults=MappingProxyType({option: rows[option][1] for option in kept}),
+        proves=solver.proves and not preset,
+        core=solver.name,
+        preset=MappingProxyType(preset),
+        is_baseline=solver.baseline or bool(preset),
+    )
 
 
-def _greedy_alias(name: str, summary: str, **preset: object) -> Solver:
-    supports = frozenset(CONSTRAINTS)
-    return Solver(name, summary, supports, core="greedy", preset=MappingProxyType(preset))
-
-
-def _rectangles(name: str, summary: str, options: Mapping[str, str]) -> Solver:
-    supports = frozenset(CONSTRAINTS) - {"windows", "conflicts", "groups"}
-    return Solver(name, summary, supports, MappingProxyType(options), core=name)
-
-
-def _somas(name: str, summary: str, objects: str) -> Solver:
-    lacks = {"alignment", "pins", "reserved", "windows"}
-    preset = MappingProxyType({"objects": objects})
-    supports = frozenset(CONSTRAINTS) - lacks
-    return Solver(name, summary, supports, MappingProxyType(_SOMAS), core="somas", preset=preset)
-
-
-# A switch that several parts of `auto` have is for all of them.
+_CORE = {each.name: each for each in native.solvers()}
+_greedy = partial(_of_the_core, _CORE["greedy"], options=())
+_somas = partial(_of_the_core, _CORE["somas"], options=("sort", "fit"))
 _OF_THE_CORE = {
     each.name: each
     for each in (
-        _solver(
-            "auto",
-            "large and greedy, then exact where that can improve it",
-            _LARGE | _GREEDY | _PROVER | _EXACT,
-            proves=True,
-        ),
-        _solver("greedy", "first fit and best fit over many orders; no proof", _GREEDY),
-        _solver(
-            "minimalloc",
-            "the search of MiniMalloc as published",
-            _MINIMALLOC,
-            lacks=["conflicts", "groups"],
-        ),
-        _solver(
-            "telamalloc",
-            "the search of TelaMalloc as published: heuristics over propagation",
-            _TELAMALLOC,
-            lacks=["windows", "conflicts", "groups"],
-        ),
-        _solver("exact", "branch and bound beside the prover", _EXACT | _PROVER, proves=True),
-        _solver(
-            "prover",
-            "clause learning over pair orders, by itself",
-            _PROVER,
-            lacks=["windows"],
-            proves=True,
-        ),
-        _solver("large", "for a million buffers: orders, critical core, windows", _LARGE),
-        # Those of source 002 (section 2.3), and the shared objects of source 003.
-        _greedy_alias(
+        *(_of_the_core(solver) for name, solver in _CORE.items() if name != "somas"),
+        # Those of source 002 (section 2.3), and of source 004.
+        _greedy(
             "greedy_by_size",
             "largest first, best fit (Pisarchyk and Lee 2020)",
             orders=["size"],
             first_fit=False,
         ),
-        _somas("single_object", "into one arena, gap by gap (source 004, Algorithm 6)", "single"),
-        _somas("many_objects", "into objects side by side (source 004, Algorithm 7)", "many"),
-        # Those from rectangle packing that source 000 compares with (section 8).
-        _rectangles("csp", "a variable a buffer: its offset, of all that there are", _CSP),
-        _rectangles("meta_csp", "a variable a pair of buffers: above or below", _META_CSP),
+        _somas(
+            "single_object",
+            "into one arena, gap by gap (source 004, Algorithm 6)",
+            objects="single",
+        ),
+        _somas(
+            "many_objects",
+            "into objects side by side (source 004, Algorithm 7)",
+            objects="many",
+        ),
         # Those that source 001 compares with, and the planners of other compilers.
-        _greedy_alias(
+        _greedy(
             "contention_skyline",
             "highest contention first, on the skyline (source 001, 3.1)",
             orders=["tela"],
             best_fit=False,
         ),
-        _greedy_alias(
+        _greedy(
             "xla_best_fit",
             "the better of largest and longest-lived first, best fit (XLA)",
             orders=["size", "lifetime"],
@@ -329,6 +231,24 @@ def parse(spec: str) -> tuple[str, dict[str, object]]:
             )
         options[key] = value == "on" if value in ("on", "off") else value.split("+")
     return name, options
+
+
+def options_of(solver: str) -> list[tuple[str, str, str]]:
+    """Return name, default and sentence of each option of a solver.
+
+    Defaults are spelled as `parse` takes them; "-" where a solver of another package names none.
+    """
+    known = SOLVERS[solver]
+    return [
+        (name, _spelled(known.defaults.get(name, "-")), says)
+        for name, says in known.options.items()
+    ]
+
+
+def _spelled(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "+".join(value) or "all" if isinstance(value, list) else str(value)
 
 
 def check(solver: str, problem: Problem, options: Iterable[str] = ()) -> None:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "memplan/budget.h"
+#include "memplan/option.h"
 #include "memplan/plan.h"
 #include "memplan/problem.h"
 #include "memplan/sections.h"
@@ -10,18 +11,21 @@ namespace memplan {
 
 // Each technique a switch, so that an ablation is a table and not an edit. None changes an
 // answer, only the number of nodes it takes.
+#define MEMPLAN_EXACT_OPTIONS(OPTION)                                                            \
+  OPTION(bool, portfolio, true, "restarts over several branching rules")                         \
+  OPTION(bool, release_dates, true, "a bound that looks at the floors of a section's buffers")   \
+  OPTION(bool, backjumping, true, "return through nodes that a conflict does not depend on")     \
+  OPTION(bool, gap_jump, true, "raise an empty floor to the next level that can carry a buffer") \
+  OPTION(bool, contraction, true, "drop sections that another one contains")                     \
+  OPTION(bool, decomposition, true, "split at times that no buffer crosses")                     \
+  OPTION(bool, nogoods, true, "remember refuted problems, compare by dominance")                 \
+  OPTION(bool, twins, true, "identical buffers in one order only")                               \
+  OPTION(bool, full_span, true, "buffers alive in every section go to the ceiling or the floor") \
+  OPTION(bool, mirror, true, "half of the portfolio on the reversed time axis")                  \
+  OPTION(bool, tiling, true, "full sections in a row: all address orders at once, by a PQ-tree")
+
 struct ExactOptions {
-  bool portfolio = true;      // restarts over several branching rules
-  bool release_dates = true;  // the bound looks at the floors of a section's buffers
-  bool backjumping = true;    // return through nodes that a conflict does not depend on
-  bool gap_jump = true;       // raise an empty floor to the next level that can carry a buffer
-  bool contraction = true;    // drop sections that another one contains
-  bool decomposition = true;  // split at times that no buffer crosses
-  bool nogoods = true;        // remember refuted problems, compare by dominance
-  bool twins = true;          // identical buffers in one order only
-  bool full_span = true;      // buffers alive in every section go to the ceiling or the floor
-  bool mirror = true;         // half of the portfolio on the reversed time axis
-  bool tiling = true;         // full sections in a row: all address orders at once, by a PQ-tree
+  MEMPLAN_EXACT_OPTIONS(MEMPLAN_FIELD)
 };
 
 // Fit within `capacity`: kOptimal (it fits), kInfeasible (proved; `conflict` is filled), or

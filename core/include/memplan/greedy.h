@@ -6,17 +6,22 @@
 #include <vector>
 
 #include "memplan/budget.h"
+#include "memplan/option.h"
 #include "memplan/plan.h"
 #include "memplan/problem.h"
 #include "memplan/sections.h"
 
 namespace memplan {
 
+#define MEMPLAN_GREEDY_OPTIONS(OPTION)                                         \
+  OPTION(Names, orders, Names(),                                               \
+         "names from greedy_orders(), tried in this order; none: all of them") \
+  OPTION(bool, first_fit, true, "place at the lowest offset that is free")     \
+  OPTION(bool, best_fit, true, "then into the tightest hole, the most promising orders first")
+
 struct GreedyOptions {
-  // Names from greedy_orders(); empty: the whole portfolio, first fit in that order.
-  std::vector<std::string> orders;
-  bool first_fit = true;  // "hint" and "tela", which place in their own way, count as this
-  bool best_fit = true;   // after all of the above, the most promising orders first
+  // Of the orders, "hint" and "tela", which place in their own way, count as first fit.
+  MEMPLAN_GREEDY_OPTIONS(MEMPLAN_FIELD)
   // Stop at the first plan whose peak is at or below this (the lower bound, or the capacity).
   Bytes target = 0;
 };

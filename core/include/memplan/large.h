@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "memplan/budget.h"
+#include "memplan/option.h"
 #include "memplan/plan.h"
 #include "memplan/problem.h"
 #include "memplan/round.h"
@@ -13,17 +14,22 @@
 namespace memplan {
 
 // Each stage a switch. One pass of first fit is made in any case.
+#define MEMPLAN_LARGE_OPTIONS(OPTION)                                                           \
+  OPTION(bool, core, true,                                                                      \
+         "the buffers of the tightest sections first, grown by what is rejected")               \
+  OPTION(bool, promote, true, "first fit of a core again, with the rejected ranked as tighter") \
+  OPTION(bool, shells, true, "around a core, try what is nearly as tight before all the rest")  \
+  OPTION(bool, portfolio, true, "first-fit passes over many orders at the target")              \
+  OPTION(bool, bump, true, "of these, the rejected go to the front of the order, and again")    \
+  OPTION(bool, best_fit, true, "for some orders, after first fit")                              \
+  OPTION(bool, windows, true,                                                                   \
+         "place stretches of time around the rejected again, their surroundings pinned")        \
+  OPTION(bool, ejection, true,                                                                  \
+         "with conflicts or groups, in place of cores and windows: the rejected throw others "  \
+         "out, which move in turn")
+
 struct LargeOptions {
-  bool core = true;       // the buffers of the tightest sections first, grown by what is rejected
-  bool promote = true;    // first fit of a core again, with the rejected ranked as tighter
-  bool shells = true;     // around a core, try what is nearly as tight before all the rest
-  bool portfolio = true;  // first-fit passes over many orders at the target
-  bool bump = true;       // of these, the rejected go to the front of the order, and again
-  bool best_fit = true;   // for some orders, after first fit
-  bool windows = true;    // stretches around the rejected placed anew, their surroundings pinned
-  // With conflicts beyond lifetimes, or with groups, instead of cores and windows: the rejected
-  // throw others out, which look for places in turn.
-  bool ejection = true;
+  MEMPLAN_LARGE_OPTIONS(MEMPLAN_FIELD)
   // Stop at the first plan whose peak is at or below this (the lower bound, or the capacity).
   Bytes target = 0;
 };

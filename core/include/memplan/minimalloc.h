@@ -5,26 +5,33 @@
 #include <vector>
 
 #include "memplan/budget.h"
+#include "memplan/option.h"
 #include "memplan/plan.h"
 #include "memplan/problem.h"
 #include "memplan/sections.h"
 
 namespace memplan {
 
+// Sections are those of source 000. Static orders are tried round robin, with node limits that
+// double. Every part is sorted when it is cut off, and T counts what is unplaced then.
+#define MEMPLAN_MINIMALLOC_OPTIONS(OPTION)                                                         \
+  OPTION(bool, canonical, true, "only offset- and index-monotonic sequences (6.1)")                \
+  OPTION(bool, section_inference, true, "bound by the load still to come (6.2, equation 3)")       \
+  OPTION(bool, monotonic_floor, true, "no section floor below the last offset (6.2)")              \
+  OPTION(bool, unallocated_floor, true,                                                            \
+         "a section is as high as what is still to come can reach (6.2)")                          \
+  OPTION(bool, dominance, true, "no offset that leaves room for another buffer below (6.3)")       \
+  OPTION(bool, hatless, true, "a buffer with nothing overhead has no alternatives (7)")            \
+  OPTION(bool, dynamic_ordering, true, "lowest viable offset first (7)")                           \
+  OPTION(bool, static_ordering, true,                                                              \
+         "sort by the orders, at the start and each part when it is cut off (7)")                  \
+  OPTION(bool, dynamic_decomposition, true, "split where no unplaced buffer crosses (7)")          \
+  OPTION(Names, orders, Names({"WAT", "TAW", "TWA"}),                                              \
+         "tried in turn; keys: W width, A area, T total of the fullest section, Z size, L lower, " \
+         "U upper, C sections, O overlaps (7)")
+
 struct MiniMallocOptions {
-  bool canonical = true;              // 6.1: only offset- and index-monotonic sequences
-  bool section_inference = true;      // 6.2: equation 3
-  bool monotonic_floor = true;        // 6.2: no section floor below the last offset
-  bool unallocated_floor = true;      // 6.2: effective height of a section
-  bool dominance = true;              // 6.3: o_i < h_min
-  bool hatless = true;                // 7: a buffer with nothing overhead has no alternatives
-  bool dynamic_ordering = true;       // 7: lowest viable offset first
-  bool static_ordering = true;        // 7: sort by the orders below
-  bool dynamic_decomposition = true;  // 7: split where no unallocated buffer crosses
-  // Static orders tried round robin, with node limits that double: keys W(idth), A(rea),
-  // T(otal of the fullest section), Z (size), L(ower), U(pper), C (sections), O(verlaps).
-  // Every part is sorted when it is cut off, and T counts what is unplaced then.
-  std::vector<std::string> orders = {"WAT", "TAW", "TWA"};
+  MEMPLAN_MINIMALLOC_OPTIONS(MEMPLAN_FIELD)
 };
 
 // Fit within `capacity`. kOptimal (it fits), kInfeasible (proved; `conflict` is filled), or

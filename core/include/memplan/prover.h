@@ -1,23 +1,30 @@
 // The proving engine: clause learning over the orders of pairs (docs/algorithms.md, "The prover").
 #pragma once
 
+#include "memplan/option.h"
+
 namespace memplan {
 
 // Each technique a switch, so that an ablation is a table and not an edit. None changes an
 // answer, only the number of conflicts it takes.
+#define MEMPLAN_PROVER_OPTIONS(OPTION)                                                            \
+  OPTION(bool, learning, true,                                                                    \
+         "clauses from conflicts (off: plain backtracking on the last decision)")                 \
+  OPTION(bool, minimisation, true, "drop literals of a learned clause that the others imply")     \
+  OPTION(bool, lifting, true, "weaken explanations as far as their use allows")                   \
+  OPTION(bool, set_bounds, true, "a buffer is above the sum of what is decided to lie below it")  \
+  OPTION(bool, overload, true, "a set of a clique does not fit between its bounds")               \
+  OPTION(bool, edge_finding, true, "a buffer that does not fit among a set lies above all of it") \
+  OPTION(bool, transitivity, true, "below what is below something is below it")                   \
+  OPTION(bool, cuts, true,                                                                        \
+         "of two times: what lives at both takes room on one side of a buffer, whichever it is")  \
+  OPTION(bool, foundation, true, "a buffer that conflicts with all others goes to the bottom")    \
+  OPTION(bool, symmetry, true, "interchangeable buffers by index; one pair fixes up and down")    \
+  OPTION(bool, phases, true, "decide first as the best plan has it")                              \
+  OPTION(bool, restarts, true, "start the search again now and then, and keep what was learned")
+
 struct ProverOptions {
-  bool learning = true;      // of clauses (off: plain backtracking on the last decision)
-  bool minimisation = true;  // drop literals of a learned clause that the others imply
-  bool lifting = true;       // weaken explanations as far as their use allows
-  bool set_bounds = true;    // a buffer is above the sum of what is decided to lie below it
-  bool overload = true;      // a set of a clique does not fit between its bounds
-  bool edge_finding = true;  // a buffer that does not fit among a set lies above all of it
-  bool transitivity = true;  // below what is below something is below it
-  bool cuts = true;          // what lies below a buffer at one time and above it at another
-  bool foundation = true;    // a buffer that conflicts with all others goes to the bottom
-  bool symmetry = true;      // interchangeable buffers by index; one pair fixes up and down
-  bool phases = true;        // decide first as the best plan has it
-  bool restarts = true;
+  MEMPLAN_PROVER_OPTIONS(MEMPLAN_FIELD)
 };
 
 }  // namespace memplan

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "memplan/budget.h"
+#include "memplan/option.h"
 #include "memplan/plan.h"
 #include "memplan/problem.h"
 #include "memplan/sections.h"
@@ -12,11 +13,15 @@ namespace memplan {
 
 // One variable a buffer, its values all legal offsets from the lowest up (Korf 2003; Huang and Korf
 // 2013). Buffers are placed in one order, with plain backtracking.
+#define MEMPLAN_CSP_OPTIONS(OPTION)                                                       \
+  OPTION(bool, area_order, true, "largest size times lifetime first (off: as they come)") \
+  OPTION(bool, forward_checking, true, "every buffer that is not placed keeps an offset") \
+  OPTION(bool, wasted_space, true,                                                        \
+         "bin packing, section by section: a free run counts only for what is no larger") \
+  OPTION(bool, dominance, true, "no strip at the floor that nothing can fill (Korf 2004)")
+
 struct CspOptions {
-  bool area_order = true;        // largest size times lifetime first (off: as they come)
-  bool forward_checking = true;  // what is not placed keeps an offset
-  bool wasted_space = true;      // a free run counts only for what is no larger
-  bool dominance = true;         // no strip at the floor that nothing can fill (Korf 2004)
+  MEMPLAN_CSP_OPTIONS(MEMPLAN_FIELD)
 };
 
 // One variable a pair of buffers that share a time, its values "below" and "above" (Moffitt and
@@ -24,13 +29,17 @@ struct CspOptions {
 //
 // Semantic branching, which adds the negation of a value that failed, is no switch: of two buffers
 // with one time, the other value says that and more.
+#define MEMPLAN_META_CSP_OPTIONS(OPTION)                                                         \
+  OPTION(bool, forward_checking, true, "drop above or below once the distances contradict it")   \
+  OPTION(bool, fewest_first, true, "a pair with one value left is next; needs forward_checking") \
+  OPTION(bool, area_order, true,                                                                 \
+         "then the pairs of the largest buffer, and so on (off: as they come)")                  \
+  OPTION(bool, subsumption, true, "pairs that the distances order already need no value")        \
+  OPTION(bool, cliques, true, "what lies below a buffer at one time lies below it in a pile")    \
+  OPTION(bool, symmetry, true, "the first pair has one value, where top and bottom are alike")
+
 struct MetaCspOptions {
-  bool forward_checking = true;  // drop a value once the distances contradict it
-  bool fewest_first = true;      // a pair with one value left is next; needs forward checking
-  bool area_order = true;        // then the pair of largest areas (off: as they come)
-  bool subsumption = true;       // pairs that the distances order already need no value
-  bool cliques = true;           // what lies below a buffer at one time lies below it in a pile
-  bool symmetry = true;          // the first pair has one value, where top and bottom are alike
+  MEMPLAN_META_CSP_OPTIONS(MEMPLAN_FIELD)
 };
 
 // Both fit within `capacity`: kOptimal (it fits), kInfeasible (proved; `conflict` is filled), or

@@ -12,6 +12,7 @@
 #include "memplan/greedy.h"
 #include "memplan/large.h"
 #include "memplan/minimalloc.h"
+#include "memplan/option.h"
 #include "memplan/plan.h"
 #include "memplan/problem.h"
 #include "memplan/prover.h"
@@ -37,6 +38,13 @@ struct Progress {
   std::int64_t nodes = 0;
 };
 
+// The squeaky wheel comes before all else of a solver that begins with a plan; not where hints are
+// to be kept, and not where greedy is to be without first fit, or to have only certain orders.
+#define MEMPLAN_FIRST_OPTIONS(OPTION)                                                              \
+  OPTION(bool, squeaky_wheel, true,                                                                \
+         "first of all: first fit at the target, again and again, where what finds no place goes " \
+         "earlier")
+
 struct SolveOptions {
   std::string solver = "auto";  // a name from solvers()
   Objective objective = Objective::kMinPeak;
@@ -44,9 +52,7 @@ struct SolveOptions {
   int threads = 1;  // never changes the answer, only the time
   std::uint64_t seed = 0;
   Stopper::Interrupt interrupt;  // asked every 20 ms; true stops the search
-  // Before all else of a solver that begins with a plan; not where hints are to be kept, and not
-  // where greedy is to be without first fit, or to have only certain orders.
-  bool squeaky_wheel = true;
+  MEMPLAN_FIRST_OPTIONS(MEMPLAN_FIELD)
   GreedyOptions greedy;
   MiniMallocOptions minimalloc;
   ExactOptions exact;
@@ -70,6 +76,20 @@ struct SolveOptions {
 // the caller's to ask for, with code that knows no solver.
 Plan solve(const Problem& problem, const SolveOptions& options);
 
+// The options that a solver reads, by the part of SolveOptions that holds them.
+enum OptionSet : unsigned {
+  kFirstOptions = 1,
+  kGreedyOptions = 2,
+  kLargeOptions = 4,
+  kExactOptions = 8,
+  kProverOptions = 16,
+  kMiniMallocOptions = 32,
+  kTelamallocOptions = 64,
+  kSomasOptions = 128,
+  kCspOptions = 256,
+  kMetaCspOptions = 512,
+};
+
 // What some solvers do not keep. Capacities, hints, sizes of 0 and gaps without windows are kept by
 // all.
 enum Constraint : unsigned {
@@ -83,11 +103,16 @@ struct Solver {
   const char* name;
   const char* says;       // what it is, in a line
   unsigned lacks;         // a sum of Constraint: what it refuses by name
+  unsigned options;       // a sum of OptionSet
   bool proves = false;    // it can write down why no plan is better
   bool baseline = false;  // it is here to be compared with
 };
 
 // All that SolveOptions::solver may name.
 const std::vector<Solver>& solvers();
+
+// The options of `options->solver`, none for a name that no solver has. Of `auto`, an option that
+// several parts have is there once for each of them.
+std::vector<Option> options_of(SolveOptions* options);
 
 }  // namespace memplan

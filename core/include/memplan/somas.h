@@ -5,20 +5,23 @@
 #include <string>
 
 #include "memplan/budget.h"
+#include "memplan/option.h"
 #include "memplan/plan.h"
 #include "memplan/problem.h"
 #include "memplan/sections.h"
 
 namespace memplan {
 
+// Single Object (Algorithm 6): every block into the arena. Many Objects (Algorithm 7): objects side
+// by side, each as large as the block that began it, every other one wholly inside of one.
+#define MEMPLAN_SOMAS_OPTIONS(OPTION)                                                              \
+  OPTION(std::string, objects, "single", "single (source 004, Algorithm 6) or many (Algorithm 7)") \
+  OPTION(std::string, sort, "size",                                                                \
+         "which block is placed first: size, breadth, source or unsafe (source 004, 5.2)")         \
+  OPTION(std::string, fit, "first", "where: first (the lowest gap) or best (the smallest)")
+
 struct SomasOptions {
-  // Single Object (Algorithm 6): every block into the arena. Many Objects (Algorithm 7): objects
-  // side by side, each as large as the block that began it, every other one wholly inside of one.
-  std::string objects = "single";  // or many
-  // Who goes first (section 5.2): size, breadth, source or unsafe.
-  std::string sort = "size";
-  // Where: first (the lowest gap) or best (the smallest).
-  std::string fit = "first";
+  MEMPLAN_SOMAS_OPTIONS(MEMPLAN_FIELD)
 };
 
 // A pair is unsafe if its lifetimes meet (outside gaps) or if it is listed in the conflicts; a

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "memplan/budget.h"
+#include "memplan/option.h"
 #include "memplan/plan.h"
 #include "memplan/problem.h"
 #include "memplan/sections.h"
@@ -14,24 +15,29 @@
 namespace memplan {
 
 class BacktrackPolicy;  // telamalloc/backtracking.h
-struct BacktrackModel;  // learning.h
+
+// Sections and figures are those of source 001. The rules of figure 14 go back one step at a time,
+// over all blocks, so that only lowest_position and subproblems speak of them. What is learned says
+// where to go back to, in restarts that take turns with the rules of 5.4, for "tela" only.
+#define MEMPLAN_TELAMALLOC_OPTIONS(OPTION)                                                         \
+  OPTION(bool, lowest_position, true,                                                              \
+         "at the lowest valid offset (off: on top of the skyline; 5.2)")                           \
+  OPTION(bool, subproblems, true, "split at times that no buffer crosses (5.3)")                   \
+  OPTION(bool, phases, true,                                                                       \
+         "first within the phase of contention of the last block (5.3, figure 9)")                 \
+  OPTION(bool, culprits, true,                                                                     \
+         "go back to the second-to-last placement at fault (off: one step; 5.4)")                  \
+  OPTION(bool, hoisting, true, "candidates of a point that failed come first further up (5.4)")    \
+  OPTION(bool, bounded, true, "at most a few candidates at a point (5.4)")                         \
+  OPTION(bool, stuck_rule, true, "leave a subtree after 100 backtracks in it (5.4)")               \
+  OPTION(                                                                                          \
+      std::string, select, "tela",                                                                 \
+      "which block is next: tela (5.1), or one rule of figure 14: size, area, lifetime or lowest") \
+  OPTION(std::shared_ptr<const BacktrackModel>, learned, nullptr,                                  \
+         "restarts that go back to where a trained model says (6)")
 
 struct TelamallocOptions {
-  bool lowest_position = true;  // 5.2: at the lowest valid offset (off: on top of the skyline)
-  bool subproblems = true;      // 5.3: split at times that no buffer crosses
-  bool phases = true;           // 5.3: first within the phase of the block placed last
-  bool culprits = true;         // 5.4: back to the second-to-last culprit (off: one step)
-  bool hoisting = true;         // 5.4: candidates of a point that failed come first further up
-  bool bounded = true;          // 5.4: no more than a few candidates at a point
-  bool stuck_rule = true;       // 5.4: leave a subtree after 100 backtracks in it
-  // Who is placed next: "tela", the candidates of 5.1, or one of the four strategies of figure 14,
-  // "size", "area", "lifetime" or "lowest" (the block with the lowest valid offset). Those go back
-  // one step at a time, over all blocks, so that only lowest_position and subproblems speak of
-  // them.
-  std::string select = "tela";
-  // Says where to go back to (6), in restarts that take turns with the rules (telamalloc/turns.h),
-  // for "tela" only; null: always by the rules of 5.4.
-  std::shared_ptr<const BacktrackModel> model;
+  MEMPLAN_TELAMALLOC_OPTIONS(MEMPLAN_FIELD)
 };
 
 // Fit within `capacity`: kOptimal (it fits), kInfeasible (proved, by the load or by propagation

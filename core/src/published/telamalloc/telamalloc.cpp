@@ -95,7 +95,7 @@ Plan answer(const Problem& problem, const Items& items, const TelamallocOptions&
 
   std::optional<LearnedPolicy> learned;
   const bool has_choice = policy == nullptr && options.select == "tela";
-  if (has_choice && options.model != nullptr) learned.emplace(*options.model);
+  if (has_choice && options.learned != nullptr) learned.emplace(*options.learned);
   TelamallocSearch search(problem, items, adjacent, options, policy, stopper);
   Plan plan = solve_parts(problem, items, node_budget, &search, &learned, stopper);
   plan.stats.nodes = search.steps();

@@ -1,0 +1,47 @@
+#include <algorithm>
+#include <vector>
+
+#include "memplan/solve.h"
+
+namespace memplan {
+
+namespace {
+
+using Options = std::vector<Option>;
+
+#define MEMPLAN_ROW(type, name, preset, says) rows->push_back({#name, says, &part->name});
+
+void list(SolveOptions* part, Options* rows) { MEMPLAN_FIRST_OPTIONS(MEMPLAN_ROW) }
+void list(GreedyOptions* part, Options* rows) { MEMPLAN_GREEDY_OPTIONS(MEMPLAN_ROW) }
+void list(LargeOptions* part, Options* rows) { MEMPLAN_LARGE_OPTIONS(MEMPLAN_ROW) }
+void list(ExactOptions* part, Options* rows) { MEMPLAN_EXACT_OPTIONS(MEMPLAN_ROW) }
+void list(ProverOptions* part, Options* rows) { MEMPLAN_PROVER_OPTIONS(MEMPLAN_ROW) }
+void list(MiniMallocOptions* part, Options* rows) { MEMPLAN_MINIMALLOC_OPTIONS(MEMPLAN_ROW) }
+void list(TelamallocOptions* part, Options* rows) { MEMPLAN_TELAMALLOC_OPTIONS(MEMPLAN_ROW) }
+void list(SomasOptions* part, Options* rows) { MEMPLAN_SOMAS_OPTIONS(MEMPLAN_ROW) }
+void list(CspOptions* part, Options* rows) { MEMPLAN_CSP_OPTIONS(MEMPLAN_ROW) }
+void list(MetaCspOptions* part, Options* rows) { MEMPLAN_META_CSP_OPTIONS(MEMPLAN_ROW) }
+
+#undef MEMPLAN_ROW
+
+}  // namespace
+
+Options options_of(SolveOptions* options) {
+  Options rows;
+  const auto has_name = [options](const Solver& each) { return options->solver == each.name; };
+  const auto known = std::find_if(solvers().begin(), solvers().end(), has_name);
+  if (known == solvers().end()) return rows;
+  if ((known->options & kFirstOptions) != 0) list(options, &rows);
+  if ((known->options & kGreedyOptions) != 0) list(&options->greedy, &rows);
+  if ((known->options & kLargeOptions) != 0) list(&options->large, &rows);
+  if ((known->options & kExactOptions) != 0) list(&options->exact, &rows);
+  if ((known->options & kProverOptions) != 0) list(&options->prover, &rows);
+  if ((known->options & kMiniMallocOptions) != 0) list(&options->minimalloc, &rows);
+  if ((known->options & kTelamallocOptions) != 0) list(&options->telamalloc, &rows);
+  if ((known->options & kSomasOptions) != 0) list(&options->somas, &rows);
+  if ((known->options & kCspOptions) != 0) list(&options->csp, &rows);
+  if ((known->options & kMetaCspOptions) != 0) list(&options->meta_csp, &rows);
+  return rows;
+}
+
+}  // namespace memplan
