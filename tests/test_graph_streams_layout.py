@@ -70,7 +70,7 @@ def test_a_group_in_views() -> None:
     [
         ({"views": (View(1, 0),)}, '"1" of group 0 is only a part of "0"; groups are of whole'),
         ({"views": (View(2, 0),), "groups": ((0, 2),)}, "two tensors of group 0 have the same"),
-        ({"groups": ((0, 3),)}, '"3" of group 0 is not planned, and "0" beside it is'),
+        ({"groups": ((0, 3),)}, '"3" of group 0 is not planned, but "0" of the same group is'),
     ],
 )
 def test_groups_that_cannot_be(changes: dict[str, Any], sentence: str) -> None:

@@ -14,7 +14,7 @@ from hypothesis.strategies import DrawFn
 from memplan.analysis.savings import Change, Worst, savings
 from memplan.errors import ProblemError
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lay_out
-from memplan.graph.remake import remakes
+from memplan.graph.remake import find_remakes
 from memplan.problem import Buffer, Gap, Problem
 from memplan.problem.loads import Loads
 
@@ -239,7 +239,7 @@ def test_who_can_be_dropped_is_idle(graph: Graph, start: int, length: int) -> No
         after = [step for step in steps if step >= end]
         if before and after and len(before) + len(after) == len(steps):
             expected[row] = (max(before) + 1, min(after))
-    found = remakes(layout, start, end)
+    found = find_remakes(layout, start, end)
     assert {each.row: (each.dropped, each.again) for each in found} == expected
 
 
@@ -263,7 +263,7 @@ LAST = op("last", (2, 4), 5)
 def test_all_that_has_written_runs_again() -> None:
     """Tests that a result that was changed in place is made again by both operators."""
     graph = program(op("conv", (0,), 1), op("relu_", (1,), 2), *BUSY, LAST, views=(View(2, 1),))
-    (found,) = remakes(lay_out(graph), 2, 4)
+    (found,) = find_remakes(lay_out(graph), 2, 4)
     assert found.by == ("conv (Conv)", "relu_ (Relu_)")
     assert (found.dropped, found.again) == (2, 4)
     assert [lay_out(graph).problem.ids[row] for row in found.kept] == ["t0"]
@@ -272,11 +272,11 @@ def test_all_that_has_written_runs_again() -> None:
 def test_what_was_overwritten_cannot_be_read_again() -> None:
     """Tests that a tensor is not made of something that has another content by then."""
     first = (op("conv", (0,), 1), op("add", (1,), 2))
-    assert [each.by for each in remakes(lay_out(program(*first, *BUSY, LAST)), 2, 4)] == [
+    assert [each.by for each in find_remakes(lay_out(program(*first, *BUSY, LAST)), 2, 4)] == [
         ("add (Add)",)
     ]
     graph = program(*first, op("relu_", (1,), 3), op("pool", (0,), 4), LAST, views=(View(3, 1),))
-    assert remakes(lay_out(graph), 2, 4) == ()
+    assert find_remakes(lay_out(graph), 2, 4) == ()
 
 
 def test_other_results_and_scratch_are_needed_for_a_moment() -> None:
@@ -284,28 +284,28 @@ def test_other_results_and_scratch_are_needed_for_a_moment() -> None:
     split = op("split", (0,), 1, 2, workspace=4)
     graph = program(split, op("use", (1,), 3), op("pool", (3,), 4), LAST)
     layout = lay_out(graph)
-    (found,) = remakes(layout, 1, 3)
+    (found,) = find_remakes(layout, 1, 3)
     ids = layout.problem.ids
     assert ids[found.row] == "t2"
-    assert [ids[row] for row in found.beside] == ["t1", "split (workspace)"]
+    assert [ids[row] for row in found.extra] == ["t1", "split (workspace)"]
     assert [ids[row] for row in found.kept] == ["t0"]
 
 
 def test_who_cannot_be_made_again() -> None:
     """Tests groups, streams and what a branch writes."""
     straight = (op("conv", (0,), 1), op("add", (1,), 2), *BUSY, LAST)
-    assert len(remakes(lay_out(program(*straight)), 2, 4)) == 1
+    assert len(find_remakes(lay_out(program(*straight)), 2, 4)) == 1
     grouped = replace(program(*straight), groups=((2, 5),))
-    assert remakes(lay_out(grouped), 2, 4) == ()
+    assert find_remakes(lay_out(grouped), 2, 4) == ()
     apart = (*straight[:3], replace(straight[3], stream=1), straight[4])
-    assert remakes(lay_out(program(*apart)), 2, 4) == ()
+    assert find_remakes(lay_out(program(*apart)), 2, 4) == ()
     branch = op("if", (1,), 2, blocks=(Block("then", (op("inner", (1,), 6),), (), (6,)),))
     inside = program(straight[0], branch, *straight[2:], count=7)
     layout = lay_out(inside)
     row = layout.problem.index("t2")
     assert layout.problem.start[row] < 4 < layout.problem.end[row]
-    assert remakes(layout, 4, 5) == ()
-    assert remakes(layout, 4, 4) == ()
+    assert find_remakes(layout, 4, 5) == ()
+    assert find_remakes(layout, 4, 4) == ()
 
 
 def test_a_moment_of_its_own_can_be_the_worst() -> None:

@@ -364,7 +364,7 @@ class TestWhy:
             "", (Tensor("x", 1, Kind.INPUT), Tensor("y", 1)), (Operator("", "Op", (), (1,)),)
         )
         assert str(why(unread, "x", "y")) == (
-            '"x" and "y" may share memory: nobody needs "x" after the start of the program.'
+            '"x" and "y" may share memory: "x" is not needed after the start of the program.'
         )
         unnamed = replace(graph, operators=tuple(replace(op, name="") for op in graph.operators))
         assert "Op number 0 (stream 0) -> Op number 2 (stream 0)" in str(why(unnamed, "a", "c"))

@@ -11,7 +11,7 @@ from memplan.analysis.sync import cost_of_safety, suggest_sync
 from memplan.errors import GraphError
 from memplan.graph import Graph, Kind, Operator, Tensor, View, lay_out, unsafe_pairs
 from memplan.graph.order import on_streams, waits
-from memplan.graph.sync import freedom, synchronised, users
+from memplan.graph.sync import find_users, measure_freedom, synchronise
 from memplan_lab.bench.generators import multi_stream
 
 
@@ -53,7 +53,7 @@ def longest_chain(graph: Graph) -> int:
 def test_freedom_by_brute_force(seed: int) -> None:
     """Tests that free pairs and the longest chain are those of the transitive closure."""
     graph = multi_stream(15, 1 + seed % 4, seed)
-    found = freedom(graph)
+    found = measure_freedom(graph)
     assert (found.pairs, found.chain) == (free_pairs(graph), longest_chain(graph))
 
 
@@ -87,7 +87,7 @@ def test_suggestions_save_and_cost_what_they_say(seed: int) -> None:
     found = suggest_sync(before, most=2)
     assert found
     for one in found:
-        after = synchronised(before, [(one.before, one.after)])
+        after = synchronise(before, [(one.before, one.after)])
         problem = lay_out(after).problem
         plan = memplan.solve(problem, solver="greedy", objective="min_peak")
         memplan.verify(problem, plan)
@@ -106,7 +106,7 @@ def test_nothing_to_gain() -> None:
 
 def test_synchronised() -> None:
     """Tests that an arc is a tensor of no bytes with a name of its own, also if there is one."""
-    graph = synchronised(synchronised(relay(), [(1, 2)]), [(1, 2)])
+    graph = synchronise(synchronise(relay(), [(1, 2)]), [(1, 2)])
     assert [t.name for t in graph.tensors[4:]] == ["sync 1 -> 2", "sync 1 -> 2'"]
     assert lay_out(graph).problem.ids == lay_out(relay()).problem.ids
     assert 1 in ancestors(graph)[2]
@@ -117,7 +117,7 @@ def test_synchronised() -> None:
 def test_arcs_that_cannot_be(arc: tuple[int, int]) -> None:
     """Tests that waiting for who comes later, or for nobody, is refused."""
     with pytest.raises(GraphError, match=f"operator {arc[1]} cannot wait for operator {arc[0]}"):
-        synchronised(relay(), [arc])
+        synchronise(relay(), [arc])
 
 
 def test_users_of_storages() -> None:
@@ -131,5 +131,5 @@ def test_users_of_storages() -> None:
     graph = Graph("net", tensors, operators, outputs=(2,), views=(View(1, 0),))
     layout = lay_out(graph)
     names = [layout.storages[row].name for row in layout.rows]
-    found = dict(zip(names, users(layout), strict=True))
+    found = dict(zip(names, find_users(layout), strict=True))
     assert found == {"a": [0, 1, 2], "b": [2], "look (workspace)": [1]}

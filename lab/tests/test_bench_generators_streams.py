@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from memplan.graph import Graph, Kind
-from memplan.graph.order import circle, waits
+from memplan.graph.order import find_cycle, waits
 from memplan.sources.graph_json import write_graph
 from memplan_lab.bench.generators import multi_stream, pangu_like
 
@@ -40,7 +40,7 @@ def test_same_programs_on_any_machine() -> None:
 def test_random_programs_have_all_that_streams_have() -> None:
     """Tests that among some there are circles of streams, scratch, and tensors of every kind."""
     graphs = [multi_stream(12, 4, seed) for seed in range(40)]
-    assert sum(bool(circle(stream_graph(graph))) for graph in graphs) > 20
+    assert sum(bool(find_cycle(stream_graph(graph))) for graph in graphs) > 20
     assert all(len(graph.operators) == 12 for graph in graphs)
     assert any(operator.workspace for graph in graphs for operator in graph.operators)
     kinds = {tensor.kind for graph in graphs for tensor in graph.tensors}
@@ -63,7 +63,7 @@ def test_pangu_like(n: int, streams: int, groups: int) -> None:
     for category in (("Forward", "Backward"), ("AllReduce", "ReduceScatter"), ("Update",)):
         filled = [operator.stream for operator in graph.operators if operator.type in category]
         assert all(one <= other <= one + 1 for one, other in pairwise(filled))
-    assert circle(stream_graph(graph))
+    assert find_cycle(stream_graph(graph))
 
 
 @pytest.mark.parametrize(

@@ -41,12 +41,12 @@ def halved(problem: Problem, row: int) -> Problem:
 def remade(problem: Problem, remake: Remake) -> Problem:
     """Return the problem with the two lives of a row; those of graphs have no gaps."""
     row, again = remake.row, remake.again
-    added = [row, *remake.beside]
+    added = [row, *remake.extra]
     start = problem.start + (problem.start >= again)
     end = problem.end + (problem.end > again)
     end[list(remake.kept)] = again + 1
     start = np.append(start, [again] * len(added))
-    end = np.append(end, [int(end[row]), *[again + 1] * len(remake.beside)])
+    end = np.append(end, [int(end[row]), *[again + 1] * len(remake.extra)])
     end[row] = remake.dropped
     rows = np.append(np.arange(len(problem)), added)
     group, lead = problem.group[rows], problem.lead[rows]

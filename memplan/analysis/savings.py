@@ -23,7 +23,7 @@ import numpy as np
 
 from memplan.analysis.changed import halved, remade
 from memplan.graph import Layout
-from memplan.graph.remake import Remake, remakes
+from memplan.graph.remake import Remake, find_remakes
 from memplan.problem import Problem, spans
 from memplan.problem.columns import NONE, Column, frozen
 from memplan.problem.loads import Loads
@@ -175,7 +175,7 @@ def savings(problem: Problem, layout: Layout | None = None) -> Savings:
         return Savings(problem, 0, 0, 0, 0, (), nobody, nobody, dict.fromkeys(Change, nobody), {})
     start, end = int(loads.start[section]), int(loads.end[section])
     levels = _Levels(problem, loads, section)
-    again = {each.row: each for each in (remakes(layout, start, end) if layout else ())}
+    again = {each.row: each for each in (find_remakes(layout, start, end) if layout else ())}
     recomputed = [
         levels.remade(again[row]) if row in again else NONE for row in levels.rows.tolist()
     ]
@@ -262,7 +262,7 @@ class _Levels:
         problem = self._problem
         size, ends = problem.size, problem.end
         kept = list(remake.kept)
-        beside = sum(size[list(remake.beside)].tolist())
+        beside = sum(size[list(remake.extra)].tolist())
         if beside + sum(size[kept].tolist()) >= self._peak:
             return self._peak
         since = min([remake.dropped, *ends[kept].tolist()])

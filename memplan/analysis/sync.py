@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from memplan import solvers
 from memplan.graph import Graph, Layout, lay_out
-from memplan.graph.sync import Freedom, freedom, synchronised, users
+from memplan.graph.sync import Freedom, find_users, measure_freedom, synchronise
 from memplan.problem import Problem
 from memplan.referee import verify
 
@@ -172,7 +172,7 @@ class _State:
         self._in_place = in_place
 
     def with_arc(self, arc: tuple[int, int]) -> _State:
-        return _State(synchronised(self.graph, [arc]), self._solver, self._in_place)
+        return _State(synchronise(self.graph, [arc]), self._solver, self._in_place)
 
     @cached_property
     def peak(self) -> int:
@@ -180,7 +180,7 @@ class _State:
 
     @cached_property
     def freedom(self) -> Freedom:
-        return freedom(self.graph)
+        return measure_freedom(self.graph)
 
     @property
     def unsafe(self) -> int:
@@ -219,7 +219,7 @@ class _State:
 
     def arcs(self) -> Iterator[tuple[int, int]]:
         """Yield arcs to try, each once: to where the pressure is greatest, from what lags there."""
-        who = users(self.layout)
+        who = find_users(self.layout)
         order = np.argsort(-self._pressure, kind="stable").tolist()
         after: list[int] = []
         seen: set[tuple[int, int]] = set()

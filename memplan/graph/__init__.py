@@ -1,7 +1,7 @@
 """Operators and tensors between a model and a `Problem`.
 
-`sources` make a `Graph`; `lay_out` says which pieces of memory it needs, and when; `unsafe_pairs`
-which of these its streams may need at the same time.
+`sources` make a `Graph`. `lay_out` finds the pieces of memory that it needs and their lifetimes,
+and `unsafe_pairs` those which its streams may need at the same time.
 """
 
 from memplan.graph.layout import Layout, Storage, lay_out

@@ -1,4 +1,4 @@
-"""The checks at the door of a graph: what `lives` and `lay_out` rely on."""
+"""Checks every graph when it is made, so that `lives` and `lay_out` need not check it again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_DEPTH", "check"]
 
 MAX_BYTES = 1 << 62
-MAX_DEPTH = 100  # of blocks in blocks; far below Python's own limit on recursion
+MAX_DEPTH = 100  # of nested blocks; far below Python's limit on recursion
 
 
 def check(graph: Graph) -> None:
@@ -60,24 +60,24 @@ def _check_tensors(graph: Graph) -> None:
 
 def _check_operators(graph: Graph) -> None:
     exists = range(len(graph.tensors))
-    for where, indices in _mentions(graph):
+    for where, indices in _iterate_mentions(graph):
         if any(index not in exists for index in indices):
             raise GraphError(f"{where} names a tensor that does not exist")
     for operator in graph.walk():
         if not 0 <= operator.workspace <= MAX_BYTES:
             raise GraphError(
-                f"{_who(operator)} has a workspace of {operator.workspace} bytes; "
+                f"{_describe(operator)} has a workspace of {operator.workspace} bytes; "
                 "it must be between 0 and 2^62"
             )
         for source, target in operator.in_place:
             if source not in operator.inputs or target not in operator.outputs:
                 raise GraphError(
-                    f"{_who(operator)} has an in-place pair that is not an input and an output"
+                    f"{_describe(operator)} has an in-place pair that is not an input and an output"
                 )
 
 
-def _mentions(graph: Graph) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield all indices of tensors, and who says them."""
+def _iterate_mentions(graph: Graph) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield all indices of tensors in the graph, with a description of the place they are in."""
     yield "an input of the graph", graph.inputs
     yield "an output of the graph", graph.outputs
     for pair in graph.aliases:
@@ -87,26 +87,26 @@ def _mentions(graph: Graph) -> Iterator[tuple[str, tuple[int, ...]]]:
     for group in graph.groups:
         yield "a group", group
     for operator in graph.walk():
-        yield _who(operator), operator.inputs + operator.outputs
+        yield _describe(operator), operator.inputs + operator.outputs
         for pair in operator.in_place:
-            yield _who(operator), pair
+            yield _describe(operator), pair
         for block in operator.blocks:
-            yield _who(operator), block.inputs + block.outputs
+            yield _describe(operator), block.inputs + block.outputs
 
 
 def _check_streams(graph: Graph) -> None:
     for outer in graph.operators:
         if outer.stream < 0:
             raise GraphError(
-                f"{_who(outer)} is on stream {outer.stream}; streams are numbered from 0"
+                f"{_describe(outer)} is on stream {outer.stream}; streams are numbered from 0"
             )
         inside = [inner for block in outer.blocks for inner in block.operators]
         while inside:
             inner = inside.pop()
             if inner.stream not in (0, outer.stream):
                 raise GraphError(
-                    f"{_who(inner)} is on stream {inner.stream}, but runs inside of {_who(outer)}, "
-                    f"which is on stream {outer.stream}"
+                    f"{_describe(inner)} is on stream {inner.stream}, but runs inside of "
+                    f"{_describe(outer)}, which is on stream {outer.stream}"
                 )
             inside.extend(deeper for block in inner.blocks for deeper in block.operators)
 
@@ -149,7 +149,7 @@ def _check_views(graph: Graph) -> None:
 
 
 class _Order:
-    """Whoever reads a tensor comes after its maker; views are made with their bases."""
+    """Checks that readers of a tensor come after its maker; a view is made with its base."""
 
     def __init__(self, graph: Graph) -> None:
         given = ("input", "constant", "variable")
@@ -168,7 +168,7 @@ class _Order:
         for operator in operators:
             for index in operator.inputs:
                 if index not in self._there:
-                    self._read(index, f"is read by {_who(operator)}")
+                    self._read(index, f"is read by {_describe(operator)}")
             for block in operator.blocks:
                 self._there.update(block.inputs)
                 self._run(block.operators)
@@ -190,31 +190,31 @@ class _Order:
         name = f"tensor {quoted(self._graph.tensors[source].name)}"
         if source != index:
             how = f"has the view {quoted(self._graph.tensors[index].name)}, which {how}"
-        if source not in self._ever_made():
+        if source not in self._find_all_made():
             raise GraphError(f"nothing makes {name}, which {how}")
-        self._find_circle()
+        self._check_cycles()
         raise GraphError(
             f"{name}, which {how}, is not made before: the operators are not in order, "
             "or run in a cycle"
         )
 
-    def _find_circle(self) -> None:
-        """Raise `GraphError` if outermost operators can run in no order at all."""
+    def _check_cycles(self) -> None:
+        """Raise `GraphError` if there is no order in which the outermost operators can run."""
         operators = self._graph.operators
         arcs = order.waits(operators, self._graph.views)
-        if found := order.circle(arcs):
-            raise GraphError(f"the operators run in a cycle: {self._told(found, arcs)}")
+        if found := order.find_cycle(arcs):
+            raise GraphError(f"the operators run in a cycle: {self._describe_cycle(found, arcs)}")
         arcs = order.on_streams(operators, arcs)
         several = len({operator.stream for operator in operators}) > 1
-        if several and (found := order.circle(arcs)):
+        if several and (found := order.find_cycle(arcs)):
             raise GraphError(
                 f"the order of operators on their streams contradicts the arcs: "
-                f"{self._told(found, arcs)}"
+                f"{self._describe_cycle(found, arcs)}"
             )
 
-    def _told(self, circle: list[int], arcs: order.Waits) -> str:
+    def _describe_cycle(self, cycle: list[int], arcs: order.Waits) -> str:
         sentences = []
-        for one, other in zip(circle, circle[1:] + circle[:1], strict=True):
+        for one, other in zip(cycle, cycle[1:] + cycle[:1], strict=True):
             operator, tensor = self._graph.operators[one], arcs[one][other]
             reason = f"stream {operator.stream}"
             if tensor >= 0:
@@ -223,11 +223,15 @@ class _Order:
             sentences.append(f"{quoted(_name(operator))} waits for {waits_for} ({reason})")
         return listed(sentences, quote=False)
 
-    def _ever_made(self) -> set[int]:
-        return {tensor for operator in self._graph.operators for tensor in order.made(operator)}
+    def _find_all_made(self) -> set[int]:
+        return {
+            tensor
+            for operator in self._graph.operators
+            for tensor in order.iterate_outputs(operator)
+        }
 
 
-def _who(operator: Operator) -> str:
+def _describe(operator: Operator) -> str:
     return f"operator {quoted(_name(operator))}"
 
 

@@ -1,4 +1,4 @@
-"""From a graph to a problem: which tensors share memory, and what is left to be placed."""
+"""Turns a graph into a problem: finds the tensors that share memory, and the storages to place."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ class Storage:
     Attributes
     ----------
     name
-        Of the tensor that the others are views of.
+        The name of the tensor that the others are views of.
     tensors
-        Indices into the tensors of the graph, in the order in which they are made; empty for
-        the workspace of an operator.
+        Indices of tensors in the graph, in the order in which they are made; empty for the
+        workspace of an operator.
     offsets
-        By these: where each begins in the storage.
+        For each of these: its offset in the storage.
     bytes
-        What all of them need.
+        The size of the memory that they share.
     start, end
-        When one of them is needed: `[start, end)` in the steps of `Lives`.
+        One of them is needed during `[start, end)`, in the steps of `Lives`.
     kind
-        Of the first of them that is more than an intermediate, or that.
+        The kind of the first of them that is not an intermediate; otherwise intermediate.
     pin
         The offset that the file gives it, or `None`.
     workspace_of
@@ -60,17 +60,17 @@ class Layout:
     Attributes
     ----------
     graph
-        What was laid out.
+        The program.
     lives
-        When its tensors are needed.
+        The lifetimes of its tensors.
     storages
-        All of them that take memory at some time, planned or not.
+        All storages that take memory at some time, planned or not.
     rows
         By row of the problem: the index of its storage.
     problem
-        What is to be placed; its ids are the names of storages. Lifetimes are those of the graph's
-        own order of operators. What streams may need together beyond them are its conflicts, and
-        tensors that must lie side by side its groups.
+        The problem of placing the planned storages; its ids are their names. Lifetimes are those
+        of the graph's order of operators. Its conflicts are the other pairs that parallel streams
+        may need together, and its groups are the tensors that must lie side by side.
     """
 
     graph: Graph
@@ -88,52 +88,51 @@ def lay_out(
     pins: bool = True,
     round_up: bool = True,
 ) -> Layout:
-    """Return which pieces of memory a graph needs, and the problem of placing them.
+    """Find the pieces of memory that a graph needs, and make the problem of placing them.
 
     Views and aliases share the memory of their base, which lives as long as any of them.
 
     Parameters
     ----------
     graph
-        What is to run.
+        The program.
     include
-        The kinds that are planned; the runtime's own choice by default.
+        The kinds of tensors to plan; by default those that the format's runtime plans.
     in_place
-        Whether to take every in-place choice: an output over an input of at least its size that
-        dies there, both planned. Less memory is live then, but what shares memory cannot be placed
-        apart: take the better of the two plans.
+        Whether to write outputs over inputs wherever an operator may, the input dies there and is
+        at least as large, and both are planned. Less memory is live then, but tensors that share
+        memory cannot be placed apart; so plan with and without, and take the better plan.
     pins
-        Whether offsets that the file gives are kept.
+        Whether to keep the offsets that the file gives.
     round_up
         Whether sizes are rounded up to the graph's alignment, as runtimes do.
 
     Raises
     ------
     GraphError
-        If a view reaches beyond its base, if aliases or pins contradict each other, if a group has
-        a member that is only a part of what it shares its memory with, or one that is not planned
-        beside some that are, and if what is to be placed is no `Problem` (it holds more than 2^62
-        bytes at one time, for example).
+        If a view reaches beyond its base; if aliases or pins contradict each other; if a member of
+        a group is only a part of a storage, or is not planned though others of the group are; and
+        if the result is not a valid `Problem` (it holds more than 2^62 bytes at one time, say).
     """
     kinds = graph.planned if include is None else frozenset(Kind(kind) for kind in include)
     times = lives(graph)
     sharing = Sharing(graph, times, pins=pins)
     if in_place:
         sharing.take_in_place(kinds)
-    storages = _storages(graph, times, sharing) + _workspaces(graph, times)
+    storages = _make_storages(graph, times, sharing) + _make_workspaces(graph, times)
     rows = tuple(index for index, storage in enumerate(storages) if storage.kind in kinds)
     planned = [storages[row] for row in rows]
-    groups = _groups(graph, sharing, planned)
-    problem = _problem(planned, graph.alignment, round_up, groups)
+    groups = _find_groups(graph, sharing, planned)
+    problem = _make_problem(planned, graph.alignment, round_up, groups)
     layout = Layout(graph, times, tuple(storages), rows, problem)
     if len({operator.stream for operator in graph.operators}) < 2:
         return layout
     conflicts = Conflicts.of_rows(*steps_of(layout).unsafe_beyond_order())
-    problem = _problem(planned, graph.alignment, round_up, groups, conflicts)
+    problem = _make_problem(planned, graph.alignment, round_up, groups, conflicts)
     return replace(layout, problem=problem)
 
 
-def _groups(graph: Graph, sharing: Sharing, planned: Sequence[Storage]) -> list[list[int]]:
+def _find_groups(graph: Graph, sharing: Sharing, planned: Sequence[Storage]) -> list[list[int]]:
     """Return the rows of every group, in the order of its tensors."""
     row_of = {tensor: row for row, storage in enumerate(planned) for tensor in storage.tensors}
     groups = []
@@ -143,8 +142,8 @@ def _groups(graph: Graph, sharing: Sharing, planned: Sequence[Storage]) -> list[
         for tensor in members if rows else ():
             name = f"{quoted(graph.tensors[tensor].name)} of group {number}"
             if tensor not in row_of:
-                beside = quoted(planned[rows[0]].name)
-                raise GraphError(f"{name} is not planned, and {beside} beside it is")
+                other = quoted(planned[rows[0]].name)
+                raise GraphError(f"{name} is not planned, but {other} of the same group is")
             storage = planned[row_of[tensor]]
             if sharing.find(tensor)[1] or graph.tensors[tensor].bytes != storage.bytes:
                 raise GraphError(
@@ -157,7 +156,7 @@ def _groups(graph: Graph, sharing: Sharing, planned: Sequence[Storage]) -> list[
     return groups
 
 
-def _problem(
+def _make_problem(
     storages: Sequence[Storage],
     alignment: int,
     round_up: bool,
@@ -180,7 +179,7 @@ def _problem(
         raise GraphError(str(error)) from None
 
 
-def _storages(graph: Graph, times: Lives, sharing: Sharing) -> list[Storage]:
+def _make_storages(graph: Graph, times: Lives, sharing: Sharing) -> list[Storage]:
     found = []
     for base, group in sharing.groups().items():
         if group.end == group.start or group.bytes == 0:
@@ -201,7 +200,7 @@ def _storages(graph: Graph, times: Lives, sharing: Sharing) -> list[Storage]:
     return found
 
 
-def _workspaces(graph: Graph, times: Lives) -> list[Storage]:
+def _make_workspaces(graph: Graph, times: Lives) -> list[Storage]:
     names = {tensor.name for tensor in graph.tensors}
     found = []
     for operator, (start, end) in zip(graph.walk(), times.spans, strict=True):

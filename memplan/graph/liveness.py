@@ -1,4 +1,4 @@
-"""When every tensor is needed (source 003, section on liveness; ranges instead of sets)."""
+"""The lifetimes of tensors (source 003, section on liveness; with ranges instead of sets)."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 from memplan.graph.model import Graph, Kind, Operator
 
-__all__ = ["Clock", "Lives", "given", "lives", "wanted"]
+__all__ = ["Clock", "Lives", "iterate_given", "iterate_wanted", "lives"]
 
 
 @dataclass(frozen=True, slots=True)
 class Lives:
-    """The lifetimes of a graph's tensors, and the clock that they are told in.
+    """The lifetimes of a graph's tensors, and the steps in which they are measured.
 
     Attributes
     ----------
     start, end
-        By tensor: needed during `[start, end)`. A tensor that nobody makes or reads has
+        By tensor: it is needed during `[start, end)`. A tensor that no operator makes or reads has
         `start == end`.
     steps
-        The end of time. An operator without blocks takes one step. One with blocks takes a step to
-        enter, the steps of its blocks one after the other, and a step to leave.
+        The number of steps. An operator without blocks takes one step. One with blocks takes a
+        step to enter, the steps of its blocks one after the other, and a step to leave.
     operators
         By step: the operator at work.
     spans
@@ -37,20 +37,20 @@ class Lives:
 
 
 def lives(graph: Graph) -> Lives:
-    """Return when every tensor is needed.
+    """Return the lifetimes of all tensors.
 
-    A tensor is needed from the step that makes it to the last that reads it, or a view of it, both
-    included. Inputs of the graph are there from the beginning, outputs until the end, constants
-    and variables always. Branches run one after the other, so what is local to one shares no time
-    with the other, and what both read is live through both. What a loop reads from outside, and
-    what it carries from round to round, is live until it ends.
+    A tensor is needed from the step that makes it to the last step that reads it or a view of it,
+    both included. Inputs of the graph are needed from the beginning, outputs until the end,
+    constants and variables always. Branches run one after the other: tensors local to different
+    branches share no time, and a tensor that both read is live through both. What a loop reads
+    from outside, or carries from one iteration to the next, is live until the loop ends.
     """
     clock = Clock(graph)
-    for index in given(graph):  # before the run, so that a loop sees that they come from outside
+    for index in iterate_given(graph):  # first, so that loops know that these come from outside
         clock.touch(index, 0, 1)
     clock.run(graph.operators)
     steps = max(clock.now, 1)
-    for index in wanted(graph):
+    for index in iterate_wanted(graph):
         clock.touch(index, steps - 1, steps)
     count = len(graph.tensors)
     start = tuple(clock.first.get(index, 0) for index in range(count))
@@ -58,22 +58,22 @@ def lives(graph: Graph) -> Lives:
     return Lives(start, end, steps, tuple(clock.operators), tuple(clock.spans))
 
 
-def given(graph: Graph) -> Iterator[int]:
-    """Yield the tensors that are there before the first step; some may come twice."""
+def iterate_given(graph: Graph) -> Iterator[int]:
+    """Yield the tensors that exist before the first step; a tensor may be yielded twice."""
     kinds = (Kind.CONSTANT, Kind.VARIABLE, Kind.INPUT)
     yield from (i for i, tensor in enumerate(graph.tensors) if tensor.kind in kinds)
     yield from graph.inputs
 
 
-def wanted(graph: Graph) -> Iterator[int]:
-    """Yield the tensors that are needed after the last step; some may come twice."""
+def iterate_wanted(graph: Graph) -> Iterator[int]:
+    """Yield the tensors that are needed after the last step; a tensor may be yielded twice."""
     kinds = (Kind.CONSTANT, Kind.VARIABLE, Kind.OUTPUT)
     yield from (i for i, tensor in enumerate(graph.tensors) if tensor.kind in kinds)
     yield from graph.outputs
 
 
 class Clock:
-    """Lets time pass for operators one after the other, and notes when tensors are touched."""
+    """Counts the steps of operators, and records when they touch tensors."""
 
     def __init__(self, graph: Graph) -> None:
         self.now = 0
@@ -82,10 +82,10 @@ class Clock:
         self.operators: list[Operator] = []
         self.spans: list[tuple[int, int]] = []
         self._touched: list[int] = []
-        self._base = _outermost({view.tensor: view.base for view in graph.views})
+        self._base = _find_outermost({view.tensor: view.base for view in graph.views})
 
     def touch(self, index: int, start: int, end: int) -> None:
-        """Extend a tensor, and what it is a view of, to `[start, end)`."""
+        """Extend the lifetime of a tensor, and of its bases, to include `[start, end)`."""
         first, last = self.first, self.last
         if index not in first or start < first[index]:
             first[index] = start
@@ -96,7 +96,7 @@ class Clock:
             self.touch(self._base[index], start, end)
 
     def run(self, operators: tuple[Operator, ...]) -> None:
-        """Let time pass for some operators."""
+        """Count the steps of operators that run one after the other."""
         for operator in operators:
             number, begin, mark = len(self.spans), self.now, len(self._touched)
             self.spans.append((begin, begin + 1))
@@ -104,9 +104,9 @@ class Clock:
             for index in operator.inputs:
                 self.touch(index, begin, self.now)
             if operator.blocks:
-                self._enter(operator, begin)
+                self._run_blocks(operator, begin)
                 if operator.loop:
-                    self._hold(operator, begin, mark)
+                    self._keep_until_loop_ends(operator, begin, mark)
                 self.spans[number] = (begin, self.now)
             for index in operator.outputs:
                 self.touch(index, self.now - 1, self.now)
@@ -115,8 +115,8 @@ class Clock:
         self.operators.append(operator)
         self.now += 1
 
-    def _enter(self, operator: Operator, begin: int) -> None:
-        copied = None  # when the first block hands its results over
+    def _run_blocks(self, operator: Operator, begin: int) -> None:
+        copied = None  # the last step of the first block, which copies its results to the outputs
         for block in operator.blocks:
             for index in block.inputs:
                 self.touch(index, begin, self.now)  # written as the operator is entered
@@ -128,15 +128,15 @@ class Clock:
         for index in operator.outputs:
             self.touch(index, self.now - 1 if copied is None else copied, self.now)
 
-    def _hold(self, operator: Operator, begin: int, mark: int) -> None:
-        """Keep until a loop ends what it carries, and what it reads from outside."""
+    def _keep_until_loop_ends(self, operator: Operator, begin: int, mark: int) -> None:
+        """Extend what a loop carries, or reads from outside, to the end of the loop."""
         held = {index for block in operator.blocks for index in (*block.inputs, *block.outputs)}
         held.update(index for index in self._touched[mark:] if self.first[index] <= begin)
         for index in held:
             self.touch(index, begin, self.now)
 
 
-def _outermost(base: dict[int, int]) -> dict[int, int]:
+def _find_outermost(base: dict[int, int]) -> dict[int, int]:
     """Return for every view the tensor at the end of its chain of bases."""
     found: dict[int, int] = {}
     for view in base:

@@ -1,4 +1,4 @@
-"""What a program computes, as far as its memory is concerned."""
+"""Programs as graphs of operators and tensors, with what matters for their memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Block", "Graph", "Kind", "Operator", "Tensor", "View"]
 
 
 class Kind(StrEnum):
-    """What a tensor is to the program."""
+    """The role of a tensor in the program."""
 
     INPUT = "input"  # given by the caller
     OUTPUT = "output"  # handed to the caller
@@ -29,15 +29,15 @@ class Tensor:
     Attributes
     ----------
     name
-        As the user's file has it; distinct in its graph.
+        The name in the user's file; distinct in its graph.
     bytes
-        What its elements take, without padding.
+        The size of its elements, without padding.
     kind
         See `Kind`. A tensor that is an input and handed out again is an input.
     dtype
-        In the words of NumPy where it has one ("float32"), otherwise of the source ("bfloat16").
+        NumPy's name if it has one ("float32"), otherwise that of the format ("bfloat16").
     shape
-        Or `None` where it is not known.
+        `None` if it is not known.
     pin
         The offset that the file itself gives it, in bytes, or `None`.
     """
@@ -57,12 +57,12 @@ class Block:
     Attributes
     ----------
     name
-        Of the sub-graph.
+        The name of the sub-graph.
     operators
         In the order in which they run.
     inputs, outputs
-        Tensors of the graph that are the block's own parameters and results. What it reads of its
-        surroundings is not listed.
+        Tensors of the graph that are the block's own parameters and results. Tensors that it reads
+        from outside are not listed.
     """
 
     name: str
@@ -78,28 +78,29 @@ class Operator:
     Attributes
     ----------
     name
-        As the user's file has it; it may be empty.
+        The name in the user's file; it may be empty.
     type
         "Conv", "ADD", "aten.mm".
     inputs, outputs
         Indices into the tensors of the graph.
     stream
         The queue that it runs on. The operators of a stream run in their order in the graph;
-        between streams, an operator only waits for what it reads. Inside of blocks everything runs
-        on the stream of the outermost operator, whether it says so or says 0.
+        between streams, an operator waits only for the makers of what it reads. Operators inside
+        blocks run on the stream of the outermost operator; theirs must be that or 0.
     workspace
         Bytes of scratch that it holds while it runs.
     in_place
-        Pairs (input, output): it may write this output over that input, if nobody needs the input
-        any more. A choice: the planner need not take it.
+        Pairs (input, output): the operator may write this output over that input, if the input is
+        not needed any more. The planner decides whether it does.
     blocks
-        Run inside of it, one or the other (branches) or again and again (a loop).
+        The sub-graphs that it runs: one of several (branches), or the same repeatedly (a loop).
     loop
-        Whether its blocks run again: what they read from outside is needed until the loop ends.
+        Whether its blocks run repeatedly, so that what they read from outside is needed until the
+        loop ends.
     module
-        The module of the user's that it belongs to ("layer1.0.conv1"); empty where unknown.
+        The user's module that it belongs to ("layer1.0.conv1"); empty if unknown.
     line
-        The line of the user's source that it comes from ("model.py:41"); empty where unknown.
+        The line of the user's source that it comes from ("model.py:41"); empty if unknown.
     """
 
     name: str
@@ -115,7 +116,7 @@ class Operator:
     line: str = ""
 
     def walk(self) -> Iterator[Operator]:
-        """Yield this operator, and then those inside of it, each before its own blocks."""
+        """Yield this operator, and then those inside its blocks, each before its own blocks."""
         todo = [self]
         while todo:
             operator = todo.pop()
@@ -126,14 +127,14 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A tensor that has no memory of its own: bytes of another one.
+    """A tensor without memory of its own, which lies in the memory of another one.
 
     Attributes
     ----------
     tensor, base
         Indices of tensors; the base may be a view itself.
     offset
-        Of its first byte in the base. Its extent is its own size.
+        The offset of its first byte in the base. It covers as many bytes as the tensor has.
     """
 
     tensor: int
@@ -150,34 +151,34 @@ class Graph:
     name
         Of the model, or of its file.
     tensors
-        What the indices elsewhere refer to.
+        The tensors that all indices refer to.
     operators
-        The outermost sequence; of several streams, one of the orders in which they can run.
+        The outermost operators; with several streams, in one of the orders in which they can run.
     inputs, outputs
         Tensors that the caller gives and gets.
     views
         At most one for a tensor.
     aliases
-        Pairs of tensors that must have the same memory: state that is updated, and what a loop
-        carries round.
+        Pairs of tensors that must have the same memory: state that is updated, and values that a
+        loop carries from one iteration to the next.
     alignment
-        Of every offset, as the format's own runtime has it.
+        The alignment of every offset in the format's own runtime.
     planned
         The kinds that the format's own runtime puts into its arena.
     source
         The format: "onnx", "tflite", ...
     groups
-        Tensors that must lie side by side, each at the end of the one before: what is moved in one
-        go, as by a communication operator. A tensor is in at most one of them.
+        Tensors that must lie side by side, each at the end of the one before, because they are
+        moved at once, as by a communication operator. A tensor is in at most one group.
 
     Raises
     ------
     GraphError
-        One sentence on the first thing that is wrong: an index out of range, a negative size, two
-        tensors of one name, a tensor that two operators make, one that nobody makes or that is read
-        before (also in a cycle, which is named, or because the order on streams contradicts the
-        arcs), a group that lists a tensor twice, groups that share one, views in a circle, or
-        blocks in blocks more than a hundred deep.
+        One sentence on the first error: an index out of range, a negative size, two tensors of one
+        name, a tensor that two operators make, a tensor that is read but never made or made later
+        (also in a cycle, which is named, or because the order on streams contradicts the arcs), a
+        group that lists a tensor twice, groups that share one, views in a cycle, or blocks nested
+        more than a hundred deep.
     """
 
     name: str
@@ -198,6 +199,6 @@ class Graph:
         check(self)
 
     def walk(self) -> Iterator[Operator]:
-        """Yield every operator, also those inside of blocks, each before its blocks."""
+        """Yield every operator, also those inside blocks, each before its own blocks."""
         for operator in self.operators:
             yield from operator.walk()

@@ -1,4 +1,4 @@
-"""Who waits for whom: the arcs between operators, and orders in which they can run."""
+"""Arcs between operators that wait for one another, and orders in which operators can run."""
 
 from __future__ import annotations
 
@@ -9,38 +9,40 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from memplan.graph.model import Operator, View
 
-__all__ = ["Waits", "circle", "in_order", "on_streams", "waits"]
+__all__ = ["Waits", "find_cycle", "in_order", "on_streams", "waits"]
 
 Waits = list[dict[int, int]]
-"""By operator: whom it waits for, and the tensor that it waits for, or -1 for its stream's order.
+"""By operator: the operators that it waits for, each with the tensor that is the reason.
 
-Only outermost operators: one with blocks begins when there is all that is read inside.
+The tensor is -1 if the order on the stream is the reason. Only outermost operators are in it: one
+with blocks begins when everything is there that is read inside.
+
 """
 
 
 def waits(operators: Sequence[Operator], views: Iterable[View] = ()) -> Waits:
-    """Return the arcs of a program: who reads a tensor waits for its maker.
+    """Return the arcs of a program: an operator waits for the makers of the tensors that it reads.
 
-    Who reads a view that nobody makes waits for the maker of its base.
+    If no operator makes a view, its readers wait for the maker of its base.
 
     Parameters
     ----------
     operators
-        The outermost ones, in any order.
+        The outermost operators, in any order.
     views
-        Of the graph.
+        The views of the graph.
     """
     base = {view.tensor: view.base for view in views}
     maker: dict[int, int] = {}
     for number, operator in enumerate(operators):
-        for tensor in made(operator):
+        for tensor in iterate_outputs(operator):
             maker.setdefault(tensor, number)
     arcs: Waits = []
     for number, operator in enumerate(operators):
         awaited: dict[int, int] = {}
-        for tensor in _read(operator):
+        for tensor in _iterate_inputs(operator):
             source = tensor
-            for _ in base:  # no further, should the views run in a circle
+            for _ in base:  # a limit, because views may form a cycle
                 if source in maker or source not in base:
                     break
                 source = base[source]
@@ -51,7 +53,7 @@ def waits(operators: Sequence[Operator], views: Iterable[View] = ()) -> Waits:
 
 
 def on_streams(operators: Sequence[Operator], arcs: Waits) -> Waits:
-    """Return the arcs, and with them that every operator waits for the one before on its stream."""
+    """Return the arcs, plus one from each operator to the one before it on its stream."""
     last: dict[int, int] = {}
     both = []
     for number, (operator, awaited) in enumerate(zip(operators, arcs, strict=True)):
@@ -62,10 +64,10 @@ def on_streams(operators: Sequence[Operator], arcs: Waits) -> Waits:
 
 
 def in_order(operators: tuple[Operator, ...], views: Iterable[View] = ()) -> tuple[Operator, ...]:
-    """Return operators in an order in which they can run one after the other.
+    """Sort operators into an order in which they can run one after the other.
 
-    The order within every stream stays, and so does the whole of it where it is good. Operators
-    that wait for themselves, directly or through others, come last, as they are.
+    The order within a stream never changes, and an order that is valid already does not change at
+    all. Operators on a cycle, or behind one, come last, in their given order.
     """
     if len({operator.stream for operator in operators}) < 2:
         return operators
@@ -89,8 +91,8 @@ def in_order(operators: tuple[Operator, ...], views: Iterable[View] = ()) -> tup
     return tuple(operators[number] for number in (*order, *stuck))
 
 
-def circle(arcs: Waits) -> list[int]:
-    """Return operators of which each waits for the next, and the last for the first; or nobody."""
+def find_cycle(arcs: Waits) -> list[int]:
+    """Return operators on a cycle, each of which waits for the next; empty if there is none."""
     open_, done = 1, 2
     state = [0] * len(arcs)
     for start in range(len(arcs)):
@@ -113,19 +115,19 @@ def circle(arcs: Waits) -> list[int]:
     return []
 
 
-def made(operator: Operator) -> Iterator[int]:
-    """Yield what an operator makes, and what is made inside of it."""
+def iterate_outputs(operator: Operator) -> Iterator[int]:
+    """Yield the tensors that an operator makes, and those that are made inside its blocks."""
     yield from operator.outputs
     for block in operator.blocks:
         yield from block.inputs
         for inner in block.operators:
-            yield from made(inner)
+            yield from iterate_outputs(inner)
 
 
-def _read(operator: Operator) -> Iterator[int]:
-    """Yield what an operator reads, and what is read inside of it."""
+def _iterate_inputs(operator: Operator) -> Iterator[int]:
+    """Yield the tensors that an operator reads, and those that are read inside its blocks."""
     yield from operator.inputs
     for block in operator.blocks:
         yield from block.outputs
         for inner in block.operators:
-            yield from _read(inner)
+            yield from _iterate_inputs(inner)

@@ -1,6 +1,6 @@
-"""Which tensors could be dropped between two uses, and made again just before the second.
+"""Finds tensors that could be dropped between two uses, and made again just before the second.
 
-A storage x that is idle for a while costs its bytes all the same:
+A storage x takes memory even while it is idle:
 
     step         0     1     2     3     4
     makes x      #
@@ -8,9 +8,9 @@ A storage x that is idle for a while costs its bytes all the same:
     held         [------------------------)      as it is
     held again   [-----------)          m[--)    dropped after step 1, made again (m) before step 4
 
-At the moment m, every operator that has written x so far runs once more. What it reads must be
-there then: what would be over is kept. Whether an operator gives the same result a second time
-(random numbers, side effects) no file says: that is for its author to judge.
+At the moment m, every operator that has written x so far runs once more. The tensors that it reads
+must exist then, so those that would be over by then are kept longer. Files do not say whether an
+operator has the same result a second time (random numbers, side effects); the user must judge it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from memplan.graph.layout import Layout
-from memplan.graph.liveness import wanted
+from memplan.graph.liveness import iterate_wanted
 from memplan.graph.model import Kind, Operator
 from memplan.problem.columns import NONE
 
-__all__ = ["Remake", "remakes"]
+__all__ = ["Remake", "find_remakes"]
 
 _MADE_IN_THE_RUN = (Kind.INTERMEDIATE, Kind.OUTPUT)
 
@@ -36,16 +36,16 @@ class Remake:
     Attributes
     ----------
     row
-        Of the problem.
+        The row in the problem.
     dropped, again
         It is not held during `[dropped, again)`; the moment at which it is made again lies just
         before the step `again`.
     by
         The operators that make it again, as "name (type)", in their order.
     kept
-        Rows of what these read and what would be over by then, each to be kept until that moment.
-    beside
-        Rows of what these need for that moment alone: workspaces and other results.
+        Rows that these read and that would be over by then; each must be kept until that moment.
+    extra
+        Rows that are needed at that moment only: workspaces and other results.
     """
 
     row: int
@@ -53,24 +53,25 @@ class Remake:
     again: int
     by: tuple[str, ...]
     kept: tuple[int, ...]
-    beside: tuple[int, ...]
+    extra: tuple[int, ...]
 
 
-def remakes(layout: Layout, start: int, end: int) -> tuple[Remake, ...]:
-    """Return what could be dropped during all of `[start, end)`, and how it is made again.
+def find_remakes(layout: Layout, start: int, end: int) -> tuple[Remake, ...]:
+    """Return the storages that could be dropped during `[start, end)`, and how to make them again.
 
     Parameters
     ----------
     layout
-        Of a program on one stream; for one on several, nobody says in which order it runs.
+        The layout of a program on one stream; with several, the order of operators is not known.
     start, end
         A time, in the steps of `Lives`.
 
     Returns
     -------
     remakes
-        In the order of the rows; one at most for each. Left out is who is in a group, who is
-        written inside of branches or loops, and who is made of what has been overwritten since.
+        In the order of the rows, at most one for each row. Left out are storages in a group, those
+        that are written inside branches or loops, and those made from tensors that have been
+        overwritten since.
     """
     graph = layout.graph
     if len({operator.stream for operator in graph.operators}) > 1 or start >= end:
@@ -98,7 +99,7 @@ class _Touch:
 
 
 class _History:
-    """Who touches each storage, by time."""
+    """The touches of each storage, in the order of time."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -121,12 +122,12 @@ class _History:
             read = {tensor for one in inside for tensor in one.inputs}
             for block in (block for one in inside for block in one.blocks):
                 read.update(block.inputs, block.outputs)
-            self._touch(*layout.lives.spans[number], operator, read, written)
+            self._record_touches(*layout.lives.spans[number], operator, read, written)
             number += len(inside)
         steps = layout.lives.steps
-        self._touch(steps - 1, steps, None, set(wanted(layout.graph)), set())
+        self._record_touches(steps - 1, steps, None, set(iterate_wanted(layout.graph)), set())
 
-    def _touch(
+    def _record_touches(
         self, start: int, end: int, operator: Operator | None, read: set[int], written: set[int]
     ) -> None:
         writes = {self._storage_of[tensor] for tensor in written if tensor in self._storage_of}
@@ -135,9 +136,9 @@ class _History:
             self._touches[index].append(_Touch(start, end, operator, index in writes))
 
     def remake(self, row: int, start: int, end: int) -> Remake | None:
-        """Return how a row that is live during `[start, end)` could be dropped meanwhile."""
+        """Return how to drop a row that is live during `[start, end)` for that time."""
         index = self._layout.rows[row]
-        idle = self._idle(index, start, end)
+        idle = self._find_idle_time(index, start, end)
         if idle is None:
             return None
         dropped, again = idle
@@ -145,43 +146,43 @@ class _History:
         if not written or any(each.operator is None or each.operator.blocks for each in written):
             return None
         kept: dict[int, None] = {}
-        beside: dict[int, None] = {}
+        extra: dict[int, None] = {}
         for each in written:
             assert each.operator is not None
-            for source in self._storages(each.operator.inputs):
+            for source in self._find_storages(each.operator.inputs):
                 if source == index:
                     continue
-                if self._overwritten(source, each.start, again):
+                if self._is_overwritten(source, each.start, again):
                     return None
                 if self._layout.storages[source].end <= again and source in self._row_of:
                     kept[self._row_of[source]] = None
             workspace = self._workspace_of.get(id(each.operator), NONE)
-            for other in (*self._storages(each.operator.outputs), workspace):
-                if other != index and other in self._row_of and not self._held(other, again):
-                    beside[self._row_of[other]] = None
-        by = tuple(_said(each.operator) for each in written if each.operator is not None)
-        return Remake(row, dropped, again, by, tuple(kept), tuple(beside))
+            for other in (*self._find_storages(each.operator.outputs), workspace):
+                if other != index and other in self._row_of and not self._is_held(other, again):
+                    extra[self._row_of[other]] = None
+        by = tuple(_describe(each.operator) for each in written if each.operator is not None)
+        return Remake(row, dropped, again, by, tuple(kept), tuple(extra))
 
-    def _idle(self, index: int, start: int, end: int) -> tuple[int, int] | None:
-        """Return the time between two touches that `[start, end)` lies in."""
+    def _find_idle_time(self, index: int, start: int, end: int) -> tuple[int, int] | None:
+        """Return the time between two touches that contains `[start, end)`."""
         for before, after in pairwise(self._touches[index]):
             if before.end <= start and end <= after.start:
                 return before.end, after.start
         return None
 
-    def _overwritten(self, index: int, since: int, until: int) -> bool:
-        """Whether somebody writes to a storage from the step `since` on and before `until`."""
+    def _is_overwritten(self, index: int, since: int, until: int) -> bool:
+        """Return whether an operator writes to a storage in `[since, until)`."""
         touches = self._touches[index]
         return any(touch.writes and since <= touch.start < until for touch in touches)
 
-    def _held(self, index: int, time: int) -> bool:
-        """Whether a storage is live at the moment just before a step."""
+    def _is_held(self, index: int, time: int) -> bool:
+        """Return whether a storage is live at the moment just before the step `time`."""
         storage = self._layout.storages[index]
         return storage.start < time < storage.end
 
-    def _storages(self, tensors: tuple[int, ...]) -> list[int]:
+    def _find_storages(self, tensors: tuple[int, ...]) -> list[int]:
         return [self._storage_of[tensor] for tensor in tensors if tensor in self._storage_of]
 
 
-def _said(operator: Operator) -> str:
+def _describe(operator: Operator) -> str:
     return f"{operator.name} ({operator.type})" if operator.name else operator.type

@@ -1,4 +1,4 @@
-"""Which tensors share memory: views, aliases, and results written over what has had its day."""
+"""Which tensors share memory: views, aliases, and results written over inputs that die."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Group:
     Attributes
     ----------
     tensors
-        Indices into the tensors of the graph.
+        Indices of the tensors in the graph.
     bytes
-        What all of them need.
+        The size of the memory that they share.
     start, end
-        When one of them is needed.
+        Some of them is needed in `[start, end)`.
     kind
-        Of the base if that is more than an intermediate, or of the first other that is.
+        The kind of the base if it is not an intermediate, or of the first tensor that is not one.
     pin
-        The offset that the file gives the base, itself or through another tensor.
+        The offset that the file gives the base, directly or through another tensor.
     """
 
     tensors: list[int]
@@ -41,7 +41,7 @@ class Group:
 
 
 class Sharing:
-    """A forest of tensors: each with its offset in a parent, each tree a piece of memory.
+    """A forest of tensors with their offsets in their parents; each tree is a piece of memory.
 
     Raises
     ------
@@ -72,24 +72,24 @@ class Sharing:
             path.append(tensor)
             tensor = self._parent[tensor]
         offset = 0
-        for node in reversed(path):  # and hang the whole path right under the base
+        for node in reversed(path):  # compress the path: its nodes become children of the base
             offset += self._offset[node]
             self._parent[node], self._offset[node] = tensor, offset
         return tensor, offset
 
     def groups(self) -> dict[int, Group]:
-        """Return the tensors of every base, by base in the order of the graph."""
+        """Return the group of every base, by base in the order of the graph."""
         members: dict[int, list[int]] = {}
         for tensor, parent in enumerate(self._parent):
             base = tensor if parent == tensor else self.find(tensor)[0]
             members.setdefault(base, []).append(tensor)
-        return {base: self._group(base, members[base]) for base in sorted(members)}
+        return {base: self._make_group(base, members[base]) for base in sorted(members)}
 
-    def _group(self, base: int, indices: list[int]) -> Group:
+    def _make_group(self, base: int, indices: list[int]) -> Group:
         tensors, start, end = self._graph.tensors, self._times.start, self._times.end
-        pin = self._pin_of(base, indices) if self._pins else None
+        pin = self._find_pin(base, indices) if self._pins else None
         alone = tensors[base]
-        if len(indices) == 1:  # as most are
+        if len(indices) == 1:  # the common case, made fast
             return Group(indices, alone.bytes, start[base], end[base], alone.kind, pin)
         used = [t for t in indices if end[t] > start[t]]
         return Group(
@@ -97,19 +97,19 @@ class Sharing:
             bytes=max(self._offset[t] + tensors[t].bytes for t in indices),
             start=min((start[t] for t in used), default=0),
             end=max((end[t] for t in used), default=0),
-            kind=_first_named(tensors[t].kind for t in (base, *indices)),
+            kind=_choose_kind(tensors[t].kind for t in (base, *indices)),
             pin=pin,
         )
 
     def take_in_place(self, planned: frozenset[Kind]) -> None:
-        """Let results be written over inputs that die, from the first operator to the last.
+        """Make operators write results over inputs that die, from the first operator to the last.
 
-        Only among what is planned: the memory of a caller has its own size, and stays as it is.
-        Only on one stream: on others, somebody may still read the input. And nothing that must lie
-        beside others moves to where they are not.
+        This is done only for tensors that are planned, because the caller's memory has its own
+        size; only for inputs used on one stream, because operators on other streams may still read
+        them; and not for results in a graph's groups, which must stay next to the others.
         """
         groups = self.groups()
-        users = self._streams()
+        users = self._find_streams()
         fixed = {self.find(tensor)[0] for group in self._graph.groups for tensor in group}
         for stream, operator in self._walk():
             over: set[int] = set()
@@ -121,14 +121,14 @@ class Sharing:
                     continue
                 if not {groups[old].kind, groups[new].kind} <= planned:
                     continue
-                if not self._may_go_over(groups[old], groups[new], source, at):
+                if not self._may_overwrite(groups[old], groups[new], source, at):
                     continue
-                if self._reads_more(operator, source, old):
+                if self._reads_another(operator, source, old):
                     continue
                 self._parent[new], self._offset[new] = old, at
                 users[old] |= users[new]
                 groups[old].end = groups[new].end
-                groups[old].kind = _first_named((groups[old].kind, groups[new].kind))
+                groups[old].kind = _choose_kind((groups[old].kind, groups[new].kind))
                 over |= {old, new}
 
     def _walk(self) -> Iterator[tuple[int, Operator]]:
@@ -136,8 +136,8 @@ class Sharing:
         for outer in self._graph.operators:
             yield from ((outer.stream, operator) for operator in outer.walk())
 
-    def _streams(self) -> dict[int, set[int]]:
-        """Return by base the streams whose operators make or read it."""
+    def _find_streams(self) -> dict[int, set[int]]:
+        """Return by base the streams on which operators make or read it."""
         found: dict[int, set[int]] = defaultdict(set)
         for stream, operator in self._walk():
             blocks = ((*block.inputs, *block.outputs) for block in operator.blocks)
@@ -145,13 +145,13 @@ class Sharing:
                 found[self.find(tensor)[0]].add(stream)
         return found
 
-    def _may_go_over(self, old: Group, new: Group, source: int, at: int) -> bool:
-        """Whether a group can be written over this input, which lies `at` in the older group."""
+    def _may_overwrite(self, old: Group, new: Group, source: int, at: int) -> bool:
+        """Return whether `new` can be written over the input `source`, at offset `at` in `old`."""
         if old.kind not in (Kind.INTERMEDIATE, Kind.INPUT):
             return False
         if old.kind is Kind.INPUT and new.kind is Kind.OUTPUT:
             return False
-        # The caller, or whoever entered the block, reads these after the last step.
+        # The caller, or the operator around the block, reads these after the last step.
         if not self._handed_out.isdisjoint(old.tensors):
             return False
         here = None if old.pin is None else old.pin + at
@@ -161,8 +161,8 @@ class Sharing:
             and new.pin == here
         )
 
-    def _reads_more(self, operator: Operator, source: int, base: int) -> bool:
-        """Whether an operator also reads other tensors of this base, which it would destroy."""
+    def _reads_another(self, operator: Operator, source: int, base: int) -> bool:
+        """Return whether an operator reads another tensor of this base, which it would destroy."""
         return any(t != source and self.find(t)[0] == base for t in operator.inputs)
 
     def _require_inside(self, tensor: int) -> None:
@@ -175,7 +175,7 @@ class Sharing:
             )
 
     def _join(self, one: int, other: int) -> None:
-        """Put two tensors on the same bytes; of their bases the first in time is the base."""
+        """Give two tensors the same memory; the base that is needed first becomes the base."""
         (a, at_a), (b, at_b) = self.find(one), self.find(other)
         if a == b:
             if at_a != at_b:
@@ -186,12 +186,13 @@ class Sharing:
                 )
             return
         start = self._times.start
-        # At offset 0 of both either may be the base; else it is the one that begins first.
+        # The base must be the tree that begins at the lower address. If both begin at the same
+        # one, it is the tree that is needed first.
         if (at_a - at_b, start[b], b) < (0, start[a], a):
             a, at_a, b, at_b = b, at_b, a, at_a
         self._parent[b], self._offset[b] = a, at_a - at_b
 
-    def _pin_of(self, base: int, indices: Iterable[int]) -> int | None:
+    def _find_pin(self, base: int, indices: Iterable[int]) -> int | None:
         tensors = self._graph.tensors
         pins = {p - self._offset[t] for t in indices if (p := tensors[t].pin) is not None}
         if not pins:
@@ -204,5 +205,5 @@ class Sharing:
         return min(pins)
 
 
-def _first_named(kinds: Iterable[Kind]) -> Kind:
+def _choose_kind(kinds: Iterable[Kind]) -> Kind:
     return next((kind for kind in kinds if kind is not Kind.INTERMEDIATE), Kind.INTERMEDIATE)

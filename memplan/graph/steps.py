@@ -1,6 +1,6 @@
-"""A laid-out graph as the core's rules of safety see it: steps on streams, and who needs what.
+"""Converts a layout for the core's test of which storages may share memory.
 
-The door of `memplan.graph` to `memplan._core`.
+The core gets steps on streams, and for every storage the steps that need it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from memplan import _core
 from memplan.errors import GraphError
-from memplan.graph.liveness import Clock, given, wanted
+from memplan.graph.liveness import Clock, iterate_given, iterate_wanted
 from memplan.graph.model import Graph
 from memplan.graph.order import waits
 
@@ -25,19 +25,19 @@ __all__ = ["Rows", "Steps", "latest_ancestors", "places", "steps_of"]
 _Ints = npt.NDArray[np.int32]
 
 Rows = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]
-"""Where each row begins among the others, and these."""
+"""Compressed rows: where each row begins in the second array, and the entries of all rows."""
 
 _MAX_CELLS = 1 << 30  # as the core has it: 4 GiB
 _START = 0
-_NOBODY = -1
+_NO_OPERATOR = -1
 
 
 @dataclass(frozen=True)
 class Steps:
-    """What decides which storages may share memory.
+    """The steps of a program on its streams, which decide which storages may share memory.
 
-    The steps are those of `Lives`, each on the stream of its operator. Before them is one for what
-    the caller does before the program, and behind them one for what it does afterwards:
+    The steps are those of `Lives`, each on the stream of its operator. Before them is a step for
+    what the caller does before the program, and after them one for what it does afterwards:
 
         stream 0   START ----------------> END
                      | |                   ^ ^
@@ -47,9 +47,9 @@ class Steps:
     Attributes
     ----------
     core
-        The same for the core: its operators are steps, its tensors the rows of the layout.
+        The object of the core: its operators are the steps, its tensors the rows of the layout.
     operator
-        By step: the index of the outermost operator at work, or -1 for nobody.
+        By step: the index of the outermost operator that runs, or -1 if none does.
     """
 
     core: _core.StreamGraph
@@ -60,7 +60,7 @@ class Steps:
         return _core.unsafe_pairs(self.core, algorithm)
 
     def unsafe_beyond_order(self) -> Rows:
-        """Return, in both directions, the unsafe pairs of rows that no step needs together."""
+        """Return the unsafe pairs of rows that no single step needs, in both directions."""
         return _core.unsafe_beyond_order(self.core)
 
     def witness(self, row: int, other: int) -> _core.Witness:
@@ -69,12 +69,12 @@ class Steps:
 
 
 def steps_of(layout: Layout) -> Steps:
-    """Return the steps of a graph, and which of them need the storages that are planned.
+    """Return the steps of a graph, with those that need each of the planned storages.
 
-    A storage is needed by whoever makes or reads one of its tensors. The first of these is its
-    producer, if all others wait for it. If nobody knows who comes first, as where two streams write
-    to views of one base, a step of nobody's makes it, that waits for nothing but the start: then no
-    storage is over before, which is safe.
+    A storage is needed by every step that makes or reads one of its tensors. The first of these is
+    its producer, if all others wait for it. If the first one is not known, as when two streams
+    write to views of one base, an extra step is its producer. That step waits for the start only,
+    so no other storage counts as over before it; this is safe.
 
     Raises
     ------
@@ -82,8 +82,8 @@ def steps_of(layout: Layout) -> Steps:
         If operators times streams are more than 2^30.
     """
     graph = layout.graph
-    clock = _NotingClock(graph)
-    operator = [_NOBODY]
+    clock = _RecordingClock(graph)
+    operator = [_NO_OPERATOR]
     spans = []
     for index, outer in enumerate(graph.operators):
         begin = clock.now + 1
@@ -91,23 +91,23 @@ def steps_of(layout: Layout) -> Steps:
         operator += [index] * (clock.now + 1 - begin)
         spans.append((begin, clock.now))
     clock.end()
-    operator.append(_NOBODY)
+    operator.append(_NO_OPERATOR)
 
     streams = sorted({outer.stream for outer in graph.operators})
     if len(operator) * (len(streams) + 1) > _MAX_CELLS:
         raise GraphError(
-            f"{len(operator)} operators on {len(streams)} streams are too many to tell who waits "
-            "for whom: the product may be at most 2^30"
+            f"{len(operator)} operators on {len(streams)} streams are too many to order: the "
+            "product may be at most 2^30"
         )
     number_of = {stream: number for number, stream in enumerate(streams, 1)}
     numbers = [number_of[outer.stream] for outer in graph.operators]
-    stream = np.array([0 if at == _NOBODY else numbers[at] for at in operator], dtype=np.int32)
-    arc = _arcs(graph, spans, stream)
+    stream = np.array([0 if at == _NO_OPERATOR else numbers[at] for at in operator], dtype=np.int32)
+    arc = _find_arcs(graph, spans, stream)
     storages = [layout.storages[row] for row in layout.rows]
     needs = [clock.needs(storage) for storage in storages]
-    unled = _unled(stream, arc, storages, needs)
-    if unled:
-        stream, arc, needs, operator = _with_leaders(unled, stream, arc, needs, operator)
+    leaderless = _find_without_producer(stream, arc, storages, needs)
+    if leaderless:
+        stream, arc, needs, operator = _add_producers(leaderless, stream, arc, needs, operator)
     producer = np.array([steps[0] for steps in needs], dtype=np.int32)
     bounds = np.cumsum([0, *map(len, needs)], dtype=np.int64)
     consumer = np.array([step for steps in needs for step in steps], dtype=np.int32)
@@ -115,40 +115,41 @@ def steps_of(layout: Layout) -> Steps:
     return Steps(core, tuple(operator))
 
 
-class _NotingClock(Clock):
-    """Notes at which steps tensors are needed; step 0 of `Lives` is step 1 here."""
+class _RecordingClock(Clock):
+    """Also records all steps that need a tensor; step 0 of `Lives` is step 1 here."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
         self._graph = graph
-        self._noted: list[set[int]] = [set() for _ in graph.tensors]
+        self._needed_at: list[set[int]] = [set() for _ in graph.tensors]
         self._caller: int | None = _START
-        for index in given(graph):
+        for index in iterate_given(graph):
             self.touch(index, 0, 1)
         self._caller = None
 
     def end(self) -> None:
-        """Let the caller have what it wants."""
+        """Record that the caller needs the results after the last step."""
         self._caller = self.now + 1
-        for index in wanted(self._graph):
+        for index in iterate_wanted(self._graph):
             self.touch(index, self.now, self.now + 1)
 
     def touch(self, index: int, start: int, end: int) -> None:
         super().touch(index, start, end)
-        self._noted[index].update((start + 1, end) if self._caller is None else (self._caller,))
+        self._needed_at[index].update((start + 1, end) if self._caller is None else (self._caller,))
 
     def needs(self, storage: Storage) -> list[int]:
         """Return the steps at which a storage is needed, in ascending order."""
         if not storage.tensors:  # the workspace of an operator
             return sorted({storage.start + 1, storage.end})
-        return sorted(set().union(*(self._noted[tensor] for tensor in storage.tensors)))
+        return sorted(set().union(*(self._needed_at[tensor] for tensor in storage.tensors)))
 
 
-def _arcs(graph: Graph, spans: list[tuple[int, int]], stream: _Ints) -> _Ints:
-    """Return who must be over, and who waits for it: two rows.
+def _find_arcs(graph: Graph, spans: list[tuple[int, int]], stream: _Ints) -> _Ints:
+    """Return arcs between steps as two rows: the steps that must be over, and those that wait.
 
-    Whoever runs first or last on its stream speaks for the others there. A tensor of the caller's
-    that an operator makes again is there before: nobody waits for a later one.
+    Only the first and the last operator of a stream need arcs to the caller's steps. A tensor that
+    the caller gives and a later operator makes again is there before, so earlier operators do not
+    wait for that one.
     """
     arcs = [
         (spans[other][1], spans[number][0])
@@ -167,7 +168,7 @@ def _arcs(graph: Graph, spans: list[tuple[int, int]], stream: _Ints) -> _Ints:
 
 
 def places(stream: _Ints) -> _Ints:
-    """Return by step where it comes on its stream, from 1."""
+    """Return the place of each step on its stream, from 1."""
     place = np.empty_like(stream)
     for number in range(int(stream.max(initial=-1)) + 1):
         on_it = stream == number
@@ -176,25 +177,27 @@ def places(stream: _Ints) -> _Ints:
 
 
 def latest_ancestors(stream: _Ints, arc: _Ints) -> _Ints:
-    """Return by step and stream the place there of the last step that is over before, or 0.
+    """Return by step and stream the place of the last step there that is over before it, or 0.
 
     Parameters
     ----------
     stream
-        By step.
+        By step: its stream.
     arc
-        Who must be over, and who waits for it: two rows.
+        Two rows: the steps that must be over, and those that wait for them.
     """
     nothing = np.empty(0, dtype=np.int32)
     alone = _core.StreamGraph(stream, arc[0], arc[1], nothing, np.zeros(1, dtype=np.int64), nothing)
     return _core.latest_ancestors(alone)
 
 
-def _unled(stream: _Ints, arc: _Ints, storages: list[Storage], needs: list[list[int]]) -> list[int]:
+def _find_without_producer(
+    stream: _Ints, arc: _Ints, storages: list[Storage], needs: list[list[int]]
+) -> list[int]:
     """Return the storages of which some step does not wait for the first one."""
     several = [row for row, storage in enumerate(storages) if len(storage.tensors) > 1]
     if not several:
-        return []  # whoever reads a tensor waits for its maker
+        return []  # readers of a tensor wait for its maker, which is the producer
     place, latest = places(stream), latest_ancestors(stream, arc)
 
     def is_led(first: int, *others: int) -> bool:
@@ -203,24 +206,24 @@ def _unled(stream: _Ints, arc: _Ints, storages: list[Storage], needs: list[list[
     return [row for row in several if not is_led(*needs[row])]
 
 
-def _with_leaders(
-    unled: list[int], stream: _Ints, arc: _Ints, needs: list[list[int]], operator: list[int]
+def _add_producers(
+    leaderless: list[int], stream: _Ints, arc: _Ints, needs: list[list[int]], operator: list[int]
 ) -> tuple[_Ints, _Ints, list[list[int]], list[int]]:
-    """Put a step of nobody's right before the first step of each of these storages.
+    """Insert a producer right before the first step of each of these storages.
 
-    All of them go on the caller's stream, behind one another. That orders nothing else: none waits
-    for an operator, and no storage is read by one.
+    All producers are on the caller's stream, one behind the other. This orders nothing else,
+    because none of them waits for an operator or reads a storage.
     """
-    rows = sorted(unled, key=lambda row: needs[row][0])
+    rows = sorted(leaderless, key=lambda row: needs[row][0])
     firsts = np.array([needs[row][0] for row in rows])
 
-    def moved(steps: _Ints) -> _Ints:
+    def shift(steps: _Ints) -> _Ints:
         return (steps + np.searchsorted(firsts, steps, side="right")).astype(np.int32)
 
     stream = np.insert(stream, firsts, 0)
-    operator = np.insert(np.array(operator), firsts, _NOBODY).tolist()
-    needs = [moved(np.array(steps, dtype=np.int32)).tolist() for steps in needs]
-    arcs = [moved(arc).T]
+    operator = np.insert(np.array(operator), firsts, _NO_OPERATOR).tolist()
+    needs = [shift(np.array(steps, dtype=np.int32)).tolist() for steps in needs]
+    arcs = [shift(arc).T]
     for number, row in enumerate(rows):
         leader = int(firsts[number]) + number
         arcs.append(np.array([(leader, step) for step in needs[row]], dtype=np.int32))

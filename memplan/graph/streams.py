@@ -20,17 +20,17 @@ Algorithm = Literal["memplan", "1", "1opt", "2"]
 
 @dataclass(frozen=True, eq=False)
 class UnsafePairs:
-    """A symmetric relation, as compressed rows of its upper triangle.
+    """The unsafe pairs of storages, as compressed rows of the upper triangle of the relation.
 
     Attributes
     ----------
     layout
-        Whose rows are told of: those of `layout.problem`.
+        The layout; rows are those of `layout.problem`.
     row_begin
-        `int64`, one more than there are rows.
+        Shape (n + 1,), `int64`.
     other
         `int32`: row `i` is unsafe with `other[row_begin[i] : row_begin[i + 1]]`, ascending and all
-        greater than `i`, and with those in whose rows it is.
+        greater than `i`. The relation is symmetric.
     """
 
     layout: Layout
@@ -48,19 +48,20 @@ class UnsafePairs:
 
 
 def unsafe_pairs(program: Graph | Layout, algorithm: Algorithm = "memplan") -> UnsafePairs:
-    """Return the pairs of storages that some execution needs at the same time.
+    """Return the pairs of storages that are needed at the same time in some execution.
 
-    Operators of a stream run one after the other; between streams, an operator waits for what it
-    reads, and for nothing else. A storage is needed from the operator that makes it to the last
-    that reads it, both included; inputs from before the first operator, outputs until after the
-    last one, a workspace while its operator runs.
+    Operators of a stream run one after the other; between streams, an operator waits for the
+    makers of what it reads, and for nothing else. A storage is needed from the operator that makes
+    it to the last that reads it, both included; inputs from before the first operator, outputs
+    until after the last one, a workspace while its operator runs.
 
     Parameters
     ----------
     program
         A graph stands for `lay_out(graph)`.
     algorithm
-        Ours, or one of those published: all give the same pairs, the others later.
+        "memplan", or one of those published (source 004). All return the same pairs; "memplan" is
+        the fastest.
 
     Raises
     ------
@@ -78,9 +79,10 @@ def unsafe_pairs(program: Graph | Layout, algorithm: Algorithm = "memplan") -> U
 
 
 def beyond_lifetimes(program: Graph | Layout) -> Rows:
-    """Return the unsafe pairs of which the lifetimes in the layout's problem say nothing.
+    """Return the unsafe pairs whose lifetimes in the layout's problem do not meet.
 
-    These are what parallel streams cost: usually few of all pairs, and found without the others.
+    These are the cost of parallel streams. They are usually few, and are found without computing
+    the other pairs.
 
     Parameters
     ----------
@@ -109,21 +111,22 @@ class Why:
     Attributes
     ----------
     graph
-        Whose operators the indices below are: the outermost ones.
+        The program; indices below are those of its outermost operators.
     a, b
-        The storages that were asked about, by name.
+        The names of the two storages.
     safe
-        Whether no execution needs both at once.
+        Whether they are never needed at the same time, in any execution.
     first
         Of a safe pair: the storage that is over before the other one is made.
     paths
-        Of a safe pair: for each stream that needs it, operators from the last there to the one that
-        makes the other. Each is a later one of the same stream, or waits for the one before.
+        Of a safe pair: for each stream that needs `first`, a path from the last operator there
+        that needs it to the maker of the other storage. Each operator on a path comes later on the
+        same stream than the one before, or waits for it.
     order
         Of an unsafe pair: all operators, in an order in which they may run.
     at
         Both are needed while `order[at[0] : at[1]]` run: one operator, or two at the same time. It
-        is empty where both are there without an operator, as inputs are at the start.
+        is empty if both exist while no operator runs, as inputs do at the start.
     """
 
     graph: Graph
@@ -136,18 +139,18 @@ class Why:
     at: tuple[int, int] = (0, 0)
 
     def __str__(self) -> str:
-        """Say it in a sentence or two."""
-        return self._of_safe() if self.safe else self._of_unsafe()
+        """Return the reason in one sentence."""
+        return self._explain_safe() if self.safe else self._explain_unsafe()
 
-    def _of_safe(self) -> str:
+    def _explain_safe(self) -> str:
         second = quoted(self.b if self.first == self.a else self.a)
         text = f"{quoted(self.first)} and {second} may share memory: "
         if not self.paths:
-            return f"{text}nobody needs {quoted(self.first)} after the start of the program."
-        told = "; ".join(" -> ".join(map(self._name, path)) for path in self.paths)
-        return f"{text}{quoted(self.first)} is over before {second} is made ({told})."
+            return f"{text}{quoted(self.first)} is not needed after the start of the program."
+        paths = "; ".join(" -> ".join(map(self._name, path)) for path in self.paths)
+        return f"{text}{quoted(self.first)} is over before {second} is made ({paths})."
 
-    def _of_unsafe(self) -> str:
+    def _explain_unsafe(self) -> str:
         text = f"{quoted(self.a)} and {quoted(self.b)} may not share memory: both are needed"
         running = self.order[slice(*self.at)]
         if running:
@@ -168,7 +171,7 @@ class Why:
 
 
 def why(program: Graph | Layout, a: str, b: str) -> Why:
-    """Say why two tensors may share memory, or may not.
+    """Explain why two tensors may share memory, or may not.
 
     Parameters
     ----------
@@ -180,33 +183,33 @@ def why(program: Graph | Layout, a: str, b: str) -> Why:
     Raises
     ------
     GraphError
-        If there is no such tensor, if it takes no memory that is planned, or if both have the same.
+        If there is no such tensor, if it has no planned memory, or if both have the same memory.
     """
     layout = program if isinstance(program, Layout) else lay_out(program)
-    rows = _rows_by_name(layout)
-    one, other = (_row(layout.graph, rows, name) for name in (a, b))
+    rows = _map_names(layout)
+    one, other = (_find_row(layout.graph, rows, name) for name in (a, b))
     name_of = [layout.storages[index].name for index in layout.rows]
     if one == other:
         shared = quoted(name_of[one])
         raise GraphError(f"{quoted(a)} and {quoted(b)} have the same memory, {shared}")
     steps = steps_of(layout)
-    told = steps.witness(one, other)
+    witness = steps.witness(one, other)
 
     def operators(some: list[int]) -> tuple[int, ...]:
-        """Return who is at work at these steps; the caller is not shown."""
+        """Return the operators that run at these steps; the caller's steps are left out."""
         return tuple(dict.fromkeys(steps.operator[s] for s in some if steps.operator[s] >= 0))
 
     graph, a, b = layout.graph, name_of[one], name_of[other]
-    if told.safe:
-        paths = tuple(operators(path) for path in told.paths if steps.operator[path[0]] >= 0)
-        return Why(graph, a, b, True, first=name_of[told.first], paths=paths)
-    order = operators(told.order)
-    running = operators(told.order[told.begin : told.end])
-    start = order.index(running[0]) if running else len(operators(told.order[: told.begin]))
+    if witness.safe:
+        paths = tuple(operators(path) for path in witness.paths if steps.operator[path[0]] >= 0)
+        return Why(graph, a, b, True, first=name_of[witness.first], paths=paths)
+    order = operators(witness.order)
+    running = operators(witness.order[witness.begin : witness.end])
+    start = order.index(running[0]) if running else len(operators(witness.order[: witness.begin]))
     return Why(graph, a, b, False, order=order, at=(start, start + len(running)))
 
 
-def _rows_by_name(layout: Layout) -> dict[str, int]:
+def _map_names(layout: Layout) -> dict[str, int]:
     rows: dict[str, int] = {}
     for row, index in enumerate(layout.rows):
         storage = layout.storages[index]
@@ -215,7 +218,7 @@ def _rows_by_name(layout: Layout) -> dict[str, int]:
     return rows
 
 
-def _row(graph: Graph, rows: dict[str, int], name: str) -> int:
+def _find_row(graph: Graph, rows: dict[str, int], name: str) -> int:
     if name in rows:
         return rows[name]
     if all(tensor.name != name for tensor in graph.tensors):

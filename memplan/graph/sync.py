@@ -1,4 +1,4 @@
-"""Synchronisation between streams: what an arc would order, and what freedom it takes."""
+"""Synchronisation between streams: adds arcs, and measures how much freedom operators have left."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from memplan.graph.model import Graph, Kind, Tensor
 from memplan.graph.order import on_streams, waits
 from memplan.graph.steps import latest_ancestors, places
 
-__all__ = ["Freedom", "freedom", "synchronised", "users"]
+__all__ = ["Freedom", "find_users", "measure_freedom", "synchronise"]
 
 
-def synchronised(graph: Graph, arcs: Iterable[tuple[int, int]]) -> Graph:
-    """Return a graph in which operators wait for others: each reads a tensor of 0 bytes from it.
+def synchronise(graph: Graph, arcs: Iterable[tuple[int, int]]) -> Graph:
+    """Return a graph with more arcs: for each, a tensor of 0 bytes that `before` makes.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def synchronised(graph: Graph, arcs: Iterable[tuple[int, int]]) -> Graph:
         if not 0 <= before < after < len(operators):
             raise GraphError(
                 f"operator {after} cannot wait for operator {before}: there are "
-                f"{len(operators)}, and who is waited for comes first"
+                f"{len(operators)}, and the first of a pair must come before the second"
             )
         name = f"sync {before} -> {after}"
         while name in names:
@@ -58,13 +58,13 @@ class Freedom:
     Attributes
     ----------
     stream, place
-        By operator: the number of its stream, from 0, and where it comes there, from 1.
+        By operator: the number of its stream, from 0, and its place there, from 1.
     latest
-        By operator and stream: the place of the last operator that is over before, or 0.
+        By operator and stream: the place there of the last operator that is over before it, or 0.
     pairs
         How many pairs of operators can run at the same time.
     chain
-        How many operators the longest chain has, of which each waits for the one before.
+        The length of the longest chain of operators, each of which waits for the one before.
     """
 
     stream: npt.NDArray[np.int32]
@@ -74,8 +74,8 @@ class Freedom:
     chain: int
 
 
-def freedom(graph: Graph) -> Freedom:
-    """Return which outermost operators wait for which others, and how free they are."""
+def measure_freedom(graph: Graph) -> Freedom:
+    """Return which outermost operators wait for which others, and how many can run at once."""
     operators = graph.operators
     numbers = {number: at for at, number in enumerate(sorted({one.stream for one in operators}))}
     stream = np.array([numbers[one.stream] for one in operators], dtype=np.int32)
@@ -85,7 +85,7 @@ def freedom(graph: Graph) -> Freedom:
     arc = np.array(pairs, dtype=np.int32).reshape(-1, 2).T.copy()
     latest = latest_ancestors(stream, arc)
     elsewhere = np.arange(len(numbers)) != stream[:, None]
-    # Within a stream everybody comes one after the other, so ancestors are a first part of it.
+    # Operators of a stream are ordered, so the ancestors of one on another stream are a prefix.
     ordered = int(latest[elsewhere].sum(dtype=np.int64))
     apart = (len(operators) ** 2 - sum(count**2 for count in counts)) // 2
     longest: list[int] = []
@@ -94,10 +94,10 @@ def freedom(graph: Graph) -> Freedom:
     return Freedom(stream, places(stream), latest, apart - ordered, max(longest, default=0))
 
 
-def users(layout: Layout) -> list[list[int]]:
-    """Return by row of the problem the outermost operators that make or read it, in order."""
+def find_users(layout: Layout) -> list[list[int]]:
+    """Return for each row of the problem the outermost operators that make or read it, in order."""
     row_of: dict[int, int] = {}
-    at_work: dict[int, int] = {}  # by first step of an operator with scratch: its row
+    at_work: dict[int, int] = {}  # by first step of an operator with a workspace: the row of that
     for row, index in enumerate(layout.rows):
         storage = layout.storages[index]
         row_of.update(dict.fromkeys(storage.tensors, row))
@@ -114,4 +114,4 @@ def users(layout: Layout) -> list[list[int]]:
                     found[row_of[tensor]].add(number)
             if operator.workspace and start in at_work:
                 found[at_work[start]].add(number)
-    return [sorted(who) for who in found]
+    return [sorted(operators) for operators in found]
