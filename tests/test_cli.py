@@ -562,6 +562,20 @@ def test_solvers_are_listed() -> None:
     assert {"auto", "greedy", "minimalloc", "exact", "capacity", "windows", "zero-size"} <= names
 
 
+def test_the_options_of_a_solver_are_listed() -> None:
+    """Tests name, default and sentence of each, what has none, and a name that no solver has."""
+    run = memplan("solvers", "minimalloc")
+    assert (run.returncode, run.stderr) == (0, "")
+    rows = {line.split()[0]: line.rstrip() for line in run.stdout.splitlines() if line.strip()}
+    assert rows["hatless"].split(maxsplit=2)[1:] == [
+        "on",
+        "a buffer with nothing overhead has no alternatives (7)",
+    ]
+    assert rows["orders"].split()[1] == "WAT+TAW+TWA"
+    assert "greedy_by_size has no options" in memplan("solvers", "greedy_by_size").stdout
+    assert_refused(memplan("solvers", "magic"), 'there is no solver "magic"')
+
+
 # The program -----------------------------------------------------------------------------------
 
 

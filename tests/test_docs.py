@@ -18,6 +18,7 @@ import memplan as mp
 import memplan.cli
 import memplan_lab.cli
 from memplan.cli import output
+from memplan.solvers import registry
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -177,6 +178,45 @@ def test_commands_are_told_as_they_are() -> None:
     assert re.search(r"`-o, --output FILE` \| The trace, as JSON. \[required\]", record)
     assert "memplan-lab bench [OPTIONS] [SUITE...]" in text
     assert "### memplan-lab learn train { #memplan-lab-learn-train }" in text
+
+
+def options_told() -> dict[str, list[str]]:
+    """Return the rows of each table of options, by the solver that its heading names."""
+    tables = re.findall(
+        r"^\| option of `(\w+)` \| default \| means \|\n\|---\|---\|---\|\n((?:\|.*\n)*)",
+        "\n".join(page.read_text() for page in sorted(DOCS.glob("*.md"))),
+        re.MULTILINE,
+    )
+    assert len(tables) == len(dict(tables)), "a solver has two tables"
+    return {solver: rows.splitlines() for solver, rows in tables}
+
+
+def test_options_are_told_as_they_are() -> None:
+    """Tests name, default and sentence of each option in the documents against the registry.
+
+    `exact` and `auto` have the options of other solvers too, which are not told again, and
+    `many_objects` has those of `single_object`.
+    """
+    told = options_told()
+    prover = registry.SOLVERS["prover"].options
+    solvers = {name for name, solver in registry.SOLVERS.items() if solver.core and solver.options}
+    assert told.keys() == solvers - {"auto", "many_objects"}
+    for solver, rows in told.items():
+        expected = [
+            f"| `{name}` | {default} | {says} |"
+            for name, default, says in registry.options_of(solver)
+            if solver != "exact" or name not in prover
+        ]
+        assert rows == expected, "\n".join(["the table should be", *expected])
+
+
+def test_the_study_switches_off_what_there_is() -> None:
+    """Tests that the techniques that `make study` switches off are options of their solvers."""
+    makefile = (ROOT / "Makefile").read_text().replace("\\\n", " ")
+    for solver in ("minimalloc", "telamalloc", "exact", "prover"):
+        found = re.search(rf"^{solver.upper()} := (.+)$", makefile, re.MULTILINE)
+        assert found is not None
+        assert set(found[1].split()) <= registry.SOLVERS[solver].options.keys()
 
 
 def test_measurements_are_those_of_the_readme() -> None:

@@ -1,27 +1,40 @@
-"""`memplan solvers`: who can do what."""
+"""`memplan solvers`: what each solver can do, and which options it has."""
 
 from __future__ import annotations
+
+from typing import Annotated
+
+import typer
 
 from memplan.cli import output
 
 NAME = "solvers"
 
 
-def command() -> None:
+def command(
+    solver: Annotated[
+        str | None, typer.Argument(metavar="[SOLVER]", help="List the options of this one instead.")
+    ] = None,
+) -> None:
     """List the solvers, the constraints that each supports, and the extra that it needs."""
     from memplan.solvers import registry
     from memplan.view.words import solvers as words
 
     console = output.console()
+    if solver is not None:
+        name, _ = registry.parse(solver)
+        console.print(words.option_table(name, registry.options_of(name)))
+        return
     for title, baselines in (("Solvers", False), ("\nBaselines, to compare with", True)):
         rows = [
             (
-                solver.name,
-                solver.summary + (f" (pip install '{solver.extra}')" if solver.extra else ""),
-                [constraint in solver.supports for constraint in registry.CONSTRAINTS],
+                each.name,
+                each.summary + (f" (pip install '{each.extra}')" if each.extra else ""),
+                [constraint in each.supports for constraint in registry.CONSTRAINTS],
             )
-            for solver in registry.SOLVERS.values()
-            if solver.is_baseline == baselines
+            for each in registry.SOLVERS.values()
+            if each.is_baseline == baselines
         ]
         console.print(title, style="bold")
         console.print(words.solver_table(rows, registry.CONSTRAINTS))
+    console.print("\n`memplan solvers SOLVER` lists the options of one.")

@@ -123,7 +123,7 @@ def solve(
         plan is a proved optimum or a capacity is refuted. The proof may cost as many nodes again
         as the search may spend, and at least 20 000.
     **options
-        Switches of the solver; see `memplan.solvers.registry`.
+        Options of the solver, as `memplan solvers NAME` lists them (docs/solvers.md).
 
     Returns
     -------

@@ -1,15 +1,18 @@
-"""Solvers in a terminal: what each is, and which constraints it supports."""
+"""Solvers in a terminal: what each is, which constraints it supports, and its options."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
+from rich import box
 from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from memplan.view.words.parts import listed, table
 
-__all__ = ["solver_table"]
+__all__ = ["option_table", "solver_table"]
 
 _NARROW = 80  # columns that every terminal has
 
@@ -36,3 +39,16 @@ def solver_table(
         parts += ["", made]
         rows = rows[most:]
     return Group(*parts)
+
+
+def option_table(name: str, options: Sequence[tuple[str, str, str]]) -> RenderableType:
+    """Return the options of a solver: the name of each, its default, and what it does."""
+    if not options:
+        return Text(f"{name} has no options.")
+    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    made.add_column("option", no_wrap=True)
+    made.add_column("default", no_wrap=True)
+    made.add_column("means")
+    for row in options:
+        made.add_row(*row)
+    return made
