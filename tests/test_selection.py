@@ -13,7 +13,7 @@ from strategies import problems
 
 import memplan as mp
 from memplan.problem.loads import available
-from memplan.repack.value_bound import value_bound
+from memplan.repack.value_bound import bound_value
 from memplan_lab.bench import generators
 
 FEATURES = frozenset({"alignment", "pins", "reserved", "gaps", "windows", "zero"})
@@ -77,7 +77,7 @@ def test_the_bound_is_above_every_choice(
     forced = np.array([id in must for id in problem.ids], dtype=np.bool_)
     room = available(problem.reserved, capacity)
     for reached in (0, best or 0):
-        bound = value_bound(problem, list(benefits.values()), room, forced, reached)
+        bound = bound_value(problem, list(benefits.values()), room, forced, reached)
         if best is not None:
             assert bound.value >= best
         if room >= 0 and not must:

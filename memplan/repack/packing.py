@@ -14,23 +14,23 @@ from memplan.plan import Status
 from memplan.problem import Problem, spans
 from memplan.problem.loads import available
 from memplan.repack.repacker import Repacker
-from memplan.repack.value_bound import ValueBound, value_bound
+from memplan.repack.value_bound import ValueBound, bound_value
 from memplan.solvers._limits import MAX_COUNT, check_seconds, check_whole
 
 __all__ = ["Clock", "Packing"]
 
-# Placements and search nodes of one question: what only tries, and what shall settle it.
-_QUICK_PASSES = 3  # over all that are in
+# Limits on the placements and search nodes of one question, quick or thorough.
+_QUICK_PASSES = 3  # over all buffers in the repacker
 _THOROUGH = 20_000
-_HARD = 100  # one such question of the first choice may take so small a share of all
-_DEFAULT_NODES = 400_000  # in all, where the caller gives no limit: about a second
-_MOST_OPEN = 40  # buffers between which a complete search decides
-_RENEWED = 0.5  # the share of those that meet a time that is chosen anew at once
+_HARD = 100  # a thorough question of the first choice may spend one part in so many of the budget
+_DEFAULT_NODES = 400_000  # the whole budget if the caller gives no limit: about a second
+_MOST_OPEN = 40  # buffers that the complete search decides on
+_RESELECTED = 0.5  # the share of the chosen buffers in a stretch of time that are removed at once
 
 
 @dataclass(slots=True)
 class Clock:
-    """What is left to spend."""
+    """The budget of time and nodes."""
 
     end: float | None
     nodes: int
@@ -38,7 +38,7 @@ class Clock:
 
     @classmethod
     def of(cls, timeout: float | None, nodes: int | None) -> Clock:
-        """Return a clock that starts now, for seconds and nodes as a caller gives them."""
+        """Return a clock that starts now, from the limits that a caller gives."""
         limit = check_seconds(timeout)
         left = _DEFAULT_NODES if limit is None else MAX_COUNT
         if nodes is not None:
@@ -51,7 +51,7 @@ class Clock:
         return self.spent >= self.nodes or (self.end is not None and time.monotonic() >= self.end)
 
     def ask(self, repacker: Repacker, nodes: int) -> bool | None:
-        """Ask whether all fits, with so many nodes and no more than there are."""
+        """Ask whether all buffers fit, with at most so many nodes and those that are left."""
         left = None if self.end is None else max(0.0, self.end - time.monotonic())
         answer = repacker.fits(timeout=left, nodes=max(1, min(nodes, self.nodes - self.spent)))
         self.spent += max(1, repacker.nodes)
@@ -69,12 +69,12 @@ class Packing:
     clock: Clock
     seed: int
     chosen: set[int] = field(default_factory=set)
-    repacker: Repacker = field(init=False)  # holds the chosen
+    repacker: Repacker = field(init=False)  # has the chosen buffers
 
     def run(self) -> tuple[Status, int]:
-        """Choose; return the status of the choice and the bound. `repacker` has its plan."""
+        """Choose buffers; return the status and the bound. `repacker` has the plan."""
         must = np.flatnonzero(self.forced)
-        self.repacker = self.holding_must()
+        self.repacker = self.pack_forced()
         fits = self.clock.ask(self.repacker, self.clock.nodes)
         if not fits:
             return (Status.UNKNOWN, sum(self.benefit)) if fits is None else (Status.INFEASIBLE, 0)
@@ -82,14 +82,14 @@ class Packing:
         top = np.maximum(self.problem.pin, 0) + self.problem.size
         able = top <= self.capacity
         for row in np.flatnonzero(~able).tolist():
-            self.benefit[row] = 0  # it can never be gained
-        rows = [row for row in self._by_density() if able[row] and not self.forced[row]]
+            self.benefit[row] = 0  # the row can never be chosen
+        rows = [row for row in self._sort_by_density() if able[row] and not self.forced[row]]
         bound = self._bound()
         rows = self._take_best([rows, sorted(rows, key=lambda row: (-bound.worth[row], row))])
         self._exchange(rows)
         bound = min(bound, self._bound(), key=lambda each: each.parts)
         if len(rows) > _MOST_OPEN:
-            self._renew(rows, bound.value)
+            self._reselect(rows, bound.value)
         proved = bound.value
         if self.value < proved and not self.clock.over:
             proved = _Tree(self, bound, rows).search()
@@ -97,26 +97,26 @@ class Packing:
 
     @property
     def value(self) -> int:
-        """Of all buffers that are chosen."""
+        """The benefit of all chosen buffers."""
         return sum(self.benefit[row] for row in self.chosen)
 
     @staticmethod
-    def quick(repacker: Repacker) -> int:
-        """Return how many nodes a question is worth that only tries."""
+    def limit_quick(repacker: Repacker) -> int:
+        """Return the limit on nodes of a quick question."""
         return _QUICK_PASSES * (len(repacker) + 100)
 
-    def holding_must(self) -> Repacker:
-        """Return a repacker with those that must be chosen, not placed yet."""
+    def pack_forced(self) -> Repacker:
+        """Return a repacker with the buffers that must be chosen, which are not placed yet."""
         part = self.problem.subset(np.flatnonzero(self.forced))
         return Repacker(part, self.capacity, seed=self.seed)
 
     def _bound(self) -> ValueBound:
         room = available(self.problem.reserved, self.capacity)
-        return value_bound(
+        return bound_value(
             self.problem, self.benefit, room, self.forced, self.value, lambda: self.clock.over
         )
 
-    def _by_density(self) -> list[int]:
+    def _sort_by_density(self) -> list[int]:
         held = spans.spans(self.problem)
         area = np.bincount(
             held.buffer,
@@ -129,7 +129,7 @@ class Packing:
         return order
 
     def put_in(self, repacker: Repacker, row: int, nodes: int) -> bool | None:
-        """Put one more in; what does not fit is taken out again."""
+        """Add a buffer to a repacker; remove it again if not all fit."""
         buffer = self.problem.buffer(row)
         repacker.add(buffer)
         fits = self.clock.ask(repacker, nodes)
@@ -138,20 +138,23 @@ class Packing:
         return fits
 
     def _take(self, rows: Iterable[int], nodes: int = 0) -> None:
-        """Put in what fits, one by one; hard questions are worth so many nodes, if any."""
+        """Choose the rows that fit, one by one.
+
+        If a quick question stays open, a second one may spend `nodes` nodes; 0 for none.
+        """
         for row in rows:
             if self.clock.over:
                 return
             if row in self.chosen:
                 continue
-            fits = self.put_in(self.repacker, row, self.quick(self.repacker))
+            fits = self.put_in(self.repacker, row, self.limit_quick(self.repacker))
             if fits is None and nodes and self.benefit[row]:
                 fits = self.put_in(self.repacker, row, nodes)
             if fits:
                 self.chosen.add(row)
 
     def _take_best(self, orders: list[list[int]]) -> list[int]:
-        """Take by each of several orders; keep the best choice, and return its order."""
+        """Choose in each of several orders; keep the best choice, and return its order."""
         must, start, found = self.chosen, self.repacker, []
         for order in orders:
             self.repacker, self.chosen = start.copy(), set(must)
@@ -161,7 +164,7 @@ class Packing:
         return order
 
     def _exchange(self, rows: list[int]) -> None:
-        """Put one that was left out in for others that are worth less, as long as it pays."""
+        """Replace chosen buffers by rejected ones that are worth more, until that gains nothing."""
         better = True
         while better and not self.clock.over:
             better = False
@@ -177,7 +180,7 @@ class Packing:
         start, end = problem.start[row], problem.end[row]
         meets = (problem.start < end) & (start < problem.end) & ~self.forced
         others = [other for other in np.flatnonzero(meets).tolist() if other in self.chosen]
-        # The more bytes for the less benefit, the sooner one goes.
+        # Those with the least benefit for each byte are removed first.
         others.sort(
             key=lambda other: (self.benefit[other] / max(1, int(problem.size[other])), other)
         )
@@ -188,7 +191,7 @@ class Packing:
             spare -= self.benefit[other]
             gone.append(other)
             trial.remove(ids[other])
-            if self.put_in(trial, row, self.quick(trial)):
+            if self.put_in(trial, row, self.limit_quick(trial)):
                 self.repacker = trial
                 self.chosen = (self.chosen - set(gone)) | {row}
                 return True
@@ -196,8 +199,8 @@ class Packing:
                 break
         return False
 
-    def _renew(self, rows: list[int], bound: int) -> None:
-        """Choose anew for some stretch of time, by chance, again and again."""
+    def _reselect(self, rows: list[int], bound: int) -> None:
+        """Repeat the choice for random stretches of time, until the budget is half spent."""
         chance = Random(self.seed)
         problem, rank = self.problem, {row: at for at, row in enumerate(rows)}
         last = self.clock.spent + (self.clock.nodes - self.clock.spent) // 2
@@ -205,18 +208,18 @@ class Packing:
             middle = chance.choice(rows)
             start, end = problem.start[middle], problem.end[middle]
             near = [row for row in rows if problem.start[row] < end and start < problem.end[row]]
-            out = [row for row in near if row in self.chosen and chance.random() < _RENEWED]
+            out = [row for row in near if row in self.chosen and chance.random() < _RESELECTED]
             trial, chosen = self.repacker.copy(), self.chosen.difference(out)
             trial.remove(*(problem.ids[row] for row in out))
             for row in sorted(near, key=lambda row: rank[row] + chance.random() * len(rows) / 4):
-                if row not in chosen and self.put_in(trial, row, self.quick(trial)):
+                if row not in chosen and self.put_in(trial, row, self.limit_quick(trial)):
                     chosen.add(row)
             if sum(self.benefit[row] for row in chosen) >= self.value:
                 self.repacker, self.chosen = trial, chosen
 
 
 class _Tree:
-    """In or out, buffer by buffer: the complete search."""
+    """The complete search: a binary tree over the open buffers, each chosen or not."""
 
     def __init__(self, packing: Packing, bound: ValueBound, rows: list[int]) -> None:
         self._packing = packing
@@ -225,16 +228,18 @@ class _Tree:
         self._complete = True
 
     def search(self) -> int:
-        """Improve the choice, and return the bound that is known at the end."""
+        """Improve the choice, and return the best bound at the end."""
         packing, bound = self._packing, self._bound
-        left = bound.parts - (packing.value + 1) * bound.scale  # to lose, and still be better
+        left = (
+            bound.parts - (packing.value + 1) * bound.scale
+        )  # parts that a better choice may lose
         open_rows = [row for row in self._rows if abs(bound.worth[row]) <= left]
         if len(open_rows) > _MOST_OPEN:
             return bound.value
         sure = [row for row in self._rows if bound.worth[row] > left]
-        start = packing.holding_must()
+        start = packing.pack_forced()
         taken = set(np.flatnonzero(packing.forced).tolist())
-        for row in sure:  # whoever leaves one out cannot be better
+        for row in sure:  # a choice without one of these cannot be better
             fits = packing.put_in(start, row, _THOROUGH)
             if not fits:
                 return packing.value if fits is False else bound.value

@@ -1,7 +1,7 @@
-"""Plan again and again with a few buffers changed in between, and pay for the change only.
+"""Plans a problem repeatedly with small changes in between, at a cost that depends on the change.
 
-What a compiler does that decides step by step what lives in fast memory (source 001, sections 5.6
-and 7.4): it puts a few buffers in, asks whether all still fit, and takes some out again.
+A compiler needs this when it decides step by step which buffers are in fast memory (source 001,
+sections 5.6 and 7.4): it adds a few buffers, asks whether all still fit, and removes some again.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ _FITS = {"optimal": True, "feasible": True, "infeasible": False}
 class Repacker:
     """A plan that is kept while buffers come and go.
 
-    What stays is left where it is, and what is new goes into the holes. Where that is not enough,
-    a few others move; only where that fails, all is planned anew. So a small change costs little,
-    and few buffers move. After the same calls, the plan is the same.
+    Buffers that stay keep their offsets, and new ones are placed in the holes. If that is not
+    enough, a few others move; only if that fails too, the whole problem is planned again. So a
+    small change costs little, and few buffers move. The same calls always give the same plan.
 
-    Alignment, pins, reserved ranges and gaps are kept. While a plan is mended, a gap counts as
-    held; hints are not followed. It serves one thread at a time.
+    Alignment, pins, reserved ranges and gaps are supported. While a plan is mended, a buffer counts
+    as held during its gaps, and hints are ignored. Only one thread may use a repacker at a time.
 
     Parameters
     ----------
     problem
-        The buffers to begin with: a `Problem`, whose capacity and reserved ranges are taken too,
+        The first buffers: a `Problem`, whose capacity and reserved ranges are used too,
         or any iterable of `Buffer`.
     capacity
         The limit on every `offset + size`, in place of the problem's; `None` for no limit.
     reserved
         Address ranges that no buffer may touch, in place of the problem's.
     solver
-        Who plans anew: one of the solvers of the core, as `memplan.solve` takes it.
+        The solver that plans the whole problem: one of the core's; see `memplan.solve`.
     threads, seed
-        As `memplan.solve` takes them.
+        See `memplan.solve`.
 
     Raises
     ------
@@ -91,7 +91,7 @@ class Repacker:
         if reserved is not None:
             start = start.with_reserved(reserved)
         require_lifetimes(start)
-        self._solver = _of_the_core(solver)
+        self._solver = _require_core_solver(solver)
         self._threads = (
             cores() if threads is None else check_whole(threads, "threads", 1, MAX_THREADS)
         )
@@ -111,26 +111,26 @@ class Repacker:
 
     @property
     def capacity(self) -> int | None:
-        """The limit that is kept: that of the last question, in bytes, or `None`."""
+        """The capacity of the last question, in bytes, or `None`."""
         return self._capacity
 
     @property
     def moved(self) -> int:
-        """How many buffers the last call of `fits` or `plan` moved from where they were before."""
+        """How many buffers the last call of `fits` or `plan` moved to another offset."""
         return self._moved
 
     @property
     def nodes(self) -> int:
-        """What the last call of `fits` or `plan` cost, in placements and search nodes."""
+        """The cost of the last call of `fits` or `plan`, in placements and search nodes."""
         return self._nodes
 
     @property
     def found_by(self) -> str:
-        """Who answered last: "repack" where the plan before was mended, or a solver."""
+        """What found the last answer: "repack" if the plan before was mended, or a solver."""
         return self._found_by
 
     def copy(self) -> Repacker:
-        """Return another repacker in the same state: to come back to, or to try something on."""
+        """Return another repacker in the same state, to try something on or to return to."""
         other = Repacker.__new__(Repacker)
         other.__dict__.update(
             self.__dict__,
@@ -147,13 +147,13 @@ class Repacker:
         return id in self._slots
 
     def add(self, *buffers: Buffer) -> None:
-        """Put buffers in; they get their places when `fits` or `plan` is called next.
+        """Add buffers; they are placed when `fits` or `plan` is called next.
 
         Raises
         ------
         ProblemError
-            For an id that is there already, and for what a `Problem` of all the buffers would
-            refuse; none of them is added.
+            For an id that is there already, and for buffers that a `Problem` of all the buffers
+            would reject; none of them is added.
         MemplanError
             For more than 2^62 bytes in all.
         """
@@ -162,7 +162,7 @@ class Repacker:
             known = len(new) < len(buffers) or not self._slots.keys().isdisjoint(new)
             slots = None if known else self._native.add_buffers(buffers)
         except (AttributeError, TypeError, ValueError, RuntimeError) as error:
-            self._with(buffers)  # says what is wrong, if it is with the buffers
+            self._make_problem(buffers)  # raises an error about the buffers, if they are wrong
             raise MemplanError(str(error)) from None
         if slots is None:
             slots = self._add_as_problem(buffers)
@@ -171,12 +171,12 @@ class Repacker:
         self._problem = None
 
     def remove(self, *ids: str) -> None:
-        """Take buffers out; the others stay where they are.
+        """Remove buffers; the others keep their offsets.
 
         Raises
         ------
         ProblemError
-            For an id that is not there, or is given twice; none of them is removed.
+            For an id that no buffer has, or that is given twice; none of them is removed.
         """
         try:
             slots = [self._slots[id] for id in ids]
@@ -203,29 +203,29 @@ class Repacker:
         timeout: float | None = None,
         nodes: int | None = None,
     ) -> bool | None:
-        """Whether all buffers fit within a capacity.
+        """Find out whether all buffers fit within a capacity.
 
         Parameters
         ----------
         capacity
-            In bytes; from now on it is that of the repacker. `None`: the one it has.
+            In bytes; the repacker keeps it for later calls. `None` uses the one that it has.
         timeout, nodes
-            When to give up, as `memplan.solve` takes them. By default only a hard question is
-            given up, after a fixed amount of work.
+            When to give up; see `memplan.solve`. By default a question is given up after a fixed
+            amount of work, which only hard questions need.
 
         Returns
         -------
         bool or None
-            True with a plan at hand: `plan` and `offset` give it. False where it is proved that
-            there is none. `None` where neither was found in time. Unless it is True, the buffers
-            that had places keep them.
+            True if a plan was found; `plan` and `offset` return it. False if it is proved that
+            there is none. `None` if neither was found in time. Unless it is True, the buffers
+            that had offsets keep them.
 
         Raises
         ------
         ProblemError
             For a capacity that is not a whole number from 1 to 2^62.
         MemplanError
-            Where there is no capacity, and for limits that are out of range.
+            If there is no capacity, and for limits that are out of range.
         Interrupted
             On Ctrl-C, with the plan so far.
         """
@@ -241,22 +241,22 @@ class Repacker:
         timeout: float | None = None,
         nodes: int | None = None,
     ) -> Plan:
-        """Return a plan of all buffers that are in.
+        """Return a plan of all buffers.
 
         Parameters
         ----------
         objective
-            "fit" keeps the capacity; the default where there is one. "min_peak" looks for the
-            smallest peak (within the capacity, where there is one).
+            "fit" looks for a plan within the capacity; the default if there is one. "min_peak"
+            looks for the smallest peak (within the capacity, if there is one).
         timeout, nodes
-            When to give up, as `memplan.solve` takes them.
+            When to give up; see `memplan.solve`.
 
         Returns
         -------
         Plan
-            For `problem()`. Where it has no offsets, its status says whether that is proved.
-            `stats` has `moved` beside what those of `memplan.solve` have; its `solver` is "repack"
-            where the plan before was mended.
+            A plan of `problem()`. If it has no offsets, its status tells whether that is proved.
+            `stats` has `moved` in addition to what those of `memplan.solve` have; its `solver` is
+            "repack" if the plan before was mended.
 
         Raises
         ------
@@ -265,16 +265,16 @@ class Repacker:
         Interrupted
             On Ctrl-C, with the plan so far.
         """
-        minimize = self._minimizes(objective)
-        return self._plan_of(self._repack(self._capacity, minimize, timeout, nodes))
+        minimize = self._must_minimize(objective)
+        return self._make_plan(self._repack(self._capacity, minimize, timeout, nodes))
 
     def offset(self, id: str) -> int:
-        """Return where a buffer lies, in bytes.
+        """Return the offset of a buffer, in bytes.
 
         Raises
         ------
         ProblemError
-            For an id that is not there, and for a buffer that has no place yet.
+            For an id that no buffer has, and for a buffer that has no offset yet.
         """
         slot = self._slots.get(id)
         if slot is None:
@@ -285,7 +285,7 @@ class Repacker:
         return offset
 
     def problem(self) -> Problem:
-        """Return the buffers that are in as a problem, with the capacity of the last question.
+        """Return all buffers as a problem, with the capacity of the last question.
 
         Raises
         ------
@@ -316,10 +316,10 @@ class Repacker:
         self._nodes = answer.nodes
         self._found_by = answer.solver
         if answer.interrupted:
-            raise Interrupted(self._plan_of(answer))
+            raise Interrupted(self._make_plan(answer))
         return answer
 
-    def _plan_of(self, answer: native.Repacked) -> Plan:
+    def _make_plan(self, answer: native.Repacked) -> Plan:
         status = Status(answer.status)
         placed = status in (Status.OPTIMAL, Status.FEASIBLE)
         named = {slot: id for id, slot in self._slots.items()} if answer.conflict else {}
@@ -340,20 +340,20 @@ class Repacker:
             conflict=[named[slot] for slot in answer.conflict],
         )
 
-    def _minimizes(self, objective: str | None) -> bool:
+    def _must_minimize(self, objective: str | None) -> bool:
         if objective not in (None, "fit", "min_peak"):
             raise MemplanError(f'objective is {shown(objective)}; it must be "fit" or "min_peak"')
         if objective == "fit" and self._capacity is None:
             raise MemplanError('the objective "fit" needs a capacity; the repacker has none')
         return objective == "min_peak" or self._capacity is None
 
-    def _with(self, buffers: Iterable[Buffer]) -> Problem:
-        """Return a problem of all that is in and these; a `Problem` says what is wrong with it."""
+    def _make_problem(self, buffers: Iterable[Buffer]) -> Problem:
+        """Return a problem of all buffers and these; raise as `Problem` does if they are wrong."""
         return Problem([*self._buffers.values(), *buffers], reserved=self._reserved)
 
     def _add_as_problem(self, buffers: Iterable[Buffer]) -> list[int]:
-        """Add what is not of the plainest kind, such as gaps, or say what is wrong with it."""
-        asked = self._with(buffers)
+        """Add buffers of any kind, such as those with gaps; raise if they are wrong."""
+        asked = self._make_problem(buffers)
         rows = asked.subset(range(len(self._slots), len(asked)))
         try:
             return native.add_rows(self._native, rows)
@@ -362,7 +362,7 @@ class Repacker:
 
 
 def require_lifetimes(problem: Problem) -> None:
-    """Return if lifetimes say all about who conflicts, as a repacker wants it.
+    """Raise if lifetimes alone do not decide which buffers conflict, as repackers require.
 
     Raises
     ------
@@ -374,8 +374,8 @@ def require_lifetimes(problem: Problem) -> None:
         raise UnsupportedError(f"a repacker does not support {what}; the problem has some")
 
 
-def _of_the_core(solver: str) -> str:
-    """Return the name of a solver that the core has, and that needs no options."""
+def _require_core_solver(solver: str) -> str:
+    """Return the name of a solver; raise if the core does not have it or it needs options."""
     name, options = registry.parse(solver)
     if options or registry.SOLVERS[name].is_baseline:
         able = ", ".join(each.name for each in registry.SOLVERS.values() if not each.is_baseline)

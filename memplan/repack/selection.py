@@ -1,4 +1,4 @@
-"""Which buffers live in fast memory: the most valuable that fit (source 001, section 7.4)."""
+"""Chooses the buffers for fast memory: the most valuable that fit (source 001, section 7.4)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Selection", "pack_most_valuable"]
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which buffers were chosen, and how much better a choice could be.
+    """The chosen buffers, and a bound on the best choice.
 
     Attributes
     ----------
@@ -30,16 +30,16 @@ class Selection:
     value
         The sum of their benefits.
     bound
-        Proven: no choice is worth more.
+        Proved: no choice is worth more.
     status
-        `optimal` if `value` is `bound`, else `feasible`; `infeasible` if it is proved that not even
-        those that must be chosen fit, `unknown` if that could not be told in time.
+        `optimal` if `value` is `bound`, else `feasible`; `infeasible` if it is proved that the
+        buffers that must be chosen do not fit, `unknown` if that was not decided in time.
     problem
-        Those that were chosen, under the capacity.
+        The problem of the chosen buffers, with the capacity.
     plan
-        For that problem, or `None` where there is no choice.
+        A plan of that problem, or `None` if there is no choice.
     nodes
-        Placements and search nodes.
+        The placements and search nodes that were spent.
     """
 
     chosen: tuple[str, ...]
@@ -72,28 +72,28 @@ def pack_most_valuable(
     nodes: int | None = None,
     seed: int = 0,
 ) -> Selection:
-    """Choose buffers that fit within a capacity together and are worth the most.
+    """Choose the buffers that are worth the most among those that fit within a capacity together.
 
-    First by falling benefit for each byte and unit of time, as compilers do it, or by what each
-    buffer is worth at the prices of the bound, whichever gives more. Then each that was left out is
-    put in for others that are worth less, where mending or the exact search finds room. Then
-    stretches of time are chosen anew, by chance. Last, a complete search decides between those few
-    that the bound leaves open.
+    The first choice is the better of two: by falling benefit for each byte and unit of time, as in
+    compilers, and by the worth of buffers at the prices of the bound. Then rejected buffers take
+    the place of others that are worth less, if mending or the exact search finds room. Then the
+    choice is repeated for random stretches of time. Last, a complete search decides on the few
+    buffers that the bound leaves open.
 
     Parameters
     ----------
     problem
-        All buffers, as `memplan.load` reads them too. A pin holds only where its buffer is chosen.
+        All buffers, or the result of `memplan.load`. A pin holds only if its buffer is chosen.
     benefits
-        By id, whole numbers from 0: what is gained if the buffer is chosen. 0 for those not named.
+        By id: the benefit if the buffer is chosen, a whole number from 0. It is 0 for other ids.
     capacity
         In place of the problem's.
     must
-        Ids that have to be chosen.
+        Ids of buffers that must be chosen.
     timeout, nodes
-        When to stop, as `memplan.solve` takes them; by default after a fixed amount of work.
+        When to stop; see `memplan.solve`. By default it stops after a fixed amount of work.
     seed
-        Of the searches.
+        The seed of the searches.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def pack_most_valuable(
     UnsupportedError
         For a problem with conflicts or groups.
     MemplanError
-        Where there is no capacity, for benefits that are not whole numbers from 0 or sum up to more
+        If there is no capacity, for benefits that are not whole numbers from 0 or sum up to more
         than 2^62, and for limits that are out of range.
     Interrupted
         On Ctrl-C.
@@ -127,11 +127,11 @@ def pack_most_valuable(
     limit = problem.capacity if capacity is None else take_capacity(capacity)
     if limit is None:
         raise MemplanError("pack_most_valuable needs a capacity; the problem has none")
-    benefit = _benefits(problem, benefits)
+    benefit = _take_benefits(problem, benefits)
     forced = np.zeros(len(problem), dtype=np.bool_)
     forced[[problem.index(id) for id in must]] = True
     clock = Clock.of(timeout, nodes)
-    # A pin above the capacity is no error: whoever is pinned there is not chosen.
+    # A pin above the capacity is not an error; the buffer is just not chosen.
     packing = Packing(problem.with_capacity(None), limit, benefit, forced, clock, seed)
     status, bound = packing.run()
     part = problem.with_capacity(None).subset(sorted(packing.chosen)).with_capacity(limit)
@@ -143,7 +143,7 @@ def pack_most_valuable(
     return Selection(part.ids, value, bound, status, part, plan, clock.spent)
 
 
-def _benefits(problem: Problem, given: Mapping[str, int]) -> list[int]:
+def _take_benefits(problem: Problem, given: Mapping[str, int]) -> list[int]:
     benefit = [0] * len(problem)
     for id, value in given.items():
         row = problem.index(id)

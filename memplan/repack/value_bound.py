@@ -1,10 +1,10 @@
-"""How much benefit can lie below a capacity at most: a bound, and what each buffer adds to it.
+"""An upper bound on the benefit of buffers that fit in a capacity, by Lagrangian relaxation.
 
-At every time, what is chosen holds at most the capacity. Of all these conditions one sum is made,
-with a price for a byte at each time (Lagrange): a buffer is worth its benefit less the price of
-what it holds. No choice is worth more than all buffers that are worth something, and all bytes at
-their price. Prices are found by following the subgradient; whatever they are, the bound is valid.
-The last sum is made with whole numbers, so that no rounding can break it.
+At every time, the chosen buffers hold at most the capacity. The relaxation adds up these
+constraints, with a price for a byte at each time. A buffer is then worth its benefit minus the
+price of what it holds, and no choice is worth more than the sum of all positive worths plus the
+price of the whole capacity. Prices are found by the subgradient method; the bound is valid for any
+prices. The last sum is computed in whole numbers, so that rounding cannot make it invalid.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from memplan.problem import Problem, spans
 
-__all__ = ["ValueBound", "value_bound"]
+__all__ = ["ValueBound", "bound_value"]
 
 _ROUNDS = 300
 _PATIENCE = 20  # rounds without a better bound, after which steps are halved
@@ -28,15 +28,15 @@ _Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class ValueBound:
-    """No choice is worth more.
+    """An upper bound on the benefit of a choice.
 
     Attributes
     ----------
     parts
-        The bound, in parts: `scale` are a unit of benefit.
+        The bound, in parts of a unit of benefit.
     worth
-        By row, in parts: the benefit less the price of what it holds. To choose a row whose worth
-        is negative, or to leave one whose worth is positive, lowers the bound by as much.
+        By row, in parts: its benefit minus the price of what it holds. A choice with a row whose
+        worth is negative, or without one whose worth is positive, has a bound lower by so much.
     scale
         How many parts a unit has.
     """
@@ -47,11 +47,11 @@ class ValueBound:
 
     @property
     def value(self) -> int:
-        """In units of benefit."""
+        """The bound in units of benefit."""
         return self.parts // self.scale
 
 
-def value_bound(
+def bound_value(
     problem: Problem,
     benefit: Sequence[int],
     room: int,
@@ -59,12 +59,12 @@ def value_bound(
     reached: int,
     over: Callable[[], bool] = lambda: False,
 ) -> ValueBound:
-    """Bound the benefit of any choice of rows that has the forced ones.
+    """Bound the benefit of any choice of rows that includes the forced ones.
 
     Parameters
     ----------
     problem
-        Whose gaps count as what they are.
+        All buffers; their gaps are taken into account.
     benefit
         By row, 0 or more.
     room
@@ -72,20 +72,20 @@ def value_bound(
     forced
         By row, shape (n,).
     reached
-        What a choice is known to be worth: prices are sought that come near to it.
+        The benefit of a known choice, towards which the subgradient method steps.
     over
-        Whether to stop and take the prices that there are.
+        A function that returns whether to stop, with the best prices so far.
     """
     held = spans.spans(problem)
-    times = np.unique(held.start)  # the load is greatest where something begins
+    times = np.unique(held.start)  # the load can only rise when a span begins
     first = np.searchsorted(times, held.start)
     last = np.searchsorted(times, held.end)
     bytes = (held.upper - held.lower).astype(np.float64)
-    unit = max(float(bytes.max(initial=1.0)), 1.0)  # prices are for so many bytes
+    unit = max(float(bytes.max(initial=1.0)), 1.0)  # a price is that of so many bytes
     size = bytes / unit
     gain = np.array(benefit, dtype=np.float64)
 
-    def worth_at(price: _Floats) -> _Floats:
+    def evaluate_worth(price: _Floats) -> _Floats:
         total = np.concatenate([[0.0], np.cumsum(price)])
         paid = np.bincount(held.buffer, size * (total[last] - total[first]), len(gain))
         return gain - paid
@@ -96,7 +96,7 @@ def value_bound(
     for _ in range(_ROUNDS if count else 0):
         if over():
             break
-        worth = worth_at(price)
+        worth = evaluate_worth(price)
         chosen = forced | (worth > 0)
         bound = float(worth[chosen].sum() + room / unit * price.sum())
         if bound < least - 1e-9 * abs(least):
@@ -113,10 +113,10 @@ def value_bound(
         if length == 0 or bound <= reached:
             break
         price = np.maximum(0.0, price + step * (bound - reached) / length * slack)
-    return _exact(problem, benefit, room, forced, times, best / unit)
+    return _round_prices(problem, benefit, room, forced, times, best / unit)
 
 
-def _exact(
+def _round_prices(
     problem: Problem,
     benefit: Sequence[int],
     room: int,
@@ -125,7 +125,7 @@ def _exact(
     price: _Floats,
 ) -> ValueBound:
     held = spans.spans(problem)
-    # A byte of a large buffer costs little: parts are as fine as the room is wide.
+    # The price of one byte is small if there is much room, so the parts must be finer.
     scale = _FINEST * max(1, room)
     total = [0]
     for each in price.tolist():
