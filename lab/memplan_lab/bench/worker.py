@@ -116,7 +116,7 @@ def _timed(prepare: Callable[[], Callable[[], T]], repeat: int) -> tuple[T, Outc
     """
     wall: list[float] = []
     cpu: list[float] = []
-    gc.disable()  # its pauses belong to nobody
+    gc.disable()  # a pause would count as time of the solver
     while len(wall) < repeat or (sum(wall) < _SHORT and len(wall) < repeat + _MORE):
         call = prepare()
         wall_begin, cpu_begin = time.perf_counter(), _cpu_seconds()

@@ -41,7 +41,7 @@ class Chart:
     name
         Of its file, without a suffix; distinct in a report.
     caption
-        What it shows, in a sentence; who does not see it gets this.
+        What it shows, in a sentence; it is also the text for readers who cannot see it.
     figure
         Attached to no window.
     """

@@ -41,7 +41,7 @@ def draw_shares(curves: Mapping[str, Curve], label: str, scale: str = "log") -> 
     first, last = min(ends, default=1.0), max(ends, default=1.0)
     for at, (solver, (values, shares)) in enumerate(curves.items()):
         axes.step(
-            [first, *values, last],  # who ends early stays where he is
+            [first, *values, last],  # a curve which ends early goes on at its height
             [0.0, *shares, max(shares, default=0.0)],
             where="post",
             label=solver,

@@ -1,4 +1,4 @@
-"""Figures 9 and 10 of source 000: who solves how much by when, and what that takes by size."""
+"""Figures 9 and 10 of source 000: the share each solver has solved by a time, and times by size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs add up to: who reached the best peak, by when, and how far off the others are."""
+"""What runs add up to in a study: which reached the best peak, and by when."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def judged(runs: Sequence[Run]) -> list[Run]:
     """Return the runs of a group with an answer that is worse than another's as none.
 
     Where a fit was asked for, any fit is as good as another (source 000, footnote 1). Where the
-    least peak was, anybody has some plan, and only the best one that somebody found counts.
+    least peak was, every solver has some plan, and only the best one that any found counts.
     """
     best = best_peaks(runs)
     return [

@@ -38,7 +38,7 @@ _FAILURES = frozenset({"error", "killed", "failed"})
 
 
 class _Event(Enum):
-    """What is heard of a bundle, beside replies."""
+    """What workers say of a bundle, beside replies."""
 
     LOST = auto()
     END = auto()
