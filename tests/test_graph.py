@@ -224,6 +224,13 @@ class TestLives:
         layout = lay_out(graph(">x a b y>", outer), in_place=True)
         assert [storage.tensors for storage in layout.storages] == [(0,), (1,), (2,), (3,)]
 
+    def test_a_view_of_an_input_is_no_result(self) -> None:
+        """Tests that the first operator cannot put one input over another by a view of it."""
+        first = op([0, 1], [2], in_place=((1, 2),))
+        program = graph(">x >y v", first, views=(View(2, base=0),))
+        layout = lay_out(program, include=EVERYTHING, in_place=True)
+        assert [storage.tensors for storage in layout.storages] == [(0, 2), (1,)]
+
     @pytest.mark.parametrize("features", [FEATURES, {"in_place", "views"}, {"blocks", "views"}])
     @given(st.data())
     def test_on_a_machine(self, features: frozenset[str], data: st.DataObject) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from pathlib import Path
@@ -306,7 +307,7 @@ class TestAllOrNothing:
         path, out, header = (tmp_path / name for name in ("m.tflite", "out.tflite", "plan.h"))
         path.write_bytes(Writer().write(chain("RELU", "TANH")))
         header.write_text("old")
-        replaced = mp.formats._files.os.replace
+        replaced = os.replace
 
         def refusing(source: str, target: str) -> None:
             if str(target) == str(header) and Path(source).read_text() != "old":

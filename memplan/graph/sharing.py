@@ -13,6 +13,8 @@ from memplan.graph.model import Graph, Kind, Operator
 
 __all__ = ["Group", "Sharing"]
 
+_GIVEN = (Kind.INPUT, Kind.CONSTANT, Kind.VARIABLE)  # what has its value before the first step
+
 
 @dataclass(slots=True)
 class Group:
@@ -53,8 +55,10 @@ class Sharing:
         self._graph = graph
         self._times = times
         self._pins = pins
-        results = (block.outputs for operator in graph.walk() for block in operator.blocks)
-        self._handed_out = frozenset(graph.outputs).union(*results)
+        blocks = [block for operator in graph.walk() for block in operator.blocks]
+        self._handed_out = frozenset(graph.outputs).union(*(block.outputs for block in blocks))
+        always = (i for i, t in enumerate(graph.tensors) if t.kind in _GIVEN)
+        self._given = frozenset(always).union(*(block.inputs for block in blocks))
         self._parent = list(range(len(graph.tensors)))
         self._offset = [0] * len(graph.tensors)  # in the parent
         for view in graph.views:
@@ -150,6 +154,9 @@ class Sharing:
         if old.kind not in (Kind.INTERMEDIATE, Kind.INPUT):
             return False
         if old.kind is Kind.INPUT and new.kind is Kind.OUTPUT:
+            return False
+        # What an operator hands on as a view was there before it, and is no result to place.
+        if not self._given.isdisjoint(new.tensors):
             return False
         # The caller, or the operator around the block, reads these after the last step.
         if not self._handed_out.isdisjoint(old.tensors):
