@@ -165,12 +165,12 @@ def test_models(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "peak 72 bytes 136 bytes +64 bytes (+88.9 %)" in lines
     assert main(["plan", "new.json", "-q", "-o", "new.plan.json"]) == 0
     assert main(["compare", "new.json", "new.plan.json", "--fail-if-peak-grows", "0"]) == 0
-    assert "note after: a plan does not tell all lifetimes" in capsys.readouterr().out
+    assert "note after: the plan does not have all lifetimes" in capsys.readouterr().out
     assert main(["compare", "new.json", "new.plan.json", "--format", "json"]) == 0
     (note,) = json.loads(capsys.readouterr().out)["notes"]
     assert (note["side"], note["code"]) == ("after", "lifetimes-unknown")
     assert main(["compare", "new.plan.json", "new.json", "--format", "markdown"]) == 0
-    assert "- note before: a plan does not tell all" in capsys.readouterr().out
+    assert "- note before: the plan does not have all" in capsys.readouterr().out
 
 
 BAD = {

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import memplan as mp
 from memplan import formats, sources
 from memplan.analysis.compare import Comparison, Match, compare, grows_beyond
-from memplan.analysis.matching import Names, matched
+from memplan.analysis.matching import Names, match_rows
 from memplan.errors import MemplanError, PlanError
 from memplan.graph import Graph, Kind, Operator, Tensor, View
 from memplan.notes import Code
@@ -100,20 +100,20 @@ class TestWhoIsWho:
         """Tests that an id is believed, whatever the shape."""
         before = Names(["a", "b"], [["a"], ["b"]], [1, 2])
         after = Names(["b", "a"], [["b"], ["a"]], [1, 2])
-        assert matched(before, after) == [1, 0]
+        assert match_rows(before, after) == [1, 0]
 
     def test_by_a_tensor_that_shares_the_memory(self) -> None:
         """Tests another base, and that a name that two buffers have does not decide."""
         before = Names(["x", "p"], [["x", "view"], ["p", "v1", "v2"]], None)
         after = Names(["view", "v1", "v2"], [["view", "x"], ["v1"], ["v2"]], None)
-        assert matched(before, after) == [0, -1, -1]
+        assert match_rows(before, after) == [0, -1, -1]
 
     def test_by_shape_where_there_is_one_of_each(self) -> None:
         """Tests that two that look the same are not guessed at."""
         before = Names("abc", ["a", "b", "c"], [(4, 0, 1), (8, 0, 1), (8, 0, 1)])
         after = Names("xyz", ["x", "y", "z"], [(8, 0, 1), (4, 0, 1), (9, 0, 1)])
-        assert matched(before, after) == [-1, 0, -1]
-        assert matched(before._replace(shapes=None), after) == [-1, -1, -1]
+        assert match_rows(before, after) == [-1, 0, -1]
+        assert match_rows(before._replace(shapes=None), after) == [-1, -1, -1]
 
     def test_the_maker_counts(self) -> None:
         """Tests models: the same shape by another type of operator is another buffer."""

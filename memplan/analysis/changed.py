@@ -1,4 +1,4 @@
-"""Problems after a change to one buffer."""
+"""Changes one buffer of a problem."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from memplan.graph.remake import Remake
 from memplan.problem import Problem
 from memplan.problem.columns import NONE
 
-__all__ = ["halved", "remade"]
+__all__ = ["halve", "remake_row"]
 
 
-def halved(problem: Problem, row: int) -> Problem:
+def halve(problem: Problem, row: int) -> Problem:
     """Return the problem in which a row holds half of what it held, rounded up, at every time."""
     size, lead = problem.size.copy(), problem.lead.copy()
     size[row] -= size[row] // 2
     fellows = (problem.group == problem.group[row]) & (lead > lead[row])
-    lead[fellows] -= problem.size[row] - size[row]  # who lies behind it moves up
+    lead[fellows] -= problem.size[row] - size[row]  # the members behind it move closer
     lower, upper = problem.gap_lower.copy(), problem.gap_upper.copy()
     own = (problem.gap_buffer == row) & (lower != NONE)
     held = (upper - lower)[own]
@@ -38,8 +38,11 @@ def halved(problem: Problem, row: int) -> Problem:
     )
 
 
-def remade(problem: Problem, remake: Remake) -> Problem:
-    """Return the problem with the two lives of a row; those of graphs have no gaps."""
+def remake_row(problem: Problem, remake: Remake) -> Problem:
+    """Return the problem in which a row is dropped and made again: it becomes two buffers.
+
+    The problem must have no gaps, as those of graphs have none.
+    """
     row, again = remake.row, remake.again
     added = [row, *remake.extra]
     start = problem.start + (problem.start >= again)
@@ -55,7 +58,7 @@ def remade(problem: Problem, remake: Remake) -> Problem:
         start,
         end,
         problem.size[rows],
-        ids=_again(problem.ids, added),
+        ids=_add_ids(problem.ids, added),
         alignment=problem.alignment[rows],
         pin=problem.pin[rows],
         hint=problem.hint[rows],
@@ -65,8 +68,8 @@ def remade(problem: Problem, remake: Remake) -> Problem:
     )
 
 
-def _again(ids: tuple[str, ...], added: list[int]) -> list[str]:
-    """Return all ids, with new ones for the rows that are there a second time."""
+def _add_ids(ids: tuple[str, ...], added: list[int]) -> list[str]:
+    """Return all ids, followed by new ones for the added copies of rows."""
     taken, found = set(ids), list(ids)
     for row in added:
         name = f"{ids[row]} (again)"

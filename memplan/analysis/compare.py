@@ -1,8 +1,8 @@
 """What changed between two problems, models or plans, and what grew.
 
-Buffers are matched by id. What is left over on both sides is the same buffer if both share the
-memory of a tensor of one name; and it is taken for renamed where one buffer alone on either side
-has that size, that lifetime and that kind of maker.
+Buffers are matched by id first. Two of the others match if they have the memory of a tensor of the
+same name. Of the rest, two count as one renamed buffer if on each side only one buffer has that
+size, that lifetime and that kind of maker.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from memplan.analysis.matching import matched
-from memplan.analysis.sides import Side, Subject, reordered, taken
+from memplan.analysis.matching import match_rows
+from memplan.analysis.sides import Side, Subject, make_subject, reorder
 from memplan.notes import Note
 from memplan.plan import Plan
 from memplan.problem import Asked
@@ -26,14 +26,14 @@ __all__ = ["NODES", "Comparison", "Match", "Side", "compare", "grows_beyond"]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A buffer that is on both sides, or on one.
+    """A buffer that is on both sides, or on one only.
 
     Attributes
     ----------
     before, after
-        Its ids there; `None` where it is not.
+        Its ids on the two sides; `None` where it does not exist.
     bytes_before, bytes_after
-        Its sizes; 0 where it is not.
+        Its sizes on the two sides; 0 where it does not exist.
     """
 
     before: str | None
@@ -43,23 +43,23 @@ class Match:
 
     @property
     def id(self) -> str:
-        """Its id: the new one, where it has one."""
+        """Its new id, or the old one if it was removed."""
         return self.before or "" if self.after is None else self.after
 
     @property
     def grown(self) -> int:
-        """How many bytes it has more than before."""
+        """How many bytes it has grown."""
         return self.bytes_after - self.bytes_before
 
     @property
     def bytes(self) -> int:
-        """The size of it, the new one where it has one."""
+        """Its new size, or the old one if it was removed."""
         return self.bytes_before if self.after is None else self.bytes_after
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What is different. All lists have the most bytes first, ties by id.
+    """The differences between two sides. All lists have the most bytes first, ties by id.
 
     Attributes
     ----------
@@ -68,13 +68,13 @@ class Comparison:
     added, removed
         Buffers of one side only.
     grown, shrunk
-        Buffers of both with another size, by how much that changed.
+        Buffers of both sides whose size changed, by the amount of the change.
     renamed
-        Buffers with another id that are taken for the same.
+        Buffers that match though their ids differ.
     arrived
-        What is live at the peak after, and was not at the peak before; also what is new.
+        Buffers live at the peak after and not at the peak before, including new ones.
     left
-        What was live at the peak before, and is not at the peak after; also what is gone.
+        Buffers live at the peak before and not at the peak after, including removed ones.
     """
 
     before: Side
@@ -89,7 +89,7 @@ class Comparison:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What was assumed, left out or could not be compared; each side has its own."""
+        """What was assumed, left out or cannot be compared, on either side."""
         return self.before.notes + self.after.notes
 
 
@@ -103,10 +103,10 @@ def compare(
     threads: int | None = None,
     seed: int = 0,
 ) -> Comparison:
-    """Say what changed from `a` to `b`.
+    """Compare two problems, models or plans, and return what changed from `a` to `b`.
 
-    The peak of a plan is its own. Problems are planned, whatever their capacity; with limits that
-    are nodes alone the answer is the same on every machine, and problems with the same fingerprint
+    A plan is compared as it is. A problem is planned first, without its capacity. If only nodes
+    limit the search, the answer is the same on every machine. Problems with the same fingerprint
     have the same peak.
 
     Parameters
@@ -126,7 +126,7 @@ def compare(
     Raises
     ------
     MemplanError
-        For anything else than these.
+        If `a` or `b` is anything else.
     PlanError
         For a plan whose offsets do not have the peak that it claims.
     Interrupted
@@ -144,25 +144,26 @@ def compare(
     plan_of = partial(quick_plan, nodes=nodes, timeout=timeout, threads=threads, seed=seed)
     if in_place:
         limits = {"nodes": nodes, "timeout": timeout, "threads": threads, "seed": seed}
-        a, b = _laid_out(a, b, limits)
-    before, after = taken(a), taken(b)
+        a, b = _plan_models(a, b, limits)
+    before, after = make_subject(a), make_subject(b)
     one = before.plan or plan_of(before.asked)
     unplanned = before.plan is None and after.plan is None
     if unplanned and before.asked.fingerprint == after.asked.fingerprint:
-        other = reordered(one, after.asked)  # with a clock, a second search may differ
+        other = reorder(one, after.asked)  # with a clock, a second search may differ
     else:
         other = after.plan or plan_of(after.asked)
-    return _comparison(before.planned(one), after.planned(other))
+    return _compare_sides(before.with_plan(one), after.with_plan(other))
 
 
-def _laid_out(
+def _plan_models(
     a: Asked | Plan, b: Asked | Plan, limits: Mapping[str, Any]
 ) -> tuple[Asked | Plan, Asked | Plan]:
-    """Return models as they are planned best, where operators may write over inputs.
+    """Plan models whose operators may write over inputs; return other sides as they are.
 
-    The same model on both sides has the same plan: with a clock, a second search may differ.
+    The same model on both sides gets the same plan, as a second search with a clock may differ.
     """
-    from memplan.planning import Planned, plan_model  # a compiler without files does not wait
+    # Imported here, so that comparing problems does not load the readers of files.
+    from memplan.planning import Planned, plan_model
     from memplan.sources import Loaded, laid_out
 
     def best(model: Asked | Plan) -> Asked | Plan:
@@ -177,12 +178,12 @@ def _laid_out(
         if a.problem.fingerprint == b.problem.fingerprint and (
             same.problem.fingerprint == before.problem.fingerprint
         ):
-            return before, Planned(same, reordered(before.plan, same.problem))
+            return before, Planned(same, reorder(before.plan, same.problem))
     return before, best(b)
 
 
 def grows_beyond(before: int, after: int, limit: int | Fraction) -> bool:
-    """Whether an amount grows by more than so many bytes, or by more than a share of it.
+    """Return whether an amount grows by more than so many bytes, or by more than a share of it.
 
     >>> grows_beyond(1000, 1010, Fraction(1, 100)), grows_beyond(1000, 1010, 9)
     (False, True)
@@ -191,9 +192,9 @@ def grows_beyond(before: int, after: int, limit: int | Fraction) -> bool:
     return after - before > allowed
 
 
-def _comparison(before: Subject, after: Subject) -> Comparison:
+def _compare_sides(before: Subject, after: Subject) -> Comparison:
     """Match the buffers of two sides that are planned, and list what is different."""
-    partner = matched(before.names, after.names)
+    partner = match_rows(before.names, after.names)
     old, new = before.answered, after.answered
     everything = [
         Match(
@@ -210,24 +211,24 @@ def _comparison(before: Subject, after: Subject) -> Comparison:
     both = [match for match in everything if match.before is not None]
     arrived, departed = set(after.live), set(before.live)
     if before.loads is None or after.loads is None:
-        arrived, departed = set(), set()  # nobody knows
+        arrived, departed = set(), set()  # they are not known
     return Comparison(
         before=before.side(),
         after=after.side(),
-        added=_sorted(match for match in everything if match.before is None),
-        removed=_sorted(left[row] for row in gone),
-        grown=_sorted((match for match in both if match.grown > 0), lambda match: match.grown),
-        shrunk=_sorted((match for match in both if match.grown < 0), lambda match: -match.grown),
-        renamed=_sorted(match for match in both if match.before != match.after),
-        arrived=_sorted(everything[row] for row in arrived if partner[row] not in departed),
-        left=_sorted(
+        added=_sort(match for match in everything if match.before is None),
+        removed=_sort(left[row] for row in gone),
+        grown=_sort((match for match in both if match.grown > 0), lambda match: match.grown),
+        shrunk=_sort((match for match in both if match.grown < 0), lambda match: -match.grown),
+        renamed=_sort(match for match in both if match.before != match.after),
+        arrived=_sort(everything[row] for row in arrived if partner[row] not in departed),
+        left=_sort(
             (left[row] for row in departed.difference(partner[row] for row in arrived)),
             lambda match: match.bytes_before,
         ),
     )
 
 
-def _sorted(
+def _sort(
     matches: Iterable[Match], amount: Callable[[Match], int] = lambda match: match.bytes
 ) -> tuple[Match, ...]:
     return tuple(sorted(matches, key=lambda match: (-amount(match), match.id)))

@@ -1,10 +1,10 @@
-"""Why a problem does not fit into a capacity: how much is missing, when, and whose fault it is.
+"""Why a problem does not fit into a capacity: how much is missing, when, and because of what.
 
-Three reasons, from cheap to dear. One buffer is larger than the capacity, or one contiguous group.
-Or the buffers that live at one time are, together: those are the sections at fault. Or every
-section fits by itself, and yet no plan fits: only a search can prove that, and its proof is shrunk
-to an irreducible infeasible subset: buffers that cannot be placed together, although they can as
-soon as any one of them is left out.
+There are three reasons, from cheap to expensive to find. One buffer or one contiguous group is
+larger than the capacity. Or the buffers that are live at one time are larger together; these times
+are the sections at fault. Or no plan fits although every section does. Only a search can prove
+the last one; its proof is shrunk to an irreducible infeasible subset: buffers that cannot be placed
+together, but can as soon as any one of them is left out.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from memplan.problem.loads import Held, Loads, available, capacity_for
 __all__ = ["DEFAULT_NODES", "Explanation", "SectionAtFault", "explain"]
 
 DEFAULT_NODES = 1_000_000
-_MOST_SECTIONS = 10  # a time axis can be at fault in a hundred thousand places
+_MOST_SECTIONS = 10  # are described, though a hundred thousand may be at fault
 
 
 @dataclass(frozen=True, slots=True)
 class SectionAtFault:
-    """A maximal time in which more bytes live than are available.
+    """A maximal time in which more bytes are live than are available.
 
     Attributes
     ----------
@@ -38,9 +38,9 @@ class SectionAtFault:
     load
         The load of that section, in bytes.
     excess
-        How many bytes of it are too many.
+        By how many bytes that load exceeds what is available.
     buffers
-        What is held in that section, the most bytes first.
+        The buffers held in that section, the most bytes first.
     """
 
     start: int
@@ -62,25 +62,25 @@ class Explanation:
         True: there is a plan. False: it is proved that there is none. None: neither was found
         within the budget.
     capacity
-        The limit that was asked about.
+        The capacity in question.
     available
         The part of it that is not reserved.
     max_load
         The most bytes held at one time.
     required
-        Proven: no smaller capacity suffices. None where it is proved that none at all does: pins
-        and groups contradict each other.
+        Proved: no smaller capacity suffices. None if it is proved that no capacity suffices,
+        because pins and groups contradict each other.
     sufficient
-        The peak of the best plan found: this capacity suffices. None where no plan was found.
+        The peak of the best plan found: this capacity suffices. None if no plan was found.
     sections
-        The times at which more bytes live than are available, the worst first; ten at most.
+        The times at which more bytes are live than are available, the worst first; ten at most.
     section_count
         How many such times there are.
     subset
-        Ids of buffers that cannot be placed together, the largest first. Empty where sections are
-        at fault, where the problem fits, and where nothing is known.
+        Ids of buffers that cannot be placed together, the largest first. Empty if sections are at
+        fault, if the problem fits, and if nothing is known.
     irreducible
-        Whether it was shown that without any one buffer of the subset the rest fits.
+        Whether it was shown that the rest fits without any one buffer of the subset.
     """
 
     fits: bool | None
@@ -96,15 +96,15 @@ class Explanation:
 
     @property
     def excess(self) -> int | None:
-        """How many bytes of capacity are missing at least; 0 where none is known to be.
+        """How many bytes of capacity are missing at least; 0 if none is known to be missing.
 
-        None where no capacity suffices.
+        None if no capacity suffices.
         """
         return None if self.required is None else max(0, self.required - self.capacity)
 
     @property
     def proved(self) -> bool:
-        """Whether `fits` is certain, either way."""
+        """Whether the question is decided: `fits` is True or False."""
         return self.fits is not None
 
 
@@ -117,26 +117,26 @@ def explain(
     threads: int | None = None,
     seed: int = 0,
 ) -> Explanation:
-    """Say whether a problem fits into a capacity, and if not, why not.
+    """Find out whether a problem fits into a capacity, and if not, why not.
 
     Parameters
     ----------
     problem
-        What was asked, or what `memplan.load` read.
+        A problem, or the result of `memplan.load`.
     capacity
-        In bytes, in place of the problem's own.
+        In bytes, in place of the problem's.
     nodes
-        Search nodes for each of: the question itself, the smallest capacity, the shrinking of the
-        proof. Sections at fault are found without any.
+        Search nodes for each of three searches: for a plan that fits, for the smallest capacity,
+        and for a smaller infeasible subset. Sections at fault need no search.
     timeout
-        Seconds for all of it together, or None. A clock makes the answer depend on the machine.
+        Seconds for all searches together, or None. A clock makes the answer depend on the machine.
     threads, seed
         As in `memplan.solve`.
 
     Raises
     ------
     ProblemError
-        If there is no capacity, or pins do not keep it.
+        If there is no capacity, or a pin ends above it.
     """
     limited = problem_of(problem)
     if capacity is not None:
@@ -146,7 +146,7 @@ def explain(
         raise ProblemError("there is no capacity to explain; give one")
     search = _Search(nodes, timeout, threads, seed)
     loads, room = Loads(limited), available(limited.reserved, limit)
-    runs, too_long = loads.ranges_above(room), _too_long(limited)
+    runs, too_long = loads.ranges_above(room), _find_too_long(limited)
 
     answer: Plan | None = None
     fits: bool | None = True
@@ -156,14 +156,16 @@ def explain(
         best = answer
     else:
         best = search.solve(limited.with_capacity(None), "min_peak", share=0.5)
-        fits = _verdict(answer, best, limit)
+        fits = _decide(answer, best, limit)
 
     subset = Subset((), False)
     if answer is not None and answer.status is Status.INFEASIBLE:
         subset = shrink(limited, answer.conflict, search.prove, nodes)
     elif too_long and not runs:
         subset = shrink(limited, too_long, search.prove, nodes)
-    required = max(_floor(limited, loads), best.lower_bound, limit + 1 if fits is False else 0)
+    required = max(
+        _bound_capacity(limited, loads), best.lower_bound, limit + 1 if fits is False else 0
+    )
     return Explanation(
         fits=fits,
         capacity=limit,
@@ -171,7 +173,7 @@ def explain(
         max_load=loads.peak,
         required=None if best.status is Status.INFEASIBLE else required,
         sufficient=best.peak,
-        sections=_worst(loads, runs, room),
+        sections=_describe_worst(loads, runs, room),
         section_count=len(runs),
         subset=subset.ids,
         irreducible=subset.irreducible,
@@ -179,14 +181,14 @@ def explain(
 
 
 class _Search:
-    """Questions to the solvers, within the time that is left for all of them."""
+    """Runs the solvers, which share one limit on time."""
 
     def __init__(self, nodes: int, timeout: float | None, threads: int | None, seed: int) -> None:
         self._nodes, self._threads, self._seed = nodes, threads, seed
         self._deadline = None if timeout is None else time.monotonic() + timeout
 
     def solve(self, problem: Problem, objective: str, *, share: float) -> Plan:
-        """Ask for a plan, in at most this share of the time that is left."""
+        """Look for a plan, within this share of the time that is left."""
         left = self._left()
         return solvers.solve(
             problem,
@@ -198,7 +200,7 @@ class _Search:
         )
 
     def prove(self, problem: Problem, nodes: int) -> Plan | None:
-        """Ask the exact search whether a problem fits; None where no time is left to ask."""
+        """Run the exact search for a plan that fits; return None if no time is left."""
         left = self._left()
         if left == 0:
             return None
@@ -216,19 +218,19 @@ class _Search:
         return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
 
 
-def _verdict(answer: Plan | None, best: Plan, limit: int) -> bool | None:
-    """Whether it fits, where no plan within the limit was found at once.
+def _decide(answer: Plan | None, best: Plan, limit: int) -> bool | None:
+    """Return whether the problem fits, after the search for a fit has found no plan.
 
-    `answer` is None where the problem was too large to ask. The search for the smallest peak may
-    still have settled what the search for a fit could not.
+    `answer` is None if there was no such search, because sections or sizes are too large. The
+    search for the smallest peak may have decided what the search for a fit could not.
     """
     if answer is None or answer.status is Status.INFEASIBLE or best.lower_bound > limit:
         return False
     return True if best.peak is not None and best.peak <= limit else None
 
 
-def _too_long(problem: Problem) -> list[str]:
-    """Return the ends of what is longest, a buffer or a group, if it is beyond the capacity."""
+def _find_too_long(problem: Problem) -> list[str]:
+    """Return the first and last id of the longest buffer or group if it exceeds the capacity."""
     if not len(problem):
         return []
     assert problem.capacity is not None
@@ -240,8 +242,8 @@ def _too_long(problem: Problem) -> list[str]:
     return [problem.ids[row] for row in dict.fromkeys((first, last))]
 
 
-def _floor(problem: Problem, loads: Loads) -> int:
-    """Return the capacity that is needed by the loads, by sizes and groups, and by the pins."""
+def _bound_capacity(problem: Problem, loads: Loads) -> int:
+    """Return a lower bound on the capacity from loads, sizes, groups and pins."""
     pinned = problem.pin >= 0
     ends = (problem.pin + problem.size)[pinned]
     return max(
@@ -251,8 +253,10 @@ def _floor(problem: Problem, loads: Loads) -> int:
     )
 
 
-def _worst(loads: Loads, runs: list[tuple[int, int]], room: int) -> tuple[SectionAtFault, ...]:
-    """Describe the runs of sections with the greatest loads; of equal ones the earliest."""
+def _describe_worst(
+    loads: Loads, runs: list[tuple[int, int]], room: int
+) -> tuple[SectionAtFault, ...]:
+    """Describe the times with the greatest loads, of equal ones the earliest first."""
     peaks = [first + int(loads.load[first : last + 1].argmax()) for first, last in runs]
     worst = sorted(range(len(runs)), key=lambda run: (-int(loads.load[peaks[run]]), run))
     return tuple(

@@ -1,4 +1,4 @@
-"""How much memory a problem needs, when, whose fault it is, and what would make it less."""
+"""How much memory a problem needs, when, because of which buffers, and what would reduce it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Trial:
     Attributes
     ----------
     rows
-        Whose: rows of the problem; more than one where nobody alone brings the load down.
+        The rows that are changed; more than one if no single change brings the load down.
     change
-        Which.
+        The kind of change.
     worst
-        The greatest load then.
+        The greatest load after it.
     plan
-        Of the changed problem.
+        A plan of the changed problem.
     """
 
     rows: tuple[int, ...]
@@ -49,25 +49,25 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
-    """What is known of a problem.
+    """The results of an inspection of a problem.
 
     Attributes
     ----------
     loaded
-        The problem, and where it comes from.
+        The problem, and the source that it comes from.
     figures
-        What other planners need for it.
+        How much other planners need for it.
     bound
-        The lower bound on the peak, and what gave it.
+        The lower bound on the peak, with the rule that gave it.
     plan
-        The best that a short search found, whatever the capacity.
+        The best plan that a short search found without the capacity.
     savings
-        Who makes the greatest load, and what one change to each would save.
+        The buffers that make the greatest load, and what a change to each would save.
     trials
-        Of each kind of change the one that saves most, planned, or where nobody alone saves
-        anything, that of a few together; none where nothing is saved.
+        For each kind of change, the buffer that saves most by it, with a plan. If no single buffer
+        saves anything, a few together are tried. Changes that save nothing are left out.
     shortage
-        Whether it fits into the capacity, and what is missing; `None` where there is no capacity.
+        Whether it fits into the capacity, and what is missing; `None` if there is no capacity.
     """
 
     loaded: Loaded
@@ -80,7 +80,7 @@ class Inspection:
 
     @property
     def lower_bound(self) -> int:
-        """What is proved to be needed, by the bound or by the search, in bytes."""
+        """The better of the bound and what the search proved, in bytes."""
         return max(self.bound.bytes, self.plan.lower_bound)
 
     @property
@@ -89,9 +89,9 @@ class Inspection:
         return self.plan.peak == self.lower_bound
 
     def enough(self, change: Change) -> list[int]:
-        """Return of whom one change brings the load within the capacity, where it is beyond it.
+        """Return the buffers for which one change brings a too great load within the capacity.
 
-        They are indices of `Savings.rows`; whether a plan fits as well only a search can tell.
+        They are indices in `Savings.rows`. Whether a plan fits too, only a search can decide.
         """
         if self.shortage is None or self.savings.peak <= self.shortage.available:
             return []
@@ -109,16 +109,16 @@ def inspect(
     threads: int | None = None,
     seed: int = 0,
 ) -> Inspection:
-    """Look at a problem from all sides.
+    """Inspect a problem: its bound, a quick plan, the buffers that matter, and what would help.
 
     Parameters
     ----------
     asked
-        What is to be placed: a problem, or what `memplan.load` read.
+        A problem, or the result of `memplan.load`.
     in_place
-        Whether operators may write over inputs; the layout with the better plan is looked at.
+        Whether operators may write over inputs; the layout with the better plan is inspected.
     figures
-        What other planners need for it, beside those that its file says.
+        How much other planners need for it, in addition to those that its file names.
     nodes
         Search nodes for each plan, and for each question about the capacity.
     timeout
@@ -151,23 +151,23 @@ def inspect(
         solvers.bound(problem),
         planned.plan,
         found,
-        tuple(_trials(found, plan_of)),
+        tuple(_try_changes(found, plan_of)),
         shortage,
     )
 
 
-def _trials(found: Savings, plan_of: Callable[[Problem], Plan]) -> Iterator[Trial]:
-    for change, rows in _best(found):
+def _try_changes(found: Savings, plan_of: Callable[[Problem], Plan]) -> Iterator[Trial]:
+    for change, rows in _choose_changes(found):
         try:
             changed, worst = found.changed(rows, change), found.worst(rows, change)
-        except ProblemError:  # pins or a group forbid it
+        except ProblemError:  # pins or a group contradict the change
             continue
         if worst.load < found.peak:
             yield Trial(rows, change, worst, plan_of(changed))
 
 
-def _best(found: Savings) -> list[tuple[Change, tuple[int, ...]]]:
-    """Return of each kind of change who saves most by it, or who does so together."""
+def _choose_changes(found: Savings) -> list[tuple[Change, tuple[int, ...]]]:
+    """Return for each kind of change the buffer, or the set of buffers, that saves most by it."""
     best = [(change, found.best(change)) for change in Change]
     alone: list[tuple[Change, tuple[int, ...]]] = [
         (change, (int(found.rows[at]),)) for change, at in best if at is not None

@@ -1,4 +1,4 @@
-"""Which buffer of one problem is which of another, when programs change."""
+"""Matches the buffers of two versions of a program."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import NamedTuple
 
 from memplan.problem.columns import NONE
 
-__all__ = ["Names", "matched"]
+__all__ = ["Names", "match_rows"]
 
 
 class Names(NamedTuple):
-    """What buffers are known by, by row.
+    """The properties by which buffers are matched, by row.
 
     Attributes
     ----------
     ids
-        First of all by these.
+        They are compared first.
     tensors
-        Then by the names of what shares their memory, of which the id is one.
+        Compared next: the names of the tensors that share the buffer's memory, including its id.
     shapes
-        Then by what they look like; `None` where that is not known.
+        Compared last: size, lifetime and maker; `None` if these are not known.
     """
 
     ids: Sequence[str]
@@ -29,8 +29,8 @@ class Names(NamedTuple):
     shapes: Sequence[Hashable] | None
 
 
-def matched(before: Names, after: Names) -> list[int]:
-    """Return for each row after its row before, or -1; no row before is there twice."""
+def match_rows(before: Names, after: Names) -> list[int]:
+    """Return for each row of `after` its row of `before`, or -1; none of `before` occurs twice."""
     row_of = {id: row for row, id in enumerate(before.ids)}
     found = [row_of.get(id, NONE) for id in after.ids]
     _join(found, before.tensors, after.tensors)
@@ -44,7 +44,7 @@ def _join(
     before: Sequence[Iterable[Hashable]],
     after: Sequence[Iterable[Hashable]],
 ) -> None:
-    """Match rows that are left over, where each has keys in common with the other one alone."""
+    """Match the remaining rows: pairs that have keys in common with each other and no other row."""
     taken = set(found)
     with_key: dict[Hashable, list[int]] = defaultdict(list)
     for row, keys in enumerate(before):

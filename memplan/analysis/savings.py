@@ -1,8 +1,8 @@
-"""What the load would come down to if one buffer were smaller, elsewhere or there less long.
+"""The greatest load after a buffer is made smaller, moved elsewhere, or dropped and made again.
 
-The greatest load is a bound on every plan, and it is quick to say what one change does to it. Only
-a buffer that is live where the load is greatest can bring it down, and not further than to the
-second greatest load of a time at which that buffer is not live:
+The greatest load is a lower bound on every plan, and the effect of one change on it is quick to
+compute. Only a buffer that is live where the load is greatest can bring it down, and not below
+the greatest load of the times at which that buffer is not live:
 
     load
       |   +--+      +--+                  a is live in the highest tower alone: without it, the
@@ -21,7 +21,7 @@ from functools import reduce
 
 import numpy as np
 
-from memplan.analysis.changed import halved, remade
+from memplan.analysis.changed import halve, remake_row
 from memplan.graph import Layout
 from memplan.graph.remake import Remake, find_remakes
 from memplan.problem import Problem, spans
@@ -34,10 +34,10 @@ _MOST_TOGETHER = 100
 
 
 class Change(StrEnum):
-    """What is done to one buffer."""
+    """A change to one buffer."""
 
     HALVED = "halved"  # it holds half of its bytes, rounded up
-    REMOVED = "removed"  # or moved to another memory: to this arena that is the same
+    REMOVED = "removed"  # or moved to another memory, which is the same for this arena
     RECOMPUTED = "recomputed"  # dropped after one use, and made again just before the next
 
 
@@ -50,8 +50,8 @@ class Worst:
     load
         In bytes.
     start, end
-        The first time `[start, end)` at which it is attained. Where both are the same, that is the
-        moment just before `start` at which a buffer is made again.
+        The first section `[start, end)` with this load. If both are equal, the greatest load is at
+        the moment just before `start` at which a buffer is made again.
     """
 
     load: int
@@ -61,29 +61,29 @@ class Worst:
 
 @dataclass(frozen=True, eq=False)
 class Savings:
-    """Who makes the greatest load, and what it would be after a change to each of them.
+    """The buffers that make the greatest load, and that load after a change to each of them.
 
     Attributes
     ----------
     problem
-        What was looked at.
+        The problem.
     peak, start, end
         Its greatest load, in bytes, and the first section `[start, end)` that attains it. All 0
-        where nothing is held at any time.
+        if nothing is held at any time.
     count
         How many sections attain it.
     together
-        Rows that are live in all of these sections together, few rather than many: where `count` is
-        more than 1, nobody alone may bring the load down. Empty where that would be too many.
+        A small set of rows such that in each of these sections one of them is live. If `count` is
+        more than 1, possibly no single buffer brings the load down. Empty if it would be too large.
     rows
         Shape (m,): the rows of the problem that are held then, the most bytes first, ties by id.
     bytes
         Shape (m,): what each holds then.
     after
-        By change, shape (m,): the greatest load of the problem with that change to that row alone;
-        `peak` where it does not come down, -1 where the change cannot be made, or nobody knows.
+        By change, shape (m,): the greatest load of the problem with that change to that row only;
+        `peak` where it does not come down, -1 where the change is impossible or its effect unknown.
     remakes
-        By row: how those are made again that can be.
+        By row that can be made again: how it is made again.
     """
 
     problem: Problem
@@ -101,28 +101,28 @@ class Savings:
         return len(self.rows)
 
     def saved(self, change: Change) -> Column:
-        """Return how many bytes come down, shape (m,); 0 where the change cannot be made."""
+        """Return how many bytes each change saves, shape (m,); 0 where it cannot be made."""
         after = self.after[change]
         return np.where(after == NONE, 0, self.peak - after)
 
     def best(self, change: Change) -> int | None:
-        """Return who saves most by a change, as an index of `rows`; `None` where nobody does.
+        """Return the index in `rows` of the buffer that saves most; `None` if none saves anything.
 
-        Of equal ones it is the one that holds the most.
+        Of equal ones it is the one that holds the most bytes.
         """
         saved = self.saved(change)
         return int(saved.argmax()) if saved.any() else None
 
     def within(self, limit: int, change: Change) -> Column:
-        """Return the indices of `rows` of which one change brings the load within a limit."""
+        """Return the indices in `rows` for which the change brings the load within a limit."""
         after = self.after[change]
         return np.flatnonzero((after != NONE) & (after <= limit))
 
     def changed(self, rows: Sequence[int], change: Change) -> Problem:
-        """Return the problem with one change to each of some rows; only one can be made again.
+        """Return the problem with a change to each of some rows; only one can be made again.
 
-        What is made again is a buffer of its own: its id is that of the first with "(again)" behind
-        it. The moment at which it is made takes a unit of time; all that is later is so by one.
+        A buffer that is made again becomes a second buffer; its id has "(again)" at its end. The
+        moment at which it is made takes a unit of time, so that all later times move by one.
 
         Raises
         ------
@@ -131,13 +131,13 @@ class Savings:
         """
         if change is Change.RECOMPUTED:
             (row,) = rows
-            return remade(self.problem, self.remakes[row])
+            return remake_row(self.problem, self.remakes[row])
         if change is Change.HALVED:
-            return reduce(halved, rows, self.problem)
+            return reduce(halve, rows, self.problem)
         return self.problem.subset(np.delete(np.arange(len(self.problem)), rows))
 
     def worst(self, rows: Sequence[int], change: Change) -> Worst:
-        """Return the greatest load after one change to each of some rows, and when it is attained.
+        """Return the greatest load after a change to each of some rows, and its section.
 
         Raises
         ------
@@ -156,28 +156,28 @@ class Savings:
 
 
 def savings(problem: Problem, layout: Layout | None = None) -> Savings:
-    """Return what one change to each buffer that is live at the greatest load would save of it.
+    """Return what a change to each buffer that is live at the greatest load would save.
 
-    Exact, in O(n log n) and vectorised, but for buffers with gaps and for those that could be made
-    again: those cost O(n) each.
+    The result is exact. The time is O(n log n), vectorised, plus O(n) for each buffer that has gaps
+    or can be made again.
 
     Parameters
     ----------
     problem
-        What is to be placed.
+        The problem.
     layout
-        Of the program whose problem that is, if it is one: it says who could be made again.
+        The layout of the program that it comes from, if any, which tells what can be made again.
     """
     loads = Loads(problem)
     section = loads.peak_section
     if section is None:
-        nobody = frozen(np.empty(0, dtype=np.int64))
-        return Savings(problem, 0, 0, 0, 0, (), nobody, nobody, dict.fromkeys(Change, nobody), {})
+        none = frozen(np.empty(0, dtype=np.int64))
+        return Savings(problem, 0, 0, 0, 0, (), none, none, dict.fromkeys(Change, none), {})
     start, end = int(loads.start[section]), int(loads.end[section])
     levels = _Levels(problem, loads, section)
     again = {each.row: each for each in (find_remakes(layout, start, end) if layout else ())}
     recomputed = [
-        levels.remade(again[row]) if row in again else NONE for row in levels.rows.tolist()
+        levels.remake_row(again[row]) if row in again else NONE for row in levels.rows.tolist()
     ]
     return Savings(
         problem,
@@ -189,8 +189,8 @@ def savings(problem: Problem, layout: Layout | None = None) -> Savings:
         frozen(levels.rows),
         frozen(levels.bytes),
         {
-            Change.HALVED: frozen(levels.less(lambda held: held // 2)),
-            Change.REMOVED: frozen(levels.less(lambda held: held)),
+            Change.HALVED: frozen(levels.reduce_spans(lambda held: held // 2)),
+            Change.REMOVED: frozen(levels.reduce_spans(lambda held: held)),
             Change.RECOMPUTED: frozen(np.array(recomputed, dtype=np.int64)),
         },
         again,
@@ -198,12 +198,12 @@ def savings(problem: Problem, layout: Layout | None = None) -> Savings:
 
 
 class _Levels:
-    """The load with something taken away here, and something added there."""
+    """Computes the greatest load after a change to one row, without the changed problem."""
 
     def __init__(self, problem: Problem, loads: Loads, section: int) -> None:
         self._problem, self._start, self._end = problem, loads.start, loads.end
         self._load, self._peak = loads.load, loads.peak
-        # The greatest load of all sections before one, and of this one and all behind it.
+        # The greatest load of all sections before each section, and of it and all later ones.
         self._before = np.concatenate([[0], np.maximum.accumulate(loads.load)])
         self._behind = np.concatenate([np.maximum.accumulate(loads.load[::-1])[::-1], [0]])
         self._spans = held = spans.spans(problem)
@@ -216,31 +216,34 @@ class _Levels:
         self.rows: Column = held.buffer[self._live]
         self.bytes: Column = bytes_held[order]
 
-    def less(self, share: Callable[[Column], Column]) -> Column:
-        """Return by row the peak where its spans hold so much less each."""
+    def reduce_spans(self, share: Callable[[Column], Column]) -> Column:
+        """Return for each row the peak if each of its spans held `share` fewer bytes."""
         first = np.searchsorted(self._start, self._spans.start[self._live])
         end = np.searchsorted(self._start, self._spans.end[self._live])
-        # The peak is inside of the span: that is where the load is greatest, also afterwards.
+        # The peak is inside the span, so inside it the load stays greatest there.
         outside = np.maximum(self._before[first], self._behind[end])
         found: Column = np.maximum(outside, self._peak - share(self.bytes))
         spans = np.bincount(self._spans.buffer, minlength=len(self._problem))
         for at in np.flatnonzero(spans[self.rows] > 1).tolist():
-            found[at] = self._less_in_all(int(self.rows[at]), share)
+            found[at] = self._reduce_all_spans(int(self.rows[at]), share)
         return found
 
-    def _less_in_all(self, row: int, share: Callable[[Column], Column]) -> int:
+    def _reduce_all_spans(self, row: int, share: Callable[[Column], Column]) -> int:
         held = self._spans.keep(self._spans.buffer == row)
-        less = share(held.upper - held.lower)
+        amounts = share(held.upper - held.lower)
         first = np.searchsorted(self._start, held.start)
         end = np.searchsorted(self._start, held.end)
         low, high = int(first.min()), int(end.max())
         level = self._load[low:high].copy()
-        for begin, stop, bytes_less in zip(first - low, end - low, less, strict=True):
+        for begin, stop, bytes_less in zip(first - low, end - low, amounts, strict=True):
             level[begin:stop] -= bytes_less
         return int(max(self._before[low], self._behind[high], level.max()))
 
     def together(self) -> tuple[int, ...]:
-        """Return rows that cover all sections of the peak: each time the one that covers most."""
+        """Return rows that cover all sections of the peak, each covering most of the rest.
+
+        The greedy set cover is small, but not always the smallest.
+        """
         held, bare = self._spans, self._load == self._peak
         first = np.searchsorted(self._start, held.start)
         end = np.searchsorted(self._start, held.end)
@@ -257,13 +260,13 @@ class _Levels:
             found.append(row)
         return () if bare.any() else tuple(found)
 
-    def remade(self, remake: Remake) -> int:
-        """Return the peak where a row is dropped and made again, or the peak of now if less."""
+    def remake_row(self, remake: Remake) -> int:
+        """Return the peak if a row is dropped and made again, but at most the present peak."""
         problem = self._problem
         size, ends = problem.size, problem.end
         kept = list(remake.kept)
-        beside = sum(size[list(remake.extra)].tolist())
-        if beside + sum(size[kept].tolist()) >= self._peak:
+        extra = sum(size[list(remake.extra)].tolist())
+        if extra + sum(size[kept].tolist()) >= self._peak:
             return self._peak
         since = min([remake.dropped, *ends[kept].tolist()])
         low = int(np.searchsorted(self._end, since, side="right"))
@@ -274,7 +277,7 @@ class _Levels:
         early = level[start < remake.dropped]
         late = level[self._end[low:high] > remake.dropped] - size[remake.row]
         crossing = (problem.start < remake.again) & (remake.again < ends)
-        moment = int(size[crossing].sum() + size[kept].sum()) + beside
+        moment = int(size[crossing].sum() + size[kept].sum()) + extra
         behind = np.searchsorted(self._end, remake.again, side="right")
         outside = max(int(self._before[low]), int(self._behind[behind]))
         most = max(outside, moment, int(early.max(initial=0)), int(late.max(initial=0)))

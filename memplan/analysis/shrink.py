@@ -1,9 +1,10 @@
-"""Shrinking an infeasible problem to an irreducible infeasible subset of its buffers.
+"""Shrinks an infeasible problem to an irreducible infeasible subset of its buffers.
 
-By deletion: leave some buffers out, and where the rest is proved infeasible again, go on with the
-rest, or with the conflict that the new proof names. First half of all, then a quarter, and so on
-down to single ones. What fits without a buffer still fits without more, so one pass over single
-buffers is enough: each either goes, or is known to be needed.
+This is a deletion filter: it leaves some buffers out, and if the rest is proved infeasible again,
+it goes on with the rest, or with the conflict that the new proof gives. It leaves out half of the
+buffers first, then a quarter, and so on down to single ones. If the rest fits without a buffer,
+it also fits when more are left out later, so one pass over single buffers is enough: each is
+either deleted, or proved to be necessary.
 """
 
 from __future__ import annotations
@@ -16,59 +17,59 @@ from memplan.problem import Problem
 
 Prove = Callable[[Problem, int], Plan | None]  # a problem and its budget in nodes; None: time is up
 
-_TRIAL_SHARE = 10  # one trial gets this part of all nodes: one hard trial must not cost the rest
+_TRIAL_SHARE = 10  # a trial gets one part in ten, so that a hard one leaves nodes for the others
 
 
 class Subset(NamedTuple):
     """Ids of buffers that cannot be placed together, the largest first."""
 
     ids: tuple[str, ...]
-    irreducible: bool  # without any one of them the rest was shown to fit
+    irreducible: bool  # it was shown that the rest fits without any one of them
 
 
 def shrink(problem: Problem, conflict: Sequence[str], prove: Prove, nodes: int) -> Subset:
-    """Return a smaller infeasible subset, irreducible unless the budget ends before.
+    """Return a smaller infeasible subset, which is irreducible unless the budget ends before.
 
     Parameters
     ----------
     problem
-        Proved infeasible at its capacity.
+        A problem that is proved infeasible at its capacity.
     conflict
         Ids of an infeasible subset, from that proof; empty for all buffers.
     prove
-        Asks a solver whether a problem fits.
+        A function that asks a solver whether a problem fits.
     nodes
-        For all trials together. The result depends on nothing else, if `prove` does not.
+        The budget of all trials together. It alone limits the result, unless `prove` uses a clock.
     """
-    core = _by_area(problem, conflict or problem.ids)
-    needed: set[str] = set()  # shown: what is left without it fits
+    subset = _sort_by_area(problem, conflict or problem.ids)
+    needed: set[str] = set()  # the rest was shown to fit without each of these
     left, each = nodes, max(1, nodes // _TRIAL_SHARE)
-    chunk = max(1, len(core) // 2)
+    chunk = max(1, len(subset) // 2)
     while True:
         at = 0
-        while at < len(core):
+        while at < len(subset):
             if left <= 0:
-                return Subset(_largest_first(problem, core), False)
-            rest = core[:at] + core[at + chunk :]
+                return Subset(_sort_largest_first(problem, subset), False)
+            rest = subset[:at] + subset[at + chunk :]
             trial = prove(problem.subset([problem.index(id) for id in rest]), min(each, left))
             if trial is None:
-                return Subset(_largest_first(problem, core), False)
-            left -= max(1, _nodes(trial))
+                return Subset(_sort_largest_first(problem, subset), False)
+            left -= max(1, _count_nodes(trial))
             if trial.status is Status.INFEASIBLE:
                 kept = set(trial.conflict or rest)
-                at = sum(id in kept for id in core[:at])
-                core = [id for id in core if id in kept]
+                at = sum(id in kept for id in subset[:at])
+                subset = [id for id in subset if id in kept]
                 continue
             if trial.has_offsets and chunk == 1:
-                needed.add(core[at])
+                needed.add(subset[at])
             at += chunk
         if chunk == 1:
-            return Subset(_largest_first(problem, core), needed.issuperset(core))
+            return Subset(_sort_largest_first(problem, subset), needed.issuperset(subset))
         chunk //= 2
 
 
-def _by_area(problem: Problem, ids: Sequence[str]) -> list[str]:
-    """Least size x time first: what is left should be few large buffers, not many small ones."""
+def _sort_by_area(problem: Problem, ids: Sequence[str]) -> list[str]:
+    """Sort ids by size x time, the least first, so that few large buffers are left at the end."""
     rows = {id: problem.index(id) for id in ids}
 
     def area(id: str) -> tuple[int, str]:
@@ -78,10 +79,10 @@ def _by_area(problem: Problem, ids: Sequence[str]) -> list[str]:
     return sorted(rows, key=area)
 
 
-def _largest_first(problem: Problem, ids: Sequence[str]) -> tuple[str, ...]:
+def _sort_largest_first(problem: Problem, ids: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(ids, key=lambda id: (-int(problem.size[problem.index(id)]), id)))
 
 
-def _nodes(plan: Plan) -> int:
+def _count_nodes(plan: Plan) -> int:
     nodes = plan.stats.get("nodes", 0)
     return nodes if isinstance(nodes, int) else 0

@@ -1,4 +1,4 @@
-"""The two sides of a comparison: what is known of a problem, a model or a plan."""
+"""The two sides of a comparison, each of which is a problem, a model or a plan."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from memplan.problem.loads import Loads
 if TYPE_CHECKING:
     from memplan.sources.loaded import Label
 
-__all__ = ["Side", "Subject", "reordered", "taken"]
+__all__ = ["Side", "Subject", "make_subject", "reorder"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +33,18 @@ class Side:
     naive
         The sum of their sizes.
     load
-        The most that is held at one time; `None` where lifetimes are not known.
+        The most that is held at one time; `None` if lifetimes are not known.
     bound
-        Proved: no plan has a smaller peak. 0 where nothing is known.
+        Proved: no plan has a smaller peak. 0 if nothing is known.
     peak
-        Of the plan; `None` where there is none.
+        The peak of the plan; `None` if there is none.
     proved
         Whether it is proved that no plan has a smaller peak.
     start, end
-        The section `[start, end)` in which the plan attains its peak, or the load its own where
-        there is no plan; `None` where lifetimes are not known.
+        The section `[start, end)` in which the plan attains its peak, or in which the load is
+        greatest if there is no plan; `None` if lifetimes are not known.
     notes
-        What was assumed or left out, and what is not known of this side.
+        What was assumed or left out when the file was read, and what is not known.
     """
 
     buffers: int
@@ -65,27 +65,27 @@ class Subject:
     problem: Problem | None
     plan: Plan | None
     labels: tuple[Label, ...] = ()
-    said: tuple[Note, ...] = ()  # of the file
+    given_notes: tuple[Note, ...] = ()  # of the file
 
     @property
     def asked(self) -> Problem:
         """The problem."""
-        assert self.problem is not None  # where there is no plan yet
+        assert self.problem is not None  # only a subject with a plan can lack it
         return self.problem
 
     @property
     def answered(self) -> Plan:
         """The plan."""
-        assert self.plan is not None  # once it is planned
+        assert self.plan is not None  # the caller has planned it
         return self.plan
 
-    def planned(self, plan: Plan) -> Subject:
-        """Return the same with a plan."""
+    def with_plan(self, plan: Plan) -> Subject:
+        """Return this subject with a plan."""
         return replace(self, plan=plan)
 
     @cached_property
     def lifetimes(self) -> Problem | None:
-        """The problem, or what a plan from a file says of it; `None` where that is not enough."""
+        """The problem, or one made from a plan's file; `None` if the file lacks lifetimes."""
         plan = self.answered
         if self.problem is not None:
             return self.problem
@@ -95,21 +95,21 @@ class Subject:
             found = Problem.from_arrays(plan.start, plan.end, plan.size, ids=plan.ids)
         except ProblemError:
             return None
-        # A plan in CSV does not say gaps: whose lifetimes hold more than its peak has some.
+        # A plan in CSV may lack the gaps of its buffers: it does if the load is above its peak.
         return found if plan.peak is None or found.max_load <= plan.peak else None
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What the file says, and what is not known of this side."""
+        """The notes of the file, and what is not known of this side."""
         if self.lifetimes is not None:
-            return self.said
+            return self.given_notes
         what = "its load, and what is live at its peak, are unknown"
-        text = f"a plan does not tell all lifetimes: {what}"
-        return (*self.said, Note(Code.LIFETIMES_UNKNOWN, text))
+        text = f"the plan does not have all lifetimes: {what}"
+        return (*self.given_notes, Note(Code.LIFETIMES_UNKNOWN, text))
 
     @property
     def names(self) -> Names:
-        """What its buffers are known by."""
+        """The properties by which its buffers are matched."""
         ids, problem = self.answered.ids, self.lifetimes
         tensors = [label.tensors for label in self.labels] or [(id,) for id in ids]
         if problem is None:
@@ -120,7 +120,7 @@ class Subject:
 
     @cached_property
     def loads(self) -> Loads | None:
-        """What is held when; `None` where lifetimes are not known."""
+        """The load over time; `None` if lifetimes are not known."""
         return None if self.lifetimes is None else Loads(self.lifetimes)
 
     @cached_property
@@ -135,14 +135,14 @@ class Subject:
 
     @cached_property
     def live(self) -> frozenset[int]:
-        """The rows that are held then."""
+        """The rows that are held in that section."""
         if self.loads is None or self.section is None or self.lifetimes is None:
             return frozenset()
         held = self.loads.held(self.section)
         return frozenset(self.lifetimes.index(each.id) for each in held)
 
     def side(self) -> Side:
-        """Return the amounts."""
+        """Return the amounts of this side."""
         plan, loads, at = self.answered, self.loads, self.section
         bound = plan.lower_bound
         if self.problem is not None:
@@ -160,8 +160,8 @@ class Subject:
         )
 
 
-def taken(what: Asked | Plan) -> Subject:
-    """Return what a caller gave as one side of a comparison.
+def make_subject(what: Asked | Plan) -> Subject:
+    """Make one side of a comparison from what a caller passed.
 
     Raises
     ------
@@ -176,10 +176,10 @@ def taken(what: Asked | Plan) -> Subject:
         problem, plan = getattr(what, "problem", None), getattr(what, "plan", None)
         if not isinstance(problem, Problem):
             raise MemplanError(f"{shown(what)} is neither a problem nor a plan; load it first")
-        loaded = getattr(what, "loaded", what)  # of a model that is planned
+        loaded = getattr(what, "loaded", what)  # `what` may be a `Planned`
         known: tuple[Label, ...] = getattr(loaded, "labels", ())
-        said: tuple[Note, ...] = getattr(loaded, "notes", ())
-        return Subject(problem, plan if isinstance(plan, Plan) else None, known, said)
+        given_notes: tuple[Note, ...] = getattr(loaded, "notes", ())
+        return Subject(problem, plan if isinstance(plan, Plan) else None, known, given_notes)
     if what.offsets is not None:
         reached = int((what.offsets + what.size).max(initial=0))
         if what.peak != reached:
@@ -188,7 +188,7 @@ def taken(what: Asked | Plan) -> Subject:
     return Subject(what.problem, what)
 
 
-def reordered(plan: Plan, problem: Problem) -> Plan:
-    """Return a plan for the same buffers in another order."""
+def reorder(plan: Plan, problem: Problem) -> Plan:
+    """Return a plan with its buffers in the order of a problem that has the same buffers."""
     offsets = None if plan.offsets is None else [plan.offset(id) for id in problem.ids]
     return Plan.of(problem, offsets, status=plan.status, lower_bound=plan.lower_bound)

@@ -1,7 +1,7 @@
 """What parallel streams cost in memory, and which synchronisation would save most of it.
 
-Memory may be reused across streams only where one operator is known to wait for another. An arc
-more makes more reuse safe, and takes freedom from the program: both prices are told.
+Memory may be reused across streams only if one operator is known to wait for another. One more arc
+makes more reuse safe, and takes freedom from the program; both effects are measured.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from memplan.referee import verify
 
 __all__ = ["CostOfSafety", "Suggestion", "cost_of_safety", "suggest_sync"]
 
-_PLACES = 8  # where a wait is tried in a round: where most is needed at once
-_DEPTHS = 4  # how far back on each other stream it may reach
-_PLANNED = 8  # of these, how many are planned: those after which least is needed at once
+_PLACES = 8  # operators that are made to wait, in one round: those where most is needed at once
+_DEPTHS = 4  # operators on each other stream that they are made to wait for
+_PLANNED = 8  # arcs of a round that are planned: those after which least is needed at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class CostOfSafety:
     bound
         No plan for one stream needs less.
     one_stream
-        Planned as if all operators ran one after the other, in the graph's order.
+        The peak of a plan for operators that run one after the other, in the graph's order.
     streams
-        Planned so that every execution on its streams is safe.
+        The peak of a plan that is safe for every execution on the streams.
     """
 
     bound: int
@@ -46,7 +46,7 @@ class CostOfSafety:
 
     @property
     def bytes(self) -> int:
-        """What the streams cost; below 0 where the heuristic was luckier with them."""
+        """The cost of the streams; below 0 if the solver happens to do better with them."""
         return self.streams - self.one_stream
 
 
@@ -59,15 +59,15 @@ class Suggestion:
     before, after
         Indices of outermost operators: `after` waits for `before`.
     peak
-        With this arc and those suggested before it, in bytes.
+        The peak with this arc and those suggested before it, in bytes.
     saves
-        How much less that is than without this one; 0 for a step that later ones need.
+        How much lower that is than without this arc; 0 for an arc that only later ones build on.
     unsafe
         How many pairs of buffers become safe.
     freedom
         How many pairs of operators can no longer run at the same time.
     chain
-        By how many operators the longest chain of those that wait for each other grows.
+        By how many operators the longest chain of operators that wait for each other grows.
     """
 
     before: int
@@ -80,21 +80,21 @@ class Suggestion:
 
 
 def cost_of_safety(program: Graph | Layout, solver: str = "greedy") -> CostOfSafety:
-    """Return what a program needs on its streams, and what it would need on one.
+    """Return how much memory a program needs on its streams, and how much on a single one.
 
     Parameters
     ----------
     program
         A graph stands for `lay_out(graph)`.
     solver
-        Who plans; as `memplan.solve` has it.
+        The solver; see `memplan.solve`.
 
     Raises
     ------
     GraphError
         As `lay_out`.
     UnsupportedError
-        If the solver does not keep conflicts, or groups where there are some.
+        If the solver does not support conflicts, or groups and the program has some.
     PlanError
         If pins and groups leave no plan.
     """
@@ -108,11 +108,11 @@ def cost_of_safety(program: Graph | Layout, solver: str = "greedy") -> CostOfSaf
 def suggest_sync(
     graph: Graph, most: int = 5, solver: str = "greedy", *, in_place: bool = False
 ) -> list[Suggestion]:
-    """Return the arcs between streams that save most, one on top of the other.
+    """Return the arcs between streams that save most, each in addition to those before it.
 
-    A greedy search: where most memory may be needed at once, the operator there is made to wait for
-    others on other streams that may lag behind. For every arc that is tried, what is unsafe is
-    found anew; the most promising ones are planned anew.
+    This is a greedy search. Where most memory may be needed at once, the operator is made to wait
+    for operators on other streams that may lag behind. For every arc that is tried, the unsafe
+    pairs are computed again; for the most promising arcs, the program is planned again.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def suggest_sync(
     Returns
     -------
     list of Suggestion
-        Empty where nothing is to be gained. The last one saves something.
+        Empty if no arc saves anything. The last one saves something.
 
     Raises
     ------
@@ -188,19 +188,19 @@ class _State:
 
     @property
     def rank(self) -> tuple[float, ...]:
-        """Less is better: bytes, then how many may be needed at once, then what freedom is lost."""
+        """Less is better: the peak, then the bytes needed at once, then the freedom lost."""
         return self.peak, *self.needed, self.freedom.chain, -self.freedom.pairs
 
     @cached_property
     def needed(self) -> tuple[float, float]:
-        """How many bytes may be needed at once, at most and how often more than on one stream."""
+        """The most bytes that may be needed at once, and the sum of what exceeds one stream's."""
         pressure = self._pressure
         excess = np.maximum(pressure - self.layout.problem.max_load, 0)
         return float(pressure.max(initial=0)), float(excess.sum())
 
     @cached_property
-    def _lagging(self) -> list[npt.NDArray[np.int32]]:
-        """Return by row who is over before it in the graph's order, and yet may be needed then."""
+    def _over_but_needed(self) -> list[npt.NDArray[np.int32]]:
+        """By row: the rows over before it in the graph's order, but maybe still needed with it."""
         problem = self.layout.problem
         rows = map(problem.conflicts.of, range(len(problem)))
         starts = problem.start.tolist()
@@ -208,43 +208,43 @@ class _State:
 
     @cached_property
     def _pressure(self) -> npt.NDArray[np.float64]:
-        """Return by row what may be needed when it begins: what is live, and what lags behind.
+        """By row: the bytes that may be needed when it begins, live or over in the graph's order.
 
-        Floats, as what lags is not bounded by 2^62 bytes.
+        These are floats, because the sum of what is over is not bounded by 2^62 bytes.
         """
         size = self.layout.problem.size.astype(np.float64)
-        lagging = [float(size[some].sum()) for some in self._lagging]
+        lagging = [float(size[some].sum()) for some in self._over_but_needed]
         live = _load_at_start(self.layout.problem).astype(np.float64)
         return live + np.array(lagging, dtype=np.float64)
 
     def arcs(self) -> Iterator[tuple[int, int]]:
-        """Yield arcs to try, each once: to where the pressure is greatest, from what lags there."""
-        who = find_users(self.layout)
+        """Yield arcs to try, each once: to operators where the pressure is greatest."""
+        users = find_users(self.layout)
         order = np.argsort(-self._pressure, kind="stable").tolist()
         after: list[int] = []
         seen: set[tuple[int, int]] = set()
         for row in order:
-            if not len(self._lagging[row]) or not who[row]:
+            if not len(self._over_but_needed[row]) or not users[row]:
                 break
-            if who[row][0] in after:
+            if users[row][0] in after:
                 continue
-            after.append(who[row][0])
-            for before in self._laggards(row, who):
+            after.append(users[row][0])
+            for before in self._find_waits(row, users):
                 if (before, after[-1]) not in seen:
                     seen.add((before, after[-1]))
                     yield before, after[-1]
             if len(after) == _PLACES:
                 break
 
-    def _laggards(self, row: int, who: list[list[int]]) -> Iterator[int]:
-        """Yield operators that the maker of a row could wait for: on each stream, a few."""
-        maker = who[row][0]
+    def _find_waits(self, row: int, users: list[list[int]]) -> Iterator[int]:
+        """Yield operators that the maker of a row could wait for, a few on each stream."""
+        maker = users[row][0]
         free = self.freedom
         size = self.layout.problem.size
         weight: dict[int, dict[int, int]] = {}  # by stream and operator: bytes that are free then
-        for other in self._lagging[row].tolist():
-            for stream in {int(free.stream[user]) for user in who[other]}:
-                last = max(user for user in who[other] if free.stream[user] == stream)
+        for other in self._over_but_needed[row].tolist():
+            for stream in {int(free.stream[user]) for user in users[other]}:
+                last = max(user for user in users[other] if free.stream[user] == stream)
                 if free.place[last] > free.latest[maker, stream] and last < maker:
                     freed = weight.setdefault(stream, {})
                     freed[last] = freed.get(last, 0) + int(size[other])
@@ -260,12 +260,12 @@ class _State:
 def _peak(problem: Problem, solver: str) -> int:
     plan = solvers.solve(problem, solver=solver, objective="min_peak")
     verify(problem, plan)
-    assert plan.peak is not None  # a plan without offsets does not pass
+    assert plan.peak is not None  # the referee rejects a plan without offsets
     return plan.peak
 
 
 def _load_at_start(problem: Problem) -> npt.NDArray[np.int64]:
-    """Return by row how much is live at the time when it begins."""
+    """Return by row how many bytes are live at the time when it begins."""
     begun = np.argsort(problem.start, kind="stable")
     ended = np.argsort(problem.end, kind="stable")
     began = np.concatenate([[0], np.cumsum(problem.size[begun])])
