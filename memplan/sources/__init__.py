@@ -1,4 +1,4 @@
-"""What users have on disk, as problems: models, traces and dumps, told apart by their content."""
+"""Reads models, traces and dumps as problems; the content of a file decides its format."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ __all__ = [
     "of_problem",
 ]
 
-_HEAD = 4096  # bytes that a source sees of a file to know it
+_HEAD = 4096  # bytes at the beginning of a file from which a source recognises it
 
-# Asked in this order: who knows its files for certain comes first.
+# They are asked in this order; those that recognise their files for certain come first.
 _SOURCES = {
     "tflite": "memplan.sources.tflite",
     "torch": "memplan.sources.torch_export",
@@ -51,42 +51,42 @@ def load(
     pins: bool = True,
     limit_factor: int = 1,
 ) -> Loaded:
-    """Read a file, whatever it is; its name does not matter.
+    """Read a file of any supported format as a problem; its name does not matter.
 
     Parameters
     ----------
     path
         A model, trace or dump, a folder of `--xla_dump_to`, or a problem as CSV or JSON.
     capacity
-        The capacity in bytes, in place of the file's own.
+        The capacity in bytes, in place of the one in the file.
     dims
         Values of symbolic dimensions of a model, by name.
     include
-        The kinds of tensors (`memplan.graph.Kind`) that are planned; what the format's own runtime
-        plans, if left out.
+        The kinds of tensors (`memplan.graph.Kind`) to plan; by default those that the format's own
+        runtime plans.
     in_place
-        Whether every operator that may writes over an input that nobody needs any more.
+        Whether operators that may do so write over inputs that are not needed any more.
         `memplan.plan_model` finds out whether that makes the plan better.
     pins
-        Whether offsets that the file gives are kept.
+        Whether to keep offsets that the file gives.
     limit_factor
         How many times the usual limits (docs/sources.md) a file may expand while it is read.
 
     Returns
     -------
     Loaded
-        The problem, and what the file says of it. `memplan.solve`, `lower_bound`, `verify`,
-        `explain`, `compare`, `inspect` and all that draws take it as it is.
+        The problem, with what else is in the file. `memplan.solve`, `lower_bound`, `verify`,
+        `explain`, `compare`, `inspect` and all functions that draw accept it.
 
     Raises
     ------
     FormatError
-        One sentence, if nobody knows the file or it is damaged.
+        One sentence, if the file is damaged or its format is not known.
     MemplanError
         If a library that reads it is missing, a dimension has no value, or there is no such kind.
     """
     path = Path(path)
-    options = Options(dims or {}, _kinds(include), in_place, pins, limit_factor)
+    options = Options(dims or {}, _parse_kinds(include), in_place, pins, limit_factor)
     try:
         name = detect(path)
         if name not in _SOURCES:
@@ -94,7 +94,7 @@ def load(
             if not pins:
                 problem = problem.with_pins(dict.fromkeys(problem.ids))
             return of_problem(problem, name)
-        loaded: Loaded = _source(name).read(path, options)
+        loaded: Loaded = _import_source(name).read(path, options)
     except MemoryError:
         raise FormatError(str(path), "takes more memory to read than there is") from None
     except RecursionError:
@@ -104,7 +104,7 @@ def load(
     return replace(loaded, problem=loaded.problem.with_capacity(capacity))
 
 
-def _kinds(include: Iterable[str] | None) -> frozenset[Kind] | None:
+def _parse_kinds(include: Iterable[str] | None) -> frozenset[Kind] | None:
     try:
         return None if include is None else frozenset(map(Kind, include))
     except ValueError as error:
@@ -113,17 +113,17 @@ def _kinds(include: Iterable[str] | None) -> frozenset[Kind] | None:
 
 
 def detect(path: str | os.PathLike[str]) -> str:
-    """Return what a file is, by its content: a source's name, "csv" or "json".
+    """Return the format of a file, by its content: the name of a source, "csv" or "json".
 
     Raises
     ------
     FormatError
-        If it cannot be read, is empty, or nobody knows it.
+        If it cannot be read, is empty, or its format is not known.
     """
     path = Path(path)
-    head = _head(path)
+    head = _read_head(path)
     for name in _SOURCES:
-        if _source(name).matches(head, path):
+        if _import_source(name).matches(head, path):
             return name
     if path.is_dir():
         raise FormatError(str(path), "is a folder, but not one of --xla_dump_to")
@@ -136,7 +136,7 @@ def detect(path: str | os.PathLike[str]) -> str:
     return "json" if text[:1] in (b"{", b"[") else "csv"
 
 
-def _head(path: Path) -> bytes:
+def _read_head(path: Path) -> bytes:
     try:
         if path.is_dir():
             return b""
@@ -147,5 +147,5 @@ def _head(path: Path) -> bytes:
         raise FormatError(str(path), f"cannot be read: {reason[:1].lower()}{reason[1:]}") from None
 
 
-def _source(name: str) -> Any:
+def _import_source(name: str) -> Any:
     return import_module(_SOURCES[name])

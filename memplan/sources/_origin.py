@@ -1,4 +1,4 @@
-"""Where in the user's code an operator comes from, in what frameworks write beside it."""
+"""Finds the place in the user's code that an operator comes from, in metadata of frameworks."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Iterable
 
 __all__ = ["line_at", "line_in", "module_path"]
 
-# Python's own tracebacks: File "/home/me/model.py", line 41, in forward
+# Tracebacks of Python: File "/home/me/model.py", line 41, in forward
 _FRAME = re.compile(r'^ *File "([^"\n]+)", line (\d{1,9})', re.MULTILINE)
-# Those of TorchScript: /home/me/model.py(41): forward
+# Tracebacks of TorchScript: /home/me/model.py(41): forward
 _SCRIPT_FRAME = re.compile(r"^ *([^\n()]+\.py)\((\d{1,9})\): ", re.MULTILINE)
 
 
 def line_at(file: str, line: int) -> str:
-    """Return a place as people say it, `model.py:41`; empty where there is none."""
+    """Format a place as `model.py:41`; empty if there is none."""
     name = file.replace("\\", "/").rsplit("/", 1)[-1]
     return f"{name}:{line}" if name and line > 0 else ""
 
 
 def line_in(stack: object) -> str:
-    """Return the innermost line of a stack that is the user's own, not the framework's.
+    """Return the innermost line of a stack that is in the user's code, not the framework's.
 
     Parameters
     ----------
     stack
         A stack as text, outermost first as Python writes it, or innermost first as TorchScript
-        does. For anything else there is no line.
+        does. Anything else has no line.
     """
     if not isinstance(stack, str):
         return ""
@@ -37,9 +37,9 @@ def line_in(stack: object) -> str:
 
 
 def module_path(scopes: Iterable[str]) -> str:
-    """Return the module that nested scopes lead to, `layer1.0.conv`.
+    """Return the path of the module in nested scopes, as `layer1.0.conv`.
 
-    A scope may repeat the path to it: those of "layer1", "layer1.0" and "conv" lead there as well.
+    A scope may begin with the path to it: "layer1", "layer1.0" and "conv" give the same path.
     """
     path = ""
     for scope in scopes:

@@ -1,9 +1,9 @@
 """Pickles of plain data, read without the `pickle` module.
 
-A machine with a stack, as `pickletools` documents it, that knows only the opcodes that make
-dictionaries with plain keys, lists, tuples, strings, numbers, booleans and `None`. It has no way to
-name a class or to call anything, so there is nothing that a file could make it run. What a file
-claims of sizes is believed only as far as the file reaches.
+This is the stack machine that `pickletools` documents, with only the opcodes that make
+dictionaries with plain keys, lists, tuples, strings, numbers, booleans and `None`. It has no
+opcode that names a class or calls anything, so a file cannot make it run code. A size in the file
+is rejected if the file has fewer bytes.
 """
 
 from __future__ import annotations
@@ -15,27 +15,28 @@ from typing import Any
 
 __all__ = ["PickleError", "load"]
 
-_MAX_INT_BYTES = 16  # of a number; a snapshot's own need eight
-# Python hashes numbers by a prime above 2^60: larger ones could all collide, where they are many.
+_MAX_INT_BYTES = 16  # of a number; those of a snapshot need eight
+# Python hashes numbers modulo a prime above 2^60. Many larger keys could all collide, and make a
+# dictionary take quadratic time.
 _LARGE_KEY = 1 << 60
 _MAX_LARGE_KEYS = 1000
 _KEYS = frozenset({str, int, bool, float, type(None)})
 
-# Opcodes that find a class, call it, or fill in what it made.
+# Opcodes that find a class, call it, or set the state of its instance.
 _RUNS = frozenset(b"ciobR\x81\x92\x93\x82\x83\x84PQ")
 
 
 class PickleError(ValueError):
-    """Bytes that are not a pickle of plain data; the sentence says why."""
+    """An error for bytes that are not a pickle of plain data; the sentence says why."""
 
 
 def load(data: bytes) -> Any:
-    """Return what a pickle of plain data holds.
+    """Return the object in a pickle of plain data.
 
     Raises
     ------
     PickleError
-        If it holds anything else, is cut off, or is no pickle.
+        If it has anything else, is cut off, or is no pickle.
     """
     return _Machine(data).run()
 
@@ -44,8 +45,8 @@ class _Machine:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
-        self._stack: list[Any] = []  # since the last mark
-        self._below: list[list[Any]] = []  # what lies under each mark
+        self._stack: list[Any] = []  # the values above the last mark
+        self._below: list[list[Any]] = []  # the values below each mark
         self._memo: list[Any] = []
         self._large_keys = 0
 
@@ -56,7 +57,7 @@ class _Machine:
                 self._at += 1
                 step = steps.get(code)
                 if step is None:
-                    raise PickleError(_refusal(code))
+                    raise PickleError(_explain_rejection(code))
                 step(self)
         except IndexError:  # of the data, or of the stack
             raise PickleError("is cut off, or damaged") from None
@@ -76,14 +77,14 @@ class _Machine:
     def number(self, count: int) -> int:
         return int.from_bytes(self.take(count), "little")
 
-    # What opcodes do
+    # The effects of opcodes
 
     def mark(self) -> None:
         self._below.append(self._stack)
         self._stack = []
 
-    def marked(self) -> list[Any]:
-        """Return what lies above the last mark, and take both away."""
+    def pop_marked(self) -> list[Any]:
+        """Remove the last mark and the values above it, and return these."""
         values, self._stack = self._stack, self._below.pop()
         return values
 
@@ -132,7 +133,7 @@ class _Machine:
         self._memo.append(self._stack[-1])
 
     def memoize_at(self, at: int) -> None:
-        # Picklers count up; believing any number would let five bytes ask for gigabytes.
+        # Picklers count up. If any number were accepted, five bytes could ask for gigabytes.
         if at > len(self._memo):
             raise PickleError("is damaged: it keeps values out of order")
         self._memo[at : at + 1] = [self._stack[-1]]
@@ -141,7 +142,7 @@ class _Machine:
         self._stack.append(self._memo[at])
 
 
-def _refusal(code: int) -> str:
+def _explain_rejection(code: int) -> str:
     name = next((op.name for op in pickletools.opcodes if ord(op.code) == code), None)
     if name is None:
         return "is damaged: it has a byte that is no pickle opcode"
@@ -158,7 +159,7 @@ _STEPS: dict[int, Callable[[_Machine], None]] = {
     0x95: lambda m: _ignore(m.take(8)),  # FRAME
     0x28: _Machine.mark,
     0x30: lambda m: _ignore(m.pop()),
-    0x31: lambda m: _ignore(m.marked()),
+    0x31: lambda m: _ignore(m.pop_marked()),
     0x4E: lambda m: m.push(None),
     0x88: lambda m: m.push(True),
     0x89: lambda m: m.push(False),
@@ -173,15 +174,15 @@ _STEPS: dict[int, Callable[[_Machine], None]] = {
     0x8D: lambda m: m.string(8),
     0x5D: lambda m: m.push([]),
     0x61: lambda m: m.append([m.pop()]),
-    0x65: lambda m: m.append(m.marked()),
+    0x65: lambda m: m.append(m.pop_marked()),
     0x29: lambda m: m.push(()),
-    0x74: lambda m: m.push(tuple(m.marked())),
+    0x74: lambda m: m.push(tuple(m.pop_marked())),
     0x85: lambda m: m.tuple(1),
     0x86: lambda m: m.tuple(2),
     0x87: lambda m: m.tuple(3),
     0x7D: lambda m: m.push({}),
     0x73: lambda m: m.set_items([m.pop(), m.pop()][::-1]),
-    0x75: lambda m: m.set_items(m.marked()),
+    0x75: lambda m: m.set_items(m.pop_marked()),
     0x94: _Machine.memoize,
     0x71: lambda m: m.memoize_at(m.number(1)),  # BINPUT
     0x72: lambda m: m.memoize_at(m.number(4)),

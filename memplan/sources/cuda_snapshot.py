@@ -1,13 +1,13 @@
 """Memory snapshots of PyTorch's CUDA caching allocator.
 
-`torch.cuda.memory._dump_snapshot` pickles a dictionary: `device_traces` has what the allocator did
-on every device, oldest first, and `segments` what it holds at the end.
+`torch.cuda.memory._dump_snapshot` pickles a dictionary: `device_traces` has the events of the
+allocator on every device, oldest first, and `segments` the memory that it has at the end.
 
     alloc ............. free_requested .... free_completed      one buffer, on one address
          |<------------------- lifetime ------------------>|
 
-A buffer is named as the viewer at pytorch.org/memory_viz names it: `b7f064c000000_2` is the third
-time that this address was allocated.
+Buffers have the names of the viewer at pytorch.org/memory_viz: `b7f064c000000_2` is the third
+allocation at this address.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ __all__ = ["ALIGNMENT", "matches", "read"]
 
 ALIGNMENT = 512  # of every block of the caching allocator
 
-_SHOWN = 200  # letters of the names of files and functions, which frames may share
+_SHOWN = 200  # characters of a file's or function's name, because many frames may share a long one
 _STEPS = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
 _LIVE = ("active_allocated", "active_pending_free", "active_awaiting_free")
 
 
 def matches(head: bytes, path: Path) -> bool:
-    """Whether a file that begins like this is a pickle (of protocol 2 or later)."""
+    """Return whether a file with this beginning is a pickle (of protocol 2 or later)."""
     return len(head) > 1 and head[0] == 0x80 and 2 <= head[1] <= 5
 
 
 def read(path: Path, options: Options) -> Loaded:
-    """Read a snapshot: what was allocated on its busiest device.
+    """Read a snapshot: the allocations on its busiest device.
 
     Raises
     ------
     FormatError
-        If the file is no pickle, holds anything but plain data, or is no snapshot.
+        If the file is no pickle, has anything but plain data, or is no snapshot.
     """
     try:
         data = path.read_bytes()
@@ -56,13 +56,13 @@ def read(path: Path, options: Options) -> Loaded:
     except PickleError as error:
         raise FormatError(str(path), str(error)) from None
     try:
-        return _Snapshot(snapshot, len(data)).loaded()
+        return _Snapshot(snapshot, len(data)).load()
     except (_BadFieldError, ProblemError) as error:
         raise FormatError(str(path), str(error)) from None
 
 
 class _BadFieldError(ValueError):
-    """A field that is not as PyTorch writes it."""
+    """An error for a field that PyTorch would not write."""
 
 
 @dataclass(slots=True)
@@ -75,27 +75,27 @@ class _Allocation:
 
 
 class _Snapshot:
-    """Looks at a snapshot field by field; every refusal names the place in it."""
+    """Checks a snapshot field by field; every error names the place in it."""
 
     def __init__(self, snapshot: object, bytes: int) -> None:
         if isinstance(snapshot, list):  # torch.cuda.memory_snapshot() has segments only
             snapshot = {"segments": snapshot, "device_traces": []}
         if not isinstance(snapshot, dict) or "segments" not in snapshot:
             raise _BadFieldError("is a pickle, but no memory snapshot: it has no segments")
-        self.segments = _rows(snapshot["segments"], "segments")
+        self.segments = _check_rows(snapshot["segments"], "segments")
         traces = snapshot.get("device_traces", [])
         if not isinstance(traces, list):
             raise _BadFieldError(f"device_traces is {shown(traces)}; it must be a list")
         lists = [*traces, *(segment.get("blocks") for segment in self.segments)]
         if sum(len(entries) for entries in lists if isinstance(entries, list)) > bytes:
-            # One list that is said to be in many places could keep us busy for years.
+            # A pickle may put one list in many places, so that reading all would take years.
             raise _BadFieldError("is damaged: it has more entries than bytes")
         self.traces = [
-            _rows(trace, f"device_traces[{device}]") for device, trace in enumerate(traces)
+            _check_rows(trace, f"device_traces[{device}]") for device, trace in enumerate(traces)
         ]
 
-    def loaded(self) -> Loaded:
-        device, notes = self._busiest()
+    def load(self) -> Loaded:
+        device, notes = self._find_busiest()
         trace = self.traces[device] if device < len(self.traces) else []
         where = f"device_traces[{device}]"
         segments = [
@@ -106,13 +106,15 @@ class _Snapshot:
         history = _History(trace, where)
         history.add_blocks(segments)
         notes += history.notes()
-        return _as_loaded(_trace(history.found), self._figures(trace, where, segments), notes)
+        return _load_trace(
+            _make_trace(history.found), self._find_figures(trace, where, segments), notes
+        )
 
-    def _busiest(self) -> tuple[int, tuple[Note, ...]]:
+    def _find_busiest(self) -> tuple[int, tuple[Note, ...]]:
         """Return the device with the most entries, and a note on the others."""
         entries: Counter[int] = Counter()
         for at, segment in enumerate(self.segments):
-            device = _whole(segment, "device", f"segments[{at}]", 0)
+            device = _get_whole(segment, "device", f"segments[{at}]", 0)
             entries[device] += 1
         for device, trace in enumerate(self.traces):
             entries[device] += len(trace)
@@ -127,16 +129,16 @@ class _Snapshot:
         text = f"only device {device}, the busiest, is read; the snapshot has {rest}"
         return device, (Note(Code.PARTLY_READ, text),)
 
-    def _figures(
+    def _find_figures(
         self, trace: list[dict[str, Any]], where: str, segments: list[tuple[str, dict[str, Any]]]
     ) -> tuple[Figure, ...]:
-        """Return the most that was reserved: what is at the end, and back through the trace."""
-        now = sum(_whole(segment, "total_size", place) for place, segment in segments)
+        """Return the most that was reserved, computed backwards from the end of the trace."""
+        now = sum(_get_whole(segment, "total_size", place) for place, segment in segments)
         peak = now
         for at in range(len(trace) - 1, -1, -1):
-            sign = _STEPS.get(_action(trace[at], f"{where}[{at}]"), 0)
+            sign = _STEPS.get(_get_action(trace[at], f"{where}[{at}]"), 0)
             if sign:
-                now -= sign * _whole(trace[at], "size", f"{where}[{at}]")
+                now -= sign * _get_whole(trace[at], "size", f"{where}[{at}]")
                 peak = max(peak, now)
         if peak == 0:
             return ()
@@ -144,7 +146,7 @@ class _Snapshot:
 
 
 class _History:
-    """Which allocation lived when, in a time that ticks with every `alloc` and `free_completed`."""
+    """The lifetimes of allocations; every `alloc` and `free_completed` is one step of time."""
 
     def __init__(self, trace: list[dict[str, Any]], where: str) -> None:
         self.found: list[_Allocation] = []
@@ -152,37 +154,37 @@ class _History:
         self._now = 0
         self._early = 0
         for at, event in enumerate(trace):
-            if _action(event, f"{where}[{at}]") in ("alloc", "free_completed"):
-                self._take(event, f"{where}[{at}]")
+            if _get_action(event, f"{where}[{at}]") in ("alloc", "free_completed"):
+                self._take_event(event, f"{where}[{at}]")
         self._now = max(self._now, 1)
         for allocation in self._live.values():
             allocation.end = self._now
 
-    def _take(self, event: dict[str, Any], where: str) -> None:
-        address, size = _whole(event, "addr", where), _whole(event, "size", where)
+    def _take_event(self, event: dict[str, Any], where: str) -> None:
+        address, size = _get_whole(event, "addr", where), _get_whole(event, "size", where)
         old = self._live.pop(address, None)
         if old is not None:
             old.end = self._now
         if event["action"] == "alloc":
             self._live[address] = _Allocation(address, size, self._now, event.get("frames"))
             self.found.append(self._live[address])
-        elif old is None:  # the trace has lost its beginning
+        elif old is None:  # the beginning of the trace is lost
             self.found.append(_Allocation(address, size, 0, event.get("frames"), self._now))
             self._early += 1
         self._now += 1
 
     def add_blocks(self, segments: list[tuple[str, dict[str, Any]]]) -> None:
-        """Add what the segments hold at the end and the trace does not allocate."""
-        for address, block, where in _blocks(segments):
+        """Add the blocks that are live at the end and are not allocated in the trace."""
+        for address, block, where in _iterate_blocks(segments):
             if block.get("state") not in _LIVE or address in self._live:
                 continue
             field = "requested_size" if "requested_size" in block else "size"
-            size = _whole(block, field, where)
+            size = _get_whole(block, field, where)
             self.found.append(_Allocation(address, size, 0, block.get("frames"), self._now))
             self._early += 1
 
     def notes(self) -> tuple[Note, ...]:
-        """Return what a user may want to record again."""
+        """Return notes on what a better recording would have."""
         if self._early == 0:
             return ()
         text = (
@@ -192,20 +194,20 @@ class _History:
         return (Note(Code.TRACE_INCOMPLETE, text),)
 
 
-def _blocks(
+def _iterate_blocks(
     segments: list[tuple[str, dict[str, Any]]],
 ) -> Iterator[tuple[int, dict[str, Any], str]]:
-    """Yield the blocks of segments, and where they are; old snapshots give no addresses."""
+    """Yield the blocks of segments with their addresses, which old snapshots lack."""
     for place, segment in segments:
-        address = _whole(segment, "address", place)
-        for at, block in enumerate(_rows(segment.get("blocks", []), f"{place}.blocks")):
+        address = _get_whole(segment, "address", place)
+        for at, block in enumerate(_check_rows(segment.get("blocks", []), f"{place}.blocks")):
             where = f"{place}.blocks[{at}]"
-            yield _whole(block, "address", where, address), block, where
-            address += _whole(block, "size", where)
+            yield _get_whole(block, "address", where, address), block, where
+            address += _get_whole(block, "size", where)
 
 
-def _trace(found: list[_Allocation]) -> Trace:
-    """Return the allocations as a trace, in which the line of Python is the scope."""
+def _make_trace(found: list[_Allocation]) -> Trace:
+    """Return the allocations as a trace, whose scopes are lines of Python."""
     kept = sorted((a for a in found if a.end > a.start and a.bytes), key=lambda a: a.start)
     named = _Places()
     places = [named.of(a.frames) for a in kept]
@@ -219,14 +221,14 @@ def _trace(found: list[_Allocation]) -> Trace:
     )
 
 
-def _as_loaded(trace: Trace, figures: tuple[Figure, ...], notes: tuple[Note, ...]) -> Loaded:
+def _load_trace(trace: Trace, figures: tuple[Figure, ...], notes: tuple[Note, ...]) -> Loaded:
     times: Counter[int] = Counter()
     ids = []
     for address in [] if trace.address is None else trace.address.tolist():
         ids.append(f"b{address:x}_{times[address]}")
         times[address] += 1
     labels = tuple(
-        Label((id,), "intermediate", written(scope), line=_line(written(scope)))
+        Label((id,), "intermediate", written(scope), line=_get_line(written(scope)))
         for id, scope in zip(ids, trace.scopes, strict=True)
     )
     return Loaded(
@@ -241,33 +243,33 @@ def _as_loaded(trace: Trace, figures: tuple[Figure, ...], notes: tuple[Note, ...
 
 
 class _Places:
-    """Names lists of frames; what a pickle shares between allocations is looked at once."""
+    """Names lists of frames; a list that many allocations share is examined only once."""
 
     def __init__(self) -> None:
-        # By identity: the snapshot keeps all of them alive.
+        # By identity, which is safe because the snapshot keeps all lists alive.
         self._of_list: dict[int, str] = {}
         self._of_frame: dict[int, tuple[int, str]] = {}
 
     def of(self, frames: object) -> str:
-        """Return the innermost line of the user's own Python, as `model.py:12 forward`."""
+        """Return the innermost line of the user's Python code, as `model.py:12 forward`."""
         if not isinstance(frames, list):
             return ""
         found = self._of_list.get(id(frames))
         if found is None:
-            # Of frames of one rank the first is the innermost.
-            found = max(map(self._ranked, frames), key=lambda one: one[0], default=(0, ""))[1]
+            # The first of the frames of one rank is the innermost.
+            found = max(map(self._rank, frames), key=lambda one: one[0], default=(0, ""))[1]
             self._of_list[id(frames)] = found
         return found
 
-    def _ranked(self, frame: object) -> tuple[int, str]:
+    def _rank(self, frame: object) -> tuple[int, str]:
         found = self._of_frame.get(id(frame))
         if found is None:
-            found = self._of_frame[id(frame)] = _ranked(frame)
+            found = self._of_frame[id(frame)] = _rank(frame)
         return found
 
 
-def _ranked(frame: object) -> tuple[int, str]:
-    """Return how near to the user's own code a frame is (0: no frame), and its name."""
+def _rank(frame: object) -> tuple[int, str]:
+    """Return the rank of a frame, higher for the user's code and 0 for no frame, and its name."""
     if not isinstance(frame, dict):
         return 0, ""
     file, line, name = (frame.get(field) for field in ("filename", "line", "name"))
@@ -279,13 +281,13 @@ def _ranked(frame: object) -> tuple[int, str]:
     return own, f"{parts[-1][-_SHOWN:]}:{line} {name[:_SHOWN]}"
 
 
-def _line(place: str) -> str:
+def _get_line(place: str) -> str:
     """Return the line of a place, without the function."""
     found = re.match(r".+?:\d+(?= )", place)
     return found[0] if found else ""
 
 
-def _rows(value: object, where: str) -> list[dict[str, Any]]:
+def _check_rows(value: object, where: str) -> list[dict[str, Any]]:
     if not isinstance(value, list):
         raise _BadFieldError(f"{where} is {shown(value)}; it must be a list")
     if not set(map(type, value)) <= {dict}:
@@ -294,16 +296,16 @@ def _rows(value: object, where: str) -> list[dict[str, Any]]:
     return value
 
 
-def _action(event: dict[str, Any], where: str) -> str:
+def _get_action(event: dict[str, Any], where: str) -> str:
     action = event.get("action")
     if type(action) is not str:
         raise _BadFieldError(f"{where}.action is {shown(action)}; it must be a string")
     return action
 
 
-def _whole(row: dict[str, Any], field: str, where: str, default: int | None = None) -> int:
+def _get_whole(row: dict[str, Any], field: str, where: str, default: int | None = None) -> int:
     value = row.get(field, default)
-    # Addresses may have their highest bit set; sizes are checked again as a problem.
+    # Addresses may have their highest bit set; `Problem` checks sizes again.
     if type(value) is not int or not 0 <= value < 1 << 64:
         raise _BadFieldError(f"{where}.{field} is {shown(value)}; it must be a whole number")
     return value

@@ -1,4 +1,4 @@
-"""memplan's own graphs as JSON, for every program that no other source reads.
+"""Reads and writes memplan's own graphs as JSON, for programs that no other source reads.
 
     {"memplan_graph": 1,
      "name": "net", "alignment": 16, "planned": ["input", "output", "intermediate", "workspace"],
@@ -15,13 +15,13 @@
        {"name": "relu", "type": "Relu", "inputs": ["head"], "outputs": ["y"],
         "in_place": [["head", "y"]]}]}
 
-The operators of a stream (`"stream": 1`) are in the order in which they run; those of different
-streams only wait for what they read, and may be listed in any order. An operator may have
-`"blocks": [{"name", "inputs", "outputs", "operators"}, ...]`: branches, or, with `"loop": true`,
-what it repeats; and `"module"` and `"line"`, where in the user's code it is ("layer1.0.conv1",
-"model.py:41"). `"groups": [["g1", "g2"], ...]` are tensors that must lie side by side. What says
-nothing may be left out or `null`; unknown fields are refused, so that a constraint is never dropped
-in silence. Numbers are whole, up to 2^62.
+The operators of a stream (`"stream": 1`) are in the order in which they run. Those of different
+streams wait only for what they read, and may be listed in any order. An operator may have
+`"blocks": [{"name", "inputs", "outputs", "operators"}, ...]`, which are branches or, with
+`"loop": true`, the body of a loop; and `"module"` and `"line"`, its place in the user's code
+("layer1.0.conv1", "model.py:41"). `"groups": [["g1", "g2"], ...]` are tensors that must lie side by
+side. A field with its default value may be left out or `null`. Unknown fields are rejected, so that
+no constraint is lost in silence. Numbers are whole, up to 2^62.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = ["BITS", "matches", "read", "read_graph", "write_graph"]
 
 VERSION = 1
 
-# Bits of an element, for tensors that give their type and shape in place of their bytes.
+# Bits of an element, for tensors that have a type and a shape in place of their bytes.
 BITS = {
     **dict.fromkeys(("int2", "uint2"), 2),
     **dict.fromkeys(("int4", "uint4", "float4_e2m1fn"), 4),
@@ -76,7 +76,7 @@ _BLOCK = dict.fromkeys(("name", "operators", "inputs", "outputs"), False)
 
 
 def matches(head: bytes, path: Path) -> bool:
-    """Whether a file that begins like this is a graph of memplan's own."""
+    """Return whether a file with this beginning is a graph of memplan."""
     return head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{" and b'"memplan_graph"' in head
 
 
@@ -104,7 +104,7 @@ def read_graph(text: str, name: str) -> Graph:
     text
         The file.
     name
-        What errors call it.
+        The name of the file in errors.
 
     Raises
     ------
@@ -116,16 +116,16 @@ def read_graph(text: str, name: str) -> Graph:
 
 
 def write_graph(graph: Graph) -> str:
-    """Write a graph, one tensor, view and outermost operator a line."""
+    """Format a graph, one tensor, view and outermost operator a line."""
     names = [tensor.name for tensor in graph.tensors]
     head: dict[str, object] = {"memplan_graph": VERSION}
-    head |= _given(name=graph.name, source=graph.source)
+    head |= _drop_defaults(name=graph.name, source=graph.source)
     head["alignment"] = graph.alignment
     head["planned"] = sorted(graph.planned)
     head["inputs"] = [names[index] for index in graph.inputs]
     head["outputs"] = [names[index] for index in graph.outputs]
     parts = [f"{_dumps(field)}: {_dumps(value)}" for field, value in head.items()]
-    parts.append(_lines("tensors", map(_tensor_row, graph.tensors)))
+    parts.append(_lines("tensors", map(_format_tensor, graph.tensors)))
     if graph.views:
         rows = ({"tensor": names[v.tensor], "of": names[v.base], "offset": v.offset}
                 for v in graph.views)  # fmt: skip
@@ -134,12 +134,12 @@ def write_graph(graph: Graph) -> str:
         parts.append(_lines("aliases", ([names[a], names[b]] for a, b in graph.aliases)))
     if graph.groups:
         parts.append(_lines("groups", ([names[index] for index in g] for g in graph.groups)))
-    parts.append(_lines("operators", (_operator_row(op, names) for op in graph.operators)))
+    parts.append(_lines("operators", (_format_operator(op, names) for op in graph.operators)))
     return "{\n  " + ",\n  ".join(parts) + "\n}\n"
 
 
 class _Reader(Fields):
-    """Reads a graph; places in the document are said as `operators[3].inputs[0]`."""
+    """Reads a graph; errors give places in the document as `operators[3].inputs[0]`."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -191,9 +191,9 @@ class _Reader(Fields):
         )
 
     def check_bytes(self, tensors: Sequence[Tensor], views: set[int]) -> None:
-        """Refuse tensors of fewer bytes than their elements take.
+        """Reject tensors with fewer bytes than their elements take.
 
-        More may be padding. A view may show elements twice, and a constant may be packed.
+        More bytes may be padding. Views may repeat elements, and constants may be packed.
         """
         for at, tensor in enumerate(tensors):
             if at in views or tensor.kind is Kind.CONSTANT or tensor.shape is None:
@@ -315,10 +315,10 @@ class _Reader(Fields):
         return value
 
 
-def _tensor_row(tensor: Tensor) -> dict[str, object]:
+def _format_tensor(tensor: Tensor) -> dict[str, object]:
     row: dict[str, object] = {"name": tensor.name, "bytes": tensor.bytes}
     row["kind"] = str(tensor.kind)
-    row |= _given(dtype=tensor.dtype)
+    row |= _drop_defaults(dtype=tensor.dtype)
     if tensor.shape is not None:
         row["shape"] = tensor.shape
     if tensor.pin is not None:
@@ -326,11 +326,11 @@ def _tensor_row(tensor: Tensor) -> dict[str, object]:
     return row
 
 
-def _operator_row(operator: Operator, names: list[str]) -> dict[str, object]:
+def _format_operator(operator: Operator, names: list[str]) -> dict[str, object]:
     def named(indices: Iterable[int]) -> list[str]:
         return [names[index] for index in indices]
 
-    return _given(
+    return _drop_defaults(
         name=operator.name,
         type=operator.type,
         inputs=named(operator.inputs),
@@ -339,12 +339,12 @@ def _operator_row(operator: Operator, names: list[str]) -> dict[str, object]:
         workspace=operator.workspace,
         in_place=[named(pair) for pair in operator.in_place],
         blocks=[
-            _given(
+            _drop_defaults(
                 name=block.name,
                 inputs=named(block.inputs),
                 outputs=named(block.outputs),
             )
-            | {"operators": [_operator_row(inner, names) for inner in block.operators]}
+            | {"operators": [_format_operator(inner, names) for inner in block.operators]}
             for block in operator.blocks
         ],
         loop=operator.loop,
@@ -353,8 +353,8 @@ def _operator_row(operator: Operator, names: list[str]) -> dict[str, object]:
     )
 
 
-def _given(**fields: object) -> dict[str, object]:
-    """Return the fields that say something."""
+def _drop_defaults(**fields: object) -> dict[str, object]:
+    """Return the fields that do not have their default value."""
     return {field: value for field, value in fields.items() if value}
 
 

@@ -1,4 +1,4 @@
-"""What a source makes of a file."""
+"""The result of reading a file: a problem, with what else the file contains."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ __all__ = ["Figure", "Label", "Loaded", "laid_out", "of_graph", "of_problem"]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What another planner needs for the same program.
+    """How much memory another planner needs for the same program.
 
     Attributes
     ----------
     runtime
-        Whose: "onnxruntime 1.31", "XLA".
+        The other planner: "onnxruntime 1.31", "XLA".
     bytes
         Its peak.
     how
         "measured" by running it, "re-implemented" from its documented policy, or "recorded" in
         the file.
     what
-        What is counted, if that is not the same as in our peak: "with kernel scratch".
+        What is counted, if it differs from a plan's peak: "with kernel scratch".
     """
 
     runtime: str
@@ -46,22 +46,22 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a buffer is in the program, in the names that the user wrote.
+    """The role of a buffer in the program, in the user's own names.
 
     Attributes
     ----------
     tensors
-        That share it.
+        The names of the tensors that share it.
     kind
         See `memplan.graph.Kind`.
     made_by, used_by
-        Operators as "name (type)"; empty where there is none, as for an input.
+        Operators as "name (type)"; empty if there is none, as for an input.
     operator
-        The type alone of the operator that makes it, or that a workspace is for.
+        Only the type of the operator that makes it, or whose workspace it is.
     module
-        The module of the user's that this operator is in ("layer1.0.conv1"), where the file says.
+        The user's module that this operator is in ("layer1.0.conv1"), if the file has it.
     line
-        The line of the user's source that it comes from ("model.py:41"), where the file says.
+        The line of the user's source that it comes from ("model.py:41"), if the file has it.
     """
 
     tensors: tuple[str, ...]
@@ -75,29 +75,29 @@ class Label:
 
 @dataclass(frozen=True, repr=False)
 class Loaded:
-    """A problem, and where it comes from; what takes a problem takes this as well.
+    """A problem, and the file that it comes from. It can be used where a problem can.
 
     Attributes
     ----------
     problem
-        What is to be placed.
+        The buffers to place.
     source
-        The format: "onnx", "tflite", "torch", "xla", "cuda-snapshot", "trace", "graph", or "csv"
-        and "json" for files that are problems already, "memory" for one that is in no file.
+        The format: "onnx", "tflite", "torch", "xla", "cuda-snapshot", "trace", "graph"; "csv" or
+        "json" for a file that is a problem already; "memory" for a problem from no file.
     tensors
-        How many the program has; more than buffers where some share memory.
+        The number of tensors of the program; more than buffers if some share memory.
     labels
         By row of the problem; empty for files that are problems already.
     graph, layout
-        Where the source is a graph.
+        The program and its layout; `None` if the source has no graph.
     trace
-        Where the source is a recorded run; the problem has a buffer for each of its `planned`.
+        The recorded run, if the source is one; the problem has a buffer for each of its `planned`.
     figures
-        What the file itself says of other planners; `memplan.yardsticks` measures what can be.
+        The needs of other planners that are in the file; `memplan.yardsticks` measures others.
     notes
-        What was left out or assumed, that a user can do something about.
+        What was left out or assumed, and a user can change.
     in_place
-        Whether every in-place choice is taken in this layout.
+        Whether operators that may do so write over inputs in this layout.
     """
 
     problem: Problem
@@ -115,7 +115,7 @@ class Loaded:
         count = f"{self.tensors} tensors, {len(self.problem)} buffers"
         return f"<Loaded: {self.source}, {count}, {len(self.notes)} notes>"
 
-    # In a notebook; what draws is imported when it is asked for
+    # Drawings; their modules are imported on use because they need extras
 
     def plot(self, *, width: float | None = None) -> Drawing:
         """Draw the load over time; extra `plot`. See `memplan.Problem.plot`."""
@@ -128,15 +128,15 @@ class Loaded:
 
 
 def of_problem(problem: Problem, source: str = "memory") -> Loaded:
-    """Return a problem as what is read from a file that says nothing more."""
+    """Wrap a problem that has no labels, graph or trace."""
     return Loaded(problem, source, len(problem))
 
 
 def laid_out(loaded: Loaded, *, in_place: bool) -> Loaded:
-    """Return the same program with all in-place choices taken, or with none.
+    """Return the layout of the same program with all in-place writes, or with none.
 
-    Capacity, reserved ranges and pins are kept: a pinned buffer is where it was, also where it
-    shares its memory with others in the new layout.
+    Capacity, reserved ranges and pins are kept. A pinned buffer keeps its offset even if it shares
+    its memory with others in the new layout.
 
     Raises
     ------
@@ -147,16 +147,16 @@ def laid_out(loaded: Loaded, *, in_place: bool) -> Loaded:
     """
     layout, asked = loaded.layout, loaded.problem
     if layout is None:
-        raise MemplanError(f"a {loaded.source} file does not tell operators: it has one layout")
+        raise MemplanError(f"a {loaded.source} file has no operators, so it has only one layout")
     old = layout.problem
     same = len(asked) == len(old)
     moved: list[int] = np.flatnonzero(asked.pin != old.pin).tolist() if same else []
-    pins = {old.ids[row]: _pin(asked, row) for row in moved}
+    pins = {old.ids[row]: _get_pin(asked, row) for row in moved}
     if not old.with_pins(pins).with_reserved(asked.reserved).same_rows(asked):
         raise MemplanError("the problem was changed, and is not that of its graph any more")
-    made = of_graph(_pinned(layout, pins), in_place=in_place)
+    made = of_graph(_with_pins(layout, pins), in_place=in_place)
     problem = made.problem.with_reserved(asked.reserved).with_capacity(asked.capacity)
-    for row in moved:  # what no tensor is in, such as a workspace
+    for row in moved:  # rows without a tensor, such as a workspace
         if not layout.storages[layout.rows[row]].tensors:
             problem = problem.with_pins({old.ids[row]: pins[old.ids[row]]})
     return replace(
@@ -164,12 +164,12 @@ def laid_out(loaded: Loaded, *, in_place: bool) -> Loaded:
     )
 
 
-def _pin(problem: Problem, row: int) -> int | None:
+def _get_pin(problem: Problem, row: int) -> int | None:
     return None if problem.pin[row] == NONE else int(problem.pin[row])
 
 
-def _pinned(layout: Layout, pins: Mapping[str, int | None]) -> Graph:
-    """Return a graph with other pins for some of the buffers that it was laid out as."""
+def _with_pins(layout: Layout, pins: Mapping[str, int | None]) -> Graph:
+    """Return the graph of a layout with other pins for some of its buffers."""
     tensors = list(layout.graph.tensors)
     for row in layout.rows:
         storage = layout.storages[row]
@@ -190,14 +190,14 @@ def of_graph(
     figures: tuple[Figure, ...] = (),
     notes: tuple[Note, ...] = (),
 ) -> Loaded:
-    """Lay a graph out, and say for every buffer which operators make and use it.
+    """Lay a graph out, and label every buffer with the operators that make and use it.
 
     Parameters
     ----------
     graph
         The program.
     include, in_place, pins
-        As `memplan.graph.lay_out` takes them; they are kept in the graph of the result.
+        See `memplan.graph.lay_out`; they are kept in the graph of the result.
     figures, notes
         See `Loaded`.
 
@@ -217,7 +217,7 @@ def of_graph(
         for index in operator.outputs:
             made.setdefault(index, operator)
         for index in operator.inputs:
-            used.setdefault(index, []).append(_said(operator))
+            used.setdefault(index, []).append(_describe(operator))
     labels = []
     for row in layout.rows:
         storage = layout.storages[row]
@@ -229,7 +229,7 @@ def of_graph(
             Label(
                 names or (storage.name,),
                 storage.kind,
-                _said(makers[0]) if makers else "",
+                _describe(makers[0]) if makers else "",
                 tuple(dict.fromkeys(users)),
                 "" if source is None else source.type,
                 "" if source is None else source.module,
@@ -249,5 +249,5 @@ def of_graph(
     )
 
 
-def _said(operator: Operator) -> str:
+def _describe(operator: Operator) -> str:
     return f"{operator.name} ({operator.type})" if operator.name else operator.type

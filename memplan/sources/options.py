@@ -1,4 +1,4 @@
-"""What a user may say about reading a file."""
+"""The options for reading a file."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ __all__ = ["Options"]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a model becomes a problem.
+    """Options for turning a model into a problem.
 
     Attributes
     ----------
     dims
         Values of symbolic dimensions, by name.
     include
-        The kinds of tensors that are planned; `None`: what the format's own runtime plans.
+        The kinds of tensors to plan; `None` for those that the format's own runtime plans.
     in_place
-        Whether every in-place choice is taken.
+        Whether operators that may do so write over inputs.
     pins
-        Whether offsets that the file gives are kept.
+        Whether to keep offsets that the file gives.
     limit_factor
         How many times the usual limits (`memplan.sources._limits`) a file may expand while it is
         read.

@@ -15,13 +15,13 @@ from memplan.trace import Scope, Trace, written
 
 __all__ = ["matches", "of_trace", "read"]
 
-# The first field of this name says what a document is; inside of strings its quotes are escaped.
+# The first match decides what a document is; a match inside a string would have escaped quotes.
 _HEAD = re.compile(rb'"memplan"\s*:\s*\{([^{}]*)')
 _KIND = re.compile(rb'"kind"\s*:\s*"trace"')
 
 
 def matches(head: bytes, path: Path) -> bool:
-    """Whether a file that begins like this is a trace of memplan's own."""
+    """Return whether a file with this beginning is a trace of memplan."""
     if head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] != b"{":
         return False
     found = _HEAD.search(head)
@@ -29,7 +29,7 @@ def matches(head: bytes, path: Path) -> bool:
 
 
 def read(path: Path, options: Options) -> Loaded:
-    """Read a file: what is to be planned of a run.
+    """Read a trace, and make the problem of what a plan places of it.
 
     Raises
     ------
@@ -43,8 +43,8 @@ def read(path: Path, options: Options) -> Loaded:
 
 
 def of_trace(trace: Trace) -> Loaded:
-    """Return the problem of a trace, and who requested every buffer."""
-    labels = tuple(_label(trace.ids[row], trace.scopes[row]) for row in trace.planned.tolist())
+    """Make the problem of a trace, and label every buffer with what requested it."""
+    labels = tuple(_make_label(trace.ids[row], trace.scopes[row]) for row in trace.planned.tolist())
     notes = []
     if trace.outlives.any():
         count, total = int(trace.outlives.sum()), sum(trace.size[trace.outlives].tolist())
@@ -57,8 +57,8 @@ def of_trace(trace: Trace) -> Loaded:
     return Loaded(trace.problem(), "trace", len(trace), labels, trace=trace, notes=tuple(notes))
 
 
-def _label(id: str, scope: Scope) -> Label:
-    """Say who requests it: the innermost module, and the outermost operator in that."""
+def _make_label(id: str, scope: Scope) -> Label:
+    """Label a buffer with the innermost module and the outermost operator inside that."""
     modules = [at for at, (name, _) in enumerate(scope) if name.startswith(".")]
     inside = scope[modules[-1] + 1 :] if modules else scope
     operator, module = written(inside[:1]), scope[modules[-1]][0] if modules else ""
