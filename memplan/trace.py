@@ -23,7 +23,7 @@ from memplan.errors import ProblemError
 from memplan.problem import Problem
 from memplan.problem.columns import MAX_BYTES, MAX_TIME, Column, int_column
 
-__all__ = ["Scope", "Trace", "written"]
+__all__ = ["Scope", "Trace", "format_scope"]
 
 # A call of a module or an operator, and how many calls of that name came before it inside the
 # call around it. Names of modules have a leading dot (".layer1.0.conv1"; "." is the model itself),
@@ -174,7 +174,7 @@ class Trace:
         """A name for every allocation: its modules, its operators, and a number."""
         names = tuple(
             f"{name}#{k}"
-            for name, k in zip(map(written, self.scopes), self.ordinal.tolist(), strict=True)
+            for name, k in zip(map(format_scope, self.scopes), self.ordinal.tolist(), strict=True)
         )
         if len(set(names)) == len(names):
             return names
@@ -213,8 +213,8 @@ class Trace:
         )
 
 
-def written(scope: Scope) -> str:
-    """Return a scope as text: `.layer1.conv/aten::conv2d:1`; number 0 is not written.
+def format_scope(scope: Scope) -> str:
+    """Return a scope as text: `.layer1.conv/aten::conv2d:1`; number 0 is not format_scope.
 
     A module is left out if the name of the next one begins with its name.
     """

@@ -11,7 +11,7 @@ from hypothesis import given
 
 from memplan.errors import ProblemError
 from memplan.problem import Buffer
-from memplan.trace import Scope, Trace, written
+from memplan.trace import Scope, Trace, format_scope
 
 CONV: Scope = ((".", 0), (".layer1", 0), (".layer1.conv", 0), ("aten::conv2d", 0))
 
@@ -133,7 +133,7 @@ class TestWritten:
     )
     def test_text(self, scope: Scope, text: str) -> None:
         """Tests that a module is said once, and how-manieth only from the second on."""
-        assert written(scope) == text
+        assert format_scope(scope) == text
 
     def test_names_that_look_alike(self) -> None:
         """Tests that two scopes whose texts are the same give two ids."""

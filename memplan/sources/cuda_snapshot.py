@@ -24,7 +24,7 @@ from memplan.notes import Code, Note
 from memplan.sources._plain_pickle import PickleError, load
 from memplan.sources.loaded import Figure, Label, Loaded
 from memplan.sources.options import Options
-from memplan.trace import Trace, written
+from memplan.trace import Trace, format_scope
 
 __all__ = ["ALIGNMENT", "matches", "read"]
 
@@ -228,7 +228,7 @@ def _load_trace(trace: Trace, figures: tuple[Figure, ...], notes: tuple[Note, ..
         ids.append(f"b{address:x}_{times[address]}")
         times[address] += 1
     labels = tuple(
-        Label((id,), "intermediate", written(scope), line=_get_line(written(scope)))
+        Label((id,), "intermediate", format_scope(scope), line=_get_line(format_scope(scope)))
         for id, scope in zip(ids, trace.scopes, strict=True)
     )
     return Loaded(

@@ -11,7 +11,7 @@ from memplan.formats.trace_json import read_trace
 from memplan.notes import Code, Note
 from memplan.sources.loaded import Label, Loaded
 from memplan.sources.options import Options
-from memplan.trace import Scope, Trace, written
+from memplan.trace import Scope, Trace, format_scope
 
 __all__ = ["matches", "of_trace", "read"]
 
@@ -61,7 +61,7 @@ def _make_label(id: str, scope: Scope) -> Label:
     """Label a buffer with the innermost module and the outermost operator inside that."""
     modules = [at for at, (name, _) in enumerate(scope) if name.startswith(".")]
     inside = scope[modules[-1] + 1 :] if modules else scope
-    operator, module = written(inside[:1]), scope[modules[-1]][0] if modules else ""
+    operator, module = format_scope(inside[:1]), scope[modules[-1]][0] if modules else ""
     said = f"{module} ({operator})" if module and operator else module or operator
     type = inside[0][0] if inside else ""
     return Label((id,), "intermediate", said, operator=type, module=module.lstrip("."))
