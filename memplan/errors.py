@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from itertools import islice
 
-_SHOWN = 60  # characters of somebody's text that an error repeats
+_SHOWN = 60  # characters of a user's text that an error repeats
 _LISTED = 5  # texts that a sentence lists
 _LETTERS = 150  # of them together, where the first is not longer
 
@@ -100,7 +100,7 @@ class MissingExtraError(MemplanError):
 
 
 def quoted(text: str) -> str:
-    """Somebody's text as an error may repeat it: in quotes, on one line, not too long."""
+    """Return a user's text for an error: in quotes, on one line, not too long."""
     head = text[: _SHOWN + 1]
     safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in head)
     return f'"{safe}"' if len(safe) <= _SHOWN else f'"{safe[: _SHOWN - 3]}..."'
@@ -119,7 +119,7 @@ def listed(texts: Collection[str], *, quote: bool = True) -> str:
 
 
 def shown(value: object) -> str:
-    """Somebody's value as an error may repeat it; of a container (it may be deep) its type."""
+    """Return a user's value for an error; of a container, which may be deep, only its type."""
     if isinstance(value, str):
         return quoted(value)
     if value is None or isinstance(value, (bool, int, float)):
