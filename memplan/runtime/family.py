@@ -186,7 +186,7 @@ class _Matching:
                 self._affine.append((base, slope))
                 return
             why = "does not grow as base + slope * batch"
-        if late != {True}:  # nobody places what all runs hand out
+        if late != {True}:  # results of all runs are not placed
             self._leave(key, why)
 
     def _leave(self, key: _Key, why: str) -> None:

@@ -106,7 +106,7 @@ class Batches:
         plans
             How many buckets are kept at the same time, each with the memory of its slabs.
         planner
-            Makes the plan of a bucket; within a second unless told otherwise.
+            Makes the plan of a bucket; by default within a second.
         slabs
             Of every bucket, at most; see `Slab`.
 

@@ -32,8 +32,8 @@ class Binding:
         self._frame = native.Frame
         self._dictionaries = []
         for name, module in modules(model):
-            # Straight into the dictionary: `setattr` would take a frame around a module that
-            # somebody had put there for a child.
+            # This writes to the dictionary, because `setattr` would register a frame around a
+            # module as a child.
             module.__dict__["forward"] = native.Frame(module.forward, self, name)
             self._dictionaries.append((module, module.__dict__))
 
@@ -44,7 +44,7 @@ class Binding:
             while isinstance(frame, self._frame) and frame.binding is not self:
                 above, frame = frame, frame.__wrapped__
             if not isinstance(frame, self._frame):
-                continue  # somebody replaced it, or wrapped it: it stays, and does nothing
+                continue  # it was replaced or wrapped since; it stays, and does nothing
             if above is not None:
                 above.__wrapped__ = frame.__wrapped__
             elif _is_own(module, frame.__wrapped__):

@@ -135,7 +135,7 @@ def _entered(name: str, forward: Forward) -> Forward:
 
 @contextmanager
 def _silent_profiler() -> Iterator[Any]:
-    """Start the profiler; its library says on standard error that it did, unless told not to."""
+    """Start the profiler, without its library's message unless the user has set a log level."""
     variable = "KINETO_LOG_LEVEL"  # read when it is used for the first time in a process
     unset = variable not in os.environ
     os.environ.setdefault(variable, _SILENT)
@@ -195,7 +195,7 @@ class _Log:
     def __init__(self, roots: Sequence[Any], device: str = "cpu") -> None:
         self._device = device
         self.events: list[_Event] = []
-        # Operators of other threads are roots of the tree, beside the call.
+        # Operators of other threads are roots of the tree, next to the call.
         self.call = next(root for root in roots if root.name == _CALL)
         self._threads = {self.call.start_tid: 0}
         self._outermost: dict[int, _Frame] = {}

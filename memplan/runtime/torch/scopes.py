@@ -54,8 +54,8 @@ def replace_forwards(model: Any, wrap: Callable[[str, Forward], Forward]) -> Cal
     wrap
         Gets the name of the module, and what was called so far: a bound method, mostly.
     """
-    # Straight in the instance's dictionary: `setattr` would take a wrapper that is a module for a
-    # child. A forward that somebody had put there before comes back.
+    # This writes to the instance's dictionary, because `setattr` would register a wrapper that is a
+    # module as a child. A forward that was set on the instance before is restored.
     undo: list[tuple[dict[str, Any], Forward | None]] = []
     for name, module in modules(model):
         attributes = module.__dict__

@@ -110,7 +110,7 @@ class Slab:
         At most so many slabs; calls for which none is left run in ordinary memory. `None`: twice
         as many as there are processors, and 16 at least. They are made when they are needed: for
         calls at the same time, and for calls that left tensors behind, which would otherwise take
-        a whole slab for every tensor that somebody keeps.
+        a whole slab for every tensor that the caller keeps.
 
     Raises
     ------
@@ -133,7 +133,7 @@ class Slab:
         self._bindings: list[Binding] = []
         self._runners: dict[int, Callable[..., Any]] = {}
         self._own: Any = None
-        self._lock = threading.Lock()  # of who makes or unmakes the pool and the runners
+        self._lock = threading.Lock()  # for making and deleting the pool and the runners
         self._closed = False
         self._last = Statistics()
 
