@@ -1,4 +1,4 @@
-"""Anybody's names as C and C++ take them: identifiers, string literals, comments."""
+"""Turns any name into C and C++: identifiers, string literals, comments."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def identifiers(names: Iterable[str]) -> list[str]:
     """
     names = list(names)
     words = [_word(name)[:_LONGEST].rstrip("_") or "unnamed" for name in names]
-    # Whoever is a proper word already keeps it, wherever it stands.
+    # A name that is an identifier already is kept, at whatever place in the list.
     taken = {word for word, name in zip(words, names, strict=True) if word == name}
     next_number: dict[str, int] = {}
     found = []

@@ -40,7 +40,7 @@ class Spec(Protocol):
     mem_id
         The memory that the tensor must live in, or `None` for the default one.
     storage_base, storage_base_offset
-        The tensor in whose memory this one lies, and where in it, in bytes; or `None` and 0.
+        The tensor whose memory contains this one, and the offset in it in bytes; or `None` and 0.
     allocated_memory
         Bytes, rounded up to the alignment that `realign` was last called with.
     """
@@ -115,7 +115,7 @@ def pools(
     alignment
         In bytes, of every offset and every size.
     unit
-        In bytes, of every offset beside that, but for tensors inside of others.
+        In bytes, of every offset in addition to that, except for tensors inside others.
     taken
         By `mem_id`, the bytes at the bottom that nothing may touch.
 
@@ -196,7 +196,7 @@ def place(
 
 
 def _home(spec: Spec, label: Mapping[Spec, str], alignment: int) -> tuple[Spec, int]:
-    """Return the tensor in whose memory this one lies in the end (maybe itself), and where."""
+    """Return the outermost tensor whose memory contains this one (maybe itself), and the offset."""
     owner, offset = spec, 0
     passed = {spec}
     while (base := owner.storage_base) is not None:

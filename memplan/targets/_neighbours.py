@@ -51,7 +51,7 @@ def neighbours(problem: Problem, offsets: Sequence[int]) -> Iterator[Below]:
         else:
             insort(live, key)
         at = bisect_left(live, key)
-        # Whoever has just left makes neighbours of two; whoever comes has two of its own.
+        # A span that ends makes its two neighbours adjacent; one that starts gets two neighbours.
         chain = [span for _, span in live[max(0, at - 1) : at + (1 if ends else 2)]]
         for low, high in itertools.pairwise(chain):
             pair = Below(rows[low], uppers[low], rows[high], lowers[high])

@@ -32,7 +32,7 @@ MAX_PAIRS = 4096
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A tensor, a workspace, or a buffer that nobody says more about."""
+    """A tensor, a workspace, or a buffer about which nothing more is known."""
 
     name: str
     row: int  # of its buffer

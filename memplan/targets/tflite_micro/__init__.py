@@ -1,4 +1,4 @@
-"""TensorFlow Lite Micro: a plan in the model's own file, or as a C struct beside it.
+"""TensorFlow Lite Micro: a plan in the model's own file, or as a C struct next to it.
 
 TFLM obeys the offsets of `OfflineMemoryAllocation` metadata to the byte, and does not check them:
 whatever is written here has passed `memplan.verify` and the checks of the graph.

@@ -100,7 +100,7 @@ def apply(
         measured; elsewhere only its head is held against the budget, as TFLM's planner is
         re-implemented, and a note says so.
     in_place
-        Whether results may be written over inputs that nobody needs any more, where the kernel
+        Whether results may be written over inputs that are not needed any more, where the kernel
         allows it (`memplan.sources.tflite.kernels.IN_PLACE` says which and why). That goes for
         inputs of the model too; also without it their memory is used for something else once they
         have been read for the last time: set them before every run.

@@ -162,7 +162,7 @@ def _dense(values: _Array, shape: tuple[int, ...], sparsity: Any) -> _Array:
 
 
 def _drop_unused(tree: Any) -> None:
-    """Empty the buffers that nobody refers to any more; their numbers stay."""
+    """Empty the buffers that are not referred to any more; their numbers stay."""
     used = {tensor.buffer for subgraph in tree.subgraphs for tensor in subgraph.tensors}
     used |= {entry.buffer for entry in tree.metadata or ()}
     used |= {int(number) for number in (() if tree.metadataBuffer is None else tree.metadataBuffer)}

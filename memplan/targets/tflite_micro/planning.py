@@ -87,7 +87,7 @@ def layout_in(model: Planned) -> Layout:
 def offsets_of(model: Model, layout: Layout, plan: Plan) -> list[int]:
     """Return by tensor of the file where the plan puts it; -1 where that is left to TFLM.
 
-    Left to it are constants, state that outlives a run, kernel scratch, and what nobody uses.
+    Left to it are constants, state that outlives a run, kernel scratch, and unused tensors.
     """
     offsets = [-1] * model.first[-1]
     for row in layout.rows:

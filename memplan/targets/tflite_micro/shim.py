@@ -124,7 +124,7 @@ def _in_order(model: Model, layout: Layout, plan: Plan) -> Iterator[int]:
     for subgraph in model.subgraphs:
         for tensor in subgraph.tensors:
             if tensor.bytes and not (tensor.data or tensor.variable or number in outside):
-                yield max(0, tensors[number])  # what nobody uses may lie anywhere
+                yield max(0, tensors[number])  # an unused tensor may lie anywhere
             number += 1
     yield from _scratch(model, layout, plan)
 
