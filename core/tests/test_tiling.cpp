@@ -266,10 +266,10 @@ TEST(a_full_problem_goes_on_where_its_budget_ended) {
   for (const exact::Task& task : exact::make_tasks(items)) {
     if (!exact::Tiling::applies(task)) continue;
     exact::Tiling whole(task), slices(task);
-    const exact::Verdict verdict = whole.run(kNoLimit, nullptr, nullptr);
+    const exact::Verdict verdict = whole.run({}, kNoLimit, nullptr, nullptr);
     exact::Verdict last = exact::Verdict::kBudget;
     while (last == exact::Verdict::kBudget && !slices.exhausted()) {
-      last = slices.run(1, nullptr, nullptr);
+      last = slices.run({}, 1, nullptr, nullptr);
     }
     CHECK(last == verdict);
     CHECK_EQ(slices.nodes(), whole.nodes());

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <utility>
 
+#include "exact/search_makers.h"
 #include "exact/tiling_ways.h"
 #include "util/invariants.h"
 
@@ -62,7 +64,8 @@ Tiling::Tiling(const Task& task)
   tree_ = PqTree(live_in(at_));
 }
 
-Verdict Tiling::run(std::int64_t node_budget, Stopper* stopper, const std::atomic<bool>* cancel) {
+Verdict Tiling::run(const Strategy& /*strategy*/, std::int64_t node_budget, Stopper* stopper,
+                    const std::atomic<bool>* cancel) {
   const std::int64_t limit = nodes_ + std::min(node_budget, std::int64_t{1} << 60);
   stopper_ = stopper;
   cancel_ = cancel;
@@ -335,6 +338,11 @@ void Tiling::place() {
     order.insert(hole, step->out.begin(), step->out.end());
     stack();
   }
+}
+
+std::unique_ptr<AnySearch> tiling_search(const Task& task) {
+  if (!Tiling::applies(task)) return nullptr;
+  return std::make_unique<Tiling>(task);
 }
 
 }  // namespace memplan::exact

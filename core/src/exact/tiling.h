@@ -18,7 +18,7 @@
 
 namespace memplan::exact {
 
-class Tiling {
+class Tiling final : public AnySearch {
  public:
   // `task` must outlive it.
   explicit Tiling(const Task& task);
@@ -26,13 +26,15 @@ class Tiling {
   // Whether two neighbouring sections are full: otherwise there is nothing to do here.
   static bool applies(const Task& task);
 
-  // Goes on where the last call stopped. kBudget also if nothing can be decided here.
-  Verdict run(std::int64_t node_budget, Stopper* stopper, const std::atomic<bool>* cancel);
+  // Resumes where the last call stopped; the strategy changes nothing. Returns kBudget also if
+  // nothing can be decided here.
+  Verdict run(const Strategy& strategy, std::int64_t node_budget, Stopper* stopper,
+              const std::atomic<bool>* cancel) override;
 
-  bool exhausted() const { return exhausted_; }
-  std::int64_t nodes() const { return nodes_; }  // exchanges tried
-  const std::vector<Bytes>& offsets() const { return offsets_; }
-  bool in_conflict(int id) const { return conflict_[id] != 0; }
+  bool exhausted() const override { return exhausted_; }
+  std::int64_t nodes() const override { return nodes_; }  // exchanges tried
+  const std::vector<Bytes>& offsets() const override { return offsets_; }
+  bool in_conflict(int id) const override { return conflict_[id] != 0; }
 
   // What is live at the boundary to cross is what the tree orders, and fills the section; ways and
   // steps are those of this window.

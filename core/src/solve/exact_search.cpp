@@ -8,7 +8,7 @@ namespace memplan {
 
 Prober::Search exact_search(Incumbent& incumbent) {
   if (exact::FitSearch::suits(incumbent.problem(), incumbent.sections())) {
-    return fast_search(incumbent, exact::kAllMakers);
+    return resumable_search(incumbent, exact::kAllMakers);
   }
   return [&incumbent](Bytes limit, std::int64_t nodes) {
     return pairs_fit(incumbent.problem(), incumbent.sections(), limit, nodes, incumbent.stopper());

@@ -1,16 +1,33 @@
 // The exact search for a prober: at the same limit, it resumes where it stopped.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+
+#include "exact/fit_search.h"
 #include "exact/search_makers.h"
 #include "solve/incumbent.h"
 #include "solve/prober.h"
 
 namespace memplan {
 
-// Suits any problem: the search over pairs stands in where the fast search does not suit.
+// Suits any problem: the search over pairs stands in where the rules of the fast search do not
+// hold.
 Prober::Search exact_search(Incumbent& incumbent);
 
-// Only for a problem that exact::FitSearch suits, in the widths of numbers that `makers` has.
-Prober::Search fast_search(Incumbent& incumbent, const exact::SearchMakers& makers);
+// Only for a problem that exact::FitSearch suits. It is in this header because the program is
+// linked with the searches of `makers`, which the caller names.
+inline Prober::Search resumable_search(Incumbent& incumbent, const exact::SearchMakers& makers) {
+  auto kept = std::make_shared<std::unique_ptr<exact::FitSearch>>();
+  return [&incumbent, kept, makers](Bytes limit, std::int64_t nodes) {
+    const SolveOptions& options = incumbent.options();
+    std::unique_ptr<exact::FitSearch>& search = *kept;
+    if (!search || search->capacity() != limit) {
+      search = std::make_unique<exact::FitSearch>(incumbent.problem(), incumbent.sections(), limit,
+                                                  options.exact, options.seed, makers);
+    }
+    return search->run(nodes, options.threads, incumbent.stopper());
+  };
+}
 
 }  // namespace memplan

@@ -44,6 +44,7 @@ class Incumbent {
   // Nothing left to do: a fit was asked and is there, or no plan can be better.
   bool settled() const;
   bool out_of_budget() { return nodes_left_ <= 0 || stopper_.look(); }
+  bool is_open() { return !settled() && !out_of_budget(); }
   std::int64_t nodes_left() const { return nodes_left_; }
   void limit_nodes(std::int64_t nodes) { nodes_left_ = std::min(nodes_left_, nodes); }
 

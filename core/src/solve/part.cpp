@@ -47,8 +47,7 @@ void learn_from_part(Incumbent& whole, Problem part, Bytes aside, std::vector<Bu
                 "greedy", "orders");
   }
   SearchAndProver both(within, {exact_search(within), true});
-  while (!within.settled() && !within.out_of_budget() &&
-         !(within.has_plan() && within.peak() <= whole.lower_bound() - aside)) {
+  while (within.is_open() && !(within.has_plan() && within.peak() <= whole.lower_bound() - aside)) {
     if (!both.round(options.budget.nodes / 4)) break;
   }
   const Bytes bound = std::min(within.lower_bound(), top + 1) + aside;

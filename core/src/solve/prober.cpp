@@ -34,7 +34,7 @@ bool Prober::probe_from_bound(std::int64_t slice, std::int64_t nodes) {
 bool Prober::probe_halfway(std::int64_t slice) {
   bool more = false;
   Bytes limit = incumbent_.lower_bound();
-  while (!incumbent_.settled() && !incumbent_.out_of_budget() && limit < incumbent_.top()) {
+  while (incumbent_.is_open() && limit < incumbent_.top()) {
     limit += std::max<Bytes>(1, (incumbent_.top() - limit + 1) / 2);
     MEMPLAN_ASSERT(limit > incumbent_.lower_bound() && limit <= incumbent_.top());
     const std::int64_t nodes_before = incumbent_.nodes_left();
@@ -52,11 +52,12 @@ Status Prober::probe(Bytes limit, std::int64_t nodes) {
 
 void probe_in_rounds(Incumbent& incumbent, Prober::Search search, const char* name) {
   Prober prober(incumbent, std::move(search), name);
-  round_robin(incumbent, [&](std::int64_t slice) {
-    const bool more = prober.probe_from_bound(slice, incumbent.nodes_left());
-    if (incumbent.settled() || incumbent.fit_only()) return more;
-    return prober.probe_halfway(slice) || more;
-  });
+  std::int64_t slice = first_slice(incumbent.problem());
+  for (bool more = true; more && incumbent.is_open(); slice = next_slice(slice)) {
+    more = prober.probe_from_bound(slice, incumbent.nodes_left());
+    if (incumbent.settled() || incumbent.fit_only()) continue;
+    more = prober.probe_halfway(slice) || more;
+  }
 }
 
 }  // namespace memplan

@@ -1,25 +1,23 @@
-// Rounds in which engines take turns, with slices of nodes that double from round to round.
+// The slices of a round robin, in which engines take turns.
+//
+// They double from round to round: no engine waits long for the answer of another, and one that
+// starts again in each round spends no more than twice what one long run would.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
-#include "solve/incumbent.h"
+#include "memplan/problem.h"
 
 namespace memplan {
 
-// Calls round(slice) until the question is settled or the budget is spent, or until it returns
-// false: then no engine can use a longer slice, whatever the budget.
-template <typename Round>
-void round_robin(Incumbent& incumbent, Round round) {
-  constexpr std::int64_t kFirst = 2000;  // nodes of the search
-  constexpr std::int64_t kPerBuffer = 4;
-  constexpr std::int64_t kMost = std::int64_t{1} << 60;
-  std::int64_t slice = kFirst + kPerBuffer * std::int64_t{incumbent.problem().count()};
-  while (!incumbent.settled() && !incumbent.out_of_budget()) {
-    if (!round(slice)) return;
-    slice = std::min(2 * slice, kMost);
-  }
+// In nodes of the search.
+inline std::int64_t first_slice(const Problem& problem) {
+  return 2000 + 4 * std::int64_t{problem.count()};
+}
+
+inline std::int64_t next_slice(std::int64_t slice) {
+  return std::min(2 * slice, std::int64_t{1} << 60);
 }
 
 }  // namespace memplan

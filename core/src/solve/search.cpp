@@ -26,7 +26,7 @@ Plan solve_search(const Problem& problem, const SolveOptions& options) {
                      first_fits(problem, incumbent.sections(), target, nodes, incumbent.stopper()),
                      "greedy", "first fit");
     }
-    probe_in_rounds(incumbent, fast_search(incumbent, exact::kWideOnly), "search");
+    probe_in_rounds(incumbent, resumable_search(incumbent, exact::kWideOnly), "search");
   }
   return incumbent.finish("search");
 }

@@ -246,22 +246,23 @@ class Run {
     }
   }
 
-  // Rounds of the engines, and of windows.
+  // Search and prover in turns with windows or kernels, until none of them could use more nodes.
   void run_rounds(SearchAndProver::Engines engines) {
     SearchAndProver both(incumbent_, std::move(engines));
     Kernels kernels(incumbent_);
     Windows windows(incumbent_);
     BufferIdx width = kFirstWidth;
-    round_robin(incumbent_, [&](std::int64_t slice) {
-      const bool more = both.round(slice);
-      if (incumbent_.settled()) return more;
+    std::int64_t slice = first_slice(incumbent_.problem());
+    for (bool more = true; more && incumbent_.is_open(); slice = next_slice(slice)) {
+      more = both.round(slice);
+      if (incumbent_.settled()) return;
       const bool related = has_relations(incumbent_.problem());
       const Incumbent::Lap lap(incumbent_, related ? "kernels" : "windows");
       const bool tried =
           related ? kernels.round(width, slice * kLooksPerNode) : windows.round(width, slice);
       width = tried ? width + width / 2 : kFirstWidth;
-      return more || tried;
-    });
+      more = more || tried;
+    }
   }
 
   const SolveOptions& options_;

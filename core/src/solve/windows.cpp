@@ -60,7 +60,7 @@ bool Windows::round(BufferIdx width, std::int64_t nodes) {
     next_ = 0;
   }
   for (std::size_t k = 0; k < kPerRound && next_ < windows_.size(); ++k) {
-    if (incumbent_.settled() || incumbent_.out_of_budget()) break;
+    if (!incumbent_.is_open()) break;
     solve_window(windows_[next_++], nodes / static_cast<std::int64_t>(kPerRound));
   }
   return true;
