@@ -19,6 +19,7 @@ PAGES = {
     "start.md": (),
     "inspect.md": (),
     "view.md": (),
+    "solve-walkthrough.md": (),
     "tutorials/tflite-micro.md": ("tflite_micro", "flatbuffers", "pyopen_wakeword"),
     "tutorials/executorch.md": ("torch", "executorch"),
     "tutorials/pytorch-slab.md": ("torch",),
