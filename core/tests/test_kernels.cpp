@@ -11,7 +11,7 @@ using namespace memplan;
 
 namespace {
 
-constexpr std::int64_t kLooks = 100'000;
+constexpr std::int64_t kVisits = 100'000;
 
 }  // namespace
 
@@ -35,7 +35,7 @@ TEST(bounds_of_kernels_are_true) {
     const Bytes before = incumbent.lower_bound();
     Kernels kernels(incumbent);
     for (BufferIdx width = 0; width <= problem.count(); ++width) {
-      kernels.round(width, kLooks);
+      kernels.round(width, kVisits);
       CHECK(incumbent.lower_bound() <= best);
     }
     raised += incumbent.lower_bound() > before;
@@ -60,7 +60,7 @@ TEST(a_group_is_in_the_way) {
   incumbent.raise(lower_bound(problem, incumbent.sections()));
   CHECK_EQ(incumbent.lower_bound(), 112);
   Kernels kernels(incumbent);
-  for (BufferIdx width = 0; width <= 2; ++width) kernels.round(width, kLooks);
+  for (BufferIdx width = 0; width <= 2; ++width) kernels.round(width, kVisits);
   CHECK_EQ(incumbent.lower_bound(), 116);
   CHECK_EQ(oracle::least_peak(problem, 130), 116);
 }
@@ -78,11 +78,11 @@ TEST(restricted_problems_have_no_kernels) {
     if (which == 3) problem.gaps = {{0, problem.start[0], problem.end[0], 0, 0}};
     if (which == 4) problem.alignment.assign(8, 2);
     Incumbent incumbent(problem, options);
-    CHECK_EQ(Kernels(incumbent).round(0, kLooks), which == 0);
+    CHECK_EQ(Kernels(incumbent).round(0, kVisits), which == 0);
   }
   const Problem unrelated = random.problem(8, 6, 5, {});
   Incumbent incumbent(unrelated, options);
-  CHECK(!Kernels(incumbent).round(0, kLooks));
+  CHECK(!Kernels(incumbent).round(0, kVisits));
 }
 
 TEST_MAIN

@@ -60,7 +60,7 @@ PlacedCore place_core(const Part& part, Bytes goal, const Patience& patience, co
   placed.offsets.resize(part.rows.size(), kNoOffset);
   placed.whole = packing.ended && packing.rejected.empty();
   if (placed.whole) return placed;
-  const Effort left{search.looks, search.nodes - placed.nodes};
+  const Effort left{search.visits, search.nodes - placed.nodes};
   Plan plan = fit_part(part, goal, left, seed, stopper);
   placed.nodes += plan.stats.nodes;
   placed.refuted = plan.status == Status::kInfeasible;

@@ -20,7 +20,7 @@ constexpr std::int64_t kMostFailures = 1 << 16;
 constexpr std::int64_t kSurely = 2;
 constexpr std::int64_t kNoise = 8;
 
-constexpr std::int64_t kLooksPerNode = 256;  // of buffers, as dear as a placement
+constexpr std::int64_t kVisitsPerNode = 256;  // of buffers, as dear as a placement
 
 }  // namespace
 
@@ -156,7 +156,7 @@ void Ejection::bar_with_member(BufferIdx member, Bytes shift) {
     bars_.push_back({r.lower - reach, r.upper - shift, kNobody});
   }
   for (auto i = beyond.first(member); i != beyond.last(member); ++i) marked_[*i] = 0;
-  nodes_ += 1 + static_cast<std::int64_t>(by_address_.size()) / kLooksPerNode;
+  nodes_ += 1 + static_cast<std::int64_t>(by_address_.size()) / kVisitsPerNode;
 }
 
 // The lowest offset that throws out nobody, or kNoOffset.

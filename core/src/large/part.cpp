@@ -39,7 +39,7 @@ void copy_gaps(const Problem& from, const std::vector<BufferIdx>& rows, Problem*
   }
 }
 
-// The work of a node of the search: a look at every section of every buffer, and what it does
+// The work of a node of the search: a visit to every section of every buffer, and what it does
 // for a buffer of any length.
 std::int64_t node_cost(const Sections& sections) {
   constexpr std::int64_t kPerBuffer = 256;
@@ -71,7 +71,7 @@ Plan fit_part(const Part& part, Bytes capacity, const Effort& effort, std::uint6
   const Sections sections = sweep(part.problem);
   if (!sections.single_span && n > kMostWithGaps) return {};
   // Without a node for every buffer, not even the first descent can end.
-  std::int64_t nodes = std::min(effort.nodes, effort.looks / node_cost(sections));
+  std::int64_t nodes = std::min(effort.nodes, effort.visits / node_cost(sections));
   if (nodes < n) return {};
   nodes = std::min(nodes, kNodesBeyond + kNodesPerBuffer * n);
   if (!sections.single_span) nodes = std::min(nodes, kNodesWithGaps);

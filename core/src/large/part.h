@@ -18,9 +18,10 @@ struct Part {
 // The buffers `rows` (rising), with all their constraints.
 Part take_part(const Problem& problem, std::vector<BufferIdx> rows);
 
-// How much work a part is worth. A node of the search looks at every section of every buffer.
+// How much work a part is worth. A node of the search makes a visit to every section of every
+// buffer.
 struct Effort {
-  std::int64_t looks = 0;
+  std::int64_t visits = 0;
   std::int64_t nodes = 0;
 };
 

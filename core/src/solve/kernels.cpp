@@ -112,7 +112,7 @@ Bytes Kernels::set_aside(const std::vector<BufferIdx>& rows,
   return bytes;
 }
 
-bool Kernels::round(BufferIdx width, std::int64_t looks) {
+bool Kernels::round(BufferIdx width, std::int64_t visits) {
   if (heavy_.empty()) return false;
   if (!ranked_) rank_others();
   if (static_cast<std::size_t>(width) > others_.size()) return false;
@@ -123,7 +123,7 @@ bool Kernels::round(BufferIdx width, std::int64_t looks) {
   Problem part = part_of(pieces);
   const std::int64_t pairs = std::max<std::int64_t>(1, std::int64_t{part.count()} * part.count());
   learn_from_part(incumbent_, std::move(part), aside, std::move(rows),
-                  std::max(kLeastNodes, looks / pairs), "kernel", "refuted in a kernel");
+                  std::max(kLeastNodes, visits / pairs), "kernel", "refuted in a kernel");
   return true;
 }
 

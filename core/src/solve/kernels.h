@@ -16,10 +16,10 @@ class Kernels {
  public:
   explicit Kernels(Incumbent& incumbent);
 
-  // Looks for the least peak of the kernel with `width` buffers beyond those of the bound, with so
-  // many looks at a pair of what is left of it. False where there are not so many, or where
-  // offsets are restricted otherwise.
-  bool round(BufferIdx width, std::int64_t looks);
+  // Searches for the least peak of the kernel with `width` buffers beyond those of the bound, with
+  // as many nodes as make `visits` visits to a pair of what is left of it. Returns false where
+  // there are not so many buffers, or where offsets are restricted otherwise.
+  bool round(BufferIdx width, std::int64_t visits);
 
  private:
   bool conflict(BufferIdx a, BufferIdx b) const;

@@ -56,8 +56,8 @@ constexpr std::int64_t kTelamallocSteps = 500000;
 // The kernels that are tried at once, in buffers beyond those that attain the bound; and first a
 // plan, in nodes for each buffer.
 constexpr BufferIdx kKernelWidths[] = {20, 40};
-constexpr std::int64_t kKernelLooks = 32'000'000;
-constexpr std::int64_t kLooksPerNode = 10'000;  // later, for a node of the slice
+constexpr std::int64_t kKernelVisits = 32'000'000;
+constexpr std::int64_t kVisitsPerNode = 10'000;  // later, for a node of the slice
 constexpr std::int64_t kAnyPlanNodes = 2;
 
 // What first fit may cost where it is made whatever the budget: work for each buffer, a few
@@ -240,7 +240,7 @@ class Run {
       const Bytes target = incumbent_.target();
       {
         const Incumbent::Lap lap(incumbent_, "kernels");
-        if (incumbent_.settled() || !kernels.round(width, kKernelLooks)) return;
+        if (incumbent_.settled() || !kernels.round(width, kKernelVisits)) return;
       }
       if (!incumbent_.settled() && incumbent_.target() > target) run_skyline_wheel(incumbent_);
     }
@@ -259,7 +259,7 @@ class Run {
       const bool related = has_relations(incumbent_.problem());
       const Incumbent::Lap lap(incumbent_, related ? "kernels" : "windows");
       const bool tried =
-          related ? kernels.round(width, slice * kLooksPerNode) : windows.round(width, slice);
+          related ? kernels.round(width, slice * kVisitsPerNode) : windows.round(width, slice);
       width = tried ? width + width / 2 : kFirstWidth;
       more = more || tried;
     }
