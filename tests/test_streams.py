@@ -256,7 +256,9 @@ class TestUnsafePairs:
         graph = Graph("", (), tuple(Operator("", "Op", stream=number) for number in range(40_000)))
         with pytest.raises(GraphError) as caught:
             beyond_lifetimes(graph)
-        assert str(caught.value).startswith("40002 operators on 40000 streams are too many to tell")
+        assert str(caught.value).startswith(
+            "40002 operators on 40000 streams are too many to order"
+        )
 
     def test_unknown_algorithm(self) -> None:
         """Tests that it is refused with the names of those that there are."""

@@ -27,7 +27,7 @@ def records(
     FormatError
         For quotes that are not at the start and the end of a field.
     """
-    opened: list[str] = []  # lines of a record whose quotes are not closed yet
+    opened: list[str] = []  # the lines of a record with a quote that is not closed yet
     for number, line in enumerate(io.StringIO(text, newline=""), 1):
         if opened or ('"' in line and line[0] != "#"):
             opened.append(line)

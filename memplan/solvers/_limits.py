@@ -28,7 +28,7 @@ def check_seconds(timeout: float | None) -> float | None:
 
 
 def check_whole(value: int, name: str, least: int, most: int) -> int:
-    """Return a whole number within limits, or refuse it by name."""
+    """Return a whole number from `least` to `most`; the error for others calls it `name`."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or not least <= value <= most:
         raise MemplanError(
