@@ -40,7 +40,7 @@ demo: .venv/.package ## Plan an example, a network and a puzzle; leave plans and
 	@python examples/demo.py demo
 
 # What a change is tried with as it is made. MyPy and CMake look at what changed, and at what uses it.
-quick: .venv/.sources ## Lint, types, the core as shipped, and the fast tests: a minute.
+quick: .venv/.sources ## Lint, types, the core as shipped, and the fast tests.
 	$(check_python)
 	@$(call build_core,release) && ctest --preset release --label-exclude slow
 	pytest -q -n $(JOBS) -m 'not slow and not deep'

@@ -105,8 +105,8 @@ LargeOptions without(int part) {
 }
 constexpr int kSwitches = 7;
 
-// Enough for every stage of the chain; without it, one problem of thirty buffers takes most of a
-// minute. That it ends by itself is tested of smaller ones.
+// Without a budget, mixes of constraints on thirty buffers take minutes under sanitizers. That the
+// chain ends by itself is tested of smaller problems.
 const std::int64_t kNodes = check::rounds(4'000, 2'000'000);
 
 }  // namespace
