@@ -28,7 +28,7 @@ class Row(NamedTuple):
 # Callers that have no row of their own.
 FILE_OF = {
     "run_squeaky_wheel": "core/src/solve/begin.cpp",
-    "Run::run_exact": "core/src/solve/solve.cpp",
+    "Run::run_engines": "core/src/solve/solve.cpp",
 }
 
 ROWS = [Row(*cells) for cells in CELLS.findall(PAGE)]
