@@ -219,6 +219,17 @@ def test_the_study_switches_off_what_there_is() -> None:
         assert set(found[1].split()) <= registry.SOLVERS[solver].options.keys()
 
 
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "SECURITY.md", "docs/architecture.md"])
+def test_paths_that_contributors_read_exist(page: str) -> None:
+    """Tests that a page about the code names files and folders that are there."""
+    named = re.findall(r"`([\w.-]+/[\w./-]*)`", (ROOT / page).read_text())
+    bases = [ROOT / base for base in (".", "memplan", "lab/memplan_lab", "core/src")]
+    assert named or page == "SECURITY.md"
+    for path in named:
+        is_made = path.startswith("build/") or "NAME" in path
+        assert is_made or any((base / path).exists() for base in bases), path
+
+
 def test_measurements_are_those_of_the_readme() -> None:
     """Tests that the table on the site is the one of README.md, and other pages are left alone."""
     config = SimpleNamespace(config_file_path=str(ROOT / "mkdocs.yml"))
