@@ -18,12 +18,14 @@ struct Bound {
 
 Bound lower_bound(const Problem& problem, const Sections& sections);
 
-// The same, but what listed conflicts and groups add: for a solver that is linked without them.
+// The same without what listed conflicts and groups add, so that a solver can be linked without
+// them.
 Bound bound_of_lifetimes(const Problem& problem, const Sections& sections);
 
 // The least peak at or above `at_least` that a best plan can have: where buffers can only rest on
-// one another, peaks are sums of sizes, and not every sum exists. `at_least` itself where the
-// rule does not apply, or would take too long. For a search that has just refuted at_least - 1.
+// one another, peaks are sums of sizes, and not every sum exists. `at_least` itself where the rule
+// does not apply, or would take too long. A search that has just refuted at_least - 1 need not ask
+// for the peaks between.
 Bytes next_reachable_peak(const Problem& problem, const Sections& sections, Bytes at_least);
 
 }  // namespace memplan

@@ -10,11 +10,11 @@
  *
  * No exception leaves a function. What can fail takes `error`, a buffer of `error_size` bytes for
  * one sentence (cut to fit, always ended by a NUL; NULL and 0 if the sentence is not wanted), and
- * says so by returning NULL or 0. A pointer that must not be NULL, and is, is such a failure, and
- * so is every value out of range: bytes are from 0 to 2^62, times from -2^62 to 2^62. What is
- * behind a pointer cannot be checked: a column is as long as it is said to be. Functions of the
- * caller's return: they neither throw nor jump. A problem may be solved by several threads at once,
- * as long as none changes it.
+ * says so by returning NULL or 0. A NULL pointer where none is allowed is such a failure, and so is
+ * every value out of range: bytes are from 0 to 2^62, times from -2^62 to 2^62. What is behind a
+ * pointer cannot be checked: a column is as long as it is said to be. Functions of the caller's
+ * return: they neither throw nor jump. A problem may be solved by several threads at once, as long
+ * as none changes it.
  */
 #ifndef MEMPLAN_C_API_H_
 #define MEMPLAN_C_API_H_

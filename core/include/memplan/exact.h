@@ -9,7 +9,7 @@
 
 namespace memplan {
 
-// Each technique a switch, so that an ablation is a table and not an edit. None changes an
+// Each technique is a switch, so that an ablation is a table and not an edit. None changes an
 // answer, only the number of nodes it takes.
 #define MEMPLAN_EXACT_OPTIONS(OPTION)                                                            \
   OPTION(bool, portfolio, true, "restarts over several branching rules")                         \

@@ -1,4 +1,4 @@
-// Regression trees in flat arrays: the sum of what they say of a row of features.
+// Regression trees in flat arrays: the score of a row of features is the sum over all trees.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace memplan {
 
 // Column i of the first five is node i of all trees together. At an inner node a row goes left if
 // row[feature] <= threshold, else right. A leaf is a node that both ways lead back to, so that a
-// row may take more steps than it needs; its value is what the tree says.
+// row may take more steps than it needs; its value is the tree's part of the score.
 //
 //   roots 0, 3          0: feature 4 <= 0.25 ?        3: leaf
 //                          /             \               +0.1
@@ -27,11 +27,11 @@ struct ForestColumns {
 class Forest {
  public:
   // Throws std::invalid_argument, with one sentence, for columns that are not such trees. Children
-  // follow their parents, in arrays as in the picture, so that no walk goes round in circles.
+  // must follow their parents, as in the picture, so that every walk ends.
   explicit Forest(const ForestColumns& columns);
 
   std::size_t trees() const { return trees_; }
-  // Rows must be at least so wide.
+  // A row must have at least so many features.
   std::size_t width() const { return width_; }
 
   // scores[i] = the sum over all trees for rows[i * width .. (i + 1) * width), added up in one

@@ -29,17 +29,18 @@ struct GreedyOptions {
 const std::vector<std::string>& greedy_orders();
 
 // The first thing to try, and often the last: first fit below `target`, where the buffers with the
-// least room go first. What cannot be placed shows early then, after some three per cent of a
-// pass, and the pass ends with it: the squeaky wheel goes to half its place in the order, and all
-// begins anew (squeaky wheel optimization, Joslin and Clements 1999). A plan at or below the
-// target, or none. Does nothing where the nodes would not do for a whole pass afterwards.
+// least room go first. A buffer that cannot be placed then shows early, after some three per cent
+// of a pass, and the pass ends there. That buffer, the squeaky wheel, moves to half its place in
+// the order, and the pass starts again (squeaky wheel optimization, Joslin and Clements 1999).
+// Returns a plan at or below the target, or none. It does nothing where the nodes that it leaves
+// would not be enough for a whole pass.
 Plan squeaky_wheel(const Problem& problem, const Sections& sections, Bytes target,
                    std::int64_t node_budget, Stopper& stopper);
 
-// The same on the skyline (source 001, section 3.1), for problems with listed conflicts and
-// groups: in a plan at the target nothing may be lost where the load is greatest, and the lowest
-// place first is what leaves no holes beside a group of which a part is not live yet. Where one
-// order is exhausted, others like it, until the nodes are spent.
+// The same on the skyline (source 001, section 3.1), for problems with listed conflicts and groups:
+// a plan at the target may waste nothing where the load is greatest, and filling the lowest place
+// first leaves no holes next to a group of which a part is not live yet. When one order is
+// exhausted, similar ones follow until the nodes are spent.
 Plan skyline_wheel(const Problem& problem, const Sections& sections, Bytes target,
                    std::int64_t node_budget, std::uint64_t seed, Stopper& stopper);
 

@@ -13,7 +13,7 @@
 
 namespace memplan {
 
-// Each stage a switch. One pass of first fit is made in any case.
+// Each stage is a switch. One pass of first fit is made in any case.
 #define MEMPLAN_LARGE_OPTIONS(OPTION)                                                           \
   OPTION(bool, core, true,                                                                      \
          "the buffers of the tightest sections first, grown by what is rejected")               \

@@ -21,7 +21,8 @@ const std::vector<std::string>& backtrack_features();
 
 // What decides at a major backtrack (section 6.5).
 struct BacktrackModel {
-  // Throws std::invalid_argument for a forest of other features, and for a discount that is none.
+  // Throws std::invalid_argument for a forest of other features, and for a discount that is not
+  // from 0 to 1.
   BacktrackModel(Forest forest, double threshold, double discount);
 
   Forest forest;
@@ -57,7 +58,7 @@ struct CollectOptions {
   std::int64_t oracle_nodes = 2'000;  // of the exact search, for each question
   double oracle_share = 0.5;          // of backtracks that go where the oracle says
   std::uint64_t seed = 0;
-  // In place of the regular rule, where the oracle is not followed; null: the regular rule.
+  // Decides where the oracle is not followed; null stands for the regular rule.
   std::shared_ptr<const BacktrackModel> model;
 };
 

@@ -1,11 +1,11 @@
-// Conflicts beyond lifetimes, said by lifetimes alone where that is possible.
+// Expresses conflicts beyond lifetimes by lifetimes alone, where that is possible.
 //
 //   a: ---                                               a: ------
 //   b:   ---      with the conflict {a, c} are the same    b: ---
 //   c:      ---   as                                       c:    ---
 //
 // A relation is an interval order's if such lifetimes exist: its graph is an interval graph. Then
-// every solver for lifetimes is one for it, with all of its bounds.
+// every solver for lifetimes can solve it, with all of its bounds.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ constexpr std::int64_t kMostPairsToLinearise = 4'000'000;
 // where the stopper ends it.
 //
 // Takes time in proportion to the pairs (Habib, McConnell, Paul and Viennot 2000). Buffers of size
-// 0, which conflict with nobody, may share any time with others.
+// 0, which conflict with none, may share any time with others.
 std::optional<Problem> linearised(const Problem& problem, Stopper& stopper,
                                   std::int64_t most_pairs = kMostPairsToLinearise);
 

@@ -1,11 +1,12 @@
-// Options of solvers, each written once.
+// The options of solvers. Each is written once, so that no second description can drift.
 //
 // A header with options has them as a table, a macro with one row
 //
 //     OPTION(type, name, default, sentence)
 //
-// for each. The fields of the struct are made of the table, and so is what options_of() of solve.h
-// returns, from which the Python module, the command line and the tests of the documents read.
+// for each option. The fields of the struct are made of the table, and so is what options_of() of
+// solve.h returns, from which the Python module, the command line and the tests of the documents
+// read.
 #pragma once
 
 #include <memory>

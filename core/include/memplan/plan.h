@@ -1,4 +1,4 @@
-// What is answered.
+// The answer of a solver.
 #pragma once
 
 #include <cstdint>

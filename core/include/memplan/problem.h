@@ -1,4 +1,4 @@
-// What is asked: buffers with lifetimes and sizes, and the constraints on their offsets.
+// The question to a solver: buffers with lifetimes and sizes, and the constraints on their offsets.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@ struct Reserved {
   Bytes upper = 0;
 };
 
-// Who may not share an address though no time is common, as compressed rows: buffer b conflicts
-// with other[begin[b]] .. other[begin[b + 1] - 1]. Sorted in every row, and symmetric. `begin` is
-// empty where nobody does.
+// The buffers that may not share an address although they share no time, as compressed rows: buffer
+// b conflicts with other[begin[b]] .. other[begin[b + 1] - 1]. Sorted in every row, and symmetric.
+// `begin` is empty where there are none.
 struct Conflicts {
   std::vector<std::int64_t> begin;
   std::vector<BufferIdx> other;
@@ -62,13 +62,13 @@ struct Problem {
   std::int32_t group_of(BufferIdx b) const { return group.empty() ? kNoGroup : group[b]; }
 };
 
-// How long a buffer lives. Not a Time: between -2^63 and 2^63, end - start may be none.
+// How long a buffer lives. It is a double, since end - start needs 65 bits and may be no Time.
 inline double lifetime_of(const Problem& problem, BufferIdx b) {
   return static_cast<double>(static_cast<std::uint64_t>(problem.end[b]) -
                              static_cast<std::uint64_t>(problem.start[b]));
 }
 
-// Whether buffers have more to do with each other than lifetimes and gaps say.
+// Whether buffers are related in other ways than by lifetimes and gaps.
 inline bool has_relations(const Problem& problem) {
   return !problem.conflicts.empty() || !problem.group.empty();
 }

@@ -5,7 +5,7 @@
 
 namespace memplan {
 
-// Each technique a switch, so that an ablation is a table and not an edit. None changes an
+// Each technique is a switch, so that an ablation is a table and not an edit. None changes an
 // answer, only the number of conflicts it takes.
 #define MEMPLAN_PROVER_OPTIONS(OPTION)                                                            \
   OPTION(bool, learning, true,                                                                    \

@@ -25,10 +25,10 @@ struct CspOptions {
 };
 
 // One variable a pair of buffers that share a time, its values "below" and "above" (Moffitt and
-// Pollack 2006). What follows from those chosen is a matrix of distances between offsets.
+// Pollack 2006). What the chosen values imply is kept as a matrix of distances between offsets.
 //
-// Semantic branching, which adds the negation of a value that failed, is no switch: of two buffers
-// with one time, the other value says that and more.
+// Semantic branching, which adds the negation of a value that failed, is no switch: for two buffers
+// that share a time, the other value implies it.
 #define MEMPLAN_META_CSP_OPTIONS(OPTION)                                                         \
   OPTION(bool, forward_checking, true, "drop above or below once the distances contradict it")   \
   OPTION(bool, fewest_first, true, "a pair with one value left is next; needs forward_checking") \

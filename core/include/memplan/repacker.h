@@ -25,9 +25,9 @@ struct Repacked {
   bool has_plan() const { return status == Status::kOptimal || status == Status::kFeasible; }
 };
 
-// A plan that is kept while buffers come and go. What stays is left where it is, what is new goes
-// into the holes; where that is not enough, a few others move; and only where that fails, all is
-// planned anew by a solver.
+// A plan that is kept while buffers come and go. What stays is left where it is and what is new
+// goes into the holes. Where that is not enough, a few others move, and only where that fails too,
+// a solver plans all of it again.
 //
 // For one thread at a time: while repack() is at work, all else throws std::runtime_error.
 //
@@ -37,7 +37,7 @@ class Repacker {
   // Throws std::invalid_argument for ranges that are not sorted, disjoint and within 2^62.
   explicit Repacker(std::vector<Reserved> reserved = {});
   ~Repacker();
-  // A copy is a state to come back to, or to try something on.
+  // A copy keeps a state to come back to, or one on which a change can be tried.
   Repacker(const Repacker& other);
   Repacker& operator=(const Repacker& other);
   Repacker(Repacker&&) noexcept;
@@ -51,12 +51,12 @@ class Repacker {
   void remove(const std::vector<Slot>& slots);
 
   // Places all buffers within the capacity: at the first plan, or by options.objective at the
-  // smallest peak that it finds. Where there is no answer, those that were in the plan before stay
-  // where they were. kInfeasible is proved. `solver`, `budget`, `threads`, `seed` and `interrupt`
-  // of the options are kept; the solver must be one of solve().
+  // smallest peak that it finds. Without an answer, buffers of the plan before stay where they
+  // were. kInfeasible is proved. `solver`, `budget`, `threads`, `seed` and `interrupt` of the
+  // options are kept; the solver must be one of solve().
   Repacked repack(std::optional<Bytes> capacity, const SolveOptions& options);
 
-  // Slots that are not in use are answered with std::out_of_range.
+  // These throw std::out_of_range for slots that are not in use.
   std::size_t count() const;
   // No plan has a smaller peak: what is held at the fullest time, and pins. O(n log n).
   Bytes lower_bound();

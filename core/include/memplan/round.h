@@ -1,4 +1,4 @@
-// What a round of a solver came to: a line of a trace.
+// What a round of a solver achieved: a line of a trace.
 #pragma once
 
 #include <cstdint>

@@ -38,8 +38,9 @@ struct Progress {
   std::int64_t nodes = 0;
 };
 
-// The squeaky wheel comes before all else of a solver that begins with a plan; not where hints are
-// to be kept, and not where greedy is to be without first fit, or to have only certain orders.
+// A solver that begins with a plan runs the squeaky wheel first, as it often ends there. It does
+// not where hints are to be kept, and not where greedy is to run without first fit or with certain
+// orders only.
 #define MEMPLAN_FIRST_OPTIONS(OPTION)                                                              \
   OPTION(bool, squeaky_wheel, true,                                                                \
          "first of all: first fit at the target, again and again, where what finds no place goes " \
@@ -67,13 +68,14 @@ struct SolveOptions {
   std::function<void(const Progress&)> progress;
   // Called by the same thread when a round has ended; may be empty. It changes no answer.
   Tracer trace;
-  // Where a refutation is written down (docs/proofs.md), or null. Then only the prover refutes.
+  // Where a refutation is written down (docs/proofs.md), or null. If it is set, only the prover
+  // refutes, since the other engines write no proofs.
   std::ostream* proof = nullptr;
 };
 
 // Throws std::invalid_argument, with the sentence of check(), for a problem that is not well
-// formed, and for an unknown solver. Every plan returned has been through no verifier: that is
-// the caller's to ask for, with code that knows no solver.
+// formed, and for an unknown solver. No plan that it returns has been verified: the caller should
+// ask for that, from code that shares nothing with the solvers.
 Plan solve(const Problem& problem, const SolveOptions& options);
 
 // The options that a solver reads, by the part of SolveOptions that holds them.
@@ -90,8 +92,8 @@ enum OptionSet : unsigned {
   kMetaCspOptions = 512,
 };
 
-// What some solvers do not keep. Capacities, hints, sizes of 0 and gaps without windows are kept by
-// all.
+// The constraints that some solvers do not keep. All of them keep capacities, hints, sizes of 0 and
+// gaps without windows.
 enum Constraint : unsigned {
   kPlaces = 1,     // alignments, pins and reserved ranges
   kWindows = 2,    // in gaps
@@ -111,8 +113,8 @@ struct Solver {
 // All that SolveOptions::solver may name.
 const std::vector<Solver>& solvers();
 
-// The options of `options->solver`, none for a name that no solver has. Of `auto`, an option that
-// several parts have is there once for each of them.
+// The options of `options->solver`, none for a name that no solver has. For `auto`, an option that
+// several parts have is listed once for each of them.
 std::vector<Option> options_of(SolveOptions* options);
 
 }  // namespace memplan

@@ -2,8 +2,8 @@
 // sections 2 and 3).
 //
 //   stream 0    1 ------> 3        within a stream operators run one after the other;
-//               | a       | e      between streams only arcs say who waits for whom:
-//               v         v        2 waits for 1, 6 for 3, and nobody knows whether
+//               | a       | e      between streams only arcs give an order:
+//               v         v        2 waits for 1 and 6 for 3, but it is open whether
 //   stream 1    2 -> 4 -> 6        4 or 3 runs first
 //
 // Two tensors are a safe pair if no execution needs both at once; only then may they share memory.
@@ -29,12 +29,12 @@ struct Arc {
 //
 // A tensor is needed from its producer, while it runs, to the last of its consumers, while it runs.
 // One without consumers is needed while its producer runs. The workspace of an operator is a tensor
-// that it produces and consumes. What is there before the program, or is read after it, needs an
-// operator that stands for the caller.
+// that it produces and consumes. A tensor that exists before the program, or is read after it,
+// needs an operator that stands for the caller.
 struct StreamGraph {
-  std::vector<StreamIdx> stream;      // by operator: 0, 1, ... below the number of operators
-  std::vector<Arc> arcs;              // each from a lower to a higher number; doubles do no harm
-  std::vector<OperatorIdx> producer;  // by tensor
+  std::vector<StreamIdx> stream;  // by operator: 0, 1, ... below the number of operators
+  std::vector<Arc> arcs;          // each from a lower to a higher number; repeated arcs do no harm
+  std::vector<OperatorIdx> producer;         // by tensor
   std::vector<std::int64_t> consumer_begin;  // tensors + 1 entries: tensor t has the consumers
   std::vector<OperatorIdx> consumer;         // consumer[consumer_begin[t] ..]
 
@@ -42,8 +42,8 @@ struct StreamGraph {
   TensorIdx tensors() const { return static_cast<TensorIdx>(producer.size()); }
 };
 
-// One sentence on what is wrong, or an empty string. Whoever is not the producer of a tensor and
-// consumes it must come after the producer, by arcs and streams. The functions below throw it as
+// One sentence on what is wrong, or an empty string. An operator that consumes a tensor of another
+// one must come after the producer, by arcs and streams. The functions below throw it as
 // std::invalid_argument.
 std::string check(const StreamGraph& graph);
 
@@ -67,9 +67,9 @@ struct UnsafePairs {
 
 UnsafePairs unsafe_pairs(const StreamGraph& graph, SafetyRule rule = SafetyRule::kRuns);
 
-// Only what more than one stream costs: pairs that are safe if operators run one after the other,
-// by number, and whose lifetimes are no reason then to keep them apart. In both directions: a row
-// has all others, in ascending order.
+// Only the pairs that more than one stream costs: unsafe ones which would be safe, by their
+// lifetimes, if operators ran one after the other by number. In both directions: a row has all
+// others, in ascending order.
 UnsafePairs unsafe_beyond_order(const StreamGraph& graph);
 
 // Why two different tensors are a safe pair or are not.

@@ -17,7 +17,7 @@ namespace memplan {
 class BacktrackPolicy;  // telamalloc/backtracking.h
 
 // Sections and figures are those of source 001. The rules of figure 14 go back one step at a time,
-// over all blocks, so that only lowest_position and subproblems speak of them. What is learned says
+// over all blocks, so that only lowest_position and subproblems apply to them. What is learned says
 // where to go back to, in restarts that take turns with the rules of 5.4, for "tela" only.
 #define MEMPLAN_TELAMALLOC_OPTIONS(OPTION)                                                         \
   OPTION(bool, lowest_position, true,                                                              \

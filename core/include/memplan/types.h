@@ -1,4 +1,4 @@
-// The words every header shares.
+// The types and constants that every header shares.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,7 @@ using Bytes = std::int64_t;       // a size or an offset in the arena
 // of them fits in 64 bits.
 constexpr Bytes kMaxBytes = Bytes{1} << 62;
 
-// Times are between minus this and this. A lifetime may be twice as long: end - start needs 65
-// bits.
+// Times are from -kMaxTime to kMaxTime. A lifetime may be twice as long: end - start needs 65 bits.
 constexpr Time kMaxTime = Time{1} << 62;
 
 // Stands for "not pinned", "no hint" and "not placed" in columns of offsets.
