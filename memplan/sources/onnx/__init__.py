@@ -1,4 +1,4 @@
-"""ONNX models: what an inference of theirs needs, in the order of the file."""
+"""ONNX models, planned for an inference that runs the operators in the order of the file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def matches(head: bytes, path: Path) -> bool:
 
 
 def read(path: Path, options: Options) -> Loaded:
-    """Read a model; weights, inside of the file or beside it, are never loaded.
+    """Read a model; its weights, in the file or in files of their own, are never loaded.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def _parsed(serialized: bytes) -> Any:
     model = onnx.ModelProto()
     try:
         model.ParseFromString(serialized)
-    except Exception as error:  # of the protobuf library, whichever is installed
+    except Exception as error:  # the class depends on the protobuf library that is installed
         raise GraphError(f"the file is no ONNX model: {error}") from None
     if not model.HasField("graph"):
         raise GraphError("the file is no ONNX model: it has no graph")

@@ -14,7 +14,7 @@ from memplan.extras import require
 __all__ = ["Array", "array_of", "evaluate", "of_shape"]
 
 Array = NDArray[Any]
-_LARGEST = 1024  # elements of anything that could be about a shape
+_LARGEST = 1024  # elements; a larger constant does not describe a shape
 _Rule = Callable[[list[Any], dict[str, Any]], Array | None]
 
 
@@ -25,7 +25,7 @@ def array_of(tensor: Any) -> Array | None:
         return None
     try:
         array: Array = require("onnx.numpy_helper", extra="onnx").to_array(tensor)
-    except Exception:  # data and shape contradict: the inference says so better
+    except Exception:  # data and shape disagree: the inference reports that better
         return None
     return array if array.dtype.kind in "biuf" else None
 
@@ -49,7 +49,7 @@ def evaluate(node: Any, args: list[Array | None]) -> Array | None:
     try:
         with np.errstate(all="ignore"):
             found = rule(args, _options(node))
-    except Exception:  # arguments that do not fit each other: the inference says so better
+    except Exception:  # arguments do not fit: the inference reports that better
         return None
     if found is None or found.size > _LARGEST or found.dtype.kind not in "biuf":
         return None
@@ -103,7 +103,7 @@ def _slice(args: list[Any], options: dict[str, Any]) -> Array:
     steps = [1] * len(starts) if steps is None else steps
     cut = [slice(None)] * data.ndim
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        # Before the beginning is written as a large negative number, also with a step back.
+        # A large negative end stands for "before the first element", also with a negative step.
         stop = None if step < 0 and end < -data.shape[axis] else int(end)
         cut[int(axis)] = slice(int(start), stop, int(step))
     return np.asarray(data[tuple(cut)])
@@ -143,7 +143,7 @@ def _div(args: list[Any], options: dict[str, Any]) -> Array:
     one, other = args
     if one.dtype.kind == "f":
         return np.asarray(one / other)
-    found = np.floor_divide(one, other)  # the format rounds towards zero
+    found = np.floor_divide(one, other)  # ONNX rounds towards zero, NumPy down
     return np.asarray(found + ((found < 0) & (found * other != one)).astype(found.dtype))
 
 

@@ -1,4 +1,4 @@
-"""From a model whose shapes are known to a `Graph`."""
+"""Builds a `Graph` from a model whose shapes are all known."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from memplan.sources.onnx._types import STRING, bytes_of, dtype_of, tensor_type,
 
 __all__ = ["build"]
 
-_LARGEST = 2**62  # what a problem holds
+_LARGEST = 2**62  # bytes; the largest size that a problem can hold
 # onnxruntime rounds everything that it plans to this many bytes.
 _ALIGNMENT = 256
 # It plans what operators make; inputs stay where the caller has them.
@@ -65,8 +65,8 @@ class _Builder:
     views: list[View] = field(default_factory=list)
     aliases: list[tuple[int, int]] = field(default_factory=list)
     opaque: list[str] = field(default_factory=list)
-    names: dict[str, int] = field(default_factory=dict)  # and how often each was wanted
-    root: dict[int, int] = field(default_factory=dict)  # of every view: who owns the memory
+    names: dict[str, int] = field(default_factory=dict)  # how often each was asked for
+    root: dict[int, int] = field(default_factory=dict)  # by view: the tensor that owns its memory
 
     def run(self, graph: Any, scope: _Scope, path: str) -> tuple[Operator, ...]:
         """Return the operators of a graph, and put its names into the innermost scope.
@@ -77,7 +77,8 @@ class _Builder:
             scope[name] = self._tensor(name, path, Kind.CONSTANT, element, shape)
         inputs = Kind.INTERMEDIATE if path else Kind.INPUT
         for value in graph.input:
-            if value.name not in scope.maps[0]:  # otherwise a weight, which could be given instead
+            # A weight that is listed as an input only means that callers may replace it.
+            if value.name not in scope.maps[0]:
                 scope[value.name] = self._value(value.name, path, inputs, value.type)
         level = _Level(scope, path, types_of(graph), frozenset(one.name for one in graph.output))
         operators = (self._operator(node, level) for node in graph.node)
@@ -133,7 +134,7 @@ class _Builder:
         return level.scope[name]
 
     def _share(self, node: Any, slots: list[int | None], results: list[int | None]) -> None:
-        """Let the output of a view operator be a view."""
+        """Make the output of a view operator a view of its input."""
         if node.op_type not in _rules.VIEWS or node.domain not in ("", "ai.onnx"):
             return
         source, target = slots[0] if slots else None, results[0]
@@ -152,8 +153,8 @@ class _Builder:
     ) -> tuple[tuple[int, int], ...]:
         """Return which inputs the first output may be written over.
 
-        As in onnxruntime only what an operator of the same graph has made: inputs are the caller's,
-        and what is outside of a sub-graph may be read again.
+        As in onnxruntime, an operator of the same graph must have made the input: inputs of the
+        model belong to the caller, and a tensor from outside a sub-graph may be read again.
         """
         positions = _rules.IN_PLACE.get(node.op_type, ()) if node.domain in ("", "ai.onnx") else ()
         result = self.tensors[target]
@@ -185,7 +186,7 @@ class _Builder:
         slots: list[int | None],
         results: list[int | None],
     ) -> int:
-        """Let blocks and their operator share what onnxruntime hands over without a copy.
+        """Make tensors of blocks and of their operator share memory where onnxruntime copies none.
 
         Returns the bytes that the operator itself holds.
         """
@@ -195,7 +196,7 @@ class _Builder:
         elif node.op_type == "Loop" and blocks:
             states = len(blocks[0].inputs) - 2
             self._hand_over(blocks[0], blocks[0].outputs[1 : 1 + states], results[:states])
-            # What it collects stays in pieces, one a round, until all are put together.
+            # A Loop keeps one piece of such a result for each round, and joins them at the end.
             gathered = [index for index in results[max(states, 0) :] if index is not None]
             return sum(self.tensors[index].bytes for index in gathered)
         elif node.op_type == "Scan" and blocks:
@@ -203,25 +204,25 @@ class _Builder:
         return 0
 
     def _hand_over(self, block: Block, inner: tuple[int, ...], outer: list[int | None]) -> None:
-        """Let results of a block be results of its operator."""
+        """Make results of a block aliases of the results of its operator."""
         made = {index for operator in block.operators for index in operator.outputs}
         for one, other in zip(inner, outer, strict=False):
             if one in made and other is not None:
-                made.remove(one)  # handed out twice, it is copied once
+                made.remove(one)  # the second time that a block returns it, the runtime copies it
                 self.aliases.append((one, other))
 
     def _slice(
         self, node: Any, body: Block, slots: list[int | None], results: list[int | None]
     ) -> None:
-        """Let a scan read slices of its inputs where they lie, and write into its outputs."""
+        """Make what a Scan reads and makes in a round views of its inputs and outputs."""
         options = {one.name: one for one in node.attribute}
         scanned = options["num_scan_inputs"].i if "num_scan_inputs" in options else 0
         states = len(body.inputs) - scanned
         if len(slots) != len(body.inputs) or len(results) != len(body.outputs) or states < 0:
-            return  # before opset 9 there is a batch, and an input more
+            return  # before opset 9 a Scan has a batch axis and one more input
         self._hand_over(body, body.outputs[:states], results[:states])
         along = {name: set(one.ints) <= {0} for name, one in options.items()}
-        if along.get("scan_input_axes", True):  # other slices do not lie in one piece
+        if along.get("scan_input_axes", True):  # slices along other axes are not contiguous
             for inner, outer in zip(body.inputs[states:], slots[states:], strict=True):
                 if outer is not None:
                     self._view(inner, outer)
@@ -265,7 +266,7 @@ class _Builder:
         return len(self.tensors) - 1
 
     def _distinct(self, name: str, path: str) -> str:
-        """Return the name, after the way to its graph if it is taken: branches may share names."""
+        """Return the name; a taken one gets the path of its graph, as branches may share names."""
         found = name if name not in self.names else path + name
         again, count = found, self.names.get(found, 0)
         while again in self.names:

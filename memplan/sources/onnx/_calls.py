@@ -1,4 +1,4 @@
-"""Functions of a model, put in the place of their calls, and what that would come to."""
+"""Inlines the functions of a model, after a bound on the size of the result."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def inlined(model: Any, limit_factor: int = 1) -> Any:
     Raises
     ------
     GraphError
-        If functions share a name, call themselves, are given too much, or would come to more than
-        is allowed.
+        If functions share a name, call themselves, get too many arguments, or would make the model
+        larger than is allowed.
     """
     functions = _by_name(model)
     operators, bytes = _Costs(functions).of_model(model)
@@ -72,7 +72,7 @@ def _walk(nodes: Any) -> Iterator[Any]:
 
 @dataclass
 class _Costs:
-    """How many operators and bytes a function comes to, with all that it calls."""
+    """Counts operators and bytes of each function, including all functions that it calls."""
 
     functions: dict[_Name, Any]
     known: dict[_Name, tuple[int, int]] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class _Costs:
         return self._total(model.graph.node)
 
     def _settle(self, first: _Name) -> None:
-        """Find the costs of a function, those that it calls first."""
+        """Find the costs of a function, after the costs of the functions that it calls."""
         path: dict[_Name, None] = {}  # in the order of the calls
         todo = [(first, False)]
         while todo:
@@ -106,7 +106,7 @@ class _Costs:
                 todo += [(called, False) for called in self._calls(function.node)]
 
     def _calls(self, nodes: Any) -> dict[_Name, None]:
-        """Return which functions operators call, each once."""
+        """Return the functions that operators call, each once."""
         found: dict[_Name, None] = {}
         for node in _walk(nodes):
             name = self._called(node)

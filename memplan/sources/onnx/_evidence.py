@@ -1,9 +1,9 @@
-"""What a file declares of shapes beside those of its inputs: evidence, which can be stale.
+"""The shapes that a file declares for tensors other than its inputs: evidence, which can be stale.
 
-Whoever changes the batch of a model edits its inputs and outputs, and leaves what is declared of
-the tensors between; exporters write down the length that they traced with. So these shapes are
-taken out before the inference, and compared with what it finds. Where it finds nothing they count,
-unless what they come from was changed since they were written.
+People who change the batch of a model edit its inputs and outputs, and do not edit the shapes of
+the tensors between; exporters store the length that they traced with. So these shapes are removed
+before the inference, and compared with its results. Where the inference finds no shape, the
+declared one counts, unless the sizes that it depends on were changed after it was written.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from memplan.sources.onnx._types import tensor_type
 
 __all__ = ["Ask", "Evidence", "Open", "note_on"]
 
-# What exporters write where a dimension has no name.
+# Exporters write these where a dimension has no name.
 _NAMELESS = frozenset({"", "?", "*", "-1", "None"})
 _LISTED = 5  # shapes that a note lists
 _SENTENCE = 260  # characters of a note before it says how many more there are
 
-_Shape = tuple[int | str, ...]  # sizes and names; an empty name where there is neither
+_Shape = tuple[int | str, ...]  # sizes and names; "" stands for neither
 Ask = tuple[str, str]  # the dimension to give (empty: a whole shape is missing), and where it is
 
 
@@ -41,7 +41,7 @@ class Open(NamedTuple):
 
 @dataclass
 class Evidence:
-    """What a model declares and what a user gives, beside what the inference finds.
+    """The sizes that a model declares and a user gives, to complete what the inference finds.
 
     Attributes
     ----------
@@ -54,20 +54,20 @@ class Evidence:
     dims: Mapping[str, int]
     named: frozenset[str]
     _lineage: Lineage
-    # By tensor: what is declared of it, for each graph that has a tensor of this name; graphs that
-    # declare the same count once, as there may be thousands.
+    # By tensor: the declared shapes, for each graph that has a tensor of this name. Graphs that
+    # declare the same shapes count once, as there may be thousands of them.
     _shapes: dict[str, dict[tuple[_Shape, ...], None]] = field(
         default_factory=lambda: defaultdict(dict)
     )
     _elements: dict[str, int] = field(default_factory=dict)  # declared types of elements
-    _bare: bool = False  # whether these are taken out too
+    _bare: bool = False  # whether the element types are removed too
     _believed: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))  # axes
     _filled: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))  # axes
     _used: set[str] = field(default_factory=set)  # of `dims`
 
     @staticmethod
     def take(model: Any, dims: Mapping[str, int]) -> Evidence:
-        """Take all shapes out of a model but those of its inputs, and give these their sizes.
+        """Remove all shapes from a model except those of its inputs, and set the sizes of these.
 
         Raises
         ------
@@ -79,7 +79,7 @@ class Evidence:
                 raise MemplanError(f"dimension {quoted(name)} has the value {value}; it is a size")
         types = [one for value in _values(model.graph) if (one := tensor_type(value.type))]
         for dim in (dim for one in types for dim in one.shape.dim):
-            if dim.dim_value < 0:  # some exporters write it where they do not know better
+            if dim.dim_value < 0:  # some exporters write -1 for an unknown size
                 dim.ClearField("dim_value")
         named = {dim.dim_param for one in types for dim in one.shape.dim} - _NAMELESS
         found = Evidence(dims, frozenset(named), Lineage.of(model.graph, dims))
@@ -89,7 +89,7 @@ class Evidence:
         return found
 
     def _strip(self, graph: Any, *, inner: bool = False) -> None:
-        """Take the shapes out of declarations; element types stay, inference may need them."""
+        """Remove declared shapes; the element types stay, as the inference may need them."""
         weights = initializers(graph)
         inputs = {value.name for value in graph.input}
         outputs = {value.name for value in graph.output}
@@ -141,7 +141,7 @@ class Evidence:
                 self._used.add(key)
 
     def _keep_foreign(self, graph: Any) -> None:
-        """Keep what is declared of operators that the library does not know: it is all there is."""
+        """Keep the declared results of operators that the library lacks: it cannot infer them."""
         has = require("onnx.defs", extra="onnx").has
         types = {one.name: one.type for one in (*graph.value_info, *graph.output)}
         for node in graph.node:
@@ -152,7 +152,7 @@ class Evidence:
                 self._keep_foreign(inner)
 
     def fill(self, one: Open) -> bool:
-        """Complete an open shape by what the user gives, else by what the file declares.
+        """Complete an open shape with the sizes that the user gives, or else the declared ones.
 
         Returns whether that changed anything.
         """
@@ -188,9 +188,9 @@ class Evidence:
         return changed
 
     def forget_inferred(self, graph: Any, *, inner: bool = False) -> None:
-        """Take all shapes out that were neither given nor believed, so that they are found again.
+        """Remove all shapes that were neither given nor believed, so that they are inferred again.
 
-        An early round of inference may conclude from a part what a later one contradicts.
+        An early round of inference knows only some sizes, and a later round may contradict it.
         """
         for value in (*graph.value_info, *graph.output, *(graph.input if inner else ())):
             declared = tensor_type(value.type)
@@ -207,7 +207,7 @@ class Evidence:
                 self.forget_inferred(body, inner=True)
 
     def forget_elements(self, graph: Any) -> bool:
-        """Take the element types out too, where some are stale; return whether that is new."""
+        """Remove the element types too, as some are stale; return `False` if they already were."""
         new, self._bare = not self._bare, True
         for value in (*graph.value_info, *graph.output) if new else ():
             if value.type.HasField("tensor_type") and value.name not in self._filled:
@@ -215,7 +215,7 @@ class Evidence:
         return new
 
     def other_elements(self, graph: Any) -> list[str]:
-        """Return the tensors whose element type is not the one that the file declares."""
+        """Return the tensors that have another element type than the file declares."""
         return [
             value.name
             for value in (*graph.value_info, *graph.output)
@@ -224,7 +224,7 @@ class Evidence:
         ]
 
     def ask(self, one: Open) -> Iterator[Ask]:
-        """Yield what a user has to give of an open value."""
+        """Yield the dimensions of an open value that a user has to give."""
         declared = tensor_type(one.type) if one.type is not None else None
         if declared is None or declared.elem_type == 0 or not declared.HasField("shape"):
             maker = f", which {one.maker} makes," if one.maker else ""
@@ -246,7 +246,7 @@ class Evidence:
         return shapes.pop() if len(shapes) == 1 else None
 
     def _agree(self, declared: _Shape, found: _Shape) -> bool:
-        """Whether two shapes can be those of one tensor; names without a size agree with all."""
+        """Whether one tensor can have both shapes; a name without a size agrees with any size."""
         return len(declared) == len(found) and all(
             one == other or isinstance(one, str) or isinstance(other, str)
             for one, other in zip(self._sized(declared), found, strict=True)
@@ -256,7 +256,7 @@ class Evidence:
         return tuple(self.dims.get(one, one) if isinstance(one, str) else one for one in shape)
 
     def overridden(self, graph: Any) -> dict[str, tuple[_Shape, _Shape]]:
-        """Return the declared shapes that do not count: by tensor, what is declared and what is.
+        """Return the declared shapes that do not count: by tensor, the declared and the true shape.
 
         `graph` is the model's, with the shape of every tensor.
         """
@@ -272,16 +272,16 @@ class Evidence:
                 continue
             seen.add((value.name, shape))
             wrong = [[one for one in group if not self._agree(one, shape)] for group in groups]
-            if all(wrong):  # otherwise it is a graph with a tensor of the same name that is meant
+            if all(wrong):  # else the declaration is for a tensor of this name in another graph
                 found.setdefault(value.name, (self._sized(wrong[0][0]), shape))
         return found
 
     def doubted(self, overridden: Iterable[str]) -> Iterator[Ask]:
-        """Yield which sizes that are declared alone cannot be believed.
+        """Yield the sizes that only a declaration gives, and that may be stale.
 
-        They were written for other inputs if a declared shape that comes from one of the same
-        inputs is overridden; or if they are numbers where the user gives a size to a dimension that
-        they come from, and the declaration does not mention it.
+        A declaration may have been written for other inputs in two cases: another declared shape
+        that depends on one of the same inputs is overridden, or the user gives the size of a
+        dimension that the tensor depends on and the declaration has a number in its place.
         """
         changed, inputs = set(overridden), 0
         for name in changed:
@@ -290,7 +290,7 @@ class Evidence:
         for name, axes in self._believed.items():
             said = {dim for group in self._shapes[name] for shape in group for dim in shape}
             sizes = set(self._lineage.names(self._lineage.sizes[name])) - said
-            if "" in said:  # it mentions sizes that have no name
+            if "" in said:  # sizes without a name may be any of the unnamed ones
                 sizes &= self.named
             if self._lineage.inputs[name] & inputs or sizes:
                 for axis in sorted(axes):
@@ -300,7 +300,7 @@ class Evidence:
                     )
 
     def require_used(self, graph: Any) -> None:
-        """Raise `MemplanError` for a size that the user gives and that is not the model's."""
+        """Raise `MemplanError` if the user gives a size for a dimension that the model lacks."""
         left = self.dims.keys() - self._used
         for value in _values(graph) if left else ():
             declared = tensor_type(value.type)
@@ -363,7 +363,7 @@ def _shape_of(declared: Any) -> _Shape:
 
 
 def _forget_shape(declared: Any) -> None:
-    """Take the shape of its elements out of the type of a sequence."""
+    """Remove the shape of the elements from the type of a sequence."""
     while declared.HasField("sequence_type") or declared.HasField("optional_type"):
         inner = "sequence_type" if declared.HasField("sequence_type") else "optional_type"
         declared = getattr(declared, inner).elem_type

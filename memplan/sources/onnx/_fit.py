@@ -96,7 +96,7 @@ def _by_broadcast(other: int) -> _Rule:
 def _by_slope(node: Any, inputs: _Shapes, outputs: _Shapes) -> Iterator[bool]:
     data, slope = inputs[:2]
     if data is not None and slope is not None:
-        # Before opset 7 one number for each channel was a list.
+        # Before opset 7 a slope for each channel was a list, without the axes to broadcast it.
         yield _broadcasts(slope, data) or slope == data[1:2]
 
 

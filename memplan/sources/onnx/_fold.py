@@ -1,8 +1,8 @@
-"""What is known before the run: small constants, and which branch is taken.
+"""Computes before the run what is known then: small constants, and the branch that an If takes.
 
 The library's own propagation of data knows few operators, and does not look into sub-graphs.
-Exporters write more: the padding of a convolution, say, as ConstantOfShape, Concat, Reshape, Slice,
-Transpose and Cast, or a squeeze that first asks for the size of its axis.
+Exporters write more: for the padding of a convolution, for example, ConstantOfShape, Concat,
+Reshape, Slice, Transpose and Cast, or an If which first looks at the size of the axis to squeeze.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Shapes = ChainMap[str, tuple[int, ...] | None]
 
 @dataclass
 class Folder:
-    """Puts constants in the place of operators whose small results are known."""
+    """Replaces operators by constants where their results are small and known."""
 
     _lent: set[str] = field(default_factory=set)
 
@@ -36,7 +36,7 @@ class Folder:
         return self._fold(graph, ChainMap(), ChainMap())
 
     def take_back(self, graph: Any) -> None:
-        """Take from sub-graphs the constants that were lent to them for the inference."""
+        """Remove the constants that sub-graphs were lent for the inference."""
         for node in graph.node:
             for _, inner in subgraphs(node):
                 for one in [one for one in inner.initializer if one.name in self._lent]:
@@ -89,7 +89,7 @@ def _made(graph: Any) -> Iterator[str]:
 
 
 def _branch(node: Any, values: _Values) -> Any | None:
-    """Return the branch of an If whose condition is known."""
+    """Return the branch that an If takes, or `None` if its condition is not known."""
     condition = values.get(node.input[0]) if node.op_type == "If" and node.input else None
     if condition is None or condition.size != 1:
         return None
@@ -97,7 +97,7 @@ def _branch(node: Any, values: _Values) -> Any | None:
 
 
 def open_branches(graph: Any, taken: dict[int, Any]) -> None:
-    """Put branches in the place of their Ifs, as runtimes do."""
+    """Replace Ifs by the branches that they take, as runtimes do."""
     if not taken:
         return
     make_node = require("onnx.helper", extra="onnx").make_node

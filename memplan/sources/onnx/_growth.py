@@ -1,8 +1,8 @@
-"""How many sizes the shapes of a model can come to, before anything computes them.
+"""Bounds how many sizes all shapes of a model can have, before anything computes them.
 
-A shape is data too: one that is put behind itself forty times has more sizes than any memory. The
-library that infers shapes follows such data without a limit, so it is asked only where a bound says
-that it cannot become many.
+A shape can be computed as data: one that is concatenated with itself forty times has more sizes
+than fit in memory. The library that infers shapes has no limit for such data, so it is called only
+if this bound is small.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from memplan.sources.onnx._types import tensor_type
 
 __all__ = ["most_sizes"]
 
-# Operators of which an input says what shape the result has: its position.
+# By operator: the position of the input that holds the shape of the result.
 _SHAPED_BY = {"Reshape": 1, "Expand": 1, "ConstantOfShape": 0, "Tile": 1}
 _ONE = frozenset({"Size", "ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin"})
-# Operators of which the library takes every tensor of one axis for a shape, whatever it holds.
+# For these operators the library treats every tensor of one axis as a shape.
 _COUNTED = frozenset({"Add", "Sub", "Mul", "Concat"})
-_CEILING = 1 << 62  # bounds stay numbers of a word
+_CEILING = 1 << 62  # bounds saturate here, so that they do not grow without limit
 
 
 @dataclass(slots=True)
 class _Bounds:
-    """What is known of tensors, by name.
+    """Upper bounds for tensors, by name.
 
     Attributes
     ----------
     rank
-        The most axes.
+        The number of axes.
     data
-        The most elements of one whose data is known.
+        The number of elements, for tensors with known data.
     length
-        The most elements of one that may have one axis.
+        The number of elements, for tensors that may have one axis.
     value
-        Of a constant of one integer.
+        The value of a constant of one integer.
     elements
-        Of one whose shape the file declares.
+        The number of elements, for tensors with a declared shape.
     total
-        Sizes in all shapes so far.
+        The number of sizes in all shapes so far.
     """
 
     rank: dict[str, int] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class _Bounds:
     total: int = 0
 
     def declare(self, name: str, sizes: Sequence[int]) -> None:
-        """Take what the file says of a shape."""
+        """Add the bounds that follow from a shape which the file declares."""
         self.rank[name] = max(self.rank.get(name, 0), len(sizes))
         self.elements[name] = abs(prod(sizes))
         if len(sizes) == 1:
@@ -98,7 +98,7 @@ def _bound(graph: Any, bounds: _Bounds, follow_data: bool) -> None:
             bounds.total += sum(bounds.length.get(name, 0) for name in node.input)
         for name in node.output:
             if name:
-                # What the file declares of it counts too, as it may be all that is known.
+                # A declared shape counts too, as there may be no other bound.
                 rank[name] = min(max(rank.get(name, 0), axes), _CEILING)
                 data[name] = min(found, _CEILING)
                 bounds.length[name] = min(max(bounds.length.get(name, 0), length), _CEILING)

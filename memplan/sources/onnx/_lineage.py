@@ -1,4 +1,4 @@
-"""What every tensor of a model is computed from: next to it, and in the end."""
+"""Finds what every tensor of a model depends on: its parents, and inputs of the model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Lineage"]
 
 @dataclass
 class Lineage:
-    """Of every tensor, by name, what it comes from; what graphs call alike counts as one.
+    """By name, what each tensor depends on; tensors of one name in several graphs count as one.
 
     Inputs of the model, and sizes that a user gives (by the name of the dimension or as
     "TENSOR:AXIS"), are bits of an integer: a model may have hundreds of inputs.
@@ -23,9 +23,9 @@ class Lineage:
     Attributes
     ----------
     parents
-        The tensors that the operator which makes it reads, also inside of its sub-graphs.
+        By tensor: what the operator that makes it reads, also in the sub-graphs of the operator.
     inputs, sizes
-        The inputs of the model that it comes from in the end, and the sizes.
+        By tensor: the inputs of the model that it depends on, and the given sizes.
     """
 
     parents: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))

@@ -1,4 +1,4 @@
-"""Names in a model: every one is made once, before it is read."""
+"""Checks the names in a model: each is made once, before it is read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def initializers(graph: Any) -> dict[str, tuple[int, tuple[int, ...]]]:
 
 
 def check_texts(graphs: Iterable[Any]) -> None:
-    """Raise `GraphError` if a name is no text: the parser hands such bytes on as they are."""
+    """Raise `GraphError` if a name is not valid text, which the parser does not check."""
     for graph in graphs:
         for text in _texts(graph):
             if not isinstance(text, str):
@@ -97,7 +97,7 @@ def _why_unknown(where: str, name: str, made_later: bool) -> str:
 
 
 def drop_masks(graph: Any) -> None:
-    """Forget the masks of dropouts that nobody reads: no inference makes them."""
+    """Remove the masks of dropouts that no operator reads: an inference does not make them."""
     read = {name for node in graph.node for name in node.input}
     read |= {value.name for value in graph.output}
     for node in graph.node:

@@ -1,4 +1,4 @@
-"""Where in the user's code a node comes from: what exporters say of it.
+"""Finds where in the user's code a node comes from, in what exporters store with it.
 
 PyTorch's exporter has metadata for both the module and the stack. Its older one, for TorchScript,
 writes scopes into the node's name (`/layer1/layer1.0/conv/Conv`) and a stack into the doc string.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 __all__ = ["IN_PLACE", "RANDOM", "SAME_SHAPE", "SHAPE_ONLY", "VIEWS"]
 
-# onnxruntime gives the output the memory of input 0 (unless the output leaves the graph, then it
-# is a copy). Dropout, unless it trains, is taken out of the graph before it runs.
+# onnxruntime gives the output the memory of input 0, or copies it if it is an output of the graph.
+# It removes a Dropout that does not train from the graph before the run.
 VIEWS = frozenset({"Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
-# Output 0 may be written over one of these inputs, if it has as many bytes in its elements.
+# Output 0 may be written over one of these inputs, if their elements have the same size in bytes.
 #
-# By element: element i of the output depends on element i of the input alone, so that it is read
-# before it is overwritten, whatever the order.
+# By element: element i of the output depends on element i of the input alone, so in any order of
+# the elements the input is read before it is overwritten.
 _ONE = """
     Abs Acos Acosh Asin Asinh Atan Atanh BitShift BitwiseNot Cast CastLike Ceil Celu Clip Cos Cosh
     Elu Erf Exp Floor Gelu HardSigmoid HardSwish LeakyRelu Log Mish Neg Not PRelu Reciprocal Relu
@@ -22,7 +22,7 @@ _TWO = """
     Add And BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual Less LessOrEqual Max
     Mean Min Mod Mul Or Pow Sub Sum Xor
 """
-# By row: onnxruntime's kernels read a row before they write it.
+# By row: this is safe because onnxruntime's kernels read a row before they write it.
 _ROWS = "LogSoftmax Softmax"
 
 # onnxruntime's CPU kernels take fewer of these choices (found by watching what each allocates):
@@ -34,7 +34,7 @@ IN_PLACE: dict[str, tuple[int, ...]] = {
     "Where": (1, 2),
 }
 
-# Not the same in every run, so never a constant.
+# Their results differ from run to run, so they are never folded into constants.
 RANDOM = frozenset(
     {
         "Bernoulli",
@@ -46,8 +46,9 @@ RANDOM = frozenset(
     }
 )
 
-# What they give depends on the shape of their input, which is known, not on what is in it.
+# Their results depend only on the shape of the input, so they are known before the run.
 SHAPE_ONLY = frozenset({"Shape", "Size"})
 
-# Their output is like input 0; the library infers nothing, it fails to expand their functions.
+# Their output has the shape of input 0. The library fails to expand their functions, and so
+# infers no shape.
 SAME_SHAPE = frozenset({"GroupNormalization", "MeanVarianceNormalization"})

@@ -1,4 +1,4 @@
-"""What keeps a model from being planned: sizes that are open, and operators that cannot run."""
+"""Finds why a model cannot be planned: unknown sizes, and operators that cannot run."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _SHAPES = 50  # characters of the shapes that it reads, and of those that it mak
 
 @dataclass
 class Search:
-    """Finds values that are unknown though all they come from is known, and why.
+    """Finds values that are unknown though all that they depend on is known, and the reasons.
 
     Attributes
     ----------
     open
-        These values.
+        The unknown values.
     faults
-        Sentences on operators that cannot run at the sizes of what they read.
+        Sentences on operators that cannot run at the sizes of their inputs.
     """
 
     opsets: Mapping[str, int]
     open: list[Open] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    # Ifs of which one branch alone can run: (its graph, its position, that branch, the other)
+    # Ifs with one branch that can run: (graph, position, branch that can run, other branch).
     _halves: list[tuple[Any, int, str, str]] = field(default_factory=list)
 
     @staticmethod
@@ -59,7 +59,7 @@ class Search:
                     self.open.append(Open(value.name, value.type, ""))
         for at, node in enumerate(graph.node):
             settled = all(scope.known.get(name, False) for name in node.input if name)
-            # What comes from an unknown shape is unknown: its value may be a shape again.
+            # A value that depends on an unknown shape is unknown, as it may be used as a shape.
             settled &= self._branches(graph, at, scope)
             made = [name for name in node.output if name]
             for name in made:
@@ -95,7 +95,7 @@ class Search:
         return not lacking
 
     def _fault(self, node: Any, scope: _Scope) -> str:
-        """Return why a node cannot run; nothing, if it can or nothing is known against it."""
+        """Return why a node cannot run; an empty text if no reason is known."""
         reason = ""
         if not all(scope.known[name] for name in node.output if name):
             reason = self._complaint(node, scope)
@@ -109,7 +109,7 @@ class Search:
         return f"{_in_a_sentence(node)} cannot run at these sizes, {what}{reason}"
 
     def _complaint(self, node: Any, scope: _Scope) -> str:
-        """Return what the library says against the shapes that a node reads."""
+        """Return the error of the library about the shapes that a node reads."""
         domain = "" if node.domain == "ai.onnx" else node.domain
         names = [name for name in node.input if name]
         if any(True for _ in subgraphs(node)) or any(name not in scope.types for name in names):
@@ -137,10 +137,10 @@ class Search:
         return ""
 
     def drop_contradictions(self) -> list[Note]:
-        """Leave out branches of Ifs that cannot run at these sizes; return notes on them.
+        """Remove branches of Ifs that cannot run at these sizes; return notes on them.
 
-        A model may have branches for inputs of different sizes: of them one fits. Those of one
-        graph go at once, others in another round.
+        A model may have branches for inputs of different sizes, of which one fits. One call
+        handles the Ifs of one graph; those of other graphs follow in the next round.
         """
         notes, taken = [], {}
         for graph, at, complete, lacking in self._halves:
@@ -173,7 +173,7 @@ def _in_words(shapes: list[tuple[int, ...] | None]) -> str:
 
 @dataclass
 class _Scope:
-    """What is known where a graph stands."""
+    """What is known at the place of a graph, from it and from the graphs around it."""
 
     types: ChainMap[str, Any]
     known: ChainMap[str, bool]  # whether a size is known

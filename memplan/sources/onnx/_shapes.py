@@ -1,4 +1,4 @@
-"""The shapes of all tensors of a model, or which dimensions a user has to give."""
+"""Finds the shapes of all tensors of a model, or the dimensions that a user has to give."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ from memplan.sources.onnx._types import is_known, types_of
 
 __all__ = ["with_shapes"]
 
-# More rounds of inference than that do not find more: each round follows a given dimension or the
-# state of a loop one level down.
+# More rounds of inference than these find nothing more: each round carries a given dimension, or
+# the state of a loop, one level down.
 _ROUNDS = 32
 _LONGEST_NAME = 60  # of a dimension that a sentence repeats without quotes
 _SHOWN = 70  # characters of what the library says of a model
-_NOISE = re.compile(r"\[\w+\] |Inference error\(s\): ")  # in it, before every sentence
+# The library writes these before its sentences.
+_NOISE = re.compile(r"\[\w+\] |Inference error\(s\): ")
 
 
 def with_shapes(
     model: Any, dims: Mapping[str, int], limit_factor: int = 1
 ) -> tuple[Any, tuple[Note, ...]]:
-    """Return the model with the shape of every tensor, and notes on what it took.
+    """Return the model with the shape of every tensor, and notes on what was assumed.
 
-    Shapes follow from those of the inputs; what the file declares counts where none follows.
+    Shapes are inferred from those of the inputs; a declared shape counts where that fails.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ def with_shapes(
     evidence = Evidence.take(model, dims)
     folder = Folder()
     notes: list[Note] = []
-    folded = False  # since all shapes were inferred from the beginning
+    folded = False  # whether the graph was folded after all shapes were last removed
     for _ in range(_ROUNDS):
         model, complaint = _infer(model, limit_factor)
         if "existing elem type" in complaint and evidence.forget_elements(model.graph):
@@ -84,7 +85,8 @@ def with_shapes(
     missing |= dict.fromkeys(evidence.doubted(overridden))
     if missing:
         raise GraphError(_ask(list(missing), complaint))
-    if "existing shape differ" in complaint:  # from one that was given, or believed
+    # The existing shape was given by the user, or it was declared and believed.
+    if "existing shape differ" in complaint:
         raise GraphError(_contradiction(complaint))
     evidence.require_used(model.graph)
     folder.take_back(model.graph)
@@ -121,15 +123,16 @@ def _contradiction(complaint: str) -> str:
 
 
 def _shortened(complaint: str) -> str:
-    """Return what the library says, as far as a sentence has room for it."""
+    """Return the error of the library, cut to fit into a sentence."""
     printable = "".join(c if c.isprintable() else " " for c in _NOISE.sub("", complaint))
     return textwrap.shorten(printable, _SHOWN, placeholder=" ...")
 
 
 def _spread(graph: Any, outside: ChainMap[str, Any]) -> bool:
-    """Give shapes to what the library leaves open: the state of loops, and some results.
+    """Give shapes to values that the library leaves open: states of loops, and some results.
 
-    It takes a state for one that may change its shape. Returns whether that changed anything.
+    The library assumes that the state of a loop may change its shape. Returns whether any shape
+    was set.
     """
     types = outside.new_child(types_of(graph))
     for name, (element, shape) in initializers(graph).items():
@@ -154,7 +157,7 @@ def _spread(graph: Any, outside: ChainMap[str, Any]) -> bool:
 
 
 def _hand_on(graph: Any, types: MutableMapping[str, Any], name: str, known: Any | None) -> bool:
-    """Give a result that is not known this type, if that is; return whether it was given."""
+    """Give a result without a known type this type, if it is known; return whether it did so."""
     if not is_known(known) or is_known(types.get(name)):
         return False
     declared = next((v for v in (*graph.output, *graph.value_info) if v.name == name), None)
@@ -166,7 +169,7 @@ def _hand_on(graph: Any, types: MutableMapping[str, Any], name: str, known: Any 
 
 
 def _changing_states(graph: Any) -> Iterator[Note]:
-    """Yield notes on loops whose state has another shape after a round than before."""
+    """Yield notes on loops that change the shape of their state in a round."""
     for node in graph.node:
         for _, body in subgraphs(node):
             states = zip(body.input[2:], body.output[1:], strict=False)

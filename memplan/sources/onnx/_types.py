@@ -1,4 +1,4 @@
-"""Types of ONNX: what is declared of a value, and the sizes of elements."""
+"""Types of ONNX: the declared types of values, and the sizes of elements."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def dtype_of(number: int) -> str | None:
 
 
 def bytes_of(number: int, shape: tuple[int, ...]) -> int:
-    """Return what a tensor takes; types below a byte are packed, the last byte is filled up."""
+    """Return the bytes of a tensor; types below a byte are packed, and the last byte padded."""
     return -(-prod(shape) * _TYPES[number][1] // 8)
 
 
 def types_of(graph: Any) -> dict[str, Any]:
-    """Return what a graph declares of its values, by name."""
+    """Return the types that a graph declares for its values, by name."""
     values = (*graph.value_info, *graph.output, *graph.input)
     return {value.name: value.type for value in values}
 
@@ -64,7 +64,7 @@ def tensor_type(declared: Any) -> Any | None:
 
 
 def is_known(declared: Any | None) -> bool:
-    """Whether the size of a value is known, or never will be: that of sequences and texts."""
+    """Whether no size is to be found: it is known, or the value is a sequence or a text."""
     if declared is None:
         return False
     one = tensor_type(declared)

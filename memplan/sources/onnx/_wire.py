@@ -1,4 +1,4 @@
-"""Protocol buffers without the weights: what a plan needs of a file is a small part of it."""
+"""Reads protocol buffers without the weights, which are most of a file and not needed here."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 __all__ = ["WireError", "looks_like_model", "skeleton"]
 
-# Data of tensors up to this size is kept: shapes are computed from small constants.
+# Tensors up to this many bytes keep their data, as shapes are computed from small constants.
 _KEPT = 4096
-# As deep as the library's own parser goes.
+# The library's own parser refuses messages that are nested deeper than this.
 _DEEPEST = 100
 
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _FIXED = {_FIXED64: 8, _FIXED32: 4}
 
-# Where weights can be: the fields of every message that lead to tensors (numbers of onnx.proto).
+# By message: the fields that can lead to weights, by their numbers in onnx.proto.
 _INNER: dict[str, dict[int, str]] = {
     "model": {7: "graph", 25: "function"},
     "graph": {1: "node", 5: "tensor", 15: "sparse"},
@@ -53,8 +53,8 @@ class _Field(NamedTuple):
 def skeleton(data: bytes | mmap.mmap) -> bytes:
     """Return a serialized `ModelProto` without the data of its weights.
 
-    Names, types and shapes of all tensors stay. What is left out is never read, so that of a file
-    that is mapped into memory only the rest becomes resident.
+    Names, types and shapes of all tensors stay. Data that is left out is never read, so it does
+    not become resident if the file is mapped into memory.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def _strip(data: bytes | mmap.mmap, begin: int, end: int, message: str, depth: i
     kept = begin  # everything before it is in `pieces`, or left out
     for field in _fields(data, begin, end):
         if field.wire != _LENGTH or field.end - field.body <= _KEPT:
-            continue  # too small to hold anything that is worth leaving out
+            continue  # a field this small holds no data worth leaving out
         if field.number in inner:
             part = _strip(data, field.body, field.end, inner[field.number], depth + 1)
             tag = _varint_bytes(field.number << 3 | _LENGTH)
