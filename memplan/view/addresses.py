@@ -1,4 +1,4 @@
-"""Where a recorded run had its memory, without the addresses that nobody used.
+"""Where a recorded run had its memory, without the addresses that no allocation used.
 
 An allocator takes memory from several mappings, terabytes apart. Pages that no allocation ever
 touched are cut out; all the others keep their order, and everything keeps its size:
@@ -25,7 +25,7 @@ _PAGE = 12  # log2; what operating systems hand out, and take back
 
 @dataclass(frozen=True, eq=False)
 class Compressed:
-    """Addresses pushed together.
+    """Addresses without the pages that no allocation used.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Compressed:
     cuts
         Offsets at which addresses are left out, ascending.
     touched
-        Bytes of all pages that anybody ever used: the end of the highest offset.
+        Bytes of all pages that an allocation used at some time: the end of the highest offset.
     span
         Bytes from the lowest page that was used to the end of the highest, nothing left out.
     """
@@ -46,7 +46,7 @@ class Compressed:
 
 
 def compress(address: npt.NDArray[np.uint64], size: Column) -> Compressed:
-    """Cut out the pages that nobody used.
+    """Cut out the pages that no allocation used.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def compress(address: npt.NDArray[np.uint64], size: Column) -> Compressed:
     if not len(address):
         nothing = np.zeros(0, dtype=np.int64)
         return Compressed(nothing, nothing, 0, 0)
-    # In pages, because an address may have 64 bits and a sum of two one more.
+    # The sums are in pages, because an address may have 64 bits, and a sum of two one more.
     first = (address >> np.uint64(_PAGE)).astype(np.int64)
     inside = (address & np.uint64((1 << _PAGE) - 1)).astype(np.int64)
     last = first + (inside + size - 1 >> _PAGE) + 1

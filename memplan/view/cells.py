@@ -1,7 +1,7 @@
-"""A plan on a grid of cells: who is in each, for screens that have no more than that.
+"""A plan on a grid of cells, one buffer in each, for screens which have no more than that.
 
-address                          two rows, three columns: a cell shows who holds most of it,
-  8 +-----+           row 1      and is empty only if nobody holds any of it
+address                          two rows, three columns: a cell shows the buffer which holds
+  8 +-----+           row 1      most of it, and is empty only if none holds any of it
     |  b  |  +--+     row 0
   0 +-----+--+--+                  b . c
     |    a   |c |                  a a c
@@ -22,13 +22,14 @@ __all__ = ["counts", "owners", "shades"]
 Grid = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]
 
-_SLACK = 1e-9  # cells: what a border may be off, as the ratio of large numbers
+# A border is a ratio of large numbers, so that it may be off by so much of a cell.
+_SLACK = 1e-9
 
 
 def owners(held: Spans, offset: Column, top: int, columns: int, rows: int) -> Grid:
     """Return the buffer that holds most of every cell, or -1; shape (rows, columns), lowest first.
 
-    O(columns * s) in spans, vectorised; plans that overlap are no worse.
+    O(columns * s) in spans, vectorised; plans in which buffers overlap take no longer.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ def owners(held: Spans, offset: Column, top: int, columns: int, rows: int) -> Gr
     top
         The end of the addresses; nothing lies beyond it.
     columns, rows
-        The cells; time and addresses are cut into so many equal parts.
+        How many equal parts time and addresses are cut into.
     """
     grid = np.full((rows, columns), NONE, dtype=np.int64)
     first = held.start.min()
@@ -73,8 +74,8 @@ def _touched(begin: _Floats, end: _Floats, cells: int) -> tuple[Column, Column]:
 
 
 def _most(row: Column, buffer: Column, area: _Floats) -> tuple[Column, Column]:
-    """Return the rows that anybody is in, and who holds the largest area there."""
-    # A buffer may have several spans in one cell: their areas count together.
+    """Return the rows that are not empty, and the buffer with the largest area in each."""
+    # A buffer may have several spans in one cell, so that their areas are added.
     order = np.lexsort((buffer, row))
     row, buffer, area = row[order], buffer[order], area[order]
     begins = np.flatnonzero((np.diff(row, prepend=-1) != 0) | (np.diff(buffer, prepend=-1) != 0))

@@ -15,7 +15,7 @@ _UNKNOWN = "unknown"
 
 
 class Name(NamedTuple):
-    """Somebody's text: of a buffer, or of a file."""
+    """The name of a buffer or of a file, which may hold any text."""
 
     text: str
 
@@ -74,7 +74,7 @@ def report(
     names
         Of the two sides.
     verdicts
-        Sentences of whoever set limits.
+        A sentence for each limit that was set: whether it is kept.
     most
         How many buffers to name in each table.
     """

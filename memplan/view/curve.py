@@ -50,7 +50,7 @@ def load_curve(loads: Loads, width: int = 78, height: int = 8, ascii_only: bool 
 def column_loads(loads: Loads, columns: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the greatest load in each of so many equal parts of the time, shape (columns,)."""
     first, last = int(loads.start[0]), int(loads.end[-1])
-    # Python's integers: a time axis of 2^63 times the columns does not fit in 64 bits.
+    # These are Python's integers, because 2^63 times the columns does not fit in 64 bits.
     edges = [first + at * (last - first) // columns for at in range(columns + 1)]
     begin = np.searchsorted(loads.start, edges[:-1], side="right") - 1
     end = np.searchsorted(loads.start, edges[1:], side="left")
@@ -62,7 +62,7 @@ def column_loads(loads: Loads, columns: int) -> np.ndarray[tuple[int], np.dtype[
 def _levels(
     load: np.ndarray[tuple[int], np.dtype[np.int64]], peak: int, height: int
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Scale to eighths of a row; what is not nothing is at least one of them."""
+    """Scale to eighths of a row; a load above 0 is at least one of them, so that it is seen."""
     scaled = np.ceil(load / peak * (8 * height)).astype(np.int64)
     return np.where(load > 0, scaled.clip(1), 0)
 

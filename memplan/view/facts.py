@@ -1,4 +1,4 @@
-"""What people ask of a buffer that they point at: what it is, who makes it, where in the code."""
+"""What people ask of a buffer that they point at: what it is, which operator makes it and where."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Facts", "facts", "facts_of_problem"]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of every buffer beside its numbers, as columns by row of the problem.
+    """What is known of every buffer in addition to its numbers, as columns by row of the problem.
 
     Attributes
     ----------

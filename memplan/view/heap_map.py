@@ -1,7 +1,7 @@
-"""Heap maps: for several planners, who is where in memory when (source 002, appendix 8.1).
+"""Heap maps: where each of several planners has which buffer when (source 002, appendix 8.1).
 
-One panel a planner, all with the same scales: time from left to right, addresses upwards. Beside
-them what the allocator of a recorded run did with the same program.
+Each planner has one panel, and all have the same scales: time from left to right, addresses
+upwards. One more panel shows what the allocator of a recorded run did with the same program.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ __all__ = ["Colour", "draw", "save"]
 
 Colour = Literal["size", "class"]
 
-_DEPTH = 8  # log2 of the sizes told apart by colour: what is smaller is too thin to be seen
+# The log2 of the range of sizes that have colours of their own: smaller boxes are too thin to see.
+_DEPTH = 8
 _CUT = "#c1272d"
-_TALLEST = 3  # times the lowest panel: what goes on beyond would flatten all the others
+# A panel is cut off at so many times the lowest one, because it would flatten all the others.
+_TALLEST = 3
 
 
 def save(
@@ -64,7 +66,7 @@ def save(
     MemplanError, MissingExtraError
         As `draw` does.
     """
-    picture.format_of(path)  # before the work, not after it
+    picture.format_of(path)  # a wrong suffix is an error before the work, not after it
     picture.write(draw(panels, colour=colour, title=title), path, dpi)
 
 
@@ -126,7 +128,8 @@ def _grid(count: int) -> tuple[Figure, list[Axes]]:
     places = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
     for unused in places[count:]:
         unused.remove()
-    for lowest in places[count - columns : count]:  # of its column; below it may be an empty place
+    # The lowest panel of a column has the labels; the place below it may be empty.
+    for lowest in places[count - columns : count]:
         lowest.tick_params(labelbottom=True)
         lowest.set_xlabel("time")
     return figure, places[:count].tolist()

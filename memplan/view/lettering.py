@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_LARGEST, _SMALLEST = 7.0, 4.5  # points; less is not read in print
-_LINE = 1.25  # height of a line of text, and width beside it, in sizes of its letters
+_LARGEST, _SMALLEST = 7.0, 4.5  # points; smaller letters cannot be read in print
+_LINE = 1.25  # height of a line of text with its margin, in sizes of its letters
 
 
 def write_names(

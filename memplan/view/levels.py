@@ -11,7 +11,8 @@ from memplan.view.units import human
 
 __all__ = ["Level", "levels", "top"]
 
-_TALLEST = 2  # times what is used: a capacity beyond would flatten the picture below it
+# A capacity above so many times what is used is not drawn: it would flatten the picture below it.
+_TALLEST = 2
 
 
 @dataclass(frozen=True, slots=True)

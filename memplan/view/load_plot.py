@@ -61,7 +61,7 @@ def draw(problem: Problem, *, width: float | None = None) -> Figure:
 def fill(
     axes: Axes, problem: Problem, marked: Sequence[Level], unit: int, *, key: bool = False
 ) -> None:
-    """Fill axes with the load, and with the levels but the peak, which is no matter of the load.
+    """Fill axes with the load, and with all levels but the peak, which depends on the plan.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Comparisons as GitHub-flavoured Markdown, for a comment or a job's summary.
 
-Names are somebody's text. As code they are no HTML, no mention, no link; what could still end the
-code, or the cell of the table, is written as numbers of characters.
+A name may hold any text. As code it is no HTML, no mention, no link; what could still end the code,
+or the cell of the table, is written as numbers of characters.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def markdown(report: Report) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a sentence with somebody's names in it, in which Markdown and HTML see only text."""
+    """Return a sentence with names of any kind in it as what Markdown and HTML read as text."""
     return "".join(c if c.isalnum() or c in " ,.:()" else f"&#{ord(c)};" for c in text)
 
 
@@ -44,10 +44,10 @@ def _row(cells: tuple[Cell, ...]) -> str:
 
 
 def code(text: str) -> str:
-    """Return somebody's text as code that nothing in it can end, on one line, not too long."""
+    """Return any text as code that nothing in it can end, on one line, not too long."""
     plain = quoted(text)[1:-1]
     if not set(plain) & set("`|\\") and plain.strip():
         return f"`{plain}`"
-    # In HTML's code the rest of Markdown is at work, but not on references to characters.
+    # Markdown still reads what stands in HTML's code, but leaves references to characters alone.
     letters = (each if each.isalnum() else f"&#{ord(each)};" for each in plain)
     return f"<code>{''.join(letters)}</code>"

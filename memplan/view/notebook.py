@@ -1,7 +1,7 @@
 """Problems and plans as notebooks show them: a table of facts, and a small picture where it fits.
 
-It is HTML that needs nothing else. All lines and fills are of the colour of the text, so that it
-reads on dark pages; names of buffers are somebody's text, and escaped.
+It is HTML that needs nothing else. All lines and fills have the colour of the text, so that dark
+pages show them too; names of buffers may hold any text, so that they are escaped.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from memplan.view.units import exact, lifetime, plural
 
 __all__ = ["of_loaded", "of_plan", "of_planned", "of_problem"]
 
-_WIDTH, _HEIGHT, _LOW = 480, 180, 60  # pixels; a load is lower than a plan
-_MOST = 400  # boxes: a page of notes is not to weigh megabytes
+_WIDTH, _HEIGHT, _LOW = 480, 180, 60  # pixels; a picture of the load needs less height than a plan
+_MOST = 400  # boxes; with more a notebook would grow by megabytes
 
 Facts = list[tuple[str, str]]
 
@@ -62,7 +62,7 @@ def _of_problem(problem: Problem) -> Facts:
 def of_plan(plan: Plan) -> str:
     """Return the HTML of a plan: its facts, and its boxes if the problem is in memory.
 
-    Beyond 400 boxes there are none; `Plan.plot` draws them.
+    A plan of more than 400 boxes has no picture here; `Plan.plot` draws it.
     """
     return _page("memplan plan", _of_plan(plan), _boxes(plan))
 
@@ -103,7 +103,7 @@ def _times(problem: Problem) -> Facts:
 
 
 def _constraints(problem: Problem) -> Facts:
-    """Return what there is beside lifetimes and sizes."""
+    """Return the constraints in addition to lifetimes and sizes."""
     named = {
         "alignment": problem.has_alignment,
         "pins": problem.has_pins,
@@ -147,7 +147,7 @@ def _load(problem: Problem) -> str:
     marked = levels(problem)
     end = top(marked)
     shown = column_loads(loads, _WIDTH) / end * (_LOW - 2)
-    # A step where the load changes, and none where it does not.
+    # The path has a step only where the load changes, which keeps the page small.
     changes = np.flatnonzero(np.diff(shown, prepend=-1.0))
     steps = "".join(f"H{x}V{_LOW - shown[x]:.1f}" for x in changes.tolist())
     area = (

@@ -35,7 +35,7 @@ class Panel:
     facts
         The height in words, and what else there is to say of it.
     cuts
-        Offsets at which addresses that nobody used are left out.
+        Offsets at which addresses that no allocation used are left out.
     classes
         Of each buffer, n of them: the type of the operator that made it, say; or `None`.
     """
@@ -105,9 +105,9 @@ def of_recording(name: str, trace: Trace) -> Panel:
 
 
 def operators_of(trace: Trace) -> tuple[str, ...]:
-    """Return who requested each allocation of `trace.planned`.
+    """Return the operator which requested each allocation of `trace.planned`.
 
-    That is the outermost operator, or the innermost module where none was running.
+    It is the outermost one, or the innermost module where no operator was running.
     """
     return tuple(_requester(trace.scopes[row]) for row in trace.planned.tolist())
 

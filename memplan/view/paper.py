@@ -1,7 +1,7 @@
 """What figures for papers share: sizes, type, ticks and the lines of levels.
 
-All is sized for print at the width asked for: letters of 7 and 8 points, thin lines, no frame
-where nothing is said. matplotlib's defaults are left to whoever imports it.
+All is sized for print at the width asked for: letters of 7 and 8 points, thin lines, and no frame
+on sides without labels. matplotlib's defaults, which are global, stay as they are.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _TICK = 7  # points, as above
 _KEY_LINE = 0.16  # inches
 _EXACT = 16  # ticks at borders of boxes: beyond, a scale reads better
 
-# Apart in print and in grey by their dashes, from the most to the least important.
+# Dashes tell the lines apart in grey too; they stand from the most to the least important.
 _LINES = {
     "capacity": ("#b3202a", (0, (5, 2)), 1.2),
     "peak": ("#333333", "solid", 0.8),

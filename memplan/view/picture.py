@@ -115,7 +115,7 @@ def rendered(figure: Figure, kind: str, dpi: int) -> bytes:
     """Return the bytes of a figure's file; `kind` is png, svg or pdf."""
     picture = io.BytesIO()
     with warnings.catch_warnings():
-        # A letter that the font lacks is a box in the picture, and no matter for standard error.
+        # A letter that the font lacks becomes a box in the picture; a warning would help no user.
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         figure.savefig(picture, format=kind, dpi=dpi, metadata=_DATELESS[kind])
     return picture.getvalue()
@@ -177,7 +177,8 @@ def add_boxes(
 
     many = len(boxes) > RASTER_FROM
     least = room.min(axis=1, initial=1.0)
-    # Pixels are never thinner than one; vectors taper.
+    # In pixels an edge is at least one wide and would hide a thin box, which gets none; in vectors
+    # the edge gets thinner with the box.
     widths = np.where(least > 0.006, 0.2, 0.0) if many else np.minimum(edge, 80 * least)
     drawn = PolyCollection(
         boxes,  # type: ignore[arg-type]
@@ -192,7 +193,7 @@ def add_boxes(
 
 
 def colour_by_amount(drawn: PolyCollection, amount: npt.NDArray[np.int64], norm: LogNorm) -> None:
-    """Give every box the colour of its positive amount; light and dark tell it without hues."""
+    """Give every box the colour of its positive amount; the scale can be read in grey too."""
     drawn.set_array(amount.astype(np.float64))
     drawn.set_cmap("viridis")
     drawn.set_norm(norm)
@@ -207,7 +208,7 @@ def add_key(
     *,
     below: bool = False,
 ) -> None:
-    """Say beside the axes which amounts the colours are.
+    """Draw a scale next to the axes, which says the amount of each colour.
 
     Parameters
     ----------
@@ -232,7 +233,7 @@ def add_key(
 
 
 def draw_reserved(axes: Axes, reserved: Iterable[Reserved], unit: int) -> None:
-    """Hatch the addresses that nobody may touch."""
+    """Hatch the addresses that no buffer may touch."""
     for block in reserved:
         axes.axhspan(
             block.lower / unit,
@@ -249,7 +250,7 @@ def draw_reserved(axes: Axes, reserved: Iterable[Reserved], unit: int) -> None:
 def set_time_axis(
     axes: Axes, first: int, last: int, ticks: int = 10, beside: float = 0.005
 ) -> None:
-    """Label time, which is whole, from `first` to `last`, with so much of it free beside them."""
+    """Label whole times from `first` to `last`, with a share `beside` of them free at each end."""
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
     axes.xaxis.set_major_locator(MaxNLocator(nbins=ticks, integer=True))

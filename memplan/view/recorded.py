@@ -1,4 +1,4 @@
-"""Where a file says that its buffers lay: what a runtime did, to be looked at beside a plan."""
+"""Where a file says that its buffers lay: what a runtime did, to be compared with a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What binds buffers beside their lifetimes, in words: pins, conflicts, groups, reserved ranges."""
+"""Constraints other than lifetimes, in words: pins, conflicts, groups, reserved ranges."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def counts(problem: Problem) -> list[tuple[str, str]]:
 
 
 def reasons(problem: Problem) -> list[str]:
-    """Return what may make a plan impossible although the load is low, a sentence each.
+    """Return a sentence for each thing that may make a plan impossible although the load is low.
 
     Parameters
     ----------

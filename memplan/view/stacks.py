@@ -1,4 +1,4 @@
-"""Who lies right above whom, and when: holes and supports are both read from it.
+"""Which buffer lies right above which, and when: holes and supports are both read from it.
 
 address
     +---+  +--+          above  below   while
@@ -68,18 +68,18 @@ def stacks(held: Spans, offset: Column) -> Stacks:
         live.remove(leaver, leaves)
         leaves, leaver = next(leaving, (0, 0))
     below, above, start, end = np.array(live.found, dtype=np.int64).reshape(-1, 4).T
-    span = np.append(by_address, NONE)  # what -1, the ground, is looked up as
+    span = np.append(by_address, NONE)  # the rank of the ground is -1, which reads the last place
     return Stacks(span[below], span[above], start, end)
 
 
 class _Live:
-    """What is held now, each linked to its neighbours by address; links that ended are `found`."""
+    """The spans held now, each linked to its neighbours by address; `found` has ended links."""
 
     def __init__(self, count: int) -> None:
         self.count = 0
         self.found: list[tuple[int, int, int, int]] = []  # below, above, start, end
         self._ranks = LiveRanks(count)
-        # The last place of `above` is the ground's, whose rank is -1.
+        # `above` has one place more, because the rank of the ground, -1, is its last place.
         self._below, self._above = [NONE] * count, [NONE] * (count + 1)
         self._since = [0] * count
 

@@ -1,4 +1,4 @@
-"""What keeps every buffer from lying lower: whom it sits on, and what all of them rest on.
+"""What keeps every buffer from lying lower: what it sits on, and what all of them rest on.
 
 address                        `c` sits on `b` while both are alive, and `b` on `a`: there is
  12 +--------+                 no legal offset between them. `a` lies on the ground.
@@ -29,7 +29,7 @@ __all__ = ["Chain", "Ground", "Supports", "supports"]
 
 
 class Ground(IntEnum):
-    """What keeps a buffer from lying lower that is no other buffer."""
+    """What else than another buffer keeps a buffer from lying lower."""
 
     NONE = 0  # nothing does: it sits on others, or could lie lower
     ADDRESS_ZERO = 1  # there is no legal offset below its own
@@ -55,7 +55,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Supports:
-    """Who sits on whom in a plan, as compressed rows.
+    """Which buffers sit on which in a plan, as compressed rows.
 
     Attributes
     ----------
@@ -63,12 +63,13 @@ class Supports:
         Shapes (n + 1,) and (m,): row i sits on `below_row[below_begin[i]:below_begin[i + 1]]`,
         ascending.
     above_begin, above_row
-        The same the other way round: who sits on row i.
+        The same the other way round: the rows that sit on row i.
     ground
         Shape (n,), values of `Ground`.
     next
         Shape (n,): the next buffer on the shortest way down to the ground, of several the
-        largest, or -1 at its end. Where only another one of its group is held up, that one.
+        largest, or -1 at its end. A buffer which sits on none while another one of its group
+        does has that one.
     """
 
     below_begin: Column
@@ -95,12 +96,15 @@ class Supports:
 
 
 def supports(problem: Problem, plan: Plan) -> Supports:
-    """Find out who sits on whom in a valid plan: O(s log s) in spans (`memplan.problem.spans`).
+    """Find the buffers that each one sits on in a valid plan: O(s log s) in spans.
+
+    A span is a part of a buffer's lifetime in which it holds the same memory (see
+    `memplan.problem.spans`).
 
     A buffer sits on another if at some time both hold memory with nothing in between, and no offset
     that is legal for the upper one (of its alignment, or of the largest of its group) lies between
     where it is and where it would touch the lower one; where the problem has explicit conflicts,
-    also on whom it conflicts with, whenever they live.
+    a buffer also sits on those it conflicts with, whenever they live.
 
     Raises
     ------
@@ -141,7 +145,7 @@ def _pairs(problem: Problem, offset: Column, step: Column) -> tuple[Column, Colu
     found = found.keep(found.below != NONE)
     gap = (base + held.lower)[found.above] - (base + held.upper)[found.below]
     above, below = held.buffer[found.above], held.buffer[found.below]
-    if problem.has_conflicts:  # such pairs bar the whole of both, whenever they live
+    if problem.has_conflicts:  # such a pair shares no address at all, whenever the two live
         pairs = problem.conflicts.pairs()
         pairs = pairs[(problem.size[pairs] > 0).all(axis=1)]
         one, other = np.concatenate([pairs, pairs[:, ::-1]]).T
@@ -175,7 +179,8 @@ def _next(
 ) -> Column:
     """Return for every row the next on its way down; see `Supports.next`."""
     rows = np.arange(len(problem))
-    # A group moves as a whole: the way down is one of groups, and of buffers that are in none.
+    # A group moves as a whole, so that a step down leads from a group, or a buffer in none, to
+    # another.
     alone = problem.group == NONE
     _, unit = np.unique(np.where(alone, rows, len(rows) + problem.group), return_inverse=True)
     level = _levels(unit[above], unit[below], unit[grounded], int(unit.max(initial=NONE)) + 1)[unit]
@@ -198,8 +203,9 @@ def _next(
 def _levels(above: Column, below: Column, grounded: Column, count: int) -> Column:
     """Return how many steps every unit is above the ground.
 
-    Those that hang in the air count from `count + 1`, so that nobody who is above the ground has
-    them one step below. Windows allow that some rest on each other alone, in a circle, at `count`.
+    Units that rest on nothing count from `count + 1`, so that none above the ground has one of
+    them a step below it. Windows allow that some rest on each other in a circle: they are at
+    `count`.
     """
     begin, rising = (column.tolist() for column in _rows(below, above, count))
     level = [count] * count
@@ -207,7 +213,7 @@ def _levels(above: Column, below: Column, grounded: Column, count: int) -> Colum
     def climb(reached: list[int], lowest: int) -> None:
         for unit in reached:
             level[unit] = lowest
-        for unit in reached:  # which grows on the way
+        for unit in reached:  # the list grows in this loop
             for upper in rising[begin[unit] : begin[unit + 1]]:
                 if level[upper] == count:
                     level[upper] = level[unit] + 1

@@ -1,7 +1,7 @@
 """A plan as a picture of characters, for terminals.
 
 Where a terminal has 256 colours and half blocks, a character is two cells, one above the other;
-elsewhere it is one cell, and buffers are letters. Names of buffers are somebody's text: they are
+elsewhere it is one cell, and buffers are letters. Names of buffers may hold any text: they are
 shown such that a terminal cannot take them for commands.
 """
 
@@ -38,7 +38,7 @@ _HEIGHT = 20  # lines, so that all of it is on a screen of 40
 _NARROWEST = 10  # columns of the picture itself
 _KEYS = "ABCDEFGHJKLM"  # for the buffers that the legend names; I looks like a wall
 _MARKS = "#+o=:*%"  # for all others, without colours
-_DARK = frozenset(("#0072b2",))  # of the palette: white reads better on it than black
+_DARK = frozenset(("#0072b2",))  # colours of the palette on which white reads better than black
 
 
 def picture(
@@ -46,9 +46,9 @@ def picture(
 ) -> RenderableType:
     """Return the picture of a plan for Rich to print.
 
-    Time runs to the right, addresses upwards, both linearly. A cell shows who holds most of it,
-    and is empty only where nobody holds anything. The buffers that take most of the picture have
-    a key, which a list below explains. Lines mark capacity, peak and lower bound.
+    Time runs to the right, addresses upwards, both linearly. A cell shows the buffer which holds
+    most of it, and is empty only where none holds any of it. The buffers that take most of the
+    picture have a key, which a list below explains. Lines mark capacity, peak and lower bound.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class _Picture:
     def _times(self, margin: int, columns: int) -> str:
         loads = Loads(self.problem)
         section = loads.peak_section
-        assert section is not None  # somebody holds something
+        assert section is not None  # a problem in which no buffer holds anything has no picture
         first, last = int(loads.start[0]), int(loads.end[-1])
         peak = int(loads.start[section])
         column = (peak - first) * columns // (last - first)
@@ -147,7 +147,7 @@ class _Picture:
 
 
 def _has_colours(console: Console, options: ConsoleOptions) -> bool:
-    # With 16, two colours of the palette become one.
+    # A terminal with 16 colours shows two of the palette as one.
     enough = console.color_system in ("256", "truecolor")
     return enough and not console.no_color and not options.ascii_only
 

@@ -11,7 +11,7 @@ def human(count: int) -> str:
     if unit == 0:
         return f"{count} byte" if count == 1 else f"{count} bytes"
     whole, rest = divmod(count, 1 << 10 * unit)
-    # Cut, not rounded: 1,048,575 bytes must not read as 1 MiB.
+    # The number is cut, not rounded, because 1,048,575 bytes must not read as 1 MiB.
     return (
         f"{whole}.{rest * 100 >> 10 * unit:02} {_UNITS[unit]}"
         if rest

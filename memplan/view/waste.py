@@ -3,13 +3,13 @@
     address
       9 +  +------+           `c` lies above a hole of 3 bytes while `a` is alive, and of 7 after
         |  |  c   |           that. What is above the highest address in use at a time is no hole:
-      7 +--+------+           the plan does not keep it from anybody.
+      7 +--+------+           the plan keeps it free for other uses.
         |  :  3   :
       4 +---------+::+
         |    a    | 7|
       0 +---------+--+
 
-What is reserved belongs to somebody else, and is no hole either.
+What is reserved is not the plan's to use, and is no hole either.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["Waste", "waste"]
 
 @dataclass(frozen=True, slots=True)
 class Waste:
-    """The holes of a plan: nobody holds `[lower, upper)` while `start <= t < end`.
+    """The holes of a plan: no buffer holds `[lower, upper)` while `start <= t < end`.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ def _outside(
     reserved: Iterable[Reserved], start: Column, end: Column, lower: Column, upper: Column
 ) -> tuple[Column, Column, Column, Column]:
     """Return what of these rectangles is not reserved, without those that are empty."""
-    # What is free is between the end of one reserved range and the start of the next.
+    # The free addresses are between the end of one reserved range and the start of the next.
     blocks = list(reserved)  # sorted and disjoint
     opens = np.array([0, *(block.upper for block in blocks)], dtype=np.int64)
     closes = np.array([*(block.lower for block in blocks), 2 * MAX_BYTES - 1], dtype=np.int64)

@@ -1,7 +1,7 @@
 """Plans as a page: one HTML file to look around in, with no network and nothing to install.
 
-What a browser test may rely on. `<html data-ready="true">` says that the page is drawn;
-`data-theme` is `light` or `dark`. In it are
+A browser test may rely on what follows. `<html data-ready="true">` says that the page is drawn;
+`data-theme` is `light` or `dark`. The page has
 
 - `#search`, whose matches `#search-status` counts ("3 matches"), and Enter goes to the next;
 - `#colour` (size, kind, operator, module), `#waste`, `#theme`, `#home`, `#zoom-in`, `#zoom-out`,
@@ -76,11 +76,11 @@ def html(
 ) -> str:
     """Return plans of one problem as a page, side by side and with linked axes.
 
-    For each the addresses over time with every buffer (in gaps only what it holds), and the load
-    under it, with capacity and lower bound; what a pixel cannot show is summed up in it. One can
-    search, point at buffers, list what is live at a moment, follow what a buffer sits on, colour by
-    size, kind, operator or module, and see what is unused. The same plans give the same text with
-    the same release of Bokeh.
+    Each plan has a figure of addresses over time with every buffer (in gaps only what it holds),
+    and one of the load below it, with capacity and lower bound; a pixel sums up what is too small
+    for it. One can search, point at buffers, list what is live at a moment, follow what a buffer
+    sits on, colour by size, kind, operator or module, and see what is unused. The same plans give
+    the same text with the same release of Bokeh.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def html(
         plans keep it or not.
     plans
         What was answered, by what the page calls it; at least one. A plan that does not verify is
-        drawn with the referee's sentence, but nobody in it sits on anybody.
+        drawn with the referee's sentence, but without what each buffer sits on.
     facts
         What is known of the buffers; `None` for what a `Loaded` says, otherwise their names alone.
     title
@@ -111,13 +111,13 @@ def html(
     facts = facts or facts_of(problem)
     notes = [note.text for note in getattr(problem, "notes", ())]
     problem = problem_of(problem)
-    libraries = scripts()  # before the work, not after it
+    libraries = scripts()  # a missing Bokeh is an error before the work, not after it
     seen = shown(problem, plans)
     limits = [problem.max_load, problem.capacity or 0, *(each.peak for each in seen)]
     top = max([1, *limits])
     top = max([top, *(block.upper for block in problem.reserved if block.lower < top)])
     unit = picture.unit_for(max([1, *(each.peak for each in seen)]))
-    # Somebody's file name may hold what is no text.
+    # The title may be a file's name, which may hold bytes that are no text.
     title = (title or "memplan").encode("utf-8", "replace").decode()
     data = payload(problem, seen, facts, unit)
     data |= {"scale": scale(), "colour": colour}

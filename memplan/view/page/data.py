@@ -30,15 +30,15 @@ from memplan.view.waste import waste
 __all__ = ["Shown", "as_json", "payload", "shown"]
 
 _EXACT = 1 << 53  # whole numbers up to here are exact as floats
-_LISTED = 8  # names in a row; whoever needs the rest looks into the model
+_LISTED = 8  # names in a row; the model has the rest
 _GROUNDS = {
     Ground.NONE: "could lie lower",
     Ground.ADDRESS_ZERO: "address 0",
     Ground.PIN: "its pin",
     Ground.RESERVED: "a reserved range",
 }
-# In JSON these stand only inside of strings, where a `\uXXXX` means the same; written like this
-# nothing in a <script> can end it, begin a comment, or be a line end to an older parser.
+# JSON has these characters only inside of strings, where `\uXXXX` means the same. Written so, no
+# string can end the <script>, begin a comment in it, or be a line end to an older parser.
 _ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
@@ -75,7 +75,7 @@ def shown(problem: Problem, plans: Mapping[str, Plan]) -> list[Shown]:
     PlanError
         If one has no offsets, or none for some buffer.
     """
-    unlimited = problem.with_capacity(None)  # a plan that is too high is still one to look at
+    unlimited = problem.with_capacity(None)  # a plan above the capacity is drawn all the same
     seen = []
     for name, plan in plans.items():
         offset = picture.offsets(problem, plan)
@@ -164,7 +164,7 @@ def _plan(problem: Problem, each: Shown) -> dict[str, object]:
         "waste": None,
     }
     if each.fault:
-        return facts  # who overlaps sits on nobody
+        return facts  # where buffers overlap, "sits on" has no meaning
     on, free = supports(problem, each.plan), waste(problem, each.plan)
     columns = ("below_begin", "below_row", "above_begin", "above_row", "ground", "next")
     facts["supports"] = {name: packed(getattr(on, name)) for name in columns} | {
@@ -185,7 +185,7 @@ def packed(column: Column) -> dict[str, str]:
 
 
 def coded(texts: Iterable[str]) -> dict[str, object]:
-    """Return texts by number, each once: there are few types of operators, and many buffers."""
+    """Return each text once and numbers for them, as many buffers share few types of operators."""
     numbers: dict[str, int] = {}
     codes = [numbers.setdefault(text, len(numbers)) for text in texts]
     return {"code": packed(np.array(codes, dtype=np.int64)), "text": list(numbers)}

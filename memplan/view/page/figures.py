@@ -1,7 +1,7 @@
 """The figures of a page, for each plan: addresses over time, and the load under them.
 
 They come without boxes. `plans.js` fills their sources with what can be seen at the current zoom;
-here is what there is to fill, and what all figures share: the ranges, which links them.
+this module makes the sources, and the ranges that all figures share, which links them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["document", "scale", "scripts"]
 
-_LEFT, _RIGHT = 78, 14  # pixels beside every frame, so that those above each other line up
+_LEFT, _RIGHT = 78, 14  # pixels at the sides of every frame, so that all of them line up
 _FONT = "system-ui, sans-serif"
 _TOOLS = "pan,wheel_zoom"
 
@@ -35,8 +35,7 @@ def document(problem: Problem, count: int, top: int, unit: tuple[int, str]) -> d
     count
         Of plans. The figures are called `memory-0`, `load-0`, `memory-1`, ...
     top, unit
-        Of the addresses: the highest that can be looked at, and in what they are counted: so many
-        bytes, and a name.
+        The highest address that can be looked at, and the unit of addresses: its bytes and name.
 
     Raises
     ------
@@ -69,7 +68,7 @@ def document(problem: Problem, count: int, top: int, unit: tuple[int, str]) -> d
         address = f"address ({unit[1]})"
         memory = _figure(f"memory-{at}", ranges["time"], ranges["address"], address, "webgl")
         _fill_memory(memory, at, reserved)
-        # Bokeh has one WebGL canvas: it would change its size at every drawing of both.
+        # Bokeh has one WebGL canvas, whose size would change at every drawing of both figures.
         load = _figure(f"load-{at}", ranges["time"], ranges["load"], f"load ({unit[1]})", "canvas")
         load.xaxis.axis_label = f"time{later}"
         _fill_load(load, at)
@@ -95,7 +94,7 @@ def scripts() -> list[str]:
 
 
 def scale() -> list[str]:
-    """Return colours for amounts, from little to much; light and dark tell them without hues."""
+    """Return colours for amounts, from little to much; they can be told apart in grey too."""
     _check_bokeh()
     from bokeh.palettes import Viridis256
 
@@ -129,7 +128,7 @@ def _figure(name: str, time: Range1d, value: Range1d, label: str, backend: str) 
         background_fill_color=None,  # what is behind it follows the theme
         border_fill_color=None,
         y_axis_label=label,
-        lod_threshold=None,  # Bokeh's own would drop boxes while one pans; ours are few
+        lod_threshold=None,  # Bokeh's default drops boxes while one pans; there are few enough here
     )
     drawn.xaxis.ticker = BasicTicker(min_interval=1, desired_num_ticks=8)  # time is whole
     drawn.xaxis.formatter = NumeralTickFormatter(format="0,0")
@@ -160,7 +159,7 @@ def _fill_memory(drawn: Figure, at: int, reserved: dict[str, list[float]]) -> No
             hatch_alpha=0.6,
             hatch_weight=1,
         )
-    # One clear pixel: what a script puts in its place is made by the same class of arrays.
+    # The image is one clear pixel, so that a script finds the class of arrays which it has to use.
     nothing = {"image": [np.zeros((1, 1), dtype=np.uint32)]}
     place = {name: [0.0] for name in ("x", "y", "dw", "dh")}
     thin = ColumnDataSource(nothing | place, name=f"thin-{at}")
@@ -204,7 +203,7 @@ def _fill_memory(drawn: Figure, at: int, reserved: dict[str, list[float]]) -> No
 def _fill_load(drawn: Figure, at: int) -> None:
     from bokeh.models import ColumnDataSource
 
-    # Not empty: with no point at all, Bokeh's steps do not end.
+    # The source has points, because Bokeh's steps do not end without any.
     source = ColumnDataSource({"x": [0.0, 0.0], "y": [0.0, 0.0]}, name=f"curve-{at}")
     drawn.varea_step(
         x="x", y1=0, y2="y", step_mode="after", source=source, fill_alpha=0.35, name=f"area-{at}"

@@ -1,7 +1,7 @@
 """The HTML around a page's data and figures: one file that needs nothing else.
 
-The browser is told to be strict (a Content-Security-Policy): no network, and no script but those
-whose hashes stand in the head, so that text which looks like a script is still only text.
+A Content-Security-Policy lets the browser use no network, and run no script but those whose hashes
+stand in the head, so that text which looks like a script is still only text.
 WebGL costs one exception, `unsafe-eval`: the library that Bokeh draws with compiles its functions.
 """
 

@@ -1,4 +1,4 @@
-"""What a run allocated, beside what was planned, in a terminal."""
+"""What a run allocated compared with what was planned, in a terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST = 5
 
 
 def measured(found: Measured, planned: int | None) -> RenderableType:
-    """Return the real peak beside the planned one, and the operators that explain the difference.
+    """Return the real peak, the planned one, and the operators that explain the difference.
 
     Parameters
     ----------

@@ -40,13 +40,13 @@ Fact = tuple[str, str | Text]
 
 
 def listed(facts: Sequence[Fact]) -> RenderableType:
-    """Return a name and a value a line; not a table, which would fill lines up with spaces."""
+    """Return a name and a value a line, as text: a table would fill lines up with spaces."""
     width = max(len(name) for name, _ in facts) + 2
     return Group(*(Text(f"{name:<{width}}", style="dim").append(value) for name, value in facts))
 
 
 def origin(loaded: Loaded | None) -> list[Fact]:
-    """Return what a problem was before it was one; nothing for files that are problems."""
+    """Return what a problem was made from; nothing for files that are problems."""
     if loaded is None or not loaded.labels:
         return []
     return [("format", loaded.source), ("tensors", f"{loaded.tensors:,}")]
@@ -135,12 +135,12 @@ class HeldTable:
 def labels_of(
     problem: Problem, held: Sequence[Held], labels: Sequence[Label]
 ) -> dict[str, Label] | None:
-    """Return the labels of these buffers by id; `None` where nobody is known."""
+    """Return the labels of these buffers by id; `None` where no operators are known."""
     return {each.id: labels[problem.index(each.id)] for each in held} if labels else None
 
 
 def who(label: Label) -> str:
-    """Return "maker -> user, user"; for what nobody makes, its kind."""
+    """Return "maker -> user, user"; the kind of a buffer which no operator makes."""
     users = [plain(user) for user in label.used_by]
     more = f" and {len(users) - 2:,} more" if len(users) > 2 else ""
     reads = ", ".join(users[:2]) + more
@@ -154,7 +154,7 @@ def name(id: str) -> Text:
 
 
 def plain(text: str) -> str:
-    """Return somebody's text on one line, not too long, with nothing that a terminal obeys."""
+    """Return any text on one line, not too long, with nothing that a terminal obeys."""
     return quoted(text)[1:-1]
 
 
@@ -164,6 +164,6 @@ def printable(text: str) -> str:
 
 
 def total(sizes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int:
-    """Sum without overflow: a million sizes of 2^62 do not fit in 64 bits."""
+    """Return a sum that cannot overflow: a million sizes of 2^62 do not fit in 64 bits."""
     high, low = sizes >> 31, sizes & (2**31 - 1)
     return (int(high.sum()) << 31) + int(low.sum())

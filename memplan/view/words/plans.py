@@ -1,4 +1,4 @@
-"""Plans in a terminal: what was asked, what was answered, and who is live at the peak."""
+"""Plans in a terminal: what was asked, what was answered, and which buffers make the peak."""
 
 from __future__ import annotations
 
@@ -115,10 +115,10 @@ def _meaning(plan: Plan) -> str:
 def peak_buffers(
     problem: Problem, plan: Plan, most: int = MOST_ROWS, labels: Sequence[Label] = ()
 ) -> RenderableType:
-    """Return who is live at the peak of a plan: what a smaller model would have to shrink.
+    """Return the buffers that are live at the peak: what a smaller model would have to shrink.
 
-    Of all sections in which a buffer touches the peak, the one with the greatest load. `labels`, by
-    row, say which operators make and use a buffer.
+    The peak is taken in the section with the greatest load, of all in which a buffer touches it.
+    `labels`, by row, say which operators make and use a buffer.
     """
     if plan.offsets is None:
         return Text("")

@@ -1,4 +1,4 @@
-"""Problems in a terminal: how much they need, when, and whose fault it is."""
+"""Problems in a terminal: how much they need, when, and because of which buffers."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def inspection(found: Inspection, most: int = MOST_ROWS) -> RenderableType:
 
 
 def _answer(found: Inspection) -> str:
-    """Say how much, when and whose fault in two sentences."""
+    """Say in two sentences how much is needed, when, and because of which buffers."""
     problem, savings = found.loaded.problem, found.savings
     if not len(savings):
         return "No buffer holds anything at any time."
@@ -134,7 +134,7 @@ def _beyond_the_load(problem: Problem) -> str:
 
 
 def _capacity(found: Inspection) -> RenderableType:
-    """Return whether it fits into the capacity; what is missing, and what would do."""
+    """Return whether the problem fits into its capacity, what is missing, and what would help."""
     shortage = found.shortage
     assert shortage is not None
     limit = exact(shortage.capacity)
@@ -149,7 +149,7 @@ def _capacity(found: Inspection) -> RenderableType:
 
 
 def _constraints(found: Inspection) -> list[Fact]:
-    """Say what there is beside lifetimes and sizes; what there is not is not mentioned."""
+    """Say which constraints there are in addition to lifetimes and sizes; omit all others."""
     problem = found.loaded.problem
     facts = [*origin(found.loaded), ("buffers", f"{len(problem):,}")]
     before = len(facts)
@@ -182,9 +182,9 @@ def _constraints(found: Inspection) -> list[Fact]:
 def _distribution(problem: Problem) -> Table:
     shares = (0, 25, 50, 75, 90, 99, 100)
     made = table("", "smallest", "25 %", "median", "75 %", "90 %", "99 %", "largest")
-    # Elements of the sorted column, never a mean of two: no size that nobody has.
+    # Quantiles are elements of the sorted column, because a mean of two may be no buffer's size.
     at = np.array(shares) * (len(problem) - 1) // 100
-    # A lifetime of 2^63 does not fit in 63 bits, and unsigned the wrapped difference is right.
+    # A lifetime of 2^63 does not fit in 63 bits; the difference that wraps is right as unsigned.
     lasting = np.sort((problem.end - problem.start).view(np.uint64))[at]
     made.add_row("size", *map(human, np.sort(problem.size)[at].tolist()))
     made.add_row("lifetime", *(f"{length:,}" for length in lasting.tolist()))

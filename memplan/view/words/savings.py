@@ -30,7 +30,7 @@ _NAMES = 3  # of those that would do; the others are counted
 
 
 def what_comes_down(found: Inspection, most: int) -> RenderableType:
-    """Return what the load comes down by for each change to each of the largest, and the best.
+    """Return how far each change to each of the largest lowers the load, and the best changes.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def _cell(savings: Savings, at: int, change: Change) -> str:
 
 
 def _sentence(found: Inspection, trial: Trial) -> str:
-    """Say what the best change of a kind brings: the load, what is the worst then, the plan."""
+    """Say what the best change of a kind brings: the load, its new peak, and the plan."""
     saved = found.savings.peak - trial.worst.load
     share = percent(saved, found.savings.peak)
     return (
@@ -117,7 +117,7 @@ def _planned(trial: Trial) -> str:
 
 
 def missing(found: Inspection) -> list[str]:
-    """Return which single changes would make a problem fit that does not; nothing if it fits."""
+    """Return the single changes that would make a problem fit; nothing if it already fits."""
     shortage, savings = found.shortage, found.savings
     if shortage is None or shortage.fits:
         return []
