@@ -1,4 +1,4 @@
-// What a worker needs of a search, whatever its kind and its width of numbers.
+// What a worker needs from a search, whatever its kind and the width of its numbers.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,8 @@ enum class Verdict {
 class AnySearch {
  public:
   virtual ~AnySearch() = default;
-  // Keeps what the last run has learned. `stopper` may be null: then only `cancel` is watched.
+  // Each run keeps what the runs before it have learned. `stopper` may be null: then only `cancel`
+  // is watched.
   virtual Verdict run(const Strategy& strategy, std::int64_t budget, Stopper* stopper,
                       const std::atomic<bool>* cancel) = 0;
   virtual std::int64_t nodes() const = 0;                 // of all runs

@@ -34,7 +34,7 @@ class Arena {
 
   Mark mark() const { return {block_, used_}; }
   void release(Mark mark) {
-    // What was taken last goes first.
+    // Marks must be released in the reverse of the order in which they were taken.
     MEMPLAN_ASSERT(mark.block < block_ || (mark.block == block_ && mark.used <= used_));
     block_ = mark.block;
     used_ = mark.used;

@@ -10,8 +10,8 @@ namespace memplan::exact {
 
 namespace {
 
-// The search may leave items hanging at the ceiling. From the lowest up, lets each fall on what
-// lies below it: never higher than before, so the plan stays legal and its peak can only sink.
+// The search may leave items hanging at the ceiling. This lets each item fall on what lies below
+// it, from the lowest up. No item rises, so the plan stays legal and its peak can only sink.
 void settle(const Items& items, std::vector<Bytes>& offsets) {
   const std::vector<Ranked> by_offset =
       ranked(offsets.size(), [&offsets](ItemIdx i) { return offsets[i]; });

@@ -16,8 +16,8 @@
 
 namespace memplan::exact {
 
-// Resumable: a run that its budget ended is continued by the next one, which has lost nothing that
-// was learned.
+// Resumable: where the budget ended a run, the next one continues it and has lost nothing that was
+// learned.
 class FitSearch {
  public:
   // Whether "above" and "below" are the only relations that a pair can have, if it meets: with

@@ -1,4 +1,4 @@
-// Refuted problems, remembered across restarts.
+// Nogoods remember refuted problems across restarts.
 //
 // A nogood {(id, v)} says: items with these ids, each with floor - ceiling >= v, cannot be placed.
 // It is filed under the set of all ids of the node that it was learned at. A node with the same
@@ -56,7 +56,7 @@ class Nogoods {
     for (int i = 0; i < count; ++i) {
       if (conflict.has(items[i].id)) terms_.push_back({items[i].id, items[i].floor - ceiling});
     }
-    // One without terms would refute everything.
+    // A nogood without terms would refute everything.
     MEMPLAN_ASSERT(begin < terms_.size());
     const auto [head, fresh] = heads_.try_emplace(key, -1);
     entries_.push_back({begin, static_cast<std::uint32_t>(terms_.size()), head->second});

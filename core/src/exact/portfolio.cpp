@@ -38,7 +38,7 @@ constexpr Strategy kStrategies[] = {
 };
 constexpr int kStrategyCount = static_cast<int>(std::size(kStrategies));
 
-// Proofs of infeasibility want the tightest section, and no variety.
+// Proofs of infeasibility need the tightest section first; variety does not help them.
 constexpr Strategy kProof = make(SectionRule::kSlackOptions, ValueRule::kArea);
 
 constexpr double kNoise = 0.2;  // on the value key, from the second cycle of the portfolio
@@ -54,8 +54,8 @@ class Portfolio::Worker {
  public:
   enum class Role { kTiling, kRestarts, kProof };
 
-  // The worker takes part from `first_round` on. `search` may be null: then it is made when it is
-  // first needed, since most problems are solved before all workers have had a turn.
+  // The worker takes part from `first_round` on. A null `search` is made when it is first needed,
+  // since most problems are solved before all workers have had a turn.
   Worker(Task task, const ExactOptions& options, const SearchMakers& makers, Role role,
          int first_round, std::uint64_t seed, std::unique_ptr<AnySearch> search = nullptr)
       : task_(std::move(task)),
@@ -138,7 +138,7 @@ Portfolio::Portfolio(const Task& task, const ExactOptions& options, std::uint64_
   };
   if (makers.tiling != nullptr && options.tiling) {
     if (std::unique_ptr<AnySearch> tiling = makers.tiling(task)) {
-      // It has a round of its own before all others: often it needs no more.
+      // The sweep has a round of its own before all others, since it often needs no more.
       round_ = -1;
       add(task, Worker::Role::kTiling, -1, seed, std::move(tiling));
     }
@@ -189,7 +189,7 @@ Answer Portfolio::run(std::int64_t node_budget, int threads, Stopper& stopper) {
       workers_[winner]->report(answer);
       return answer;
     }
-    // What a worker that is exhausted has left over is for the others.
+    // The other workers get what an exhausted worker has left over.
     for (int k = 0; k < count; ++k) {
       const std::int64_t left = slices[k] - (workers_[k]->nodes() - nodes[k]);
       if (workers_[k]->exhausted()) node_budget += std::max<std::int64_t>(0, left);

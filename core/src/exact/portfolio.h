@@ -1,9 +1,9 @@
-// Restarts of the search over a portfolio of strategies, on one component.
+// Restarts the search over a portfolio of strategies, on one component.
 //
 // A worker makes a sequence of runs that share nogoods with each other and nothing with other
 // workers. Workers are served round-robin, one slice of nodes each; the answer of a round is that
-// of its first worker which has one. So threads, which run the workers of a round side by side,
-// cannot change it.
+// of its first worker which has one. So the answer does not depend on the number of threads, which
+// run the workers of a round side by side.
 #pragma once
 
 #include <atomic>

@@ -167,7 +167,7 @@ bool PqTree::gather_row(Node& node, Exchange& exchange) {
 }
 
 // Puts a bunch of the new leaves in the place of the wholly marked children, a run by now. A leaf
-// beside the run tells which way round the row is in the end.
+// next to the run witnesses which way round the row is in the end.
 void PqTree::replace_run(std::vector<Node>& row, Exchange& exchange) {
   const auto full = [](const Node& node) { return node.full(); };
   const auto begin = std::find_if(row.begin(), row.end(), full);

@@ -11,7 +11,7 @@ namespace memplan::exact {
 
 class PqTree {
  public:
-  // One exchange, as a later reader needs it to undo the exchange in an order of its own choice.
+  // One exchange, with what it takes to undo it later in any order that the tree still allows.
   struct Exchange {
     std::vector<int> out;  // the leaves that left, in an order that the tree allowed
     std::vector<int> in;   // those that took their place, in any order
@@ -26,8 +26,8 @@ class PqTree {
   explicit PqTree(const std::vector<int>& leaves);
 
   // Keeps the orders in which the leaves of `exchange.out` are consecutive, and puts a bunch of
-  // `exchange.in` in their place. `marked` says by leaf who is in `out`. Returns false if there is
-  // no such order; the tree is then of no more use.
+  // `exchange.in` in their place. `marked` says of each leaf whether it is in `out`. Returns false
+  // if there is no such order; the tree must then not be used any more.
   bool apply(Exchange& exchange, const std::vector<char>& marked);
 
   // One of the orders.

@@ -1,4 +1,4 @@
-// What the search prefers. No rule changes what is true, only what is tried first.
+// The preferences of the search. No rule changes the answer, only what is tried first.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // The exact search on one temporal component (docs/algorithms.md, "The exact search").
 //
 // Every node is a complete problem of its own: items with floors, and a ceiling. Placing an item
-// removes it and raises the floors of those that overlap it, so nothing of the past is kept, and
-// every rule below is local to the node.
+// removes it and raises the floors of those that overlap it, so a node need not remember its past,
+// and every rule below is local to it.
 //
 // A conflict is a set of ids such that the node restricted to them is infeasible. Restriction
 // keeps every rule sound: with fewer items fewer things can slip below an item or carry it.
@@ -59,8 +59,8 @@ class Search final : public AnySearch {
     int count = 0;
     int sections = 0;
     V ceiling = 0;
-    // The sections in which floors rose since the bound was last seen to hold: only there can it
-    // fail. May be empty.
+    // The sections in which floors rose since the bound was last checked: only there can it fail.
+    // May be empty.
     std::int32_t risen_first = 0;
     std::int32_t risen_last = -1;
     Arena::Mark mark;
@@ -73,14 +73,14 @@ class Search final : public AnySearch {
     // split: the parts, solved one after the other
     Child* parts = nullptr;
     int part_count = 0;
-    // branch: who may rest on the floor of the section, then the gap
+    // branch: the items that may rest on the floor of the section, then the gap
     int* options = nullptr;
     int option_count = 0;
     int next = 0;
     int section = 0;
     V floor = 0;
-    V jump = 0;                // the floor if nobody rests on this one; kNoJump: nobody can
-    bool explain_gap = false;  // the gap is shut by the ceiling: all items of the section are why
+    V jump = 0;                // the floor if no item rests on this one; kNoJump: none can
+    bool explain_gap = false;  // the ceiling shuts the gap: all items of the section are the reason
     std::uint64_t key = 0;
     IdSet learned;  // the conflict in the making
     IdSet raised;   // ids whose floor the child at work raised
@@ -119,14 +119,14 @@ class Search final : public AnySearch {
 
   // Of the node at work: order by floor, ids, sections, the ceiling, what rose.
   bool check_invariants(const Child& problem) const;
-  // The bound, looked at everywhere, and the loads that it leaves.
+  // Checks the bound in every section, and the loads that it leaves.
   bool holds_everywhere(const Child& problem) const;
   // Whether a set names items of the problem only.
   bool is_within(const IdSet& set, const Child& problem) const;
   // Whether the offsets are a plan of the whole task.
   bool is_plan() const;
 
-  // Known to be false where values are not bytes: there the compiler leaves out what follows.
+  // Known to be false where values are not bytes, so that the compiler drops the restricted code.
   bool restricted() const { return sizeof(V) == sizeof(Bytes) && restricted_; }
 
   // The least floor at or above `value` that is a legal offset of the item.

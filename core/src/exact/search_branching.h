@@ -1,5 +1,5 @@
-// Part of search_machine.h: which section a node branches on, who may rest on its floor, and the
-// children.
+// Part of search_machine.h: which section a node branches on, which items may rest on its floor,
+// and the children.
 #pragma once
 
 #include <algorithm>
@@ -153,10 +153,10 @@ void Search<V>::order_options(Frame& frame) {
   for (int k = 0; k < frame.option_count; ++k) frame.options[k] = candidates_[k].index;
 }
 
-// The other alternative: nobody in the section starts at its floor f. The lowest then has a
+// The other alternative: no item of the section starts at its floor f. The lowest then has a
 // greater floor of its own, or rests on an item outside the section, which overlaps one of the
-// items at f (a placeable one, so its top is above f). Nothing of the section lies below the
-// least of these levels.
+// items at f (a placeable one, so its top is above f). Nothing of the section lies below the least
+// of these levels.
 template <typename V>
 void Search<V>::find_jump(Frame& frame) {
   const Child& p = frame.problem;
@@ -189,7 +189,7 @@ void Search<V>::find_jump(Frame& frame) {
   frame.jump = level;
 }
 
-// By descending floor; what is alike stays in its order.
+// Sorts by descending floor. The sort is stable, so that equal items keep their order.
 template <typename V>
 void Search<V>::sort_by_floor(Node* items, int count) {
   const auto rises = [](const Node& a, const Node& b) { return a.floor < b.floor; };

@@ -73,7 +73,8 @@ Verdict Search<V>::run(const Strategy& strategy, std::int64_t node_budget, Stopp
   root.section = arena_.take<std::int32_t>(root_sections_);
   for (int j = 0; j < root_sections_; ++j) root.section[j] = j;
 
-  // The stack is our own: its depth grows with the number of items, the thread's must not.
+  // The stack is our own, since its depth grows with the number of items, which could overflow the
+  // thread's.
   Step step = open(root);
   while (true) {
     switch (step) {
@@ -156,7 +157,7 @@ typename Search<V>::Step Search<V>::open(Child child) {
   return Step::kAdvance;
 }
 
-// Brings forth the next child of the top frame, or its verdict when there is none left.
+// Makes the next child of the top frame, or gives the frame's verdict when none is left.
 template <typename V>
 typename Search<V>::Step Search<V>::advance() {
   Frame& frame = frames_.back();
@@ -195,15 +196,15 @@ typename Search<V>::Step Search<V>::advance() {
   return close(Step::kUnsat);
 }
 
-// What the verdict on a child means for the frame that asked.
+// Applies the verdict on a child to its parent frame.
 template <typename V>
 typename Search<V>::Step Search<V>::absorb(Step verdict) {
   Frame& frame = frames_.back();
   MEMPLAN_ASSERT(frame.next > 0);
   if (frame.split) return verdict == Step::kUnsat ? close(verdict) : Step::kAdvance;
   if (verdict == Step::kSat) return close(verdict);
-  // Backjump: the child raised nobody that its conflict speaks of, so the same items are in
-  // conflict here, whatever is decided here.
+  // Backjump: the child raised no item of its conflict, so the same items are in conflict here,
+  // whatever is decided here.
   if (options_.backjumping && !conflict_.meets(frame.raised)) return close(verdict);
   frame.learned.add(conflict_);
   if (frame.next <= frame.option_count) {

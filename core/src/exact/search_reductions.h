@@ -195,7 +195,8 @@ typename Search<V>::Step Search<V>::open_split(const Child& problem, const IdSet
   return Step::kAdvance;
 }
 
-// One section, no restriction: stack by ascending floor. bound_holds() has shown that it fits.
+// With one section and no restriction, stacking by ascending floor is a plan: bound_holds() has
+// shown that it fits.
 template <typename V>
 void Search<V>::place_stack(const Child& problem) {
   V at = 0;
@@ -233,7 +234,7 @@ bool Search<V>::bound_holds(const Child& problem) {
   for (int i = 0; i < problem.count; ++i) {
     const Node item = problem.items[i];  // a copy: the sums below could alias it
     const int first = std::max(item.first, from), last = std::min(item.last, to);
-    // Without release dates the floor of the section counts once all its items are in.
+    // Without release dates only the least floor counts, which is that of the last item.
     const V base = options_.release_dates || i + 1 == problem.count ? item.floor : V{0};
     const V room = static_cast<V>(problem.ceiling - base);
     V over = 0;  // negative as soon as one of the differences is

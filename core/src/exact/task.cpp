@@ -12,10 +12,10 @@ namespace memplan::exact {
 
 namespace {
 
-// What all offsets may be thought to be multiples of, or 0 where items differ in what they ask.
-// Items resting on one another from 0 lie at sums of sizes. If every size (rounded up to the
-// alignment, where all items share one) is a multiple of every alignment, those sums are aligned
-// by themselves. Rounding sizes up is exact only if the ceiling is a multiple as well: the
+// Whether offsets are free of restrictions, and the unit that all of them may then be assumed to be
+// multiples of. Items resting on one another from 0 lie at sums of sizes. If every size (rounded up
+// to the alignment, where all items share one) is a multiple of every alignment, those sums are
+// aligned by themselves. Rounding sizes up is exact only if the ceiling is a multiple as well: the
 // topmost item needs no room for its rounding.
 struct Grid {
   bool free = false;
@@ -61,8 +61,8 @@ auto shape(const Item<Bytes>& item, const Task& task) {
                          task.world->earliest[i], task.world->latest[i], item.id);
 }
 
-// Gives ids in an order that depends on the items' shapes only: a shuffled problem is the same
-// problem, and is solved in the same number of nodes.
+// Numbers the items in an order that depends on their shapes only, so that a shuffled problem is
+// solved in the same number of nodes.
 void sort_by_shape(Task& task) {
   std::sort(task.items.begin(), task.items.end(), [&](const Item<Bytes>& a, const Item<Bytes>& b) {
     return shape(a, task) < shape(b, task);
@@ -96,7 +96,7 @@ std::pair<SectionIdx, SectionIdx> stretch(const Items& world, ItemIdx i) {
 
 using Component = std::vector<ItemIdx>;
 
-// Joins the components that a listed conflict goes between. A group is one item already.
+// Joins the components that a listed conflict links. A group is one item already.
 std::vector<Component> joined(const Items& world, std::vector<Component> components) {
   std::vector<std::int32_t> parent(components.size());
   std::iota(parent.begin(), parent.end(), 0);
@@ -126,7 +126,7 @@ std::vector<Component> joined(const Items& world, std::vector<Component> compone
   return result;
 }
 
-// Items that nothing links: no time that both cross, and no conflict that is listed.
+// Splits the items into components, between which there is no common time and no listed conflict.
 std::vector<Component> components_of(const Items& world) {
   std::vector<Component> components;
   SectionIdx end = 0;  // of the component being filled
@@ -184,7 +184,7 @@ bool check_invariants(const Task& task) {
     MEMPLAN_ASSERT(i >= 0 && i < task.world->count());
     MEMPLAN_ASSERT(0 <= item.first && item.first <= item.last + 1 && item.last < task.sections);
     MEMPLAN_ASSERT(item.floor == task.world->earliest[i] && item.size <= task.ceiling);
-    // Rounded up at most, and where offsets are as they are asked for, not at all.
+    // Sizes are at most rounded up to the unit, and restricted tasks do not round at all.
     MEMPLAN_ASSERT(item.size >= (task.world->size[i] + task.unit - 1) / task.unit);
     MEMPLAN_ASSERT(!task.restricted || (task.unit == 1 && item.size == task.world->size[i]));
   }

@@ -21,15 +21,16 @@ struct Item {
   std::int32_t id;
 };
 
-// One component: the items between two times that none crosses; more than that, where listed
-// conflicts link what is apart in time. The exact search knows none of these, nor groups.
+// One component: the items between two times that none crosses, or more where listed conflicts link
+// what is apart in time. The exact search itself handles neither conflicts nor groups.
 //
 // Unrestricted, every value is in units of the common divisor of all sizes, and any offset is as
 // good as any other. Restricted (pins, reserved ranges, mixed alignments) values are bytes, and
 // the legal offsets of an item are what `world` says.
 struct Task {
-  std::vector<Item<Bytes>> items;  // items[i].id == i; the order of rows has no say in theirs
-  std::vector<ItemIdx> source;     // by id
+  std::vector<Item<Bytes>>
+      items;  // items[i].id == i; their order does not depend on the order of rows
+  std::vector<ItemIdx> source;  // by id
   SectionIdx sections = 0;
   Bytes ceiling = 0;
   Bytes unit = 1;  // bytes per unit
@@ -43,7 +44,7 @@ std::vector<Task> make_tasks(const Items& world);
 // The same task with time running backwards: same offsets.
 Task reversed(const Task& task);
 
-// What is said of a task above.
+// Checks what the comment on Task says.
 bool check_invariants(const Task& task);
 
 }  // namespace memplan::exact

@@ -79,7 +79,7 @@ Verdict Tiling::run(const Strategy& /*strategy*/, std::int64_t node_budget, Stop
 
 bool Tiling::check_invariants() const {
   if (!kAssertions) return true;
-  if (exhausted_) return true;  // a tree that could not be mended
+  if (exhausted_) return true;  // the tree is of no more use
   const Window& window = windows_[window_];
   MEMPLAN_ASSERT(window.first <= at_ && at_ <= window.last);
   MEMPLAN_ASSERT(tree_.check_invariants());
@@ -128,7 +128,7 @@ Verdict Tiling::finish_window() {
   return Verdict::kBudget;
 }
 
-// Crosses the boundary at_ in the way at work there, or mends what was chosen before.
+// Crosses the boundary at_ by its current way, or changes an earlier choice.
 Verdict Tiling::step() {
   Boundary& boundary = boundaries_[at_];
   if (boundary.ways.empty()) list_ways(boundary);
@@ -151,8 +151,9 @@ Verdict Tiling::step() {
   return go_back();
 }
 
-// The boundary at_ cannot be crossed: changes the one choice behind it that leads farthest. Not a
-// systematic search; where it ends, that begins.
+// When the boundary at_ cannot be crossed, this changes the one earlier choice that then leads
+// farthest. It is not systematic: it often succeeds at once, and where it fails the systematic
+// search begins.
 Verdict Tiling::repair(int reach) {
   const int failed = at_;
   int best = failed, choice = -1, best_way = 0;
@@ -202,8 +203,8 @@ int Tiling::leads_to(int from, int end) {
   return end;
 }
 
-// The way at work at boundary `at` is refuted, by what lies from its reach on. Takes the next way
-// of the last boundary that has a say in it.
+// The current way of boundary `at` is refuted by the sections from its reach on. This backjumps to
+// the last boundary with a part in that, and takes its next way.
 Verdict Tiling::go_back() {
   while (true) {
     Boundary& failed = boundaries_[at_];
@@ -248,12 +249,12 @@ bool Tiling::fails_from(int first, int at) {
   PqTree tree(live_in(first));
   for (int j = first; j <= at && !exhausted_; ++j) {
     if (!cross(tree, j, nullptr)) return true;
-    exhausted_ = must_stop();  // cut short, nothing that follows would be sound
+    exhausted_ = must_stop();  // a check that was cut short proves nothing
   }
   return false;
 }
 
-// The last section such that the sections from there on suffice to refute the way at work at
+// Returns the last section such that the sections from it on suffice to refute the current way of
 // boundary `at`.
 int Tiling::find_reach(int at) {
   int fails = windows_[window_].first, holds = at;
@@ -309,8 +310,8 @@ std::vector<int> Tiling::live_in(int section) const {
   return live;
 }
 
-// Any order that is left for the last section, then backwards: each exchange undone in the place
-// where it happened.
+// Takes any order that is left for the last section and goes backwards: each exchange is undone in
+// the place where it happened.
 void Tiling::place() {
   std::vector<int> order = tree_.order();
   const auto stack = [&] {

@@ -23,7 +23,7 @@ class Tiling final : public AnySearch {
   // `task` must outlive it.
   explicit Tiling(const Task& task);
 
-  // Whether two neighbouring sections are full: otherwise there is nothing to do here.
+  // Whether two neighbouring sections are full, without which the sweep has nothing to do.
   static bool applies(const Task& task);
 
   // Resumes where the last call stopped; the strategy changes nothing. Returns kBudget also if
@@ -36,8 +36,8 @@ class Tiling final : public AnySearch {
   const std::vector<Bytes>& offsets() const override { return offsets_; }
   bool in_conflict(int id) const override { return conflict_[id] != 0; }
 
-  // What is live at the boundary to cross is what the tree orders, and fills the section; ways and
-  // steps are those of this window.
+  // The leaves of the tree are the items live at the boundary to cross, and fill the section; ways
+  // and steps belong to this window.
   bool check_invariants() const;
 
  private:

@@ -13,7 +13,7 @@ namespace {
 constexpr int kAllSubsets = 12;  // a side with more items is looked at in subsets of up to two
 constexpr std::size_t kMaxMatches = 1024;
 constexpr std::size_t kMaxWays = 64;
-// Expected number of matches by chance above which they are taken for such.
+// Matches are taken for coincidences where more than this number is expected by chance.
 constexpr double kChance = 0.05;
 
 struct Subset {
@@ -84,7 +84,8 @@ class Lister {
           return;
         }
         matches_.push_back({l.items, same->items});
-        // What a side of more than a few items leaves was not among its subsets.
+        // The subsets of a side with more than a few items do not include what a match leaves of
+        // it.
         if (partial) {
           matches_.push_back({whole_.ending & ~l.items, whole_.beginning & ~same->items});
         }
@@ -102,8 +103,8 @@ class Lister {
     }
     return all.ending == whole_.ending && all.beginning == whole_.beginning;
   }
-  // All ways to go on from `way`, with `rest` still to split: the match with the lowest item left
-  // is any that fits, or all that is left.
+  // Lists all ways to continue `way`, with `rest` still to split: the lowest item left may be in
+  // any match that fits, or in one with all that is left.
   void split(Match rest, std::vector<Match> way) {
     if (found_.ways.size() >= kMaxWays) {
       found_.all = false;
