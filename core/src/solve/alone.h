@@ -1,7 +1,7 @@
 // Solvers that can be linked alone.
 //
-// Each is in a file of its own that names only what it uses. A program that calls one of them, and
-// not solve(), which names all, is linked with that one and no other.
+// Each is in a file of its own that names only what it uses. So a program that calls one of them,
+// and not solve(), which names all, is linked with that one alone.
 #pragma once
 
 #include "memplan/plan.h"
@@ -11,7 +11,7 @@
 
 namespace memplan {
 
-// As solve(), but for options.solver and options.proof, which they do not read.
+// These do what solve() does, but ignore options.solver and options.proof.
 Plan solve_greedy(const Problem& problem, const SolveOptions& options);
 // First fit in many orders, then the exact search: complete. It refuses gaps, for which its rules
 // do not hold.
@@ -20,7 +20,8 @@ Plan solve_search(const Problem& problem, const SolveOptions& options);
 // The solver inside solve_greedy().
 void run_greedy(Incumbent& incumbent);
 
-// Throws std::invalid_argument for a problem that is not well formed, and for a fit in nothing.
+// Throws std::invalid_argument for a problem that is not well formed, and for a fit without a
+// capacity.
 void require_well_posed(const Problem& problem, const SolveOptions& options);
 
 }  // namespace memplan

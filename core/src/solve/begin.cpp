@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::int64_t kSkylineNodes = 20;  // for each buffer
 
-// Not where hints are to be kept, and not where greedy is to be another one.
+// The squeaky wheel would ignore hints that are to be kept, and options of greedy that were
+// changed.
 bool squeaks(const Incumbent& incumbent) {
   const SolveOptions& options = incumbent.options();
   return options.squeaky_wheel && incumbent.problem().hint.empty() && options.greedy.first_fit &&

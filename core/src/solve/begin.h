@@ -1,16 +1,16 @@
-// What comes before every solver.
+// The plan and the bounds that come before every solver.
 #pragma once
 
 #include "solve/incumbent.h"
 
 namespace memplan {
 
-// The bounds that cost more than a plan, after the plan that may make them needless. Where the
-// solver wants none before its own, only the bounds.
+// Makes a first plan, if the solver wants one, and then the bounds that cost more than a plan,
+// since the plan may make them needless.
 void begin(Incumbent& incumbent, bool wants_plan);
 
 // For problems with listed conflicts and groups: a few dozen passes on the skyline at the target.
-// Where it has been raised, that is worth to be tried again.
+// It is worth another call when the target has been raised.
 void run_skyline_wheel(Incumbent& incumbent);
 
 }  // namespace memplan

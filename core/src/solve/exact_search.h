@@ -11,8 +11,7 @@
 
 namespace memplan {
 
-// Suits any problem: the search over pairs stands in where the rules of the fast search do not
-// hold.
+// Suits any problem: where the rules of the fast search do not hold, it is the search over pairs.
 Prober::Search exact_search(Incumbent& incumbent);
 
 // Only for a problem that exact::FitSearch suits. It is in this header because the program is

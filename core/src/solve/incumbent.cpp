@@ -84,13 +84,14 @@ void Incumbent::offer(Plan found, const char* solver) {
 
 void Incumbent::refuted(Bytes limit, std::vector<BufferIdx> conflict, const std::string& note) {
   if (limit < best_.lower_bound) return;
-  MEMPLAN_ASSERT(!has_plan() || limit < best_.peak);  // else the plan refutes the refutation
+  MEMPLAN_ASSERT(!has_plan() || limit < best_.peak);  // else the plan contradicts the refutation
   best_.stats.note = note;
   conflict_ = std::move(conflict);
   best_.lower_bound = next_reachable_peak(problem_, sections_, limit + 1);
   MEMPLAN_ASSERT(best_.lower_bound > limit && (!has_plan() || best_.lower_bound <= best_.peak));
   if (best_.lower_bound > capacity()) best_.status = Status::kInfeasible;
-  // Between the limit and the capacity there is no sum of sizes; but of these rows alone there may.
+  // No sum of sizes of the whole problem lies between the limit and the capacity, but one of these
+  // rows alone may, so that they are no infeasible subset.
   if (limit < capacity() && best_.status == Status::kInfeasible) conflict_.clear();
   report();
 }
@@ -117,8 +118,8 @@ void Incumbent::take(Bytes target, std::int64_t nodes, Plan found, const char* s
   trace(round);
 }
 
-// A round that had nodes left over was not ended by them; a search may leave some that are too few
-// for a dive.
+// Tells a round that its nodes ended from one that had some left over. A search may leave a few,
+// too few for a dive.
 Round Incumbent::round_of(Bytes target, std::int64_t nodes, const Plan& answer, const char* engine,
                           const char* stage) const {
   Round round;
@@ -156,7 +157,7 @@ Plan Incumbent::finish(const char* solver) {
   return std::move(best_);
 }
 
-// Every 20 ms, from inside whatever is at work.
+// The stopper calls this every 20 ms, from inside the engine at work.
 bool Incumbent::look_up() {
   if (stopper_.elapsed() - reported_ >= kReportEvery) report();
   return options_.interrupt && options_.interrupt();
@@ -178,7 +179,8 @@ Incumbent::Lap::Lap(Incumbent& incumbent, const char* phase)
 }
 
 Incumbent::Lap::~Lap() {
-  if (*outer_ != '\0') incumbent_.phase_ = outer_;  // what follows is said of the last phase
+  if (*outer_ != '\0')
+    incumbent_.phase_ = outer_;  // without an outer one, the phase keeps its name
   auto& seconds = incumbent_.best_.stats.seconds;
   const auto same = [this](const auto& entry) { return entry.first == phase_; };
   auto at = std::find_if(seconds.begin(), seconds.end(), same);

@@ -17,7 +17,7 @@ namespace memplan {
 
 class Incumbent {
  public:
-  // Sweeps, and starts from the bound of lifetimes. Both must outlive it.
+  // Sweeps, and starts from the bound of lifetimes. The arguments must outlive it.
   Incumbent(const Problem& problem, const SolveOptions& options);
 
   const Problem& problem() const { return problem_; }
@@ -25,43 +25,44 @@ class Incumbent {
   const Sections& sections() const { return sections_; }
   Stopper& stopper() { return stopper_; }
 
-  // What else is known of the peak before any search.
+  // Raises the bound by a rule that needs no search.
   void raise(const Bound& bound);
 
   bool has_plan() const { return best_.has_offsets(); }
   const std::vector<Bytes>& offsets() const { return best_.offsets; }
   Bytes peak() const { return best_.peak; }
   Bytes lower_bound() const { return best_.lower_bound; }
-  // Rows that do not fit below the bound, or none if nobody said which.
+  // Rows that do not fit below the bound; empty where no engine named them.
   const std::vector<BufferIdx>& conflict() const { return conflict_; }
   bool fit_only() const { return options_.objective == Objective::kFit; }
   Bytes capacity() const { return problem_.capacity.value_or(kMaxBytes); }
-  // The greatest peak that would be news.
+  // The greatest peak that would improve on what is known.
   Bytes top() const { return has_plan() ? best_.peak - 1 : capacity(); }
   // A plan at or below this settles the question.
   Bytes target() const { return fit_only() ? capacity() : best_.lower_bound; }
 
-  // Nothing left to do: a fit was asked and is there, or no plan can be better.
+  // Whether the question is answered: a fit was asked and is found, or no plan can be better.
   bool settled() const;
   bool out_of_budget() { return nodes_left_ <= 0 || stopper_.look(); }
   bool is_open() { return !settled() && !out_of_budget(); }
   std::int64_t nodes_left() const { return nodes_left_; }
   void limit_nodes(std::int64_t nodes) { nodes_left_ = std::min(nodes_left_, nodes); }
 
-  // What an attempt cost.
+  // Adds what an attempt cost to the statistics and takes it from the budget.
   void charge(const Stats& stats);
-  // Hands a round on to whoever traces, with what is known now.
+  // Hands a round to the caller's tracer, with what is known now.
   void trace(Round round);
   // Keeps a plan if it is better than the best so far.
   void offer(Plan found, const char* solver);
-  // No plan has a peak of at most `limit`; `conflict` are rows that do not fit below it, if known.
+  // Records that no plan has a peak of at most `limit`. `conflict` is an infeasible subset of the
+  // rows, or empty where none is known.
   void refuted(Bytes limit, std::vector<BufferIdx> conflict, const std::string& note);
   // charge(), then offer() or refuted(), by the status of the answer to "within `limit`?", for
   // which it had so many nodes; and trace().
   Status learn(Bytes limit, std::int64_t nodes, Plan answer, const char* solver);
-  // charge(), offer() and trace() for the plan of one that proves nothing.
+  // charge(), offer() and trace() for the plan of an engine that proves nothing.
   void take(Bytes target, std::int64_t nodes, Plan found, const char* solver, const char* stage);
-  // Said in the statistics.
+  // Sets the note of the statistics.
   void note(const std::string& text) { best_.stats.note = text; }
   const std::string& note() const { return best_.stats.note; }
 
@@ -69,8 +70,8 @@ class Incumbent {
   // refuted, there is none.
   bool check_invariants() const;
 
-  // Adds the time until it goes out of scope to a phase of the statistics, and names the phase to
-  // whoever watches.
+  // Adds the time until it goes out of scope to a phase of the statistics, and names the phase in
+  // the progress.
   class Lap {
    public:
     Lap(Incumbent& incumbent, const char* phase);
@@ -85,7 +86,7 @@ class Incumbent {
     double begin_;
   };
 
-  // The answer, once. `solver` is who it was left to, if nobody made a plan.
+  // Gives the answer, to be called once. `solver` is named in it where no engine made a plan.
   Plan finish(const char* solver);
 
  private:

@@ -13,12 +13,12 @@ namespace memplan {
 
 namespace {
 
-// Pairs that may be looked at to rank the others: some tens of milliseconds.
+// Ranking the others may look at so many pairs, which takes some tens of milliseconds.
 constexpr std::int64_t kMostPairs = 20'000'000;
 constexpr std::int64_t kLeastNodes = 100;
 
-// What is set aside is taken out of the addresses, and what was above it sinks: pins, reserved
-// ranges and alignments would not stay, and a gap might have held it.
+// What is set aside is taken out of the addresses and what was above it sinks. That would move pins
+// and reserved ranges and break alignments, and a gap might have held it.
 bool suits(const Problem& problem) {
   const auto aligned = [](Bytes alignment) { return alignment > 1; };
   return has_relations(problem) && problem.pin.empty() && problem.reserved.empty() &&
@@ -58,8 +58,8 @@ void Kernels::rank_others() {
   }
 }
 
-// What stays in one piece: members of a group that touch. Where one is missing between them,
-// anything may lie there.
+// A run is a set of members of a group that touch, which stay in one piece. Where one is missing
+// between them, anything may lie there.
 std::vector<std::vector<BufferIdx>> Kernels::runs(const std::vector<BufferIdx>& rows) const {
   const Problem& problem = incumbent_.problem();
   std::vector<std::vector<BufferIdx>> result;
@@ -90,9 +90,9 @@ std::vector<std::vector<BufferIdx>> Kernels::runs(const std::vector<BufferIdx>& 
   return result;
 }
 
-// Takes out who is a run by itself and conflicts with all other rows; returns the bytes. In any
-// plan these have addresses that nobody else has, none of them inside a run: without those
-// addresses it is a plan of the rest.
+// Takes out each row that is a run by itself and conflicts with all other rows, and returns the
+// bytes of all of them. In any plan no other row has their addresses, and none of these is inside a
+// run: without those addresses it is a plan of the rest.
 Bytes Kernels::set_aside(const std::vector<BufferIdx>& rows,
                          std::vector<std::vector<BufferIdx>>* runs) const {
   Bytes bytes = 0;
@@ -127,7 +127,7 @@ bool Kernels::round(BufferIdx width, std::int64_t visits) {
   return true;
 }
 
-// The pieces, each of them a group of its own.
+// Makes a problem of the pieces, each of which is a group of its own.
 Problem Kernels::part_of(const std::vector<std::vector<BufferIdx>>& pieces) const {
   const Problem& problem = incumbent_.problem();
   std::vector<BufferIdx> rows;

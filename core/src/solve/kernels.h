@@ -9,9 +9,9 @@
 
 namespace memplan {
 
-// A kernel: the buffers that attain the bound, with those that conflict with most of them. Who
-// conflicts with all the others needs addresses of its own whatever they do: it is set aside, and
-// a few dozen of some hundreds are left to be searched.
+// A kernel: the buffers that attain the bound, with those that conflict with most of them. A buffer
+// that conflicts with all the others needs addresses of its own whatever they do, so it is set
+// aside, which leaves a few dozen of some hundreds to the search.
 class Kernels {
  public:
   explicit Kernels(Incumbent& incumbent);
@@ -30,8 +30,8 @@ class Kernels {
   Problem part_of(const std::vector<std::vector<BufferIdx>>& pieces) const;
 
   Incumbent& incumbent_;
-  std::vector<BufferIdx> heavy_;   // that attain the bound of the beginning
-  std::vector<BufferIdx> others_;  // those first that conflict with most of that
+  std::vector<BufferIdx> heavy_;   // those that attain the first bound
+  std::vector<BufferIdx> others_;  // those that conflict with most of them come first
   bool ranked_ = false;
 };
 

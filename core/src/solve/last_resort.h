@@ -1,5 +1,5 @@
-// Without a capacity there is always a plan: one pass for those whose budget ended before any did.
-// Its placements are beside the budget, and so not among the nodes.
+// Without a capacity there is always a plan, so one pass is made where the budget ended before any
+// other pass did. Its placements do not count against the budget, and are not among the nodes.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,16 @@
 
 namespace memplan {
 
-// Whether there ought to be a plan and is none. A capacity may be too small, and orders that were
-// chosen are to be answered by themselves.
+// Whether there ought to be a plan and is none. Not with a capacity, which may be too small, and
+// not where the caller chose the orders, whose own result is wanted.
 bool lacks_plan(const Incumbent& incumbent);
 
-// First fit, however long it takes; or until it has done so much work.
+// Runs first fit, however long it takes, or until it has done so much work.
 void first_fit_anyway(Incumbent& incumbent,
                       std::int64_t steps = std::numeric_limits<std::int64_t>::max());
 
-// The pass in order of time (greedy/coalescing.h). Its plan counts if it is within the capacity.
+// Runs the pass in order of time (greedy/coalescing.h). Its plan counts if it is within the
+// capacity.
 void coalesce_anyway(Incumbent& incumbent);
 
 }  // namespace memplan

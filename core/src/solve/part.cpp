@@ -28,7 +28,7 @@ void learn_from_part(Incumbent& whole, Problem part, Bytes aside, std::vector<Bu
     options.trace = [&whole, kind, begin = whole.stopper().elapsed()](Round round) {
       round.part = kind;
       round.seconds += begin;
-      // For a part, the end of the whole is an interrupt, whatever it is.
+      // The part sees every end of the whole as an interrupt.
       if (std::strcmp(round.ended_by, "interrupt") == 0) {
         round.ended_by = ended_by(Status::kUnknown, whole.stopper(), "end");
       }

@@ -11,9 +11,9 @@ namespace memplan {
 Prober::Prober(Incumbent& incumbent, Search search, const char* name)
     : incumbent_(incumbent), search_(std::move(search)), name_(name) {}
 
-// The bound is the optimum more often than not, and then its plan is its own proof. Where a limit
-// is refuted, the next is farther away, in strides that double: the optimum may be any number of
-// bytes away.
+// The bound is the optimum more often than not, and then a plan at the bound is its own proof.
+// After a refuted limit the next one is farther away, in strides that double, since the optimum may
+// be any number of bytes away.
 bool Prober::probe_from_bound(std::int64_t slice, std::int64_t nodes) {
   while (!incumbent_.settled() && nodes > 0 && !incumbent_.stopper().look()) {
     const Bytes top = incumbent_.top();

@@ -17,7 +17,7 @@ class Prober {
   // probed again at the same limit.
   using Search = std::function<Plan(Bytes limit, std::int64_t nodes)>;
 
-  // `name` is that of the search in statistics and traces.
+  // `name` is the name of the search in statistics and traces.
   Prober(Incumbent& incumbent, Search search, const char* name);
 
   bool has_search() const { return search_ != nullptr; }
@@ -25,7 +25,8 @@ class Prober {
   // Probes from the lower bound upwards, with `slice` nodes for a limit and `nodes` in all. Returns
   // false where no probe used most of its slice: then a longer one would not help.
   bool probe_from_bound(std::int64_t slice, std::int64_t nodes);
-  // Probes easier limits, each half-way from the one before to the best plan; returns as the other.
+  // Probes easier limits, each half-way from the one before to the best plan; returns what
+  // probe_from_bound() does.
   bool probe_halfway(std::int64_t slice);
 
  private:

@@ -13,11 +13,12 @@ namespace memplan {
 
 namespace {
 
-// A proof has a budget of its own, as large as the caller's: what the search refuted may take the
-// prover, whose nodes are others, for ever. It is not less than that where few nodes were enough.
+// A proof has a budget of its own, as large as the caller's: the prover, whose nodes are others,
+// may need for ever to refute what the search refuted. Where few nodes were enough for the search,
+// the prover still has this many.
 constexpr std::int64_t kLeastConflicts = 20'000;
 
-// The same rows, of which only some hold anything: their numbers are those of the whole problem.
+// Keeps all rows, so that they keep their numbers, but lets only some of them hold anything.
 Problem reduced_to(const Problem& whole, const std::vector<BufferIdx>& rows) {
   std::vector<char> kept(whole.size.size(), 0);
   for (const BufferIdx row : rows) kept[row] = 1;
@@ -33,7 +34,8 @@ Problem reduced_to(const Problem& whole, const std::vector<BufferIdx>& rows) {
   return part;
 }
 
-// The rows of a component that has no plan within `limit`; none, if none was found in the budget.
+// Returns the rows of a component that has no plan within `limit`; empty, if the budget ended
+// first.
 std::vector<BufferIdx> refute(Incumbent& incumbent, const Problem& problem, Bytes limit,
                               prover::ProofLog* log) {
   const Sections sections = sweep(problem);
@@ -62,8 +64,8 @@ void write_proof(Incumbent& incumbent, std::ostream* out) {
   const Bytes limit = incumbent.top();
   if (limit < 0) return;  // a peak of 0 needs no proof
   const Problem& whole = incumbent.problem();
-  // Whoever found the refutation may have said whose it is. Those alone may be a shorter proof; but
-  // a bound that was rounded up to the next sum of sizes needs the others, too.
+  // The engine that refuted the limit may have named an infeasible subset, which may have a shorter
+  // proof. But a bound that was rounded up to the next sum of sizes needs the other rows, too.
   std::vector<BufferIdx> rows =
       refute(incumbent, reduced_to(whole, incumbent.conflict()), limit, nullptr);
   if (rows.empty()) rows = refute(incumbent, whole, limit, nullptr);

@@ -1,4 +1,4 @@
-// The refutation behind an answer, written down.
+// Writes down the refutation behind an answer.
 #pragma once
 
 #include <ostream>
@@ -8,7 +8,7 @@
 namespace memplan {
 
 // Where the answer is proved (no plan below its peak, or none within the capacity), derives that
-// once more with the prover alone, in the words of docs/proofs.md. The last line is "refuted" only
+// once more with the prover alone, in the format of docs/proofs.md. The last line is "refuted" only
 // if it came to an end within the budget.
 void write_proof(Incumbent& incumbent, std::ostream* out);
 

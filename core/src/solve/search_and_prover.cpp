@@ -16,7 +16,8 @@ namespace {
 
 // The time of one node, in steps of the prover: a visit to each buffer, or so.
 constexpr std::int64_t kStepsPerVisit = 10;
-// The search over pairs, which alone knows listed conflicts and groups, looks at each pair.
+// The search over pairs is the only one that handles listed conflicts and groups; it looks at each
+// pair.
 constexpr std::int64_t kStepsPerRelatedVisit = 3000;
 
 Round round_of(Bytes limit, const Plan& answer, const prover::Slice& left) {
@@ -48,7 +49,7 @@ bool SearchAndProver::round(std::int64_t slice) {
   const Bytes limit = incumbent_.top();
   if (with_prover_) prepare_prover(limit);
 
-  // Deferred, the prover begins when the search has ended its slice.
+  // A deferred prover begins when the search has ended its slice.
   std::atomic<bool> cancel{false};
   auto proving =
       std::async(aside ? std::launch::async : std::launch::deferred, [&, this]() -> Descent {
@@ -57,7 +58,7 @@ bool SearchAndProver::round(std::int64_t slice) {
                             : Descent{};
       });
   bool more = prober_.has_search() && prober_.probe_from_bound(slice, nodes - conflicts);
-  // From here on alone the prover can say something new, unless its answer came too late to count.
+  // From here on the prover is worth its time only if the search has left the question open.
   cancel = incumbent_.settled() || incumbent_.stopper().look();
   if (aside) {
     while (proving.wait_for(std::chrono::milliseconds(2)) != std::future_status::ready) {
@@ -89,8 +90,8 @@ void SearchAndProver::prepare_prover(Bytes limit) {
   suggested_ = incumbent_.peak();
 }
 
-// Down from plan to plan, until a limit is refuted or the slice ends. It may run beside the search:
-// of the incumbent it sees what does not change.
+// Goes down from plan to plan, until a limit is refuted or the slice ends. It may run at the same
+// time as the search, so it reads only what does not change of the incumbent.
 SearchAndProver::Descent SearchAndProver::descend(Bytes limit, std::int64_t conflicts,
                                                   std::int64_t steps, Stopper* stopper,
                                                   const std::atomic<bool>* cancel) {

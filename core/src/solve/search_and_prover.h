@@ -13,8 +13,8 @@
 
 namespace memplan {
 
-// The search is probed from below: is there a plan at the bound? The prover works from above: is
-// there a better one? They share two integers, the best peak and the bound, and their slices are
+// The search is probed from below (is there a plan at the bound?), the prover works from above (is
+// there a better one?). They share two integers, the best peak and the bound, and their slices are
 // allotted before a round. So two threads, one for each, give the same answer as one.
 class SearchAndProver {
  public:
@@ -30,7 +30,7 @@ class SearchAndProver {
   bool round(std::int64_t slice);
 
  private:
-  // What one slice of the prover came to: the last plan on its way down, and the proof below it.
+  // The result of one slice of the prover: the last plan on its way down, and the proof below it.
   struct Descent {
     Plan plan;
     Plan refutation;

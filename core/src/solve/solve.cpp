@@ -31,26 +31,28 @@ namespace {
 // What `auto` does with a problem of so many buffers (docs/benchmarks.md, "How auto chooses").
 // Up to here a node of the search costs microseconds, and all of greedy is tried first.
 constexpr BufferIdx kSmall = 500;
-// Beyond, search and prover have no hope, and only windows can say more about the bound.
+// Beyond, search and prover have no hope, and only windows can raise the bound.
 constexpr BufferIdx kSearchLimit = 10000;
 
 // The share of the chain for large problems where others come after it, in nodes for each buffer.
-// Where a dive of the search takes milliseconds, and does not end, it has the search for the
-// fullest parts; of a small problem these would be nearly all.
+// The larger share is for problems in which a dive of the search takes milliseconds and does not
+// end: there the chain searches the fullest parts. In a small problem these would be nearly all of
+// it.
 constexpr std::int64_t kSmallChainNodes = 10;
 constexpr std::int64_t kChainNodes = 100;
-// With listed conflicts or groups, where the others are slow.
+// The share with listed conflicts or groups, where the other engines are slow.
 constexpr std::int64_t kRelatedNodes = 1000;
 
 // The search of `auto` without a budget of the caller's: item visits, so that the time is about
 // the same for any size of problem, and the answer repeats.
 constexpr std::int64_t kAutoVisits = 100000000;
 
-// Buffers in the first windows that are tried for a better bound. They widen from round to round
-// up to half of the problem, and begin anew, with longer slices.
+// Buffers in the first windows that are tried for a better bound. They widen from round to round up
+// to half of the problem, and then start again with longer slices.
 constexpr BufferIdx kFirstWidth = 24;
 
-// That of telamalloc: the steps after which source 001 calls a problem unsolved (section 7.2).
+// The budget of telamalloc: the steps after which source 001 calls a problem unsolved (section
+// 7.2).
 constexpr std::int64_t kTelamallocSteps = 500000;
 
 // The kernels that are tried at once, in buffers beyond those that attain the bound; and first a
@@ -60,8 +62,8 @@ constexpr std::int64_t kKernelVisits = 32'000'000;
 constexpr std::int64_t kVisitsPerNode = 10'000;  // later, for a node of the slice
 constexpr std::int64_t kAnyPlanNodes = 2;
 
-// What first fit may cost where it is made whatever the budget: work for each buffer, a few
-// microseconds. Where hundreds are live at once, that does not always do.
+// What first fit may cost where it runs whatever the budget is: work for each buffer, a few
+// microseconds. It is not always enough where hundreds are live at once.
 constexpr std::int64_t kAnywaySteps = 1000;
 // With so many live at once, even the first tries of first fit take seconds.
 constexpr std::int64_t kCrowd = 1000;
@@ -115,7 +117,8 @@ class Run {
   }
 
   void run_telamalloc() {
-    // Its search proves next to nothing, so that it would go on for ever where nothing fits.
+    // The search of telamalloc proves next to nothing, so that it would go on for ever where
+    // nothing fits.
     const std::int64_t steps = kTelamallocSteps + incumbent_.problem().count();
     if (open_ended(steps)) incumbent_.limit_nodes(steps);
     ask([this](Bytes capacity, std::int64_t nodes) {
@@ -146,7 +149,7 @@ class Run {
     const BufferIdx count = incumbent_.problem().count();
     const bool related = has_relations(incumbent_.problem());
     const bool small = count <= kSmall;
-    // Where a pass of the chain takes seconds, there is a plan before.
+    // A pass of the chain may take seconds here, so a cheap plan is made first.
     if (count > kSearchLimit && !incumbent_.has_plan()) coalesce_anyway(incumbent_);
     if (incumbent_.settled()) return;
     if (small && !incumbent_.problem().hint.empty()) run_greedy();
@@ -197,7 +200,8 @@ class Run {
         std::min(nodes, incumbent_.nodes_left()), options_.seed, incumbent_.stopper(),
         [this](const Plan& better) { incumbent_.offer(better, "large"); }, trace);
     incumbent_.charge(plan.stats);
-    // A part that was refuted on the way; whose buffers it has, the chain does not say.
+    // A part was refuted on the way. The chain does not name its buffers, so the infeasible subset
+    // is all of them.
     if (plan.lower_bound > incumbent_.lower_bound()) {
       std::vector<BufferIdx> all(incumbent_.problem().size.size());
       std::iota(all.begin(), all.end(), 0);
@@ -216,13 +220,13 @@ class Run {
       incumbent_.learn(capacity, nodes, search(capacity, nodes), name);
       return;
     }
-    // A search for the least peak wants a first plan: without it, it would not know how far the
-    // bound may be from the truth.
+    // A search for the least peak needs a first plan, which shows how far the optimum may be from
+    // the bound.
     run_greedy();
     probe_in_rounds(incumbent_, search, name);
   }
 
-  // Whether the caller gave no budget to speak of, where ours would be so many nodes.
+  // Whether the caller's budget is practically unlimited, compared with ours of so many nodes.
   bool open_ended(std::int64_t nodes) const {
     return options_.budget.seconds > 1e17 && options_.budget.nodes > nodes;
   }
@@ -232,7 +236,7 @@ class Run {
     run_rounds(std::move(engines));
   }
 
-  // Small kernels first: a plan at a bound that is out of reach would be sought in vain.
+  // Small kernels come first, since no search finds a plan at a bound that is out of reach.
   void run_kernels() {
     Kernels kernels(incumbent_);
     run_large(kAnyPlanNodes * incumbent_.problem().count());
@@ -323,12 +327,12 @@ const Entry& entry_of(const std::string& solver) {
   throw std::invalid_argument("there is no solver '" + solver + "': choose one of " + names + ".");
 }
 
-// The same problem with its listed conflicts said by lifetimes, if they can: then the search, and
-// all bounds that come of sections, are for it as well.
+// The same problem with lifetimes in place of its listed conflicts, if there are such: then the
+// fast search and the bounds from sections apply to it.
 std::optional<Problem> without_list(const Problem& problem, const SolveOptions& options,
                                     const Solver& solver, Stopper& stopper) {
   if (!solver.proves || problem.conflicts.empty() || !problem.group.empty()) return std::nullopt;
-  // A few per cent of the time there is. A buffer costs as much as a pair.
+  // This allows a few per cent of the time there is. A buffer costs as much as a pair.
   constexpr double kPairsPerSecond = 500'000;
   const auto most_pairs = static_cast<std::int64_t>(std::min(
       static_cast<double>(kMostPairsToLinearise), options.budget.seconds * kPairsPerSecond));
@@ -388,7 +392,7 @@ Plan solve(const Problem& problem, const SolveOptions& options) {
   rest.budget.seconds -= stopper.elapsed();
   if (stopper.interrupted()) rest.interrupt = [] { return true; };
   Plan plan = Run(by_lifetimes ? *by_lifetimes : problem, rest, solver).run();
-  // Said even where the answer needed no search.
+  // An interrupt is reported even where the answer needed no search.
   plan.stats.interrupted = plan.stats.interrupted || stopper.interrupted();
   return plan;
 }

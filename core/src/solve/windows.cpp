@@ -15,8 +15,8 @@ constexpr std::size_t kPerRound = 4;
 Windows::Windows(Incumbent& incumbent)
     : incumbent_(incumbent), loads_(loads(incumbent.sections())) {}
 
-// For every first section the longest window; of windows that share more than half of their
-// sections the fuller one only.
+// Takes the longest window from every first section, and only the fuller one of windows that share
+// more than half of their sections.
 void Windows::cut_up(BufferIdx width) {
   const Sections& sections = incumbent_.sections();
   std::vector<std::int32_t> begins(sections.count + 1, 0), ends(sections.count + 1, 0);
@@ -66,8 +66,8 @@ bool Windows::round(BufferIdx width, std::int64_t nodes) {
   return true;
 }
 
-// Time is counted in sections. A span of a part of its buffer becomes a window in a gap, and what
-// lies between two spans a gap.
+// Time is counted in sections. A span of a part of its buffer becomes a window in a gap, and the
+// time between two spans becomes a gap.
 Problem Windows::cut_out(const Window& window, std::vector<BufferIdx>* rows) const {
   const Problem& whole = incumbent_.problem();
   const Sections& sections = incumbent_.sections();

@@ -8,8 +8,8 @@
 
 namespace memplan {
 
-// If the buffers of a stretch of time, cut to that stretch, need so many bytes, all buffers do.
-// Where the whole is too large to be refuted, a part of it may not be.
+// If the buffers of a stretch of time, cut to that stretch, need so many bytes, all buffers do. So
+// a part may raise the bound where the whole is too large to be refuted.
 class Windows {
  public:
   explicit Windows(Incumbent& incumbent);
