@@ -1,4 +1,4 @@
-// The best of several passes.
+// Keeps the best of several passes, and the limits that it sets for the next one.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace memplan {
 
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
-// Some orders fragment badly on some problems: a pass is given up at so many times the work of
+// Some orders fragment badly on some problems, so a pass is given up at so many times the work of
 // the fastest one of its kind.
 constexpr std::int64_t kPatience = 4;
 
@@ -30,8 +30,9 @@ struct BestPass {
     return (plan.has_offsets() && plan.peak <= target) || limits.nodes <= 0 || stopper.look();
   }
 
-  // From here on, a pass must end below what is taken: one that cannot is given up at the first
-  // buffer that shows it. Lowers `fastest` to the steps of a pass that was not given up.
+  // Keeps the draft if it is the best, and lowers the limits: a later pass is given up at the first
+  // buffer that shows that it cannot be better. Lowers `fastest` to the steps of a pass that was
+  // not given up.
   void take(Draft draft, const std::string& note, std::int64_t* fastest);
 };
 

@@ -1,4 +1,4 @@
-// What is placed in one piece: a buffer by itself, or all of a contiguous group.
+// A block is placed in one piece: a buffer by itself, or all of a contiguous group.
 //
 //          offset of b      |<- above ->|
 //   |<- below ->|           |           |
@@ -20,12 +20,12 @@ inline Bytes align_up(Bytes offset, Bytes alignment) {
   return over == 0 ? offset : offset + (alignment - over);
 }
 
-// Where a buffer may be, seen alone, if all of its block has to be at legal offsets too.
+// Where a buffer may be if its whole block is to lie at legal offsets.
 struct Shape {
   Bytes below = 0;      // its least offset: so much of the block is below it
   Bytes above = 0;      // so far above its offset the block ends; kMaxBytes + 1 if that is too far
-  Bytes alignment = 1;  // of the strictest member; those of the others divide it
-  Bytes phase = 0;      // which is so far above the buffer
+  Bytes alignment = 1;  // of the strictest member; the other alignments divide it
+  Bytes phase = 0;      // how far that member is above the buffer
 
   // The least aligned offset at or above `offset`, which is at least `below`.
   Bytes align(Bytes offset) const { return align_up(offset + phase, alignment) - phase; }

@@ -31,7 +31,7 @@ class Free {
 
   Free() { first_.fill(kNone); }
 
-  // Addresses free from the beginning, which border on nothing.
+  // Adds addresses that are free from the beginning. They border on no other piece.
   void add(Interval range) { list(fresh({range, kNone, kNone, kNone, kNone, false})); }
 
   // Takes addresses for a block of such a shape. Returns the piece, or kNone where there is no
@@ -52,10 +52,10 @@ class Free {
     return kNone;
   }
 
-  // The larger, the higher; below kClasses.
+  // Rises with the size of the shape; below kClasses.
   static std::int64_t rank(const Shape& shape) { return class_of(extent(shape)); }
 
-  // Gives them back.
+  // Gives the addresses of a piece back.
   void release(std::int32_t p) {
     const std::int32_t before = pieces_[p].before;
     if (before != kNone && !pieces_[before].held) {
@@ -101,7 +101,7 @@ class Free {
     return (std::int64_t{power} << kFine) + (size >> power);
   }
 
-  // The first at or above this one that has a piece, or kClasses.
+  // The first class at or above this one that has a piece, or kClasses.
   std::int64_t next_class(std::int64_t at) const {
     for (std::int64_t word = at / 64; word < kClasses / 64; ++word) {
       const std::uint64_t bits =
@@ -180,7 +180,7 @@ class Free {
   }
 
   std::vector<Piece> pieces_;
-  std::vector<std::int32_t> spare_;                 // pieces that are none now
+  std::vector<std::int32_t> spare_;                 // numbers that no piece has now
   std::array<std::int32_t, kClasses> first_;        // by class
   std::array<std::uint64_t, kClasses / 64> any_{};  // which classes have a piece
 };
@@ -209,7 +209,7 @@ class CoalescingFit {
   }
 
  private:
-  // A group that a pin of a member fixes may meet what is fixed as well.
+  // Fails where a group which the pin of a member fixes meets another fixed block.
   bool place_pinned() {
     draft_.offsets.assign(problem_.size.size(), kNoOffset);
     if (problem_.pin.empty()) return true;
@@ -248,13 +248,13 @@ class CoalescingFit {
         lodger.begin = std::min(lodger.begin, sections_.spans[from].first);
         lodger.end = std::max(lodger.end, sections_.spans[to - 1].last);
       });
-      // What never holds anything still spans its addresses, beside reserved ranges.
+      // A block that never holds anything still needs addresses that are not reserved.
       if (lodger.begin > lodger.end) lodger.begin = lodger.end;
       lodgers_.push_back(lodger);
     }
   }
 
-  // Who conflicts beside lifetimes stays until the later of both has come.
+  // A block with a listed conflict stays until the later of the two has begun.
   void stretch() {
     for (BufferIdx b = 0; b < problem_.count(); ++b) {
       for (auto other = problem_.conflicts.first(b); other != problem_.conflicts.last(b); ++other) {
@@ -265,7 +265,7 @@ class CoalescingFit {
     }
   }
 
-  // Where several come at once, the larger class of size first.
+  // Where several begin at once, the larger class of size goes first, as it has fewer places.
   bool place_in_time() {
     const std::vector<Ranked> by_begin = ranked(lodgers_.size(), [this](std::int32_t i) {
       return Free::kClasses * (std::int64_t{lodgers_[i].begin} + 1) - Free::rank(lodgers_[i].shape);

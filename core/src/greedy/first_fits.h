@@ -1,4 +1,5 @@
-// The least of greedy: first fit in every order. For those who only want something to go down from.
+// The cheapest part of greedy: first fit in every order. It is for solvers that only need a plan to
+// improve on.
 #pragma once
 
 #include <cstdint>

@@ -13,8 +13,8 @@ namespace memplan {
 
 namespace {
 
-// Where buffers conflict beyond their lifetimes: a pass by size looks at ten times as many
-// neighbours as one by length, and is as good.
+// The patience is greater where buffers conflict beyond their lifetimes: there a pass by size looks
+// at ten times as many neighbours as one by length, and is as good.
 constexpr std::int64_t kRelatedPatience = 32;
 // What the first of the dear passes (best fit and the skyline) may cost, in passes of first fit;
 // 6 to 12 are usual.
@@ -74,7 +74,7 @@ class Portfolio {
     return std::find(std::begin(kDearFirst), std::end(kDearFirst), name) - std::begin(kDearFirst);
   }
 
-  // Worth a pass only where more than lifetimes relates buffers.
+  // Such an order is worth a pass only where conflicts or groups relate buffers.
   static bool only_related(const std::string& name) {
     return name == "breadth" || name == "conflicts";
   }

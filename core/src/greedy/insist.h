@@ -1,4 +1,4 @@
-// The turning of the squeaky wheel, whatever a pass is.
+// The loop of the squeaky wheel, for any kind of pass.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@ inline bool promote(BufferIdx stuck, std::vector<BufferIdx>* order) {
   return true;
 }
 
-// Calls pass(order, limits) for a draft, again and again with what was stuck promoted: until one
-// reaches the target, or the patience with this order is over. A pass costs its nodes and
+// Calls pass(order, limits) again and again, each time with the stuck buffer promoted, until a
+// draft reaches the target or the patience with this order is over. A pass costs its nodes and
 // `beginning`.
 template <typename Pass>
 void insist(std::vector<BufferIdx> order, std::int64_t patience, std::int64_t beginning,

@@ -16,7 +16,7 @@ constexpr std::int32_t kLate = -2;
 constexpr std::size_t kFewestLate = 64;
 constexpr std::size_t kLateShare = 64;  // of those in order, one part of so many
 
-// Entries of a row that cost as much as a look at an interval.
+// So many entries of a row cost as much as a visit to an interval.
 constexpr std::int64_t kEntriesPerStep = 2;
 
 }  // namespace
@@ -77,7 +77,8 @@ std::int64_t Neighbours::list(BufferIdx b, std::vector<Interval>* intervals) {
   const BufferIdx* const first = problem_.conflicts.first(b);
   const BufferIdx* const last = problem_.conflicts.last(b);
   const std::size_t words = by_address_.size() / 64 + 1;
-  const bool sparse = static_cast<std::size_t>(last - first) < words;  // as well sorted as marked
+  const bool sparse =
+      static_cast<std::size_t>(last - first) < words;  // sorting costs no more than marking
   unsorted_.clear();
   for (const BufferIdx* other = first; other != last; ++other) {
     const std::int32_t slot = slot_[*other];

@@ -1,4 +1,4 @@
-// Where those placed are that a buffer conflicts with whatever the time (Problem::conflicts).
+// Lists where the listed conflicts of a buffer (Problem::conflicts) are placed.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace memplan {
 
-// A row may name thousands. They are wanted by rising address, and sorting them anew for every
+// A row may name thousands. They are needed by rising address, and sorting them again for every
 // buffer would cost more than all the rest of a pass. So the placed are kept in that order, each
 // with its slot in it, and a row is sorted by marking its slots:
 //

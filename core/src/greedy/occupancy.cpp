@@ -9,7 +9,7 @@ namespace memplan {
 
 namespace {
 
-// Placing in a node costs about as much as looking at so many intervals (measured).
+// Placing in a node costs about as much as visits to so many intervals (measured).
 constexpr std::int64_t kStepsPerNode = 32;
 
 // The nodes that make up the sections first..last, the one with `first` in front and the one
@@ -87,7 +87,7 @@ void Occupancy::place_span(const Span& span, Bytes offset) {
   steps_ += kStepsPerNode * nodes.size();
 }
 
-// The first time, all below the node learn of it.
+// The first cover of a node is noted in all nodes below it.
 void Occupancy::cover(std::size_t node, Interval held) {
   if (cover_.empty(node)) {
     std::size_t first = node;
@@ -137,7 +137,7 @@ void Occupancy::gather(BufferIdx b) {
   if (!problem_.conflicts.empty()) gather_neighbours(b);
 }
 
-// The lists of all members are in one vector, so cursors wait until it has stopped growing.
+// The lists of all members are in one vector, so cursors are made only when it has stopped growing.
 void Occupancy::gather_neighbours(BufferIdx b) {
   barred_.clear();
   barred_end_.clear();
@@ -167,8 +167,8 @@ Bytes Occupancy::raised_above(const Interval& below, const Reach& reach, const S
   return offset > top ? kNoOffset : offset;
 }
 
-// Raises the offset until no list objects. Every list moves up with it and never back, so all
-// the calls for one buffer together read every interval at most once.
+// Raises the offset until it is free in every list. Every list moves up with it and never back, so
+// all the calls for one buffer together read every interval at most once.
 Bytes Occupancy::settle(Bytes offset, const Shape& shape, Bytes top) {
   Cursor* const first = cursors_.data();
   Cursor* const last = first + cursors_.size();

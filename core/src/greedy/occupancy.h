@@ -37,8 +37,8 @@ class Occupancy {
 
   const Blocks& blocks() const { return blocks_; }
 
-  // Whether what is pinned is below the limit there, and all that moves with it free. Pins alone
-  // are known not to collide (check() of problem.h).
+  // Whether the pinned block of b ends below the limit, and the rest of the block is free. Pins
+  // themselves are known not to collide (check() of problem.h).
   bool admits(BufferIdx b, Bytes pin, Bytes limit);
 
   // The lowest free offset of b at or above `from` that ends at or below `limit`, or kNoOffset.
@@ -58,7 +58,7 @@ class Occupancy {
   bool check_invariants() const;
 
  private:
-  // What a span holds, or would: [offset + lower, offset + upper), from the buffer at work.
+  // What a span holds, or would hold: [offset + lower, offset + upper), from the buffer at work.
   struct Reach {
     Bytes lower;
     Bytes upper;

@@ -62,7 +62,7 @@ double length_class(const Profile& p, BufferIdx b) {
   return p.length[b] > 0 ? std::ilogb(p.length[b]) : 0;
 }
 
-// 32 classes between nothing and the peak.
+// There are 32 classes between 0 and the peak.
 double load_class(const Profile& p, BufferIdx b) {
   return p.max_load > 0 ? std::floor(32 * (p.contention[b] / p.max_load)) : 0;
 }
@@ -82,7 +82,7 @@ Key tela_key(const Profile& p, BufferIdx b) {
           p.extent(b) * (lifetime * lifetime), lifetime};
 }
 
-// A number that is the less, the greater the double; both zeros are one.
+// Maps a double to an integer of the reverse order; both zeros are equal.
 std::int64_t descending(double key) {
   const double negative = 0.0 - key;
   std::int64_t bits;
@@ -94,7 +94,7 @@ std::int64_t descending(double key) {
 
 double Profile::lifetime(BufferIdx b) const { return lifetime_of(problem, b); }
 
-// A group finds a place for the whole, or none.
+// A group counts with all of its bytes, since it finds a place for the whole or none.
 double Profile::extent(BufferIdx b) const {
   return bytes.empty() ? static_cast<double>(problem.size[b]) : bytes[b];
 }
@@ -193,7 +193,7 @@ const Order& order_of(const std::string& name) {
 }
 
 std::vector<BufferIdx> sorted(const std::vector<KeyedBuffer>& rows, Stopper& stopper) {
-  // By the least important key first: each sort leaves those in order that it finds equal.
+  // Sorts by the least important key first, as each sort keeps the order of equal rows.
   std::vector<std::int32_t> at(rows.size());  // by place, a row
   std::iota(at.begin(), at.end(), 0);
   std::vector<std::int32_t> was;

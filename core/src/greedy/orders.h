@@ -13,7 +13,7 @@ namespace memplan {
 
 // What the orders look at, one row per buffer.
 struct Profile {
-  // Left half done where the stopper says so.
+  // The profile is incomplete where the stopper ends it.
   Profile(const Problem& problem, const Sections& sections, Stopper& stopper);
 
   const Problem& problem;
@@ -31,7 +31,7 @@ struct Profile {
   double lifetime(BufferIdx b) const;  // in time
   double extent(BufferIdx b) const;    // in bytes, of all that moves with it
 
-  // How many buffers of its size fit beside the load where the load is greatest, as the exponent
+  // How many buffers of its size fit next to the load where the load is greatest, as the exponent
   // of a power of two.
   int room_class(BufferIdx b) const;
 };
@@ -48,7 +48,7 @@ struct Order {
 
 const std::vector<Order>& orders();
 
-// By its name, which is one of these.
+// Finds an order by its name, which must be one of these.
 const Order& order_of(const std::string& name);
 
 struct KeyedBuffer {
@@ -56,7 +56,7 @@ struct KeyedBuffer {
   BufferIdx buffer;
 };
 
-// The buffers of the rows, which rise. Cut short by the stopper, the order is left half done.
+// The buffers of the rows, which rise. Where the stopper ends the sort, the order is incomplete.
 std::vector<BufferIdx> sorted(const std::vector<KeyedBuffer>& rows, Stopper& stopper);
 
 // Every buffer once.

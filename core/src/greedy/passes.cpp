@@ -93,7 +93,7 @@ Draft Passes::at_hints(const std::vector<BufferIdx>& order, const Limits& limits
   return draft;
 }
 
-// What found no place is work as well, which `steps` of the packing leaves out: that is up to its
+// Attempts that find no place are work as well, but `steps` of the packing counts only up to its
 // last placement.
 Packing Passes::below(Bytes target, const std::vector<BufferIdx>& order,
                       const std::vector<Bytes>& fixed, Fit fit, const Limits& limits) {

@@ -24,7 +24,8 @@ struct Draft {
   Bytes peak = 0;
   std::int64_t nodes = 0;
   std::int64_t steps = 0;
-  BufferIdx stuck = -1;  // that found no place below the limit; -1 where the pass ended otherwise
+  BufferIdx stuck =
+      -1;  // the buffer without a place below the limit, if that ended the pass; else -1
   bool complete = false;
 };
 
@@ -43,20 +44,20 @@ class Passes {
   // All must outlive it.
   Passes(const Problem& problem, const Sections& sections, Stopper& stopper);
 
-  // The buffers one by one, each at its first or best fit.
+  // Places the buffers one by one, each at its first or best fit.
   Draft in_order(const std::vector<BufferIdx>& order, Fit fit, const Limits& limits);
 
-  // Before all others the buffers with a hint, from the lowest up, each at its hint if that is
-  // free; then the rest at their first fit.
+  // Places the buffers with a hint first, from the lowest up, each at its hint if that is free, and
+  // then the rest at their first fit.
   Draft at_hints(const std::vector<BufferIdx>& order, const Limits& limits);
 
-  // Next to the pinned those with a place in `fixed` (by buffer; may be empty), then the others one
-  // by one at their first or best fit below the target. Those that find no place there are
-  // rejected: they come at the end, at their first fit below the limit.
+  // After the pinned buffers it places those with a place in `fixed` (by buffer; may be empty),
+  // then the others one by one at their first or best fit below the target. Those that find no
+  // place there are rejected: they come at the end, at their first fit below the limit.
   Packing below(Bytes target, const std::vector<BufferIdx>& order, const std::vector<Bytes>& fixed,
                 Fit fit, const Limits& limits);
 
-  // The pinned buffers alone, in a draft made empty first. False where one ends above the limit, or
+  // Clears the draft and places the pinned buffers alone. False where one ends above the limit, or
   // has a block that collides.
   bool place_pinned(const Limits& limits, Draft* draft);
 
@@ -73,9 +74,9 @@ class Passes {
   bool in_budget(const Limits& limits, const Draft& draft) {
     return in_budget(limits, draft.nodes, draft.steps);
   }
-  // The whole block of b.
+  // Places the whole block of b.
   void put(BufferIdx b, Bytes offset, Draft* draft);
-  // The same without the occupancy, for those who keep count otherwise.
+  // Does the same without the occupancy, for passes which keep track of it in another way.
   void note(BufferIdx b, Bytes offset, Draft* draft);
   void fill(const std::vector<BufferIdx>& order, Fit fit, const Limits& limits, Draft* draft);
 

@@ -28,8 +28,8 @@ constexpr std::int64_t kStepsPerTurn = 32;
 // The row of a buffer is the lowest offset at which all of it, and of what moves with it, is above
 // the skyline. Rows only rise, so that the first of those with the lowest known row is the next by
 // the rule above, if that row is still right; if not, it goes back. Pins and reserved ranges may
-// stand above the skyline, with room to pass below: they are asked for the first free place at or
-// above the row. Conflicts beyond lifetimes have a skyline of their own for each buffer.
+// stand above the skyline, with room to pass below: the occupancy then gives the first free place
+// at or above the row. Conflicts beyond lifetimes have a skyline of their own for each buffer.
 Draft Passes::on_skyline(const std::vector<BufferIdx>& order, const Limits& limits) {
   Draft draft;
   if (!place_pinned(limits, &draft)) return draft;
@@ -71,7 +71,7 @@ Draft Passes::on_skyline(const std::vector<BufferIdx>& order, const Limits& limi
     }
   };
 
-  // Those whose rows no section alone explains; and all, at first.
+  // Buffers with a row that no single section explains wait here, and all of them do at first.
   std::priority_queue<Turn, std::vector<Turn>, std::greater<>> apart;
   const std::vector<BufferIdx> firsts = blocks.firsts(order);
   for (std::size_t i = 0; i < firsts.size(); ++i) {

@@ -1,4 +1,4 @@
-// How high each section is in use, and who waits to be placed on it.
+// How high each section is in use, and which buffers wait to be placed on it.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct Summit {
   SectionIdx section;
 };
 
-// Who has the lowest row, and of those the first place in the order.
+// The buffer with the lowest row, and of equal ones the first in the order.
 struct Turn {
   Bytes row;
   std::int32_t place;
@@ -34,10 +34,11 @@ struct Turn {
   bool operator>(const Turn& other) const { return other < *this; }
 };
 
-// Heights over sections, which only grow, and who waits on which section: the row of whoever does
-// is not below its height, and rises with it, without a look at any of them. A tree, with the
-// greatest height below each node, one of the sections that have it (the nearest to the fullest of
-// all, where it will last), and the lowest section that somebody waits on.
+// Heights over sections, which only grow, and the buffers that wait on each section. The row of a
+// waiting buffer is not below the height of its section and rises with it, so that no buffer is
+// visited when a height grows. It is a tree: a node has the greatest height below it, one of the
+// sections that have it (the nearest to the fullest of all, where it will last), and the lowest
+// section on which a buffer waits.
 class Skyline {
  public:
   explicit Skyline(const std::vector<Bytes>& load)
@@ -50,7 +51,7 @@ class Skyline {
 
   Summit over(const Span& span) const { return over(root(), span); }
 
-  // To a height, where it is lower.
+  // Raises the sections of the span to a height, where they are lower.
   void raise(const Span& span, Bytes height) { raise(root(), span, height); }
 
   void wait(SectionIdx section, std::int32_t place) {
@@ -64,7 +65,7 @@ class Skyline {
   // The turn of the first of those that wait.
   Turn next() const { return lowest(nodes_[1]); }
 
-  // Every node says of those below it what they say; the first of a heap stands for it.
+  // A node summarises its children; a leaf has the first of its heap.
   bool check_invariants() const {
     for (std::size_t at = 1; at < leaves_; ++at) {
       const Node& node = nodes_[at];
@@ -86,7 +87,7 @@ class Skyline {
     return true;
   }
 
-  // Takes that one out.
+  // Removes the buffer of next().
   void pop() {
     const std::int32_t place = next().place;
     bool level = false;
@@ -156,7 +157,7 @@ class Skyline {
     node.next = std::min(lowest(lower), lowest(upper));
   }
 
-  // Whoever waits on the section now.
+  // Updates the tree after the heap of the section has changed.
   void show(SectionIdx section) {
     const std::vector<std::int32_t>& all = waiting_[section];
     std::size_t node = leaves_ + static_cast<std::size_t>(section);

@@ -1,4 +1,4 @@
-// The squeaky wheel on the skyline.
+// Runs the squeaky wheel on the skyline.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -22,9 +22,10 @@ constexpr KeyOf kOrders[] = {
     },
     [](const Profile& p, BufferIdx b) { return Key{p.contention[b], p.length[b], p.extent(b)}; },
 };
-constexpr std::int64_t kNodes = 5;  // with one order, for each buffer
+constexpr std::int64_t kNodes = 5;  // spent on one order, for each buffer
 
-// Which order comes next, later ones shaken: everything but the first key up to 30 % off.
+// Returns the next order. In later rounds all keys but the first are changed at random by up to 30
+// %, so that the orders differ.
 std::vector<BufferIdx> next_order(int round, const Profile& profile, Random* random,
                                   Stopper& stopper) {
   constexpr int kCount = std::size(kOrders);
@@ -55,7 +56,7 @@ Plan skyline_wheel(const Problem& problem, const Sections& sections, Bytes targe
            target, stopper, &best,
            [&passes](const std::vector<BufferIdx>& order, const Limits& limits) {
              Draft draft = passes.on_skyline(order, limits);
-             ++draft.nodes;  // it always costs something
+             ++draft.nodes;  // so that every pass costs something, and the loop ends
              return draft;
            });
   }

@@ -13,18 +13,19 @@ namespace memplan {
 
 namespace {
 
-// Orders that complement each other, with what may be spent on one without success: placements,
-// for each buffer of the problem. Measured on the corpus: more of it costs more than it finds.
+// Orders that complement each other, each with the placements for each buffer of the problem that
+// it may spend without success. Measured on the corpus: more of it costs more than it finds.
 struct Start {
   const char* order;
   double nodes;
 };
 constexpr Start kStarts[] = {{"room_length", 0.25}, {"contention", 0.5}};
 constexpr std::int64_t kLeastNodes = 100;
-// Beyond the cache, to begin anew costs as much as to place one in so many buffers.
+// Beyond the cache, a new beginning costs as much as placing one in so many buffers.
 constexpr std::int64_t kInCache = 20'000;
 constexpr std::int64_t kBeginning = 32;
-// Passes that end with their very last buffer, one of each start, and one still to come.
+// In the worst case every start has a pass that ends only with its last buffer, and one whole pass
+// must still be possible afterwards.
 constexpr std::int64_t kWorstCase = 4;
 
 void begin_with(const Start& start, const Profile& profile, Passes& passes, Bytes target,
