@@ -1,8 +1,8 @@
 """The command line: `memplan plan`, `verify`, `inspect`, `explain`, ...
 
-A command parses, calls the library, prints. `running` makes one sentence and an exit code of every
-error. What costs time to import is imported inside the commands, so that `memplan --version` and a
-mistyped option answer at once.
+A command parses, calls the library, and prints. `running` makes one sentence and an exit code of
+every error. Commands import slow modules inside of their functions, so that `memplan --version`
+and a mistyped option answer at once.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ def _planned(
 
 
 def _hold_to(budget: int | None, chosen: Planned) -> None:
-    """Refuse a plan that is beyond the budget for the arena; what TFLM adds comes later."""
+    """Refuse a plan above the budget for the arena; a later check counts what TFLM adds to it."""
     from memplan.errors import MemplanError
 
     peak = chosen.plan.peak or 0

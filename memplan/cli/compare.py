@@ -129,7 +129,7 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of a limit."""
+    """Whether a limit on growth is kept, as a sentence and an exit code."""
 
     sentence: str
     code: int
@@ -144,7 +144,7 @@ class Gate:
     text: str
 
     def verdict(self, found: Comparison) -> Verdict:
-        """Hold it against what was found."""
+        """Return whether a comparison keeps this limit."""
         from memplan.analysis.compare import grows_beyond
 
         before, after = getattr(found.before, self.what), getattr(found.after, self.what)
@@ -223,7 +223,7 @@ def _write(
 
 
 def _summary(found: Comparison, verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """Return all that is known, for a script; amounts are in bytes."""
+    """Return all that is known, for scripts to read; amounts are in bytes."""
     lists = ("added", "removed", "grown", "shrunk", "renamed", "arrived", "left")
     sides = {"before": asdict(found.before), "after": asdict(found.after)}
     notes = [{"side": side, **note} for side in sides for note in sides[side].pop("notes")]

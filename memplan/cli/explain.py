@@ -75,6 +75,6 @@ def command(
 
 
 def _hope(found: Explanation) -> tuple[int, float]:
-    """Return what orders the layouts of one model: which of them fits, or is the nearest to it."""
+    """Return a key for layouts of one model: the greatest one fits, or is the nearest to it."""
     required = math.inf if found.required is None else found.required
     return {True: 2, None: 1, False: 0}[found.fits], -required

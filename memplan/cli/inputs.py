@@ -1,7 +1,7 @@
 """Inputs that are no files on disk: `-`, `/dev/stdin`, `<(command)`.
 
-Whether a file is a model or a problem shows in its first bytes, and some commands read their input
-twice. What can be read only once is kept in a temporary file until the command ends.
+The first bytes of a file say whether it is a model or a problem, and some commands read their input
+twice. An input that can be read only once is kept in a temporary file until the command ends.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from memplan.errors import FormatError
 
 __all__ = ["is_copy", "kept"]
 
-MOST_BYTES = 256 << 20  # a file on disk may be larger
+MOST_BYTES = 256 << 20  # only copies have this limit: a file on disk may be larger
 _CHUNK = 1 << 20
 
 _streams: dict[str, str] = {}  # by name: the temporary file of this run
@@ -77,5 +77,5 @@ def _copy(path: str, copy: BinaryIO) -> None:
 
 
 def _forget(path: str, folder: str) -> None:
-    _streams.pop(path, None)  # its name stays: messages come last
+    _streams.pop(path, None)  # `output.names` keeps its name, because messages come last
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""`memplan inspect`: how much a problem needs, when, and whose fault it is."""
+"""`memplan inspect`: how much a problem needs, when, and because of which buffers."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _measured(loaded: Loaded, path: str, model: options.Model) -> tuple[Figure, 
 
 
 def _summary(found: Inspection) -> dict[str, Any]:
-    """Return all that is known, for a script; amounts are in bytes."""
+    """Return all that is known, for scripts to read; amounts are in bytes."""
     problem, savings, shortage = found.loaded.problem, found.savings, found.shortage
     return {
         "source": found.loaded.source,
@@ -150,7 +150,7 @@ def _summary(found: Inspection) -> dict[str, Any]:
 
 
 def _live(found: Inspection) -> list[dict[str, Any]]:
-    """Return who is live at the greatest load, the most bytes first, and what each would save."""
+    """Return the buffers live at the greatest load, the most bytes first, with their savings."""
     from memplan.analysis.savings import Change
 
     problem, savings, labels = found.loaded.problem, found.savings, found.loaded.labels

@@ -151,7 +151,7 @@ Nodes = Annotated[
         "--nodes", min=1, help="Stop after so many search nodes: a limit that repeats exactly."
     ),
 ]
-# Of plans that a command makes by the way.
+# The budget of plans that a command makes for its answer, but does not print.
 PlanNodes = Annotated[
     int | None,
     typer.Option(
@@ -285,9 +285,9 @@ def read_input(
     pin: Sequence[str] | None = None,
     model: Model = Model(),
 ) -> Loaded:
-    """Load whatever it is, and add to its problem what the command line says.
+    """Load an input of any kind, and add to its problem what the command line says.
 
-    Nothing is laid out in place: `memplan.planning` chooses between the layouts.
+    Nothing is laid out in place, because `memplan.planning` chooses between the layouts.
     """
     from memplan import sources
 

@@ -16,19 +16,19 @@ from memplan.errors import FormatError
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-# How a run ends. An error of the command line is 2 as well: Click's own number for it.
+# These are the exit codes. Click ends with 2 after an error of the command line, as we do.
 OK = 0
-INFEASIBLE = 1  # proved; or a plan that does not verify, or growth beyond a limit
+INFEASIBLE = 1  # proved; also for a plan that does not verify, and for growth beyond a limit
 BAD_INPUT = 2
 UNKNOWN = 3  # the budget ended without a plan
-DEFECT = 70  # of memplan itself; EX_SOFTWARE of sysexits.h, so that 1 keeps its one meaning
+DEFECT = 70  # memplan has one; EX_SOFTWARE of sysexits.h, so that 1 keeps its meaning
 INTERRUPTED = 130  # as shells count: 128 + SIGINT
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 TERMINATED = 143  # 128 + SIGTERM
 
-UNWRITTEN = 74  # the results, for want of space, say; EX_IOERR of sysexits.h
+UNWRITTEN = 74  # the results could not be written, on a full disk, say; EX_IOERR of sysexits.h
 
-# What the user calls files that were copied; messages say it.
+# The user's names of files that were copied, by copy: messages name what the user named.
 names: dict[str, str] = {}
 
 _WIDTH_OF_FILES = 140
@@ -43,7 +43,7 @@ def console() -> Console:
         def on_broken_pipe(self) -> None:
             broken_pipe()
 
-    # A file has no width, and Rich's own guess of 80 would fold names.
+    # A file has no width, and Rich's default of 80 would fold names.
     wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDTH_OF_FILES
     return Output(width=wide, markup=False, highlight=False, emoji=False, soft_wrap=False)
 
@@ -67,15 +67,15 @@ def line(text: str) -> None:
 
 
 def message(text: str) -> None:
-    """Say something beside the results, in one line on standard error."""
+    """Say something that is not a result, in one line on standard error."""
     for copy, name in names.items():
         text = text.replace(copy, name)
-    with suppress(OSError):  # then there is nobody to read it, and the exit code stays
+    with suppress(OSError):  # a closed standard error must not change the exit code
         typer.echo(f"memplan: {text}", err=True)
 
 
 def broken_pipe() -> NoReturn:
-    """End quietly: whoever read the results has seen enough."""
+    """End quietly, because the program that read the results has closed its end."""
     _drop_results()
     raise SystemExit(BROKEN_PIPE)
 
@@ -97,7 +97,7 @@ def unwritten(error: OSError) -> int:
 
 
 def _drop_results() -> None:
-    # The interpreter flushes standard output once more at its end, and must not complain.
+    # The interpreter flushes standard output once more at its end, which must not fail again.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -116,7 +116,7 @@ def check_output(path: str | None, *inputs: str) -> None:
     if os.path.isdir(path):
         raise FormatError(path, "is a folder; name a file in it")
     if os.path.exists(path) and not os.path.isfile(path):
-        return  # a pipe or a device, such as /dev/stdout: it is no matter of its folder
+        return  # a pipe or a device, such as /dev/stdout, needs no folder that can be written
     folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
         raise FormatError(path, "cannot be written: its folder does not exist")
@@ -127,5 +127,5 @@ def check_output(path: str | None, *inputs: str) -> None:
 def _same(path: str, other: str) -> bool:
     try:
         return os.path.samefile(path, other)
-    except OSError:  # one of them is not there
+    except OSError:  # one of them does not exist, so that they differ
         return False

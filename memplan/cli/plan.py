@@ -172,7 +172,7 @@ def _until_interrupted(plan: Callable[[], Planned]) -> tuple[Planned, bool]:
 
 @dataclass(frozen=True)
 class Report:
-    """What is said of a plan."""
+    """What the command says of a plan, to people and to scripts."""
 
     loaded: Loaded
     plan: Plan
@@ -182,7 +182,7 @@ class Report:
     measured: Measured | None
 
     def show(self, top: int) -> None:
-        """Print it for a person."""
+        """Print the report for people."""
         from memplan.view.words import measured, parts, plans
 
         problem, console = self.loaded.problem, output.console()
@@ -206,7 +206,7 @@ class Report:
             console.print(plans.peak_buffers(problem, self.plan, top, self.loaded.labels))
 
     def summary(self, out: str | None, proof: str | None) -> dict[str, object]:
-        """Return it for a script."""
+        """Return the report for scripts."""
         problem, plan = self.loaded.problem, self.plan
         return {
             "source": self.loaded.source,

@@ -1,4 +1,4 @@
-"""Commands of other packages: what they declare under the entry points `memplan.commands`."""
+"""Commands that other packages declare under the entry points `memplan.commands`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _load(entry: EntryPoint) -> Any:
 
 
 def _refuse(entry: EntryPoint, reason: str) -> Any:
-    """Return a command that says why there is none, so that the help of all others still comes."""
+    """Return a command that only says why it is missing, so that the help of the others works."""
     package = entry.dist.name if entry.dist is not None else entry.value
 
     def command() -> None:

@@ -1,4 +1,4 @@
-"""What is known so far, on one line of standard error."""
+"""The progress of a search on one line of standard error."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _CLEAR = "\r\x1b[K"
 class ProgressLine:
     """Shows `Progress`: on a terminal one line, in place; otherwise a line for every change.
 
-    A context: what stands on the terminal is gone afterwards.
+    It is a context manager, which clears the line on the terminal at the end.
     """
 
     def __init__(self) -> None:
         self._stream = sys.stderr
         self._in_place = self._stream.isatty()
-        # What is done at once need not be shown.
+        # The first line waits for a pause, because a solve that ends at once needs none.
         self._shown_at = time.monotonic()
         self._known: tuple[object, ...] | None = None
 
@@ -44,7 +44,7 @@ class ProgressLine:
             self._write(_CLEAR)
 
     def __call__(self, progress: Progress) -> None:
-        """Show it, unless the last one is too fresh or says the same."""
+        """Show the progress, unless the last line is too recent or says the same."""
         now = time.monotonic()
         known = (progress.peak, progress.lower_bound)
         if now - self._shown_at < _PAUSE if self._in_place else known == self._known:

@@ -17,10 +17,10 @@ __all__ = ["round_log"]
 
 @contextmanager
 def round_log(path: str) -> Iterator[Callable[[Round], None]]:
-    """Open a file for a trace; what is there is replaced.
+    """Open a file for a trace; a file of this name is replaced.
 
-    Unlike an output it is not written all at once: it shows what a search does that is still at
-    work, or that was killed.
+    Unlike an output it is not written all at once, so that it shows what a search did which still
+    runs, or was killed.
 
     Yields
     ------
@@ -43,7 +43,7 @@ def round_log(path: str) -> Iterator[Callable[[Round], None]]:
                 file.write(json.dumps(line) + "\n")
 
         def close() -> None:
-            with suppress(OSError):  # a line that did not go out has been told of
+            with suppress(OSError):  # `write` has raised already for a line that did not go out
                 file.close()
 
         stack.callback(close)

@@ -37,7 +37,7 @@ def add_root(app: typer.Typer) -> None:
 
 def _show_version(context: typer.Context, wanted: bool) -> None:
     if wanted:
-        program = str(context.find_root().info_name)  # which has the name of its package
+        program = str(context.find_root().info_name)  # a program has the name of its package
         output.line(f"{program} {version(program)}")
         raise typer.Exit
 
@@ -66,10 +66,10 @@ def run(app: typer.Typer, program: str, arguments: Sequence[str] | None) -> int:
     arguments
         Without the program's name; `None` takes those of the process.
     """
-    if sys.stdout is None:  # closed by the caller, who wants no results
+    if sys.stdout is None:  # the caller closed it and wants no results
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (open to the end)
     for stream in (sys.stdout, sys.stderr):
-        # Names of buffers are anybody's text; a terminal that lacks a letter gets its number.
+        # Names of buffers may hold any text; a terminal that lacks a letter gets its number.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -104,7 +104,7 @@ def _finish(app: typer.Typer, program: str, arguments: Sequence[str] | None) -> 
 
 
 def _usage(error: Any, program: str) -> str:
-    """Make one sentence of a mistake on the command line."""
+    """Return a mistake on the command line as one sentence."""
     text = " ".join(error.format_message().split()).rstrip(".")
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else program

@@ -19,7 +19,7 @@ from memplan.extras import require
 
 __all__ = ["Script", "parse_target", "tensor"]
 
-_MOST = 200  # characters of somebody's error that are repeated
+_MOST = 200  # characters of a script's error that a message repeats
 _INPUT = re.compile(r"([0-9]{1,18}(?:x[0-9]{1,18})*)(?::([a-z0-9_]+))?", re.ASCII)
 
 
@@ -93,7 +93,7 @@ class Script:
 
     @contextmanager
     def blamed(self, what: str) -> Iterator[None]:
-        """Make one sentence of what is raised inside, with the line of the script."""
+        """Raise one sentence for an error that is raised inside, with the line of the script."""
         try:
             yield
         except MemplanError:
@@ -112,7 +112,7 @@ class Script:
 
 
 def _reason(error: BaseException) -> str:
-    """Return an error of anybody's as a part of a sentence: one line, not too long."""
+    """Return a script's error as a part of a sentence: one line, not too long."""
     name = type(error).__name__
     first = str(error).strip().split("\n")[0]
     cut = first if len(first) <= _MOST else first[: _MOST - 3] + "..."

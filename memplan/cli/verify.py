@@ -46,7 +46,7 @@ def command(
 def valid_plan(loaded: Loaded, path: str, in_place: bool = False) -> tuple[Plan, Problem]:
     """Read a plan that the referee lets pass, and return it with the problem that it is for.
 
-    Otherwise say why not, and exit with 1.
+    For a plan that it rejects, say why, and exit with 1.
     """
     from memplan import formats
     from memplan.errors import PlanError

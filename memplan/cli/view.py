@@ -1,4 +1,4 @@
-"""`memplan view`: plans to look at: a page to look around in, a picture, or a terminal's."""
+"""`memplan view`: plans as a page to look around in, as a picture, or in a terminal."""
 
 from __future__ import annotations
 
@@ -219,7 +219,13 @@ def _is_plan(path: str) -> bool:
 
 
 def _recordings(own: dict[str, Loaded], others: Sequence[str]) -> dict[str, Loaded]:
-    """Return runs by their files, after a look that they say where their buffers lay."""
+    """Return runs by their files, all of which say where their buffers lay.
+
+    Raises
+    ------
+    FormatError
+        If one does not.
+    """
     from memplan.errors import FormatError
     from memplan.view.recorded import recorded
 
@@ -240,7 +246,7 @@ def _given(path: str, plan: str | None, alone: Plan | None) -> dict[str, Plan]:
 
 
 def _layout_of(loaded: Loaded, plan: Plan) -> Loaded:
-    """Return the layout that a plan is for, or seems to be: a wrong plan is shown as well."""
+    """Return the layout that a plan is for; for a wrong plan, which is shown too, the input's."""
     from memplan.errors import PlanError
     from memplan.planning import layout_of
 
@@ -339,7 +345,7 @@ def _recording(path: str, run: Loaded, colour: Colour) -> Panel:
     if run.trace is not None:
         return replace(panel.of_recording(name, run.trace), classes=classes)
     offsets = recorded(run)
-    assert offsets is not None  # `_recordings` has looked
+    assert offsets is not None  # `_recordings` has refused runs without
     return panel.of_plan(name, run.problem, offsets, classes)
 
 
@@ -354,7 +360,7 @@ def _classes(path: str, loaded: Loaded, colour: Colour) -> tuple[str, ...] | Non
     classes: tuple[str, ...] = getattr(known, colour.value)
     if not any(classes):
         raise FormatError(path, f"names no {colour.value}: it has no classes to colour by")
-    if colour is Colour.OPERATOR:  # what no operator makes has a kind
+    if colour is Colour.OPERATOR:  # a buffer that no operator makes has a kind
         return tuple(name or kind for name, kind in zip(classes, known.kind, strict=True))
     return classes
 

@@ -1,4 +1,4 @@
-"""The one door to `memplan._core`: our words to the core's, and back."""
+"""The only module that calls `memplan._core`: it converts problems for it, and answers from it."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ __all__ = [
     "solvers",
 ]
 
-# "Nobody has this": the core's rules for problems without pins are stronger, and it tells them by
-# the empty column.
+# An empty column says that no buffer has such a constraint. The core's rules for problems without
+# pins are stronger, and it recognises these problems by the empty column.
 _NOBODY = frozen(np.empty(0, dtype=np.int64))
 
 
@@ -85,7 +85,7 @@ class Progress(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What a round of a solver came to: one question to one engine, within a slice of the budget.
+    """The result of a round of a solver: one question to one engine, within a slice of the budget.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Round(NamedTuple):
     peak
         Of the best plan then, in bytes; `None` before there is one.
     nodes
-        What it cost. But for those of proof, rounds add up to what `Plan.stats` has.
+        What the round cost. The nodes of all rounds but those of proof add up to `Plan.stats`.
     conflicts
         Of the prover; of telamalloc, its backtracks; else 0.
     ended_by
@@ -153,7 +153,7 @@ def solve(
         )
     except ValueError as error:
         if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
-            raise  # by Python code below: the caller's: a signal handler, `progress` or `trace`
+            raise  # the caller's code raised it: a signal handler, `progress` or `trace`
         raise MemplanError(str(error)) from None
     stats: dict[str, object] = {
         "solver": answer.solver,
@@ -228,7 +228,7 @@ def collect_backtracks(
 
 
 def _taken(options: Mapping[str, object]) -> dict[str, object]:
-    """Return the options with the model itself in place of the word that one is wanted."""
+    """Return the options with the model itself where `learned` is only True."""
     learned = options.get("learned", False)
     if learned is False:
         return dict(options)

@@ -55,22 +55,22 @@ class Solver:
     summary
         What it is, in a line.
     supports
-        Those of `CONSTRAINTS` that it keeps. Hints are wishes: keeping them out of mind is legal.
+        Those of `CONSTRAINTS` that it keeps. Hints are wishes, which a solver may ignore.
     options
-        What each keyword does that `memplan.solve` hands on to it.
+        What each keyword does that `memplan.solve` passes on to it.
     defaults
-        What a keyword is where it is not given, of the solvers of the core.
+        The values of keywords that are not given; only solvers of the core list them.
     proves
         Whether it can write down why no plan is better.
     core, preset
         The solver of the core that it is, and the options that make it so.
     solve
-        What runs a solver that the core does not have: it reads the call from a `Run`, and offers
-        it plans.
+        The function of a solver that the core does not have: it reads the call from a `Run`, and
+        offers it plans.
     libraries, extra
-        The modules that it needs beside NumPy, and what installs them, as `pip install` takes it.
+        The modules that it needs other than NumPy, and what `pip install` takes to install them.
     is_baseline
-        Whether it is here to be compared with; `auto` uses none of these.
+        Whether it is only here for comparison; `auto` uses none of these.
     """
 
     name: str
@@ -97,8 +97,8 @@ def _of_the_core(
     options: Iterable[str] | None = None,
     **preset: object,
 ) -> Solver:
-    """Return a solver of the core, or a planner that it is with some options chosen."""
-    # Of an option that several parts of a solver have, the last one is shown; it is for all.
+    """Return a solver of the core; with `preset`, the planner that those options make of it."""
+    # Several parts of a solver may have an option of one name; one row stands for all of them.
     rows = {row[0]: row for row in solver.options}
     kept = rows if options is None else options
     return Solver(
@@ -121,7 +121,7 @@ _OF_THE_CORE = {
     each.name: each
     for each in (
         *(_of_the_core(solver) for name, solver in _CORE.items() if name != "somas"),
-        # Those of source 002 (section 2.3), and of source 004.
+        # These are the planners of source 002 (section 2.3), and of source 004.
         _greedy(
             "greedy_by_size",
             "largest first, best fit (Pisarchyk and Lee 2020)",
@@ -138,7 +138,7 @@ _OF_THE_CORE = {
             "into objects side by side (source 004, Algorithm 7)",
             objects="many",
         ),
-        # Those that source 001 compares with, and the planners of other compilers.
+        # These are the planners that source 001 compares with, and those of other compilers.
         _greedy(
             "contention_skyline",
             "highest contention first, on the skyline (source 001, 3.1)",
@@ -156,10 +156,10 @@ _OF_THE_CORE = {
 
 
 class _Solvers(Mapping[str, Solver]):
-    """By name: those of the core, then those of other packages.
+    """All solvers by name: those of the core, then those of other packages.
 
     The others are loaded when a name is asked for that the core does not have, or when all are
-    listed: who solves by `auto` does not wait for them.
+    listed, so that a solve by `auto` does not wait for them.
     """
 
     def __getitem__(self, name: str) -> Solver:
@@ -252,7 +252,7 @@ def _spelled(value: object) -> str:
 
 
 def check(solver: str, problem: Problem, options: Iterable[str] = ()) -> None:
-    """Return if a solver keeps all constraints of a problem, and has these options.
+    """Refuse a problem or options that a solver does not support.
 
     Raises
     ------
@@ -274,12 +274,12 @@ def check(solver: str, problem: Problem, options: Iterable[str] = ()) -> None:
 
 
 def check_proof(solver: str, problem: Problem) -> None:
-    """Return if a solver can write down a proof about a problem.
+    """Refuse a solver that cannot write down a proof about a problem.
 
     Raises
     ------
     UnsupportedError
-        If it has none, or the problem has something of which a proof cannot speak.
+        If it writes no proofs, or the problem has a constraint that proofs do not cover.
     """
     if not SOLVERS[solver].proves:
         able = ", ".join(name for name, each in SOLVERS.items() if each.proves)
