@@ -1,7 +1,7 @@
 """Planners of others, to compare with: one file for each, in Python, over NumPy or a library.
 
-Each is a function `solve(run)`, which reads a call from its `Run` and offers it plans. `SOLVERS` is
-what memplan finds of them under the entry points `memplan.solvers`; `auto` uses none.
+Each is a function `solve(run)`, which reads a call from its `Run` and offers it plans. The entry
+points `memplan.solvers` lead memplan to `SOLVERS`; `auto` uses none of them.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def _run_module(name: str, run: Run) -> None:
 
 
 SOLVERS = (
-    # Those of source 002 (section 2.3), the shared objects of source 003, and those that source
-    # 001 compares with.
+    # They are those of source 002 (section 2.3), the shared objects of source 003, and those that
+    # source 001 compares with.
     _planner(
         "bump",
         "no sharing: every buffer above the one before it",

@@ -18,7 +18,7 @@ def aligned_up(offset: int, alignment: int) -> int:
 
 
 def stack(blocks: Iterable[tuple[int, int]], barred: Iterable[tuple[int, int]]) -> Iterator[int]:
-    """Yield the offset of every block: above all before it, over the ranges that are barred.
+    """Yield the offset of every block: above all blocks before it, and in no barred range.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class SharedObject:
     size
         In bytes.
     alignment
-        That of every member, at once.
+        The least one that is enough for every member.
     busy
         A bit for every stretch of time; set where a member is held.
     rows
@@ -71,7 +71,7 @@ class SharedObject:
 
 
 def lay_out(run: Run, objects: Iterable[SharedObject], note: str) -> None:
-    """Offer the plan that has the objects one above the other; who is in none goes to offset 0."""
+    """Offer the plan with the objects one above the other; buffers in none go to offset 0."""
     objects = list(objects)
     barred = ((block.lower, block.upper) for block in run.problem.reserved)
     offsets = [0] * len(run.problem)

@@ -1,12 +1,12 @@
-"""The placement problem as CP-SAT takes it, in whole units.
+"""The placement problem as a model of CP-SAT, in whole units.
 
     minimise  peak
     stride_i * k_i + size_i <= peak
     stride_i * k_i + size_i <= stride_j * k_j          if below_ij       (`pairs`)
     stride_j * k_j + size_j <= stride_i * k_i          if not below_ij
 
-An offset is a multiple `k` of its alignment; of these, reserved ranges leave some out, and a pin
-leaves one.
+An offset is a multiple `k` of its alignment; reserved ranges exclude some multiples, and a pin all
+but one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Refuted(Exception):  # noqa: N818 (it is an answer)
-    """No place is left for some buffer, or no number of units for the peak."""
+    """Raised where no place is left for some buffer, or no number of units for the peak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Program:
     multiples
         The variables `k`, one for each buffer.
     strides
-        What they are multiples of, in bytes.
+        Each offset is so many bytes times its multiple.
     unit, top
         Bytes that divide all amounts, and the greatest peak in these.
     """

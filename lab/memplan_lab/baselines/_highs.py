@@ -1,4 +1,4 @@
-"""HiGHS in a process of its own: a program goes in, and what becomes known of it comes out."""
+"""HiGHS in a process of its own, which reads a program and writes bounds and solutions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from memplan.errors import MemplanError
 __all__ = ["Known", "highs"]
 
 _CHILD: Final = Path(__file__).with_name("_highs_child.py")
-_TICK: Final = 0.02  # seconds between two words
+_TICK: Final = 0.02  # seconds to wait for the next line
 
 
 class Known(NamedTuple):
@@ -31,13 +31,13 @@ class Known(NamedTuple):
     Attributes
     ----------
     bound
-        The objective is not less, but for tolerances; `None` where nothing is known.
+        A lower bound on the objective, up to tolerances; `None` where none is known.
     nodes
         Of its tree, up to now.
     point
         A new solution, its first columns; or `None`.
     status
-        In the last word: how it ended.
+        How it ended; only the last line has one.
     """
 
     bound: float | None
@@ -62,17 +62,17 @@ def highs(
     Yields
     ------
     Iterator of Known or None
-        What it says; `None` now and then while it says nothing.
+        Each line as it comes; `None` every `_TICK` seconds without one.
 
     Raises
     ------
     MemplanError
-        If it ends without a last word.
+        If it ends without saying how.
     """
     asked = io.BytesIO()
     np.savez(asked, allow_pickle=False, **program, options=np.array(json.dumps(options)))
     with tempfile.TemporaryFile() as complaints:
-        # -P: nothing beside the child is to be found under the name of a library.
+        # -P keeps files in the child's folder from being imported in place of libraries.
         child = subprocess.Popen(
             [sys.executable, "-P", str(_CHILD)],
             stdin=subprocess.PIPE,
@@ -118,6 +118,6 @@ def _talk(child: subprocess.Popen[bytes], asked: bytes, lines: queue.SimpleQueue
         child.stdin.close()
         for line in child.stdout:
             lines.put(line)
-    except (OSError, ValueError):  # it has ended, or has been ended
+    except (OSError, ValueError):  # the process has ended, or was killed
         pass
     lines.put(b"")

@@ -1,8 +1,8 @@
 """Run HiGHS on a program, and say what is known, a line of JSON whenever that changes.
 
-Run by `memplan_lab.baselines._highs` as a program: a process can be ended at any time, which a
-library cannot; and highspy cannot be loaded beside OR-tools, which brings another HiGHS under the
-same name.
+`memplan_lab.baselines._highs` runs it as a program, because a process can be ended at any time,
+which a library cannot, and because highspy cannot be loaded into one process with OR-tools, which
+brings another HiGHS under the same name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def main() -> None:
     """Read the program and the options from standard input, as NumPy's archive."""
     import highspy
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent answers Ctrl-C
     asked = np.load(io.BytesIO(sys.stdin.buffer.read()))
     highs = _loaded(asked)
     shown = int(asked["shown"])

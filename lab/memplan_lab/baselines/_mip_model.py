@@ -53,8 +53,8 @@ class Model:
 def unit_of(problem: Problem) -> int:
     """Return the bytes that divide every offset of some plan with the least peak.
 
-    What lies as low as it can, lies on another buffer, on a reserved range or at 0, or is rounded
-    up to its alignment from there.
+    A buffer which lies as low as it can starts at 0, or at the end of another buffer or of a
+    reserved range, rounded up to its alignment.
     """
     stops = [block.upper for block in problem.reserved]
     pins = problem.pin[problem.pin != NONE].tolist()
@@ -94,7 +94,7 @@ def model_of(
     lower[:n] = np.where(pinned, problem.pin / scale, 0)
     upper[:n] = np.where(pinned, problem.pin / scale, np.maximum(0, highest - size))
     lower[peak], upper[peak] = bound / scale, highest
-    # A whole number: HiGHS has refuted programs in which a whole column ends at a fraction.
+    # It is a whole number, because HiGHS has refuted programs whose whole columns end at fractions.
     upper[multiple:side] = top // problem.alignment[strided]
     whole = np.arange(columns) >= order
 
@@ -131,7 +131,7 @@ def point_of(problem: Problem, pairs: tuple[Ints, Ints], offsets: Ints, *, scale
 
 
 def _strided(problem: Problem) -> Ints:
-    """Return the rows whose alignment is more than what every offset is a multiple of."""
+    """Return the rows whose alignment is larger than the unit that divides every offset."""
     return np.flatnonzero((problem.alignment > unit_of(problem)) & (problem.pin == NONE))
 
 

@@ -1,4 +1,4 @@
-"""Who may not share an address with whom, and the lowest offsets in a given order."""
+"""The pairs of buffers that may share no address, and the lowest offsets in a given order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def conflicting(problem: Problem, most: int) -> tuple[Ints, Ints] | None:
     held = spans(problem)
     by_start = np.argsort(held.start, kind="stable")
     start, end, row = held.start[by_start], held.end[by_start], held.buffer[by_start]
-    # Of the spans that start later, those that start before this one is over.
+    # A span meets those of the later ones that start before it ends.
     first = np.arange(1, len(row) + 1)
     count = np.searchsorted(start, end) - first
     if int(count.sum()) > most:
@@ -56,7 +56,7 @@ def listed(run: Run, most: int | None = None, excuse: str = "to list") -> tuple[
     most
         As `conflicting` takes it; by default as many as Python lists in about a second.
     excuse
-        What they are too many for, as the note ends.
+        The end of the note: what there are too many pairs for.
     """
     most = _MOST_PAIRS if most is None else most
     pairs = conflicting(run.problem, most)
@@ -68,14 +68,14 @@ def listed(run: Run, most: int | None = None, excuse: str = "to list") -> tuple[
 def lowest(problem: Problem, order: Iterable[int], pairs: tuple[Ints, Ints]) -> list[int]:
     """Return offsets: pins first, then each in the order at the first place that is free.
 
-    In the order of the offsets of any legal plan, nobody comes out higher than in that plan: its
-    own place there is free, as all that lay below it have only gone down.
+    In the order of the offsets of a legal plan no buffer ends up higher than in that plan: its
+    place there is free, because all buffers that lay below it have only moved down.
     """
     return FirstFit(problem, pairs).place(order)
 
 
 class FirstFit:
-    """The same for many orders of one problem.
+    """Computes the offsets of `lowest` for many orders of one problem.
 
     Parameters
     ----------

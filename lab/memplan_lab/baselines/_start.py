@@ -1,4 +1,4 @@
-"""Where the planners that prove begin: a plan of greedy, and what no better one ends above."""
+"""The start of planners that prove: a plan of greedy, and an upper bound on better plans."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def greedy_start(run: Run) -> npt.NDArray[np.int64] | None:
 
 
 def highest_top(run: Run) -> int:
-    """Return what no plan of interest ends above: the best one, the capacity, or no sharing."""
+    """Return the highest useful peak: the best plan's, the capacity, or that of no sharing."""
     if run.peak is not None:
         return run.peak
     problem = run.problem

@@ -3,15 +3,15 @@
 An allocator at run time: it hands out memory as the program asks for it, in order of start time,
 and does not know when it will get it back. Its memory is one region in chunks, free or in use:
 
-    malloc(b):  the smallest free chunk that holds b, of equals the lowest      [ a | b |  free  ]
-                what is left over is split off, where that is worth it
-    free(a):    joined with the free chunks beside it                           [free| b |  free ]
+    malloc(b):  takes the smallest free chunk that holds b, of equals the       [ a | b |  free  ]
+                lowest, and splits off the rest if the chunk is large
+    free(a):    joins a with the free chunks that touch it                      [free| b |  free ]
 
-Worth it is a chunk of twice the bytes asked for, or 128 MiB left over; otherwise the whole chunk
-is in use. TensorFlow looks for chunks by bins of sizes, from the bin of the request upwards and by
-size in a bin, which comes to the same choice. It rounds sizes up to 256 bytes; here to the
-alignment of all buffers, so a problem with 256 everywhere is served as there. The region is as
-large as memory can be: what counts is how far up it is used.
+A chunk is split if it has twice the bytes asked for, or 128 MiB more; otherwise the whole chunk is
+in use. TensorFlow looks for chunks by bins of sizes, from the bin of the request upwards and by
+size in a bin, which leads to the same choice. It rounds sizes up to 256 bytes; here they are
+rounded to the alignment of all buffers, so that a problem with 256 everywhere is served alike. The
+region is as large as memory can be, because only the highest address in use counts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST_LEFT: Final = 128 << 20  # bytes that a chunk may hold beyond what was ask
 
 
 def solve(run: Run) -> None:
-    """Go through time: what ends is freed, then what starts is allocated, as it is listed."""
+    """Go through time: free the buffers that end, then allocate those that start, as listed."""
     problem = run.problem
     unit = math.lcm(*problem.alignment.tolist())
     region = _Region(MAX_BYTES // unit * unit)

@@ -1,6 +1,6 @@
 """Bump allocation (source 002, section 2.3): an offset that every buffer raises by its size.
 
-What a program needs that never gives memory back: the sum of all sizes, and what alignment adds.
+A program which never gives memory back needs as much: all sizes together, and what alignment adds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["solve"]
 
 
 def solve(run: Run) -> None:
-    """Place the buffers by start, each above the one before it; pins and reserved ranges bar."""
+    """Place the buffers by start, each above the one before it, around pins and reserved ranges."""
     problem = run.problem
     pinned = problem.pin != NONE
     tops = problem.pin + problem.size

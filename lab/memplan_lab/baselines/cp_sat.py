@@ -1,12 +1,12 @@
 """The placement problem by CP-SAT of OR-tools, which propagates and learns clauses.
 
-Two encodings of "who lives at one time does not share an address":
+There are two encodings of "buffers which live at one time share no address":
 
-- `pairs`: a Boolean for each pair that conflicts says who lies below (source 001, section 5.1);
+- `pairs`: a Boolean for each pair that conflicts says which lies below (source 001, section 5.1);
 - `no_overlap`: rectangles of time and address, fixed in time, under one `NoOverlap2D`.
 
-CP-SAT computes in whole numbers, of which one is the bytes that divide all amounts: what it says is
-taken as it is said, and a status is only what it has proved.
+CP-SAT computes in whole numbers, in a unit of bytes that divides all amounts, so that its answers
+are exact, and a status says only what it has proved.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["solve"]
 _MOST_UNITS: Final = 1 << 50  # of amounts: beyond, sums of theirs could leave 64 bits
 _MOST: Final = (1 << 31) - 1  # of a parameter of CP-SAT
 _TICK: Final = 0.02  # seconds between two looks at the deadline
-_ROUNDED: Final = 1e-6  # by how much a bound, which is told as a float, may be above a whole number
+_ROUNDED: Final = 1e-6  # how far a bound, which is a float, may be above a whole number
 
 
 def solve(run: Run) -> None:
@@ -57,7 +57,7 @@ def solve(run: Run) -> None:
 
 
 def _search(run: Run, program: Program) -> None:
-    """Let CP-SAT work in a thread of its own, and listen here, where the deadline is kept."""
+    """Let CP-SAT work in a thread of its own, and listen in this one, which keeps the deadline."""
     cp_model = _library()
     words: queue.SimpleQueue[list[int] | float] = queue.SimpleQueue()
 
@@ -69,7 +69,7 @@ def _search(run: Run, program: Program) -> None:
     solver.best_bound_callback = words.put
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = run.seed % (_MOST + 1)
-    solver.parameters.catch_sigint_signal = False  # Ctrl-C is ours to answer
+    solver.parameters.catch_sigint_signal = False  # memplan answers Ctrl-C
     if run.seconds_left is not None:
         solver.parameters.max_time_in_seconds = run.seconds_left
     if run.nodes_left is not None:
@@ -104,13 +104,13 @@ def _hear(run: Run, program: Program, words: queue.SimpleQueue[list[int] | float
 
 
 def _learn(run: Run, program: Program, bound: float) -> None:
-    """Take a bound on the peak, in units; without a plan it may be no number of meaning."""
+    """Take a bound on the peak, in units; without a plan it may be a number without meaning."""
     if math.isfinite(bound) and bound <= program.top:
         run.learn(math.ceil(bound - _ROUNDED) * program.unit)
 
 
 def _refute(run: Run) -> None:
-    """Say that nothing fits the capacity; where the top was no capacity, something does."""
+    """Say that no plan fits the capacity, if that was the top; any other top is known to fit."""
     capacity = run.problem.capacity
     if capacity is not None and run.peak is None:
         run.learn(capacity + 1)

@@ -1,8 +1,8 @@
 """Gergov's approximation (SODA 1999): at most three times the load.
 
-First an infeasible solution whose top is at most the load, in which no three buffers lie on each
-other: a *2-allocation*. Then its conflicts are coloured by first fit, and every colour is moved
-above the one before it. Three colours are enough.
+The first step makes a *2-allocation*: an infeasible plan whose top is at most the load, in which no
+three buffers overlap at one place. The second colours its conflicts by first fit, and moves every
+colour above the one before it. Three colours are enough.
 
 The 2-allocation comes from a skyline of pieces `(level, left, right)`. The lowest piece takes a
 buffer that meets it and no other piece, and is cut at the buffer's ends:
@@ -11,11 +11,11 @@ buffer that meets it and no other piece, and is cut at the buffer's ends:
     level         +-------+          +----+         the piece, cut in three
                 left                    right
 
-What a buffer holds beside the piece lies where no piece is left, and is not looked at: there it
-may lie on another, which has come from the other side. A piece that no buffer can take is dropped.
-Why the top is at most the load: below a piece lie, without a gap, buffers that span all of it.
-Why three colours are enough: at its own level, a buffer finds nothing in its piece, and beside it,
-at each side, at most one that was placed before, and holds the time at which it starts or ends.
+A buffer may be longer than its piece. At times outside of the piece no piece is left, so that this
+part is not checked, and may overlap a buffer from the other side. A piece that no buffer can take
+is dropped. The top is at most the load, because buffers that span all of a piece lie below it
+without a gap. Three colours are enough, because a buffer overlaps none of those placed before it
+inside its piece, and on each side at most one: that which holds the time of its start or end.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _EVER = (1 << 63) - 1  # beyond all times
 def solve(run: Run) -> None:
     """Make a 2-allocation, colour it, and move the colours apart."""
     problem = run.problem
-    # One alignment for all: then every level, and the height of a colour, is a multiple of it.
+    # All get one alignment, so that every level and the height of a colour is a multiple of it.
     unit = math.lcm(*problem.alignment.tolist())
     if problem.max_load + (unit - 1) * len(problem) > MAX_BYTES:
         run.note = "beyond 2^62 bytes where sizes are rounded up to the alignment of all"
         return
     size = -(-problem.size // unit) * unit
-    # The paper leaves open who comes first; the largest, then the earliest, as elsewhere.
+    # The paper leaves the order open; here it is the largest first, then the earliest.
     rows = np.lexsort((problem.start, -size))
     rows = rows[size[rows] > 0]
     found = _two_allocation(run, problem.start[rows], problem.end[rows], size[rows])
@@ -118,7 +118,7 @@ class _Skyline:
 
 
 def _coloured(run: Run, rows: Ints, level: Ints, size: Ints) -> list[int] | None:
-    """Return for each the least colour that none before it has that lies on it.
+    """Return for each buffer the least colour that no earlier one has which overlaps it.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Hill climbing over orders of placing, in the manner of Vela, the compiler for Arm's Ethos-U.
 
-An order is turned into a plan by first fit. The bottleneck is the buffer that ends highest; what
-put it there are its neighbours (they live when it does) and all that one of these, or it, rests
-on. Two buffers swap turns, the first of them one that put it there:
+First fit turns an order into a plan. The bottleneck is the buffer that ends highest; its neighbours
+(which live when it does) put it there, and all buffers on which one of these, or it, rests. Two
+buffers swap turns, and the first of them is one which put the bottleneck there:
 
              +-------+
              |   D   |              order A B C D, bottleneck D
@@ -12,9 +12,9 @@ on. Two buffers swap turns, the first of them one that put it there:
     |A|              |  |           with another of them
     +-+              +--+
 
-An order that is no worse is kept. Who is no neighbour but under one (A) makes the gaps, so every
-other swap is of one of these, where there is one. The first order is that of Vela: by the highest
-load of the lifetime, then by length of life, start and size.
+An order that is no worse is kept. Buffers which are no neighbours, but lie under one (A), make the
+gaps; so every other swap moves one of these, if there is any. The first order is that of Vela: by
+the highest load of the lifetime, then by length of life, start and size.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _UNDER: Final = 0.5  # how likely the first to swap is one that is no neighbour
 
 
 class _Fault(NamedTuple):
-    """The rows that put the bottleneck where it is, and of these who is not its neighbour."""
+    """The rows that put the bottleneck where it is, and those of them that are no neighbours."""
 
     rows: list[int]
     under: list[int]
 
 
 def solve(run: Run) -> None:
-    """Swap turns until the plan is at the bound, or nothing has come of it for long."""
+    """Swap turns until the plan is at the bound, or many swaps have brought nothing."""
     problem = run.problem
     pairs = listed(run)
     if pairs is None:

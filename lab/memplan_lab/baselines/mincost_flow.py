@@ -1,14 +1,14 @@
 """Shared objects by a min-cost flow over memory reuse (Lee et al. 2019; source 002, section 2.3).
 
-Whether buffer j takes over the object of buffer i, which is over by then, is an arc; the cost is
-by how much the object has to grow. A new object costs its size. Every buffer gets one unit of
-flow, from the source (a new object) or from a buffer before it, which hands on at most one.
+An arc from buffer i to buffer j means that j takes over the object of i, which has ended by then;
+its cost is how much the object has to grow. A new object costs its size. Every buffer gets one unit
+of flow, from the source (a new object) or from a buffer before it, which passes on at most one.
 
     source --0--> i has an object --max(0, size j - size i)--> j has one --0--> sink
     source -------------------------size j-------------------> j has one
 
-The flow is optimal; the objects need not be: an arc knows the buffer before, and not how large its
-object has grown.
+The flow is optimal; the objects need not be, because an arc counts the size of the buffer before,
+and not how large its object has grown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from memplan_lab.baselines._blocks import SharedObject, lay_out
 
 __all__ = ["solve"]
 
-_MOST_ARCS = 1_000_000  # a flow cannot be cut short: above some seconds it is not begun
+_MOST_ARCS = 1_000_000  # a flow cannot be interrupted, so one of many seconds is not begun
 _MOST_COST = 1 << 60  # OR-tools multiplies costs by the number of nodes, in 64 bits
 
 Ints = npt.NDArray[np.int64]
@@ -56,7 +56,7 @@ def solve(run: Run) -> None:
 
 
 def _reuses(problem: Problem, rows: Ints) -> tuple[Ints, Ints] | None:
-    """Return the pairs of which the first is over when the second starts; positions in `rows`.
+    """Return the pairs whose first has ended when the second starts; positions in `rows`.
 
     `None` if there are too many for a flow.
     """
@@ -72,7 +72,7 @@ def _reuses(problem: Problem, rows: Ints) -> tuple[Ints, Ints] | None:
 
 
 def _flow(size: Ints, before: Ints, after: Ints) -> list[tuple[int, int]]:
-    """Return the pairs that hand an object on."""
+    """Return the pairs whose first passes its object on to the second."""
     n = len(size)
     source, sink = 2 * n, 2 * n + 1
     has, gets = np.arange(n), np.arange(n, 2 * n)
@@ -80,7 +80,7 @@ def _flow(size: Ints, before: Ints, after: Ints) -> list[tuple[int, int]]:
     head = np.concatenate([has, gets, np.full(n, sink), gets[after]])
     growth = np.maximum(0, size[after] - size[before])
     cost = np.concatenate([np.zeros(n, np.int64), size, np.zeros(n, np.int64), growth])
-    # Of sizes near 2^62 the lowest bits have to go; the plan stays legal.
+    # Sizes near 2^62 lose their lowest bits, which changes costs only: the plan stays legal.
     cost //= math.gcd(*size.tolist())
     cost >>= max(0, (int(cost.max()) * (sink + 2)).bit_length() - _MOST_COST.bit_length() + 1)
 

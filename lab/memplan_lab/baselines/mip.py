@@ -1,8 +1,8 @@
 """The mixed-integer program of source 002 (equation 2.1; source 001, figure 5), by HiGHS.
 
-HiGHS computes in floating point. What is taken from it is made exact here: of a solution the order
-of its offsets, in which all buffers are placed anew in whole bytes; of a bound, what is left when
-every tolerance has been used against it.
+HiGHS computes in floating point, so that its answers are made exact here: a solution gives only the
+order of its offsets, in which all buffers are placed again in whole bytes; a bound is lowered by
+all tolerances together.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ __all__ = ["solve"]
 
 Ints = npt.NDArray[np.int64]
 
-_MOST_PAIRS: Final = 200_000  # HiGHS would not be through with presolving after minutes
-_MOST_UNITS: Final = 1e6  # of amounts: beyond, the tolerance is not above what doubles round off
+_MOST_PAIRS: Final = 200_000  # with more, HiGHS presolves for minutes
+_MOST_UNITS: Final = 1e6  # amounts above it have rounding errors as large as the tolerance
 _TOLERANCE: Final = 1e-9  # of a constraint, and of a whole number
 _MOST: Final = (1 << 31) - 1  # of an option of HiGHS
 
@@ -50,7 +50,7 @@ def solve(run: Run) -> None:
     # from the bottom to the peak there is at most one for each buffer.
     slack = (len(problem) + 1) * (top / scale + 2) * _TOLERANCE * scale / unit
     counted = 0
-    # The least peak is a whole number of units, so half of one is as good as none.
+    # The least peak is a whole number of units, so that an error of half of one does no harm.
     with highs(program, _options(run, gap=0.5 * unit / scale)) as words:
         for known in words:
             if known is not None:
@@ -64,7 +64,7 @@ def solve(run: Run) -> None:
 def _learn(
     run: Run, known: Known, pairs: tuple[Ints, Ints], *, bytes: float, unit: int, slack: float
 ) -> None:
-    """Take what HiGHS says, as far as whole numbers bear it out.
+    """Take from an answer of HiGHS what is certain in whole numbers.
 
     Parameters
     ----------

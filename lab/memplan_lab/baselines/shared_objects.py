@@ -2,8 +2,8 @@
 
 An object holds one buffer at a time and is as large as its largest. Interfering buffers get
 different objects, which is a colouring of the interference graph; the cost of a colour is its
-largest member (max-colouring of an interval graph, NP-hard). What is lost against offsets is what
-a small buffer leaves free of a large object.
+largest member (max-colouring of an interval graph, NP-hard). Such a plan needs more than one with
+offsets, because a small buffer leaves a part of a large object free.
 
     object 1  +---- T1 ----+------ T4 ------+
     object 2     +- T3 -+

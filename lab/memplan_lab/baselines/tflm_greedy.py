@@ -1,8 +1,8 @@
 """The greedy memory planner of TensorFlow Lite for Microcontrollers.
 
-By falling size, of equals as they are listed, each at the lowest place that is free of all that
-live when it does. What is planned offline (our pins) comes before all the rest. Its kin with best
-fit is `greedy_by_size`.
+It places the buffers by falling size, equal ones as they are listed, each at the lowest place that
+is free of all that live when it does. Buffers planned offline (our pins) come before all others.
+The same order with best fit is `greedy_by_size`.
 """
 
 from __future__ import annotations
