@@ -1,6 +1,6 @@
 """TFLite models (LiteRT), planned as TensorFlow Lite Micro runs them.
 
-Nothing is needed to read them: the file is checked offset by offset (`flatbuffer`).
+Reading them takes no library: `flatbuffer` checks every offset of the file.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read(path: Path, options: Options) -> Loaded:
     FormatError
         If the file is damaged, or its tensors have no sizes before the run.
     MemplanError
-        If `dims` do not fit to the model.
+        If `dims` do not fit the model.
     """
     stored = load(path)
     model = resized(stored, options.dims)
@@ -57,9 +57,9 @@ def read(path: Path, options: Options) -> Loaded:
                 in_place=options.in_place,
                 notes=(*_notes(model), *notes),
             )
-    except ProblemError as error:  # offsets of the file that contradict each other
+    except ProblemError as error:  # the offsets in the file contradict each other
         raise FormatError(str(path), str(error)) from None
-    return replace(loaded, tensors=model.first[-1])  # those of the file
+    return replace(loaded, tensors=model.first[-1])  # without copies and scratch
 
 
 def graph_of(data: bytes, name: str = "model") -> Graph:

@@ -1,8 +1,8 @@
 """FlatBuffers, read with every offset checked.
 
-The runtime library of FlatBuffers has no verifier in Python, and follows whatever offset a file
-holds. Here nothing is read outside of the file, no vector is longer than the file, and no file
-makes the reader visit more than its own bytes: a damaged one ends in one sentence.
+The runtime library of FlatBuffers has no verifier in Python, and follows every offset that a file
+holds. This module never reads outside of the file, refuses vectors longer than the file, and visits
+no more bytes than the file has, so a damaged file leads to an error of one sentence.
 
     table ──► -soffset ──► vtable: [its bytes][the table's bytes][offset of field 0][of field 1]...
 """
@@ -35,8 +35,8 @@ class _File:
     def __init__(self, data: bytes, name: str) -> None:
         self.data = data
         self.name = name
-        # What is written once takes four bytes an element; sharing is allowed, but not so much
-        # that vectors of vectors of the same bytes multiply.
+        # An element of a vector takes four bytes. Vectors may share bytes, but this limit keeps
+        # nested vectors over the same bytes from multiplying the work.
         self._left = len(data)
 
     def fail(self, sentence: str) -> FormatError:
@@ -86,7 +86,7 @@ class Table:
         return self._at + int(offset)
 
     def number(self, slot: int, kind: str, default: int = 0) -> int:
-        """Return a scalar of a kind in the letters of `struct`."""
+        """Return a scalar; `kind` is a letter of `struct`."""
         at = self._field(slot, _SCALARS[kind])
         if at is None:
             return default
@@ -121,7 +121,7 @@ class Table:
         return self._vector(slot, 4)[1]
 
     def text(self, slot: int) -> str:
-        """Return a string; what is not UTF-8 in it is replaced, as names need not be right."""
+        """Return a string; bytes that are not UTF-8 are replaced, as names need not be valid."""
         raw = self.raw(slot)
         self._file.visit(len(raw) // 4)
         return raw.tobytes().decode("utf-8", errors="replace")
@@ -131,7 +131,7 @@ class Table:
         return None if at is None else at + self._file.u32("an offset", at)
 
     def _vector(self, slot: int, size: int) -> tuple[int, int]:
-        """Return where the entries of a vector begin, and how many they are."""
+        """Return where the entries of a vector begin, and how many there are."""
         at = self._target(slot)
         if at is None:
             return 0, 0

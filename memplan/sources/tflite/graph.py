@@ -1,13 +1,13 @@
-"""From a TFLite model to a graph, as TensorFlow Lite Micro runs it.
+"""Builds a graph from a TFLite model, as TensorFlow Lite Micro runs it.
 
 TFLM copies what goes into a sub-graph and what comes out of it. So an operator that enters one is
 
     IF ──► then: copy in, operators, copy out
        └─► else: copy in, operators, copy out       WHILE: the same with condition and body
 
-and what it is given and what it returns is needed from its beginning to its end. A branch could
-do with less, but TFLM counts so when it places kernel scratch around a plan (`kernels.scratch`):
-lifetimes are equal to those of `memplan.yardsticks.tflite_micro`, and so are loads.
+and its inputs and outputs are needed from its beginning to its end. A branch could do with shorter
+lifetimes, but TFLM uses these when it places kernel scratch around a plan (`kernels.scratch`).
+Lifetimes and loads are equal to those of `memplan.yardsticks.tflite_micro`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from memplan.sources.tflite.names import element_bytes
 __all__ = ["ALIGNMENT", "folded", "graph_of", "handles", "rounded"]
 
 ALIGNMENT: Final = 16  # TFLM's MicroArenaBufferAlignment(); sizes are rounded up to it too
-_DEEPEST: Final = 64  # sub-graphs in sub-graphs
-_MOST_TIMES: Final = 16  # that everything in the file is there, as sub-graphs are entered again
-# Operators with sub-graphs that TFLM does not have.
+_DEEPEST: Final = 64  # levels of sub-graphs in sub-graphs
+_MOST_TIMES: Final = 16  # average visits, as sub-graphs may be entered again
+# TFLM does not have these operators with sub-graphs.
 _UNKNOWN_CONTROL: Final = frozenset(
     {"CALL", "STABLEHLO_CASE", "STABLEHLO_COMPOSITE", "STABLEHLO_WHILE"}
 )
@@ -61,7 +61,7 @@ def folded(model: Model) -> dict[int, set[int]]:
 
 
 def handles(model: Model) -> set[int]:
-    """Return the tensors (of all sub-graphs) that TFLM gives memory of its own: variable handles.
+    """Return the tensors (of all sub-graphs) outside of the plan: TFLM places variable handles.
 
     A VAR_HANDLE keeps the number of its variable outside of the arena.
     """
@@ -77,8 +77,8 @@ def handles(model: Model) -> set[int]:
 def graph_of(model: Model) -> Graph:
     """Return the graph that TFLM runs, with one tensor for each of the file, in its order.
 
-    Behind them come kernel scratch, and copies for sub-graphs that are entered more than once; each
-    is an alias of the tensor that it is a copy of.
+    Kernel scratch follows them, and copies for sub-graphs that are entered more than once; each
+    copy is an alias of its original.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def graph_of(model: Model) -> Graph:
 
 
 def _planned_in_place(graph: Graph) -> Iterator[View]:
-    """Yield the in-place choices that the file's own offsets have taken."""
+    """Yield the in-place choices that the offsets in the file imply."""
     times = lives(graph)
     taken: set[int] = set()
     for operator in graph.walk():
@@ -166,7 +166,7 @@ class _Builder:
 
     def _kind(self, number: int, index: int, unpacked: bool) -> Kind:
         info = self._model.subgraphs[number].tensors[index]
-        if info.data or unpacked or info.elements == 0:  # nothing to place, and nothing to make
+        if info.data or unpacked or info.elements == 0:  # it needs no place in the arena
             return Kind.CONSTANT
         if info.variable or self._first[number] + index in self._handles:
             return Kind.VARIABLE
@@ -247,8 +247,9 @@ class _Builder:
     def _scratch(self, key: tuple[int, int], name: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
         """Return one tensor for an operator's scratch, or none.
 
-        In one piece, all of it fits in whatever order TFLM places the parts. As a tensor, it has
-        one place where its sub-graph is entered more than once, from the first time to the last.
+        One tensor holds all parts, so that they fit in any order in which TFLM places them. If
+        the sub-graph is entered more than once, the tensor keeps its place from the first time to
+        the last.
         """
         if not sizes:
             return ()
@@ -272,7 +273,7 @@ class _Builder:
             return
         for position in overwritable(type_, infos, self._infos[outputs[0]]):
             source = inputs[position]
-            # Where the file gives one of them an offset, the choice is the file's.
+            # If the file gives one of the two an offset, the file decides whether they share it.
             if source is not None and self._tensors[source].pin == self._tensors[outputs[0]].pin:
                 yield source, outputs[0]
 
@@ -281,8 +282,8 @@ class _Builder:
     ) -> Operator:
         loop = info.type == "WHILE"
         given = [operator.inputs if loop else operator.inputs[1:]]  # the first chooses the branch
-        # The outputs of a loop hold its state: it is copied there first, and from there into
-        # condition and body in every round.
+        # The outputs of a loop hold its state: TFLM copies the inputs there before the first round,
+        # and copies from there into condition and body in every round.
         given.append(operator.outputs if loop else given[0])
         blocks = [
             self._block(operator, number, copied, path)

@@ -1,4 +1,4 @@
-"""What is known of the kernels of TFLM: what they may overwrite, and what scratch they ask for.
+"""The kernels of TFLM: which inputs they may overwrite, and which scratch they ask for.
 
 Both hold for TFLM's reference kernels (tensorflow/lite/micro/kernels/*.cc), which its Python
 package has. Kernels for one chip (CMSIS-NN, Xtensa) ask for other scratch.
@@ -23,9 +23,9 @@ class InPlace(NamedTuple):
     inputs
         Positions among the operator's inputs; the planner takes one of them at most.
     moves
-        Whether bytes stay what they are: then only the size has to be the same, not the shape.
+        Whether the kernel only moves bytes: then the size must be equal, and the shape may differ.
     why
-        Why the kernel computes the same when both are the same memory.
+        Why the kernel computes the same result when input and output share their memory.
     """
 
     inputs: tuple[int, ...]
@@ -47,12 +47,12 @@ _BINARY = """
     ADD DIV FLOOR_DIV FLOOR_MOD LOGICAL_AND LOGICAL_OR MAXIMUM MINIMUM MUL SQUARED_DIFFERENCE SUB
 """
 
-# The one table of in-place choices. TFLM's planner takes none of them by itself: it places input
-# and output apart, always. A plan in the file's metadata can.
+# This is the one table of in-place choices. TFLM's own planner never makes one, as it always places
+# input and output apart; a plan in the file's metadata can make them.
 IN_PLACE: Final[dict[str, InPlace]] = {
     **{name: InPlace((0,), False, _EACH) for name in _UNARY.split()},
     **{name: InPlace((0, 1), False, _EACH) for name in _BINARY.split()},
-    "PRELU": InPlace((0,), False, _EACH),  # its second input has one slope a channel
+    "PRELU": InPlace((0,), False, _EACH),  # its second input is smaller: a slope for each channel
     "SELECT_V2": InPlace((1, 2), False, _EACH),  # its first has elements of another size
     "ADD_N": InPlace((0, 1, 2, 3), False, _EACH),
     "SOFTMAX": InPlace((0,), False, _ROWS),
@@ -68,8 +68,8 @@ def overwritable(
 ) -> tuple[int, ...]:
     """Return the positions of the inputs that an operator may write its output over.
 
-    Elements have to be of one size, or a write would reach into elements still to be read; and
-    shapes the same but for leading ones, as what is broadcast is read again.
+    Elements must have one size, or a write would reach into elements that are still to be read.
+    Shapes must be equal except for leading ones, as a broadcast input is read more than once.
     """
     rule = IN_PLACE.get(type_)
     if rule is None:
@@ -159,7 +159,7 @@ def _lstm(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
 
 
 def _pointers(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
-    return (8 * len(inputs),)  # of the machine that runs it; half as much on most chips
+    return (8 * len(inputs),)  # pointers of a 64-bit machine; most chips need half of it
 
 
 def _at(tensors: _Tensors, position: int) -> TensorInfo | None:

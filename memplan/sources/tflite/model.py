@@ -1,6 +1,6 @@
-"""A TFLite model as its file has it: sub-graphs, tensors, operators, and offsets already planned.
+"""Reads a TFLite model: its sub-graphs, tensors, operators, and planned offsets.
 
-Slots are the places of fields in tensorflow/lite/schema/schema.fbs.
+A slot is the number of a field of a table in tensorflow/lite/schema/schema.fbs.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ OFFLINE_PLAN: Final = "OfflineMemoryAllocation"
 _MOST_AXES: Final = 64
 _MOST_BYTES: Final = 1 << 62
 
-# Where the options of an operator name the sub-graphs that it enters: option type, slots.
-# What the options of an operator say of shapes: option type, slots, and kinds of the scalars.
+# By operator: where its options describe shapes, as option type, and slot and kind of each scalar.
 _OPTIONS: Final[dict[str, tuple[int, tuple[tuple[int, str], ...]]]] = {
     "CONV_2D": (1, ((0, "b"), (1, "i"), (2, "i"), (4, "i"), (5, "i"))),
     "DEPTHWISE_CONV_2D": (2, ((0, "b"), (1, "i"), (2, "i"), (5, "i"), (6, "i"))),
@@ -51,6 +50,7 @@ _OPTIONS: Final[dict[str, tuple[int, tuple[tuple[int, str], ...]]]] = {
 }
 _RESHAPE: Final = (17, 0)  # option type, and the slot of the new shape
 _MOST_VALUES: Final = 64  # elements of a constant that may say a shape, axes or amounts
+# By operator: where its options name the sub-graphs that it enters, as option type and slots.
 _ENTERED: Final = {"IF": (92, (0, 1)), "WHILE": (93, (0, 1)), "CALL_ONCE": (103, (0,))}
 
 
@@ -61,7 +61,7 @@ class TensorInfo:
     Attributes
     ----------
     name
-        As in the file; neither distinct nor always there.
+        As in the file; it may be empty, and two tensors may share one.
     dtype
         See `names.ELEMENT_TYPES`; "type 42" where it is newer than this list.
     shape
@@ -69,11 +69,11 @@ class TensorInfo:
     open_axes
         The dimensions that the file leaves open (-1).
     data
-        Bytes of its value in the file; 0: there is none.
+        Bytes of its value in the file, or 0 if it has no value there.
     variable
         Whether it is state that outlives a run.
     values
-        What a small constant of whole numbers holds: a shape, axes; `None` of all others.
+        The elements of a small constant of whole numbers (a shape, axes); `None` for other tensors.
     """
 
     name: str
@@ -91,7 +91,7 @@ class TensorInfo:
 
     @property
     def bytes(self) -> int:
-        """What it takes in an arena (0 where its type does not say), or as a constant."""
+        """Its size in an arena (0 where the type does not say) or as a constant."""
         return self.data or self.elements * (element_bytes(self.dtype) or 0)
 
 
@@ -100,8 +100,8 @@ class OperatorInfo:
     """An operator of the file: its name in the schema, or of the custom one, and its tensors.
 
     `subgraphs` are those that it enters, in the order in which they run. `options` are the numbers
-    of its options that say something of shapes, and `shape` what a RESHAPE makes; empty and `None`
-    where the file does not say.
+    among its options that determine shapes, and `shape` is the result of a RESHAPE; they are empty
+    and `None` where the file does not say.
     """
 
     type: str
@@ -130,12 +130,12 @@ class Model:
     Attributes
     ----------
     name
-        Of the file.
+        The name of the file.
     subgraphs
         The first is the program.
     offsets
-        By tensor of all sub-graphs: where the file's `OfflineMemoryAllocation` puts it, in bytes;
-        -1: nowhere. Empty: the file has none.
+        By tensor of all sub-graphs: its offset in the file's `OfflineMemoryAllocation` in bytes,
+        or -1 if TFLM places it. Empty if the file has no offsets.
     """
 
     name: str
@@ -157,12 +157,12 @@ class Model:
 
 
 def load(path: Path) -> Model:
-    """Return what a file says.
+    """Return the model in a file.
 
     Raises
     ------
     FormatError
-        As `parse`, or if it cannot be read.
+        As `parse`, or if the file cannot be read.
     """
     try:
         data = path.read_bytes()
@@ -172,7 +172,7 @@ def load(path: Path) -> Model:
 
 
 def parse(data: bytes, name: str) -> Model:
-    """Return what a file says.
+    """Return the model in the bytes of a file.
 
     Raises
     ------
@@ -208,7 +208,7 @@ class _Reader:
         return inside or (buffer.number(2, "Q") if buffer.number(1, "Q") > 1 else 0)
 
     def _operator_type(self, code: Table) -> str:
-        number = max(code.number(0, "b"), code.number(3, "i"))  # once a byte, now an int
+        number = max(code.number(0, "b"), code.number(3, "i"))  # newer files use the int
         if not 0 <= number < len(OPERATORS):
             return f"operator {number}"
         return code.text(1) or "CUSTOM" if OPERATORS[number] == "CUSTOM" else OPERATORS[number]
@@ -306,7 +306,7 @@ class _Reader:
         return entered
 
     def _offsets(self, tensors: int) -> tuple[int, ...]:
-        """Return the last offline plan of the metadata: the one that TFLM obeys."""
+        """Return the last offline plan in the metadata, as TFLM obeys the last."""
         found: list[int] = []
         for entry in self._root.tables(6):
             if entry.text(0) == OFFLINE_PLAN:

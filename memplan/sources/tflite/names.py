@@ -1,4 +1,4 @@
-"""What the numbers of the TFLite schema mean."""
+"""Names for the numbers of the TFLite schema."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ REDUCE_WINDOW STABLEHLO_COMPOSITE STABLEHLO_SHIFT_LEFT STABLEHLO_CBRT STABLEHLO_
 """
 OPERATORS: Final = tuple(_OPERATORS.split())
 
-# By `TensorType`, from 0: the name, and the bytes that an element takes in an arena. Types below a
-# byte are packed in files only: TFLM unpacks them. No size: what an element takes is not known
+# By `TensorType`, from 0: the name, and the bytes of an element in an arena. Types below a byte are
+# packed only in files, as TFLM unpacks them. `None` stands for elements whose size is not known
 # before the run.
 ELEMENT_TYPES: Final[tuple[tuple[str, int | None], ...]] = (
     ("float32", 4),
@@ -71,7 +71,7 @@ ELEMENT_TYPES: Final[tuple[tuple[str, int | None], ...]] = (
 
 
 def element_bytes(dtype: str) -> int | None:
-    """Return what an element takes in an arena; `None` where the type does not say."""
+    """Return the bytes of an element in an arena; `None` where the type does not say."""
     return _BYTES.get(dtype)
 
 

@@ -1,8 +1,8 @@
-"""What operators make of the shapes of their inputs, to hold the shapes of a file against it.
+"""Computes the shapes of operators' results, to check the shapes in a file.
 
 A file stores a shape for every tensor. TFLM believes it; LiteRT computes it from the inputs, and so
 does this module for operators whose result is certain (tensorflow/lite/kernels, `Prepare`). For all
-others the answer is `None`: not known here.
+others the answer is `None`, which means that the shape is not known here.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def made_shape(operator: OperatorInfo, inputs: _Tensors) -> Shape | None:
         return None
     try:
         return rule(operator, given)
-    except (IndexError, ZeroDivisionError):  # an operator that lacks an input, or its options
+    except (IndexError, ZeroDivisionError):  # the operator lacks an input, or its options
         return None
 
 

@@ -1,4 +1,4 @@
-"""The sizes of a model at another batch, and whether those that a file stores can be true."""
+"""Computes the sizes of a model at another batch, and checks the sizes that a file stores."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from memplan.sources.tflite.shapes import made_shape
 
 __all__ = ["check_shapes", "guessed", "resized"]
 
-BATCH: Final = "batch"  # what `--dim` calls the one open dimension; the file names none
+BATCH: Final = "batch"  # the name of the one open dimension for `--dim`; a file has no names
 _MOVES: Final = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")  # as many elements as before
 
 
 def resized(model: Model, dims: Mapping[str, int]) -> Model:
-    """Return a model whose open dimension has another size.
+    """Return a model with another size for its open dimension.
 
-    Sizes follow from the inputs, operator by operator (`shapes.made_shape`). Behind an operator
-    of which that is not known, the dimensions that the file leaves open have the new size.
+    Sizes are computed from the inputs, operator by operator (`shapes.made_shape`). Where that is
+    not possible for an operator, the dimensions that the file leaves open get the new size.
 
     Raises
     ------
     MemplanError
-        If another name is given, or there is not one open dimension in every tensor at most.
+        If another name is given, or a tensor has more than one open dimension, or none has one.
     FormatError
-        If an operator cannot run at this size; it is named.
+        If an operator cannot run at this size; the sentence names it.
     """
     if not dims:
         return model
@@ -89,7 +89,8 @@ def _with_batch(tensor: TensorInfo, size: int) -> TensorInfo:
         return tensor
     shape = list(tensor.shape)
     axis = tensor.open_axes[0]
-    # A dimension may be a multiple of the batch ([batch * time, ...]): stored is that for one.
+    # A dimension may be a multiple of the batch ([batch * time, ...]); the file stores the one of
+    # batch 1.
     shape[axis] = size * max(shape[axis], 1)
     return replace(tensor, shape=tuple(shape), open_axes=())
 
@@ -117,12 +118,13 @@ def guessed(stored: Model, model: Model) -> tuple[Note, ...]:
 
 
 def check_shapes(model: Model) -> tuple[Note, ...]:
-    """Hold the shapes of a file against its operators.
+    """Check the shapes in a file against its operators.
 
     Returns
     -------
     tuple of Note
-        One, if the file leaves dimensions open and the sizes that it stores for them cannot run.
+        One note if the file leaves dimensions open and its operators cannot run at the sizes that
+        it stores for them.
 
     Raises
     ------
@@ -151,7 +153,7 @@ def _faults(model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
             except ValueError as error:
                 yield f"{where} {error}", names
                 continue
-            # Of a shape in other words TFLM has the same bytes.
+            # Only the number of elements counts, as it gives TFLM the same bytes.
             if shape is not None and made and not made[0].data and prod(shape) != made[0].elements:
                 stored = f"tensor {quoted(made[0].name)} is stored as {_said(made[0].shape)}"
                 yield f"{where} makes {_said(shape)}, and {stored}", names

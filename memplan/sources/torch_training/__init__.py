@@ -1,7 +1,8 @@
 """Data-parallel training steps of PyTorch modules, with the streams that they run on.
 
-Forward and backward pass are captured through AOTAutograd with fake tensors: no weights are needed,
-and nothing is computed. What `DistributedDataParallel` and the optimizer add is put behind it:
+Forward and backward pass are captured through AOTAutograd with fake tensors, so that no weights are
+needed and nothing is computed. The operators of `DistributedDataParallel` and of the optimizer
+follow them:
 
     compute         forward -> backward ---------------------> updates
                                  |  gradients of a bucket        ^
@@ -53,7 +54,7 @@ def training_step(
         "sgd" with momentum, or "adam", which takes scratch of a parameter's size for its update;
         each runs an operator for every parameter.
     bucket_bytes
-        When a bucket is full, at least 1; the first one at 1 MiB already.
+        The size at which a bucket is full, at least 1; the first bucket is full at 1 MiB.
     streams
         "ddp": all-reduces on a stream of their own, updates in the end, behind the backward pass.
         "overlap": updates behind the all-reduce of their bucket, on its stream, while the backward

@@ -1,4 +1,4 @@
-"""Which gradients are reduced together, and where they lie (Li et al. 2020, section 3.2.3)."""
+"""Groups gradients into buckets and finds their places (Li et al. 2020, section 3.2.3)."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def in_buckets(tensors: Sequence[Tensor], limit: int) -> list[list[int]]:
 def places(graph: Graph, gradients: Sequence[int]) -> dict[int, int]:
     """Return by gradient the tensor that can be its place in a bucket, where there is one.
 
-    Its maker writes a gradient right into the bucket, if it is all of what it shares memory with,
-    and nobody else reads that. Others have to be copied there.
+    An operator can write a gradient directly into its bucket if the gradient fills its storage,
+    and no operator reads that storage. Other gradients have to be copied into the bucket.
     """
     base = {view.tensor: view.base for view in graph.views}
     at = {view.tensor: view.offset for view in graph.views}

@@ -1,4 +1,4 @@
-"""Forward and backward pass of a module, and which tensor is the gradient of which parameter."""
+"""Captures forward and backward pass of a module, and the gradient of each parameter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Captured", "capture"]
 
 @dataclass(frozen=True)
 class Captured:
-    """The two passes, before anybody does anything with the gradients.
+    """The two passes, before the gradients are used.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ def capture(
         raise MemplanError("no parameter of the model is trained: none has requires_grad")
     try:
         exported = training_program(model, inputs, loss)
-    except (AssertionError, RuntimeError) as error:  # as AOTAutograd says what it cannot do
+    except (AssertionError, RuntimeError) as error:  # raised by AOTAutograd if it gives up
         reason = str(error).strip().partition("\n")[0]
         raise MemplanError(f"torch cannot trace a training step of the model: {reason}") from error
     program = program_in_memory(exported, {})
@@ -55,7 +55,7 @@ def capture(
         for spec in exported.graph_signature.output_specs
         if spec.kind.name == "GRADIENT_TO_PARAMETER"
     }
-    # The builder adds what is given first, and keeps the order of what is handed out.
+    # The builder adds the inputs first, so they have the same indices; it keeps the outputs' order.
     given = {one.label: index for index, one in enumerate(program.inputs)}
     results = dict(zip(dict.fromkeys(program.outputs), graph.outputs, strict=True))
     gradient_of = {given[parameter_of[name]]: results[name] for name in parameter_of}

@@ -1,4 +1,4 @@
-"""On which stream the operators of a training step run."""
+"""Assigns the operators of a training step to streams."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIMIT = 512
 
 
 def on_streams(graph: Graph, streams: Streams, limit: int) -> Graph:
-    """Return a step of one stream on several; see `training_step`."""
+    """Return a step on several streams, made from one on a single stream; see `training_step`."""
     if streams == "category":
         numbers = _categories(graph, limit)
     else:
@@ -27,7 +27,7 @@ def on_streams(graph: Graph, streams: Streams, limit: int) -> Graph:
 
 
 def _categories(graph: Graph, limit: int) -> list[int]:
-    """Return by operator a stream that has its category alone; a full one is followed by another.
+    """Return by operator a stream that has only its category; a new stream follows a full one.
 
     Streams are numbered as they begin.
     """

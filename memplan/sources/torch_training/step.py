@@ -1,4 +1,4 @@
-"""A step of training: the two passes, and what is done with the gradients."""
+"""Assembles a step of training: the two passes, all-reduces, and updates of parameters."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def assemble(captured: Captured, optimizer: Optimizer, bucket_bytes: int, *, ear
     optimizer, bucket_bytes
         As `training_step` has them.
     early
-        Whether parameters are updated right behind the all-reduce of their bucket, or all in the
-        end, in the module's order.
+        Whether parameters are updated right after the all-reduce of their bucket; otherwise all
+        are updated at the end, in the module's order.
     """
     return _Step(captured, optimizer).graph(bucket_bytes, early)
 
@@ -71,12 +71,15 @@ class _Step:
         )
 
     def _gather(self) -> dict[int, int]:
-        """Copy what cannot be made in a bucket; return by parameter its place, as they are made."""
+        """Copy gradients that cannot be made in a bucket; return by parameter its tensor there.
+
+        The order is the one in which the backward pass makes the gradients.
+        """
         graph, gradients = self._captured.graph, self._captured.gradients
         place = places(graph, list(gradients.values()))
         base = {view.tensor: view.base for view in graph.views}
         maker = {index: at for at, op in enumerate(graph.operators) for index in op.outputs}
-        made: dict[int, list[int]] = defaultdict(list)  # by operator: whose gradients it makes
+        made: dict[int, list[int]] = defaultdict(list)  # by operator: the parameters
         for parameter, gradient in gradients.items():
             root = base.get(gradient, gradient)
             made[maker.get(gradient, maker.get(root, 0))].append(parameter)
@@ -97,7 +100,7 @@ class _Step:
         return index
 
     def _by_last(self, gradients: dict[int, int], buckets: list[list[int]]) -> dict[int, list[int]]:
-        """Return by operator the buckets that are complete when it is over."""
+        """Return by operator the buckets that are complete after it has run."""
         maker = {index: at for at, op in enumerate(self._operators) for index in op.outputs}
         found: dict[int, list[int]] = defaultdict(list)
         for number, bucket in enumerate(buckets):
@@ -107,7 +110,7 @@ class _Step:
     def _all_reduce(
         self, bucket: list[int], gradients: dict[int, int], number: int
     ) -> dict[int, int]:
-        """Reduce a bucket where it lies; return by parameter what has become of its gradient."""
+        """Reduce a bucket in place; return by parameter its reduced gradient."""
         reduced = {}
         for parameter in bucket:
             given = self._tensors[parameter]

@@ -1,8 +1,8 @@
-"""What XLA dumps with `--xla_dump_to`: a folder, or one file of it.
+"""Reads dumps of XLA (`--xla_dump_to`): a folder, or one file of it.
 
-Protocol buffers (`*.hlo.pb`) are read where there are any, the reports for people
-(`*buffer-assignment.txt`) elsewhere. What is planned is what XLA plans: the temporary buffers of
-one program. Its own offsets are hints.
+Protocol buffers (`*.hlo.pb`) are read where there are any, otherwise the reports for people
+(`*buffer-assignment.txt`). Memplan plans what XLA plans: the temporary buffers of one program.
+XLA's own offsets become hints.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _heaps(path: Path) -> list[Heap]:
 
 
 def _reader(path: Path) -> Callable[[Path], list[Heap]]:
-    """Choose by content."""
+    """Return the reader for a file, chosen by its content."""
     try:
         with path.open("rb") as file:
             head = file.read(len(text.HEAD))

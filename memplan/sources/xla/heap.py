@@ -1,4 +1,4 @@
-"""What XLA's heap simulator planned, whichever kind of dump it is read from."""
+"""The plan of XLA's heap simulator, from either kind of dump."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Chunk:
     Attributes
     ----------
     values
-        As "instruction{shape index}", the first that is made first.
+        As "instruction{shape index}"; the one that is made first comes first.
     bytes
-        Of the largest.
+        The size of the largest value.
     offset
-        Where XLA put them.
+        Where XLA put the values, in bytes.
     start, end
         When one of them is needed: `[start, end)`.
     gaps
@@ -55,9 +55,9 @@ class Heap:
     module
         The name of the program.
     bytes
-        Of the allocation: XLA's peak.
+        The size of the allocation, which is XLA's peak.
     chunks
-        What lies in it.
+        What XLA placed in it.
     """
 
     module: str
@@ -78,8 +78,8 @@ class Heap:
 def always(values: Iterable[Chunk], steps: int) -> list[Chunk]:
     """Return values of unknown lifetimes as chunks that live from beginning to end.
 
-    Those that XLA put on common bytes are one chunk: it knows that they are never needed at once,
-    and nobody else does.
+    Values that XLA put on common bytes are one chunk. XLA knew that they are never needed at once;
+    the dump does not show it.
     """
     found: list[Chunk] = []
     names: list[list[str]] = []
@@ -96,6 +96,6 @@ def always(values: Iterable[Chunk], steps: int) -> list[Chunk]:
 
 
 def tidy(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
-    """Return chunks in the order of time, without those that hold nothing."""
+    """Return chunks in the order of time, without empty ones."""
     kept = [chunk for chunk in chunks if chunk.bytes and chunk.end > chunk.start]
     return tuple(sorted(kept, key=lambda chunk: (chunk.start, chunk.offset)))

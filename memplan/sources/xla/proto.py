@@ -1,10 +1,11 @@
-"""Heaps from an `HloProto`: lifetimes are in the trace of XLA's heap simulator.
+"""Reads heaps from an `HloProto`, with lifetimes from the trace of XLA's heap simulator.
 
     ALLOC 45    ALLOC 51    FREE 51    FREE 45    SHARE_WITH 55, 45    FREE 55
 
-A result that is written in place of a value shares with it right after that is freed. Values that
-share, also those that a loop carries round, are one chunk. In between it may have gaps: the state
-of a loop that its body has copied is not needed until the body has made the next one.
+If a result is written over a value, the trace frees the value and then lets the result share its
+memory. Values that share memory are one chunk, also those that a loop carries from round to round.
+A chunk may have gaps: when the body of a loop has copied the state, the state is not needed until
+the body has made the next one.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ class _Assignment:
         self._buffers = {buffer.id: buffer for buffer in self._assignment.logical_buffers}
         self._instructions: dict[int, Any] = {}
         self._users: dict[int, list[Any]] = {}
-        self._parts: dict[tuple[int, int], list[int]] = {}  # who takes a tuple apart, at an index
-        self._listed: set[object] = set()  # whose users are listed: each once, also if ids are not
+        self._parts: dict[tuple[int, int], list[int]] = {}  # readers of tuple elements
+        self._listed: set[object] = set()  # users already listed; ids may come twice
         self._said: dict[int, str] = {}
         for computation in hlo.hlo_module.computations:
             for instruction in computation.instructions:
@@ -97,7 +98,7 @@ class _Assignment:
         }
         traces: dict[int, Any] = {}
         for trace in self._assignment.heap_simulator_traces:
-            # The index that the trace itself gives is from before allocations were combined.
+            # XLA combined allocations after it wrote the trace, so the index in the trace is stale.
             homes = Counter(home[e.buffer_id] for e in trace.events if e.buffer_id in home)
             if homes:
                 index = max(homes, key=lambda i: (homes[i], -i))
@@ -181,7 +182,7 @@ class _Assignment:
         return None if buffer is None else self._instructions.get(buffer.defined_at.instruction_id)
 
     def _users_of(self, id: int) -> Iterator[Any]:
-        """Yield who reads a value; tuples, and who takes them apart, only pass it on."""
+        """Yield the instructions that read a value; those on tuples only pass it on."""
         site = self._site(id)
         if site is None:
             return
@@ -194,7 +195,7 @@ class _Assignment:
                 yield from self._readers(part)
 
     def _readers(self, instruction: int) -> Iterator[Any]:
-        """Yield who reads a result, the first time that it is asked for."""
+        """Yield the instructions that read a result, but only at the first call for it."""
         if instruction not in self._listed:
             self._listed.add(instruction)
             yield from self._users.get(instruction, ())
@@ -215,10 +216,10 @@ class _Assignment:
         return said
 
     def _line(self, origin: Any) -> str:
-        """Return the line that an instruction comes from, the innermost of the user's.
+        """Return the line that an instruction comes from: the innermost one in the user's code.
 
-        It is in the instruction, or, of later releases of XLA, in a table of frames and one of
-        locations, both counted from 1.
+        Older releases of XLA store it in the instruction, later ones in a table of frames and one
+        of locations, both counted from 1.
         """
         if origin.source_file:
             return line_at(origin.source_file, origin.source_line)
@@ -239,8 +240,8 @@ def _nth(rows: Sequence[T], number: int) -> T | None:
 def _module(op_name: str) -> str:
     """Return the module in the name that JAX gives an instruction.
 
-    "jit(step)/jit(main)/transpose(jvp(Net))/Dense_0/dot_general" is in "Net.Dense_0": functions
-    that were compiled are no modules, what was differentiated may be one.
+    "jit(step)/jit(main)/transpose(jvp(Net))/Dense_0/dot_general" is in "Net.Dense_0": a compiled
+    function is not a module, a differentiated scope may be one.
     """
     scopes = []
     for scope in op_name.split("/")[:-1]:
@@ -272,7 +273,7 @@ class _Group:
             self.spans[-1] = (self.spans[-1][0], step)
 
     def close(self, end: int, starts: list[int]) -> None:
-        """End what is never freed, and drop the gaps in which nobody else's memory begins."""
+        """End values that are never freed, and drop the gaps in which no other memory begins."""
         if self._needed:
             self.spans[-1] = (self.spans[-1][0], end)
         kept: list[tuple[int, int]] = []
@@ -285,7 +286,7 @@ class _Group:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number, and where it ends; 0 where there is none."""
+    """Return a number and where it ends, or 0 if there is none."""
     value = shift = 0
     for byte in data[at : at + 10]:
         at += 1

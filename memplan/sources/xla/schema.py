@@ -1,7 +1,7 @@
-"""The few fields of XLA's `HloProto` that say who needs memory when, as a message class.
+"""The few fields of XLA's `HloProto` that describe memory and its lifetimes, as a message class.
 
-Made at run time from the numbers of the fields, so that reading a dump takes `protobuf` and nothing
-of XLA; fields that are not named here are skipped.
+The class is made at run time from the numbers of the fields, so that reading a dump takes
+`protobuf` and nothing of XLA. Fields that are not named here are skipped.
 """
 
 from __future__ import annotations
@@ -90,6 +90,6 @@ def hlo_proto() -> Any:
                 field.type, field.type_name = kinds.TYPE_MESSAGE, f".memplan.hlo.{kind}"
             else:
                 field.type = kinds.TYPE_STRING if kind else kinds.TYPE_INT64
-    pool = pools.DescriptorPool()  # of our own: XLA's may be loaded in the same process
+    pool = pools.DescriptorPool()  # XLA's own messages may be loaded too
     pool.AddSerializedFile(file.SerializeToString())
     return factory.GetMessageClass(pool.FindMessageTypeByName("memplan.hlo.Hlo"))

@@ -1,4 +1,4 @@
-"""Heaps from XLA's reports: `*buffer-assignment.txt`, and the `*live-range.txt` beside it.
+"""Reads heaps from XLA's reports: `*buffer-assignment.txt` with its `*live-range.txt`.
 
     allocation 8: size 32768, preallocated-temp:
      value: <45 wrapped_tanh @0> (size=16384,offset=0): f32[32,128]{1,0}
@@ -6,8 +6,8 @@
       BufferLiveRange:
         wrapped_tanh{}:7-12
 
-The reports do not say which values must share memory. Those that XLA put on common bytes at a
-common time do, and so does whatever has the place of a value that a loop carries (a `phi`).
+The reports do not say which values must share memory. Two values do if XLA put them on common bytes
+at a common time, or if one has the place of a value that a loop carries (a `phi`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["END", "HEAD", "heaps"]
 HEAD = b"BufferAssignment:"
 END = "buffer-assignment.txt"
 
-_MOST_STEPS = 5_000_000  # looks at a value, each time that some have become one
+_MOST_STEPS = 5_000_000  # visits of values, over all passes that merge them
 
 _ALLOCATION = re.compile(r"allocation (\d{1,19}): size (\d{1,19})(,.*)?:")
 _VALUE = re.compile(
@@ -66,7 +66,7 @@ def heaps(path: Path) -> list[Heap]:
 
 
 def _spans(path: Path) -> dict[str, tuple[int, int]]:
-    """Return when every value is needed, from the report beside this one."""
+    """Return when every value is needed, from the report in the same folder."""
     beside = path.with_name(path.name.removesuffix(END) + "live-range.txt")
     if not path.name.endswith(END) or not beside.is_file():
         raise FormatError(
@@ -75,7 +75,7 @@ def _spans(path: Path) -> dict[str, tuple[int, int]]:
             "(--xla_dump_hlo_as_proto)",
         )
     ranges = (_RANGE.match(line) for line in read_text(beside).splitlines())
-    # Both ends are included.
+    # The report includes both ends, a lifetime here only the first.
     return {m[1] + m[2]: (int(m[3]), int(m[4]) + 1) for m in ranges if m is not None}
 
 
@@ -110,9 +110,9 @@ def _heap(
 
 
 def _merged(path: Path, chunks: list[Chunk]) -> list[Chunk]:
-    """Return chunks of which no two meet: those that do are one, so that XLA's plan stays good.
+    """Return chunks of which no two overlap; those that do are merged, so XLA's plan stays legal.
 
-    One that has grown may meet another that it did not before, so this goes on until none does.
+    A merged chunk may overlap another one, so this is repeated until no two do.
     """
     chunks = [chunk for chunk in chunks if chunk.start < chunk.end]
     steps = 0
@@ -127,7 +127,7 @@ def _merged(path: Path, chunks: list[Chunk]) -> list[Chunk]:
 
 
 def _swept(chunks: list[Chunk]) -> list[Chunk]:
-    """Go through time once, and make one chunk of those that meet."""
+    """Go through time once, and merge chunks that overlap."""
     active: list[Chunk] = []  # by offset; no two have a byte in common
     offsets: list[int] = []
     ends: list[tuple[int, int]] = []  # a heap: when an offset of `active` becomes free
@@ -136,7 +136,7 @@ def _swept(chunks: list[Chunk]) -> list[Chunk]:
         while ends and ends[0][0] <= new.start:
             end, offset = heappop(ends)
             at = bisect_left(offsets, offset)
-            # It may have become part of another, which ends later.
+            # The chunk may have become part of a merged one, which ends later.
             if at < len(active) and offsets[at] == offset and active[at].end == end:
                 done.append(active.pop(at))
                 del offsets[at]
