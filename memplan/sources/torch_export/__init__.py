@@ -1,7 +1,7 @@
-"""PyTorch programs: `torch.export`, from a `.pt2` file or in memory, and training steps.
+"""Reads PyTorch programs: `torch.export`, from a `.pt2` file or in memory, and training steps.
 
 Files are read without torch, and nothing in them is run. Programs in memory are traced once more
-with fake tensors, which shows who shares a storage with whom.
+with fake tensors, which shows which tensors share a storage.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def matches(head: bytes, path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
-    except Exception:  # whatever is wrong with the directory: the first file's name must do
+    except Exception:  # the directory is damaged: look at the first name instead
         return path.suffix == ".pt2" or b"data/weights/" in head or b"serialized_" in head
     return bool(models_in(names)) or any("archive_format" in name for name in names)
 
@@ -75,7 +75,7 @@ def _program(path: Path, options: Options) -> Program:
 
 @contextmanager
 def _refused(path: Path) -> Iterator[None]:
-    """Say what is wrong with a file in one sentence that names it."""
+    """Turn errors into a `FormatError` of one sentence that names the file."""
     try:
         with of_file(path):
             yield
@@ -84,7 +84,7 @@ def _refused(path: Path) -> Iterator[None]:
 
 
 def load(program: Any, options: Options | None = None) -> Loaded:
-    """Return what is to be planned for a `torch.export.ExportedProgram` in memory.
+    """Return the problem of a `torch.export.ExportedProgram` in memory.
 
     Raises
     ------

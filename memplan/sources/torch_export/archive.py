@@ -1,8 +1,8 @@
-"""Exported programs in files, read without torch.
+"""Reads exported programs in files without torch.
 
-`torch.export.load` unpickles parts of an archive, which runs whatever the archive's author wanted.
-All that a plan needs is in its graph, which is JSON: sizes, strides, operators with their
-arguments. Weights, samples and custom objects stay unread.
+`torch.export.load` unpickles parts of an archive, and that can run any code of the archive's
+author. A plan needs only the graph, which is JSON: sizes, strides, operators with their arguments.
+Weights, samples and custom objects stay unread.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from memplan.sources._limits import PARSED_BYTES, UNPACKED_BYTES, check_growth
 
 __all__ = ["models_in", "read_model"]
 
-_MOST_DIGITS = 40  # of a number: twice those of an address
+_MOST_DIGITS = 40  # of a number; an address has half as many
 _CHUNK = 1 << 20  # bytes that are unpacked at a time
-# What torch writes, and what other tools do; the rest unpacks without a limit in `zipfile`.
+# Torch stores files, and other tools deflate them. `zipfile` has no limit for other methods.
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _OLD_MODEL = "serialized_exported_program.json"  # the layout before torch 2.8
 
-# What `zipfile` raises for archives that are none, or that it cannot unpack.
+# `zipfile` raises these for files that are no archives, or that it cannot unpack.
 _DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,
@@ -39,7 +39,7 @@ _DAMAGED = (
 
 
 def models_in(names: Iterable[str]) -> list[str]:
-    """Return which files of an archive are graphs."""
+    """Return the names of the files in an archive that are graphs."""
     return [
         name
         for name in names
@@ -82,7 +82,7 @@ def read_model(path: Path, limit_factor: int = 1) -> Mapping[str, Any]:
 
 
 def _unpacked(archive: zipfile.ZipFile, name: str, limit_factor: int) -> bytes:
-    """Return a file of an archive, whose directory is not believed."""
+    """Return a file of an archive, unpacked in pieces, as the archive may be hostile."""
     info = archive.getinfo(name)
     if info.compress_type not in _METHODS:
         raise NotImplementedError
@@ -105,7 +105,7 @@ def _parsed_bytes(text: bytes) -> int:
     """Return the most that the objects of a JSON text can take, without parsing it."""
     counted = ((b"{", 240), (b"[", 96), (b",", 72), (b":", 72))
     objects = sum(text.count(mark) * each for mark, each in counted)
-    # A letter takes four bytes where one of them is rare, and one where all are ASCII.
+    # Python stores a letter in one byte if all are ASCII, and in up to four otherwise.
     return objects + len(text) * (1 if text.isascii() else 4)
 
 

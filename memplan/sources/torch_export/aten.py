@@ -1,7 +1,7 @@
-"""What PyTorch's operators do with the memory of their inputs.
+"""Tables of what PyTorch's operators do with the memory of their inputs.
 
-An exported file names operators, but not which results share the storage of an argument. These
-tables say it for ATen; the tests compare them with the schemas of an installed torch.
+An exported file names operators, but does not say which results share the storage of an argument.
+These tables do so for ATen; the tests compare them with the schemas of an installed torch.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Results are always views of the first tensor.
+# The results of these are always views of the first tensor.
 _VIEWS = words(
     """
     _conj _fw_primal _neg_view _reshape_alias _unsafe_view adjoint alias as_strided broadcast_to
@@ -40,18 +40,18 @@ _VIEWS = words(
     view_as_real vsplit
     """
 )
-# The first tensor itself if nothing had to be changed, otherwise a copy. Not here: `resolve_conj`
-# and `resolve_neg`, as a file does not say whether there is anything to resolve. A copy is the
-# safe guess: whoever has memory of its own can be copied there.
+# These return the first tensor itself if it needs no change, otherwise a copy. `resolve_conj` and
+# `resolve_neg` are not here, as a file does not say whether there is anything to resolve. Then a
+# copy is the safe assumption: its memory is enough for either case.
 _SAME = words(
     """
     _autocast_to_full_precision _autocast_to_reduced_precision contiguous cpu cuda pin_memory to
     type_as
     """
 )
-# A view if the strides allow it, otherwise a copy.
+# These return a view if the strides allow it, otherwise a copy.
 _RESHAPES = words("atleast_1d atleast_2d atleast_3d flatten ravel reshape reshape_as")
-# The first tensor itself unless they drop anything.
+# These return the first tensor itself unless they drop elements.
 _DROPOUTS = words("alpha_dropout dropout feature_alpha_dropout feature_dropout")
 # Result i is a view of tensor i.
 _EACH = words("broadcast_tensors meshgrid")
@@ -81,18 +81,18 @@ _UPDATES = words(
     scatter_add select_scatter slice_scatter
     """
 )
-# They copy the whole storage that the first tensor is a view of, and write into the copy
+# These copy the whole storage that the first tensor is a view of, and write into the copy
 # (`clone_preserve_strides`).
 _STORAGES = words("as_strided_scatter copy diagonal_scatter select_scatter slice_scatter")
-# They look at sizes, not at elements.
+# These read sizes and no elements, so they do not keep the memory of their inputs in use.
 _METADATA = words(
     """
     _assert_scalar _assert_tensor_metadata sym_constrain_range sym_constrain_range_for_size
     sym_numel sym_size sym_storage_offset sym_stride
     """
 )
-# Their kernels may take scratch memory that nothing in the program tells of, or they are made of
-# others whose results nothing shows: what `yardsticks.torch_run` has found to allocate more.
+# The kernels of these may allocate scratch memory, or call other operators, and the program shows
+# neither. `yardsticks.torch_run` found which operators allocate more than their results.
 _SCRATCH = (
     *("conv", "scaled_dot_product", "_scaled_dot_product", "lstm", "gru", "rnn", "linalg_", "fft_"),
     *(
@@ -118,7 +118,7 @@ class Call:
     Attributes
     ----------
     target
-        "aten.slice.Tensor".
+        The full name, such as "aten.slice.Tensor".
     tensors
         Every tensor argument, in order.
     flags
@@ -140,7 +140,7 @@ class Call:
 
 
 def shares(call: Call, output: Value, position: int) -> str | None:
-    """Return the name of the argument whose storage a result is in; `None`: it has its own."""
+    """Return the argument that a result shares its storage with, or `None` if it has its own."""
     name = call.operator
     if not name or not call.tensors:
         return None
@@ -175,9 +175,9 @@ def writes(call: Call) -> tuple[str, ...]:
 
 
 def in_place_inputs(target: str, inputs: tuple[Value, ...], output: Value) -> tuple[str, ...]:
-    """Return the inputs over which an operator may write its result, by the operator's nature.
+    """Return the inputs over which an operator can write its result without errors.
 
-    Whether an input is still needed, or has its storage for itself, is for the caller to know.
+    The caller must check that an input is not needed any more, and has a storage of its own.
     """
     name = Call(target).operator
     if name in _UPDATES:
@@ -188,7 +188,7 @@ def in_place_inputs(target: str, inputs: tuple[Value, ...], output: Value) -> tu
 
 
 def copies_storage(target: str, first: Value, output: Value) -> bool:
-    """Whether an operator makes a copy of all that its first input is a view of."""
+    """Whether an operator copies the whole storage that its first input is a view of."""
     if Call(target).operator not in _STORAGES or output.strides != first.strides:
         return False
     return all(step or size == 1 for size, step in zip(first.sizes, first.strides, strict=True))
@@ -200,15 +200,15 @@ def is_update(target: str) -> bool:
 
 
 def is_metadata(target: str) -> bool:
-    """Whether an operator needs no memory of its inputs."""
+    """Whether an operator does not read the elements of its inputs."""
     return Call(target).operator in _METADATA
 
 
 def scratch(target: str, inputs: Sequence[Value]) -> bool:
     """Whether an operator's kernel may take memory that the program does not show.
 
-    Products copy what is not dense first, and element-wise operators convert inputs of another
-    floating-point type to that of the result.
+    Products first copy inputs that are not dense, and element-wise operators convert inputs of
+    another floating-point type to that of the result.
     """
     name = Call(target).operator
     if name in _PRODUCTS and not all(_is_dense(value) for value in inputs[:1]):

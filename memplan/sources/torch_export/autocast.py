@@ -1,4 +1,4 @@
-"""What autocast makes without a word in the graph: inputs and weights, cast before operators.
+"""Adds the casts of inputs and weights that autocast makes, and that the graph does not show.
 
 An exported graph shows an operator of float32 tensors with a bfloat16 result; between them PyTorch
 casts every floating-point input. Casts of weights that need a gradient are kept until the outermost
@@ -7,8 +7,8 @@ region ends (`cached_cast` in ATen/autocast_mode.cpp), casts of everything else 
     cast of weight ─┐                       ┌─ end of autocast
     linear(x, w) ───┴─ ... linear(y, w) ... ┘  the cast of the weight lives from here to there
 
-Which operators cast, and to what, is here by name for CPUs and for CUDA; the tests compare the
-names with the kernels of an installed torch.
+This module lists by name which operators cast, and to which type, on CPUs and on CUDA; the tests
+compare the names with the kernels of an installed torch.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ __all__ = ["CAST", "END", "PLAIN", "REDUCED", "whole_region", "with_casts"]
 CAST = "autocast.cast"
 END = "autocast.end"
 
-# They run in the region's own type. The recurrent layers and the like at the end have no kernel of
-# their own: what they are made of is cast.
+# These run in the region's own type. The recurrent layers and the like at the end have no kernel of
+# their own; the operators that they consist of cast.
 REDUCED = words(
     """
     _addmm_activation _convolution _native_multi_head_attention
@@ -41,8 +41,8 @@ REDUCED = words(
     gru inner lstm rnn_relu rnn_tanh
     """
 )
-# They run in float32, or in the widest type of their inputs. Not here: `sum`, `softmax` and the
-# like on CUDA, whose kernels read one type and write another.
+# These run in float32, or in the widest type of their inputs. `sum`, `softmax` and the like are not
+# here for CUDA, as their kernels there read one type and write another without a cast.
 PLAIN: Mapping[str, frozenset[str]] = {
     "cpu": words(
         """
@@ -89,8 +89,8 @@ _LOOPS = ("while_loop", "scan", "map", "map_impl")
 def with_casts(program: Program) -> Program:
     """Return a program with an operator for every cast, and one where each region ends.
 
-    A program that was exported *under* autocast has no region, only results that float32 inputs
-    do not explain: then all of it is one region, and a note says so.
+    A program that was exported *under* autocast has no region, but it has results with types that
+    float32 inputs do not explain. Then the whole program is one region, and a note says so.
     """
     whole = whole_region(program)
     casts = _Casts(program)
@@ -102,7 +102,7 @@ def with_casts(program: Program) -> Program:
 
 
 def whole_region(program: Program) -> Autocast | None:
-    """Return the region that a program was exported under; `None`: it was under none."""
+    """Return the region that a program was exported under, or `None` if there was none."""
     dtype = next(_unexplained(program.nodes, program.values), None)
     return None if dtype is None else Autocast(program.device, dtype, cache=True)
 
@@ -122,20 +122,20 @@ def _unexplained(nodes: Iterable[Node], values: Mapping[str, Value]) -> Iterator
 
 @dataclass
 class _Casts:
-    """Walks through a program; names of a region's casts are kept until its end."""
+    """Walks through a program; the casts of a region are kept until its end."""
 
     program: Program
     found: list[Value] = field(default_factory=list)  # the casts that are cached
-    assumed: bool = False  # a region says that it caches nothing
-    _outer: dict[str, str] = field(default_factory=dict)  # a body's parameter: what it is bound to
-    _cached: dict[tuple[str, str], Value] | None = None  # by weight and type; None: no region
+    assumed: bool = False  # whether a region says that it caches nothing
+    _outer: dict[str, str] = field(default_factory=dict)  # by parameter of a body: its operand
+    _cached: dict[tuple[str, str], Value] | None = None  # by weight and type; None outside
     _early: list[Node] = field(default_factory=list)  # casts to make in front of this operator
 
     def outside(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
         """Return operators that are in no region, and the ends of the regions among them.
 
-        `torch.export` cuts a region in pieces where one that is switched off, or `no_grad`, is
-        inside of it: regions with nothing between them are one.
+        `torch.export` splits a region at an inner region that is switched off, or at `no_grad`. So
+        regions with no operators between them count as one.
         """
         done: list[Node] = []
         for node in nodes:
@@ -147,7 +147,7 @@ class _Casts:
         return (*done, *self._end())
 
     def region(self, nodes: Iterable[Node], autocast: Autocast) -> tuple[Node, ...]:
-        """Return operators of which all are in one region, and behind them its end."""
+        """Return the operators of one region, followed by its end."""
         self._cached = {}
         return (*self._steps(nodes, autocast), *self._end())
 
@@ -157,7 +157,7 @@ class _Casts:
         return [Node("end of autocast", END, kept, (), ())] if kept else []
 
     def _steps(self, nodes: Iterable[Node], autocast: Autocast | None) -> list[Node]:
-        """Return operators, each behind the casts that it is the first to need."""
+        """Return operators, each after the casts that it is the first to need."""
         done: list[Node] = []
         for node in nodes:
             inner = self._inside(node, autocast)
@@ -167,7 +167,7 @@ class _Casts:
         return done
 
     def notes(self, whole: Autocast | None) -> Iterator[Note]:
-        """Yield what was assumed of the casts that are cached."""
+        """Yield notes on what was assumed about cached casts."""
         total = sum(value.span for value in self.found)
         weights = f"autocast's copies of {len(self.found)} weights ({total} bytes)"
         names = tuple(value.name for value in self.found)
@@ -186,7 +186,7 @@ class _Casts:
             yield Note(Code.AUTOCAST_ASSUMED, text, names)
 
     def _inside(self, node: Node, autocast: Autocast | None) -> list[Node]:
-        """Return an operator of a region, behind the casts of its inputs."""
+        """Return an operator of a region, after the casts of its inputs."""
         if node.bodies:
             return [self._with_bodies(node, autocast)]
         dtype = _runs_in(node, autocast)
@@ -194,7 +194,7 @@ class _Casts:
             return [node]
         done, renamed = [], {}
         for name in dict.fromkeys(node.inputs):
-            value = self.program.values.get(name)  # the graph says what is missing
+            value = self.program.values.get(name)  # the graph reports missing tensors
             if value is None or value.dtype not in _ELIGIBLE or value.dtype == dtype:
                 continue
             cast = self._cast_once(name, dtype, autocast)
@@ -206,7 +206,7 @@ class _Casts:
         return [*done, replace(node, inputs=inputs)]
 
     def _cast_once(self, name: str, dtype: str, autocast: Autocast) -> Value | None:
-        """Return the cast that the region keeps; `None` where it keeps none of this tensor."""
+        """Return the cast that the region keeps, or `None` if it keeps no cast of this tensor."""
         weight = self._outer.get(name, name)
         given = self.program.trained.get(weight)
         if self._cached is None or given is None or dtype != autocast.dtype:
@@ -239,19 +239,19 @@ class _Casts:
             return replace(body, nodes=self.outside(body.nodes))
         if len(node.bodies) == 1 and not loop:
             return replace(body, nodes=tuple(self._steps(body.nodes, autocast)))
-        # Made in one branch, or in one round, a cast is there for the others: it goes in front.
+        # A cast of one branch or round is cached for the others, so it goes before the operator.
         steps = (one for inner in body.nodes for one in self._inside(inner, autocast))
         return replace(body, nodes=tuple(steps))
 
 
 def _is_region(node: Node) -> bool:
-    """Whether an operator is a region, or there is nothing but regions in it."""
+    """Whether an operator is a region, or contains only regions."""
     inner = [each for body in node.bodies for each in body.nodes if not is_metadata(each.target)]
     return node.autocast is not None or (bool(inner) and all(map(_is_region, inner)))
 
 
 def _runs_in(node: Node, autocast: Autocast | None) -> str | None:
-    """Return the type in which an operator wants its inputs; `None`: as they are."""
+    """Return the type to which an operator casts its inputs, or `None` if it casts none."""
     made = next((value.dtype for value in node.outputs if value.dtype in _ELIGIBLE), None)
     if autocast is None or made is None:
         return None
@@ -266,7 +266,7 @@ def _operator(node: Node) -> str:
 
 
 def _converted(value: Value, name: str, dtype: str) -> Value:
-    """Return a copy in another type: strides are kept where they leave no holes."""
+    """Return a copy in another type, which keeps the strides if they leave no gaps."""
     kept = value.span == prod(value.sizes) * value.itemsize
     strides = value.strides if kept else dense_strides(value.sizes)
     return Value(name, dtype, _BYTES[dtype], value.sizes, strides)

@@ -1,4 +1,4 @@
-"""From an exported program to a graph: who shares a storage with whom, and who may overwrite it."""
+"""Builds a graph from an exported program: which tensors share a storage or may overwrite it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def graph_of_program(program: Program) -> Graph:
 
 
 class _Builder:
-    """Collects tensors; every one knows the storage that it is in, and where it begins there."""
+    """Collects tensors, and for each its storage and the place where it begins there."""
 
     def __init__(self) -> None:
         self._tensors: list[Tensor] = []
@@ -56,7 +56,7 @@ class _Builder:
         return index
 
     def add_view(self, value: Value, base: int, *, same: bool = False) -> int:
-        """Add a tensor in the storage of another: with `same`, what another scope calls it."""
+        """Add a tensor in the storage of another; `same`: it is that tensor in another scope."""
         index = self._append(value, Kind.INTERMEDIATE, value.name, value.span)
         at = self._at[base] + (0 if same else value.start - self._values[base].start)
         self._root.append(self._root[base])
@@ -67,7 +67,7 @@ class _Builder:
     def _append(self, value: Value, kind: Kind, label: str, size: int) -> int:
         if value.name in self._index:
             raise GraphError(f"two operators make tensor {quoted(value.name)}")
-        while label in self._labels:  # a weight may be called like an operator
+        while label in self._labels:  # a weight may have the name of an operator
             label += "'"
         self._labels.add(label)
         self._index[value.name] = len(self._tensors)
@@ -111,7 +111,7 @@ class _Builder:
         )
 
     def _whole(self, node: Node, value: Value, inputs: Sequence[int]) -> Value:
-        """Return a result with the bytes of its storage, where an operator copies a whole one."""
+        """Return a result; it has the size of the whole storage if the operator copies that."""
         if not inputs or not aten.copies_storage(node.target, self._values[inputs[0]], value):
             return value
         return replace(value, storage=self._tensors[self._root[inputs[0]]].bytes)
@@ -124,8 +124,9 @@ class _Builder:
     ) -> tuple[tuple[int, int], ...]:
         """Return the inputs over which an operator may write its result.
 
-        The input has to fill a storage that is the program's own. What else the operator reads of
-        that storage must be the same elements, or it could find them overwritten.
+        The input has to fill a storage that the program owns. If the operator reads that storage
+        through other inputs too, they must have the same layout, or the operator could read
+        elements that it has overwritten.
         """
         if self._root[output] != output:
             return ()
@@ -145,8 +146,8 @@ class _Builder:
     def _with_bodies(self, node: Node) -> Operator:
         """Add a higher-order operator.
 
-        Bodies that run once read their operands where they are. A loop keeps what it carries in
-        the parameters of its first body, where every round copies what it made.
+        Bodies that run once read their operands in place. A loop keeps its state in the parameters
+        of its first body, and every round copies its results there.
         """
         kind = type_of(node.target).removesuffix("_impl")
         inputs = self._inputs(node)
@@ -160,7 +161,7 @@ class _Builder:
             results = tuple(self._find(name) for name in body.outputs if name is not None)
             blocks.append(Block(body.name, operators, own, results))
         outputs = self._results(node, kind, blocks, first)
-        if kind in ("scan", "map"):  # every round fills a part of the results
+        if kind in ("scan", "map"):  # every round writes a part of the results
             blocks[0] = replace(blocks[0], inputs=blocks[0].inputs + outputs)
         loop = kind in ("scan", "map", "while_loop")
         return Operator(
@@ -198,7 +199,7 @@ class _Builder:
     def _results(
         self, node: Node, kind: str, blocks: Sequence[Block], first: Sequence[int | None]
     ) -> tuple[int, ...]:
-        """Add what a higher-order operator makes, in the memory that its bodies made it in."""
+        """Add the results of a higher-order operator, in memory of its bodies where possible."""
         once = len(blocks) == 1 and kind not in ("scan", "map")
         if once and len(blocks[0].outputs) == len(node.outputs):
             pairs = zip(node.outputs, blocks[0].outputs, strict=True)
@@ -215,13 +216,13 @@ class _Builder:
         return results
 
     def _makes(self, block: Block, results: int) -> bool:
-        """Whether a branch returns storages that are all its own, one for each result."""
+        """Whether a branch makes a storage of its own for each of its results."""
         made = {index for operator in block.operators for index in operator.outputs}
         roots = {index for index in block.outputs if self._root[index] == index}
         return len(roots & made) == len(block.outputs) == results
 
     def mark_written(self, nodes: Iterable[Node]) -> None:
-        """Make variables of the buffers that operators write, also through a view."""
+        """Turn weights that operators write into variables, also if they write through a view."""
         for node in nodes:
             for name in node.writes:
                 root = self._root[self._find(name)]
@@ -233,7 +234,7 @@ class _Builder:
     def copies(
         self, updates: Iterable[tuple[str, str]], operators: Sequence[Operator]
     ) -> list[Operator]:
-        """Return what copies new state over the old, where it cannot be made there at once."""
+        """Return operators that copy new state over the old, where it cannot be made in place."""
         found = []
         for result, argument in updates:
             new, old = self._find(result), self._find(argument)
@@ -247,7 +248,7 @@ class _Builder:
         return found
 
     def _may_replace(self, old: int, new: int, operators: Sequence[Operator]) -> bool:
-        """Whether state can be made over the old one: in place, and nobody reads the old after."""
+        """Whether new state can be made over the old in place: no operator reads the old later."""
         maker = next((i for i, op in enumerate(operators) if new in op.outputs), None)
         if maker is None or self._tensors[old].kind is not Kind.VARIABLE:
             return False
@@ -257,7 +258,7 @@ class _Builder:
         return all(self._root[index] != old for index in later)
 
     def graph(self, program: Program, operators: Sequence[Operator]) -> Graph:
-        """Return what was collected."""
+        """Return the graph of all that was collected."""
         outputs = tuple(dict.fromkeys(self._find(name) for name in program.outputs))
         for index in outputs:
             if self._tensors[index].kind is Kind.INTERMEDIATE:
@@ -285,6 +286,6 @@ def _reads(operator: Operator) -> Iterator[int]:
 
 
 def type_of(target: str) -> str:
-    """Return how a person calls an operator: "aten.add", "cond"."""
+    """Return the short name of an operator, for people: "aten.add", "cond"."""
     parts = target.split(".")
     return parts[-1] if parts[0] == "higher_order" else ".".join(parts[:2])

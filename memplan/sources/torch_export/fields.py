@@ -1,4 +1,4 @@
-"""Access to JSON that anybody may have written: everything is checked before it is used."""
+"""Access to JSON from an untrusted file: every field is checked before it is used."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def only(record: Any, what: str) -> tuple[str, Json]:
 
 
 def tensors(argument: Any, *, bare: bool = False) -> list[str]:
-    """Return the names of all tensors in an argument; `bare`: it may be a tensor's record."""
+    """Return the names of all tensors in an argument; with `bare`, it may be a tensor's record."""
     if bare and isinstance(argument, dict) and isinstance(argument.get("name"), str):
         return [argument["name"]] if "class_fqn" not in argument else []
     return [name for name in slots(argument) if name is not None]
 
 
 def slots(argument: Any) -> Iterator[str | None]:
-    """Yield the values in an argument one after the other: a tensor's name, otherwise `None`."""
+    """Yield the values in an argument in order: the name of a tensor, or `None` for others."""
     if not isinstance(argument, dict):
         return
     for key, content in argument.items():

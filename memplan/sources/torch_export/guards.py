@@ -4,7 +4,7 @@
     2*s77                                a derived size that has a range of its own
     Eq(Mod(u0, 2), 0)                    an assertion in the graph, of a size known at run time
 
-They are Python or SymPy in words; a few forms are computed here, and nothing in them is run.
+They are texts of Python or SymPy. This module computes a few forms, and runs none of the code.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ _NAMED: Mapping[str, Callable[..., Fraction]] = {
 
 
 def said(message: str) -> str:
-    """Return the condition in the message of an assertion; empty where there is none."""
+    """Return the condition in the message of an assertion, or an empty text if it has none."""
     if not message.startswith(_ASSERTED):
         return ""
     return message.removeprefix(_ASSERTED).rpartition(" on node ")[0]
 
 
 def holds(condition: str, tensors: Mapping[str, Value], symbols: Mapping[str, int]) -> bool | None:
-    """Return whether a condition is true; `None` where it says what is not known here.
+    """Return whether a condition is true, or `None` if it has a form that is not known here.
 
     Parameters
     ----------
@@ -85,14 +85,14 @@ def holds(condition: str, tensors: Mapping[str, Value], symbols: Mapping[str, in
 
 
 def number(text: str, tensors: Mapping[str, Value], symbols: Mapping[str, int]) -> Fraction | None:
-    """Return the value of an expression; a condition is 0 or 1."""
+    """Return the value of an expression; that of a condition is 0 or 1."""
     if len(text) > _LONGEST:
         return None
     try:
         return _Reader(tensors, symbols).value(ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, LookupError, ValueError, TypeError, ArithmeticError):
         return None
-    except (RecursionError, MemoryError):  # nested too deeply
+    except (RecursionError, MemoryError):  # the expression is nested too deeply
         return None
 
 

@@ -1,4 +1,4 @@
-"""From an exported program in memory to a `Program`."""
+"""Builds a `Program` from an exported program in memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def program_in_memory(program: Any, given: Mapping[str, int]) -> Program:
     Raises
     ------
     GraphError
-        As `Sizes`; also for sparse tensors, whose memory nobody knows before the run.
+        As `Sizes`; also for sparse tensors, as their memory is not known before the run.
     """
     require("torch", extra="torch")
     return _Reader(program, given).program()
@@ -62,7 +62,7 @@ class _Reader:
         return Program(name, inputs, nodes, tuple(outputs), tuple(updates), notes, device)
 
     def _asserted(self) -> Iterator[str]:
-        """Yield what the graphs assert of sizes while they run."""
+        """Yield the conditions on sizes that the graphs assert while they run."""
         for scope in self._scopes.values():
             for node in scope.nodes:
                 if str(node.target) == "aten._assert_scalar.default":
@@ -70,7 +70,7 @@ class _Reader:
                     yield from filter(None, map(said, texts))
 
     def _inputs(self) -> tuple[tuple[Given, ...], dict[str, str]]:
-        """Return the inputs, and by the user's name of a weight the program's."""
+        """Return the inputs, and a map from the user's names of weights to the program's."""
         found, names = [], {}
         for spec in self._signature.input_specs:
             value = self._values.get(getattr(spec.arg, "name", ""))

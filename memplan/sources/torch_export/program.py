@@ -20,12 +20,12 @@ class Autocast:
     Attributes
     ----------
     device, dtype
-        Whose operators it casts, and to what: "cpu", "bfloat16".
+        It casts inputs of operators on this device to this type: "cpu", "bfloat16".
     enabled
-        False: it switches off the one around it.
+        False if it switches off the region around it.
     cache
-        Whether it keeps the casts of weights. `torch.export` writes False for every region that
-        does not say, as it traces without the cache.
+        Whether it keeps the casts of weights. `torch.export` traces without the cache, so it writes
+        False for every region without a setting of its own.
     """
 
     device: str
@@ -36,7 +36,7 @@ class Autocast:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the program is called with: an argument, or a weight under the user's name for it."""
+    """An input of the program: an argument, or a weight with the user's name for it."""
 
     value: Value
     kind: Kind
@@ -51,7 +51,7 @@ class Body:
     Attributes
     ----------
     name
-        As the program has it.
+        Its name in the program.
     inputs
         Its parameters; `None` for one that is no tensor.
     outputs
@@ -71,7 +71,7 @@ class Node:
     Attributes
     ----------
     name
-        With the module that the user called it in.
+        It begins with the module that the user called it in.
     target
         "aten.conv2d.default", "higher_order.cond".
     inputs
@@ -79,15 +79,15 @@ class Node:
     outputs
         What it makes.
     shares
-        By output: the name of a tensor in whose storage it is, or `None`.
+        By output: the name of the tensor that it shares a storage with, or `None`.
     writes
         Names of the inputs that it changes.
     bodies, operands
-        Its sub-graphs, and what their parameters are bound to, one after the other.
+        Its sub-graphs, and the operands of their parameters in order.
     module, line
         Where the user called it ("layer1.0.conv1", "model.py:41"); empty where unknown.
     autocast
-        The region that its body is; `None` where it opens none.
+        The region that its body is, or `None` if it opens no region.
     """
 
     name: str
@@ -112,11 +112,11 @@ class Program:
     outputs
         Names of the tensors that the caller gets.
     updates
-        Pairs (result, argument): the result is copied into the argument in the end.
+        Pairs (result, argument): the result is copied into the argument at the end.
     notes
-        For the user.
+        Notes for the user.
     device
-        That of the first tensor.
+        The device of the first tensor.
     """
 
     name: str

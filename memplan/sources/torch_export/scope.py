@@ -1,7 +1,7 @@
-"""The graphs of a program in memory, run once with fake tensors.
+"""Runs the graphs of a program in memory once, with fake tensors.
 
-Fake tensors have storages but no elements: who shares a storage with whom is then seen, also for
-operators that no table knows.
+Fake tensors have storages but no elements. So the run shows which tensors share a storage, also for
+operators that no table has.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Scope:
     module, prefix
         As given.
     nodes
-        Its nodes, without the one that returns and those that take one result of several.
+        Its nodes, without the output node and those that take one result of several.
     results
-        What it returns, as the module has it.
+        What it returns, in the module's structure.
     metas
         Its tensors by name.
     storages
@@ -43,7 +43,7 @@ class Scope:
         self.metas: dict[str, Meta] = {}
         self.storages: dict[str, int] = {}
         self._made: dict[Any, Any] = {}  # by node: a name, `None`, or nested lists of them
-        self._run = _run(module)  # kept, or two storages could get one key
+        self._run = _run(module)  # kept alive, or two storages could get one key
         for node in module.graph.nodes:
             if node.op == "output":
                 self.results = node.args[0]
@@ -108,14 +108,14 @@ def _run(module: Any) -> dict[Any, Any]:
     class Record(interpreter):  # type: ignore[misc]
         def run_node(self, n: Any) -> Any:
             if any(True for _ in bodies(module, "", n)):
-                found[n] = n.meta.get("val")  # what is inside has a run of its own
+                found[n] = n.meta.get("val")  # its sub-graphs have runs of their own
             else:
                 try:
                     found[n] = super().run_node(n)
                 except RuntimeError:  # some kernels take no symbolic sizes; they make new storages
                     found[n] = n.meta.get("val")
                     return found[n]
-                # Autocast is not on here. What it casts has a storage of its own.
+                # Autocast is off in this run. Another type means a cast, with its own storage.
                 if _types(found[n]) != _types(n.meta.get("val")):
                     found[n] = n.meta.get("val")
                 if mode is not None:
@@ -123,7 +123,7 @@ def _run(module: Any) -> dict[Any, Any]:
             return found[n]
 
     with mode or nullcontext(), torch.no_grad():
-        # Detached: operators that change a tensor's shape in place leave the program alone.
+        # Inputs are detached, so operators that change a shape in place do not change the program.
         given = [one.detach() if _is_tensor(one) else one for one in inputs]
         Record(module, garbage_collect_values=False).run(*given, enable_io_processing=False)
     return found
@@ -132,7 +132,7 @@ def _run(module: Any) -> dict[Any, Any]:
 def _named(value: Any, node: Any, prefix: str, unused: str) -> Any:
     """Return a name for every tensor in a result, as torch does when it writes a file.
 
-    A result of several is called like the node that takes it out, or `unused` with its position.
+    One result of several has the name of the node that takes it, or `unused` with its position.
     """
     if isinstance(value, (list, tuple)):
         users = [user for user in node.users if _is_item(user)] if node is not None else []
@@ -155,7 +155,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def _meta(name: str, fake: Any, run: Any) -> Meta:
-    """Describe a tensor; its place in the storage is known from the run, torch forgets it."""
+    """Describe a tensor; its place in the storage is from the run, as the graph lacks it."""
     if str(fake.layout) != "torch.strided":
         raise GraphError(f"tensor {quoted(name)} is sparse: its memory is not known before the run")
     storage = run.untyped_storage().nbytes()

@@ -1,4 +1,4 @@
-"""From the JSON of a serialized program to a `Program`."""
+"""Builds a `Program` from the JSON of a serialized program."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def program_of(model: Json, name: str, given: Mapping[str, int]) -> Program:
     Raises
     ------
     GraphError
-        If anything is missing or is not what torch writes, and as `Sizes`.
+        If a field is missing or is not as torch writes it, and as `Sizes`.
     """
     module = get(model, "graph_module", dict, "the file")
     graph = get(module, "graph", dict, "the graph module")
@@ -39,14 +39,14 @@ def program_of(model: Json, name: str, given: Mapping[str, int]) -> Program:
     reader = _Reader(sizes, metas)
     inputs, _ = reader.inputs(get(signature, "input_specs", list, "the signature"))
     arguments = {given.value.name: given.value for given in inputs if given.kind is Kind.INPUT}
-    guards = model.get("guards_code")  # not there in older files
+    guards = model.get("guards_code")  # older files have none
     stated = [one for one in guards if isinstance(one, str)] if isinstance(guards, list) else []
     sizes.check([*stated, *_asserted(scopes)], arguments)
     return reader.program(name, graph, signature)
 
 
 class _Reader:
-    """Reads graphs into nodes; a sub-graph's tensors carry the path to it in their names."""
+    """Reads graphs into nodes; names of a sub-graph's tensors begin with the path to it."""
 
     def __init__(self, sizes: Sizes, metas: Mapping[str, Mapping[str, Meta]]) -> None:
         self._sizes = sizes
@@ -74,7 +74,7 @@ class _Reader:
         return Program(name, inputs, nodes, tuple(outputs), tuple(updates), notes, device)
 
     def inputs(self, specs: list[Any]) -> tuple[tuple[Given, ...], dict[str, str]]:
-        """Return the inputs, and by the user's name of a weight the program's."""
+        """Return the inputs, and a map from the user's names of weights to the program's."""
         found, names = [], {}
         for spec in specs:
             role, fields = only(spec, "an input")
@@ -160,7 +160,7 @@ class _Reader:
         return Body(scope.rstrip("/"), inputs, self._nodes(graph, scope), outputs)
 
     def _operands(self, arguments: list[tuple[str, Json]], scope: str) -> Iterator[str | None]:
-        """Yield what comes after the last sub-graph: that is bound to its parameters."""
+        """Yield the arguments after the last sub-graph: they are the operands of its parameters."""
         last = max(i for i, (_, argument) in enumerate(arguments) if "as_graph" in argument)
         for _, argument in arguments[last + 1 :]:
             for name in slots(argument):
@@ -168,7 +168,7 @@ class _Reader:
 
 
 def _label_in(fields: Json) -> str:
-    """Return the user's name of a weight, or of an argument; empty where there is none."""
+    """Return the user's name of a weight or of an argument, or an empty text if it has none."""
     keys = ("parameter_name", "buffer_name", "tensor_constant_name", "user_input_name")
     return next((fields[key] for key in keys if isinstance(fields.get(key), str)), "")
 
@@ -191,7 +191,7 @@ def _scope_of(scope: str, node: Json, index: int, record: Any) -> str:
 
 
 def _asserted(scopes: Iterable[tuple[str, Json]]) -> Iterator[str]:
-    """Yield what the graphs assert of sizes while they run."""
+    """Yield the conditions on sizes that the graphs assert while they run."""
     for _, graph in scopes:
         for node in get(graph, "nodes", list, "a graph"):
             if get(node, "target", str, "a node").endswith("aten._assert_scalar.default"):
@@ -238,7 +238,7 @@ def _device(record: Json) -> str:
 
 
 def _autocast(arguments: list[tuple[str, Json]]) -> Autocast:
-    """Return the region: its device, type, whether it is enabled and keeps casts come first."""
+    """Return the region: its first arguments are device, type, and whether it is on and caches."""
     given = [next(iter(argument.items()), ("", None)) for _, argument in arguments]
     before = [role for role, _ in given].index("as_graph")
     values = [value for _, value in given[:before]] + [None] * 4
@@ -278,6 +278,6 @@ def _label(node: Json, scope: str, outputs: tuple[Value, ...], module: str) -> s
 
 
 def _module(stack: object) -> str:
-    """Return the innermost module of a stack: its entries are "key,path,class", split by ";"."""
+    """Return the innermost module of a stack, which has entries "key,path,class" between ";"."""
     fields = stack.rsplit(";", 1)[-1].split(",") if isinstance(stack, str) else []
     return fields[1] if len(fields) > 1 else ""

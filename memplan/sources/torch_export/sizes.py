@@ -1,4 +1,4 @@
-"""Values for symbolic sizes: given by the user, or the largest that the program takes."""
+"""Finds values for symbolic sizes: given by the user, or the largest that the program takes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["Range", "Sizes"]
 
 Range = tuple[int | None, int | None]
 
-_NO_LIMIT = 2**31  # ranges that end beyond it say "any"; nobody plans for them
+_NO_LIMIT = 2**31  # a range that ends beyond it means "any size"
 _MOST = 2**62
-_LONGEST = 1 << 14  # letters of an expression; torch's own have some hundred
-# What becomes of an expression that is none, divides by zero, or is nested too deeply.
+_LONGEST = 1 << 14  # letters of an expression; those of torch have some hundred
+# An expression raises these if it is malformed, divides by zero, or is nested too deeply.
 _NO_NUMBER = (
     SyntaxError,
     LookupError,
@@ -43,13 +43,13 @@ class Sizes:
     ranges
         By symbol: the least and the largest value that the program was exported for.
     given
-        By symbol: what the user asks for.
+        By symbol: the value that the user gives.
 
     Raises
     ------
     GraphError
-        If symbols have neither a value nor a largest one (all are listed), or a value is given to
-        a symbol that is not there, or outside of its range.
+        If symbols have neither a value nor an upper limit (the sentence lists all of them), or if
+        the user gives a value to an unknown symbol or outside of its range.
     """
 
     def __init__(
@@ -98,12 +98,12 @@ class Sizes:
         return (*assumed, *([Note(Code.GUARD_UNCHECKED, text)] if self.unchecked else []))
 
     def check(self, conditions: Iterable[str], arguments: Mapping[str, Value]) -> None:
-        """Hold the sizes against the program's own conditions, and ranges of derived sizes.
+        """Check the sizes against the program's own conditions, and ranges of derived sizes.
 
         Raises
         ------
         GraphError
-            If one is broken: no run of the program has these sizes.
+            If a condition is false, as no run of the program can have these sizes.
         """
         for text, (least, most) in self._ranges.items():
             size = None if text in self._where else number(text, {}, self._known)
@@ -169,7 +169,7 @@ class Sizes:
 
 
 def _symbols(metas: Iterable[tuple[str, Meta]]) -> dict[str, str]:
-    """Return where every symbol is seen first."""
+    """Return by symbol the first place where it occurs."""
     found: dict[str, str] = {}
     for name, meta in metas:
         for axis, size in enumerate(meta.sizes):
@@ -202,7 +202,7 @@ def _check_given(
 
 
 def _evaluate(node: ast.expr, known: Mapping[str, int]) -> Fraction:
-    """Compute an expression that names functions of `_FUNCTIONS`, and nothing else."""
+    """Compute an expression; it may call the functions of `_FUNCTIONS`, and no others."""
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return Fraction(node.value)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -219,7 +219,7 @@ def _evaluate(node: ast.expr, known: Mapping[str, int]) -> Fraction:
         raise ValueError
     try:
         result = _FUNCTIONS[name](*(_evaluate(argument, known) for argument in node.args))
-    except TypeError:  # a number of arguments that the function does not take
+    except TypeError:  # the function takes another number of arguments
         raise ValueError from None
     if abs(result.numerator) >= 2**128 or result.denominator >= 2**128:
         raise OverflowError
@@ -236,7 +236,7 @@ def _identity(x: Fraction) -> Fraction:
     return x
 
 
-# SymPy's names, and those of torch.utils._sympy.functions.
+# The names are those of SymPy and of torch.utils._sympy.functions.
 _FUNCTIONS: dict[str, Callable[..., Fraction]] = {
     "Integer": _identity,
     "Identity": _identity,

@@ -1,4 +1,4 @@
-"""A training step as one program: forward, loss and backward."""
+"""Traces a training step as one program: forward, loss and backward."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def training_program(
     module
         A `torch.nn.Module`.
     args
-        What it is called with; tensors on the "meta" device will do.
+        Its arguments; tensors on the "meta" device are enough.
     loss
-        Makes a scalar of what the module returns; by default the module returns its loss.
+        A function from the module's result to a scalar; by default the module returns its loss.
 
     Returns
     -------
     torch.export.ExportedProgram
-        The joint graph of AOTAutograd, in the operators that PyTorch runs one by one: nothing that
-        has a kernel is taken apart. Parameters and buffers go in; the loss and a gradient for every
-        parameter that needs one come out.
+        The joint graph of AOTAutograd, in the operators that PyTorch runs one by one: operators
+        with a kernel are not decomposed. Its inputs include parameters and buffers; its outputs
+        are the loss and a gradient for every parameter that needs one.
     """
     torch = require("torch", extra="torch")
     exported = require("torch.export.exported_program", extra="torch")
@@ -47,7 +47,7 @@ def training_program(
             return result if loss is None else loss(result)
 
     with warnings.catch_warnings():
-        # PyTorch's copies of its own classes, which it has given up; nothing a user can mend.
+        # PyTorch itself still uses a class that it has deprecated; a user cannot change that.
         warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning)
         return exported._decompose_exported_program(
             torch.export.export(Step(), args),

@@ -1,4 +1,4 @@
-"""What torch says about a tensor, and the bytes that follow from it."""
+"""Descriptions of tensors as torch has them, and the bytes that follow from these."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import prod
 
 __all__ = ["DTYPES", "Meta", "Value", "dense_strides", "view_strides"]
 
-# The codes of torch's serialized programs: what NumPy calls the type, and bytes an element.
+# By code in torch's serialized programs: NumPy's name of the type, and the bytes of an element.
 DTYPES: dict[int, tuple[str, int]] = {
     1: ("uint8", 1),
     2: ("int8", 1),
@@ -65,7 +65,7 @@ class Meta:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A tensor of known size; the attributes are those of `Meta`, and a name.
+    """A tensor of known size, with a name and the attributes of `Meta`.
 
     storage   |------xxxxxxxxxxxxxxx----|
               0      start          reach
@@ -86,7 +86,7 @@ class Value:
 
     @property
     def span(self) -> int:
-        """Bytes from the first element to the end of the last, with what strides skip."""
+        """Bytes from the first element to the end of the last, with the gaps of the strides."""
         if 0 in self.sizes:
             return 0
         steps = sum((size - 1) * step for size, step in zip(self.sizes, self.strides, strict=True))
@@ -99,14 +99,14 @@ class Value:
 
     @property
     def layout(self) -> tuple[object, ...]:
-        """Equal for two tensors whose elements are at the same places of their storages."""
+        """Equal for two tensors if their elements are at the same places of their storages."""
         steps = tuple(
             step for size, step in zip(self.sizes, self.strides, strict=True) if size != 1
         )
         return self.itemsize, self.sizes, steps, self.offset
 
     def is_same(self, other: Value) -> bool:
-        """Whether the other tensor is described in the same words, its storage apart."""
+        """Whether the other tensor has the same description, except for its storage."""
         mine = (self.dtype, self.sizes, self.strides, self.offset)
         return mine == (other.dtype, other.sizes, other.strides, other.offset)
 
@@ -114,10 +114,10 @@ class Value:
 def view_strides(
     sizes: Sequence[int], strides: Sequence[int], new: Sequence[int]
 ) -> tuple[int, ...] | None:
-    """Return the strides that show a tensor in a new shape without a copy; `None`: there are none.
+    """Return strides that give a tensor a new shape without a copy, or `None` if there are none.
 
     Dimensions that lie one after the other in memory form a run; each new dimension must come
-    from one run. Follows what PyTorch documents for `Tensor.view`.
+    from one run. This is the rule that PyTorch documents for `Tensor.view`.
     """
     if prod(sizes) != prod(new):
         return None
@@ -145,7 +145,7 @@ def view_strides(
 
 
 def dense_strides(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides of a tensor whose last dimension is innermost."""
+    """Return the strides of a contiguous tensor, with the last dimension innermost."""
     steps, step = [], 1
     for size in reversed(sizes):
         steps.append(step)
