@@ -8,7 +8,8 @@
 
 namespace memplan::chain {
 
-// Hard sections, and every buffer that is live in one of them, over its whole lifetime.
+// A core is a set of hard sections and every buffer that is live in one of them, over its whole
+// lifetime.
 class Core {
  public:
   // `room`: see rooms(). All must outlive it.
@@ -17,8 +18,8 @@ class Core {
   // Sections with at most so much room are hard.
   void widen(double room);
 
-  // What first fit could not place around the core joins it, with all that is live in the
-  // tightest sections of each. False where nothing new came in.
+  // The buffers that first fit rejected around the core join it, with all that is live in the
+  // tightest sections of each. Returns false if nothing new came in.
   bool grow(const std::vector<BufferIdx>& rejected);
 
   // By rising index, and with all pinned buffers.

@@ -40,7 +40,7 @@ Packing PartPacker::pack(const std::vector<Bytes>& fixed, Bytes goal, const Pati
   return best;
 }
 
-// The rows in the order of the ranking, which knows the buffers of the whole.
+// Sorts the rows by the ranking, which has the buffers of the whole problem.
 std::vector<BufferIdx> PartPacker::ranked_rows(const Ranking& ranking) {
   const std::vector<BufferIdx>& rows = part_.rows;
   std::vector<BufferIdx> order = ranking.sorted(rows, stopper_);

@@ -1,4 +1,4 @@
-// How a core is placed: quickly if it can be, by the exact search if it must.
+// Places a core: by first fit if that is enough, as it is fast, and else by the exact search.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,22 @@
 
 namespace memplan::chain {
 
-// When passes over a part are given up. One is made in any case.
+// When passes over a part are given up. One pass is made in any case.
 struct Patience {
   int passes = 1;
   std::int64_t steps = 0;  // of work, all together
   std::int64_t nodes = 0;  // placements, all together
 };
 
-// First fit of a part, again and again with what it rejects ranked higher.
+// Runs first fit on a part again and again, each time with what it rejected ranked higher.
 class PartPacker {
  public:
   // Both must outlive it.
   PartPacker(const Part& part, Stopper& stopper);
 
-  // The pass that rejected the fewest, with the work of all. The offsets are by row of the part;
-  // the rejected, which stay without a place, are buffers of the whole. `fixed`: by buffer of the
-  // whole, or empty.
+  // Returns the pass that rejected the fewest, with the work of all passes. The offsets are by row
+  // of the part; the rejected, which stay without a place, are buffers of the whole. `fixed`: by
+  // buffer of the whole, or empty.
   Packing pack(const std::vector<Bytes>& fixed, Bytes goal, const Patience& patience,
                Ranking* ranking);
 
@@ -41,13 +41,13 @@ class PartPacker {
 
 struct PlacedCore {
   std::vector<Bytes> offsets;  // by row of the part; kNoOffset for those that found no place
-  bool whole = false;          // all did
-  bool refuted = false;        // proved: they cannot, so nor can the whole problem
+  bool whole = false;          // every row found a place
+  bool refuted = false;        // proved: the part does not fit, so neither does the whole problem
   std::int64_t nodes = 0;      // spent, placements and search
 };
 
-// Places the part below `goal`: by first fit, or else by the exact search. Without success, the
-// pass that rejected the fewest is the answer. `search.nodes` is for both together.
+// Places the part below `goal`: by first fit, or else by the exact search. Without success, it
+// returns the pass that rejected the fewest. `search.nodes` is for both together.
 PlacedCore place_core(const Part& part, Bytes goal, const Patience& patience, const Effort& search,
                       std::uint64_t seed, Ranking* ranking, Stopper& stopper);
 

@@ -1,5 +1,5 @@
-// What the chains for large problems share: the best plan so far, the target, and what is left to
-// spend.
+// The state that the chains for large problems share: the best plan so far, the target, and the
+// budget that is left.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@
 
 namespace memplan::chain {
 
-// A round asks for a plan at or below its goal, which is at or above the target. A pass ends below
-// the best plan so far, or is of no use.
+// A round asks for a plan at or below its goal, which is at or above the target. A pass is given up
+// when it cannot end below the best plan so far.
 class Course {
  public:
   // All must outlive it.
@@ -41,26 +41,27 @@ class Course {
   std::int64_t nodes_left;
   std::int64_t patience = kPatience;  // a pass is given up at so many times the work of the fastest
 
-  // No plan can be better, or there is nothing left to spend.
+  // Whether to stop: no plan can be better, or the budget is spent.
   bool enough() { return reached(target) || target > limit || nodes_left <= 0 || stopper.look(); }
   bool reached(Bytes peak) const { return plan.has_offsets() && plan.peak <= peak; }
   bool round_over() { return reached(goal) || target > goal || enough(); }
 
-  // By the name of one of orders().
+  // Sorts by an order, given by its name in orders().
   std::vector<BufferIdx> order(const std::string& name);
 
-  // At the end of a round: spends its nodes, and traces it. `status` is that of "below the goal?",
-  // `otherwise` what ended it where neither that nor the stopper did.
+  // At the end of a round: spends its nodes, and traces it. `status` answers whether there is a
+  // plan below the goal. `otherwise` says what ended the round where neither that nor the stopper
+  // did.
   void spend(const char* stage, std::int64_t nodes, Status status, const char* otherwise = "end");
 
-  // One pass below the goal; a plan, if that is better than the best so far.
+  // Runs one pass below the goal, and keeps its plan if it is better than the best so far.
   Packing pass(const std::vector<BufferIdx>& order, const std::vector<Bytes>& fixed, Fit fit,
                const std::string& note);
 
   // Keeps a plan if it is better.
   void take(const std::vector<Bytes>& offsets, Bytes peak, const std::string& note);
 
-  // What moves with what; steps of the fastest pass of first fit.
+  // The blocks of buffers that move together, and the steps of the fastest pass of first fit.
   const Blocks& blocks() const { return passes_.blocks(); }
   std::int64_t fastest() const { return fastest_; }
 

@@ -16,7 +16,7 @@ constexpr Bytes kUnitsToTarget = 1 << 16;  // units of size to a target
 constexpr std::int64_t kMostFailures = 1 << 16;
 
 // A cost counts for at least so many parts, and for up to so many more by chance. Without chance,
-// one small problem in seven goes round in circles.
+// the search runs in a cycle on one small problem in seven.
 constexpr std::int64_t kSurely = 2;
 constexpr std::int64_t kNoise = 8;
 
@@ -57,7 +57,8 @@ bool Ejection::insert(Bytes target, std::int64_t node_budget, std::vector<Bytes>
   }
   std::sort(by_address_.begin(), by_address_.end(), below);
 
-  // Ends: what is rejected and has no size is looked at once, and each other turn costs a node.
+  // The loop ends, since rejected buffers without a size are tried once and each other turn costs a
+  // node.
   std::vector<BufferIdx> homeless = blocks_.firsts(rejected);
   while (!homeless.empty()) {
     if (nodes_ >= end || stopper_.look()) return false;
@@ -134,8 +135,8 @@ void Ejection::bar_with(BufferIdx b) {
     if (problem_.size[member] > 0) bar_with_member(member, shift);
   });
   if (members == 1 && problem_.reserved.empty()) return;  // in order as they are
-  // A group is thrown out by the first of its members here, and that one's size decides when it
-  // looks for a place: so ties must not be left to the library.
+  // A group is thrown out by the first of its members here, and the size of that one decides when
+  // the group is placed again. So the order of ties must not depend on the library.
   std::sort(bars_.begin(), bars_.end(), [](const Bar& x, const Bar& y) {
     return std::tie(x.lower, x.buffer, x.upper) < std::tie(y.lower, y.buffer, y.upper);
   });
@@ -159,7 +160,7 @@ void Ejection::bar_with_member(BufferIdx member, Bytes shift) {
   nodes_ += 1 + static_cast<std::int64_t>(by_address_.size()) / kVisitsPerNode;
 }
 
-// The lowest offset that throws out nobody, or kNoOffset.
+// The lowest offset that throws out no buffer, or kNoOffset.
 Bytes Ejection::free_place(const Shape& shape, Bytes top) const {
   Bytes offset = shape.align(shape.below);
   for (const Bar& bar : bars_) {
@@ -171,7 +172,7 @@ Bytes Ejection::free_place(const Shape& shape, Bytes top) const {
   return offset > top ? kNoOffset : offset;
 }
 
-// Of the offsets just above something, one that throws out little.
+// Chooses among the offsets just above something one that throws out little.
 Bytes Ejection::cheapest_place(const Shape& shape, Bytes top) {
   by_upper_ = bars_;
   std::sort(by_upper_.begin(), by_upper_.end(),
@@ -195,7 +196,7 @@ Bytes Ejection::cheapest_place(const Shape& shape, Bytes top) {
     best = offset;
     least = cost;
   };
-  // The lowest offset as well as the others may be above the top once it is aligned.
+  // Like the others, the lowest offset may be above the top once it is aligned.
   const Bytes lowest = shape.align(shape.below);
   if (lowest > top) return kNoOffset;
   try_at(lowest);
@@ -217,7 +218,7 @@ void Ejection::eject(Bytes offset, std::vector<BufferIdx>* homeless) {
     remove(bar.buffer);
     homeless->push_back(bar.buffer);
   }
-  // The largest is on top: it is the next to look for a place.
+  // The largest is on top, so that it is the next to be placed.
   std::sort(homeless->begin() + first, homeless->end(), [this](BufferIdx x, BufferIdx y) {
     return at_[x].size != at_[y].size ? at_[x].size < at_[y].size : x > y;
   });

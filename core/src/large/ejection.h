@@ -1,5 +1,4 @@
-// Repair where sections say too little: with conflicts beyond lifetimes, and with contiguous
-// groups.
+// Repair for conflicts beyond lifetimes and contiguous groups, of which sections know too little.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +15,25 @@ namespace memplan::chain {
 //   address                     x finds no place below the target. It is put where that throws out
 //     |  +--+ +--b--+ +----+    least (b, c), which then look for places in their turn. A block
 //     |  |  | +.....+ |    |    that could not be placed by itself counts for more each time it
-//     |  |a | :  x  : | d  |    happens, so that it is thrown out less: the search learns who is
-//     |  |  | +.....+ |    |    hard to place, and does not go round in circles.
+//     |  |a | :  x  : | d  |    happens, so that it is thrown out less: the search learns which
+//     |  |  | +.....+ |    |    are hard to place, and does not run in a cycle.
 //     |  +--+ +--c--+ +----+
 //
-// The guided ejection search that Nagata and Braysy made for routing vehicles (2009).
+// This is the guided ejection search that Nagata and Braysy made for routing vehicles (2009).
 class Ejection {
  public:
   // All must outlive it.
   Ejection(const Problem& problem, const Sections& sections, std::uint64_t seed, Stopper& stopper);
 
   // `offsets` is a plan below `target` but for the `rejected`, which have kNoOffset with all of
-  // their groups. True if all of them found places; else `offsets` is of no more use. Spends at
-  // most `node_budget`, and says what in nodes().
+  // their groups. Returns true if all of them found places; otherwise `offsets` must not be used
+  // any more. It spends at most `node_budget`, which nodes() counts.
   bool insert(Bytes target, std::int64_t node_budget, std::vector<Bytes>* offsets,
               const std::vector<BufferIdx>& rejected);
 
   std::int64_t nodes() const { return nodes_; }
 
-  // Who is placed is in the row by address, once, and a group is placed whole or not at all.
+  // Every placed buffer is in the row by address, once, and a group is placed whole or not at all.
   bool check_invariants() const;
 
  private:

@@ -24,8 +24,8 @@ namespace memplan {
 
 namespace {
 
-// After the ranking by room (large/ranking.h), which alone plans most inputs at their load; the
-// most promising first.
+// These orders follow the ranking by room (large/ranking.h), which alone plans most inputs at their
+// load. The most promising comes first.
 constexpr const char* kOrders[] = {"contention_length", "length",       "length_class_start",
                                    "room_length",       "size",         "load_class",
                                    "length_class_size", "peak_distance"};
@@ -70,8 +70,8 @@ class Chain {
   void run() {
     if (options_.core) {
       grow_core();
-      // Where the core is too tight, a hair's breadth more often does it, and all that follows
-      // has a good plan to beat.
+      // Where the core is too tight, a little more space is often enough, and all later stages then
+      // have a good plan to beat.
       course_.goal = std::min(course_.limit, course_.target + course_.target / kHair);
       grow_core();
       course_.goal = course_.target;
@@ -82,7 +82,7 @@ class Chain {
   }
 
  private:
-  // And again with the rejected in front.
+  // Makes a pass, and then more of them, each with the rejected of the one before in front.
   void pass_and_bump(const char* name, Fit fit) {
     std::vector<BufferIdx> rows = course_.order(name);
     const std::string note =
@@ -103,8 +103,8 @@ class Chain {
     }
   }
 
-  // The buffers without freedom first, then the others around them. Those that find no place join
-  // the core.
+  // Places the buffers without freedom first, then the others around them. Those that find no place
+  // join the core.
   void grow_core() {
     if (course_.round_over()) return;
     const std::vector<double> room = chain::rooms(problem_, sections_, course_.goal);
@@ -139,8 +139,8 @@ class Chain {
     }
   }
 
-  // The target may be out of reach. Asks for less: half-way from what was refused last to the best
-  // plan, and so on.
+  // The target may be out of reach. So this moves the goal half-way from the last one that was
+  // missed to the best plan, again and again.
   void lower_goal() {
     Bytes refused = course_.target;
     for (int round = 0; round < kGoals && !course_.enough(); ++round) {
@@ -157,8 +157,8 @@ class Chain {
     }
   }
 
-  // First fit of the rest: first in shells around the core, which are cheap and show most of what
-  // will find no place, then all. Returns the first rejected that turn up.
+  // Places the rest by first fit: first in shells around the core, which are cheap and show most of
+  // what will find no place, then all. Returns the first rejected buffers.
   std::vector<BufferIdx> place_around(chain::Core core, double width,
                                       const std::vector<Bytes>& fixed) {
     const std::string note =
@@ -185,7 +185,7 @@ class Chain {
     return course_.pass(ranking_.sorted(everything_, stopper_), fixed, Fit::kFirst, note).rejected;
   }
 
-  // Takes out of the best plan what lies above the goal, and puts it in elsewhere.
+  // Takes what lies above the goal out of the best plan, and places it elsewhere.
   void repair() {
     if (!course_.plan.has_offsets() || course_.round_over()) return;
     std::vector<Bytes> offsets = course_.plan.offsets;
@@ -216,7 +216,7 @@ class Chain {
 
 // ---- The chain where buffers conflict beyond their lifetimes, or are in contiguous groups.
 
-// First those that publications have (source 004, section 5.2), then those that win without
+// The orders of publications come first (source 004, section 5.2), then those that win without
 // conflicts.
 constexpr const char* kRelatedOrders[] = {
     "breadth",  "size",       "conflicts", "length_class_start",
@@ -224,16 +224,17 @@ constexpr const char* kRelatedOrders[] = {
 constexpr int kRelatedBumps = 10;
 constexpr std::int64_t kWheelNodes = 300;  // for each buffer
 
-// A pass by size looks at ten times as many neighbours as one by length, and is as good.
+// The patience is greater here: a pass by size looks at ten times as many neighbours as one by
+// length, and is as good.
 constexpr std::int64_t kRelatedPatience = 32;
 
-// The first searches by ejection, in nodes. Where all goals are tried in vain, twice as many; that
-// often.
+// The nodes of the first searches by ejection. They double whenever all goals were tried in vain,
+// up to kMostEfforts times.
 constexpr std::int64_t kFirstNodes = 10'000;
 constexpr int kMostEfforts = 5;
 
-// All in turn, and those that reject few or many are bumped alike: it is the later rounds that
-// tell them apart.
+// Tries all orders in turn, and bumps those that reject few and those that reject many alike, since
+// only later rounds show which is better.
 void try_orders(chain::Course& course) {
   struct Try {
     std::vector<BufferIdx> rows;
@@ -258,7 +259,7 @@ void try_orders(chain::Course& course) {
   }
 }
 
-// Out of the best plan, all blocks that reach above the goal.
+// Takes all blocks that reach above the goal out of the best plan.
 std::vector<BufferIdx> take_out(const chain::Course& course, std::vector<Bytes>* offsets) {
   std::vector<BufferIdx> taken;
   for (BufferIdx b = 0; b < course.problem.count(); ++b) {
@@ -290,10 +291,10 @@ bool reach_goal(chain::Course& course, std::int64_t nodes, chain::Ejection* ejec
   return course.reached(course.goal);
 }
 
-// Half-way from what was not reached to the best plan, again and again, with more effort each time
-// that all has been tried.
+// Searches half-way from the last missed goal to the best plan, again and again, with more effort
+// each time that all goals have been tried.
 //
-// It ends: a goal is below the best plan, so that each one reached lowers the peak, which does not
+// It ends, because a goal is below the best plan: each one reached lowers the peak, which does not
 // pass the target. Between two of these, each one missed brings `refused` closer to the peak until
 // they are next to each other, and so ends an effort, of which there are kMostEfforts.
 void eject(chain::Course& course, std::uint64_t seed) {
@@ -315,7 +316,8 @@ void eject(chain::Course& course, std::uint64_t seed) {
   }
 }
 
-// All or nothing, so it must leave most of the budget to those who make a plan better bit by bit.
+// The wheel reaches its target or finds nothing, so it must leave most of the budget to the stages
+// that improve a plan step by step.
 void insist(chain::Course& course, std::uint64_t seed) {
   const std::int64_t nodes = std::min(kWheelNodes * course.problem.count(), course.nodes_left / 4);
   const Plan plan =
@@ -326,8 +328,9 @@ void insist(chain::Course& course, std::uint64_t seed) {
                plan.stats.nodes >= nodes ? "nodes" : "end");
 }
 
-// Cores and windows are cut out of time: what they leave in place bars addresses to buffers that
-// share no section with it, and groups reach beyond them. So: passes, and repair without time.
+// Cores and windows are parts of the time. What they leave in place bars addresses to buffers that
+// share no section with it, and groups reach beyond them. So this chain has passes, and a repair
+// that does not depend on time.
 void run_related(chain::Course& course, std::uint64_t seed) {
   course.patience = kRelatedPatience;
   if (course.options.portfolio) try_orders(course);

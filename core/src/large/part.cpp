@@ -11,7 +11,7 @@ namespace memplan::chain {
 
 namespace {
 
-// Gaps and windows go to the search over relations, which lists the pairs and wants them few.
+// Gaps and windows need the search over relations, which lists all pairs, so that they must be few.
 constexpr BufferIdx kMostWithGaps = 60;
 constexpr std::int64_t kNodesWithGaps = 50;  // each looks at all pairs
 

@@ -1,4 +1,4 @@
-// A part of a problem, to be placed anew by the exact search.
+// A part of a problem, which the exact search places again.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct Effort {
   std::int64_t nodes = 0;
 };
 
-// Fits the part below `capacity`. Offsets are by row of the part. kUnknown where it is too much
-// work, or of a kind that the search is not made for.
+// Fits the part below `capacity`. Offsets are by row of the part. Returns kUnknown where that is
+// too much work, or where the search does not suit the part.
 Plan fit_part(const Part& part, Bytes capacity, const Effort& effort, std::uint64_t seed,
               Stopper& stopper);
 

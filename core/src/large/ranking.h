@@ -1,5 +1,5 @@
-// The orders of passes, corrected by what was rejected: first fit by how much room a buffer has,
-// and any order with the rejected in front.
+// Corrects the orders of passes by what was rejected: the order by room, and any other one with the
+// rejected in front.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@ class Ranking {
  public:
   explicit Ranking(const Profile& profile);  // which must outlive it
 
-  // `rows` in that order. Cut short by the stopper, it is left half done.
+  // `rows` in that order. Where the stopper ends the sort, the order is incomplete.
   std::vector<BufferIdx> sorted(const std::vector<BufferIdx>& rows, Stopper& stopper) const;
 
   void promote(const std::vector<BufferIdx>& rejected);
@@ -27,7 +27,7 @@ class Ranking {
   std::vector<int> room_class_;  // by buffer
 };
 
-// The rejected to the front, everything else behind them as it was.
+// Moves the rejected to the front, and keeps the order of all others behind them.
 void bump(const std::vector<BufferIdx>& rejected, std::vector<BufferIdx>* order);
 
 }  // namespace memplan::chain

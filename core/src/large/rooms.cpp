@@ -11,8 +11,8 @@ namespace memplan::chain {
 
 namespace {
 
-// The most bytes that one span holds, for every section. Spans paint the sections that no larger
-// one has painted; `next` leads over painted stretches.
+// The most bytes that one span holds, for every section. The spans come from the largest down, and
+// each paints the sections that no larger one has painted; `next` skips those.
 std::vector<Bytes> widest(const Sections& sections) {
   std::vector<std::pair<Bytes, std::int32_t>> by_width;
   by_width.reserve(sections.spans.size());

@@ -17,7 +17,7 @@ constexpr int kRandomWindows = 8;  // for each rejected buffer, of a random size
 constexpr std::size_t kMostFree = 400;
 constexpr std::int64_t kMostLooks = 200'000'000;
 
-// Intervals that touch become one: the search looks at each.
+// Intervals that touch become one, since each one costs the search time.
 std::vector<Reserved> merged(std::vector<Reserved> ranges) {
   std::sort(ranges.begin(), ranges.end(),
             [](const Reserved& x, const Reserved& y) { return x.lower < y.lower; });
@@ -97,8 +97,8 @@ bool Windows::spans(BufferIdx b, const Window& window) const {
          span.upper - span.lower == problem_.size[b];
 }
 
-// Cuts lifetimes down to the window, so that what happens elsewhere costs the search nothing. What
-// is free shares sections of the window only, so no conflict of it is lost.
+// Cuts lifetimes down to the window, so that what happens elsewhere costs the search nothing. No
+// conflict of a free buffer is lost, since it lives only in sections of the window.
 void Windows::clip(const Window& window, Problem* problem) const {
   for (Time& start : problem->start) start = std::max(start, sections_.start[window.first]);
   for (Time& end : problem->end) end = std::min(end, sections_.end[window.last]);

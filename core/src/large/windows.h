@@ -1,4 +1,4 @@
-// Repair: what does not fit below a target is put in by placing anew all that lives only near it.
+// Repair: to insert what does not fit below a target, all that lives only near it is placed again.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,9 @@ class Windows {
   // All must outlive it.
   Windows(const Problem& problem, const Sections& sections, std::uint64_t seed, Stopper& stopper);
 
-  // `offsets` is a plan below `target` but for the `rejected`, which have kNoOffset. Puts in what
-  // it can; true if anything changed. Spends at most `node_budget`, and says what in nodes().
+  // `offsets` is a plan below `target` but for the `rejected`, which have kNoOffset. Inserts as
+  // many as it can, and returns whether anything changed. It spends at most `node_budget`, which
+  // nodes() counts.
   bool insert(Bytes target, std::int64_t node_budget, std::vector<Bytes>* offsets,
               std::vector<BufferIdx>* rejected);
 
