@@ -60,7 +60,7 @@ bool Analysis::is_asserting() const {
   }
   return backjump_level_ < level_ && level_ <= trail_.level();
 }
-// Notes that a literal must hold; facts do.
+// Notes that a literal must hold, unless it is a fact.
 void Analysis::require(Literal literal) {
   if (literal.value <= trail_.fact(literal.half)) return;
   Need& need = needs_[literal.half];
@@ -101,7 +101,7 @@ void Analysis::resolve_to_first_uip(const Conflict& conflict) {
   uip_ = position;
 }
 
-// The premises of what is needed at a position; a line of the proof if there is one.
+// Returns the premises of what is needed at a position, and writes a line if there is a proof.
 const std::vector<Literal>& Analysis::reason(std::int32_t position) {
   const Entry& entry = trail_[position];
   const Literal needed{entry.half, needs_[entry.half].value};
@@ -113,8 +113,9 @@ const std::vector<Literal>& Analysis::reason(std::int32_t position) {
   return premises;
 }
 
-// Literals whose premises are all among the others, or facts. A premise on the half of a literal
-// that came later does not count: that one may rest on what is being dropped.
+// Drops literals whose premises are all facts or among the other literals. A premise that a later
+// literal of the same half implies does not count, since that literal may depend on the one being
+// dropped.
 void Analysis::minimise() {
   kept_.clear();
   for (const std::int32_t position : below_) {
@@ -146,7 +147,7 @@ bool Analysis::implied_by_the_rest(std::int32_t position) {
   return implied;
 }
 
-// The clause, its levels, and an analysis without needs for the next conflict.
+// Makes the clause and finds its levels, and clears the needs for the next conflict.
 void Analysis::assemble() {
   ++conflicts_;
   level_seen_.resize(trail_.level() + 1, 0);
@@ -193,7 +194,7 @@ void Analysis::note_conflict(const Conflict& conflict, std::vector<Literal> prem
   note(trail_.size() - 1, by_clause ? last.reason.index : -1, crossing, premises);
 }
 
-// In the order of the trail, each line finds its premises above it.
+// The lines are in the order of the trail, so that each follows its premises.
 void Analysis::write(const std::vector<Literal>& clause) {
   std::stable_sort(lines_.begin(), lines_.end(),
                    [](const Line& a, const Line& b) { return a.position < b.position; });

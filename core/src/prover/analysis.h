@@ -1,5 +1,5 @@
-// From a conflict to a clause: resolve backwards along the trail up to the first unique
-// implication point, then drop what the rest implies.
+// Derives a clause from a conflict: it resolves backwards along the trail up to the first unique
+// implication point, and then drops the literals that the others imply.
 //
 // With bounds, one half may be needed at several values. The greatest need stands for all of
 // them, at the first entry that satisfies it.
@@ -23,7 +23,7 @@ class Analysis {
   Analysis(const Model& model, const ProverOptions& options, const Trail& trail, Clauses& clauses,
            Order& order, ProofLog* log);
 
-  // False where the conflict follows from facts alone. Otherwise clause() is what was learned:
+  // Returns false if the conflict follows from facts alone. Otherwise clause() is what was learned:
   // after a return to backjump_level() its first literal follows from the others.
   bool learn(const Conflict& conflict);
 
@@ -36,9 +36,9 @@ class Analysis {
   void log_facts(std::int32_t begin);
   std::int64_t steps() const { return steps_; }
 
-  // Between conflicts nothing is needed and nothing marked.
+  // Between conflicts no need and no mark is left.
   bool check_invariants() const;
-  // Whether what was learned is false now, by one literal of the level of the conflict alone.
+  // Whether the learned clause is false now, with only one literal of the level of the conflict.
   bool is_asserting() const;
 
  private:

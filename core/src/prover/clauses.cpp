@@ -123,7 +123,7 @@ void Clauses::reduce() {
     if (!keep[c]) order.emplace_back(2 * clauses_[c].glue - (clauses_[c].used ? 3 : 0), c);
     clauses_[c].used = false;
   }
-  // Among equals, the younger one stays.
+  // Among equal clauses the younger one stays.
   std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first < b.first : a.second > b.second;
   });
@@ -131,7 +131,7 @@ void Clauses::reduce() {
   rebuild(keep);
 }
 
-// Moves the clauses that stay together, and files them anew. Watched literals stay in front.
+// Moves the clauses that stay close together, and files them again. Watched literals stay in front.
 void Clauses::rebuild(const std::vector<bool>& keep) {
   std::vector<std::int32_t> name(clauses_.size(), -1);
   std::vector<Clause> clauses;

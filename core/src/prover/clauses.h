@@ -1,7 +1,8 @@
 // Learned clauses, watched by two literals each.
 //
 // A literal x >= v becomes false when the other half of x reaches a threshold. A clause is filed
-// under that half, with the threshold: rises that stay below it, or were above it before, pass by.
+// under that half, with the threshold: rises that stay below it, or began above it, do not visit
+// the clause.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ class Clauses {
   // All consequences of the rise of a half from `old` to its bound; false at a conflict.
   bool propagate(Half h, Bytes old, Conflict* conflict);
 
-  // Forgets the worse half (those that span many levels) of what is no reason now.
+  // Drops the worse half (which spans many levels) of the clauses that are no reason now.
   void reduce();
 
   const Literal* begin(std::int32_t c) const { return literals_.data() + clauses_[c].first; }
@@ -31,7 +32,7 @@ class Clauses {
   int learned() const { return static_cast<int>(clauses_.size()); }
   void touch(std::int32_t c) { clauses_[c].used = true; }
 
-  // Clauses share out the literals, have a half only once, and are filed under their first two.
+  // Each clause has its own literals and a half only once, and is filed under its first two.
   bool check_invariants() const;
   // Whether no clause is false, and none that is not true yet has a single literal left.
   bool is_settled() const;

@@ -9,11 +9,11 @@ namespace memplan::prover {
 
 namespace {
 
-// Work in propagation grows with the members of all cliques. So many for an item are enough to see
-// nearly all that cliques can say.
+// Work in propagation grows with the members of all cliques. With so many for an item, nearly all
+// that cliques can infer is found.
 constexpr std::size_t kCoversPerItem = 4;
 
-// In a heap, which needs no more order than is asked for: most pairs are never reached.
+// The pairs are in a heap, since most of them are never reached and need not be sorted.
 struct WeighedPair {
   Bytes weight;
   std::size_t row;  // of the list; the lower comes first where weights are the same
@@ -27,8 +27,8 @@ bool contains(const ItemSet& set, const ItemSet& subset) {
   return std::includes(set.begin(), set.end(), subset.begin(), subset.end());
 }
 
-// Grows cliques by the largest item that conflicts with all that are in: a heavy clique leaves the
-// least room.
+// Grows a clique by the largest item that conflicts with all its members, since a heavy clique
+// leaves the least room.
 class Grower {
  public:
   Grower(const ConflictGraph& graph, const Halt& halt)
@@ -114,7 +114,7 @@ std::vector<ItemSet> cover(const ConflictGraph& graph, const std::vector<ItemSet
     }
   };
   for (const ItemSet& clique : cliques) mark(clique);
-  // The heaviest first: theirs are the cliques that say most.
+  // The heaviest come first, since their cliques infer most.
   std::vector<WeighedPair> heap;
   heap.reserve(listed.size());
   for (std::size_t k = 0; k < listed.size(); ++k) {

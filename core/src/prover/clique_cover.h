@@ -1,8 +1,8 @@
-// Cliques for conflicts that no common time explains.
+// Finds cliques for conflicts that no common time explains.
 //
-// The propagators think in cliques: items of which no two share an address. Those that are live at
-// one time are cliques without further thought. Listed conflicts make them larger, and are to be in
-// cliques of their own: few and large ones, since a large clique says all that its parts say.
+// The propagators work on cliques: items of which no two share an address. Items that are live at
+// one time are a clique. Listed conflicts make these larger, and those in none get cliques of their
+// own: few and large ones, since a large clique infers all that its parts infer.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace memplan::prover {
 
 using ItemSet = std::vector<std::int32_t>;  // sorted
 
-// Of some sets, those that no other one contains; at least two items each. In the same order.
+// Returns the sets of at least two items that no other one contains, in the same order.
 std::vector<ItemSet> maximal(const std::vector<ItemSet>& sets, std::size_t items);
 
 // A graph of conflicts, and the sizes of its items.
@@ -30,9 +30,8 @@ struct ConflictGraph {
   }
 };
 
-// The live sets, grown to maximal cliques, and behind them cliques for the listed pairs that are in
-// none. Not for all of them, if there are very many: a pair may go without a clique. May throw
-// Halted.
+// Returns the live sets, grown to maximal cliques, and then cliques for the listed pairs that are
+// in none. If there are very many pairs, some have no clique. May throw Halted.
 std::vector<ItemSet> cover(const ConflictGraph& graph, const std::vector<ItemSet>& live,
                            const std::vector<std::pair<std::int32_t, std::int32_t>>& listed,
                            const Halt& halt = {});

@@ -13,8 +13,8 @@ namespace {
 
 constexpr Bytes kNone = std::numeric_limits<Bytes>::min() / 2;
 
-// A start costs two looks at the clique, and a rise touches many: quadratic, so not for the
-// largest.
+// Each start costs two scans of the clique, and a rise touches many starts: this is quadratic, and
+// too slow for larger cliques.
 constexpr int kMaxEdgeFinding = 512;
 
 }  // namespace
@@ -74,7 +74,7 @@ bool Cliques::check_invariants() const {
   }
   return true;
 }
-// Bounds move little between two looks, so that insertion is all the sorting it takes.
+// Bounds move little between two sorts, so that insertion sort is fast.
 void Cliques::sort(std::int32_t* order, int count, int direction) {
   const Bytes* const bound = trail_.bounds() + direction;
   for (int k = 1; k < count; ++k) {
@@ -168,8 +168,9 @@ Bytes Cliques::pile(int item, int direction, Bytes since, Bytes best, std::int32
 
 // ---- windows: overload and edge finding
 
-// Spreads the rises noted since the last time over the cliques of their items. A window gains an
-// item only when it begins within the rise of one, in this direction or in the mirrored one.
+// Turns the rises noted since the last call into tasks for the cliques of their items. A window
+// gains an item only when it begins within the rise of one, in this direction or in the mirrored
+// one.
 void Cliques::schedule() {
   for (const Half h : risen_) {
     touched_[h] = false;
@@ -297,7 +298,7 @@ bool Cliques::place_after(int slot, const Window& window, Conflict* conflict) {
   return true;
 }
 
-// In the mirrored direction the item lies after the window turned round.
+// In the mirrored direction the item lies after the mirrored window.
 bool Cliques::place_before(int slot, const Window& window, Conflict* conflict) {
   const Window mirrored{window.clique, window.direction ^ 1, -window.end, -window.start};
   std::int32_t index = -1;

@@ -40,17 +40,17 @@ class Cliques {
   }
   // The bound of a touched half when windows were last looked at.
   Bytes settled(Half h) const { return settled_[h]; }
-  // After going back: the state is one that was at its fixpoint.
+  // To be called after backtracking, which restores a state that was at its fixpoint.
   void forget();
 
-  // Both stop early at the first consequence, and go on there when called again. False at a
+  // Both stop at the first consequence, and a further call resumes there. They return false at a
   // conflict.
   bool propagate_sets(Conflict* conflict);
   bool propagate_windows(Conflict* conflict);
 
   std::int64_t steps() const { return steps_; }
 
-  // What is marked is in its queue, once; orders are of the members that they are said to be of.
+  // Marked items are in their queue once, and each order has the members of its clique.
   bool check_invariants() const;
 
  private:

@@ -59,7 +59,7 @@ Cuts::Balance Cuts::weigh(int item, std::int32_t cut) {
   return balance;
 }
 
-// What has no room left on one side of the item goes to the other.
+// Items that have no room left on one side of the item go to the other.
 bool Cuts::decide(int item, std::int32_t cut, const Balance& balance, Conflict* conflict) {
   const std::int8_t* const relation = trail_.relations(item);
   for (const int side : {0, 1}) {

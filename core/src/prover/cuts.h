@@ -8,8 +8,8 @@
 //     0 |      |-----b1------|    have no more than C together; here p + k + a1 + b2 <= C.
 //         first      second       And the other way round: p + k + a2 + b1 <= C.
 //
-// Nothing needs to be known of the sides of what is in both. That is the point: resolution would
-// have to go through all of them.
+// The rule needs no decision on what is in both. That makes it strong: resolution would have to go
+// through all these decisions.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class Cuts {
   bool propagate(Conflict* conflict);
   std::int64_t steps() const { return steps_; }
 
-  // The queue has what is touched, once.
+  // The queue has every touched item once.
   bool check_invariants() const {
     for (const std::int32_t i : queue_) MEMPLAN_ASSERT(touched_[i]);
     std::size_t touched = 0;

@@ -108,7 +108,8 @@ Verdict Engine::run(Bytes limit, std::int64_t conflicts, std::int64_t steps, con
   }
 }
 
-// Brings the tops of all items down to the limit. What was learned holds for fewer plans, too.
+// Lowers the tops of all items to the limit. Learned clauses stay valid, since fewer plans are
+// left.
 bool Engine::lower(Bytes limit) {
   if (limit >= limit_) return true;
   limit_ = limit;
@@ -118,7 +119,7 @@ bool Engine::lower(Bytes limit) {
   for (int i = 0; i < model_.items; ++i) {
     const Bytes latest = model_.latest(i, limit);
     const Literal top = {2 * i + 1, -latest - model_.size[i]};
-    // The trail notices where bounds cross, but these two may have begun so.
+    // The trail finds bounds that cross when one rises, but these two may cross from the beginning.
     if (latest >= trail_.bound(2 * i) && trail_.raise(top.half, top.value, {Rule::kRoot, 0, -1})) {
       continue;
     }
@@ -157,7 +158,7 @@ bool Engine::resolve(const Conflict& conflict) {
     MEMPLAN_ASSERT(trail_.holds(model_.negation(clause[k])));
   }
   if (!trail_.raise(clause[0].half, clause[0].value, reason)) {
-    // Only by rounding to a legal offset.
+    // This happens only by rounding to a legal offset.
     ++conflicts_;
     return resolve({Conflict::Kind::kCrossed, clause[0].half});
   }
@@ -169,7 +170,8 @@ bool Engine::resolve(const Conflict& conflict) {
   return true;
 }
 
-// Without learning: the last decision the other way round, as a consequence of those before it.
+// Without learning, this backtracks one level and reverses its decision, as a consequence of those
+// before it.
 bool Engine::backtrack_once() {
   if (trail_.level() == 0) return false;
   const Literal decided{trail_.decision(trail_.level()).half, 1};
@@ -224,7 +226,7 @@ bool Engine::is_plan() const {
   return true;
 }
 
-// False when every pair is decided.
+// Returns false when every pair is decided.
 bool Engine::decide() {
   while (!order_.empty()) {
     const int pair = order_.take();
@@ -246,8 +248,8 @@ void Engine::take_plan() {
   suggest(offsets_);
 }
 
-// Pairs that conflicts say nothing about are decided from the bottom up, item by item, and for each
-// from its top neighbour down: then bounds move once, and most orders follow by transitivity.
+// Pairs that were in no conflict are decided from the bottom up, item by item, and for each from
+// its top neighbour down. Then bounds move once, and most orders follow by transitivity.
 void Engine::suggest(const std::vector<Bytes>& offsets) {
   if (!options_.phases) return;
   std::vector<int> by_offset(model_.items), height(model_.items);

@@ -25,8 +25,8 @@ namespace memplan::prover {
 class Engine {
  public:
   // `task`: one temporal component, whose world must outlive the engine; no windows. `log` may be
-  // null. It is given the whole refutation after `run` has answered kUnsat; learning is then on.
-  // May throw Halted, before the log has anything.
+  // null. After `run` has returned kUnsat it has the whole refutation; a log turns learning on. May
+  // throw Halted, before the log has anything.
   Engine(const exact::Task& task, const ProverOptions& options, std::uint64_t seed, ProofLog* log,
          const Halt& halt = {});
   Engine(const Engine&) = delete;
@@ -35,10 +35,10 @@ class Engine {
   // False where there are too many pairs for this engine's tables, or windows.
   static bool suits(const exact::Task& task) { return Model::suits(task); }
 
-  // Is there a plan in which all items end at or below `limit` bytes? Goes on where the last call
-  // stopped; a limit may be followed by itself or a lower one. Ends with kBudget after that many
-  // more conflicts or steps (units of work, some nanoseconds each, the same on any machine), or
-  // on the word of `halt`.
+  // Is there a plan in which all items end at or below `limit` bytes? It resumes where the last
+  // call stopped; the limit must not be above that of the last call. Ends with kBudget after that
+  // many more conflicts or steps (units of work, some nanoseconds each, the same on any machine),
+  // or when `halt` stops it.
   exact::Verdict run(Bytes limit, std::int64_t conflicts, std::int64_t steps,
                      const Halt& halt = {});
 
@@ -46,7 +46,7 @@ class Engine {
   const std::vector<Bytes>& offsets() const { return offsets_; }
   // After kUnsat: items of the world that do not fit together.
   const std::vector<ItemIdx>& conflict() const { return model_.rows; }
-  // Decide pairs first as this plan has them; bytes, by id.
+  // Makes the search try the order of this plan first for each pair; bytes, by id.
   void suggest(const std::vector<Bytes>& offsets);
 
   std::int64_t conflicts() const { return conflicts_; }
@@ -54,7 +54,7 @@ class Engine {
     return steps_ + propagator_.steps() + clauses_.steps() + analysis_.steps();
   }
 
-  // The trail, the clauses, and that every pair which is open waits to be decided.
+  // Checks the trail and the clauses, and that every open pair waits to be decided.
   bool check_invariants() const;
 
  private:

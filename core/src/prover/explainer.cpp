@@ -67,8 +67,8 @@ const std::vector<Literal>& Explainer::explain(std::int32_t position, Literal ne
 
 const std::vector<Literal>& Explainer::explain(const Conflict& conflict) {
   if (conflict.kind == Conflict::Kind::kCrossed) {
-    // The last entry, for no more than it takes to contradict the other half. It must not stand
-    // for itself: a clause with both halves would only say that x < v or x >= v.
+    // The last entry is explained only as far as it contradicts the other half. It must not be a
+    // premise itself: a clause with both halves would only say that x < v or x >= v.
     const Literal other{conflict.index ^ 1, trail_.bound(conflict.index ^ 1)};
     explain(trail_.size() - 1, model_.negation(other));
     MEMPLAN_ASSERT(trail_[trail_.size() - 1].half == conflict.index);
@@ -101,8 +101,8 @@ void Explainer::clause(std::int32_t index, Half implied) {
   }
 }
 
-// Two bounds of which only the sum matters. Whatever is more than needed goes to the one that can
-// make the most of it: all the way back to a fact, or else to the younger one.
+// Two bounds of which only the sum matters. The surplus weakens one of them: one which it turns
+// into a fact, or else the younger one.
 void Explainer::require_pair(Half a, Bytes a_bound, Half b, Bytes b_bound, Bytes sum) {
   MEMPLAN_ASSERT(a_bound + b_bound >= sum);
   const Bytes spare = options_.lifting ? a_bound + b_bound - sum : 0;
@@ -207,8 +207,8 @@ void Explainer::cut(std::int32_t index, int direction, int item, int other) {
 void Explainer::overload(const Window& window) { window_load(window, -1, -1); }
 
 // The items of the window, and the outsider from its start on, do not fit between its bounds.
-// `kept`: the one that the outsider would end before, which needs to end in the window even if
-// its size does not count.
+// `kept` is the item before which the outsider would end. It must end in the window even if its
+// size does not count.
 void Explainer::window_load(const Window& window, int outsider, int kept) {
   const int d = window.direction;
   members_.clear();
@@ -237,7 +237,7 @@ void Explainer::window_load(const Window& window, int outsider, int kept) {
                                   return true;
                                 }),
                  members_.end());
-  // What is left over moves the bound that can turn more premises into facts.
+  // The surplus moves the bound that can turn more premises into facts.
   Bytes start = window.start, end = window.end;
   Bytes last = end;
   for (const Member& m : members_) {

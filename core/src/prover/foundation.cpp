@@ -8,7 +8,7 @@ namespace memplan::prover {
 
 namespace {
 
-// What is left may fall apart again and again, one item at a time; not worth quadratic work each.
+// The rest may fall apart again and again, one item at a time, and each round may be quadratic.
 constexpr int kMostRounds = 64;
 
 class Layer {
@@ -32,7 +32,7 @@ class Layer {
     }
   }
 
-  // Looks at every component that is left; whether anything was laid.
+  // Visits every component that is left, and returns whether an item was laid.
   bool round() {
     const std::size_t before = result_.laid.size();
     seen_.assign(seen_.size(), 0);

@@ -1,4 +1,4 @@
-// Who may end the work of the prover before its slice does.
+// What may end the work of the prover before its slice does.
 #pragma once
 
 #include <atomic>
@@ -7,16 +7,16 @@
 
 namespace memplan::prover {
 
-// Thrown while a model is made: half of one is of no use.
+// Thrown while a model is made, since half of a model is of no use.
 struct Halted {};
 
-// The stopper of the call, where the prover runs on its thread, or else the word of that thread.
-// Either may be null.
+// Where the prover runs on the thread of the call it reads the call's stopper, and otherwise a flag
+// that the call's thread sets. Either may be null.
 struct Halt {
   Stopper* stopper = nullptr;
   const std::atomic<bool>* cancel = nullptr;
 
-  // As those of Stopper: the first is for short steps.
+  // Like those of Stopper: the first is for short steps.
   bool expired() const { return is_cancelled() || (stopper != nullptr && stopper->expired()); }
   bool look() const { return is_cancelled() || (stopper != nullptr && stopper->look()); }
 

@@ -1,4 +1,4 @@
-// The words of the prover.
+// The variables and literals of the prover.
 //
 // A variable is an item (its offset) or a pair of items that conflict (which of them is below).
 // Each has two halves, numbered so that h ^ 1 is the other half, and each half has a lower bound

@@ -91,8 +91,8 @@ Model::Model(const exact::Task& task, const ProverOptions& options, bool exact_b
   if (restricted) unit = 1;
   const std::vector<Piece> pieces = pieces_of(task);
   std::vector<ItemSet> live = live_sets(*world, pieces);
-  // Upside down, or put at the bottom, the topmost buffer would need the room that its rounding
-  // does not have.
+  // The topmost buffer may have no room for its rounding. Turned upside down, or put at the bottom,
+  // it would need that.
   const bool free = !restricted && !rounds;
   find_core(free && options.foundation, pieces, &live, halt);
   find_bodies();
@@ -137,8 +137,8 @@ bool Model::check_invariants() const {
   }
   return true;
 }
-// What is to be searched: all pieces but those of the foundation. Where that is laid, offsets are
-// free and there are no groups: a row is a piece.
+// Finds what is to be searched: all pieces but those of the foundation. It is laid only where
+// offsets are free and there are no groups, so that a row is a piece.
 void Model::find_core(bool lays, const std::vector<Piece>& pieces, std::vector<ItemSet>* live,
                       const Halt& halt) {
   const std::size_t n = rows.size();
@@ -247,8 +247,8 @@ void Model::set_cliques(const std::vector<ItemSet>& sets) {
   }
 }
 
-// Neighbours in time: cliques are in the order of their sections. (What the rule says holds for any
-// two cliques.)
+// Makes cuts of cliques that are neighbours in time, since they are in the order of their sections.
+// (The rule holds for any two cliques.)
 void Model::find_cuts(const Halt& halt) {
   std::vector<std::vector<std::int32_t>> of(items);
   for (int a = 0; a < cliques.count(); ++a) {

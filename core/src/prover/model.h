@@ -36,7 +36,7 @@ struct Piece {
 // Two cliques that share items (cuts.h).
 struct Cut {
   std::int32_t cliques[2];
-  Bytes both;  // the sizes of what is in both
+  Bytes both;  // the total size of the items in both
 };
 
 struct Model {
@@ -74,7 +74,7 @@ struct Model {
   Lists cut_sides[2];  // by cut: what is in its first clique only, in its second only
   Lists cuts_of;       // by item: those with the item in both cliques
   std::vector<std::pair<int, int>> twins;  // the first may be taken to lie below the second
-  std::pair<int, int> upright = {-1, -1};  // so may this one, if plans may be turned over
+  std::pair<int, int> upright = {-1, -1};  // and this one too, if plans may be turned upside down
 
   static constexpr Half kNoArc = -1;
 
@@ -99,7 +99,7 @@ struct Model {
   bool is_cut_by(int item, std::int32_t cut) const {
     return in_clique(item, cuts[cut].cliques[0]) && in_clique(item, cuts[cut].cliques[1]);
   }
-  // How far y is above x, both in the direction, where x and y are of one body.
+  // How far y is above x in the direction, where x and y are of one body.
   Bytes shift(int x, int y, int direction) const {
     const Bytes up = lead[y] - lead[x];
     return direction == 0 ? up : size[x] - size[y] - up;

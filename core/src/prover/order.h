@@ -9,7 +9,7 @@
 
 namespace memplan::prover {
 
-// A binary heap of pairs by activity. Whole numbers, so that every machine counts alike.
+// A binary heap of pairs by activity. Activities are integers, so that every machine counts alike.
 class Order {
  public:
   explicit Order(int pairs) : activity_(pairs, 0), rank_(pairs), place_(pairs) {
@@ -30,7 +30,7 @@ class Order {
     activity_[pair] += step_;
     if (place_[pair] >= 0) rise(place_[pair]);
   }
-  // What was before counts for 19/20 of what comes.
+  // Past conflicts count 19/20 of later ones.
   void decay() {
     step_ += step_ / 19;
     if (step_ < kMost) return;

@@ -15,7 +15,7 @@ void ProofLog::begin(const Model& model) {
   if (model.upright.first >= 0) {
     out_ << "flip " << row(model.upright.first) << ' ' << row(model.upright.second) << '\n';
   }
-  // What lies below an item lies there side by side, since it is all live with it.
+  // The laid items below an item lie on one another, since all are live with it.
   for (int item = 0; item < model.items; ++item) {
     const std::vector<std::int32_t> below = model.laid_below(item);
     if (below.empty()) continue;
@@ -28,7 +28,7 @@ void ProofLog::begin(const Model& model) {
   }
 }
 
-// Several engines may write into one log, each in units of its own.
+// Switches to a model, since several engines may write into one log, each in units of its own.
 void ProofLog::speak_of(const Model& model) {
   if (model_ == &model) return;
   model_ = &model;

@@ -24,7 +24,7 @@ class ProofLog {
   void use(std::int64_t clause);
   // Returns the number of the clause.
   std::int64_t clause(const Model& model, const std::vector<Literal>& literals);
-  // The empty clause, where it takes no more than the cap.
+  // Writes the empty clause, where the cap alone is enough for it.
   void refute_outright();
   void refuted();
 

@@ -25,7 +25,7 @@ void Propagator::narrow() {
   for (int i = 0; i < model_.items; ++i) cuts_.touch(i);
 }
 
-// Cheap rules first: the dear ones only ever see a fixpoint of the others.
+// Cheap rules come first, so that the dear ones run only at a fixpoint of the others.
 bool Propagator::propagate(Conflict* conflict, std::int64_t most, const Halt& halt) {
   const bool may_creep = model_.bodies.count() > 0;
   const std::int64_t last = steps() + most;
@@ -86,7 +86,7 @@ bool Propagator::visit(std::int32_t position, Conflict* conflict) {
            (!options_.transitivity || close(h, conflict));
   }
   cliques_.touch(h, old);
-  // A later rise of the same half will say all that this one would.
+  // A later rise of the same half implies all that this one does, so only that one is propagated.
   return !trail_.is_last(position) || (take_along(h, conflict) && push(h, conflict));
 }
 
@@ -96,8 +96,8 @@ bool Propagator::raise(Half h, Bytes value, Reason reason, Conflict* conflict) {
   return false;
 }
 
-// An item has risen. What lies after it rises, too; and what would now begin too late for it to
-// lie before lies before it.
+// When an item has risen, what lies after it rises too, and an item that could no longer be placed
+// after it must lie before it.
 bool Propagator::push(Half h, Conflict* conflict) {
   const int item = h >> 1;
   const auto direction = static_cast<std::uint8_t>(h & 1);

@@ -17,14 +17,14 @@ class Propagator {
  public:
   Propagator(const Model& model, const ProverOptions& options, Trail& trail, Clauses& clauses);
 
-  // False at a conflict. It may stop short of the fixpoint, to be called again: on the word of
-  // `halt`, and where there are groups after `most` steps, as a circle of them can make bounds
-  // creep.
+  // Returns false at a conflict. It may stop short of the fixpoint, to be called again: when `halt`
+  // stops it, and after `most` steps where there are groups, since a cycle of groups can make
+  // bounds creep.
   bool propagate(Conflict* conflict, std::int64_t most, const Halt& halt);
   bool is_short() const { return is_short_; }
-  // After all items lost room: looks again at what only depends on orders.
+  // To be called after all items lost room: it schedules again what only depends on orders.
   void narrow();
-  // After the trail went back to a level that was at its fixpoint.
+  // To be called after backtracking to a level that was at its fixpoint.
   void forget();
 
   std::int64_t steps() const { return steps_ + cliques_.steps() + cuts_.steps(); }
@@ -42,8 +42,8 @@ class Propagator {
   bool take_along(Half h, Conflict* conflict);
   bool settle_bodies(Half a, Conflict* conflict);
   bool raise(Half h, Bytes value, Reason reason, Conflict* conflict);
-  // Whether the cheap rules have nothing to add: what lies before something moves it, groups are in
-  // step, clauses are settled.
+  // Whether the cheap rules have nothing to add: every bound is pushed on, groups are in step, and
+  // clauses are settled.
   bool is_fixpoint() const;
 
   const Model& model_;

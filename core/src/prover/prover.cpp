@@ -100,8 +100,8 @@ bool Prover::make_engine(Component* component, const Halt& halt) {
 
 Plan Prover::run(Bytes limit, Slice* slice, Stopper* stopper, const std::atomic<bool>* cancel) {
   if (log_ != nullptr) log_->cap(limit);
-  // Also of buffers that hold nothing, which no engine sees; the items were made for a limit that
-  // was greater.
+  // The limit must also be checked for buffers that hold nothing, which no engine sees. The items
+  // were made for a greater limit.
   for (BufferIdx b = 0; b < problem_.count() && items_.misfits.empty(); ++b) {
     if (items_.offsets[b] + problem_.size[b] > limit) items_.misfits = in_one_piece(problem_, b);
   }

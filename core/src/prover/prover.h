@@ -18,7 +18,7 @@
 
 namespace memplan::prover {
 
-// What a call may spend; what is left of it afterwards.
+// The budget of a call, which leaves in it what is not spent.
 struct Slice {
   std::int64_t conflicts = 0;
   std::int64_t steps = 0;  // of work: the clock of the engine
@@ -26,7 +26,7 @@ struct Slice {
 
 class Prover {
  public:
-  // Windows of gaps are beyond it, and so are problems with too many pairs.
+  // It handles neither windows of gaps nor problems with too many pairs.
   static bool suits(const Problem& problem, const Sections& sections);
 
   // `limit` is the greatest peak that will ever be asked for. All must outlive it; `log` may be
@@ -35,12 +35,12 @@ class Prover {
          const ProverOptions& options, std::uint64_t seed, ProofLog* log = nullptr);
   ~Prover();
 
-  // A plan to begin from: one offset per buffer.
+  // Sets a plan to begin from: one offset per buffer.
   void suggest(const std::vector<Bytes>& offsets);
 
   // Is there a plan with a peak of at most `limit`? No limit may be above the one before. The
-  // answer is as that of exact_fit(); a conflict is a node. Where the slice ends, a later call goes
-  // on. `stopper` may be null: then only `cancel` is watched, which may be null, too.
+  // answer is like that of exact_fit(); a conflict is a node. Where the slice ended, a later call
+  // resumes. `stopper` may be null: then only `cancel` is watched, which may be null, too.
   Plan run(Bytes limit, Slice* slice, Stopper* stopper, const std::atomic<bool>* cancel);
 
  private:

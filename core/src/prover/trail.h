@@ -1,4 +1,4 @@
-// What is known at a node, and in what order it came to be known.
+// The trail: what is known at a node, and in which order it was derived.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace memplan::prover {
 
-// Why a bound rose. Premises are found again from the trail when (and if) they are asked for:
-// most never are, and by then it is known how much of the bound was needed.
+// Why a bound rose. Premises are found from the trail only when conflict analysis needs them: most
+// are never needed, and by then it is known how much of the bound is.
 enum class Rule : std::uint8_t {
   kRoot,        // given: the ends of the arena, a symmetry
   kDecision,    // also the opposite of a decision, where nothing is learned
@@ -41,7 +41,7 @@ struct Window {
   Bytes end = 0;
 };
 
-// What went wrong.
+// The kind of a conflict, and where it is.
 struct Conflict {
   enum class Kind : std::uint8_t {
     kCrossed,   // index: a half above what the other one allows
@@ -132,7 +132,7 @@ class Trail {
       if (entry.reason.rule == Rule::kClause) entry.reason.index = name[entry.reason.index];
     }
   }
-  // How much lies between the least offset and the greatest end of all items, by the facts.
+  // The distance between the least offset and the greatest end of all items, by the facts.
   Bytes room() const { return room_; }
   void measure();
   bool is_last(std::int32_t position) const { return last_[entries_[position].half] == position; }
