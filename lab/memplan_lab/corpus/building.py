@@ -142,7 +142,7 @@ def build(
     made: list[Record] = []
     failures: list[Failure] = []
     duplicates: dict[str, str] = {}
-    first: dict[str, str] = {}  # by structure, who has it
+    first: dict[str, str] = {}  # by structure, the first recipe that has it
     with _mapped(jobs) as mapped:
         for at, (recipe, result) in enumerate(zip(todo, mapped(_record, todo), strict=True)):
             if on_made is not None:
@@ -163,7 +163,7 @@ def _mapped(jobs: int) -> Iterator[Callable[..., Iterator[Any]]]:
     if jobs == 1:
         yield map
         return
-    # Fresh processes: PyTorch's threads do not survive a fork.
+    # Processes are spawned, because PyTorch's threads do not survive a fork.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         yield partial(pool.map, chunksize=4)
 
@@ -171,7 +171,7 @@ def _mapped(jobs: int) -> Iterator[Callable[..., Iterator[Any]]]:
 def _record(recipe: Recipe) -> Record | Failure:
     try:
         made = recipe.make()
-    except Exception as error:  # whatever a library says of one of its networks
+    except Exception as error:  # a library may raise anything for one of its networks
         reason = str(error).strip().partition("\n")[0] or "no reason given"
         return Failure(recipe.name, f"{type(error).__name__}: {reason}")
     if not SMALLEST <= len(made) <= LARGEST:
@@ -200,7 +200,7 @@ def _in_order(problem: Problem) -> Problem:
 
 
 def _structure(problem: Problem) -> str:
-    """Return the same for problems that differ by a factor of all sizes, or the pace of time."""
+    """Return a key that ignores a common factor of all sizes, and the length of each section."""
     _, times = np.unique(np.concatenate([problem.start, problem.end]), return_inverse=True)
     unit = max(int(np.gcd.reduce(problem.size)), 1)
     columns = (

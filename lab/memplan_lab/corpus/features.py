@@ -1,4 +1,4 @@
-"""What a problem looks like, in numbers: the columns of the corpus beside the problem itself."""
+"""What a problem looks like, in numbers: columns of the corpus in addition to the problem."""
 
 from __future__ import annotations
 

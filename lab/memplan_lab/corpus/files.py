@@ -18,7 +18,7 @@ __all__ = ["FAMILIES"]
 _FAMILY = "files"
 _LIGHT = "backend/test/data/light/light_{}.onnx"
 
-# By project on PyPI: the package that has the files, and these with the dimensions they leave open.
+# By project on PyPI: the package with the files, and its files with the dimensions they leave open.
 _FILES: Mapping[str, tuple[str, Mapping[str, Mapping[str, int]]]] = {
     "onnx": (
         "onnx",

@@ -52,23 +52,23 @@ _MODELS: dict[Task, str] = {
     "both": "clip siglip blip altclip chinese_clip groupvit",
 }
 
-# Models that have their own attention, or none, and nothing else.
+# These models have only an attention of their own, or none, so that there is no choice.
 _EAGER_ONLY = """
 gpt_neo gptj bloom xglm codegen ctrl openai-gpt tapas gpt_oss mpt mamba mamba2 gemma2
 wavlm blip groupvit recurrent_gemma xlm fnet funnel nystromformer convbert squeezebert mobilebert
 roformer ibert rembert deberta-v2 mpnet big_bird longformer layoutlm megatron-bert prophetnet led
 longt5 umt5 mt5 t5
 """
-# Models that make one token as they make all.
+# These models keep no cache: they compute all tokens again for each new one.
 _WITHOUT_CACHE = ("openai-gpt",)
-# Models that keep what the backward pass reads, and cannot compute it again.
+# These models cannot compute activations again in the backward pass: they keep them all.
 _WITHOUT_CHECKPOINTS = ("ctrl", "openai-gpt")
 
 _BATCHES = (1, 2, 4, 8, 16, 32, 64)
 _TOKENS = (128, 256, 64, 512, 384)
 _SECONDS = (2, 5, 10)
 _RATE = 16_000  # samples of a second
-_ANSWER = 64  # tokens of those that read one sequence and write another
+_ANSWER = 64  # tokens of the answer, of models that read one sequence and write another
 _GENERATED = 4
 _PARTITIONS = ("ddp", "overlap", "category")
 
@@ -98,7 +98,7 @@ class _Setting:
 
     @property
     def variant(self) -> str:
-        """What of it is not in the type of elements and the input."""
+        """The settings in words, without the type of elements and the input."""
         return "checkpointed" if self.checkpoint else self.attention
 
 
@@ -112,7 +112,7 @@ def _build(model: str, task: Task, setting: _Setting) -> Ready:
     for name in _RANDOM:
         if hasattr(config, name):
             setattr(config, name, type(getattr(config, name))(0))
-    config.architectures = config.architectures or []  # which some heads look through
+    config.architectures = config.architectures or []  # some heads iterate over it
     head = getattr(transformers, _HEADS[task])
     with Weightless():
         chosen = {"attn_implementation": setting.attention} if setting.attention else {}
@@ -126,7 +126,7 @@ def _build(model: str, task: Task, setting: _Setting) -> Ready:
     return Ready(module, kwargs=given, loss=_loss)
 
 
-# Layers and steps of time that are left out by chance: which ones, no shape says.
+# Layers and steps of time that are left out by chance are kept, as no shape says which go.
 _RANDOM = (
     *("layerdrop", "encoder_layerdrop", "decoder_layerdrop"),
     *("mask_time_prob", "mask_feature_prob", "apply_spec_augment"),
@@ -159,7 +159,7 @@ def _inputs(torch: Any, config: Any, task: Task, setting: _Setting, dtype: Any) 
 
 
 def _loss(result: Any) -> Any:
-    """Return the cross entropy of scores, or of what has none the mean of squares."""
+    """Return the cross entropy of scores; for a result without scores, the mean of squares."""
     torch = require("torch", extra="corpus")
     scores = getattr(result, "logits", None)
     if scores is None:
@@ -170,12 +170,12 @@ def _loss(result: Any) -> Any:
 
 
 def _setting(task: Task, turn: int, **options: Any) -> _Setting:
-    """Return one of many settings: the next turn is another one."""
+    """Return one of many settings, so that neighbouring turns differ."""
     batch, dtype = _BATCHES[turn % len(_BATCHES)], ("float32", "bfloat16")[turn % 2]
     if task == "audio":
         size = _RATE * _SECONDS[turn % len(_SECONDS)]
     elif task == "speech":
-        size = 30 * _RATE  # of which its features are always made
+        size = 30 * _RATE  # such models always make their features of 30 seconds
     elif task in ("image", "both"):
         size = 224
     else:
@@ -193,7 +193,7 @@ def _network(model: str, task: Task, turn: int, **options: Any) -> Network:
 
 
 def _each() -> Iterator[tuple[int, Task, str]]:
-    """Yield all models, each with its own number: who is added or left out changes no other."""
+    """Yield all models, each with a number of its own, which no added or removed one changes."""
     for task, names in _MODELS.items():
         for model in names.split():
             yield crc32(model.encode()), task, model

@@ -26,7 +26,7 @@ _CALLED: dict[str, tuple[tuple[int, int], ...]] = {
     "encoder": ((1, 128), (32, 512)),
 }
 
-# Those that return their loss, as they are trained.
+# These networks return their loss, because they are made for training.
 _LEARNING: dict[str, tuple[tuple[int, int], ...]] = {
     "tiny_bert": ((64, 128), (4, 512)),
     "bert_base": ((32, 128), (8, 384)),
@@ -38,11 +38,11 @@ _BERTS = {
     "bert_base": (12, 768, 12, 3072),
     "bert_large": (24, 1024, 16, 4096),
 }
-_HIDDEN = 0.15  # of the tokens, those that BERT is asked for
+_HIDDEN = 0.15  # share of the tokens that BERT has to guess
 
 _FAMILY = "models"
 _PARTITIONS = ("ddp", "overlap", "category")
-_SERVED = 16  # larger batches are for throughput, and not for a scratchpad
+_SERVED = 16  # larger batches are for throughput; a scratchpad has no use for them
 _TILES = ((4, 64 << 10), (8, 32 << 10), (16, 128 << 10))
 
 

@@ -1,7 +1,7 @@
 """Which tensors of a network have one byte an element once it is quantised.
 
-Quantisation is that of TensorFlow Lite: batch norms are folded into convolutions, and what has a
-kernel for 8-bit integers uses it. Other operators, such as layer norms, work in 32 bits as before.
+Quantisation is that of TensorFlow Lite: batch norms are folded into convolutions, and operators
+which have a kernel for 8-bit integers use it. Others, such as layer norms, still work in 32 bits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _KERNELS = frozenset(f"aten.{name}" for name in _WITH_KERNEL.split())
 def bytes_in_int8(recording: Recording) -> list[int]:
     """Return the bytes of every storage, of a run in 32 bits.
 
-    What came from outside, weights and inputs, has one byte an element, as what a kernel makes.
+    Weights and inputs have one byte an element, as results of kernels for 8-bit integers do.
     """
     found = [_one_byte(one.bytes, one.dtype) for one in recording.storages]
     for step in recording.steps:
@@ -47,7 +47,7 @@ def _one_byte(bytes: int, dtype: Any) -> int:
 
 
 def fold_norms(module: Any) -> Any:
-    """Leave batch norms out of a module, in place, but for an activation that they carry."""
+    """Replace the batch norms of a module, in place, by the activation that each may carry."""
     norm = torch.nn.modules.batchnorm._BatchNorm
     for parent in list(module.modules()):
         for name, child in list(parent.named_children()):

@@ -79,7 +79,7 @@ class Network:
     variant: str = ""
 
     def recipe(self, family: str, way: str, **options: str | int) -> Recipe:
-        """Return the recipe of running it in a way of `memplan_lab.corpus.runs`."""
+        """Return the recipe of running the network in a way of `memplan_lab.corpus.runs`."""
         dtype = "int8" if way in _QUANTISED else self.dtype
         words = (way, self.variant, *options.values(), f"b{self.batch}", self.size, dtype)
         provenance = {
@@ -97,7 +97,7 @@ class Network:
 
 
 def _run(way: str, build: Callable[[], Ready], options: Mapping[str, object]) -> Problem:
-    from memplan_lab.corpus import runs  # for those who only list recipes, torch need not be there
+    from memplan_lab.corpus import runs  # it needs torch, which a list of recipes does not
 
     problem: Problem = getattr(runs, way)(build, **options)
     return problem

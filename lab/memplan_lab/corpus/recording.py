@@ -1,8 +1,8 @@
-"""What a PyTorch program allocates, and when it lets go, seen on the meta device.
+"""What a PyTorch program allocates and frees, seen on the meta device.
 
 Every operator passes a dispatch mode. A storage begins with the operator that returns it first, and
-ends when nobody holds it any more: neither Python's variables nor what autograd saved for the
-backward pass. These are the lifetimes that eager mode has; scratch inside of kernels is not seen.
+ends when nothing refers to it any more: no variable of Python, and nothing that autograd saved for
+the backward pass. Eager mode has these lifetimes; scratch inside of kernels is not seen.
 
     operators      conv   relu_   conv    add_
     storages   a   ████████████████████████████     held by `identity = x`
@@ -115,13 +115,14 @@ def record(run: Callable[[], object], weights: Iterable[Any]) -> Recording:
 def _warm_up() -> None:
     """Record a step of training once in every process.
 
-    What PyTorch imports at the first call of some operators may hold their arguments for a while.
+    At the first call of some operators PyTorch imports modules, which may hold their arguments for
+    a while; a recording of that call would have wrong lifetimes.
     """
     with torch.device("meta"):
         layers = (torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.MaxPool2d(2))
         module = torch.nn.Sequential(*layers, torch.nn.Flatten(), torch.nn.LayerNorm(72))
         images = torch.empty(2, 3, 8, 8)
-    with torch.enable_grad():  # whoever comes first may be without
+    with torch.enable_grad():  # the first caller may have switched gradients off
         _record(lambda: module(images).sum().backward(), module.parameters())
 
 
@@ -130,7 +131,7 @@ def _record(run: Callable[[], object], weights: Iterable[Any]) -> Recording:
     for tensor in weights:
         seen.note(tensor).weight = True
     collecting = gc.isenabled()
-    gc.disable()  # it would end what is in circles at a time that nobody can foretell
+    gc.disable()  # it would free reference cycles at times that differ from run to run
     try:
         with seen:
             result = run()
@@ -145,8 +146,8 @@ def _record(run: Callable[[], object], weights: Iterable[Any]) -> Recording:
     return Recording(seen.storages, seen.steps, result, seen.number_of)
 
 
-# Storages in one recording. No problem of the corpus has half as many, and a look at all that live,
-# before every operator, would take minutes.
+# The most storages in one recording. No problem of the corpus has half as many, and the look at all
+# live ones before every operator would take minutes.
 MOST = 40_000
 
 _VALUE = torch.ops.aten._local_scalar_dense.default
@@ -155,8 +156,8 @@ _VALUE = torch.ops.aten._local_scalar_dense.default
 class _Seen(_Mode):  # type: ignore[misc]
     """Sees every operator, below autograd.
 
-    A network that asks whether something holds for values, which are not there, is told that it
-    does: transformers ask whether a batch is without padding.
+    A network may branch on values, which the meta device does not have. Every such condition is
+    true here: transformers ask whether a batch is without padding.
     """
 
     def __init__(self) -> None:
@@ -206,7 +207,7 @@ class _Seen(_Mode):  # type: ignore[misc]
         return self.number_of[address]
 
     def let_go(self) -> None:
-        """Note what nobody holds any more."""
+        """End the storages that nothing refers to any more."""
         expired, free = torch.UntypedStorage._expired, torch.UntypedStorage._free_weak_ref
         for address in [address for address in self.number_of if expired(address)]:
             storage = self.storages[self.number_of.pop(address)]
@@ -214,7 +215,7 @@ class _Seen(_Mode):  # type: ignore[misc]
             free(address)
 
     def forget(self) -> None:
-        """Give the weak references back; addresses stay good for what somebody holds."""
+        """Give the weak references back; addresses stay valid for storages that are still held."""
         for address in self.number_of:
             torch.UntypedStorage._free_weak_ref(address)
 

@@ -64,9 +64,9 @@ def inference(build: Build) -> Problem:
 
 
 def generation(build: Build, tokens: int) -> Problem:
-    """Return that of reading a prompt and making some tokens, whose keys and values are cached.
+    """Return the problem of reading a prompt and making some tokens; keys and values are cached.
 
-    Of one step and the next the cache is copied into a larger one, as eager mode does.
+    Each step copies the cache into a larger one, as eager mode does.
     """
     ready = build()
     ready.module.eval()
@@ -85,7 +85,7 @@ def generation(build: Build, tokens: int) -> Problem:
 
 
 def training(build: Build, gradients: Literal["kept", "released"]) -> Problem:
-    """Return that of a forward and backward pass in eager mode.
+    """Return the problem of a forward and backward pass in eager mode.
 
     Gradients of parameters are kept for an optimizer, or released as soon as they are there, as by
     one that is fused with the backward pass.
@@ -94,17 +94,17 @@ def training(build: Build, gradients: Literal["kept", "released"]) -> Problem:
 
 
 def int8(build: Build) -> Problem:
-    """Return that of inference as it is compiled, quantised to eight bits."""
+    """Return the problem of inference as it is compiled, quantised to eight bits."""
     return lay_out(_inferred_graph(build(), quantised=True)).problem.without_alignment()
 
 
 def scratchpad(build: Build, tiles: int, chunk: int) -> Problem:
-    """Return that of quantised inference on an accelerator; see `memplan_lab.corpus.scratchpad`."""
+    """Return the problem of quantised inference from a scratchpad; see `corpus.scratchpad`."""
     return on_scratchpad(_inferred_graph(build(), quantised=True), tiles, chunk)
 
 
 def streams(build: Build, partition: Streams, optimizer: Optimizer) -> Problem:
-    """Return that of a data-parallel training step on streams; see `sources.torch_training`."""
+    """Return the problem of a data-parallel training step on streams; see `torch_training`."""
     ready = build()
     recording = _trained(ready, "kept")
     early = partition in ("overlap", "category")

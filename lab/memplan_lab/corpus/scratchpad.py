@@ -1,7 +1,7 @@
 """Networks on an accelerator that computes from a scratchpad, as those of sources 000 and 001.
 
-Operators are cut into tiles of rows and interleaved; what comes from outside and what leaves is
-moved while others compute. Weights come in chunks, through two buffers that take turns:
+Operators are cut into tiles of rows and interleaved; inputs, weights and outputs are moved while
+other operators compute. Weights come in chunks, through two buffers that take turns:
 
     operator            conv [0]           conv [1]
     sub-step            1     2     3      4     5     6       ▓ moved, █ read
@@ -46,7 +46,7 @@ def on_scratchpad(graph: Graph, tiles: int, chunk: int) -> Problem:
     tiles
         Into how many an operator is cut at most; 1 leaves them whole.
     chunk
-        Of weights, in bytes: what is moved at once.
+        Bytes of weights that are moved at once.
     """
     cut = tiled(graph, tiles)
     weights = [

@@ -1,7 +1,7 @@
 """Recordings as problems and as graphs.
 
-Both say the same of sizes, and not of lifetimes: a problem has those of eager mode, a graph those
-of a compiler, which drops a tensor behind its last reader.
+Both have the same sizes, but different lifetimes: a problem has those of eager mode, a graph those
+of a compiler, which frees a tensor after its last reader.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def graph_of(
 ) -> Shaped:
     """Return a run as a graph on one stream.
 
-    Whatever changes a storage makes a view of it, so that those who read it later wait for that.
+    An operator that changes a storage makes a view of it, so that later readers wait for that.
 
     Parameters
     ----------

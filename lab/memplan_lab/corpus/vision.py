@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FAMILIES"]
 
-# Of each module of timm some, small and large. Those take images of any side:
+# These are some architectures of each module of timm, small and large, for images of any side:
 _FREE = """
 caformer_s18 convformer_s18 convmixer_1536_20 convmixer_768_32 convnext_atto_ols convnext_pico_ols
 convnext_tiny convnext_tiny_hnf convnextv2_base convnextv2_small cpubone_b1_dwnorm cs3darknet_m
@@ -40,7 +40,7 @@ seresnext26d_32x4d shvit_s4 skresnet34 skresnet50d spnasnet_100 starnet_s1 starn
 tf_efficientnet_lite3 tf_efficientnetv2_s tf_mobilenetv3_small_100 tiny_vit_5m_224 tinynet_b
 tresnet_l vgg13 vgg16 vgg19 wide_resnet50_2 xception41 xception41p xception65p
 """
-# And these of one:
+# These take images of one side only:
 _FIXED = """
 beit_base_patch16_224:224 botnet50ts_256:256 cait_xxs24_384:384 coat_lite_mini:224 coat_small:224
 coat_tiny:224 coatnet_1_rw_224:224 coatnet_nano_rw_224:224 convit_base:224 convit_tiny:224
@@ -90,7 +90,7 @@ def _build(model: str, batch: int, side: int, dtype: str) -> Ready:
 
 
 def _networks(shift: int, least: int = 1, most: int = 64) -> Iterator[tuple[int, Network]]:
-    """Yield all networks by number, each with another setting; a shift gives all another one."""
+    """Yield all networks by number, with settings that vary; a shift changes all settings."""
     fixed = (text.partition(":") for text in _FIXED.split())
     models = [
         *((name, 0) for name in _FREE.split()),

@@ -22,15 +22,15 @@ LOCAL = "local"
 _CONNECT = 5.0  # seconds for a scheduler to answer
 _FIRST_WORKER = 15.0
 _WORKER_MEMORY = 2 << 30  # at least: it is for the problems that wait, not for tasks
-# Cores that solve should not watch Dask, which looks at every thread 100 times a second, at its
-# event loops 50 times, and ten times at the memory of every worker.
+# Dask looks at every thread 100 times a second, at its event loops 50 times, and at the memory of
+# every worker ten times; that would take time from the cores that solve.
 _LEAN = {
     "distributed.admin.tick.interval": "1s",
     "distributed.worker.profile.enabled": False,
     "distributed.worker.memory.monitor-interval": "1s",
     "distributed.admin.system-monitor.interval": "5s",
 }
-# Of these client, scheduler and workers must have the same: what they say to each other is pickled.
+# Client, scheduler and workers must have the same versions of these, as their messages are pickled.
 _COMMON = ("dask", "distributed", "memplan")
 
 
@@ -79,13 +79,13 @@ def _local(workers: int | None, memory: int) -> Iterator[Client]:
     with ExitStack() as stack:
         stack.enter_context(dask.config.set(_LEAN))
         with _without_ctrl_c():
-            # A worker that dies is started anew, and rows tell of it; its log would tear the bar.
+            # Dask starts a dead worker again, and its rows say so; a log would break the bar.
             cluster = LocalCluster(
                 n_workers=cores() if workers is None else workers,
                 threads_per_worker=1,
                 processes=True,
                 memory_limit=max(memory, _WORKER_MEMORY),
-                dashboard_address="127.0.0.1:0",  # of its server; the default is a port of others
+                dashboard_address="127.0.0.1:0",  # a free port of its server
                 scheduler_kwargs={"dashboard": False},
                 silence_logs=logging.CRITICAL,
             )
@@ -95,12 +95,12 @@ def _local(workers: int | None, memory: int) -> Iterator[Client]:
 
 @contextmanager
 def _without_ctrl_c() -> Iterator[None]:
-    """Let threads that begin here never see Ctrl-C, nor processes that they start at any time.
+    """Keep Ctrl-C from threads that begin here, and from all processes that they ever start.
 
-    A terminal sends it to all of them, and it is the client that ends them. To this thread it comes
-    when the context ends.
+    A terminal sends it to all of them, but the client is to end them. This thread gets it when the
+    context ends.
     """
-    resource_tracker.ensure_running()  # whichever thread starts it sees Ctrl-C from then on
+    resource_tracker.ensure_running()  # a later start would let Ctrl-C through in its thread
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -114,7 +114,7 @@ def _remote(scheduler: str) -> Iterator[Client]:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of versions: they are errors, below
+            warnings.simplefilter("ignore")  # other versions raise errors below
             client = Client(scheduler, timeout=_CONNECT)
     except (OSError, ValueError, TypeError) as error:
         raise MemplanError(
@@ -186,7 +186,7 @@ def describe_workers(client: Client, libraries: Mapping[str, str]) -> dict[str, 
     """
     try:
         found: dict[str, dict[str, Any]] = client.run(remote.describe, list(libraries))
-    except Exception as error:  # theirs, whatever it was; not all of them can be told from ours
+    except Exception as error:  # the worker's, of any kind, which may look like one of the client's
         raise MemplanError(f"a worker cannot run tasks: {_first_line(error)}") from None
     for address, facts in found.items():
         for name in facts.pop("missing"):

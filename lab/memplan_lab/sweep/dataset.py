@@ -1,7 +1,7 @@
 """The folder of a sweep while it is written: by one process, and readable at any time.
 
 Rows that have come are a new file within a second or so, which is written under another name and
-then renamed: whoever reads sees all of it or nothing. Many small files are merged into one now and
+then renamed: a reader sees all of it or nothing. Many small files are merged into one now and
 then, and in the end.
 """
 
@@ -98,7 +98,7 @@ class Dataset:
     Raises
     ------
     FormatError
-        If another process writes into it, or nobody can.
+        If another process writes into it, or it cannot be written.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class Dataset:
 
     def _take_lock(self) -> None:
         try:
-            # The system takes it away from a process that dies, however it dies.
+            # The system releases this lock when the process dies, however it dies.
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self._lock.seek(0)
@@ -153,7 +153,7 @@ class Dataset:
         }
 
     def begin(self, session: Mapping[str, Any]) -> None:
-        """Write down who runs this sweep from here on: command, versions, machines."""
+        """Write down what runs this sweep from here on: command, versions, machines."""
         self._about["sessions"].append(dict(session))
         write_text(self._folder / METADATA, json.dumps(self._about, indent=2) + "\n")
 

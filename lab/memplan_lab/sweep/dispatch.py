@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 _ATTEMPTS = 2
-_DEPTH = 3  # bundles in flight for every thread of the workers: one runs, one waits there, one here
+_DEPTH = 3  # bundles in flight for each thread of a worker: one runs, one waits there, one here
 _BUNDLE = 1.0  # seconds that a bundle should take
 _MOST = 64  # tasks in it
 _NEW = 0.3  # how much the last task counts for the size of the next bundle
 _LEAST = 1e-3  # seconds of a task
 _LOOK = 5.0  # seconds between two looks at the workers
-_PATIENCE = 0.5  # seconds for a result, before other things are looked after
-# What is no answer of the solver, but might be of the next attempt.
+_PATIENCE = 0.5  # seconds to wait for a result before a look at the workers
+# After these ends a second attempt may have an answer.
 _FAILURES = frozenset({"error", "killed", "failed"})
 
 
 class _Event(Enum):
-    """What workers say of a bundle, beside replies."""
+    """What workers say of a bundle, other than replies."""
 
     LOST = auto()
     END = auto()
@@ -54,8 +54,8 @@ class _Try:
 class _Flight:
     tries: Sequence[_Try]
     future: Future
-    replies: int = 0  # of the first of them
-    lost: bool = False  # it has begun on a worker that died
+    replies: int = 0  # so many of the first tries have ended
+    lost: bool = False  # the bundle began on a worker that died
 
 
 class Dispatcher:
@@ -115,7 +115,7 @@ class Dispatcher:
             self._forget()
 
     def _fill(self, todo: Iterator[Item]) -> bool:
-        """Send so many that the workers have enough; return whether any are in flight."""
+        """Send bundles until the workers have enough; return whether any are in flight."""
         self._look()
         while len(self._flights) < _DEPTH * self._threads:
             tries = list(islice(self._tries(todo), self._size()))
@@ -125,7 +125,7 @@ class Dispatcher:
         return bool(self._flights)
 
     def _size(self) -> int:
-        """Return how many tasks go into a bundle: small ones last, so that all end together."""
+        """Return how many tasks go into a bundle; few at the end, so that all end together."""
         left = (
             self._total
             - len(self._dataset.done)
@@ -149,7 +149,7 @@ class Dispatcher:
                 yield _Try(item, 1)
 
     def _look(self) -> None:
-        """Count the threads of the workers: they come and go."""
+        """Count the threads of the workers, because workers come and go."""
         now = time.monotonic()
         if now - self._looked_at >= _LOOK:
             self._looked_at = now
@@ -172,7 +172,7 @@ class Dispatcher:
         future.add_done_callback(lambda done: self._landed.put((ticket, _end_of(done))))
 
     def _heard(self, event: tuple[float, Mapping[str, Any]]) -> None:
-        """Take what a worker says, in the thread of the client: before the end of the bundle."""
+        """Take what a worker says before its bundle ends; called in the client's thread."""
         _, said = event
         self._landed.put((said["ticket"], _Event.LOST if "lost" in said else Reply.of(said)))
 
@@ -180,7 +180,7 @@ class Dispatcher:
         if isinstance(what, CancelledError):
             raise MemplanError("the scheduler is gone; start it again, and go on with --resume")
         flight = self._flights.get(ticket)
-        if flight is None:  # its worker was out of reach, taken for dead, and is back
+        if flight is None:  # the worker was out of reach and taken for dead, and is back
             return
         if isinstance(what, Reply):
             self._end(flight.tries[flight.replies], what)
@@ -191,7 +191,7 @@ class Dispatcher:
             del self._flights[ticket]
             left = flight.tries[flight.replies :]
             if left and (flight.lost or what is not _Event.END):
-                # The first of these was running, the others have not begun.
+                # Only the first of these was running, so that the others lose no attempt.
                 outcome = Outcome("error", error=_words(what))
                 self._end(left[0], Reply(outcome, datetime.now(UTC), self._seconds, worker=""))
                 left = left[1:]
@@ -214,7 +214,7 @@ class Dispatcher:
         self._on_result(result)
 
     def _forget(self) -> None:
-        """Take back what still waits, and what the scheduler remembers of this session."""
+        """Cancel what still waits, and delete what the scheduler remembers of this session."""
         if self._client.status != "running":
             return
         self._client.unsubscribe_topic(self._session)
@@ -227,13 +227,13 @@ def _end_of(future: Future) -> _Event | BaseException:
         return _Event.END
     try:
         error: BaseException = future.exception()
-    except BaseException as raised:  # of a connection that is closed
+    except BaseException as raised:  # the connection is closed
         return raised
     return error
 
 
 def _words(end: _Event | BaseException) -> str:
-    if isinstance(end, _Event) or type(end).__name__ == "KilledWorker":  # its own are a page
+    if isinstance(end, _Event) or type(end).__name__ == "KilledWorker":  # Dask's text fills a page
         return "the worker died"
     return f"{type(end).__name__}: {end}"
 

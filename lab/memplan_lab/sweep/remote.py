@@ -28,9 +28,9 @@ class Bundle:
     Attributes
     ----------
     session, ticket
-        Whose it is, and a name of its own.
+        The sweep that it belongs to, and a name of its own.
     works
-        Several, where they are short: so Dask's own few milliseconds are for all of them.
+        Several where they are short, so that they share the few milliseconds of Dask's own.
     """
 
     session: str
@@ -71,13 +71,13 @@ class Reply:
 
 
 def run_bundle(bundle: Bundle) -> None:
-    """Run the works of a bundle, unless it has begun before, on a worker that died.
+    """Run the works of a bundle, unless it has already begun on a worker that died.
 
-    Dask runs again what was on a worker that died, as often as the scheduler is configured to. How
-    often a task may be tried is the sweep's to decide, so that its count is exact: a bundle that
-    has once begun is not begun again, and one that only waited on that worker lost nothing. Each
-    reply is an event of Dask, sent at once: what is done survives the worker. The result itself,
-    which the client would have to fetch, is nothing.
+    Dask runs the tasks of a dead worker again, as often as the scheduler is configured to. The
+    sweep counts the attempts of a task itself, so that a bundle which has begun is not begun again;
+    one that only waited on the dead worker has lost nothing. Each reply is sent at once as an event
+    of Dask, and survives the worker. The function returns nothing, as the client would have to
+    fetch it.
     """
     from distributed import get_worker
 
@@ -101,7 +101,7 @@ def _run(work: Work, worker: str) -> Reply:
 
 
 def _claimed(worker: Any, session: str, ticket: str) -> bool:
-    """Note at the scheduler, which outlives the worker, that a bundle begins; once."""
+    """Note that a bundle begins, at the scheduler, which outlives the worker; false if it had."""
     from distributed.utils import sync
 
     async def claim() -> bool:
@@ -115,7 +115,7 @@ def _claimed(worker: Any, session: str, ticket: str) -> bool:
 
 
 def describe(libraries: Sequence[str]) -> dict[str, Any]:
-    """Return what a worker is, which of these libraries it lacks; and make its warm process."""
+    """Return what a worker is and which of these libraries it lacks; start its warm process."""
     with processes.borrow():
         pass
     return {**machine(), "missing": [name for name in libraries if find_spec(name) is None]}

@@ -1,4 +1,4 @@
-"""What a sweep leaves behind: a folder of rows, one for each task, and what they were made by.
+"""The results of a sweep: a folder of rows, one for each task, and what made them.
 
     RESULTS/
       metadata.json                      settings, and for every session versions and machines
@@ -177,7 +177,7 @@ def read(folder: str | os.PathLike[str]) -> Any:
     if not rows.is_dir():  # it was killed before its first row
         return schema().empty_table()
     try:
-        # What ends at a wrong moment leaves files whose names begin with a dot, which are no rows.
+        # A process killed while it writes leaves files with a dot before their names: no rows.
         found = dataset.dataset(
             rows,
             schema=schema(),
@@ -222,8 +222,8 @@ def _name_capacity(ratio: float | None, of: str | None) -> str:
 def _once(found: Any) -> Any:
     """Return a table that is sorted by key with the first row of every key.
 
-    Parts that are merged are there twice until the old ones are gone, and for good where that was
-    the end of the process.
+    Merged rows are there twice until the old files are removed, and stay so if the process dies
+    before that.
     """
     keys = found["key"].to_pylist()
     kept = [at for at, key in enumerate(keys) if at == 0 or key != keys[at - 1]]

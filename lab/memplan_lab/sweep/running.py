@@ -52,7 +52,7 @@ class Effort:
 
     @property
     def overhead(self) -> float | None:
-        """What running took beyond solving, as a share of the solving; None where none was done."""
+        """The time beyond solving, as a share of the time of solving; None where none was done."""
         return self.wall_s * self.threads / self.solve_s - 1 if self.solve_s else None
 
 
@@ -69,8 +69,8 @@ def run(
 ) -> Effort:
     """Run all tasks of a sweep that have no row yet.
 
-    What goes wrong with a task (an error, a crash, too much time or memory, a worker that dies) is
-    tried once more, and then a row like any other. An interrupt (`KeyboardInterrupt`) passes
+    A task that goes wrong (an error, a crash, too much time or memory, a worker that dies) is tried
+    once more, and then is a row like any other. An interrupt (`KeyboardInterrupt`) passes
     through, and leaves a folder that can be read and resumed.
 
     Parameters
@@ -145,7 +145,7 @@ class _Meter:
 def _session(
     client: Client, settings: Settings, scheduler: str, command: Sequence[str]
 ) -> dict[str, Any]:
-    """Return what `metadata.json` says of one run: who, where, and with what."""
+    """Return what `metadata.json` says of one run: the command, versions and machines."""
     libraries = settings.libraries()
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),

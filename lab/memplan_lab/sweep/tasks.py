@@ -97,7 +97,7 @@ class Settings:
         return json.loads(json.dumps(asdict(self)))  # type: ignore[no-any-return]
 
     def libraries(self) -> dict[str, str]:
-        """Return what the solvers need beside NumPy, with what installs it."""
+        """Return the libraries that the solvers need other than NumPy, with what installs each."""
         needed = {}
         for solver in self.solvers:
             if is_omnimalloc(solver):
@@ -172,7 +172,8 @@ class Item:
 def items(settings: Settings, cases: Sequence[Case]) -> Iterator[Item]:
     """Yield all tasks, problem by problem, and on each the solvers by turns.
 
-    A problem is made when its turn comes. So a machine that slows down slows all solvers.
+    A problem is made when its turn comes. Solvers take turns on it, so that a machine which slows
+    down slows all of them.
     """
     for case in cases:
         try:
@@ -215,7 +216,7 @@ def _items_of(settings: Settings, case: Case, problem: Problem, error: str) -> I
 
 
 def _base(case: Case, problem: Problem) -> tuple[str, int]:
-    """Return what capacities are shares of: its name in `Result.capacity_base`, and bytes."""
+    """Return the base of all capacities: its name in `Result.capacity_base`, and bytes."""
     if case.best_peak is not None:
         return "best", case.best_peak
     if problem.capacity is not None:
