@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NAME = "bench-latency"
 
-# Of this command and `bench-contention`.
+# This command and `bench-contention` share these options.
 Networks = Annotated[
     str | None, typer.Option("--networks", metavar="NAME,NAME,...", help="All if left out.")
 ]

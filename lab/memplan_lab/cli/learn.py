@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NAME = "learn"
 app = typer.Typer(help="Learn where the search of telamalloc should go back to.")
 
-# Of generated problems. What a model is judged on, it must not have seen.
+# Problems are generated from these seeds. A model must not have seen those that it is judged on.
 _TRAINING_SEEDS = "1000:1040"
 _OTHER_SEEDS = "100:105"
 
@@ -168,7 +168,7 @@ def _instances(
 def _about(
     families: Sequence[str] | None, data: Sequence[Path] | None, seeds: str, sizes: str | None
 ) -> dict[str, object]:
-    """Return what a recipe says of instances; of files no folders, which others do not have."""
+    """Return what a recipe says of instances; files without folders, which differ elsewhere."""
     from memplan_lab import learn
 
     chosen = families if families or data else list(learn.FAMILIES)

@@ -126,7 +126,7 @@ def _names(text: str) -> list[str]:
 
 
 def _solvers(text: str) -> list[str]:
-    """Split `auto,exact:twins=off,mirror=off`: what has a "=" alone belongs to what is before."""
+    """Split `auto,exact:twins=off,mirror=off`: an option alone belongs to the solver before it."""
     found: list[str] = []
     for part in _names(text):
         if found and "=" in part and ":" not in part:
@@ -149,7 +149,7 @@ def _sigterm() -> Iterator[None]:
 
 
 class _Shown:
-    """How far the sweep is: counted, and on a terminal a bar."""
+    """Shows how far the sweep is: as counts, and on a terminal as a bar."""
 
     def __init__(self) -> None:
         self.total: int | None = None
@@ -158,7 +158,7 @@ class _Shown:
 
     @contextmanager
     def bar(self) -> Iterator[tuple[Callable[[int, int], None], Callable[[Result], None]]]:
-        """Yield what to call at the begin, and with each row."""
+        """Yield two functions: one to call at the start, and one to call with each row."""
         from rich.console import Console
         from rich.progress import (
             BarColumn,

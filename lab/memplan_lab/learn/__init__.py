@@ -6,8 +6,8 @@
     model = learn.train(samples)
     rows = learn.evaluate(learn.of_seeds("synthetic", range(5)), model)
 
-What is collected is a matter of seeds and node limits alone, so that it can be done again. Training
-needs the extra `learn`; a model that is there needs nothing.
+Samples depend on seeds and node limits alone, so that they can be collected again. Training needs
+the extra `learn`; a trained model needs nothing.
 """
 
 from memplan_lab.learn.collecting import collect

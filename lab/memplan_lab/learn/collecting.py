@@ -23,7 +23,7 @@ class Searched:
     instance
         Its name.
     solved
-        Whether it ended with a plan; if not, it taught nothing.
+        Whether it ended with a plan; a search without one gives no samples.
     impasses
         Major backtracks with a label.
     """
@@ -59,11 +59,11 @@ def collect(
         Limit of each question to the exact search; a backtrack with a question that stays open
         gives no sample.
     oracle_share
-        Of the backtracks that go where the oracle says; the others go where the rule says.
+        Share of the backtracks that go where the oracle says; the others go where the rule says.
     seed
         Of that choice.
     model
-        Says where to go in place of the rule: the states that a model leads to are its own.
+        Says where to go in place of the rule, because a model leads to other states than the rule.
     about
         Where the instances are from, for the recipe.
     on_search

@@ -52,7 +52,7 @@ def evaluate(
     repeat: int = 1,
     on_row: Callable[[Row], object] | None = None,
 ) -> list[Row]:
-    """Return what the model makes of instances.
+    """Return how searches of instances go without and with the model.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from memplan_lab.bench import generators
 
 __all__ = ["FAMILIES", "Family", "Instance", "of_files", "of_seeds"]
 
-_LEAST_NODES = 100_000  # of the search for the least capacity; more is not needed to be near it
+_LEAST_NODES = 100_000  # of the search for the least capacity, which comes near it with so many
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def _scaled(make: Callable[[], Problem], percent: int) -> Problem:
 
 
 def _with_least(make: Callable[[], Problem]) -> Problem:
-    """Return the problem with the least capacity that is known to do: by construction, or found."""
+    """Return the problem with the least capacity known to fit: by construction, or by a search."""
     problem = make()
     if problem.capacity is not None:
         return problem

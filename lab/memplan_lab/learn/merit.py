@@ -39,7 +39,7 @@ _RUN = ("solved", "backtracks", "seconds")
 
 @dataclass(frozen=True)
 class Merit:
-    """A summary of rows. Hard is where the plain search backtracks often or fails, easy the rest.
+    """A summary of rows. A problem is hard if the plain search backtracks often or fails, or easy.
 
     Attributes
     ----------

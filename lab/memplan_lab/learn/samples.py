@@ -1,4 +1,4 @@
-"""What the search saw at its major backtracks, as columns, and the scores that are learned."""
+"""The features of major backtracks as columns, and the scores that a model learns from them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Samples:
     def _deepest(self, limit: Ints) -> npt.NDArray[np.int64]:
         """Return for each backtrack the deepest target at or above a level.
 
-        Where all are below it, the outermost is meant: -1, which is none.
+        Where all are below it, the result is -1, which stands for the outermost level.
         """
         deepest = np.full(len(self.length), -1, dtype=np.int64)
         above = self.level <= limit[self.impasse]
@@ -153,7 +153,7 @@ def _columns(name: str) -> dict[str, npt.NDArray[np.generic]]:
             reason = (error.strerror or "").lower()
             raise FormatError(name, f"cannot be read: {reason}") from None
         raise _foreign(name) from None
-    except Exception:  # whatever NumPy, zipfile or zlib say of bytes that are not theirs
+    except Exception:  # NumPy, zipfile and zlib raise many kinds for damaged bytes
         raise _foreign(name) from None
 
 

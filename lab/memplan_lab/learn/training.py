@@ -14,7 +14,7 @@ from memplan_lab.learn.samples import Samples
 
 __all__ = ["DISCOUNT", "THRESHOLD", "columns_of", "train"]
 
-# What did best on seeds of the same families that are neither trained nor judged on.
+# These settings did best on other seeds of the same families, neither for training nor for judging.
 THRESHOLD = 0.5
 DISCOUNT = 1.0
 
@@ -39,7 +39,7 @@ def train(
     samples
         From `collect`.
     trees, leaves, rate
-        How many trees, leaves of each at most, and how much of its error each makes good.
+        How many trees, how many leaves each at most, and the share of the error that each corrects.
     threshold, discount
         As `Model` has them.
     seed
@@ -80,8 +80,8 @@ def train(
 def columns_of(booster: Any) -> dict[str, npt.NDArray[np.generic]]:
     """Return the trees of a LightGBM booster as the columns of `memplan._core.Forest`.
 
-    A row of `float32` features takes the same way down: a threshold is rounded to the next
-    `float32` below, and between the two lies no value that a feature could have.
+    A row of `float32` features reaches the same leaf, because a threshold is rounded down to the
+    next `float32`, and no feature can have a value between the two.
     """
     feature: list[int] = []
     threshold: list[float] = []

@@ -4,9 +4,9 @@
 
     study.write(study.read(["results"]), "study")
 
-The way is one of pure functions: rows become tables and charts (`quality`, `curves`, `papers`,
-`ablations`, `backtracks`), these become sections, and sections become pages. Drawing
-needs the extra `plot`, and reading Parquet the extra `sweep`.
+All steps are pure functions: rows become tables and charts (`quality`, `curves`, `papers`,
+`ablations`, `backtracks`), these become sections, and sections become pages. Drawing needs the
+extra `plot`, and reading Parquet the extra `sweep`.
 """
 
 from memplan_lab.study.folder import check, write

@@ -1,4 +1,4 @@
-"""What each technique of a search is worth: solvers with switches beside the same without."""
+"""What each technique of a search is worth: solvers with switches compared with those without."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memplan_lab.study import measures
 from memplan_lab.study.blocks import Section, Table
 from memplan_lab.study.results import Run
 
-LEARNED = "learned=on"  # has a section of its own
+LEARNED = "learned=on"  # this switch has a section of its own
 _HEADINGS = ("with", "solved", "optimal", "nodes", "backtracks", "CPU", "nodes ×", "CPU ×")
 
 

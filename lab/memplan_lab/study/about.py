@@ -24,8 +24,8 @@ class About:
 def of_sweep(source: str, metadata: Mapping[str, Any]) -> About:
     """Return what a sweep says of itself.
 
-    Hosts and dates are left out: who reads a study has neither, and results that are the same
-    shall read the same.
+    Hosts and dates are left out, because they mean nothing to a reader, and equal results are to
+    give equal text.
     """
     settings = metadata["settings"]
     sessions = metadata["sessions"]

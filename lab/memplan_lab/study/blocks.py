@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Lines of text under headings.
+    """A table: lines of text under headings.
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _WIDTH, _HEIGHT = 6.4, 3.8  # inches
-_STYLES = ("-", "--", ":", "-.")  # the next one where the colours begin anew
+_STYLES = ("-", "--", ":", "-.")  # the next one each time the colours are used up
 
 Curve = tuple[Sequence[float], Sequence[float]]
 
@@ -25,7 +25,7 @@ def name(what: str, group: str) -> str:
 
 
 def draw_shares(curves: Mapping[str, Curve], label: str, scale: str = "log") -> Figure:
-    """Draw by name which share of things has at most some value, as stairs.
+    """Draw, for each name, the share of things with at most some value, as stairs.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def draw_shares(curves: Mapping[str, Curve], label: str, scale: str = "log") -> 
 def draw_pairs(
     pairs: Mapping[str, Sequence[tuple[float, float]]], labels: tuple[str, str]
 ) -> Figure:
-    """Draw by name what was measured in two ways, beside the line on which both are equal.
+    """Draw, for each name, what was measured in two ways, with the line on which both are equal.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ _TEXT = (
 )
 
 
-_FEWEST = 10  # problems; of less, a share says little
+_FEWEST = 10  # problems; a share of fewer says little
 
 
 def solved_against_time(runs: Sequence[Run]) -> Section | None:

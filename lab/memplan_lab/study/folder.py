@@ -32,7 +32,7 @@ def write(results: Results, out: str | os.PathLike[str], command: str = "") -> N
     out
         The folder; made if it is not there.
     command
-        That makes the report anew, if it is known; the page says it.
+        The command that makes the report again, if it is known; the page says it.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def write(results: Results, out: str | os.PathLike[str], command: str = "") -> N
 
 
 def check(out: str | os.PathLike[str]) -> None:
-    """Refuse, before the work, a folder that `write` would refuse after it.
+    """Refuse before the work a folder that `write` would refuse after it.
 
     Raises
     ------

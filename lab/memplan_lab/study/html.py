@@ -1,4 +1,4 @@
-"""Sections as one HTML page that needs nothing beside it: no scripts, no fonts, no images."""
+"""Sections as one HTML page that needs no other files: no scripts, no fonts, no images."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _chart(chart: Chart) -> str:
 
 
 def inline(chart: Chart) -> str:
-    """Return a chart as an element of a page: in its colours, with names that are its own."""
+    """Return a chart as an element of a page: in the page's colours, with names of its own."""
     text = picture.rendered(chart.figure, "svg", _DPI).decode()
     text = text[text.index("<svg") :]  # without the declaration and the document type
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)

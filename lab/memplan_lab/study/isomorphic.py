@@ -29,7 +29,7 @@ class Placing:
 
 
 def isomorphic(problem: Problem) -> Iterator[Placing]:
-    """Yield all orders that end in the offsets of the order of decreasing index, these by rows.
+    """Yield all orders that give the offsets of the order of decreasing index, sorted by rows.
 
     Every buffer goes to the lowest offset that is above or below all that were placed before it
     and live at the same time (section 2.3). For problems of a handful of buffers: n! orders.

@@ -1,4 +1,4 @@
-"""Sections as Markdown, with the charts in files beside it."""
+"""Sections as Markdown, with the charts in files of the same folder."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def _block(block: Table | Chart) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return anybody's text so that Markdown leaves it as it is, on one line."""
+    """Return any text so that Markdown leaves it as it is, on one line."""
     return " ".join(text.split()).translate(_SPECIAL)

@@ -31,7 +31,7 @@ def best_peaks(runs: Iterable[Run]) -> dict[str, int]:
 
 
 def judged(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs of a group with an answer that is worse than another's as none.
+    """Return the runs of a group; those with a worse answer than another's count as unsolved.
 
     Where a fit was asked for, any fit is as good as another (source 000, footnote 1). Where the
     least peak was, every solver has some plan, and only the best one that any found counts.
@@ -52,9 +52,9 @@ def shares(values: Iterable[float], count: int) -> tuple[list[float], list[float
 
 
 def solved_within(runs: Sequence[Run]) -> dict[str, tuple[list[float], list[float]]]:
-    """Return by solver the times of a group at which it had solved more, and per cent by then.
+    """Return for each solver the times at which it had solved one more, and per cent by then.
 
-    Per cent of the problems that it was measured on. Times are those of `Run.cpu_s`.
+    The shares are of the problems that it was measured on. Times are those of `Run.cpu_s`.
     """
     return {
         solver: shares((_seconds(run) for run in mine if run.solved), len(mine))

@@ -1,4 +1,4 @@
-"""Tables 1 and 2 of sources 000 and 001, by our solvers on problems that everybody can have.
+"""Tables 1 and 2 of sources 000 and 001, by our solvers on problems that are public.
 
 The papers' own times, in the columns that say so, are those of their machines.
 """
@@ -16,7 +16,8 @@ from memplan_lab.study.blocks import Section, Table
 from memplan_lab.study.isomorphic import isomorphic
 from memplan_lab.study.results import Run
 
-_NEARLY = 0.9  # of a time-out is all of it; an incomplete search may end without an answer before
+# A run that used so much of its time-out has timed out; an incomplete search may end before that.
+_NEARLY = 0.9
 
 _HEURISTICS = ("contention_skyline", "greedy_by_size", "greedy")
 
@@ -33,7 +34,7 @@ _MICRO = {
 
 
 def isomorphic_solutions() -> Section:
-    """Return table 1 of source 000, made anew: it needs no results."""
+    """Return table 1 of source 000, which is computed here and needs no results."""
     problem = five_buffers()
     lines = [
         (
@@ -118,7 +119,7 @@ def microbenchmarks(runs: Sequence[Run]) -> Section | None:
 
 
 def heuristics(runs: Sequence[Run]) -> Section | None:
-    """Return table 2 of source 001: what heuristics need over the least peak, and their time."""
+    """Return table 2 of source 001: peaks of heuristics over the least peak, and their times."""
     tables = []
     for group, mine in _of((run for run in runs if run.objective != measures.FIT), "models"):
         solvers = [name for name in _HEURISTICS if any(run.solver == name for run in mine)]

@@ -95,7 +95,7 @@ def _fold(rows: Iterable[Row]) -> Iterator[Run]:
 
 
 def _distance(run: Row, times: Sequence[float]) -> float:
-    """Return how far a run is from the (lower) median of the times; what has none is last."""
+    """Return how far a run is from the (lower) median of the times; one without a time is last."""
     if run.cpu_s is None:
         return float("inf")
     return abs(run.cpu_s - times[(len(times) - 1) // 2])
@@ -105,6 +105,6 @@ _RANK = {name: at for at, name in enumerate(SOLVERS)}
 
 
 def _place(run: Run) -> tuple[object, ...]:
-    """Return where a run stands in the order of a report: solvers as the registry has them."""
+    """Return a key for the order of a report, in which solvers stand as in the registry."""
     name, _, options = run.solver.partition(":")
     return run.suite, run.case, _RANK.get(name, len(_RANK)), name, options

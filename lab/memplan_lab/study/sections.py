@@ -80,7 +80,7 @@ def sections(results: Results, command: str = "") -> list[tuple[str, Section]]:
     results
         From `read`.
     command
-        That makes the report anew, if it is known.
+        The command that makes the report again, if it is known.
     """
     made = [(part, part.make(results.runs)) for part in _PARTS]
     empty = [
@@ -125,7 +125,7 @@ def _summary(results: Results, command: str) -> Section:
 
 
 def _told(about: Sequence[About]) -> Iterator[tuple[str, str, str]]:
-    """Yield what sources say of themselves, once where several say the same, and who says it."""
+    """Yield what sources say of themselves, once where several say the same, with their names."""
     said: dict[tuple[str, str], list[str]] = {}
     for one in about:
         for name, text in one.facts.items():
