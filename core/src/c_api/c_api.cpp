@@ -123,7 +123,7 @@ void memplan_default_options(memplan_options* options, size_t options_size) {
   all.nodes = -1;
   all.threads = 1;
   if (options == nullptr) return;
-  std::memset(options, 0, options_size);  // a later version's fields, too
+  std::memset(options, 0, options_size);  // clears the fields of later versions, too
   std::memcpy(options, &all, std::min(options_size, sizeof all));
 }
 
@@ -151,7 +151,7 @@ size_t memplan_plan_count(const memplan_plan* plan) {
 }
 
 const int64_t* memplan_plan_offsets(const memplan_plan* plan) {
-  // Of no buffers at all, a vector may hold no memory; that plan is still not "no plan".
+  // A vector without buffers may have no memory, but NULL would mean that there is no plan.
   static constexpr int64_t kNone = 0;
   if (plan == nullptr || !plan->plan.has_offsets()) return nullptr;
   return plan->plan.offsets.empty() ? &kNone : plan->plan.offsets.data();

@@ -9,7 +9,7 @@ namespace memplan::c_api {
 
 namespace {
 
-// Rows of the relation from its pairs, both ways round and each of them once.
+// Makes the rows of the relation from its pairs, in both directions and each once.
 Conflicts rows_of(std::vector<std::pair<BufferIdx, BufferIdx>> pairs, std::size_t buffers) {
   for (std::size_t i = 0, count = pairs.size(); i < count; ++i) {
     pairs.emplace_back(pairs[i].second, pairs[i].first);

@@ -9,11 +9,11 @@ namespace memplan::c_api {
 
 namespace {
 
-// More fields than any version will have: what says so was never set.
+// No version will have more fields than this, so a greater `struct_size` was never set.
 constexpr std::size_t kMostOptions = 1024;
 
-// The defaults, with the fields on top that the caller's version of the struct has. What a later
-// version's caller has set must not be passed over.
+// The defaults, with the fields on top that the caller's version of the struct has. Options of
+// later versions that the caller has set must not be ignored.
 memplan_options completed(const memplan_options* given) {
   memplan_options options;
   memplan_default_options(&options, sizeof options);

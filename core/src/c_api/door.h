@@ -1,4 +1,4 @@
-// What the entries of the C door share.
+// Functions that the entries of the C API share.
 #pragma once
 
 #include <cstddef>
@@ -22,17 +22,18 @@ struct memplan_plan {
 
 namespace memplan::c_api {
 
-// Cut to fit into the caller's buffer, which may be none.
+// Copies a sentence into the caller's buffer, cut to fit; the buffer may be missing.
 void say(const char* sentence, char* error, std::size_t error_size);
 
 // Throws std::invalid_argument with this sentence unless `ok`.
 void require(bool ok, const char* sentence);
 
-// What is said of a problem that is NULL, and of lists that no problem can have.
+// The sentences for a problem that is NULL, and for lists that no problem can have.
 constexpr const char* kNoProblem = "the problem must not be NULL";
 constexpr std::size_t kMostRows = std::numeric_limits<BufferIdx>::max() / 4;
 
-// Runs `body`, whose exceptions end here: as their sentence, and as `failed`.
+// Runs `body` and catches its exceptions, since none may reach C: their sentence goes to `error`,
+// and the result is `failed`.
 template <typename Result, typename Body>
 Result guarded(Result failed, char* error, size_t error_size, Body body) {
   try {
@@ -48,7 +49,7 @@ Result guarded(Result failed, char* error, size_t error_size, Body body) {
 }
 
 // Replaces a list or a column of the problem by what `make` returns for so many buffers; where that
-// throws, it stays as it was.
+// throws, the problem stays as it was.
 template <typename Member, typename Make>
 int replace(memplan_problem* problem, Member Problem::* member, char* error, std::size_t error_size,
             Make make) {
@@ -62,7 +63,8 @@ int replace(memplan_problem* problem, Member Problem::* member, char* error, std
 // The defaults, with what the caller has set; NULL for the defaults alone.
 SolveOptions converted(const memplan_options* options);
 
-// What an entry for a solver does: `solve`, between the options and the plan of C.
+// The body of an entry for a solver: converts the options of C, calls `solve`, and converts the
+// plan.
 using SolveBy = Plan(const Problem& problem, const SolveOptions& options);
 memplan_plan* solved(const memplan_problem* problem, const memplan_options* options, char* error,
                      std::size_t error_size, SolveBy* solve);

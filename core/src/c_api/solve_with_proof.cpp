@@ -13,7 +13,7 @@ namespace {
 
 using Write = int(const char* text, size_t length, void* user_data);
 
-// Hands on what is written to it, in pieces, and remembers how it ended.
+// Passes what is written to the caller's function in pieces, and keeps whether that failed.
 class Pieces : public std::streambuf {
  public:
   Pieces(Write* write, void* user_data) : write_(write), user_data_(user_data) {

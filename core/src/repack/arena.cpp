@@ -11,7 +11,7 @@ namespace memplan::repack {
 Arena::Arena(std::vector<Reserved> reserved)
     : reserved_(std::move(reserved)), timetable_(0, 0, 0) {}
 
-// Twice as much as is asked for, so that a sequence of calls does so a few times only.
+// Reserves twice what is asked for, so that a sequence of calls grows the arena a few times only.
 void Arena::make_room(Time first, Time last, std::size_t more) {
   if (count_ + more <= room_ && timetable_.covers(first, last)) return;
   std::vector<Tenant> tenants;
@@ -77,7 +77,7 @@ Bytes Arena::load_at(Time time) const {
   return load;
 }
 
-// The load is greatest where something begins.
+// Only the times at which a buffer begins are checked, since the load is greatest at one of them.
 std::optional<Time> Arena::overfull(Slot slot, Bytes limit) const {
   const Row& row = rows_[slot];
   if (row.size > limit) return row.gaps.empty() ? std::optional(row.start) : std::nullopt;
@@ -137,7 +137,7 @@ Problem Arena::problem(const std::vector<Slot>& slots) const {
     aligned = aligned || row.alignment != 1;
     pinned = pinned || row.pin != kNoOffset;
   }
-  // Solvers know more where nobody has one, and tell it by the empty column.
+  // Without alignments the column must be empty, since solvers have more rules then.
   if (!aligned) problem.alignment.clear();
   if (!pinned) return problem;
   for (const Slot slot : slots) problem.pin.push_back(rows_[slot].pin);
@@ -150,8 +150,8 @@ void Arena::above(Bytes limit, std::vector<Slot>* slots) const {
   }
 }
 
-// Raises the offset until no run objects. Every run goes up with it and never back: who was
-// passed is below it.
+// Raises the offset until it is free in every run. A run never goes back, since what it has passed
+// lies below the offset.
 Bytes Arena::lowest_place(Slot slot, Bytes limit) {
   const Row& row = rows_[slot];
   const Bytes top = limit - row.size;  // the highest offset allowed
@@ -169,7 +169,7 @@ Bytes Arena::lowest_place(Slot slot, Bytes limit) {
       const Tenant& held = *run.at;
       if (held.upper <= offset || held.start >= row.end || row.start >= held.end) continue;
       if (held.upper > top) return kNoOffset;
-      MEMPLAN_ASSERT(held.upper > offset);  // it only goes up
+      MEMPLAN_ASSERT(held.upper > offset);  // the offset only rises
       offset = lowest_beside_reserved(held.upper, row);
       if (offset > top) return kNoOffset;
       agreed = 1;
@@ -178,7 +178,7 @@ Bytes Arena::lowest_place(Slot slot, Bytes limit) {
   return offset;
 }
 
-// At or above `from`, if nobody else were there.
+// The lowest legal offset at or above `from`, with all other buffers left out.
 Bytes Arena::lowest_beside_reserved(Bytes from, const Row& row) const {
   Bytes offset = align_up(from, row.alignment);
   for (const Reserved& r : reserved_) {
@@ -195,7 +195,7 @@ void Arena::in_the_way(Slot slot, Bytes offset, std::vector<Slot>* others) const
   });
 }
 
-// Whether the offset is one that the buffer may have: aligned, at its pin, and free.
+// Whether the buffer may have the offset: it is aligned, at the pin if there is one, and free.
 bool Arena::may_lie(Slot slot, Bytes offset) const {
   if (!kAssertions) return true;
   const Row& row = rows_[slot];

@@ -25,10 +25,10 @@ class Arena {
  public:
   explicit Arena(std::vector<Reserved> reserved);
 
-  // The problem must be well formed. What it has in capacity and reserved ranges is not looked at.
+  // The problem must be well formed. Its capacity and reserved ranges are ignored.
   Slot add(const Problem& problem, BufferIdx row, std::vector<Gap> gaps);
   void remove(Slot slot);
-  // Room for so many more buffers that live between these times.
+  // Makes room for so many more buffers that live between these times.
   void make_room(Time first, Time last, std::size_t more);
 
   std::size_t count() const { return count_; }
@@ -46,20 +46,21 @@ class Arena {
   // Whether all have a place.
   bool is_whole() const { return std::find(top_.begin(), top_.end(), kHomeless) == top_.end(); }
   Bytes load_at(Time time) const;  // of those that are placed
-  // A time at which this one and those that are placed hold more than the limit.
+  // A time at which this buffer and those that are placed hold more than the limit, if there is
+  // one.
   std::optional<Time> overfull(Slot slot, Bytes limit) const;
-  // All that hold something then, placed or not.
+  // All buffers that hold something at that time, placed or not.
   std::vector<Slot> holding(Time time) const;
   std::vector<Slot> slots() const;
   Problem problem(const std::vector<Slot>& slots) const;
 
-  // Those that are homeless, or end above the limit.
+  // Appends the buffers that are homeless or end above the limit.
   void above(Bytes limit, std::vector<Slot>* slots) const;
   // The lowest free offset that ends at or below the limit, or kNoOffset.
   Bytes lowest_place(Slot slot, Bytes limit);
-  // Those that are in the way at this offset.
+  // Finds the buffers that are in the way at this offset.
   void in_the_way(Slot slot, Bytes offset, std::vector<Slot>* others) const;
-  // All with which a buffer shares a time, wherever they lie.
+  // Visits all buffers with which this one shares a time, wherever they lie.
   template <typename Visit>
   void meet(Slot slot, Visit visit) const {
     if (rows_[slot].size > 0) timetable_.meet(rows_[slot].start, rows_[slot].end, visit);
@@ -67,14 +68,14 @@ class Arena {
   void place(Slot slot, Bytes offset);
   void displace(Slot slot);
 
-  // How many of those that were placed before lie elsewhere now.
+  // Returns how many of the buffers that were placed before lie elsewhere now.
   std::int64_t settle();
-  // So many changes since settle(), to go back to.
+  // The number of changes since settle(), as an argument of undo_to().
   std::size_t mark() const { return changes_.size(); }
   void undo_to(std::size_t mark);
 
-  // What is used and what is free make up the slots, who is placed is in the timetable where it
-  // lies, and nobody lies on another (where there are no gaps to lie in).
+  // A slot is used or free, a placed buffer is in the timetable at its offset, and no buffer lies
+  // on another (where there are no gaps to lie in).
   bool check_invariants() const;
 
  private:

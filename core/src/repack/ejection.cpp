@@ -18,7 +18,7 @@ constexpr std::int64_t kMostFailures = 1 << 10;
 constexpr std::int64_t kSurely = 2;
 constexpr std::int64_t kNoise = 8;
 
-// Of the places above something, so many are looked at: all of them are no better (measured).
+// So many of the places above something are tried; trying all of them is no better (measured).
 constexpr std::size_t kCandidates = 16;
 
 constexpr std::int64_t kStays = std::int64_t{1} << 40;  // the weight of what cannot be thrown out
@@ -47,7 +47,7 @@ bool Ejection::insert(std::vector<Slot> homeless, Bytes limit, std::int64_t step
       arena_.in_the_way(slot, offset, &ejected_);
       for (const Slot other : ejected_) MEMPLAN_ASSERT(!arena_.is_pinned(other));
       for (const Slot other : ejected_) arena_.displace(other);
-      // The largest is on top: it is the next to look for a place.
+      // The largest is on top, so that it is the next to be placed.
       std::sort(ejected_.begin(), ejected_.end(), [this](Slot x, Slot y) {
         return arena_.size(x) != arena_.size(y) ? arena_.size(x) < arena_.size(y) : x > y;
       });
@@ -72,7 +72,7 @@ void Ejection::bar(Slot slot, Bytes limit) {
   for (const Reserved& r : arena_.reserved()) bars_.push_back({r.lower - size, r.upper, kStays});
 }
 
-// Of some offsets just above something, one that throws out little.
+// Chooses among some offsets just above something one that throws out little.
 Bytes Ejection::cheapest_place(Slot slot, Bytes top) {
   if (top < 0) return kNoOffset;
   const Bytes alignment = arena_.alignment(slot);

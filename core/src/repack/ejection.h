@@ -1,4 +1,4 @@
-// Room for those that found none: others give way, and look for places in turn.
+// Makes room for buffers that found none: others give way, and are placed again in turn.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,21 @@
 
 namespace memplan::repack {
 
-// What large/ejection.h does for whole problems, on an arena: a step looks at those alone that
-// share a time with the buffer.
+// This is the search of large/ejection.h on an arena: a step visits only the buffers that share a
+// time with the one to be placed.
 class Ejection {
  public:
   // Both must outlive it.
   Ejection(Arena& arena, std::uint64_t seed, Stopper& stopper);
 
-  // Places the homeless, none above the limit, within so many steps. Where it fails, those that
-  // lie somewhere do not overlap, and the others are homeless.
+  // Places the homeless, none above the limit, within so many steps. Where it fails, the placed
+  // buffers do not overlap, and the others are homeless.
   bool insert(std::vector<Slot> homeless, Bytes limit, std::int64_t steps);
 
   std::int64_t steps() const { return steps_; }
 
  private:
-  // Offsets between `lower` and `upper`, both excluded, throw out somebody.
+  // Offsets between `lower` and `upper`, both excluded, throw out a buffer.
   struct Bar {
     Bytes lower;
     Bytes upper;

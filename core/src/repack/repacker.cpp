@@ -43,7 +43,7 @@ std::vector<Slot> Repacker::State::add(const Problem& rows) {
   return slots;
 }
 
-// Those that are pinned already, beside the new ones: apart, and apart from reserved ranges.
+// Checks that the new pins do not collide with those that are there, or with reserved ranges.
 void Repacker::State::check_pins(const Problem& rows) const {
   std::vector<BufferIdx> pinned;
   for (BufferIdx b = 0; b < rows.count(); ++b) {

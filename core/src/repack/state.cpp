@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kName = "repack";
 
-// Steps of ejections; beyond, a fresh plan costs less.
+// The steps of an ejection search; beyond these a new plan costs less.
 constexpr std::int64_t kEjections = 100;
 constexpr std::int64_t kEjectionsEach = 32;      // for each that found no place,
 constexpr std::int64_t kBuffersPerEjection = 4;  // but at most one for so many that are in
@@ -70,7 +70,7 @@ bool Repacker::State::answer(std::optional<Bytes> capacity, Call* call) {
   return true;
 }
 
-// By mending what is there.
+// Tries to fit by mending the plan that is there.
 Status Repacker::State::fit(Bytes limit, Call* call) {
   homeless_.clear();
   arena.above(limit, &homeless_);
@@ -81,8 +81,8 @@ Status Repacker::State::fit(Bytes limit, Call* call) {
   return status;
 }
 
-// Puts the pinned where they have to be; others give way, and are homeless. False where one ends
-// above the limit.
+// Puts pinned buffers at their pins; those in the way become homeless. Returns false if a pinned
+// buffer ends above the limit.
 bool Repacker::State::settle_pins(Bytes limit) {
   const auto pinned = std::stable_partition(homeless_.begin(), homeless_.end(),
                                             [this](Slot slot) { return arena.is_pinned(slot); });
@@ -110,7 +110,7 @@ bool Repacker::State::settle_pins(Bytes limit) {
   return true;
 }
 
-// The homeless into holes, the largest first; then others give way.
+// Places the homeless into holes, the largest first; where that is not enough, others give way.
 Status Repacker::State::mend(Bytes limit, Call* call) {
   Stats& stats = call->answer.stats;
   stats.nodes += static_cast<std::int64_t>(homeless_.size());
@@ -189,7 +189,8 @@ void Repacker::State::put(const std::vector<Bytes>& offsets) {
   for (const std::size_t row : changed) arena.place(slots_[row], offsets[row]);
 }
 
-// Where mending has failed before, it is tried ever less often: the bound may be out of reach.
+// Where mending has failed before, it is tried less and less often, since the bound may be out of
+// reach.
 bool Repacker::State::mends_to(Bytes limit, Call* call) {
   if (waits_ > 0) {
     --waits_;
@@ -201,7 +202,7 @@ bool Repacker::State::mends_to(Bytes limit, Call* call) {
   return done;
 }
 
-// There is a plan; its peak down to the bound, by mending if that will do.
+// Lowers the peak of the plan to the bound, by mending if that is enough.
 void Repacker::State::minimise(std::optional<Bytes> capacity, Call* call) {
   Repacked& answer = call->answer;
   const Bytes peak = arena.peak();
@@ -211,7 +212,7 @@ void Repacker::State::minimise(std::optional<Bytes> capacity, Call* call) {
   if (peak <= answer.lower_bound || mends_to(answer.lower_bound, call)) return;
   const std::size_t before = arena.mark();
   if (solve_anew(capacity, Objective::kMinPeak, call) && arena.peak() >= peak) {
-    arena.undo_to(before);  // as good, and nobody moves
+    arena.undo_to(before);  // the plan before is as good, and moves no buffer
   }
   MEMPLAN_ASSERT(arena.peak() <= peak);  // it only falls
   answer.status = arena.peak() <= answer.lower_bound ? Status::kOptimal : Status::kFeasible;

@@ -1,4 +1,4 @@
-// What a repacker knows, and one call of it.
+// The state of a repacker, and one call of it.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class Repacker::State {
     return bound_;
   }
 
-  // Throws std::out_of_range.
+  // Throws std::out_of_range for a slot that is not in use.
   void require(Slot slot) const {
     if (!arena.uses(slot)) {
       throw std::out_of_range("slot " + std::to_string(slot) + " is not in use.");
@@ -37,7 +37,7 @@ class Repacker::State {
   repack::Arena arena;
   bool busy = false;  // repack() is at work
 
-  // The arena, and the total of its sizes.
+  // Checks the arena, and the total of its sizes.
   bool check_invariants() const;
 
  private:

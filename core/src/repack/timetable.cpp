@@ -6,7 +6,7 @@ namespace memplan::repack {
 
 namespace {
 
-// Few: what a question looks at in vain costs less than a look into many buckets (measured).
+// They are few, since a query loses less on buffers that it skips than on many buckets (measured).
 constexpr std::size_t kSlotsPerCell = 16;
 constexpr std::size_t kFewestCells = 4;
 

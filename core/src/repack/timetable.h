@@ -1,12 +1,12 @@
-// Who lies where, by time: what a repacker asks for every buffer that it places.
+// Which buffers lie where, by time. A repacker queries it for every buffer that it places.
 //
 //   level 0   |..|a.|..|..|b.|..|..|c.|     Time is cut into cells. A buffer is filed once: under
 //   level 1   |d..........|e..........|     the cell it starts in, at the level whose buckets are
 //   level 2   |f......................|     about as wide as its lifetime, four times wider from
 //                time                       level to level. So it reaches into one more bucket.
 //
-// Putting in and taking out cost a step each, and a question looks at few that it does not want.
-// Contrast greedy/occupancy.h, which is for passes that take nothing out again.
+// Insertion and removal cost a step each, and a query visits few buffers in vain. In contrast,
+// greedy/occupancy.h is for passes that remove nothing.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace memplan::repack {
 
-// One that is placed.
+// A placed buffer.
 struct Tenant {
   Bytes lower = 0;
   Bytes upper = 0;
@@ -45,15 +45,15 @@ class Timetable {
     const Tenant* at;
     const Tenant* end;
   };
-  // All whose time [start, end) meets are in one of these.
+  // Finds runs which have all tenants that live at some time in [start, end).
   void find_runs(Time start, Time end, std::vector<Run>* runs) const {
     for_each_bucket(start, end, [runs](const std::vector<Tenant>& bucket) {
       if (!bucket.empty()) runs->push_back({bucket.data(), bucket.data() + bucket.size()});
     });
   }
 
-  // Calls visit(tenant) for all whose time [start, end) meets, in no order to rely on but the same
-  // one after the same calls.
+  // Calls visit(tenant) for all tenants that live at some time in [start, end). Their order is not
+  // defined, but is the same after the same calls.
   template <typename Visit>
   void meet(Time start, Time end, Visit visit) const {
     for_each_bucket(start, end, [=](const std::vector<Tenant>& bucket) {
@@ -70,7 +70,7 @@ class Timetable {
     }
   }
 
-  // Buckets rise, and every tenant is in the one that it is said to be in, once.
+  // Buckets are sorted, and every tenant is once in the bucket that bucket_of_ names.
   bool check_invariants() const;
 
  private:
@@ -88,7 +88,7 @@ class Timetable {
 
   static constexpr std::size_t kWiden = 2;  // in bits, from level to level
 
-  // Rises with time, which is all that is asked of it.
+  // The cell rises with time; no caller needs more of it.
   std::uint32_t cell(Time time) const {
     if (time <= origin_) return 0;
     const auto since = static_cast<std::uint64_t>(time) - static_cast<std::uint64_t>(origin_);
