@@ -1,4 +1,4 @@
-// What a search for a fit answers, and what can be answered without one.
+// The answers of a search for a fit, and those that need no search.
 #pragma once
 
 #include <optional>

@@ -6,7 +6,7 @@
 
 namespace memplan {
 
-// The answer, or what stopped all work, or else `otherwise`.
+// Returns the answer, or what stopped all work, or else `otherwise`.
 inline const char* ended_by(Status status, const Stopper& stopper, const char* otherwise) {
   if (status == Status::kInfeasible) return "refuted";
   if (status != Status::kUnknown) return "plan";

@@ -21,7 +21,7 @@ Bytes Items::round_up(Bytes bound, Bytes size_of_item, Bytes alignment_of_item) 
     if (over != 0) bound += alignment_of_item - over;
     while (range != reserved.end() && range->upper <= bound) ++range;
     MEMPLAN_ASSERT(bound % alignment_of_item == 0);
-    // Written as a difference: the sum could pass 2^63 after a great alignment.
+    // This is written as a difference, since the sum could exceed 2^63 after a great alignment.
     if (range == reserved.end() || size_of_item <= range->lower - bound) return bound;
     bound = range->upper;
   }
@@ -49,8 +49,8 @@ Bytes Items::highest_floor(Bytes bytes) const {
   return std::max<Bytes>(top - bytes, -1);
 }
 
-// A part is moved out of the way of a reserved range, then the others look again: each meets a
-// range only once, and offsets only rise.
+// Moves a part out of the way of a reserved range, and then checks the others again. This ends,
+// since a part meets a range only once, and offsets only rise.
 Bytes Items::group_up(ItemIdx i, Bytes bound) const {
   const Bytes room = capacity - size[i];
   for (bool moved = true; moved && bound <= room;) {
@@ -138,7 +138,7 @@ void Maker::run() {
   if (!problem_.conflicts.empty()) bar();
 }
 
-// An item, if it ever holds anything, or bars anyone.
+// Adds an item, if it ever holds anything or has listed conflicts.
 void Maker::add(const BufferIdx* begin, const BufferIdx* end) {
   add_parts(begin, end);
   const ItemIdx i = items_.count() - 1;
@@ -173,7 +173,7 @@ void Maker::add_parts(const BufferIdx* begin, const BufferIdx* end) {
     }
     part.span_end = spans;
     items_.parts.push_back(part);
-    // Written so that the sum cannot pass 2^63.
+    // This is written so that the sum cannot exceed 2^63.
     top = part.size > kMaxBytes - part.lead ? kMaxBytes + 1 : std::max(top, part.lead + part.size);
     if (problem_.alignment_of(*b) < strictest) continue;
     strictest = problem_.alignment_of(*b);
@@ -213,7 +213,7 @@ Maker::Reach Maker::reach_of_buffer(BufferIdx b) const {
           items_.round_down(items_.capacity - size, size, alignment)};
 }
 
-// The pin of one member is that of all, and may be wrong for some.
+// The pin of one member fixes all of them, and may be illegal for some.
 Maker::Reach Maker::reach_of_group() const {
   const ItemIdx i = items_.count() - 1;
   if (collides()) return {};
@@ -227,8 +227,8 @@ Maker::Reach Maker::reach_of_group() const {
   return reach;
 }
 
-// Whether members of the group conflict where they lie. A list of members never does; what a caller
-// gives by leads may.
+// Whether members of the group conflict where they lie, which is possible where a caller gave the
+// leads.
 bool Maker::collides() const {
   const ItemIdx i = items_.count() - 1;
   for (const Part* a = items_.first_part(i); a != items_.last_part(i); ++a) {
@@ -252,7 +252,7 @@ bool Maker::meet(const Part& a, const Part& b) const {
   });
 }
 
-// Takes the last item back.
+// Removes the last item.
 void Maker::drop() {
   items_.span_begin.pop_back();
   items_.part_begin.pop_back();
@@ -265,7 +265,7 @@ void Maker::drop() {
   }
 }
 
-// The listed conflicts, between parts. Those inside of a group have been looked at.
+// Adds the listed conflicts, between parts. Those within a group have been checked.
 void Maker::bar() {
   std::vector<std::int32_t> part_of(problem_.size.size(), -1);
   for (std::size_t p = 0; p < items_.parts.size(); ++p) {

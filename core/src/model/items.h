@@ -1,5 +1,5 @@
-// The things that the searches over pairs place: every buffer that ever holds memory, with the
-// offsets that are legal for it whatever the others do.
+// The items that the searches place: every buffer that ever holds memory, with the offsets that are
+// legal for it whatever the others do.
 //
 //   address
 //      C +----------------------+
@@ -11,7 +11,7 @@
 //      0 +----------------------+
 //
 // A contiguous group is one item, a rigid body: its members are parts that keep their distances, so
-// that its spans are windows of the whole, and one offset says where all of it is.
+// that its spans are windows of the whole, and one offset places all of it.
 #pragma once
 
 #include <algorithm>
@@ -59,13 +59,13 @@ struct Items {
   // Parts of different items that may share no address, whatever the time: rows of `parts`.
   std::vector<std::pair<std::int32_t, std::int32_t>> barred;
 
-  // One offset per buffer of the problem, those that hold nothing ready placed.
+  // One offset per buffer of the problem; buffers that hold nothing are placed already.
   std::vector<Bytes> offsets;
-  // Buffers that have no legal offsets, by themselves or as the group that they are; mostly none.
+  // Buffers without a legal offset, alone or because of their group; there are rarely any.
   std::vector<BufferIdx> misfits;
 
   ItemIdx count() const { return static_cast<ItemIdx>(size.size()); }
-  // What to say of misfits.
+  // The note of a plan which is refuted by misfits.
   const char* misfit_note() const {
     return misfits.size() > 1 ? "one group has no legal offset" : "one buffer has no legal offset";
   }
@@ -104,11 +104,11 @@ struct Items {
   Bytes group_down(ItemIdx i, Bytes bound) const;
 };
 
-// What is said of the columns above.
+// Checks what the comments on the columns say.
 bool check_invariants(const Items& items);
 
-// Whether item i may lie at offsets[i]: at a legal offset, apart from all that it meets. What it
-// looks at grows with the pairs that meet: pairs of very many items are left out.
+// Whether item i may lie at offsets[i]: at a legal offset, apart from all that it meets. Its time
+// grows with the pairs that meet, so it skips the pairs of very many items.
 bool is_plan(const Items& items, const std::vector<Bytes>& offsets);
 Items make_items(const Problem& problem, const Sections& sections, Bytes capacity);
 

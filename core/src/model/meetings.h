@@ -10,8 +10,8 @@
 
 namespace memplan {
 
-// Calls `meet(i, span of i, j, span of j)` once per pair. Returns nullptr when it is through, or
-// else a clause that says why it is not: time is up, or there are more than `limit` pairs.
+// Calls `meet(i, span of i, j, span of j)` once per pair. Returns nullptr when it has visited all,
+// or else a clause that says why it has not: time is up, or there are more than `limit` pairs.
 template <typename Meet>
 const char* for_each_meeting(const Items& items, std::int64_t limit, Stopper& stopper, Meet meet) {
   struct Live {
@@ -34,7 +34,7 @@ const char* for_each_meeting(const Items& items, std::int64_t limit, Stopper& st
     live.erase(std::remove_if(live.begin(), live.end(), ended), live.end());
     pairs += static_cast<std::int64_t>(live.size());
     if (pairs > limit) return "too many pairs of buffers are live together for this search";
-    // Thousands of live spans take longer than the calls that expired() skips the clock for.
+    // Thousands of live spans take so long that the clock must not be skipped, as expired() does.
     if (live.size() > 1024 ? stopper.look() : stopper.expired()) return "the budget ran out";
     for (const Live& x : live) meet(x.item, *x.span, next.item, *next.span);
     live.push_back(next);

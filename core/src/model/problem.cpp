@@ -10,8 +10,8 @@
 #include "memplan/sections.h"
 #include "util/ranked.h"
 
-// Each rule answers with an empty string, or with the sentence that check() hands on. They run in
-// the order of check(), and every one relies on those before it.
+// Each rule returns an empty string, or the sentence that check() returns. They run in the order of
+// check(), and every one relies on those before it.
 
 namespace memplan {
 
@@ -81,7 +81,7 @@ std::string check_conflicts(const Conflicts& conflicts, BufferIdx count) {
       }
     }
   }
-  // Sorted rows name each buffer in the order in which these come here: one look for each entry.
+  // Sorted rows name each buffer in the order of this loop, so that each entry is visited once.
   std::vector<std::int64_t> next(conflicts.begin.begin(), conflicts.begin.end() - 1);
   const auto unanswered = [](BufferIdx b, BufferIdx other) {
     return blame(b, "conflicts: it names {}, but that does not name it", other);
@@ -237,7 +237,8 @@ std::string check_reserved(const Problem& problem, std::size_t i) {
   return {};
 }
 
-// Sums stop just above the limit: where that much begins or ends, the section is too full anyhow.
+// Sums stop just above the limit, so that they cannot overflow: a section with so much is too full
+// anyway.
 std::string check_load(const Sections& sections) {
   const auto add = [](Bytes* sum, Bytes bytes) {
     *sum = bytes > kMaxBytes - *sum ? kMaxBytes + 1 : *sum + bytes;
@@ -267,8 +268,8 @@ std::string check_load(const Sections& sections) {
   return {};
 }
 
-// Sweeps the pinned spans in time and keeps what they hold at each moment in address order, so
-// that a newcomer can only collide with its neighbours.
+// Sweeps the pinned spans in time and keeps what they hold at each moment in address order, so that
+// a new span can only collide with its neighbours.
 std::string check_pins_apart(const Problem& problem, const Sections& sections) {
   if (problem.pin.empty()) return {};
   struct Held {

@@ -79,7 +79,7 @@ bool check_invariants(const Sections& sections, Contract contract) {
   for (SectionIdx s = 0; s < sections.count; ++s) {
     MEMPLAN_ASSERT(sections.start[s] < sections.end[s]);
     MEMPLAN_ASSERT(s == 0 || sections.end[s - 1] <= sections.start[s]);
-    // What neither begins nor ends anything is within a neighbour.
+    // A section at which nothing begins, or nothing ends, is within a neighbour.
     MEMPLAN_ASSERT(contract == Contract::kNo || (begins[s] != 0 && ends[s] != 0));
   }
   for (std::size_t b = 0; b + 1 < sections.span_begin.size(); ++b) {

@@ -19,7 +19,7 @@ std::vector<T> picked(const std::vector<T>& column, const std::vector<BufferIdx>
   return result;
 }
 
-// Of a relation, what is between the rows.
+// Returns the part of a relation that is between the rows.
 Conflicts between(const Conflicts& conflicts, const std::vector<BufferIdx>& rows) {
   Conflicts part;
   if (conflicts.empty()) return part;
@@ -37,7 +37,7 @@ Conflicts between(const Conflicts& conflicts, const std::vector<BufferIdx>& rows
   return part;
 }
 
-// What is left of a group keeps its distances, and begins at 0.
+// The members of a group that are left keep their distances, and the lowest gets the lead 0.
 void close_up(Problem* part) {
   std::map<std::int32_t, Bytes> least;
   for (BufferIdx b = 0; b < static_cast<BufferIdx>(part->group.size()); ++b) {

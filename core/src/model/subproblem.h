@@ -7,7 +7,7 @@
 
 namespace memplan {
 
-// The rows, in the order given, with all that is asked of them, the reserved ranges and the
+// Takes the rows, in the order given, with all their constraints, the reserved ranges and the
 // capacity.
 Problem subproblem(const Problem& problem, const std::vector<BufferIdx>& rows);
 

@@ -87,8 +87,8 @@ void Forest::score(const float* rows, std::size_t count, std::size_t width, doub
   for (std::size_t row = 0; row < count; ++row) scores[row] = score(rows + row * width);
 }
 
-// Down several trees at once, as many steps as the deepest leaf is away: their loads do not wait
-// for one another, and no branch depends on a comparison.
+// Walks down several trees at once, as many steps as the deepest leaf is away, so that their loads
+// do not wait for one another and no branch depends on a comparison.
 double Forest::score(const float* row) const {
   double sum[kAbreast] = {};
   for (const Block& block : blocks_) {

@@ -58,7 +58,7 @@ class IntervalLists {
     for (auto& blocks : free_) blocks.clear();
   }
 
-  // Every list in order, and all blocks, in use or free, side by side in the pool.
+  // Every list is sorted, and the blocks in use and the free ones fill the pool.
   bool check_invariants() const {
     std::size_t room = 0;
     for (std::size_t list = 0; list < lists_.size(); ++list) {

@@ -1,12 +1,12 @@
-// What must hold, written where it must.
+// Assertions, which state an invariant at the place where it must hold.
 //
 // With MEMPLAN_ASSERTIONS (on in the preset `sanitize`) a condition that does not hold ends the
 // program with its place. Without it, conditions are compiled for their names and types only, and
 // cost nothing.
 //
-// A structure on which others rely has `bool check_invariants() const`: all that its comments say,
-// looked through from scratch. It is a row of assertions and then true, so that one line calls it
-// in tests, `CHECK(trail.check_invariants())`, and between steps, `MEMPLAN_ASSERT(...)`. One that
+// A structure on which others rely has `bool check_invariants() const`: which checks all that its
+// comments say. It is a list of assertions that then returns true, so that one line calls it in
+// tests, `CHECK(trail.check_invariants())`, and between steps, `MEMPLAN_ASSERT(...)`. One that
 // would leave code behind without assertions begins with `if (!kAssertions) return true;`.
 #pragma once
 

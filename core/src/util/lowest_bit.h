@@ -1,4 +1,4 @@
-// The one instruction that the language has no word for before C++20.
+// Counts trailing zeros, for which the language has no function before C++20.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace memplan {
 
-// Of a word that is not 0.
+// The index of the lowest bit that is set. The word must not be 0.
 inline std::int32_t lowest_bit(std::uint64_t word) {
   MEMPLAN_ASSERT(word != 0);
 #ifdef _MSC_VER

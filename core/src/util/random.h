@@ -1,4 +1,4 @@
-// Numbers that look random, and are the same on every machine.
+// Pseudo-random numbers that are the same on every machine.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
 
-  // The bias of the remainder is of no account here.
+  // The bias of the remainder is too small to matter here.
   std::uint64_t below(std::uint64_t limit) {
     MEMPLAN_ASSERT(limit > 0);
     const std::uint64_t number = mix(state_);

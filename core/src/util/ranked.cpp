@@ -12,7 +12,7 @@ namespace memplan {
 
 namespace {
 
-// Fewer are sorted before a radix sort has cleared its counters.
+// A comparison sort of fewer rows takes less time than clearing the counters of a radix sort.
 constexpr std::ptrdiff_t kFew = 32;
 constexpr int kDigit = 8;  // bits
 
@@ -29,15 +29,14 @@ void insert_each(Ranked* begin, Ranked* end) {
   }
 }
 
-// Keys as numbers without a sign, in the same order.
+// Maps keys to unsigned numbers in the same order.
 std::uint64_t key_bits(const Ranked& r) {
   return static_cast<std::uint64_t>(r.key) ^ (std::uint64_t{1} << 63);
 }
 
 std::uint64_t row_bits(const Ranked& r) { return static_cast<std::uint32_t>(r.row); }
 
-// Two of these: where the rows are, and where a pass puts them by one digit. It keeps the order of
-// those that have the same.
+// A pass moves the rows from one half to the other, sorted by one digit. It is stable.
 struct Halves {
   Ranked* from;
   Ranked* to;
@@ -55,7 +54,7 @@ struct Halves {
     std::swap(from, to);
   }
 
-  // By all digits in which any two differ.
+  // Sorts by all digits in which any two rows differ.
   void sort(std::uint64_t (*bits)(const Ranked&)) {
     std::uint64_t differ = 0;
     for (std::ptrdiff_t i = 1; i < count; ++i) differ |= bits(from[i]) ^ bits(from[0]);
@@ -70,8 +69,8 @@ struct Halves {
 
 }  // namespace
 
-// Digit by digit from the last: times are small numbers, and sizes multiples of a large one, so
-// that few digits differ.
+// Sorts digit by digit from the last one. Times are small, and sizes are multiples of a large
+// number, so that few digits differ.
 void sort_ranked(Ranked* begin, Ranked* end) {
   if (end - begin < kFew) return insert_each(begin, end);
   bool rising = true;

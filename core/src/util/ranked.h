@@ -1,4 +1,5 @@
-// Rows in the order of a number. One sort, compiled once, for all who need no more.
+// Sorts rows by a number. It is compiled once, for all callers that need no more, to keep the
+// library small.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@ struct Ranked {
   std::int32_t row;
 };
 
-// The least key first, then the least row.
+// Sorts by ascending key, and rows of equal key by ascending row.
 void sort_ranked(Ranked* begin, Ranked* end);
 
 template <typename KeyOf>
