@@ -35,9 +35,9 @@ std::map<std::int32_t, Bytes> pins_of_groups(const Problem& problem) {
   return offsets;
 }
 
-// Take all away but one buffer (with its group), the pins and the reserved ranges: what is left of
-// a plan is a plan, so the buffer is not below the lowest offset that is legal for it among those,
-// and the peak not below its end there. For a pinned buffer that is the top of its pin.
+// Without all buffers but one (with its group), the pins and the reserved ranges, a plan is still a
+// plan. So the buffer is not below the lowest offset that is legal for it among those, and the peak
+// is not below its end there. For a pinned buffer that is the top of its pin.
 Bound by_one_buffer(const Problem& problem, const Sections& sections) {
   Bound bound{0, -1, "buffer"};
   Occupancy occupancy(problem, sections);
@@ -47,7 +47,7 @@ Bound by_one_buffer(const Problem& problem, const Sections& sections) {
     if (!is_pinned(problem, b)) continue;
     const bool alone = problem.group_of(b) == kNoGroup;
     if (!alone && !placed.insert(problem.group[b]).second) continue;
-    // Where the group has no room, there is no plan; all that is said of one holds.
+    // Where the group has no room, there is no plan, so that any bound holds.
     const Shape shape = occupancy.blocks().shape(b);
     if (problem.pin[b] < shape.below || problem.pin[b] > kMaxBytes - shape.above) continue;
     occupancy.place(b, problem.pin[b]);
@@ -63,7 +63,7 @@ Bound by_one_buffer(const Problem& problem, const Sections& sections) {
       offset =
           std::min(std::min(group->second, kMaxBytes - lead) + lead, kMaxBytes - problem.size[b]);
     } else if (!free) {
-      // Nowhere at or below 2^62: no plan at all, of which any bound holds.
+      // Without a place at or below 2^62 there is no plan, so that any bound holds.
       offset = occupancy.first_fit(b, 0, kMaxBytes);
       if (offset == kNoOffset) offset = kMaxBytes - problem.size[b];
     }
@@ -142,8 +142,8 @@ Bound by_load_around_fixed(const Problem& problem, const Sections& sections,
       taken.emplace(pin.lower, pin.upper);
       pinned += pin.upper - pin.lower;
     }
-    // The height cannot be more than all that is taken together: most sections are seen to be
-    // of no use without a walk over their pins.
+    // The height is at most the sum of all that is taken, which shows without a walk over the pins
+    // that most sections cannot raise the bound.
     if (load[s] <= std::max(known, bound.bytes) - reserved || load[s] == pinned) continue;
     MEMPLAN_ASSERT(0 <= pinned && pinned <= load[s]);
     const Bytes height = height_around(taken, problem.reserved, load[s] - pinned);
@@ -167,7 +167,7 @@ std::vector<Bytes> common_alignment(const Problem& problem, const Sections& sect
   sort_ranked(by_alignment.data(), by_alignment.data() + by_alignment.size());
   std::vector<Bytes> common(sections.count, 0);
   std::vector<std::int32_t> live(static_cast<std::size_t>(sections.count) + 1);
-  // Downwards, so that windows (0) have the last word.
+  // The alignments come in descending order, so that windows (0) are last and count.
   for (auto next = by_alignment.begin(); next != by_alignment.end();) {
     const Bytes key = next->key;
     std::fill(live.begin(), live.end(), 0);
@@ -189,7 +189,7 @@ std::vector<Bytes> common_alignment(const Problem& problem, const Sections& sect
 // topmost, and above the bytes of that: the sum of the rounded sizes, less the largest rounding.
 Bound by_granules(const std::vector<Span>& by_first, const std::vector<Bytes>& common, Bytes g) {
   Bound bound{0, -1, "load in aligned granules"};
-  // Keeps the sums below 2^63; no real alignment comes near.
+  // This keeps the sums below 2^63; no real alignment is near it.
   if (g > kMaxBytes / static_cast<Bytes>(by_first.size() + 1)) return bound;
   const auto count = static_cast<SectionIdx>(common.size());
   std::vector<Bytes> ending(common.size() + 1, 0);
@@ -226,7 +226,7 @@ Bound by_alignment(const Problem& problem, const Sections& sections) {
        ranked(common.size(), [&common](SectionIdx at) { return common[at]; })) {
     if (granules.empty() || granules.back() != granule) granules.push_back(granule);
   }
-  // A sweep for each; sections with ever different alignments are not worth more.
+  // Each takes a sweep, and more different alignments are not worth the time.
   constexpr std::size_t kMostGranules = 64;
   if (granules.size() > kMostGranules) return bound;
   std::vector<Span> by_first;
@@ -254,7 +254,7 @@ Bound bound_of_lifetimes(const Problem& problem, const Sections& sections) {
   consider(by_one_buffer(problem, sections));
   consider(by_load_around_fixed(problem, sections, load, best.bytes));
   consider(by_alignment(problem, sections));
-  // Without either, the rules above give sums of sizes already.
+  // Without either, the bounds of the rules above are sums of sizes already.
   if (problem.pin.empty() && problem.reserved.empty()) return best;
   const Bytes reachable = next_reachable_peak(problem, sections, best.bytes);
   if (reachable > best.bytes) best = {reachable, best.section, "sums of sizes"};

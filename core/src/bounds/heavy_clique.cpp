@@ -13,9 +13,9 @@ namespace memplan {
 
 namespace {
 
-// Words of 64 pairs, in all: some tens of milliseconds.
+// The budget, in words of 64 pairs, which takes some tens of milliseconds.
 constexpr std::int64_t kMostWords = 120'000'000;
-constexpr std::int64_t kWordsPerPair = 8;  // that is looked at by itself
+constexpr std::int64_t kWordsPerPair = 8;  // the cost of a pair that is checked alone
 constexpr std::size_t kMostSections = 64;  // to begin from, the fullest first
 constexpr std::size_t kMostBuffers = 64;   // the same, the largest first
 
@@ -81,8 +81,8 @@ class Finder {
   std::vector<Rank> rank_;  // by row; kNone for those without a byte
   std::size_t words_ = 0;
   Set everybody_;
-  std::vector<Set> conflicts_;  // by rank, of whom each conflicts with; empty until it is asked
-  std::int64_t looked_ = 0;     // at words
+  std::vector<Set> conflicts_;  // by rank, what each conflicts with; empty until it is needed
+  std::int64_t looked_ = 0;     // words visited
   std::vector<Rank> best_;
   Bytes most_ = 0;
 };
@@ -106,7 +106,7 @@ Rows Finder::find() {
   return rows;
 }
 
-// Out of words, what there is is a clique as well.
+// When the words run out, the members so far are a clique as well.
 void Finder::begin_from(std::vector<Rank> clique) {
   if (spent()) return;
   clique = grown(std::move(clique));
@@ -117,7 +117,8 @@ void Finder::begin_from(std::vector<Rank> clique) {
   best_ = std::move(clique);
 }
 
-// The heaviest goes in, and of those that conflict with it the heaviest, until there is none.
+// Adds the heaviest candidate, then the heaviest of those that conflict with it, until there is
+// none.
 std::vector<Rank> Finder::heaviest_first(Set candidates) {
   std::vector<Rank> clique;
   for (Rank next = first_of(candidates, 0); next != kNone && !spent();
@@ -139,9 +140,9 @@ std::vector<Rank> Finder::grown(std::vector<Rank> clique) {
   return clique;
 }
 
-// Throws a member out for those that conflict with all but it, if they weigh more.
+// Exchanges a member for buffers that conflict with all other members, if these weigh more.
 bool Finder::exchange(std::vector<Rank>* clique) {
-  Set once(words_, 0);  // strangers to one of the clique
+  Set once(words_, 0);  // those with at least one member that they do not conflict with
   Set twice(words_, 0);
   for (const Rank member : *clique) {
     if (spent()) return false;
@@ -157,7 +158,7 @@ bool Finder::exchange(std::vector<Rank>* clique) {
     const Set& others = conflicts(member);
     Set candidates = everybody_;
     for (std::size_t w = 0; w < words_; ++w) candidates[w] &= once[w] & ~twice[w] & ~others[w];
-    candidates[member / kBits] &= ~(Word{1} << (member % kBits));  // a stranger to itself
+    candidates[member / kBits] &= ~(Word{1} << (member % kBits));  // it lacks itself, too
     looked_ += static_cast<std::int64_t>(words_);
     const std::vector<Rank> instead = heaviest_first(std::move(candidates));
     if (sum(instead) <= size(member)) continue;
@@ -189,7 +190,7 @@ const Set& Finder::conflicts(Rank rank) {
   return set;
 }
 
-// Whether both hold all that they have at one time.
+// Whether there is a time at which both hold all their bytes.
 bool Finder::meet(BufferIdx a, BufferIdx b) const {
   const auto& begin = sections_.span_begin;
   for (auto i = begin[a]; i < begin[a + 1]; ++i) {

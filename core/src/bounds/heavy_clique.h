@@ -12,12 +12,12 @@
 
 namespace memplan {
 
-// Rows, ascending, of which any two conflict whole: whatever the offsets, none has a byte in common
-// with another. The heaviest that a greedy search finds: weighted cliques are hard. Empty where no
-// conflicts are listed.
+// Rows, ascending, of which any two conflict with all their bytes: whatever the offsets, none
+// shares a byte with another. It is the heaviest set that a greedy search finds, since the exact
+// problem is NP-hard. Empty where no conflicts are listed.
 std::vector<BufferIdx> heavy_clique(const Problem& problem, const Sections& sections);
 
-// But no more than 2^62 + 1, which is above every peak.
+// The sum is cut to 2^62 + 1, which is above every peak.
 Bytes sum_of_sizes(const Problem& problem, const std::vector<BufferIdx>& rows);
 
 }  // namespace memplan

@@ -19,14 +19,15 @@ struct Stacks {
   Bytes unit = 0;                       // divides all of them
 };
 
-// Lower the unpinned buffers of a best plan one by one while any can be lowered: the peak does not
+// If the unpinned buffers of a best plan are lowered one by one while any can be, the peak does not
 // rise, and in the end each rests on address 0, on a reserved range, or on what another buffer
-// holds. Where all hold either nothing or the whole of themselves, that is on its top. Down from
-// the topmost, that is a stack of different buffers on address 0, a pin or a reserved range, and
-// the peak is a sum of their sizes and that base. False where windows, alignments or groups break
-// this.
+// holds. Where every buffer holds nothing or all of its bytes, it rests on the top of that buffer.
+// So below the topmost buffer there is a stack of different buffers on address 0, a pin or a
+// reserved range, and the peak is the sum of their sizes and that base. Returns false where
+// windows, alignments or groups break this.
 bool find_stacks(const Problem& problem, const Sections& sections, Stacks* stacks) {
-  if (!problem.group.empty()) return false;  // a member may rest on nothing, but hang on another
+  if (!problem.group.empty())
+    return false;  // a member may rest on nothing, as the others hold it up
   for (BufferIdx b = 0; b < problem.count(); ++b) {
     for (auto i = sections.span_begin[b]; i < sections.span_begin[b + 1]; ++i) {
       const Span& span = sections.spans[i];
@@ -58,7 +59,8 @@ class Sums {
   bool has(std::size_t i) const { return (words_[i / 64] >> (i % 64) & 1) != 0; }
   void insert(std::size_t i) { words_[i / 64] |= std::uint64_t{1} << (i % 64); }
 
-  // Adds x + shift for every x of the set. From the top down: words read are not yet written.
+  // Adds x + shift for every x of the set. It goes from the top down, so that it reads no word that
+  // it has written.
   void add_shifted(std::size_t shift) {
     const std::size_t whole = shift / 64;
     const std::size_t bits = shift % 64;
@@ -76,8 +78,8 @@ class Sums {
 // The least sum at or above `at_least` (both in units), or `at_least` where that is out of reach.
 Bytes next_sum(const Stacks& stacks, Bytes at_least) {
   constexpr Bytes kMostReachableWords = 20'000'000;  // about as many milliseconds as millions
-  // Of the sums at or above, the least is below this: without its topmost buffer, the stack of it
-  // is below at_least, or is a base.
+  // The least sum at or above at_least is below this limit, since its stack without the topmost
+  // buffer is below at_least, or is a base.
   Bytes limit = at_least;
   if (!stacks.sizes.empty()) limit += stacks.sizes.rbegin()->first / stacks.unit;
   Bytes shifts = 0;
@@ -93,7 +95,8 @@ Bytes next_sum(const Stacks& stacks, Bytes at_least) {
     if (units >= at_least) least = std::min(least, units);
     if (units <= limit) sums.insert(static_cast<std::size_t>(units));
   }
-  // `count` buffers of one size as 1, 2, 4, ... of them, and the rest: all counts can be made.
+  // The `count` buffers of one size are added in lots of 1, 2, 4, ... and the rest, which can make
+  // every count.
   for (const auto& [size, count] : stacks.sizes) {
     std::int64_t left = count;
     for (std::int64_t part = 1; left > 0; part *= 2) {

@@ -1,5 +1,5 @@
-// What conflicts beyond lifetimes and groups add to the bound: in a file of its own, so that a
-// solver that has neither is linked without.
+// The bounds from conflicts beyond lifetimes and from groups. They have a file of their own, so
+// that a solver that handles neither is linked without it.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -11,7 +11,7 @@ namespace memplan {
 
 namespace {
 
-// Buffers that all conflict, some of them by the list only, have addresses of their own.
+// Buffers that all conflict, some of them only as listed, share no address.
 Bound by_conflicts(const Problem& problem, const Sections& sections) {
   std::vector<BufferIdx> clique = heavy_clique(problem, sections);
   const Bytes bytes = sum_of_sizes(problem, clique);
@@ -29,7 +29,7 @@ Bound by_one_group(const Problem& problem) {
   for (BufferIdx b = 0; b < problem.count(); ++b) {
     if (problem.group_of(b) == kNoGroup) continue;
     const Bytes lead = problem.lead[b];
-    // Written so that the sum cannot pass 2^63.
+    // This is written so that the sum cannot exceed 2^63.
     const Bytes end = std::min(lead, kMaxBytes + 1 - problem.size[b]) + problem.size[b];
     Reach& reach = groups.emplace(problem.group[b], Reach{lead, end, {}}).first->second;
     reach.lower = std::min(reach.lower, lead);

@@ -18,7 +18,7 @@ namespace memplan {
 namespace {
 
 // The lowest legal offset of i that every placed neighbour allows; latest + 1 if there is none.
-// Each step goes no further than it must: what it skips is forbidden.
+// Each step skips only forbidden offsets, so that the result is the lowest one.
 Bytes lowest_place(const Items& items, const Relations& relations, ItemIdx i,
                    const std::vector<Bytes>& offset) {
   Bytes at = items.earliest[i];
@@ -41,7 +41,7 @@ Bytes lowest_place(const Items& items, const Relations& relations, ItemIdx i,
   return at;
 }
 
-// First fit, fixed items first and then the largest: loose problems need no search.
+// Tries first fit, fixed items first and then the largest, since loose problems need no search.
 bool first_fit(const Problem& problem, const Items& items, const Relations& relations,
                Stopper& stopper, std::vector<Bytes>* offset) {
   std::vector<double> area(items.size.size());
@@ -60,7 +60,8 @@ bool first_fit(const Problem& problem, const Items& items, const Relations& rela
   offset->assign(items.size.size(), kNoOffset);
   for (const ItemIdx i : order) {
     const Bytes at = lowest_place(items, relations, i, *offset);
-    // A place among thousands of relations takes longer than the calls that expired() skips.
+    // A place among thousands of relations takes so long that the clock must not be skipped, as
+    // expired() does.
     if (at > items.latest[i] || stopper.look()) return false;
     (*offset)[i] = at;
   }
@@ -71,7 +72,7 @@ bool first_fit(const Problem& problem, const Items& items, const Relations& rela
 struct Choice {
   std::int32_t relation = -1;
   std::int32_t split = 0;
-  bool above_first = false;  // the ranges after the split first
+  bool above_first = false;  // try the ranges after the split first
 };
 
 // A choice on the stack, with the state that it was made in.
@@ -121,7 +122,7 @@ Verdict Search::run(const std::vector<ItemIdx>& part) {
       if (relations_.all[r].i == i) part_.push_back(r);
     }
   }
-  frames_.clear();  // what other parts have decided stays so: it cannot matter here
+  frames_.clear();  // decisions of other parts stay, since they cannot matter here
   for (;;) {
     if (nodes_ >= node_budget_ || stopper_.look()) return Verdict::kCutShort;
     ++nodes_;
@@ -193,7 +194,7 @@ Plan unknown(const Search& search, const Stopper& stopper) {
   return memplan::unknown(creep ? "bounds creep too slowly for a proof" : "the budget ran out");
 }
 
-// A part that is exhausted is a proof for the whole.
+// A part without a solution refutes the whole problem.
 Plan search_parts(const Problem& problem, const Items& items, const Relations& relations,
                   std::int64_t node_budget, Stopper& stopper) {
   Search search(items, relations, node_budget, stopper);

@@ -9,7 +9,7 @@ namespace memplan {
 
 namespace {
 
-// Bounds that move this often in one call creep up a cycle that only rounding keeps rising.
+// Bounds that move so often in one call creep around a cycle in which only rounding raises them.
 constexpr std::int64_t kMaxChanges = std::int64_t{1} << 20;
 constexpr std::int32_t kRisesBeforeCycleCheck = 32;
 
@@ -76,7 +76,7 @@ void Propagation::wake(ItemIdx i) {
 bool Propagation::fixpoint() {
   ++calls_;
   changes_ = 0;
-  // The test of sections changes no bound, so that it comes once, at the end.
+  // The test of sections changes no bound, so it runs once, at the end.
   const bool holds = relations_hold() && sections_hold();
   for (const ItemIdx i : awake_) is_awake_[i] = 0;
   awake_.clear();
@@ -112,8 +112,8 @@ bool Propagation::relations_hold() {
   return true;
 }
 
-// Closes the ranges that the bounds exclude, at either end: those that are left are contiguous,
-// and bounds can only tell of their hull.
+// Closes the ranges that the bounds exclude, at either end only, since the ranges that are left
+// must be contiguous and bounds depend on their hull.
 bool Propagation::revise(std::int32_t relation) {
   const Relation& r = relations_.all[relation];
   const std::vector<Differences>& allowed = relations_.allowed;
@@ -204,7 +204,7 @@ bool Propagation::sections_hold() {
 
 // The windows of a section are jobs on one machine, the address axis, and so are the reserved
 // ranges: no job earlier than its release, later than its deadline, or together with another. If
-// even the schedule by earliest deadline fails, which may interrupt jobs, there is none.
+// even the preemptive schedule by earliest deadline fails, there is none.
 bool Propagation::section_holds(SectionIdx s) {
   tasks_.clear();
   for (const Window& w : in_section_[s]) {

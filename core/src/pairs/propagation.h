@@ -32,8 +32,8 @@ class Propagation {
   // difference is at least `from`; and the next legal offset at or above lower_j - to is at or
   // below lower_i, so that it is at most `to`. It is legal by itself, having been rounded.
   bool fixpoint();
-  // Rounding may make bounds creep for longer than is sensible: fixpoint() then says false without
-  // proof, and this says true for ever after.
+  // Rounding may make bounds creep for too long. Then fixpoint() returns false without a proof, and
+  // gave_up() is true from then on.
   bool gave_up() const { return gave_up_; }
 
   struct Mark {
@@ -93,7 +93,7 @@ class Propagation {
   std::vector<std::pair<Bytes*, Bytes>> bound_trail_;
   std::vector<OldRange> range_trail_;
 
-  std::vector<ItemIdx> awake_;  // a queue: items whose relations are to be looked at
+  std::vector<ItemIdx> awake_;  // a queue: items whose relations are to be revised
   std::vector<char> is_awake_;
   std::vector<Cause> cause_;
   std::vector<std::int64_t> visited_;
@@ -103,7 +103,7 @@ class Propagation {
   bool gave_up_ = false;
 
   std::vector<std::vector<Window>> in_section_;
-  std::vector<char> touched_;  // by section: a bound has changed since it was looked at
+  std::vector<char> touched_;  // by section: a bound has changed since it was checked
   std::vector<SectionIdx> touched_list_;
   std::vector<Task> tasks_;
   std::vector<std::pair<Bytes, Bytes>> running_;  // a heap of (deadline, length left)

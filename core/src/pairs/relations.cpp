@@ -40,7 +40,7 @@ const char* Relations::build(const Items& items, Stopper& stopper) {
   const auto add = [&forbidden](ItemIdx i, const Span& a, ItemIdx j, const Span& b) {
     if (i < j) {
       forbidden[i].push_back({j, a.lower - b.upper, a.upper - b.lower});
-    } else if (j < i) {  // what a group holds at one time is apart by itself
+    } else if (j < i) {  // the members of a group never overlap
       forbidden[j].push_back({i, b.lower - a.upper, b.upper - a.lower});
     }
   };

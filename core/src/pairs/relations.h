@@ -1,4 +1,4 @@
-// What two buffers with several spans ask of each other: the allowed differences of their offsets.
+// The relations of buffers with several spans: the allowed differences of their offsets.
 //
 //   i:  ##    ####      j:  xx       A span of j collides with a span of i in one open interval of
 //       ####  ##            xxxx     off_j - off_i. What is left between such intervals is allowed:
@@ -18,8 +18,8 @@
 
 namespace memplan {
 
-// Closed at both ends. The first range of a pair begins at -kMaxBytes and the last one ends at
-// kMaxBytes: no difference of offsets is further out.
+// The ranges are closed at both ends. The first range of a pair begins at -kMaxBytes and the last
+// one ends at kMaxBytes: no difference of offsets is further out.
 struct Differences {
   Bytes from;
   Bytes to;
@@ -37,7 +37,7 @@ struct Relations {
   std::vector<Differences> allowed;
   std::vector<std::vector<std::int32_t>> of_item;
 
-  // Null, or why they could not be listed.
+  // Returns null, or a clause on why they could not be listed.
   const char* build(const Items& items, Stopper& stopper);
 
   // The greatest k of begin <= k < end with allowed[k].from <= difference. It is allowed if it is
@@ -51,8 +51,8 @@ struct Relations {
   // Items that are linked by no chain of relations are independent.
   std::vector<std::vector<ItemIdx>> parts() const;
 
-  // Ranges of a pair rise, apart, from the least difference there is to the greatest; both items of
-  // a pair list it.
+  // The ranges of a pair are disjoint and ascend from the least possible difference to the
+  // greatest; both items of a pair list it.
   bool check_invariants() const;
 };
 
