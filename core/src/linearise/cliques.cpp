@@ -10,8 +10,8 @@ namespace memplan::intervals {
 
 namespace {
 
-// Vertices in classes that lie side by side, the unvisited ones alike in their visited neighbours
-// in one; those that come sooner in front.
+// A partition of the vertices into classes in a row. Unvisited vertices with the same visited
+// neighbours are in one class, and classes that are visited sooner are in front.
 class Refinement {
  public:
   explicit Refinement(Vertex count) : order_(count), place_(count), class_of_(count, 0) {
@@ -28,14 +28,14 @@ class Refinement {
     return v;
   }
 
-  // To the front of its class.
+  // Moves a vertex to the front of its class.
   void prefer(Vertex v) {
     Class& c = classes_[class_of_[v]];
     if (c.preferred == 0) touched_.push_back(class_of_[v]);
     swap(place_[v], c.begin + c.preferred++);
   }
 
-  // The preferred of every class become one of their own.
+  // Splits the preferred vertices of every class off as a class of their own.
   void part() {
     for (const std::int32_t i : touched_) {
       const Class whole = classes_[i];
@@ -51,8 +51,7 @@ class Refinement {
     touched_.clear();
   }
 
-  // Every vertex knows its place, and lies in the class that it is said to be in (or before it,
-  // visited).
+  // Every vertex has its place and lies in its class (or before it, if it is visited).
   bool check_invariants() const {
     for (Vertex at = 0; at < static_cast<Vertex>(order_.size()); ++at) {
       MEMPLAN_ASSERT(place_[order_[at]] == at && at < classes_[class_of_[order_[at]]].end);
@@ -94,8 +93,8 @@ std::vector<Vertex> last_before(const Graph& graph, const std::vector<Vertex>& s
 }
 
 // Whether the neighbours visited before each vertex are a clique. It is enough that the last of
-// them has all the others as neighbours (Rose, Tarjan and Lueker 1976). False where the stopper
-// ends it.
+// them has all the others as neighbours (Rose, Tarjan and Lueker 1976). Returns false where the
+// stopper ends it.
 bool is_chordal(const Graph& graph, const std::vector<Vertex>& step,
                 const std::vector<Vertex>& last, Stopper& stopper) {
   std::vector<std::vector<Vertex>> asking(step.size());  // by the last one
@@ -133,8 +132,8 @@ std::vector<Vertex> lex_bfs(const Graph& graph, Stopper& stopper) {
   return refinement.order();
 }
 
-// If the neighbours visited before a vertex are all that is in the clique of the last of them, it
-// joins that clique; else it begins one with them.
+// If the neighbours visited before a vertex are the whole clique of the last of them, the vertex
+// joins that clique; otherwise it begins a new one with them.
 std::optional<CliqueForest> maximal_cliques(const Graph& graph, Stopper& stopper) {
   const std::vector<Vertex> order = lex_bfs(graph, stopper);
   if (stopper.stopped()) return std::nullopt;
@@ -144,7 +143,7 @@ std::optional<CliqueForest> maximal_cliques(const Graph& graph, Stopper& stopper
   if (!is_chordal(graph, step, last, stopper)) return std::nullopt;
 
   CliqueForest forest;
-  std::vector<CliqueIdx> clique_of(order.size(), kNoClique);  // the one that it joined or began
+  std::vector<CliqueIdx> clique_of(order.size(), kNoClique);  // the clique that it joined or began
   for (const Vertex v : order) {
     if (stopper.expired()) return std::nullopt;
     std::vector<Vertex> members;

@@ -43,7 +43,7 @@ class Row {
     for (CliqueIdx c = 0; c < forest.count(); ++c) {
       for (const Vertex v : forest.members[c]) cliques_of_[v].push_back(c);
       if (forest.parent[c] == kNoClique) continue;
-      joined_[c].push_back(c);  // an edge has the name of its child
+      joined_[c].push_back(c);  // an edge is named by its child
       joined_[forest.parent[c]].push_back(c);
     }
   }
@@ -73,7 +73,7 @@ class Row {
   }
 
  private:
-  // Every clique knows its place and its class; classes lie side by side.
+  // Every clique has its place and its class, and the classes fill the row.
   bool check_invariants() const {
     CliqueIdx cliques = 0;
     for (const Class& c : classes_) cliques += c.end - c.begin;
@@ -98,7 +98,7 @@ class Row {
     use_edges_of({last});
   }
 
-  // `cliques`, which are all of one vertex.
+  // Makes `cliques`, which are all those of one vertex, consecutive.
   void gather_around(const std::vector<CliqueIdx>& cliques) {
     const auto before = [this](CliqueIdx x, CliqueIdx y) {
       return classes_[class_of_[x]].begin < classes_[class_of_[y]].begin;
@@ -111,7 +111,7 @@ class Row {
     split_off(right, cliques, false);
   }
 
-  // Those of the cliques that are in the class become a class behind or before the rest of it.
+  // Splits the cliques that are in the class off, as a class behind or before the rest of it.
   void split_off(std::int32_t i, const std::vector<CliqueIdx>& cliques, bool behind) {
     Class& whole = classes_[i];
     CliqueIdx begin = whole.begin;
@@ -129,8 +129,7 @@ class Row {
     classes_.push_back(part);
   }
 
-  // Between these cliques and others, which are in other classes: what they share has to be
-  // gathered, once.
+  // The vertices that these cliques share with cliques of other classes become pivots, each once.
   void use_edges_of(const std::vector<CliqueIdx>& cliques) {
     for (const CliqueIdx c : cliques) marked_[c] = 1;
     for (const CliqueIdx c : cliques) {
@@ -177,8 +176,8 @@ std::vector<CliqueIdx> clique_path(const CliqueForest& forest, Vertex vertices, 
   return Row(forest, vertices).refined(stopper);
 }
 
-// Whether those conflict by lifetimes in the one problem that conflict at all in the other. Of very
-// many buffers it is taken on trust.
+// Whether buffers conflict by lifetimes in `result` exactly where they conflict in `problem`. This
+// is not checked for very many buffers.
 bool says_the_same(const Problem& problem, const Problem& result) {
   constexpr BufferIdx kMany = 256;
   const auto meet = [](const Problem& p, BufferIdx a, BufferIdx b) {
@@ -207,7 +206,7 @@ std::optional<Problem> linearised(const Problem& problem, Stopper& stopper,
   const std::vector<CliqueIdx> path = clique_path(*forest, problem.count(), stopper);
   if (stopper.look()) return std::nullopt;
 
-  // The place of a clique is a time. Those of a buffer have to be a stretch without holes.
+  // The place of a clique is a time. The times of a buffer have to be consecutive.
   Problem result = problem;
   result.conflicts = {};
   result.start.assign(problem.size.size(), forest->count());

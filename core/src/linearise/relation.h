@@ -22,7 +22,8 @@ struct Graph {
   const Vertex* last(Vertex v) const { return other.data() + begin[v + 1]; }
 };
 
-// Nothing where there are more than `most_pairs`, or where the stopper ends it. Without gaps.
+// Returns nothing if there are more than `most_pairs`, or where the stopper ends it. The problem
+// must not have gaps.
 std::optional<Graph> conflict_graph(const Problem& problem, std::int64_t most_pairs,
                                     Stopper& stopper);
 

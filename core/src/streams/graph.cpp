@@ -7,8 +7,8 @@
 #include "memplan/streams.h"
 #include "streams/reach.h"
 
-// Each rule answers with an empty string, or with the sentence that check() hands on, and relies
-// on those before it.
+// Each rule returns an empty string, or the sentence that check() returns, and relies on those
+// before it.
 
 namespace memplan {
 

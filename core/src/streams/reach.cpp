@@ -31,8 +31,7 @@ Places places(const StreamGraph& graph) {
   return result;
 }
 
-// Whether the ancestors of what an operator waits for are its own, and none is the operator itself
-// or comes after it.
+// Whether the ancestors of what an operator waits for are its own, and all of them come before it.
 bool is_order(const StreamGraph& graph, const Places& places, const Table& latest) {
   for (OperatorIdx n = 0; n < graph.operators(); ++n) {
     const std::int32_t* mine = latest.row(n);
@@ -71,7 +70,7 @@ Table first_descendants(const StreamGraph& graph, const Places& places) {
     std::int32_t* mine = table.row(n);
     for (StreamIdx s = 0; s < streams; ++s) mine[s] = places.length[s] + 1;
   }
-  // Whoever waits for n has a higher number, and has told n already.
+  // An operator that waits for n has a higher number, so that it has updated n already.
   for (OperatorIdx n = graph.operators() - 1; n >= 0; --n) {
     const std::int32_t* mine = table.row(n);
     places.for_each_awaited(n, [&](OperatorIdx before) {

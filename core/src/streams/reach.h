@@ -1,4 +1,4 @@
-// Who runs before whom, told by streams: one number for each stream instead of a set of operators.
+// Which operators run before which, as one number for each stream instead of a set of operators.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace memplan::streams {
 
 constexpr OperatorIdx kNobody = -1;
 
-// Where operators stand in their streams, and whom they wait for.
+// The places of operators in their streams, and the operators that they wait for.
 struct Places {
   StreamIdx streams = 0;
   std::vector<std::int32_t> place;     // by operator: 1, 2, ... in its stream, as in source 004
@@ -21,7 +21,7 @@ struct Places {
   std::vector<std::int64_t> in_begin;  // operator n waits for in[in_begin[n] ..], by its arcs
   std::vector<OperatorIdx> in;
 
-  // Calls `visit` with everyone whom an operator waits for by itself.
+  // Calls `visit` with every operator that an operator waits for directly.
   template <typename Visit>
   void for_each_awaited(OperatorIdx n, Visit visit) const {
     if (previous[n] != kNobody) visit(previous[n]);
@@ -46,8 +46,8 @@ class Table {
 
 Places places(const StreamGraph& graph);
 
-// MaxAncId: the place of the last operator of a stream that is over before n begins, or 0. What it
-// says is all that can be known: who is before that operator in its stream is over, too.
+// MaxAncId: the place of the last operator of a stream that is over before n begins, or 0. The
+// number describes all ancestors in the stream, since the operators before that one are over, too.
 Table latest_ancestors(const StreamGraph& graph, const Places& places);
 
 // The mirror image: the place of the first operator of a stream that begins after n is over, or
@@ -60,7 +60,8 @@ inline bool runs_before(const StreamGraph& graph, const Places& places, const Ta
   return places.place[n] <= latest.row(m)[graph.stream[n]];
 }
 
-// Calls `visit` with everyone who needs a tensor last: its consumers, or else its producer.
+// Calls `visit` with the operators that end the life of a tensor: its consumers, or else its
+// producer.
 template <typename Visit>
 void for_each_end(const StreamGraph& graph, TensorIdx t, Visit visit) {
   const std::int64_t begin = graph.consumer_begin[t];
@@ -69,7 +70,7 @@ void for_each_end(const StreamGraph& graph, TensorIdx t, Visit visit) {
   for (std::int64_t i = begin; i < end; ++i) visit(graph.consumer[i]);
 }
 
-// Throws what check() says, if it says anything.
+// Throws std::invalid_argument with the sentence of check(), if there is one.
 void require_good(const StreamGraph& graph);
 
 }  // namespace memplan::streams

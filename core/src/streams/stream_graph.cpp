@@ -1,10 +1,10 @@
-// Algorithms 2 to 5 of source 004, in its words: MaxAncId in place of paths, and only pairs of
-// streams of which one can wait for the other.
+// Algorithms 2 to 5 of source 004, with its names: MaxAncId takes the place of paths, and only
+// pairs of streams are compared of which one can wait for the other.
 //
 // The listing of Algorithm 5 ends before its lines 14 to 16 (two tensors of which neither is
 // between streams); they follow the text. As in Algorithm 1, a tensor without consumers counts as
-// consumed by its producer: as printed, its EndTime would be 0, and whoever waits for anything in
-// its stream could overwrite it.
+// consumed by its producer: as printed, its EndTime would be 0, and any operator that waits for its
+// stream could overwrite it.
 #include <algorithm>
 
 #include "streams/bits.h"
@@ -145,7 +145,7 @@ class StreamGraphSafety {
     return end_begin_[t + 1] - end_begin_[t] > 1 || ends_[end_begin_[t]].stream != stream_of_[t];
   }
   std::int32_t start_time(TensorIdx t) const { return at_.place[producer_[t]]; }
-  // Of a tensor that is not between streams.
+  // The EndTime of a tensor that is not between streams.
   std::int32_t end_time(TensorIdx t) const { return ends_[end_begin_[t]].time; }
   std::int32_t max_anc_id(TensorIdx t, StreamIdx s) const {
     return max_anc_id_.row(producer_[t])[s];

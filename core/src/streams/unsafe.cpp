@@ -9,8 +9,8 @@
 //    -     -                       free_from(b, s) <= x: a is made after the last need of b: safe
 //
 // What is left is unsafe. The bar is one number; the second set only grows while a goes along its
-// stream. A row is a range of bits, less the bits of the dead. Nor does it take more to leave out
-// those that overlap in the order of numbers: these, too, end at a bar, less a set that only grows.
+// stream. A row is a range of bits, less the bits of the dead. The pairs that overlap in the order
+// of numbers can be left out in the same way: these, too, end at a bar, less a set that only grows.
 #include <algorithm>
 
 #include "streams/bits.h"
@@ -78,7 +78,7 @@ OperatorIdx last_end(const StreamGraph& graph, TensorIdx t) {
   return last;
 }
 
-// Ranks, sorted by a number that each has.
+// Ranks, sorted by a number of each.
 class Buckets {
  public:
   template <typename NumberOf>
@@ -119,8 +119,8 @@ class Sweep {
                       [&](std::int32_t r) { return last_end(graph, ranks_.tensor[r]); });
   }
 
-  // Calls `take(tensor, all that are unsafe beside it)` for every tensor; with the extent kAll it
-  // is among the others itself.
+  // Calls `take(tensor, all that are unsafe with it)` for every tensor; with the extent kAll the
+  // tensor itself is among these.
   template <typename Take>
   void rows(Take take) {
     std::vector<TensorIdx> others;
@@ -189,12 +189,12 @@ class Sweep {
   Table free_from_;
   Buckets by_death_;  // by the place of the stream at hand from which on they are dead
   Buckets by_last_end_;
-  std::vector<Word> dead_;  // by rank: whose memory is free for the tensor at hand
+  std::vector<Word> dead_;  // by rank: its memory is free for the tensor at hand
   std::vector<Word> past_;  // by rank: over before it is made, if operators run by number
 };
 
-// Twice over the rows: counting first costs less than half of the time, and no memory. Row `a`
-// begins at `least(a)`.
+// Goes over the rows twice, since counting first takes less than half of the time, and no memory.
+// Row `a` begins at `least(a)`.
 template <typename Least>
 UnsafePairs collect(const StreamGraph& graph, Extent extent, Least least) {
   Sweep sweep(graph, extent);

@@ -1,4 +1,4 @@
-// Why a pair of tensors is safe or not (the proof of Theorem 1 in source 004, made to show).
+// Shows why a pair of tensors is safe or not, after the proof of Theorem 1 in source 004.
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
@@ -57,7 +57,8 @@ class Inquiry {
     return why;
   }
 
-  // From the end back: along the stream of `n` while that leads to `from`, or else by an arc.
+  // Builds the path backwards: along the stream of `n` while that leads to `from`, or else by an
+  // arc.
   std::vector<OperatorIdx> path(OperatorIdx from, OperatorIdx n) const {
     std::vector<OperatorIdx> found{n};
     while (n != from) {
@@ -77,8 +78,8 @@ class Inquiry {
     return found;
   }
 
-  // Only what must run before the producers p and q has run when q does. If neither of them waits
-  // for the other, either may be the first.
+  // In this order only the operators that must run before the producers p and q have run when q
+  // does. If neither of them waits for the other, either may be the first.
   Witness why_unsafe(TensorIdx a, TensorIdx b) const {
     OperatorIdx p = graph_.producer[a];
     OperatorIdx q = graph_.producer[b];
@@ -86,8 +87,8 @@ class Inquiry {
     const bool a_is_brief = ends_where_it_begins(a);
     const bool b_is_brief = ends_where_it_begins(b);
     if (before(q, p) || (!ordered && a_is_brief && !b_is_brief)) std::swap(p, q);
-    // While q runs, the tensor of p has an end that is still to come; unless both tensors are only
-    // needed while they are made, and p and q run at the same time.
+    // While q runs, the tensor of p is still needed. The exception is two tensors that are needed
+    // only while they are made: then p and q run at the same time.
     const bool together = !ordered && a_is_brief && b_is_brief;
 
     Witness why;
