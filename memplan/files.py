@@ -1,4 +1,4 @@
-"""Text from and to disk: all of a file, or nothing."""
+"""Reads and writes files whole: a failed write leaves the old file as it was."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file so that it is either the old one or the new one, never half of it.
 
     A symbolic link keeps pointing where it did, a file keeps its permissions, and what is not a
-    regular file (a pipe, `/dev/stdout`) is written to as it is.
+    regular file (a pipe, `/dev/stdout`) is written to directly.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def write_files(outputs: Mapping[str, bytes]) -> None:
         If one of them cannot be written; what was there is untouched, but for what is not a
         regular file.
     """
-    staged: dict[str, tuple[str, str]] = {}  # by name: the target, and the new file beside it
+    staged: dict[str, tuple[str, str]] = {}  # by name: the target, and the new file next to it
     kept: dict[str, str] = {}  # by target: another name of the old file, where there is one
     done: list[str] = []  # the targets that are the new files, where there are several
     name = ""
@@ -122,14 +122,15 @@ def _is_special(name: str) -> bool:
 def _beside(target: str) -> str:
     """Return a new name in the same folder, which is on the same disk.
 
-    It is short whatever the target's is; files are opened by it with "x", so that they are ours.
+    The name is short even if the target's is long. Files are opened by it with mode "x", so that
+    no file of another program is overwritten.
     """
     folder, base = os.path.split(target)
     return os.path.join(folder, f".{base[:32]}.{secrets.token_hex(4)}.tmp")
 
 
 def _staged(target: str, data: bytes) -> str:
-    """Write what is to take a target's place; return its name."""
+    """Write a file that can replace the target; return its name."""
     temporary = _beside(target)
     file = open(temporary, "xb")  # noqa: SIM115 (closed below, before it takes the target's place)
     try:
@@ -146,11 +147,11 @@ def _staged(target: str, data: bytes) -> str:
 
 
 def _kept(target: str) -> str:
-    """Give a file a second name, by which it comes back if another output fails; return that."""
+    """Give a file a second name, to restore it from if another output fails; return that name."""
     other = _beside(target)
     try:
         os.link(target, other)
-    except OSError:  # a file system without links
+    except OSError:  # the file system has no hard links
         shutil.copy2(target, other)
     return other
 

@@ -1,4 +1,4 @@
-"""What a format's own runtime needs for the same program, measured or re-implemented."""
+"""Peaks of each format's own runtime for the same program, measured or re-implemented."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RUNTIMES: Final = {
 
 
 def measure(source: str, path: Path, options: Options) -> Figure | None:
-    """Return the peak of a source's own runtime, or `None` where it cannot be had.
+    """Return the peak of a source's own runtime, or `None` if there is no way to get it.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def measure(source: str, path: Path, options: Options) -> Figure | None:
     path
         The file, which the source has read without an error.
     options
-        As it was read.
+        The options that the source read it with.
     """
     name = _RUNTIMES.get(source)
     if name is None:

@@ -1,7 +1,7 @@
 """Let onnxruntime run a model twice, and say what its arena held (on standard output, as JSON).
 
-Run by `memplan.yardsticks.onnxruntime` as a program: native code may crash, and takes nothing else
-down with it.
+Run by `memplan.yardsticks.onnxruntime` as a program: native code may crash, and then
+only this process ends.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _TYPES: dict[str, Any] = {
     "tensor(string)": np.object_,
 }
 
-# What onnxruntime calls its rewriting of operators; what is left folds constants, and takes out
-# operators that do nothing. It does not mind names that a version lacks.
+# These are onnxruntime's names for its fusions. Without them it still folds constants, and removes
+# operators that do nothing. It ignores names that a version lacks.
 _FUSIONS = """
     CastElimination ClipQuantFusion CommonSubexpressionElimination ConcatSliceElimination
     ConstantSharing ConvAddFusion ConvBNFusion ConvMulFusion DivMulFusion DoubleQDQPairsRemover
@@ -42,7 +42,7 @@ def main() -> None:
     options.intra_op_num_threads = 1
     options.enable_profiling = True
     options.profile_file_prefix = str(Path(order["folder"]) / "profile")
-    # Weights are no part of a plan.
+    # The arena must not hold weights, as a plan does not place them.
     options.add_session_config_entry("session.use_device_allocator_for_initializers", "1")
     for name, size in order["dims"].items():
         options.add_free_dimension_override_by_name(name, size)
@@ -55,14 +55,14 @@ def main() -> None:
     )
     try:
         _run_twice(session, order["dims"], 0)
-    except Exception:  # of the native library, which has many kinds: zero may be too little
+    except Exception:  # any native error: zero may be too small
         _run_twice(session, order["dims"], 1)
     events = json.loads(Path(session.end_profiling()).read_text())
     print(json.dumps({"version": onnxruntime.__version__, **_held(events)}))
 
 
 def _run_twice(session: Any, dims: Mapping[str, int], value: int) -> None:
-    """Run once to let the runtime learn all sizes, and once as it plans from them."""
+    """Run once so that the runtime records all sizes, and once with its plan for these sizes."""
     feeds = {}
     for one in session.get_inputs():
         shape = [
@@ -76,15 +76,15 @@ def _run_twice(session: Any, dims: Mapping[str, int], value: int) -> None:
 
 
 def _held(events: list[dict[str, Any]]) -> dict[str, int]:
-    """Return what the arena had in use at most, as asked for and as rounded."""
+    """Return the most bytes that the arena had in use, as requested and as rounded."""
     seen = [event["args"] for event in events if "mem_in_use_peak" in event.get("args", {})]
     first, last = seen[0], seen[-1]
-    # What was there before the first operator: weights in another layout.
+    # The arena is not empty before the first operator: it holds weights in another layout.
     loaded = int(first["mem_bytes_in_use"]) - int(first["mem_in_use_delta"])
     asked = int(first["mem_bytes_requested_in_use"]) - int(first["mem_requested_in_use_delta"])
     in_use = max(int(one["mem_bytes_in_use"]) for one in seen)
-    # The arena's own high-water mark also has what a kernel gives back before it ends. If it never
-    # rose, it is that of loading the model.
+    # The arena's own high-water mark also counts scratch that a kernel frees before it ends. If the
+    # mark did not rise during the run, it is from loading the model.
     if int(last["mem_in_use_peak"]) > int(first["mem_in_use_peak"]):
         in_use = max(in_use, int(last["mem_in_use_peak"]))
     requested = max(int(one["mem_bytes_requested_in_use"]) for one in seen)

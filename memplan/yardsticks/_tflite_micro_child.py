@@ -1,7 +1,7 @@
 """Let TensorFlow Lite Micro plan a model, and say what its arena holds (on standard error).
 
-Run by `memplan.yardsticks.tflite_micro` as a program: native code may crash, and takes nothing
-else down with it. The model is prepared, never run.
+Run by `memplan.yardsticks.tflite_micro` as a program: native code may crash, and then
+only this process ends. The model is prepared, never run.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def main() -> None:
 
 
 def _fold(data: bytes, folded: list[list[int]]) -> bytes:
-    """Return the model without some operators, their outputs constants of zeros.
+    """Return the model without some operators; their outputs become constants of zeros.
 
-    The plan depends on sizes alone, and the model is not run.
+    Zeros are enough, as the plan depends only on sizes and the model is not run.
     """
     import flatbuffers
     from tflite_micro.tensorflow.lite.micro.python import schema_py_generated as schema

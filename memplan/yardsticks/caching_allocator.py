@@ -1,7 +1,7 @@
 """PyTorch's CUDA caching allocator, by its documented policy, on one stream.
 
-Requests are rounded to 512 bytes and served from cached segments by best fit; a new segment is
-asked from the device if nothing fits. Segments are never given back.
+Requests are rounded to 512 bytes and served from cached segments by best fit; if no block fits, the
+allocator gets a new segment from the device. Segments are never given back.
 
     request          pool    segment                      what is left of a block is split off
     up to 1 MiB      small   2 MiB                        from 512 bytes
@@ -38,13 +38,13 @@ class Block:
 
     @property
     def key(self) -> tuple[int, int, int]:
-        """What best fit goes by: size, then address."""
+        """The order of best fit: by size, then by address."""
         return self.size, self.segment, self.offset
 
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """Bytes at the worst moment: asked for (rounded), and taken from the device."""
+    """Bytes at the peak: requested (rounded), and reserved from the device."""
 
     allocated: int
     reserved: int
@@ -57,9 +57,9 @@ class CachingAllocator:
     Attributes
     ----------
     allocated, most
-        Bytes handed out: now, and at the worst moment.
+        Bytes handed out: now, and at the peak.
     reserved
-        Bytes of all segments; they only become more.
+        Bytes of all segments; this never decreases.
     """
 
     allocated: int = 0
@@ -124,8 +124,8 @@ class CachingAllocator:
 def replay(problem: Problem) -> Peak:
     """Allocate every buffer when its lifetime begins, free it when it ends.
 
-    Buffers of one moment are freed before others are allocated, and allocated in their order in
-    the problem, as a program does that frees a tensor after the last operator that reads it.
+    At one time, buffers are freed before others are allocated, and they are allocated in the order
+    of the problem. A program that frees tensors after their last reader does the same.
     """
     allocator = CachingAllocator()
     held: dict[int, Block] = {}

@@ -1,7 +1,7 @@
-"""What a model's graph shows of its allocations, and what is recorded (source 002, table 3.1).
+"""Compares the allocations in a model's graph with recorded ones (source 002, table 3.1).
 
-A graph has an operator's results; the kernels behind it also allocate what nobody sees: indices of
-a pooling, statistics of a normalisation, packed weights, results that are copied once more.
+A graph has an operator's results; the kernels of the operator also allocate memory that the graph
+does not show: indices of a pooling, statistics of a normalisation, packed weights, second copies.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Row:
     operator
         As PyTorch names it, "aten::conv2d".
     tensors, tensor_bytes
-        In the graph, those that share a storage as one; intermediates and results.
+        Intermediates and results in the graph; tensors that share a storage count as one.
     allocations, allocated_bytes
-        Recorded inside of it.
+        Allocations that were recorded inside of it.
     """
 
     operator: str
@@ -44,12 +44,12 @@ class Row:
 
 
 def exported(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Loaded:
-    """Return what `torch.export` shows of a model.
+    """Return the graph that `torch.export` makes of a model.
 
     Raises
     ------
     MemplanError
-        If it cannot make a graph of it.
+        If `torch.export` cannot make a graph of the model.
     """
     from memplan.sources import Options, torch_export
 
@@ -57,21 +57,21 @@ def exported(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Lo
     try:
         with torch.no_grad():
             program = torch.export.export(model, args, dict(kwargs))
-    except Exception as error:  # whatever the compiler stumbles over
+    except Exception as error:  # the compiler raises errors of many classes
         reason = quoted(f"{type(error).__name__}: {error}".split("\n")[0])
         raise MemplanError(f"torch.export makes no graph of the model: {reason}") from None
     return torch_export.load(program, Options(include=frozenset(_PLANNED)))
 
 
 def compare(loaded: Loaded, trace: Trace) -> list[Row]:
-    """Return a row for every operator that allocates, the most bytes that no graph shows first.
+    """Return a row for each operator that allocates; most bytes beyond the graph come first.
 
     Parameters
     ----------
     loaded
-        The graph, `exported`.
+        The graph, from `exported`.
     trace
-        What was recorded of the same model and inputs.
+        The recording of the same model and inputs.
     """
     shown, allocated = _in_graph(loaded), _in_trace(trace)
     names = shown[0].keys() | allocated[0].keys()
@@ -111,7 +111,7 @@ def _in_graph(loaded: Loaded) -> tuple[Counter[str], Counter[str]]:
 
 
 def _in_trace(trace: Trace) -> tuple[Counter[str], Counter[str]]:
-    """Return by operator the count and the bytes of what was recorded in it."""
+    """Return by operator the count and the bytes of the allocations recorded in it."""
     count: Counter[str] = Counter()
     bytes: Counter[str] = Counter()
     for scope, size in zip(trace.scopes, trace.size.tolist(), strict=True):
@@ -122,5 +122,5 @@ def _in_trace(trace: Trace) -> tuple[Counter[str], Counter[str]]:
 
 
 def _operator(scope: Scope) -> str:
-    """Return the outermost operator: the one that a graph has."""
+    """Return the outermost operator, which is the one in the graph."""
     return next((name for name, _ in scope if not name.startswith(".")), "(no operator)")

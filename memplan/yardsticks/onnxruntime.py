@@ -1,7 +1,7 @@
-"""What onnxruntime needs for a model: the most that is asked of its arena, measured.
+"""Measures what onnxruntime needs for a model: the most bytes requested from its arena.
 
-It takes no plan from outside, and fuses operators before it makes its own. What compares is what it
-needs for the operators of the file; what it needs with its fusions is told beside.
+Onnxruntime takes no plan from outside, and fuses operators before it makes its own. The figure to
+compare with is the one without fusions; the one with fusions is reported in addition.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ class _Held(NamedTuple):
 
 
 def measure(path: Path, options: Options) -> Figure | None:
-    """Return what is asked of onnxruntime's arena at most while a model runs on its CPU.
+    """Return the most bytes requested from onnxruntime's arena while a model runs on the CPU.
 
-    The model runs twice, on zeros, with one thread; the second time with the memory pattern that
-    the runtime makes of the first. Weights and inputs are not counted, outputs are.
+    The model runs twice, on zeros, with one thread; the second run uses the memory pattern that the
+    runtime made from the first. Outputs count, weights and inputs do not.
 
     Returns
     -------
     Figure or None
-        In bytes at the end of any operator; `what` has what the arena had in use for it, with the
-        scratch of kernels and its own rounding, and what it takes after fusions. `None` if the
-        runtime is not installed, does not take the model, or needs longer than 20 seconds.
+        In bytes, the largest value after any operator; `what` adds the bytes in use with scratch of
+        kernels and the arena's rounding, and the bytes after fusions. `None` if the runtime is not
+        installed, rejects the model, or needs longer than 20 seconds.
     """
     plain = _run(path, options, fused=False)
     if plain is None:
@@ -63,7 +63,7 @@ def _run(path: Path, options: Options, *, fused: bool) -> _Held | None:
             "folder": folder,
         }
         try:
-            # -P: the folder of the child has a module of the library's name, this one.
+            # Without -P the child would import this module, which has the library's name.
             run = subprocess.run(
                 [sys.executable, "-P", str(_CHILD)],
                 input=json.dumps(order),

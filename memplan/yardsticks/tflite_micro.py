@@ -1,8 +1,9 @@
-"""What TensorFlow Lite Micro's own planner needs for a model: the head of its arena.
+"""Finds what TensorFlow Lite Micro's own planner needs for a model: the head of its arena.
 
-Measured with its interpreter where the package `tflite-micro` is installed; otherwise its
-`GreedyMemoryPlanner` is followed as documented (tensorflow/lite/micro/docs/memory_management.md
-and memory_planner/greedy_memory_planner.h). Both give the same number of bytes.
+The head is measured with the interpreter if the package `tflite-micro` is installed; otherwise
+this module repeats its `GreedyMemoryPlanner` as it is documented
+(tensorflow/lite/micro/docs/memory_management.md and memory_planner/greedy_memory_planner.h). Both
+give the same number of bytes.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ _TIMEOUT: Final = 20.0  # seconds
 _HEAD: Final = re.compile(r"Arena allocation head (\d+) bytes")
 _PLANNED: Final = frozenset({Kind.INPUT, Kind.OUTPUT, Kind.INTERMEDIATE, Kind.WORKSPACE})
 _LARGEST: Final = (1 << 31) - 1  # TFLM counts in int32
-_SPARE: Final = 64 << 20  # for what TFLM keeps beside the plan; pages not touched cost nothing
+_SPARE: Final = 64 << 20  # for TFLM's data outside of the plan; untouched pages cost nothing
 
 
 class Request(NamedTuple):
-    """What TFLM's planner is asked to place: bytes, first and last use (both included), a pin."""
+    """A buffer for TFLM's planner: bytes, first and last use (both included), and its pin."""
 
     size: int
     first: int
@@ -46,7 +47,7 @@ class Request(NamedTuple):
 
 
 def measure(path: Path, options: Options) -> Figure | None:
-    """Return the head of TFLM's arena for a model, measured if that can be.
+    """Return the head of TFLM's arena for a model, measured if possible.
 
     Raises
     ------
@@ -55,7 +56,7 @@ def measure(path: Path, options: Options) -> Figure | None:
     """
     stored = load(path)
     model = resized(stored, options.dims)
-    graph_of(model)  # refuses what cannot be planned, and what native code should not see
+    graph_of(model)  # refuses models that could crash native code
     what = "with float32 weights" if any(folded(model).values()) else ""
     if options.include not in (None, _PLANNED):
         what = f"{what}, inputs, outputs and kernel scratch".removeprefix(", ")
@@ -69,8 +70,9 @@ def measure(path: Path, options: Options) -> Figure | None:
 def head(model: Model) -> int:
     """Return the peak of TFLM's own plan in bytes, kernel scratch and pins included.
 
-    Pins first, in the order of the file; then by size, the largest first and of equal ones the
-    last, each into the first gap between those that are in use at the same time.
+    The planner places pins first, in the order of the file, and then buffers by size, the largest
+    first and among equal sizes the last one first. Each gets the first gap that is large enough
+    between the buffers in use at the same time.
     """
     asked = list(requests(model))
     pinned = [r for r in asked if r.pin is not None]
@@ -96,11 +98,11 @@ def _first_gap(placed: list[tuple[int, Request]], wanted: Request) -> int:
 
 
 def requests(model: Model) -> Iterator[Request]:
-    """Yield what TFLM plans, in the order in which it counts: tensors, then kernel scratch.
+    """Yield the buffers that TFLM plans, in its order: tensors, then kernel scratch.
 
     TFLM's clock goes on by one for every operator and every sub-graph that is entered. A tensor is
     in use from the operator that makes it to the last one that has it as input or output; where
-    operators enter sub-graphs, through all of these. One that nobody uses is planned for time -1.
+    operators enter sub-graphs, all of these count. TFLM plans an unused tensor for time -1.
     """
     uses = _Uses(model)
     uses.enter(0)
@@ -147,7 +149,7 @@ class _Uses:
                 self.last[base + index] = self._now
 
     def enter(self, number: int) -> None:
-        """Count through a sub-graph, and those that its operators enter."""
+        """Advance the clock through a sub-graph, and through those that its operators enter."""
         subgraph, base = self._model.subgraphs[number], self._base[number]
         self._begin(base, subgraph.inputs)
         self._use(base, subgraph.inputs)
@@ -179,7 +181,7 @@ class _Uses:
 
 
 def _measured(path: Path, model: Model, size: int) -> tuple[str, int] | None:
-    """Return version and head of TFLM; `None` where it is not there, or refuses the model."""
+    """Return version and head of TFLM, or `None` if it is missing or refuses the model."""
     try:
         release = version("tflite-micro")
     except PackageNotFoundError:
@@ -189,7 +191,8 @@ def _measured(path: Path, model: Model, size: int) -> tuple[str, int] | None:
         "arena": size + 2 * path.stat().st_size + sum(_kept(model)) + _SPARE,
         "folded": _listed(folded(model)),
     }
-    # A process of its own: TFLM crashes on some models. -P: no module of the working directory.
+    # TFLM crashes on some models, so it gets a process of its own. With -P that imports nothing
+    # from its working directory.
     command = [sys.executable, "-P", str(_CHILD)]
     try:
         run = subprocess.run(
@@ -206,7 +209,7 @@ def _measured(path: Path, model: Model, size: int) -> tuple[str, int] | None:
 
 
 def _kept(model: Model) -> Iterator[int]:
-    """Yield what may lie beside the plan: variables, and what is assigned to handles."""
+    """Yield the bytes of tensors outside of the plan: variables, and values of handles."""
     for subgraph in model.subgraphs:
         yield from (tensor.bytes for tensor in subgraph.tensors if tensor.variable)
         for operator in subgraph.operators:

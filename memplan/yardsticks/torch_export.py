@@ -1,4 +1,4 @@
-"""What PyTorch needs for an exported program when it runs operator by operator."""
+"""Computes what PyTorch needs for an exported program that runs operator by operator."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["measure"]
 def measure(path: Path, options: Options) -> Figure | None:
     """Return what the CUDA caching allocator would reserve for a program's tensors.
 
-    Every tensor is freed after the last operator that reads it. Nothing in a file is run, so
-    this is the allocator's policy and not the allocator.
+    Every tensor is freed after the last operator that reads it. No code of a file is run,
+    so this follows the allocator's policy instead of measuring the allocator.
     """
     peak = replay(read(path, replace(options, in_place=False)).problem)
     return Figure(

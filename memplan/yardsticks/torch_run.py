@@ -1,9 +1,9 @@
-"""What PyTorch really allocates for an exported program, operator by operator, beside the plan.
+"""Compares what PyTorch allocates for an exported program with its plan, operator by operator.
 
-The program runs once for real, on real tensors, and every allocation is recorded
-(`memplan.runtime.torch.record`). An operator's memory is the most that is alive at one time of
-what is allocated inside of it: its results, and what its kernels need besides. What a plan has
-for an operator are the storages that it makes.
+The program runs once on real tensors, and every allocation is recorded
+(`memplan.runtime.torch.record`). An operator's memory is the peak of the allocations inside of it:
+its results, and the scratch of its kernels. In a plan, an operator's memory is the storages that it
+makes.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _MARK = "@"  # before the names of operators in the scopes of the recording
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """An operator whose memory is not what is planned for it.
+    """An operator which needs another number of bytes than the plan has for it.
 
     Attributes
     ----------
     operator
-        "layer1.0.conv2d_3 (aten.conv2d)".
+        Its name and type: "layer1.0.conv2d_3 (aten.conv2d)".
     planned
-        Bytes of the storages that the plan has for what it makes.
+        Bytes of the storages that it makes in the plan.
     real
-        Bytes of what was allocated inside of it, at its worst moment.
+        The peak of the allocations inside of it, in bytes.
     """
 
     operator: str
@@ -56,22 +56,22 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A run beside a plan.
+    """A run compared with a plan.
 
     Attributes
     ----------
     peak
-        The most bytes that were alive at one time of what the run allocated.
+        The most bytes that the allocations of the run held at one time.
     load
-        The same of what the program shows: the least that any plan of it needs.
+        The same for the tensors that the program shows; no plan of it needs less.
     allocations
-        How many there were.
+        The number of allocations.
     during
-        The operator that ran at the peak; empty where none did.
+        The operator that ran at the peak, or an empty text if none did.
     beyond
         Bytes alive at the peak that no tensor of the program holds: scratch inside of `during`.
     differences
-        Operators whose memory is not what is planned, the largest difference first.
+        Operators which need other memory than planned, the largest difference first.
     """
 
     peak: int
@@ -99,7 +99,7 @@ def measure_file(path: Path, options: Options) -> Measured:
     shown = program_in_file(path, options)
     try:
         program = torch.export.load(path)
-    except Exception as error:  # whatever torch stumbles over
+    except Exception as error:  # torch raises errors of many classes
         raise FormatError(str(path), f"torch cannot load it: {_reason(error)}") from None
     return _measured(program, shown, None)
 
@@ -107,17 +107,17 @@ def measure_file(path: Path, options: Options) -> Measured:
 def measure_run(
     model: Any, args: tuple[Any, ...] | None = None, *, dims: Mapping[str, int] | None = None
 ) -> Measured:
-    """Run a program once, and compare what is allocated with what a plan of it holds.
+    """Run a program once, and compare its allocations with the tensors in a plan of it.
 
     Parameters
     ----------
     model
         A `torch.export.ExportedProgram`, or a module, which is exported.
     args
-        What it is called with. A program can do without: floating-point arguments are random then,
-        whole numbers are 0.
+        Its arguments. Without them a program gets random floating-point numbers, and 0 for whole
+        numbers.
     dims
-        Sizes of symbolic dimensions, for arguments that are made here.
+        Sizes of symbolic dimensions, used if there are no `args`.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def _measured(program: Any, shown: Program, args: tuple[Any, ...] | None) -> Mea
     if shown.device not in ("cpu", "meta"):
         raise MemplanError(f"the program is for {shown.device}; only programs for a CPU are run")
     trace = _recorded(program, shown, _inputs(program, shown, args))
-    # Nothing in place, and the kinds that PyTorch itself allocates.
+    # PyTorch writes no result in place here, so the layout must not either.
     return _compared(lay_out(graph_of_program(with_casts(shown))), trace)
 
 
@@ -161,13 +161,13 @@ def _recorded(program: Any, shown: Program, inputs: list[Any]) -> Recording:
         found: Recording = record(call, inputs)
     except MemplanError:
         raise
-    except Exception as error:  # whatever an operator says of its arguments
+    except Exception as error:  # an operator may reject its arguments with any error
         raise MemplanError(f"the program does not run: {_reason(error)}") from None
     return found
 
 
 def _caching(module: Any) -> Any:
-    """Return a copy of a graph whose regions of autocast cache casts, as in the user's module."""
+    """Return a copy of a graph with regions of autocast that cache, as in the user's module."""
     import copy
 
     copied = copy.deepcopy(module)
@@ -179,7 +179,7 @@ def _caching(module: Any) -> Any:
 
 
 def _runner(module: Any, prefix: str) -> Any:
-    """Return what runs a graph node by node; bodies of higher-order operators too."""
+    """Return a function that runs a graph node by node, with bodies of higher-order operators."""
     fx: Any = require("torch.fx", extra="torch")
     scope = require("torch.profiler", extra="torch").record_function
     for node in module.graph.nodes:
@@ -197,7 +197,7 @@ def _runner(module: Any, prefix: str) -> Any:
 
 
 def _inputs(program: Any, shown: Program, args: tuple[Any, ...] | None) -> list[Any]:
-    """Return what the graph is called with: weights, and the user's arguments."""
+    """Return the inputs of the graph: weights, and the user's arguments."""
     torch = require("torch", extra="torch")
     given = iter(_leaves(args) if args is not None else _examples(program, shown))
     made: list[Any] = []
@@ -219,7 +219,7 @@ def _inputs(program: Any, shown: Program, args: tuple[Any, ...] | None) -> list[
 
 
 def _real(held: Any, value: Value | None, parameter: bool) -> Any:
-    """Return a weight to run with: buffers are copied, as a run may change them."""
+    """Return a weight for the run; buffers are copied, as a run may change them."""
     torch = require("torch", extra="torch")
     if not isinstance(held, torch.Tensor):
         return held
@@ -230,7 +230,7 @@ def _real(held: Any, value: Value | None, parameter: bool) -> Any:
 
 
 def _examples(program: Any, shown: Program) -> list[Any]:
-    """Return the arguments that the program was exported with, if they are of the sizes asked."""
+    """Return the arguments that the program was exported with, if they have the given sizes."""
     torch = require("torch", extra="torch")
     found = _leaves(program.example_inputs) if program.example_inputs else []
     tensors = [one for one in found if isinstance(one, torch.Tensor)]
@@ -245,7 +245,7 @@ def _leaves(args: Any) -> list[Any]:
 
 
 def _random(value: Value) -> Any:
-    """Return a tensor: random where it is floating-point, otherwise 0."""
+    """Return a tensor of random floating-point numbers, or of zeros for other types."""
     torch = require("torch", extra="torch")
     dtype = getattr(torch, value.dtype)
     flat = torch.zeros(max(value.span // value.itemsize, prod(value.sizes)), dtype=dtype)
@@ -286,7 +286,7 @@ def _compared(layout: Layout, trace: Trace) -> Measured:
 
 
 def _worst(trace: Trace, rows: list[int]) -> tuple[int, int]:
-    """Return the most bytes that some allocations hold at once, and the one that makes it so."""
+    """Return the most bytes that some allocations hold at once, and the last of these."""
     events = [(int(trace.end[row]), 0, row) for row in rows]
     events += [(int(trace.start[row]), 1, row) for row in rows]
     now = most = at = 0
@@ -298,7 +298,7 @@ def _worst(trace: Trace, rows: list[int]) -> tuple[int, int]:
 
 
 def _operators(graph: Graph) -> Iterator[tuple[str, str]]:
-    """Yield the key of every operator, and what a person calls it; casts belong to their users."""
+    """Yield key and name for people of every operator; casts belong to their users."""
     for operator in graph.walk():
         key = _key(operator.name, operator.module)
         if key and operator.type != CAST:
@@ -306,7 +306,7 @@ def _operators(graph: Graph) -> Iterator[tuple[str, str]]:
 
 
 def _key(name: str, module: str) -> str:
-    """Return the name of the node that an operator was, without the module before it."""
+    """Return the name of the node of an operator, without its module."""
     prefix, slash, last = name.rpartition("/")
     return prefix + slash + (last.removeprefix(f"{module}.") if module else last)
 
@@ -315,7 +315,7 @@ def _planned(layout: Layout) -> dict[str, int]:
     """Return the bytes of the storages that every operator makes."""
     found: dict[str, int] = {}
     first: dict[int, str] = {}
-    waiting: list[int] = []  # what was cast for the operator that comes next
+    waiting: list[int] = []  # results of casts for the next operator
     for operator in layout.graph.walk():
         if operator.type == CAST:
             waiting += operator.outputs
@@ -331,7 +331,7 @@ def _planned(layout: Layout) -> dict[str, int]:
 
 
 def _operator(scope: Any) -> str:
-    """Return the innermost of the program's operators that an allocation was made in."""
+    """Return the innermost of the program's operators around an allocation."""
     marked = (name for name, _ in reversed(scope) if str(name).startswith(_MARK))
     return next(marked, _MARK).removeprefix(_MARK)
 
