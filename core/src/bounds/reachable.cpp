@@ -26,8 +26,7 @@ struct Stacks {
 // reserved range, and the peak is the sum of their sizes and that base. Returns false where
 // windows, alignments or groups break this.
 bool find_stacks(const Problem& problem, const Sections& sections, Stacks* stacks) {
-  if (!problem.group.empty())
-    return false;  // a member may rest on nothing, as the others hold it up
+  if (!problem.group.empty()) return false;  // members hold each other up
   for (BufferIdx b = 0; b < problem.count(); ++b) {
     for (auto i = sections.span_begin[b]; i < sections.span_begin[b + 1]; ++i) {
       const Span& span = sections.spans[i];

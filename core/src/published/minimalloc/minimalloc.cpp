@@ -28,8 +28,8 @@ class StaticOrder {
   StaticOrder(const Problem& problem, const Items& items, const Overlaps& overlaps,
               const std::string& word);
 
-  // T is the most of `unallocated`, bytes by section, where the item lives: it is taken anew in
-  // each call, and so belongs to the moment. All other keys are the items' own.
+  // T is the most of `unallocated`, bytes by section, where the item lives: it is computed again in
+  // each call, since it changes with what is placed. All other keys are the items' own.
   void sort(std::vector<ItemIdx>::iterator begin, std::vector<ItemIdx>::iterator end,
             const std::vector<Bytes>& unallocated);
 
@@ -69,7 +69,7 @@ double key_of(char key, const Problem& problem, const Items& items, const Overla
     case 'A':
       return size * (end - start);
     case 'T':
-      return 0;  // of the moment: see sort
+      return 0;  // it changes: see sort
     case 'Z':
       return size;
     case 'L':
@@ -144,7 +144,8 @@ struct Frame {
   std::size_t child = 0;  // the one that is being solved
 };
 
-// The depth-first search of section 7, on a stack of its own: it is as deep as buffers are many.
+// The depth-first search of section 7. It has a stack of its own, since it is as deep as there are
+// buffers.
 class Search {
  public:
   Search(const Items& items, const Overlaps& overlaps, const Rules& rules, Stopper& stopper)
@@ -242,7 +243,7 @@ Verdict Search::descend() {
   }
 }
 
-// Calls the search function: false if nothing can be placed.
+// Calls the search function. Returns false if nothing can be placed.
 bool Search::enter(const Partition& partition) {
   MEMPLAN_ASSERT(partition.begin < partition.end && solution_.check_invariants());
   ++nodes_;
@@ -254,8 +255,8 @@ bool Search::enter(const Partition& partition) {
   return advance(&frames_.back());
 }
 
-// The top frame has no candidates left. Goes back to the last choice that has an alternative:
-// false if there is none. What was solved beside the failed partition goes back with it.
+// The top frame has no candidates left. Goes back to the last choice that has an alternative: false
+// if there is none. The partitions that were solved next to the failed one are taken back with it.
 bool Search::fail() {
   for (;;) {
     frames_.pop_back();
@@ -368,7 +369,7 @@ void Search::add_children(Frame* frame, bool divides) {
     if (rules_.canonical) rest.floor = frame->tried;
     partitions_.push_back(rest);
   }
-  // Side by side in the slots, all that is left.
+  // The partitions fill the rest of the slice.
   std::int32_t at = frame->partition.begin + 1;
   for (std::size_t k = frame->children_begin; k < partitions_.size(); ++k) {
     MEMPLAN_ASSERT(partitions_[k].begin == at && at < partitions_[k].end);
@@ -379,8 +380,8 @@ void Search::add_children(Frame* frame, bool divides) {
 }
 
 // Dynamic decomposition (section 7): items are cut apart at the times that none of them crosses.
-// Each part is a problem of its own, in which only minimum viable offsets tell of the rest, and
-// canonical solutions begin anew: without a floor, and with indexes of its own (see rank).
+// Each part is a problem of its own, which depends on the rest only by minimum viable offsets.
+// Canonical solutions start again in it, without a floor and with indexes of its own (see rank).
 void Search::split(const Partition& rest) {
   const std::size_t parts_begin = partitions_.size();
   std::sort(slots_.begin() + rest.begin, slots_.begin() + rest.end,
@@ -399,8 +400,8 @@ void Search::split(const Partition& rest) {
 // search complete: "sorted by (offset, index)" is enough with any indexes that stand still while
 // steps are compared. If the sequence of the problem above goes on into this part, then the part
 // has a solution, and so one of least sum, whose own sequence is canonical by the new indexes.
-// Steps on both sides of the cut are never compared, as floors begin anew here, and going back
-// above it brings the old indexes back.
+// Steps on both sides of the cut are never compared, as floors start again here, and backtracking
+// above the cut restores the old indexes.
 void Search::rank(const Partition& partition) {
   order_->sort(slots_.begin() + partition.begin, slots_.begin() + partition.end,
                solution_.unallocated());
@@ -434,9 +435,9 @@ std::vector<StaticOrder> orders_of(const Problem& problem, const Items& items,
   return orders;
 }
 
-// One run after another over the orders, with limits that double: an order that is bad for the
-// part at hand wastes little. Parts take turns of their own, since the order that is good for one
-// may be bad for its neighbour.
+// Runs the orders in turn, with limits that double, so that an order which is bad for the part at
+// hand wastes little. Each part has its own turns, since the order that is good for one may be bad
+// for its neighbour.
 Verdict round_robin(const std::vector<ItemIdx>& part, std::vector<StaticOrder>* orders,
                     std::int64_t node_budget, Search* search, std::int64_t* runs,
                     const Stopper& stopper) {

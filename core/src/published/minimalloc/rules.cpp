@@ -75,7 +75,7 @@ const char* Overlaps::build(const Items& items, Stopper& stopper) {
 //                      is not monotonic to place it later than b_i.) Canonical ones only.
 //
 // Alignment, pins and reserved ranges replace an offset by the next legal one, which is monotone;
-// no step above uses more. What is left for the search to see to is the rule of the hatless.
+// no step above uses more. Only the rule of the hatless is left, which is in the search.
 Rules::Rules(const MiniMallocOptions& options, const Overlaps& overlaps) : on(options) {
   on.canonical = on.canonical && overlaps.all_positive;
   on.monotonic_floor = on.monotonic_floor && on.canonical;

@@ -12,7 +12,7 @@
 
 namespace memplan {
 
-// Who is stacked on whom: v placed after u lies at off_u + effective size of (u, v), or above.
+// Which items stack on which: v placed after u lies at off_u + effective size of (u, v), or above.
 struct Overlaps {
   std::vector<std::vector<ItemIdx>> of;  // by item
   // Parallel to `of`, for windowed problems only: the most, over the sections in which both are
@@ -21,7 +21,7 @@ struct Overlaps {
   bool all_positive = true;  // no effective size is 0 or less
   std::vector<std::vector<ItemIdx>> in_section;
 
-  // Null, or why they could not be listed.
+  // Null, or a clause on why they could not be listed.
   const char* build(const Items& items, Stopper& stopper);
 };
 
@@ -78,17 +78,17 @@ class PartialSolution {
   Mark mark() const { return {trail_.size(), placed_.size()}; }
   void undo(const Mark& mark);
 
-  // Heights, and what is unallocated, section by section, are what they would be if summed anew;
-  // nothing unallocated lies lower than what is allocated lets it.
+  // The heights and unallocated bytes of the sections are what a new sum gives, and no unallocated
+  // item lies lower than the allocated ones let it.
   bool check_invariants() const;
 
   // Equation 3 over some sections, with the floors that the rules allow; `last_offset` is that of
   // the item placed last.
   bool sections_fit(SectionRange range, Bytes last_offset);
 
-  // The same for any next item, asked before it is placed: no canonical extension that starts
-  // above this offset passes. (In a section s with u unallocated bytes the floor is too high for
-  // them, or, if the item itself is one of them, its height is for the others.)
+  // The same bound for any next item, before it is placed: no canonical extension that starts above
+  // this offset passes. (In a section s with u unallocated bytes the floor is too high for them,
+  // or, if the item itself is one of them, its height is for the others.)
   Bytes highest_start(SectionRange range) const;
 
  private:

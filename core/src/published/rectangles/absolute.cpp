@@ -9,7 +9,7 @@
 namespace memplan {
 
 namespace {
-constexpr ItemIdx kWide = 1024;  // items from which to sort a neighbourhood takes its time
+constexpr ItemIdx kWide = 1024;  // items from which sorting a neighbourhood takes long
 }
 
 AbsoluteSearch::AbsoluteSearch(const Rectangles& rectangles, const CspOptions& options, Bytes step,
@@ -24,7 +24,7 @@ AbsoluteSearch::AbsoluteSearch(const Rectangles& rectangles, const CspOptions& o
       next_(items_.earliest),
       witness_(items_.earliest) {
   std::iota(order_.begin(), order_.end(), 0);
-  // What has one offset is no choice, so it goes first.
+  // A buffer with one legal offset is no choice, so it goes first.
   const auto fixed = [this](ItemIdx i) { return items_.earliest[i] == items_.latest[i]; };
   std::stable_sort(order_.begin(), order_.end(), [&](ItemIdx a, ItemIdx b) {
     if (fixed(a) != fixed(b)) return fixed(a);
@@ -96,7 +96,7 @@ Bytes AbsoluteSearch::first_free(ItemIdx i, Bytes from) {
   return offset;
 }
 
-// The lowest end that something not placed beside i can have.
+// The lowest end that a buffer which is not placed, other than i, can have.
 Bytes AbsoluteSearch::lowest_roof(ItemIdx i) const {
   Bytes roof = items_.latest[i] + 1;
   for (const ItemIdx j : rectangles_.neighbours[i]) {
@@ -105,7 +105,7 @@ Bytes AbsoluteSearch::lowest_roof(ItemIdx i) const {
   return roof;
 }
 
-// Whether what is not placed may still fit, now that i is.
+// Whether the buffers that are not placed may still fit after i is placed.
 bool AbsoluteSearch::consistent(ItemIdx i) {
   return (!options_.forward_checking || neighbours_fit(i)) &&
          (!options_.wasted_space || sections_fit(i));
@@ -134,8 +134,8 @@ bool AbsoluteSearch::sections_fit(ItemIdx i) {
 }
 
 // The bound by wasted space: bin packing in which a buffer may be split, but only over runs that
-// could hold all of it. Such runs are in a row, by length, so that it is enough to compare what is
-// at least so large with the runs at least so long.
+// could hold all of it. The runs are sorted by length, so that it is enough to compare the buffers
+// of at least some size with the runs of at least that length.
 bool AbsoluteSearch::section_fits(SectionIdx s) {
   list_runs(s);
   std::size_t run = 0;

@@ -50,10 +50,10 @@ class AbsoluteSearch {
   Stopper& stopper_;
   std::vector<ItemIdx> order_;
   std::vector<Bytes> offset_;
-  std::vector<Bytes> next_;  // by depth: what is to be tried
-  // By item: an offset that nothing placed touches. Taking back what is placed leaves it so.
+  std::vector<Bytes> next_;  // by depth: the offset to be tried next
+  // By item: an offset that nothing placed touches. Backtracking keeps it so.
   std::vector<Bytes> witness_;
-  std::vector<std::pair<Bytes, Bytes>> taken_;  // of what is looked at; and its free runs
+  std::vector<std::pair<Bytes, Bytes>> taken_;  // of the item or section at work; and its free runs
   std::vector<Bytes> runs_;
   std::int64_t nodes_ = 0;
 };

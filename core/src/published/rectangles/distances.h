@@ -1,5 +1,5 @@
-// How far offsets are from each other at least: all longest paths of a graph whose arcs are what is
-// known, in one matrix (a simple temporal network: Dechter, Meiri and Pearl 1991).
+// The least distances between offsets: all longest paths of a graph in which each known inequality
+// is an arc, in one matrix (a simple temporal network: Dechter, Meiri and Pearl 1991).
 //
 //   floor --lower--> i       off_i >= lower
 //   i ---(-upper)--> floor   off_i <= upper

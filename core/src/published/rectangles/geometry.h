@@ -1,4 +1,4 @@
-// What both formulations of rectangle packing know of the rectangles.
+// The data on the rectangles that both formulations of rectangle packing share.
 #pragma once
 
 #include <vector>

@@ -13,7 +13,7 @@ namespace {
 constexpr std::int32_t kNoPair = -1;
 constexpr std::size_t kMostChanges = std::size_t{1} << 25;  // 512 MiB
 constexpr ItemIdx kWideRelation =
-    256;  // items from which to look through a row takes longer than the clock
+    256;  // items from which a scan of a row takes longer than reading the clock
 
 }  // namespace
 
@@ -25,7 +25,7 @@ RelativeSearch::RelativeSearch(const Rectangles& rectangles, const MetaCspOption
       distances_(distances),
       stopper_(stopper) {}
 
-// All pairs of the largest buffer, then those that are left of the next.
+// Orders the pairs: all of the largest buffer, then those of the next one that are left, and so on.
 const char* RelativeSearch::build() {
   std::vector<ItemIdx> order(items_.size.size());
   std::iota(order.begin(), order.end(), 0);
@@ -83,7 +83,7 @@ Outcome RelativeSearch::run(std::int64_t node_budget) {
   return Outcome::kCutShort;
 }
 
-// What the bounds alone say.
+// Infers what the bounds alone imply, before any pair has a value.
 bool RelativeSearch::start() {
   for (PairIdx pair = 0; pair < static_cast<PairIdx>(pairs_.size()); ++pair) {
     if (options_.forward_checking && !narrow(pair)) return false;
@@ -138,7 +138,7 @@ bool RelativeSearch::late() {
   return cut_short_;
 }
 
-// What follows from what changed, until nothing changes.
+// Propagates the changes until nothing changes.
 bool RelativeSearch::propagate() {
   for (; seen_ < distances_.mark(); ++seen_) {
     const auto [from, to] = distances_.change(seen_);

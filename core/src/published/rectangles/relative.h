@@ -1,4 +1,5 @@
-// Relative placements: one pair of buffers after another, which lies below which.
+// Relative placements: the search decides for one pair of buffers after another which of them lies
+// below.
 #pragma once
 
 #include <cstddef>

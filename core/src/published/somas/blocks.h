@@ -1,5 +1,5 @@
-// What the algorithms of source 004 place, in which order (section 5.2), and which pairs of it may
-// not overlap.
+// The blocks that the algorithms of source 004 place, their order (section 5.2), and which pairs of
+// them may not overlap.
 #pragma once
 
 #include <string>
@@ -22,8 +22,8 @@ std::vector<Block> blocks(const Problem& problem);
 // Sort of Algorithms 6 and 7. A block goes by its own size (size), by the greatest breadth of its
 // tensors (breadth), by the first of their sources (source), or by their unsafe pairs all together
 // (unsafe); the source leaves open which. Ties go by the lowest buffer. Throws
-// std::invalid_argument for a sort that is none of these. Cut short by the stopper, the order is
-// any.
+// std::invalid_argument for a sort that is none of these. Where the stopper ends the sort, the
+// order is any.
 std::vector<Block> sorted(const Problem& problem, const Sections& sections, const std::string& sort,
                           Stopper& stopper);
 
@@ -34,14 +34,14 @@ class Unsafe {
   Unsafe(const Problem& problem, const Sections& sections)
       : problem_(problem), sections_(sections), listed_(problem.size.size(), 0) {}
 
-  // From now on, with() speaks of the pairs of b.
+  // From now on, with() gives the pairs of b.
   void look_from(BufferIdx b) {
     mark(0);
     tensor_ = b;
     mark(1);
   }
 
-  // A tensor is no pair with itself, and one without bytes is in the way of nobody.
+  // A tensor is no pair with itself, and one without bytes bars no other.
   bool with(BufferIdx other) const {
     if (other == tensor_ || problem_.size[tensor_] == 0 || problem_.size[other] == 0) return false;
     return listed_[other] != 0 || meets(other);

@@ -10,8 +10,8 @@ namespace memplan::objects {
 
 enum class Fitter { kFirst, kBest };
 
-// A stretch of the arena, and who is in it: one for all, or one for those that fit into its first
-// block.
+// A stretch of the arena that blocks share: one for all of them, or one for those that fit into its
+// first block.
 struct Stretch {
   Bytes offset = 0;
   Bytes right = 0;  // the first address behind it

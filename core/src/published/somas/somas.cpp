@@ -158,8 +158,8 @@ class Assignment {
     return block.tensors.size() == 1 ? 0 : problem_.lead[b] - problem_.lead[block.tensors[0]];
   }
 
-  // Whether no two that may be needed at one time share an address. Of very many tensors it is
-  // taken on trust.
+  // Whether no two that may be needed at one time share an address. It is not checked for very many
+  // tensors.
   bool is_safe() {
     constexpr BufferIdx kMany = 256;
     for (BufferIdx a = 0; a < problem_.count() && problem_.count() <= kMany; ++a) {

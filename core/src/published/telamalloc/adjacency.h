@@ -1,4 +1,4 @@
-// Who may not overlap whom, as compressed rows.
+// Which items may not overlap which, as compressed rows.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ struct Adjacency {
   const ItemIdx* last(ItemIdx i) const { return other.data() + begin[i + 1]; }
   bool alone(ItemIdx i) const { return begin[i] == begin[i + 1]; }
 
-  // Null, or why they could not be listed.
+  // Null, or a clause on why they could not be listed.
   const char* build(const Items& items, Stopper& stopper);
 
-  // Rows rise, and who is in a row has the row's item in its own.
+  // Rows are sorted, and the relation is symmetric.
   bool check_invariants() const;
 };
 

@@ -1,10 +1,10 @@
-// Where the search goes back to when a decision point has no candidates left, and who says so
-// (source 001, sections 5.4 and 6).
+// The policy that decides where the search goes back to when a decision point has no candidates
+// left (source 001, sections 5.4 and 6).
 //
 //   level   0      1      2      3      4
 //   path    b7 --- b2 --- b9 --- b4 --- (impasse: every candidate here is a dead end)
 //                  ^             ^
-//                  culprits: the placements that the dead ends follow from, beside the candidate
+//                  culprits: the placements that the dead ends follow from, except the candidate
 //                  itself, which is the last of them: a minor backtrack takes back no more
 #pragma once
 
@@ -39,7 +39,7 @@ struct Placement {
   bool operator==(const Placement& o) const { return buffer == o.buffer && offset == o.offset; }
 };
 
-// What is known of a decision that the search could go back to.
+// The features of a decision that the search could go back to.
 struct BacktrackTarget {
   std::int32_t level = 0;  // what is placed there, and after it, is taken back: path[level ..]
   std::array<float, kBacktrackFeatures> features = {};
@@ -56,7 +56,7 @@ struct Impasse {
   const std::vector<BacktrackTarget>& targets;
 };
 
-// Who says where to go back to. Asked at every major backtrack.
+// Decides at every major backtrack where to go back to.
 class BacktrackPolicy {
  public:
   static constexpr int kByRule = -1;  // to the second-to-last culprit (section 5.4)
@@ -66,7 +66,7 @@ class BacktrackPolicy {
   virtual ~BacktrackPolicy() = default;
   // An index in `targets`, or one of the above.
   virtual int choose(const Impasse& now) = 0;
-  // A subproblem is solved by this path. The same `part` as that of its impasses.
+  // Called when this path solves a subproblem, with the same `part` as at its impasses.
   virtual void solved(const std::vector<BufferIdx>& part, const std::vector<Placement>& path) {
     static_cast<void>(part);
     static_cast<void>(path);

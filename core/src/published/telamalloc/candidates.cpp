@@ -56,7 +56,8 @@ void Candidates::open(DecisionPoint* point, std::int32_t home) const {
 
 ItemIdx Candidates::next(DecisionPoint* point) {
   if (one_heuristic()) {
-    // One at a time: lists of all that is unplaced would take the square of the path.
+    // Candidates are listed one at a time, since lists of all unplaced items would take space in
+    // the square of the path.
     const ItemIdx last = point->candidates.empty() ? kNoItem : point->candidates.front();
     const ItemIdx i = only_after(last);
     point->candidates.assign(1, i == kNoItem ? last : i);
@@ -69,7 +70,7 @@ ItemIdx Candidates::next(DecisionPoint* point) {
   return point->candidates[point->tried++];
 }
 
-// False if there is none.
+// Returns false if there is none.
 bool Candidates::list_next_phase(DecisionPoint* point) {
   const std::int32_t phase = next_phase(point);
   if (phase < 0) return false;
@@ -95,7 +96,7 @@ ItemIdx Candidates::drawn(Unplaced::Order order, std::int32_t phase) {
   return i;
 }
 
-// Home first, then the others in their order.
+// The home phase comes first, then the others in their order.
 std::int32_t Candidates::next_phase(DecisionPoint* point) const {
   if (point->home >= 0 && !point->home_listed) {
     point->home_listed = true;

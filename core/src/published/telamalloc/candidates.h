@@ -37,14 +37,14 @@ class Candidates {
   // Whether `select` names one heuristic, which lists all that is unplaced.
   bool one_heuristic() const { return select_ != Select::kTela; }
 
-  // From now on the heuristics are asked in an order that is drawn, and each may pass over the
-  // blocks that it likes best. 0: as in section 5.1.
+  // From now on the heuristics take turns in a random order, and each may skip its best blocks. 0
+  // stands for the order of section 5.1.
   void draw(std::uint64_t seed);
 
-  // Few candidates at a point again, as for a new subproblem.
+  // Allows only a few candidates at a point again, as for a new subproblem.
   void narrow() { most_ = fewest_; }
-  // One more, where the search has tried all that they allow. False if it has tried all there is,
-  // for a subproblem of so many blocks.
+  // Allows one more, where the search has tried all that are allowed. Returns false if it has tried
+  // all there are, for a subproblem of so many blocks.
   bool widen(std::size_t blocks) {
     if (one_heuristic() || most_ >= blocks) return false;
     ++most_;
@@ -53,7 +53,7 @@ class Candidates {
 
   // Only phases below `end` are of the subproblem at hand.
   void limit_phases(std::int32_t end) { phase_end_ = end; }
-  // Makes a point new; `home` is the phase of the block placed last, or -1.
+  // Resets a point; `home` is the phase of the block placed last, or -1.
   void open(DecisionPoint* point, std::int32_t home) const;
   // The next one to try, or kNoItem. What is unplaced, and the bounds, must be as when it was
   // opened.

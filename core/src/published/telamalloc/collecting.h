@@ -1,4 +1,5 @@
-// A policy that knows how far to go back, and writes down what it knew (source 001, section 6.3).
+// A policy that asks the oracle how far to go back, and records samples of that (source 001,
+// section 6.3).
 #pragma once
 
 #include <cstddef>

@@ -52,7 +52,7 @@ void Culprits::begin() {
   involved_.clear();
 }
 
-// From the last change to the first: what a change was inferred from is earlier.
+// Walks from the last change to the first, since the premises of a change are earlier.
 const std::vector<std::int32_t>& Culprits::walk() {
   while (!pending_.empty()) {
     std::pop_heap(pending_.begin(), pending_.end());
@@ -105,11 +105,11 @@ void Culprits::need(std::int32_t cell, Bytes bound) {
   if (satisfies(cell, is_lower(cell) ? items_.earliest[i] : items_.latest[i], bound)) return;
   const std::vector<ValidRanges::Change>& trail = ranges_.trail();
   std::int32_t at = ranges_.last_change(cell);
-  // The bound was so good at that time, by some change.
+  // Some change before that time made the bound so good.
   MEMPLAN_ASSERT(at >= 0 && satisfies(cell, ranges_.bound(cell), bound));
   while (at >= end_) at = trail[at].before;
-  // A placement is blamed though a weaker bound may have been inferred before it: that would only
-  // blame others beside it, as it seldom matters for one bound alone.
+  // A placement is blamed although a weaker bound may have been inferred before it. That bound
+  // would only add other culprits, since a placement seldom matters for one bound alone.
   while (trail[at].because != ValidRanges::kPlaced && satisfies(cell, trail[at].old, bound)) {
     at = trail[at].before;
   }

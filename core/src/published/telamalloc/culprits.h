@@ -1,4 +1,4 @@
-// Why the search is at a dead end: the placements that it follows from.
+// The culprits of a dead end: the placements from which it follows.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 namespace memplan {
 
 // Walks the trail back from a dead end, from each change of a bound to what it was inferred from,
-// until only placements are left. A change is asked for no more than was made of it: a bound that
-// would have done in a weaker form is explained in that form, by an earlier change or by none.
+// until only placements are left. A bound is explained only as far as it was used: where a weaker
+// bound was enough, that one is explained, by an earlier change or by none.
 class Culprits {
  public:
   Culprits(const Items& items, const ValidRanges& ranges);
@@ -21,7 +21,7 @@ class Culprits {
   const std::vector<std::int32_t>& of_dead_end();
   // The levels because of which item i lies no higher than `bound`, and that of `other`.
   const std::vector<std::int32_t>& of_ceiling(ItemIdx i, Bytes bound, ItemIdx other);
-  // The items that the last explanation speaks of: without the others, it is the same.
+  // The items of the last explanation: without the others, it is the same.
   const std::vector<ItemIdx>& involved() const { return involved_; }
 
  private:

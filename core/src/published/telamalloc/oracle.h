@@ -1,4 +1,5 @@
-// Which part of a path leads to a solution (source 001, section 6.3), asked of the exact search.
+// An oracle: finds by the exact search which part of a path leads to a solution (source 001,
+// section 6.3).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace memplan {
 
-// About one subproblem.
+// Answers for one subproblem.
 class Oracle {
  public:
   // Every question may take `nodes` of the exact search.
@@ -45,7 +46,7 @@ class Oracle {
   std::int32_t dead_ = kNone;  // the shortest that is known to lead to none
   static constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
 
-  // Where many questions have stayed open, others would, and each costs all of its nodes.
+  // Where many questions stayed open, later ones would too, and each costs all of its nodes.
   static constexpr int kPatience = 50;
   int open_ = 0;
 };

@@ -28,13 +28,13 @@ struct Phases {
     std::int32_t size() const { return end - begin; }
   };
   std::vector<Subproblem> subproblems;  // by time
-  std::vector<ItemIdx> items;           // by subproblem; without those that conflict with nobody
+  std::vector<ItemIdx> items;           // by subproblem; without those that conflict with none
   std::vector<std::int32_t> phase_of;   // by item; -1 for those
   std::vector<Bytes> contention;        // by item: the greatest load while it lives
   std::int32_t count = 0;
 };
 
-// One subproblem for all, or one phase for each, where that is not wanted.
+// Where an option is off, there is one subproblem for all items, or one phase for each subproblem.
 Phases make_phases(const Problem& problem, const Items& items, const Adjacency& adjacent,
                    bool subproblems, bool phases);
 

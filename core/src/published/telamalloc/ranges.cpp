@@ -38,7 +38,7 @@ bool ValidRanges::check_invariants() const {
     const auto& [cell, before, because, old] = trail_[at];
     MEMPLAN_ASSERT(because < items_.count());
     MEMPLAN_ASSERT(before == last[cell]);
-    // What the change before made of the bound is what this one found.
+    // Each change starts from a bound at least as tight as the change before it did.
     const Bytes first = cell % 2 == 0 ? items_.earliest[cell / 2] : items_.latest[cell / 2];
     const Bytes looser = before < 0 ? first : trail_[before].old;
     MEMPLAN_ASSERT(cell % 2 == 0 ? looser <= old && old <= bound_[cell]

@@ -49,7 +49,8 @@ class ValidRanges {
   std::int32_t levels() const { return static_cast<std::int32_t>(decisions_.size()); }
   ItemIdx item_at(std::int32_t level) const { return decisions_[level].item; }
 
-  // Infers what holds before anything is placed. False: there is no solution (see dead_end).
+  // Infers what holds before anything is placed. Returns false if there is no solution (see
+  // dead_end).
   bool settle();
   // Places i at an offset within its bounds, as the next level, and infers until nothing changes.
   // False if that leaves no solution, or the stopper has stopped it; to be taken back either way.
@@ -72,7 +73,7 @@ class ValidRanges {
   // The trail leads back to where bounds began, each change makes a bound tighter, levels and what
   // is placed name each other, and the cheap tests are no stronger than what they stand for.
   bool check_invariants() const;
-  // Whether no pair has anything to infer.
+  // Whether no pair infers anything more.
   bool is_settled() const;
 
  private:
@@ -104,8 +105,7 @@ class ValidRanges {
   std::vector<Decision> decisions_;
   DeadEnd dead_end_;
 
-  // Cheap tests that spare most looks at neighbours; all three only ever get weaker on the way
-  // down.
+  // Cheap tests that spare most visits to neighbours; all three only get weaker on the way down.
   Bytes placed_top_ = 0;    // nothing that is placed is higher
   Bytes highest_top_ = 0;   // no lower bound of an unplaced item, plus its size, is higher
   Bytes lowest_upper_ = 0;  // no upper bound of an unplaced item is lower

@@ -10,7 +10,7 @@ namespace memplan {
 namespace {
 
 constexpr std::int64_t kCheckEvery = 64;  // steps, where invariants are checked
-// One heuristic goes without whatever speaks of several.
+// A single heuristic turns off the options that need several.
 TelamallocOptions consistent(TelamallocOptions options) {
   if (options.select != "tela") {
     options.phases = options.culprits = options.hoisting = options.stuck_rule = false;
@@ -44,7 +44,7 @@ TelamallocSearch::TelamallocSearch(const Problem& problem, const Items& items,
       candidates_(options_, unplaced_, ranges_),
       times_culprit_(items.size.size(), 0) {
   if (candidates_.one_heuristic()) policy_ = nullptr;
-  // Who conflicts with nobody lies as low as it can, with nothing to search for.
+  // An item that conflicts with none lies as low as it can, without a search.
   steps_ = items.count() - static_cast<std::int64_t>(phases_.items.size());
 }
 
@@ -170,7 +170,7 @@ bool TelamallocSearch::fits_on_skyline(ItemIdx i, Bytes* offset) {
   return true;
 }
 
-// What fails at this point does so because of these levels, and the candidate's own.
+// The failure at this point follows from these levels, and that of the candidate.
 void TelamallocSearch::blame(const std::vector<std::int32_t>& levels) {
   std::vector<std::int32_t>& known = points_[depth_].culprits;
   merged_.clear();
@@ -188,7 +188,7 @@ void TelamallocSearch::blame(const std::vector<std::int32_t>& levels) {
 
 // ---- major backtracks (source 001, section 5.4), and the choice of a learned policy (section 6)
 
-// The point at hand has no candidates left. False if there is nowhere to go back to.
+// The point at hand has no candidates left. Returns false if there is no level to go back to.
 bool TelamallocSearch::go_back() {
   if (depth_ == 0) return false;
   DecisionPoint& failed = points_[depth_];
@@ -210,23 +210,22 @@ bool TelamallocSearch::go_back() {
   }
   MEMPLAN_ASSERT(choice >= 0 && static_cast<std::size_t>(choice) < targets_.size());
   retreat_to(targets_[choice].level);
-  // What may be solvable must not be left for want of candidates.
+  // A subtree that may be solvable must not be left because its candidates ran out.
   if (!candidates_.has_more(points_[depth_])) candidates_.list_all(&points_[depth_]);
   return true;
 }
 
 std::int32_t TelamallocSearch::level_by_rule() {
   const std::vector<std::int32_t>& culprits = points_[depth_].culprits;
-  // Where nothing is to blame, all dead ends are for the offsets that the candidates have here.
+  // Without culprits, all dead ends follow from the offsets that the candidates have here.
   const bool known = options_.culprits && !culprits.empty();
   const std::int32_t level = known ? culprits.back() : depth_ - 1;
   return options_.stuck_rule ? leave_stuck_subtree(level) : level;
 }
 
 // Section 5.4: "to the lowest such point" of those with too many backtracks below them. The root is
-// always one of them, where few candidates are; leaving only the deepest would give the next
-// subtree beside it as long, and so on. Between them, in turn, to a half and a quarter of its
-// depth.
+// always one of them, where few candidates are; leaving only the deepest would give its neighbour
+// as much time, and so on. So it also goes back, in turn, to a half and a quarter of the depth.
 std::int32_t TelamallocSearch::leave_stuck_subtree(std::int32_t level) {
   const auto stuck = [this](std::int32_t l) {
     return backtracks() - points_[l].patient_since > kPatience;

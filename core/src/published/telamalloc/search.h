@@ -1,5 +1,5 @@
-// The search tree of source 001, section 5, on a stack of its own: it is as deep as buffers are
-// many.
+// The search tree of source 001, section 5. It has a stack of its own, since it is as deep as there
+// are buffers.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ class TelamallocSearch {
 
   const std::vector<Phases::Subproblem>& subproblems() const { return phases_.subproblems; }
 
-  // What holds before anything is placed. False: there is no solution, because of refutation(),
-  // or the stopper has stopped it.
+  // Infers what holds before anything is placed. Returns false if there is no solution (see
+  // refutation()), or if the stopper ended it.
   bool settle() { return ranges_.settle(); }
   std::vector<ItemIdx> refutation();
 
@@ -37,8 +37,8 @@ class TelamallocSearch {
   // subproblems(); what it places stays placed if it solves it, and only then.
   Verdict run(const Phases::Subproblem& part, std::int64_t limit);
 
-  // Goes on by another policy (null: by the rules of 5.4), with candidates that are drawn (see
-  // Candidates). Between two runs.
+  // Switches to another policy (null: the rules of 5.4), with random candidates (see Candidates).
+  // To be called between two runs.
   void follow(BacktrackPolicy* policy, std::uint64_t seed);
 
   Bytes offset(ItemIdx i) const { return ranges_.lower(i); }

@@ -18,13 +18,13 @@ namespace {
 
 using Verdict = TelamallocSearch::Verdict;
 
-// The turns, in steps. The rules begin anew with each turn, in the order of before, so that their
-// turns must grow by far. What they have not found in the first is found by the model more often
-// than by them.
+// The turns, in steps. The rules start again in each turn, in the same order as before, so their
+// turns must grow much. What they do not find in the first turn, the model finds more often than
+// they do.
 constexpr std::int64_t kFirstTurn = 3000;
 constexpr std::int64_t kGrowth = 8;
 constexpr std::int64_t kModelShare = 15;
-// Of one restart: a little at first, and in time a fixed share of all.
+// The steps of one restart: a few at first, and later a fixed share of all.
 constexpr std::int64_t kShortest = 50;
 constexpr std::int64_t kPart = 100;
 
@@ -35,15 +35,15 @@ Plan solution(const Problem& problem, const Items& items, const TelamallocSearch
   return plan_of(problem, items, offsets, "the search found a solution");
 }
 
-// The search by the rules and restarts with a model, in turns.
+// Runs the search by the rules and restarts with a model in turns.
 //
 //   by the rules         |--|            |--------|                    |------ ...
 //   with the model          |-|-|-|-|-|-|         |--|--|--|--|-- ... -|
-//                           each from the top, with candidates drawn anew
+//                           each from the top, with other random candidates
 //
-// As TelamallocSearch::run(). What the rules solve soon is solved as without a model. Beyond that,
-// a model that is wrong about a problem, or a part of the tree without solutions that it stays in,
-// costs no more than its turn. It ends with a solution, or at the limit.
+// As TelamallocSearch::run(). What the rules solve soon is solved as without a model. After that, a
+// model that is wrong about a problem, or stays in a part of the tree without solutions, costs no
+// more than its turn. It ends with a solution, or at the limit.
 Verdict run_in_turns(const Phases::Subproblem& part, std::int64_t limit, LearnedPolicy* model,
                      TelamallocSearch* search, const Stopper& stopper) {
   std::uint64_t seed = 0;

@@ -99,7 +99,8 @@ void Unplaced::remove(ItemIdx i) {
 }
 
 void Unplaced::restore(ItemIdx i) {
-  // The last that was unlinked: its neighbours are each other's now.
+  // The item must be the last that was unlinked, since its neighbours are linked with each other
+  // now.
   MEMPLAN_ASSERT(next_[0][previous_[0][i]] == next_[0][i]);
   for (int k = 0; k < kOrders; ++k) {
     next_[k][previous_[k][i]] = i;

@@ -1,4 +1,4 @@
-// The items that are still to be placed, in the orders in which they are looked for.
+// The items that are still to be placed, in the orders of the heuristics.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ class Unplaced {
   // In all phases.
   std::int32_t left() const { return std::accumulate(left_.begin(), left_.end(), 0); }
   std::int32_t phase_of(ItemIdx i) const { return phase_of_[i]; }
-  // The first in an order, and who follows one that is unplaced; kNoItem where nobody does.
+  // The first in an order, and the item that follows an unplaced one; kNoItem where there is none.
   ItemIdx first(Order order, std::int32_t phase) const { return known(next_[order][head(phase)]); }
   ItemIdx after(Order order, ItemIdx i) const { return known(next_[order][i]); }
   // Phases in which something is unplaced, by their number; -1 where there is none.
