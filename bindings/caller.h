@@ -1,4 +1,4 @@
-// The caller of a solver, in Python.
+// Calls back into Python while a solver runs.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -16,16 +16,17 @@ namespace memplan::python {
 
 namespace nb = nanobind;
 
-// Seconds, the best peak, the lower bound, the phase and the nodes.
+// The arguments are seconds, the best peak, the lower bound, the phase and the nodes.
 using Watcher =
     nb::typed<nb::callable, void(double, std::optional<Bytes>, Bytes, std::string, std::int64_t)>;
 
-// Of a round: seconds, engine, stage, part, target, bound, peak, nodes, conflicts, what ended it.
+// The arguments describe a round: seconds, engine, stage, part, target, bound, peak, nodes,
+// conflicts, what ended it.
 using RoundTracer =
     nb::typed<nb::callable, void(double, std::string, std::string, std::string, Bytes, Bytes,
                                  std::optional<Bytes>, std::int64_t, std::int64_t, std::string)>;
 
-// What the core asks and tells its caller while the GIL is released. Ctrl-C ends the search with
+// The callbacks from the core to its caller while the GIL is released. Ctrl-C ends the search with
 // the best plan, also where it comes while `watcher` or `tracer` runs; what any other signal
 // handler or one of them raises is kept, and thrown when the search has ended.
 class Caller {

@@ -1,4 +1,4 @@
-// memplan._core: converts what Python has to what the core takes, and back. No logic.
+// memplan._core: converts between the types of Python and those of the core. It has no logic.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -48,7 +48,7 @@ void require_rows(const char* name, const Column& column, std::size_t rows) {
                             .c_str());
 }
 
-// The core counts these in 32 bits: what does not fit must not become another number.
+// The core counts these in 32 bits, and a number that does not fit must not be truncated.
 std::int32_t narrowed(const char* name, std::int64_t value) {
   const auto narrow = static_cast<std::int32_t>(value);
   if (narrow == value) return narrow;

@@ -35,8 +35,8 @@ struct Setter {
 
   void operator()(bool* taken) const { *taken = value_of<bool>("True or False"); }
 
-  // From the command line, a name comes as a list of one. Callers may know the solver by another
-  // name than the core does, so that the sentence does without.
+  // From the command line, a name comes as a list of one. Callers may have another name for the
+  // solver than the core, so the sentence does not name it.
   void operator()(std::string* taken) const {
     Names names;
     if (nb::try_cast(value, *taken, false)) return;
@@ -47,12 +47,12 @@ struct Setter {
   }
 
   void operator()(Names* taken) const {
-    // A string is a sequence of strings too, of one letter each: never what was meant.
+    // A string is also a sequence of strings of one letter, which is never what was meant.
     if (nb::isinstance<nb::str>(value)) refuse(option + " of " + solver + " must be a list");
     *taken = value_of<Names>("a list of names");
   }
 
-  // The file that a model comes from is Python's affair.
+  // Python reads the file of a model; here it is an object.
   void operator()(std::shared_ptr<const BacktrackModel>* taken) const {
     if (nb::isinstance<nb::bool_>(value) && !nb::cast<bool>(value)) return taken->reset();
     if (!nb::isinstance<BacktrackModel>(value)) refuse(option + " must be a BacktrackModel");
@@ -60,7 +60,7 @@ struct Setter {
   }
 };
 
-// What an option is where it is not given. No model is False.
+// The default of an option, as a value of Python. Without a model it is False.
 struct Default {
   template <typename T>
   nb::object operator()(const T* value) const {

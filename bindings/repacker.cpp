@@ -27,13 +27,13 @@ namespace {
 using Column = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Offsets = nb::ndarray<nb::numpy, const Bytes, nb::ndim<1>>;
 
-// Reads attributes of Python objects by names that are made once.
+// Reads attributes of Python objects. The names are made once, since that takes time.
 class Fields {
  public:
   explicit Fields(const char* name) : name_(nb::steal(PyUnicode_InternFromString(name))) {}
 
   nb::object of(nb::handle object) const { return nb::getattr(object, name_); }
-  // False where it is not a plain int of 64 bits.
+  // Returns false for a value that is not a plain int of 64 bits.
   bool read(nb::handle object, std::int64_t* value) const {
     const nb::object given = of(object);
     return PyLong_CheckExact(given.ptr()) != 0 && nb::try_cast(given, *value, false);
@@ -48,8 +48,8 @@ struct BufferFields {
       gaps{"gaps"};
 };
 
-// Objects of memplan.Buffer as rows; nothing where one is not of the plainest kind: memplan.Problem
-// takes it, or says what is wrong.
+// Converts objects of memplan.Buffer to rows. Returns nothing where one is not of the plainest
+// kind: then memplan.Problem takes it, or raises an error.
 std::optional<Problem> rows_of(const BufferFields& fields, const nb::tuple& buffers) {
   Problem rows;
   for (auto* column : {&rows.start, &rows.end, &rows.size, &rows.alignment, &rows.pin}) {

@@ -31,7 +31,7 @@ std::vector<T> copied(const Column<T>& column) {
   return {column.data(), column.data() + column.size()};
 }
 
-// Hands the memory of a vector over, without a copy.
+// Passes the memory of a vector to an array, without a copy.
 template <typename T, std::size_t kDimensions = 1>
 Array<T, kDimensions> given(std::vector<T> cells, const std::size_t (&shape)[kDimensions]) {
   auto owned = std::make_unique<std::vector<T>>(std::move(cells));
