@@ -14,9 +14,10 @@ struct Budget {
   std::int64_t nodes = std::numeric_limits<std::int64_t>::max();
 };
 
-// Started once per solve and asked from inside every loop that can be long. `expired()` costs a
-// counter on most calls, the clock on every 64th and the caller's `interrupt` every 20 ms.
-// It is asked by one thread (the one that called solve); other threads read `stopped()`.
+// A stopper is made once per solve and checked inside every loop that can be long. `expired()`
+// costs a counter on most calls, the clock on every 64th and the caller's `interrupt` every 20 ms.
+// Only the thread that called solve() may call it, since the caller's `interrupt` belongs to that
+// thread; other threads read `stopped()`.
 class Stopper {
  public:
   using Interrupt = std::function<bool()>;

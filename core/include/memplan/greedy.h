@@ -20,7 +20,7 @@ namespace memplan {
   OPTION(bool, best_fit, true, "then into the tightest hole, the most promising orders first")
 
 struct GreedyOptions {
-  // Of the orders, "hint" and "tela", which place in their own way, count as first fit.
+  // The orders "hint" and "tela" place in their own way, and count as first fit.
   MEMPLAN_GREEDY_OPTIONS(MEMPLAN_FIELD)
   // Stop at the first plan whose peak is at or below this (the lower bound, or the capacity).
   Bytes target = 0;

@@ -13,7 +13,7 @@
 namespace memplan {
 
 // Sections are those of source 000. Static orders are tried round robin, with node limits that
-// double. Every part is sorted when it is cut off, and T counts what is unplaced then.
+// double. Every part is sorted when it is cut off, where T counts only what is not placed yet.
 #define MEMPLAN_MINIMALLOC_OPTIONS(OPTION)                                                         \
   OPTION(bool, canonical, true, "only offset- and index-monotonic sequences (6.1)")                \
   OPTION(bool, section_inference, true, "bound by the load still to come (6.2, equation 3)")       \

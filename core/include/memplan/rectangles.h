@@ -11,8 +11,8 @@
 
 namespace memplan {
 
-// One variable a buffer, its values all legal offsets from the lowest up (Korf 2003; Huang and Korf
-// 2013). Buffers are placed in one order, with plain backtracking.
+// Each buffer is a variable, with all legal offsets as values, from the lowest up (Korf 2003; Huang
+// and Korf 2013). Buffers are placed in one order, with plain backtracking.
 #define MEMPLAN_CSP_OPTIONS(OPTION)                                                       \
   OPTION(bool, area_order, true, "largest size times lifetime first (off: as they come)") \
   OPTION(bool, forward_checking, true, "every buffer that is not placed keeps an offset") \
@@ -24,8 +24,9 @@ struct CspOptions {
   MEMPLAN_CSP_OPTIONS(MEMPLAN_FIELD)
 };
 
-// One variable a pair of buffers that share a time, its values "below" and "above" (Moffitt and
-// Pollack 2006). What the chosen values imply is kept as a matrix of distances between offsets.
+// Each pair of buffers that share a time is a variable, with the values "below" and "above"
+// (Moffitt and Pollack 2006). What the chosen values imply is kept as a matrix of distances between
+// offsets.
 //
 // Semantic branching, which adds the negation of a value that failed, is no switch: for two buffers
 // that share a time, the other value implies it.

@@ -29,9 +29,10 @@ struct Repacked {
 // goes into the holes. Where that is not enough, a few others move, and only where that fails too,
 // a solver plans all of it again.
 //
-// For one thread at a time: while repack() is at work, all else throws std::runtime_error.
+// It is for one thread at a time: while repack() runs, every other call throws std::runtime_error.
 //
-// Alignment, pins, reserved ranges and gaps are kept. While a plan is mended, a gap counts as held.
+// It keeps alignments, pins, reserved ranges and gaps. While a plan is mended, a gap counts as
+// held.
 class Repacker {
  public:
   // Throws std::invalid_argument for ranges that are not sorted, disjoint and within 2^62.
@@ -43,9 +44,10 @@ class Repacker {
   Repacker(Repacker&&) noexcept;
   Repacker& operator=(Repacker&&) noexcept;
 
-  // All rows of a problem, but not its capacity and reserved ranges. Throws std::invalid_argument,
-  // and adds nothing, for rows that are not well formed, for pins that collide with those that are
-  // there, for conflicts and groups, and for more than 2^62 bytes in all.
+  // Adds all rows of a problem, but not its capacity and reserved ranges. Throws
+  // std::invalid_argument, and adds nothing, for rows that are not well formed, for pins that
+  // collide with those that are there, for conflicts and groups, and for more than 2^62 bytes in
+  // all.
   std::vector<Slot> add(const Problem& rows);
   // Throws std::out_of_range, and removes nothing, for slots that are not in use or named twice.
   void remove(const std::vector<Slot>& slots);

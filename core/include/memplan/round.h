@@ -8,8 +8,8 @@
 
 namespace memplan {
 
-// One question to an engine, within one slice of the budget. The words live as long as the call
-// that hands them over.
+// One question to an engine, within one slice of the budget. The strings are valid during the call
+// of the tracer.
 struct Round {
   const char* engine = "";  // greedy, large, exact, prover, minimalloc, ...
   const char* stage = "";   // of greedy and large: which of their passes or repairs

@@ -25,10 +25,10 @@ struct SomasOptions {
 };
 
 // A pair is unsafe if its lifetimes meet (outside gaps) or if it is listed in the conflicts; a
-// block is a buffer, or a contiguous group. kFeasible, or kUnknown where the budget ran out or the
-// plan ends above the capacity: the algorithms know none. Quadratic in the number of buffers.
-// Throws std::invalid_argument for options that are not among those above, and for pins,
-// alignments, reserved ranges and windows, of which the source does not speak.
+// block is a buffer, or a contiguous group. Returns kFeasible, or kUnknown where the budget ran out
+// or the plan ends above the capacity, which the algorithms do not consider. Quadratic in the
+// number of buffers. Throws std::invalid_argument for options that are not among those above, and
+// for pins, alignments, reserved ranges and windows, which the source does not define.
 Plan somas(const Problem& problem, const Sections& sections, const SomasOptions& options,
            std::int64_t node_budget, Stopper& stopper);
 

@@ -24,13 +24,13 @@ struct Arc {
   OperatorIdx to = 0;  // waits for `from`
 };
 
-// Operators are numbered in an order in which they could run one after the other; those of a
-// stream do run in it, whether there are arcs between them or not.
+// Operators are numbered in an order in which they could run one after the other. Those of a stream
+// do run in this order, whether there are arcs between them or not.
 //
 // A tensor is needed from its producer, while it runs, to the last of its consumers, while it runs.
-// One without consumers is needed while its producer runs. The workspace of an operator is a tensor
-// that it produces and consumes. A tensor that exists before the program, or is read after it,
-// needs an operator that stands for the caller.
+// A tensor without consumers is needed while its producer runs. The workspace of an operator is a
+// tensor that it produces and consumes. A tensor that exists before the program, or is read after
+// it, needs an operator that stands for the caller.
 struct StreamGraph {
   std::vector<StreamIdx> stream;  // by operator: 0, 1, ... below the number of operators
   std::vector<Arc> arcs;          // each from a lower to a higher number; repeated arcs do no harm

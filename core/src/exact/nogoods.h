@@ -87,8 +87,8 @@ class Nogoods {
   }
 
  private:
-  // 64 to 128 MiB a worker; beyond it the search goes on without learning more. Freeing much more
-  // would take longer than the deadline allows.
+  // 64 to 128 MiB a worker; beyond that the search continues without learning more. Freeing much
+  // more would take longer than the deadline allows.
   static constexpr std::size_t kMaxTerms = std::size_t{1} << 23;
 
   struct Entry {

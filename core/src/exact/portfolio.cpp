@@ -198,9 +198,9 @@ Answer Portfolio::run(std::int64_t node_budget, int threads, Stopper& stopper) {
   return answer;
 }
 
-// Each thread takes the next worker in order. The calling thread does not search: it alone may ask
-// the stopper (the caller's interrupt belongs to its thread), and it cancels all where that says
-// so.
+// Each thread takes the next worker in order. The calling thread does not search: only it may call
+// the stopper, since the caller's interrupt belongs to its thread, and it cancels all workers when
+// the stopper ends the search.
 int Portfolio::run_on_threads(const std::vector<std::int64_t>& slices, int threads,
                               Stopper& stopper) {
   const int count = static_cast<int>(workers_.size());

@@ -44,7 +44,7 @@ constexpr int kShellPasses = 3;
 
 constexpr Bytes kHair = 1050;      // the least raise of the target is one part of so many
 constexpr int kGoals = 12;         // after the target itself
-constexpr Bytes kFinest = 10'000;  // steps to a target: closer to a peak than one is not asked
+constexpr Bytes kFinest = 10'000;  // steps to a target: no goal is closer to the peak than one
 
 class Chain {
  public:

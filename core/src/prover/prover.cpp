@@ -7,7 +7,7 @@ namespace memplan::prover {
 
 struct Prover::Component {
   exact::Task task;
-  std::unique_ptr<Engine> engine;  // made when it is first asked
+  std::unique_ptr<Engine> engine;  // made when it is first needed
 };
 
 namespace {

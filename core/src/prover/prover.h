@@ -29,8 +29,7 @@ class Prover {
   // It handles neither windows of gaps nor problems with too many pairs.
   static bool suits(const Problem& problem, const Sections& sections);
 
-  // `limit` is the greatest peak that will ever be asked for. All must outlive it; `log` may be
-  // null.
+  // `limit` is the greatest limit of all calls of run(). All must outlive it; `log` may be null.
   Prover(const Problem& problem, const Sections& sections, Bytes limit,
          const ProverOptions& options, std::uint64_t seed, ProofLog* log = nullptr);
   ~Prover();

@@ -118,8 +118,8 @@ void Incumbent::take(Bytes target, std::int64_t nodes, Plan found, const char* s
   trace(round);
 }
 
-// Tells a round that its nodes ended from one that had some left over. A search may leave a few,
-// too few for a dive.
+// A round that used half of its nodes was ended by them, since a search may leave some that are too
+// few for a dive.
 Round Incumbent::round_of(Bytes target, std::int64_t nodes, const Plan& answer, const char* engine,
                           const char* stage) const {
   Round round;

@@ -37,7 +37,7 @@ class SearchAndProver {
     Bytes refuted = -1;
     Stats cost;
     std::vector<std::pair<Status, Round>> rounds;  // `ended_by` where there is no answer
-    bool cut_short = false;                        // it would go on
+    bool cut_short = false;                        // it could continue
   };
 
   Descent descend(Bytes limit, std::int64_t conflicts, std::int64_t steps, Stopper* stopper,

@@ -274,8 +274,8 @@ class Run {
   Incumbent incumbent_;
 };
 
-// Every solver, in the order in which they are listed: what runs it, whether plans are made beside
-// it, and what it is (name, says, lacks, options, proves, baseline).
+// Every solver, in the order in which they are listed: what runs it, whether other plans are made
+// for it, and what it is (name, says, lacks, options, proves, baseline).
 constexpr Entry kSolvers[] = {
     {&Run::run_auto,
      OurPlans::kAlways,

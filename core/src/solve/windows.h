@@ -15,8 +15,8 @@ class Windows {
   explicit Windows(Incumbent& incumbent);
 
   // Looks for the least peak of a few windows of up to `width` buffers, the fullest first, with
-  // `nodes` in all; the next round goes on with the next windows. False where the problem is
-  // not twice as wide.
+  // `nodes` in all; the next round continues with the next windows. Returns false where the problem
+  // is not twice as wide.
   bool round(BufferIdx width, std::int64_t nodes);
 
  private:

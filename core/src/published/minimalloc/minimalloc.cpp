@@ -398,7 +398,7 @@ void Search::split(const Partition& rest) {
 
 // Gives the items of a part their indexes, by the static order as of now. That keeps canonical
 // search complete: "sorted by (offset, index)" is enough with any indexes that stand still while
-// steps are compared. If the sequence of the problem above goes on into this part, then the part
+// steps are compared. If the sequence of the problem above continues in this part, then the part
 // has a solution, and so one of least sum, whose own sequence is canonical by the new indexes.
 // Steps on both sides of the cut are never compared, as floors start again here, and backtracking
 // above the cut restores the old indexes.

@@ -39,8 +39,8 @@ class Oracle {
   std::int64_t nodes_;
   Stopper& stopper_;
 
-  // The path of the last question. Of two paths that begin alike, what is known of the beginning
-  // of one holds for the other: so every decision point is asked about once while it lasts.
+  // The path of the last question. Of two paths that begin alike, what is known of the beginning of
+  // one holds for the other: so every decision point costs one question while it is on the path.
   std::vector<Placement> path_;
   std::int32_t solvable_ = 0;  // the longest beginning that is known to lead to a solution
   std::int32_t dead_ = kNone;  // the shortest that is known to lead to none
