@@ -83,8 +83,8 @@ memplan_problem* memplan_problem_create(size_t count, const int64_t* start, cons
 void memplan_problem_free(memplan_problem* problem); /* NULL is fine */
 
 /* Each of these replaces what was set before, and copies. A column has a value for every buffer;
- * NULL removes it, and a count of 0 removes a list. They return 1, or 0 and one sentence, and then
- * what was set before is still there. Values are checked by memplan_solve() and
+ * NULL removes it, and a count of 0 removes a list. They return 1, or 0 and one sentence; in that
+ * case what was set before stays. Values are checked by memplan_solve() and
  * memplan_problem_check(), when all of them are known. */
 int memplan_problem_set_alignment(memplan_problem* problem, const int64_t* alignment, char* error,
                                   size_t error_size);
@@ -100,12 +100,12 @@ int memplan_problem_set_gaps(memplan_problem* problem, size_t count, const int32
 /* Addresses [lower[i], upper[i]) that no buffer may touch; sorted and disjoint. */
 int memplan_problem_set_reserved(memplan_problem* problem, size_t count, const int64_t* lower,
                                  const int64_t* upper, char* error, size_t error_size);
-/* The buffers first[i] and second[i] may not share an address, whatever their lifetimes. In any
- * order, and either may come first; here the numbers of buffers are checked at once. */
+/* The buffers first[i] and second[i] may not share an address, whatever their lifetimes. The pairs
+ * and their two buffers may be in any order. The numbers of buffers are checked at once. */
 int memplan_problem_set_conflicts(memplan_problem* problem, size_t count, const int32_t* first,
                                   const int32_t* second, char* error, size_t error_size);
 /* Buffers of one group lie one behind the other: offset - lead is the same for all of them. A group
- * is any number from 0, MEMPLAN_NONE is none. Both columns, or NULL twice. */
+ * is any number from 0, and MEMPLAN_NONE is none. Give both columns, or NULL for both. */
 int memplan_problem_set_groups(memplan_problem* problem, const int32_t* group, const int64_t* lead,
                                char* error, size_t error_size);
 /* At least 1, or MEMPLAN_NONE. */
@@ -121,7 +121,7 @@ memplan_plan* memplan_solve(const memplan_problem* problem, const memplan_option
                             char* error, size_t error_size);
 /* The same by one solver, whatever options->solver says. A program that calls one of these, and not
  * memplan_solve(), is linked with that solver alone (docs/embedding.md has the sizes). */
-/* Many orders, first and best fit; optimal only where the plan meets the bound. */
+/* Tries many orders, with first and best fit; optimal only where the plan meets the bound. */
 memplan_plan* memplan_solve_greedy(const memplan_problem* problem, const memplan_options* options,
                                    char* error, size_t error_size);
 /* First fit, then the exact search: with enough nodes, the optimum or a proof that there is none.

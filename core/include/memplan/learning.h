@@ -19,7 +19,7 @@ namespace memplan {
 // The names of the features of a target, in the order of their columns (section 6.4).
 const std::vector<std::string>& backtrack_features();
 
-// What decides at a major backtrack (section 6.5).
+// The model that decides at a major backtrack (section 6.5).
 struct BacktrackModel {
   // Throws std::invalid_argument for a forest of other features, and for a discount that is not
   // from 0 to 1.
@@ -33,8 +33,8 @@ struct BacktrackModel {
   double discount;
 };
 
-// What was known at the major backtracks of a search, and what it had come to in the end. All
-// levels are those of one path: a target of level x takes back its placements from x on.
+// The features at the major backtracks of a search, and how each path ended. All levels are those
+// of one path: a target of level x takes back its placements from x on.
 //
 //    level   0 --- 1 --- 2 --- 3 --- 4 --- 5    the path at the backtrack, of length 6
 //            shared      |     |                2 placements are in the solution that was found

@@ -19,7 +19,7 @@ enum class Status {
 
 const char* name(Status status);
 
-// What a solver did. Everything here but `seconds` repeats from run to run.
+// The work of a solver. Everything here but `seconds` is the same in every run.
 struct Stats {
   std::string solver;                                   // the one that found the answer
   std::int64_t nodes = 0;                               // search nodes, or placements for greedy

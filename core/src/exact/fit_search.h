@@ -31,7 +31,7 @@ class FitSearch {
   FitSearch(const Problem& problem, const Sections& sections, Bytes capacity,
             const ExactOptions& options, std::uint64_t seed, const SearchMakers& makers);
 
-  // As exact_fit(); nodes and restarts are those of this run.
+  // Answers like exact_fit(); nodes and restarts are those of this run.
   Plan run(std::int64_t nodes, int threads, Stopper& stopper);
 
   Bytes capacity() const { return capacity_; }

@@ -117,7 +117,7 @@ class Search final : public AnySearch {
 
   void sort_by_floor(Node* items, int count);
 
-  // Of the node at work: order by floor, ids, sections, the ceiling, what rose.
+  // Checks the node at work: the order by floor, ids, sections, the ceiling, and what rose.
   bool check_invariants(const Child& problem) const;
   // Checks the bound in every section, and the loads that it leaves.
   bool holds_everywhere(const Child& problem) const;

@@ -20,9 +20,10 @@ struct SearchMakers {
 // The sweep over full sections, or null where no two of them are neighbours. The task must outlive
 // it.
 std::unique_ptr<AnySearch> tiling_search(const Task& task);
-// In 64 bits, which are enough for every task.
+// Makes a search in 64 bits, which are enough for every task.
 std::unique_ptr<AnySearch> wide_search(const Task& task, const ExactOptions& options);
-// In 32 bits where they are enough: the same nodes, with twice as many values in a register.
+// Makes a search in 32 bits where these are enough: it visits the same nodes, with twice as many
+// values in a register.
 std::unique_ptr<AnySearch> narrowest_search(const Task& task, const ExactOptions& options);
 
 constexpr SearchMakers kAllMakers = {tiling_search, narrowest_search};

@@ -185,7 +185,7 @@ class Free {
   std::array<std::uint64_t, kClasses / 64> any_{};  // which classes have a piece
 };
 
-// What is placed at once, over the sections in which some of it may be held.
+// A block, which is placed in one piece, and the sections in which some of it may be held.
 struct Lodger {
   Shape shape;
   BufferIdx first;  // of a group, any member

@@ -11,7 +11,7 @@
 
 namespace memplan {
 
-// As greedy(), up to the first plan whose peak is at most `target`.
+// Runs like greedy(), up to the first plan with a peak of at most `target`.
 Plan first_fits(const Problem& problem, const Sections& sections, Bytes target,
                 std::int64_t node_budget, Stopper& stopper);
 

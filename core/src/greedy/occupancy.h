@@ -53,8 +53,8 @@ class Occupancy {
   // machine.
   std::int64_t steps() const { return steps_; }
 
-  // What a node touches its parent touches, what it covers it touches, and the way up to the
-  // nearest cover is the true one.
+  // A parent touches what its children touch, a node touches what it covers, and covered_ names the
+  // nearest cover above each node.
   bool check_invariants() const;
 
  private:

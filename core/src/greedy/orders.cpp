@@ -23,8 +23,8 @@ SectionIdx gap_to(const Span& span, SectionIdx s) {
   return std::max({SectionIdx{0}, span.first - s, s - span.last});
 }
 
-// By lifetimes, gaps aside, and beyond them: all that began by the end of a buffer, without those
-// that ended before it began.
+// Counts conflicts by lifetimes (gaps are ignored) and listed ones. By lifetimes these are all
+// buffers that began by the end of a buffer, without those that ended before it began.
 std::vector<double> count_conflicts(const Problem& problem, const Sections& sections) {
   std::vector<double> begun(static_cast<std::size_t>(sections.count) + 1, 0);
   std::vector<double> ended(begun);

@@ -11,7 +11,7 @@
 
 namespace memplan {
 
-// What the orders look at, one row per buffer.
+// The features that the orders use, one row per buffer.
 struct Profile {
   // The profile is incomplete where the stopper ends it.
   Profile(const Problem& problem, const Sections& sections, Stopper& stopper);

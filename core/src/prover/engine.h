@@ -32,7 +32,7 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // False where there are too many pairs for this engine's tables, or windows.
+  // Whether the task has no windows, and not too many pairs for the tables of this engine.
   static bool suits(const exact::Task& task) { return Model::suits(task); }
 
   // Is there a plan in which all items end at or below `limit` bytes? It resumes where the last

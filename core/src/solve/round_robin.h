@@ -11,7 +11,7 @@
 
 namespace memplan {
 
-// In nodes of the search.
+// The first slice, in nodes of the search.
 inline std::int64_t first_slice(const Problem& problem) {
   return 2000 + 4 * std::int64_t{problem.count()};
 }

@@ -94,7 +94,7 @@ class Run {
     const bool is_auto = solver_.run == &Run::run_auto;
     if (is_auto && is_crowded() && !incumbent_.settled()) coalesce_anyway(incumbent_);
     begin(incumbent_, wants_plan());
-    // With the clock run out there is nothing left to ask for but a plan.
+    // When the time is over, the solver is skipped and only a plan is made.
     if (!incumbent_.settled() && !incumbent_.stopper().look()) (this->*solver_.run)();
     if (solver_.plans != OurPlans::kNever && lacks_plan(incumbent_)) run_last_resort();
     if (options_.proof != nullptr) write_proof(incumbent_, options_.proof);

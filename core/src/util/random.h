@@ -7,7 +7,7 @@
 
 namespace memplan {
 
-// What the state of SplitMix64 grows by for each number.
+// The state of SplitMix64 grows by this for each number.
 constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15ULL;
 
 // The number that SplitMix64 makes of a state.

@@ -19,7 +19,7 @@ class RangeBest {
     for (std::size_t k = leaves_; k-- > 1;) node_[k] = better(node_[2 * k], node_[2 * k + 1]);
   }
 
-  // Of values[first] to values[last], both included.
+  // The best of values[first] to values[last], both included.
   Value over(std::size_t first, std::size_t last) const {
     MEMPLAN_ASSERT(first <= last && last < leaves_);
     std::size_t left = leaves_ + first;

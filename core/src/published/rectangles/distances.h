@@ -21,13 +21,13 @@ namespace memplan {
 
 class Distances {
  public:
-  // What rose: the path between two items, or a bound of one (from == to).
+  // A change: the path between two items rose, or a bound of one (from == to).
   struct Change {
     ItemIdx from;
     ItemIdx to;
   };
 
-  // Null, or why there is no matrix.
+  // Null, or a clause on why there is no matrix.
   const char* build(const Items& items, Stopper& stopper);
 
   Bytes lower(ItemIdx i) const { return lower_[i]; }

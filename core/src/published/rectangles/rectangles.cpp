@@ -43,7 +43,8 @@ Plan place_absolutely(const Problem& problem, const Items& items, const CspOptio
   const Bytes step = grid_step(problem, items);
   AbsoluteSearch search(rectangles, options, step, stopper);
   const Outcome outcome = search.run(node_budget);
-  // Where the grid is fine, no time is enough: source 000, section 8.1.
+  // The note has the number of offsets, since no time is enough for a fine grid (source 000,
+  // section 8.1).
   Plan plan = answer(outcome, problem, items, search.offsets(),
                      "the budget ran out, with up to " +
                          std::to_string(largest_domain(items, step)) + " offsets for a buffer");

@@ -17,7 +17,7 @@
 
 namespace memplan {
 
-// What a model learns from (section 6.4).
+// The features that a model learns from (section 6.4).
 enum BacktrackFeature : std::size_t {
   kSizeFeature,         // of the block placed at that point, as a part of the capacity
   kLifetimeFeature,     // as a part of the sections of the subproblem

@@ -156,7 +156,7 @@ ItemIdx Candidates::only_after(ItemIdx last) const {
                          : unplaced_.after(order, last);
 }
 
-// By lowest valid position, ties by area.
+// The next candidate by lowest valid position, ties by area.
 ItemIdx Candidates::lowest_after(ItemIdx last) const {
   ItemIdx best = kNoItem;
   bool passed = last == kNoItem;  // in the order of area

@@ -25,7 +25,8 @@ class CollectingPolicy : public BacktrackPolicy {
   int choose(const Impasse& now) override;
   void solved(const std::vector<BufferIdx>& part, const std::vector<Placement>& path) override;
 
-  // Of the subproblems that were solved: the others do not show how the search ends.
+  // The samples of the subproblems that were solved, since the others do not show how the search
+  // ends.
   BacktrackSamples take() { return std::move(samples_); }
 
  private:

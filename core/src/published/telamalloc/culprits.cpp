@@ -79,8 +79,8 @@ void Culprits::explain(std::int32_t at, Bytes wanted) {
     return;
   }
   speak_of(other);
-  // Of an order there is slack on one side. A place cannot be weakened, so that it goes to the
-  // other item; where both are bounds, to that whose value then is not on the trail here.
+  // The slack of an order goes to one of its two items. A place cannot be weakened, so then it goes
+  // to the other item; where both are bounds, to that whose value then is not on the trail here.
   const bool fixed = ranges_.placed(other) && ranges_.first_change(ranges_.level(other)) < at;
   const Bytes place = ranges_.lower(other);
   if (is_lower(change.cell)) {

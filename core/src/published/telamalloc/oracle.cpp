@@ -35,7 +35,7 @@ std::optional<std::int32_t> Oracle::deepest_solvable(const std::vector<Placement
   if (open_ > kPatience) return std::nullopt;
   keep_what_holds(path);
 
-  // Whatever is solvable stays so with less of the path: a binary search finds the last.
+  // A solvable path stays solvable when its end is cut off, so a binary search finds the longest.
   std::int32_t end = std::min(dead_, static_cast<std::int32_t>(path.size()) + 1);
   while (end - solvable_ > 1) {
     const std::int32_t middle = solvable_ + (end - solvable_) / 2;

@@ -53,7 +53,8 @@ class ValidRanges {
   // dead_end).
   bool settle();
   // Places i at an offset within its bounds, as the next level, and infers until nothing changes.
-  // False if that leaves no solution, or the stopper has stopped it; to be taken back either way.
+  // Returns false if that leaves no solution, or if the stopper ended it; the level must be taken
+  // back either way.
   bool place(ItemIdx i, Bytes offset);
   // Takes back the placements of this level and all above it.
   void take_back(std::int32_t level);
@@ -61,7 +62,8 @@ class ValidRanges {
   // The highest of the placed items that conflict with i, or kNoItem.
   ItemIdx highest_below(ItemIdx i) const;
 
-  // Of the last call that was false; no items if it was for the stopper.
+  // The dead end of the last call that returned false; it has no items if the stopper ended that
+  // call.
   const DeadEnd& dead_end() const { return dead_end_; }
   const std::vector<Change>& trail() const { return trail_; }
   Bytes bound(std::int32_t cell) const { return bound_[cell]; }
@@ -77,7 +79,7 @@ class ValidRanges {
   bool is_settled() const;
 
  private:
-  // What was so before a level, and is restored with it.
+  // The state before a level, which is restored with it.
   struct Decision {
     ItemIdx item;
     std::int32_t trail;

@@ -46,7 +46,8 @@ class TelamallocSearch {
   std::int64_t backtracks() const { return minor_ + major_; }
   std::int64_t major_backtracks() const { return major_; }
 
-  // What is placed is not in the lists of the unplaced; levels, points and culprits are in order.
+  // Placed items are not in the lists of the unplaced, and levels, points and culprits are in
+  // order.
   bool check_invariants() const;
 
  private:
