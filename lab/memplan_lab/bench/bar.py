@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 
-Step = Callable[[str], None]  # told what begins now
+Step = Callable[[str], None]  # called with what begins now
 
 
 def no_step(_: str) -> None:

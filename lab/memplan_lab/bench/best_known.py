@@ -1,10 +1,10 @@
-"""The least peaks that are known of the problems of the corpus, with what shows that they are true.
+"""The least peaks that are known of the problems of the corpus, with their evidence.
 
-The file of a corpus says of every problem what the stock search finds, in a number of nodes that
-repeats: nothing but the search need be kept. What took more than that is in
-`data/best_known.jsonl`: behind a line that says the format, a JSON object on a line for each
-problem, by fingerprint, with its offsets. For the search that found these may take hours, or be
-another tomorrow. Who opens a corpus gets the better of both.
+The file of a corpus has for every problem the peak that the stock search finds within a limit of
+nodes; the search repeats, so that no plan has to be kept. Peaks which took more than that are in
+`data/best_known.jsonl`: a line that says the format, then a JSON object on a line for each problem,
+by fingerprint. Their offsets are kept, because the search that found them may take hours, or may
+change. A reader of a corpus gets the better of both.
 
 It is not edited by hand: `memplan-lab corpus best update RESULTS` writes what it has verified.
 """
@@ -69,7 +69,7 @@ class Best:
         return self.peak == self.lower_bound
 
     def beats(self, peak: int, proved: bool) -> bool:
-        """Whether this is a smaller peak, or the same one with a proof that was lacking."""
+        """Whether this is a smaller peak, or proves one that had no proof."""
         return (self.peak, not self.proved) < (peak, not proved)
 
     def plan(self, problem: Problem) -> Plan:
@@ -128,7 +128,7 @@ def read(file: str | os.PathLike[str] | None = None) -> dict[str, Best]:
     for number, line in enumerate(lines, 2):
         try:
             best = _best(json.loads(line))
-        except ValueError as error:  # of JSON, or below
+        except ValueError as error:  # from JSON, or raised below
             raise FormatError(name, f"is no best known peak: {error}", line=number) from None
         if best.fingerprint in found:
             raise FormatError(name, f"{best.name} is in it twice", line=number)

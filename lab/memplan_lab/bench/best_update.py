@@ -1,7 +1,7 @@
-"""Best known peaks held against the corpus, and found anew: who claims less has to show it.
+"""Checks of best known peaks against the corpus, and updates from results of benchmarks.
 
-What a benchmark says of itself is only a claim. A smaller peak, or a proof, is taken over when the
-same solver does it again here, and the referee passes its plan.
+A benchmark's result is only a claim. A smaller peak, or a proof, is taken over when the same solver
+reaches it again here, and the referee passes its plan.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from memplan_lab.bench.records import Corpus, Record
 __all__ = ["Claim", "Finding", "Update", "check", "stock_plan", "update"]
 
 STOCK = "auto"
-STOCK_NODES = 20_000  # counted, so that it ends the same on any machine
+STOCK_NODES = 20_000  # a limit of nodes ends at the same place on any machine
 _PATIENCE = 4.0  # how much longer than the benchmark: this machine may be the slower one
 _LEAST_SECONDS = 10.0
-_ROOM = 2  # times the nodes that a proof took: under a limit, a chain of searches shares them out
+# A limit is so many times the nodes that a proof took, as a chain of searches divides the limit.
+_ROOM = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +65,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What became of claims.
+    """The result of claims that were tried.
 
     Attributes
     ----------
     bests
-        All lines, by fingerprint: the old ones, and in their place or beside them the new ones.
+        All lines, by fingerprint: the old ones, of which new ones replace some, and other new ones.
     improved
         The new ones.
     refused
@@ -82,15 +83,15 @@ class Update:
 
 
 def stock_plan(problem: Problem) -> Plan:
-    """Return what the search by default finds in a limit that repeats, verified.
+    """Return the plan of the default search within a limit of nodes, verified.
 
-    What the file of a corpus says of peaks is what this says.
+    The file of a corpus has the peaks of these plans.
     """
     return _searched(problem, STOCK, nodes=STOCK_NODES)
 
 
 def check(corpus: Corpus, bests: Mapping[str, Best]) -> Iterator[Finding]:
-    """Hold the best known peaks of a corpus against the referee, problem by problem.
+    """Check the best known peaks of a corpus with the referee, problem by problem.
 
     A problem that has a line is planned by its offsets, any other by the stock search, which must
     reach the peak that the corpus says. What is called proved must be proved again.
@@ -131,18 +132,18 @@ def update(
     *,
     on_claim: Callable[[Claim], object] | None = None,
 ) -> Update:
-    """Take over what beats the best known peaks, or proves them, and holds.
+    """Take over the claims that beat the best known peaks, or prove them, and can be repeated.
 
     Parameters
     ----------
     corpus
-        That the claims are about.
+        Has the problems of the claims, and their peaks.
     bests
-        What is known beside it.
+        The lines that are kept with the corpus.
     claims
         In any order; those that beat nothing cost nothing.
     on_claim
-        Called before a claim is tried, which may take some times as long as it took there.
+        Called before a claim is tried, which may take several times as long as the benchmark did.
     """
     known, improved = dict(bests), dict[str, Best]()
     refused: list[Finding] = []
@@ -165,13 +166,13 @@ def update(
 
 
 def _standing(record: Record, best: Best | None) -> tuple[int, bool]:
-    """Return the least peak known and whether it lacks a proof: what is less is better."""
+    """Return the least peak known and whether it lacks a proof; a lesser pair is a better one."""
     standing = (record.best_peak, not record.best_proved)
     return standing if best is None else min(standing, (best.peak, not best.proved))
 
 
 def _shown(claim: Claim, problem: Problem) -> Best:
-    """Do again what is claimed; fails with a sentence where another peak comes out."""
+    """Solve the claim's problem again; raise an error if the plan does not reach its peak."""
     if claim.fingerprint != problem.fingerprint:
         raise MemplanError("its fingerprint is that of another problem")
     bound = lower_bound(problem)
@@ -204,7 +205,7 @@ def _searched(
     nodes: int | None = None,
     seed: int = 0,
 ) -> Plan:
-    """Return a plan for the least peak, verified; one without offsets is as it is."""
+    """Return a plan for the least peak, which is verified if it has offsets."""
     free = problem.with_capacity(None)
     plan = solve(free, solver, "min_peak", seconds, nodes, 1, seed)
     if plan.has_offsets:

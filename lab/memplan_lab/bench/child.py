@@ -1,7 +1,7 @@
-"""A process that is asked one thing: JSON on its standard input, JSON on its last line of output.
+"""A process that answers one request: JSON on its standard input, JSON on its last line of output.
 
-What is measured runs in a process of its own: the memory is its own, a crash its own, and a hang
-something that can be killed.
+Measurements run in a process of their own, so that its memory and its crashes concern no other, and
+a hang can be killed.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def ask(
     timeout
         Seconds after which it, and all that it started, is killed; `None` for no limit.
     environment
-        Variables to set, beside those of this process.
+        Variables to set in addition to those of this process.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def ask(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,  # so that whatever it starts can be killed with it
+        start_new_session=True,  # so that all that it starts can be killed with it
         env=os.environ | environment,
     )
     try:

@@ -1,6 +1,6 @@
 """A problem as bytes, for the way from the runner to the processes that solve.
 
-Not a format for users: it has no version, and is written and read by the same release. It is here
+It is no format for users: it has no version, and the same release writes and reads it. It exists
 because a million buffers as text would take longer to read than to plan.
 """
 

@@ -1,7 +1,7 @@
 """Rows as a picture: run time and success by solver, as source 000 draws them (figures 8 and 10).
 
-Many instances of a few sizes are medians over the number of buffers. So are more instances than
-there is room for names, by sizes up to each power of two. Anything else is drawn one by one.
+Many instances of a few sizes are drawn as medians over the number of buffers. Instances for whose
+names there is no room are, too, by sizes up to each power of two. All others are drawn one by one.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_MARKERS = "osD^vPXh"  # one more than colours, so that both together repeat late
-_INSTANCES = 3  # of a size, on average, from which a median says more than all of them
+_MARKERS = "osD^vPXh"  # one more than colours, so that a pair of both repeats late
+_INSTANCES = 3  # of a size, on average; from so many on, a median says more than all of them
 _NAMES = 48  # of instances, below an axis
 _WIDTH, _HEIGHT = 6.4, 6.0  # inches of a suite
 _DPI = 110
@@ -45,7 +45,7 @@ def save(rows: Iterable[Row], path: str | os.PathLike[str]) -> None:
 
 
 def check_file(path: str | os.PathLike[str]) -> None:
-    """Refuse, before hours of work, a file that `save` would refuse after them.
+    """Refuse before hours of work a file that `save` would refuse after them.
 
     Raises
     ------

@@ -33,16 +33,16 @@ _PROGRAM = "from memplan_lab.bench.zygote import main; main()"
 READY = b"ready"
 
 _START = 120.0  # seconds to import memplan; the disk of a cluster can be slow
-# What a solve may take beyond its timeouts, to read and to check: seconds.
+# So many seconds a solve may take beyond its timeouts, to read and to check.
 _GRACE = 10.0
 _GRACE_PER_BUFFER = 2e-5
-# What the zygote may take beyond that, to kill the solve and to answer.
+# So many more the zygote may take, to kill the solve and to answer.
 _GRACE_TO_KILL = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to run, beside the problem.
+    """What to run on a problem.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class Zygote:
             raise MemplanError("the process that forks for solves does not start")
 
     def run(self, work: Work) -> Outcome:
-        """Return how a solve ended, whatever it did."""
+        """Return how a solve ended, even if it crashed or hung."""
         seconds = work.order.seconds
         try:
             self._pipe.send_bytes(pickle.dumps(work))
@@ -153,7 +153,7 @@ class Zygote:
             self._process.wait()
 
 
-_idle: list[Zygote] = []  # of this process; a caller with several threads has as many
+_idle: list[Zygote] = []  # of this process; each thread of a caller uses one of its own
 
 
 @contextmanager

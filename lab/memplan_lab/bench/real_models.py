@@ -71,8 +71,8 @@ def _made(read: Callable[[], Graph], tiles: int) -> Problem:
     return layout.problem.without_alignment()  # sizes are multiples of it anyway
 
 
-# By name, with the number of tiles: what makes the problem, which has no capacity. It raises
-# `MissingExtraError` where the library is missing that has the model.
+# By name, with the number of tiles: a function that makes the problem, which has no capacity. It
+# raises `MissingExtraError` if the library that has the model is missing.
 REAL_MODELS: Mapping[str, Callable[[], Problem]] = {
     name if tiles == 1 else f"{name}-x{tiles}": partial(_made, read, tiles)
     for name, (read, tiles) in _MODELS.items()

@@ -1,12 +1,12 @@
 """Records as a table of Arrow, and back: a row for each problem, whose columns are lists.
 
-    name, family, fingerprint, provenance       who it is
+    name, family, fingerprint, provenance       which problem it is, and where it is from
     n, sections, max_load, ...                  its features
     best_peak, best_proved                      the least peak that was known when it was written
     capacity, start, end, size                  the problem; lists have a value for each buffer
     alignment, pin, ..., gap_buffer, ...        the same, and null where all is as usual
 
-Buffers have no names in it: these would be most of the file, and no solver reads them.
+Buffers have no names in it, because these would be most of the file, and no solver reads them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from memplan.problem.intake import GAP_COLUMNS
 if TYPE_CHECKING:
     from memplan_lab.bench.records import Record
 
-SCHEMA = 1  # of columns and their meaning; a reader knows one
+SCHEMA = 1  # the version of columns and their meaning; a reader knows one
 
 COUNTS = ("n", "sections", "max_load", "largest_alignment", "conflicts")
 RATIOS = ("density", "tight_share", "sum_over_load")

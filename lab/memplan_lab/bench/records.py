@@ -144,8 +144,8 @@ class Corpus:
         for row, family in zip(self._rows, self.families, strict=True):
             strata.setdefault(family, []).append(row)
         draw = random.Random(seed)
-        # In a random order within its stratum, the i-th of m stands at (i + 1/2) / m: the first n
-        # of all, by that, have of each stratum its share, up to one.
+        # The i-th of m records, in a random order of its stratum, stands between i / m and
+        # (i + 1) / m, so that the first n of all have the share of each stratum, up to one record.
         placed = [
             ((at + draw.random()) / len(rows), row)
             for rows in strata.values()
@@ -185,7 +185,7 @@ def write(
     path
         The file.
     about
-        What it shall say of itself beside its schema and checksum; anything that JSON has.
+        What the file says of itself in addition to its schema and checksum; anything that JSON has.
 
     Raises
     ------
@@ -207,7 +207,7 @@ def write(
         compression="zstd",
         compression_level=_LEVEL,
         use_dictionary=["family", "provenance.key_value.key", "provenance.key_value.value"],
-        # Times of neighbours differ little; sizes repeat from layer to layer, which zstd sees.
+        # Times of neighbours differ little; sizes repeat from layer to layer, and zstd finds that.
         column_encoding={f"{name}.list.element": "DELTA_BINARY_PACKED" for name in _RISING},
         write_statistics=False,
     )
@@ -236,7 +236,7 @@ class _File:
             ).to_pylist()
         except FormatError:
             raise
-        except Exception:  # whatever Arrow, Thrift or zstd say of bytes that are not theirs
+        except Exception:  # Arrow, Thrift and zstd raise many kinds for damaged bytes
             raise FormatError(path, f"is damaged, or no Parquet file; {_REMEDY}") from None
         if record_table.checksum(self.rows) != self.about.get("checksum"):
             raise FormatError(path, f"is damaged: its checksum is wrong; {_REMEDY}")
@@ -284,7 +284,7 @@ _REMEDY = "`memplan-lab corpus build` makes one"
 
 
 def _about(path: str, file: Any) -> Mapping[str, Any]:
-    """Return what the file says of itself, or refuse what is no corpus of ours."""
+    """Return what the file says of itself, or refuse a file that is no corpus of ours."""
     text = (file.schema_arrow.metadata or {}).get(_KEY)
     about = None if text is None else json.loads(text)
     if not isinstance(about, dict):

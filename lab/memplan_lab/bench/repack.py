@@ -1,7 +1,7 @@
-"""Repacking after small changes, beside fresh solves of the same problems, in one process.
+"""Repacking after small changes compared with fresh solves of the same problems, in one process.
 
-For every family and capacity, the same sequence: some of the buffers go, others of a pool come, and
-all is asked to fit. The capacity is a share of the greatest of the least peaks of the sequence.
+Every family and capacity has the same sequence of steps: some buffers go, others come from a pool,
+and all have to fit. The capacity is a share of the greatest of the least peaks of the sequence.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TITLE = "CPU time of a repack and of a fresh solve, and buffers moved"
 
 
 class Step(NamedTuple):
-    """Who goes and who comes, and who is in then."""
+    """The buffers that go and that come, and those that are in after it."""
 
     gone: tuple[str, ...]
     new: tuple[Buffer, ...]
@@ -50,7 +50,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One sequence of repackings beside as many fresh solves; CPU time in seconds.
+    """One sequence of repackings, and as many fresh solves; CPU time in seconds.
 
     Attributes
     ----------
@@ -61,11 +61,11 @@ class Row:
     repack
         From buffers as objects to the answer, by step.
     fresh
-        The same by `memplan.solve`, of a `Problem` that is there already.
+        The same by `memplan.solve`, of a `Problem` that was made before.
     with_problem
         The same with the making of the `Problem`, from the same objects.
     moved, anew
-        Buffers moved by a step, and the share of steps that were planned anew, on average.
+        Buffers moved by a step, and the share of steps that were planned again in full, on average.
     """
 
     family: str
@@ -161,9 +161,10 @@ def _sequence(
 def _measured(
     first: tuple[Buffer, ...], steps: Sequence[Step], limit: int | None
 ) -> tuple[tuple[float, ...], ...]:
-    """Return for every step: repack, fresh, with its problem, moved, and 1 if planned anew.
+    """Return for every step: repack, fresh, with its problem, moved, and 1 if planned in full.
 
-    Each is timed in a row, as a compiler has it. What the plans are worth is seen in a second pass.
+    Each kind runs all steps in a row, as in a compiler. A second pass verifies the plans, so that
+    this costs no measured time.
     """
     warm = [seconds for seconds, _ in _repacked(first, steps, limit)]
     moved, anew = [], []

@@ -110,7 +110,7 @@ def write(rows: Iterable[Row], path: str | os.PathLike[str]) -> None:
 
 
 def check_file(path: str | os.PathLike[str]) -> None:
-    """Refuse, before hours of work, a file that `write` would refuse after them.
+    """Refuse before hours of work a file that `write` would refuse after them.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def _parquet(rows: list[Row]) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    # Types are said and not inferred: a column that is empty today has the same type tomorrow.
+    # Types are given and not inferred, so that a column has the same type where it is empty.
     types = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
     schema = pa.schema([(f.name, types[str(f.type).split(" ")[0]]) for f in fields(Row)])
     columns = {name: [getattr(row, name) for row in rows] for name in COLUMNS}

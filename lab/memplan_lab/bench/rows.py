@@ -73,7 +73,7 @@ class Outcome:
         return {name: getattr(self, name) for name in _MEASURED}
 
     def but(self, status: str, error: str) -> Outcome:
-        """Return the same measurements with another end."""
+        """Return the same measurements with another status and error."""
         return replace(self, status=status, error=error)
 
 

@@ -132,7 +132,7 @@ def _run_case(
         return
     fits = problem.capacity is not None
     objective = settings.objective or ("fit" if fits else "min_peak")
-    pack = cache(lambda: exchange.pack(problem))  # programs need no bytes
+    pack = cache(lambda: exchange.pack(problem))  # only on demand, as programs need no bytes
     for solver, command in contestants.items():
         step(f"{case.suite} · {case.name} · {solver}")
         request = replace(settings, solver=solver, objective=objective)

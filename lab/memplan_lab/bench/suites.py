@@ -297,7 +297,7 @@ SUITES: Mapping[str, Callable[[Options], list[Case]]] = {
     "corpus": _corpus,
 }
 
-# Each changes what a good solver should not mind; with how many seeds by default.
+# Each changes something that should not matter to a good solver; with its default number of seeds.
 VARIANTS: Mapping[str, tuple[Callable[[Problem, int], Problem], int]] = {
     "shuffled": (lambda problem, seed: problem.shuffled(seed), 20),
     "reversed": (lambda problem, _: problem.reversed_in_time(), 1),

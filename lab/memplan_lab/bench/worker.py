@@ -1,4 +1,4 @@
-"""One solver on one problem: measured, and checked by the referee; in which process, others say."""
+"""One solver on one problem, measured and checked by the referee, in the caller's process."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ T = TypeVar("T")
 _SHORT = 0.02
 _MORE = 10
 
-# The C library gives the top of the heap back to the system after a run, and faults it in again in
-# the next, or does not, by what is still in use on top of it: twice the time for a run of 0.2 ms.
-# glibc stops that where a block of this size was freed, as in any program that works on arrays.
+# The C library may give the top of the heap back to the system after a run, if nothing in use lies
+# above it, and the next run faults it in again: this doubles the time of a run of 0.2 ms. glibc
+# stops that once a block of this size was freed, as any program does which works on arrays.
 _KEPT = 16 << 20
 
 TWO = Problem.from_arrays([0, 0], [1, 1], [1, 1])
 
 
 def warm_up(request: Request) -> None:
-    """Do what a first solve does beside solving; what goes wrong, `answer` finds again and says.
+    """Do what only a first solve does; errors are left to `answer`, which meets them again.
 
     It loads libraries and models, and touches pages for the first time: a millisecond and more that
     belongs to starting Python.
@@ -68,7 +68,7 @@ def _own(problem: Problem, request: Request) -> Outcome:
     from memplan.solvers import solve
 
     def prepare() -> Callable[[], Plan]:
-        # What a run learns of a problem stays with it, and would be a present to the next.
+        # A run leaves what it computes in the problem, which would save time to the next run.
         fresh = problem.with_capacity(problem.capacity)
         return lambda: solve(
             fresh,

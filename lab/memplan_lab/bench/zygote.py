@@ -39,9 +39,9 @@ _CHUNK = 1 << 16
 def main() -> None:
     """Answer works until the other end of the pipe is closed; argument 1 is its descriptor."""
     caller = Connection(int(sys.argv[1]))
-    # Every child would do this for the first time: imports, tables of symbols.
+    # This does the imports and loads the tables of symbols, which every child would do otherwise.
     answer(TWO, Request("greedy", "min_peak", 1.0, None, 1, 0, 1))
-    # What lives now lives on: a collection in a child would only copy its pages.
+    # Objects that live now stay: a collection in a child would only copy their pages.
     gc.collect()
     gc.freeze()
     with suppress(EOFError, OSError), tempfile.TemporaryFile() as complaints:
@@ -59,7 +59,7 @@ def _run(work: Work, caller: Connection, complaints: IO[bytes]) -> bytes:
     work
         The solve.
     caller
-        Nothing comes through it before the outcome is sent; so what comes is its end.
+        The caller sends nothing before it has the outcome, so that only its end can be read.
     complaints
         A file for what the process writes where it should not.
 
@@ -77,7 +77,7 @@ def _run(work: Work, caller: Connection, complaints: IO[bytes]) -> bytes:
             return pickle.dumps(Outcome("killed", error=late))
         if found.endswith(pickle.STOP):
             return found
-        # A process which was killed while it wrote has not come to the end.
+        # The pickle has no end, because the process was killed while it wrote, or before.
         _, status = os.waitpid(child, 0)
         reaped = True
         complaints.seek(0)
@@ -87,7 +87,7 @@ def _run(work: Work, caller: Connection, complaints: IO[bytes]) -> bytes:
     finally:
         os.close(said)
         with suppress(ProcessLookupError, PermissionError):  # macOS: the latter for a zombie
-            os.killpg(child, signal.SIGKILL)  # with what it has started and left
+            os.killpg(child, signal.SIGKILL)  # also kills what it has started
         if not reaped:
             os.waitpid(child, 0)  # so that its memory is free before another begins
 
@@ -135,7 +135,7 @@ def _receive(said: int, caller: Connection, seconds: float | None) -> bytes | No
 
 
 def _be_child(order: Order, problem: Problem, pipe: int, complaints: int) -> NoReturn:
-    """Be the process of a solve, to its end. It cleans up nothing which is the parent's."""
+    """Be the process of a solve, to its end, without the parent's cleaning up."""
     code = 1
     try:
         os.setpgid(0, 0)
@@ -156,9 +156,9 @@ def _be_child(order: Order, problem: Problem, pipe: int, complaints: int) -> NoR
 def _limit(order: Order) -> None:
     _limit_to(resource.RLIMIT_CORE, 0)
     if order.memory is not None:
-        # RLIMIT_AS would also count what is only reserved, as allocators and libraries do. And no
-        # RLIMIT_CPU: under one, Linux counts the CPU time of a process by the tick, 4 ms, and here
-        # it is measured.
+        # RLIMIT_AS would also count memory that allocators and libraries only reserve. RLIMIT_CPU
+        # is not set, because under it Linux counts the CPU time of a process in ticks of 4 ms,
+        # which is too coarse for what is measured here.
         _limit_to(resource.RLIMIT_DATA, order.memory)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     if order.seconds is not None:

@@ -1,4 +1,4 @@
-"""Modules without memory: what libraries build, as if it had weights."""
+"""Modules without memory, built by libraries as if they had weights."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _Mode: Any = require("torch.overrides", extra="corpus").TorchFunctionMode
 
 
 class Weightless(_Mode):  # type: ignore[misc]
-    """A context in which what is left empty, as weights before they are filled, takes no memory.
+    """A context in which empty tensors, such as weights before they are filled, take no memory.
 
-    It is on the meta device. Not all is made there, as in the context of a device: libraries
-    compute rates and tables of positions while they build, and read them. What is made is to be
-    moved to the meta device behind it.
+    Such tensors are on the meta device. All others are not, unlike in the context of that device,
+    because libraries compute rates and tables of positions while they build, and read them. The
+    caller moves what was made to the meta device afterwards.
     """
 
     def __torch_function__(

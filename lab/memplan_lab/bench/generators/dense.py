@@ -1,6 +1,6 @@
 """Instances in which most buffers are live together most of the time, and the load never changes.
 
-Nearly every pair conflicts, and no section has room to spare: hard for whoever reasons about pairs.
+Nearly every pair conflicts, and no section has room to spare: hard for solvers that work on pairs.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ def dense(n: int, seed: int) -> Problem:
     """Return `n` buffers of 20 to 110 bytes, about two thirds of them live at any time.
 
     There are four to seven sections. Between two of them some of the live buffers end, and as
-    many others of the same total size begin. Whoever ends together must lie side by side, or what
-    begins does not fit where they were: the optimum is at the load or a little above it.
+    many others of the same total size begin. Buffers that end together must lie side by side, or
+    those that begin do not fit in their place: the optimum is at the load or a little above it.
 
     Parameters
     ----------

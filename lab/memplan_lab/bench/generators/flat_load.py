@@ -64,7 +64,7 @@ def flat_load(n: int, seed: int) -> Problem:
 def _enders(
     rng: np.random.Generator, live: list[int], sizes: list[int], most: int
 ) -> tuple[list[int], int]:
-    """Draw two or three live buffers whose room at most `most` new ones can fill.
+    """Draw two or three live buffers whose bytes at most `most` new ones can fill.
 
     Towards the end of the budget only the smallest, or a single one, will do.
     """

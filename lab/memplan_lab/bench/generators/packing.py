@@ -49,7 +49,7 @@ class Packing:
     def of(cls, pieces: list[Piece], capacity: int, unit: int, rng: np.random.Generator) -> Packing:
         """Turn pieces with addresses counted in `unit` bytes into shuffled rows.
 
-        Shuffled, because the order in which pieces were cut tells where they lie.
+        The rows are shuffled, because the order in which pieces were cut says where they lie.
         """
         table = np.array(pieces, dtype=np.int64).reshape(-1, 4)[rng.permutation(len(pieces))]
         start, end, lower, upper = table.T.copy()

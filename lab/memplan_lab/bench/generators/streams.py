@@ -11,7 +11,7 @@ from memplan.graph import Graph, Kind, Operator, Tensor
 
 _UNIT = 512  # bytes, as accelerators align
 _LAYER = 24  # operators of a layer's forward pass
-_SAVED = (0, 1, 3, 4, 7, 8, 10, 11, 15, 19, 20)  # of these: whose inputs the backward pass reads
+_SAVED = (0, 1, 3, 4, 7, 8, 10, 11, 15, 19, 20)  # those whose inputs the backward pass reads
 _ACTIVATIONS = (4, 8, 8, 8, 16, 32, 32, 64)  # sizes of a layer's results, in units of `_UNIT` KiB
 _WEIGHTS = (8, 8, 8, 32)  # and of its weights
 
@@ -19,9 +19,9 @@ _WEIGHTS = (8, 8, 8, 32)  # and of its weights
 def multi_stream(operators: int, streams: int, seed: int) -> Graph:
     """Return a small random program whose streams wait for each other in both directions.
 
-    Operators are put on streams at random. Each makes up to two tensors, which nobody, one or
-    several read on any stream; some have a workspace. The first reads what the caller gives, and
-    some results are what the caller gets.
+    Operators are put on streams at random. Each makes up to two tensors, which no, one or several
+    operators read on any stream; some have a workspace. The first reads the caller's input, and
+    some results are the caller's outputs.
 
     Parameters
     ----------

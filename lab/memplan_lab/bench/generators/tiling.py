@@ -57,7 +57,7 @@ def tiled(graph: Graph, tiles: int, *, halo: int = 1) -> Graph:
     of the graph runs next, so that an operator begins before the one below it has ended (source
     001, section 2.2).
 
-    What is a view in `graph` is read as what it is a view of. Workspace is that of every tile.
+    A reader of a view in `graph` reads the tensor under it. Every tile has the whole workspace.
     In-place choices and pins are dropped.
 
     Parameters
@@ -137,7 +137,7 @@ def _layer(operator: Operator, cuts: Sequence[_Cut], halo: int) -> Iterable[Oper
     outputs = [cut for cut in dict.fromkeys(cuts[i] for i in operator.outputs) if cut not in inputs]
     if operator.outputs and not outputs:
         return
-    # What is cut in different ways, or makes nothing, is made in one go.
+    # An operator whose outputs are cut in different ways, or which has none, stays one operator.
     counts = {len(cut.tiles) for cut in outputs}
     count = counts.pop() if len(counts) == 1 else 1
     margin = halo if _LOOKS_AROUND.search(operator.type) else 0
@@ -162,7 +162,7 @@ def _layer(operator: Operator, cuts: Sequence[_Cut], halo: int) -> Iterable[Oper
 
 
 def _depth_first(layers: Sequence[Sequence[Operator]]) -> Iterable[Operator]:
-    """Yield all tiles, of those that can run always the first of the last operator."""
+    """Yield all tiles; the next is the first of the last operator that has tiles ready to run."""
     operators = [tile for layer in layers for tile in layer]
     depth = [number for number, layer in enumerate(layers) for _ in layer]
     maker = {index: number for number, tile in enumerate(operators) for index in tile.outputs}

@@ -1,4 +1,4 @@
-"""Who serves `malloc` in a process: it is chosen by the environment in which it starts."""
+"""Allocators that serve `malloc` in a process; the environment in which it starts chooses one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from memplan.errors import MemplanError, quoted
 
-# Memory that glibc never gives back saves most page faults: what a slab is to be compared with.
+# glibc which never gives memory back saves most page faults, so that a slab is compared with it.
 _TUNED = {
     "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
     "MALLOC_TRIM_THRESHOLD_": str(2 << 30),

@@ -13,8 +13,8 @@ and for each time that a thread stops and goes on:
             ...
     16785 23593.420294: PERF_RECORD_SWITCH IN
 
-Libraries without frame pointers end a stack early. What is needed is there all the same: the frames
-of the kernel, and the function of the program that was in it or called it.
+Libraries without frame pointers end a stack early, but it still has what is needed: the frames of
+the kernel, and the function of the program that was running or called the kernel.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FAULT = re.compile(r"exc_page_fault|do_page_fault|do_mem_abort")
 _CALL = re.compile(r"_sys_(mmap|munmap|mremap|madvise|brk)$")
 _LOCK = re.compile(r"rwsem_down|rwbase_|down_(read|write)")
 _MUTEX = re.compile(r"__lll_lock_(wait|wake)|pthread_mutex_lock")
-# In the C library; other allocators are told by their files.
+# These are the C library's; other allocators are recognised by their files.
 _HEAP = re.compile(
     r"(_?_?(libc_)?(malloc|calloc|realloc|c?free|memalign|posix_memalign|aligned_alloc))$"
     r"|_int_(malloc|free|realloc|memalign)|_mid_memalign|sysmalloc|systrim|heap_trim"
@@ -153,7 +153,7 @@ def _waits(sample: Sample, libraries: Collection[str]) -> bool:
     outside = next((frame for frame in sample.frames if not frame.in_kernel), None)
     if outside is None:
         return False
-    # Under a library its mutexes wait in the C library, and its own frame may be missing.
+    # The mutexes of a library wait in the C library, so that its own frame may be missing.
     return _is_allocator(outside, libraries) or bool(_MUTEX.match(outside.symbol))
 
 

@@ -1,4 +1,4 @@
-"""What is asked of one process, what it measures, and the rows that come of it."""
+"""The request to one process, what it measures, and the rows made of that."""
 
 from __future__ import annotations
 

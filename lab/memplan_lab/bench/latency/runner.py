@@ -16,10 +16,10 @@ from memplan_lab.bench.latency.rows import Case, Outcome, Request, Row
 
 _WORKER = (sys.executable, "-m", "memplan_lab.bench.latency.worker")
 
-# To import, to compile the extension on first use, to record and to plan: seconds.
+# Seconds to import, to compile the extension on first use, to record and to plan.
 GRACE = 300.0
 
-# Operators run on the thread of their request: its CPU time is then all that an inference takes.
+# Operators run on the thread of their request, so that its CPU time is all that an inference takes.
 ONE_EACH = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 

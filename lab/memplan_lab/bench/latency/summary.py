@@ -103,7 +103,7 @@ def _wall(timing: Timing) -> float:
 def ratio(slab: Rounds, eager: Rounds, clock: Callable[[Timing], float] = _cpu) -> float:
     """Return the median over rounds of a slab's latency over that of eager.
 
-    Round by round, because the processes of a round ran one after the other.
+    The ratios are taken round by round, because the processes of a round ran one after the other.
     """
     return median(
         clock(slab[number].slab) / clock(eager[number].eager)  # type: ignore[arg-type]

@@ -40,7 +40,7 @@ def main() -> None:
 def measure(request: Request) -> Outcome:
     """Record, plan and run a network; a `MemplanError` says why that cannot be.
 
-    Two modules of equal weights are used: what a slab does to the one must not cost the other.
+    Two modules with equal weights are used, so that a slab in the one costs the other nothing.
     """
     check_loaded(request.library)
     import torch
@@ -87,7 +87,7 @@ def measure(request: Request) -> Outcome:
 
 
 def check_loaded(library: str) -> None:
-    """Refuse a process without the library: the loader only complains, and goes on."""
+    """Refuse a process without the library, because the loader only complains, and goes on."""
     if library and os.path.realpath(library) not in Path("/proc/self/maps").read_text():
         raise MemplanError(f"{library} was not loaded; is it a library for this machine?")
 

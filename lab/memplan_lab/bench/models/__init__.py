@@ -1,4 +1,4 @@
-"""Networks that everybody knows, written as `torch.nn` modules with random weights.
+"""Well-known networks, written as `torch.nn` modules with random weights.
 
 They stand for what people plan: chains with short skips (ResNet, MobileNet), branches that are
 joined (SqueezeNet), long skips (U-Net), a plain chain that grows (DCGAN), and transformers. Layers

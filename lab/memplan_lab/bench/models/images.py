@@ -129,7 +129,7 @@ _FIRES = (
 
 
 class Fire(Module):  # type: ignore[misc]
-    """A few channels, and 1 x 1 beside 3 x 3 convolutions of these (Iandola et al. 2016)."""
+    """A few channels, and 1 x 1 and 3 x 3 convolutions of these, joined (Iandola et al. 2016)."""
 
     def __init__(self, inputs: int, squeezed: int, expanded: int) -> None:
         super().__init__()

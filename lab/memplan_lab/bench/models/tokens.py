@@ -16,7 +16,7 @@ Module: Any = nn.Module
 
 
 class Attention(Module):  # type: ignore[misc]
-    """Self-attention with several heads; causal: nobody looks ahead."""
+    """Causal self-attention with several heads: no token sees those after it."""
 
     def __init__(self, width: int, heads: int, *, causal: bool = False) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ def feed_forward(width: int, inner: int = 0, activation: Any = nn.GELU) -> Any:
 
 
 class Embedding(Module):  # type: ignore[misc]
-    """What tokens, and where they stand, look like as vectors (Devlin et al. 2018)."""
+    """Vectors for tokens and their positions (Devlin et al. 2018)."""
 
     def __init__(self, vocabulary: int, length: int, width: int) -> None:
         super().__init__()

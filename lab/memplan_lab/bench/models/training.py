@@ -51,7 +51,7 @@ class MaskedWords(Module):  # type: ignore[misc]
 
 
 class CrossAttention(Module):  # type: ignore[misc]
-    """Attention with several heads to what another sequence says."""
+    """Attention with several heads to another sequence."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()

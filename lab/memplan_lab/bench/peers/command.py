@@ -148,7 +148,7 @@ def _launch(words: list[str], folder: Path, limit: float | None) -> _Usage:
     if timer:
         timer.start()
     try:
-        # wait4 and not Popen.wait: only it tells the time that this one child took.
+        # It is wait4 and not Popen.wait, because only wait4 returns the CPU time of this child.
         _, status, usage = os.wait4(process.pid, 0)
     except BaseException:
         kill()
@@ -165,7 +165,7 @@ def _launch(words: list[str], folder: Path, limit: float | None) -> _Usage:
 
 def _outcome(problem: Problem, objective: str, folder: Path, runs: list[_Usage]) -> Outcome:
     last = runs[-1]
-    # A child's maximum begins at its launcher's: below that it says nothing about the child.
+    # A child's maximum begins at its launcher's, so that it says nothing where it is not above.
     memory = max(run.peak_rss_mib for run in runs)
     measured = Outcome(
         status="failed",
