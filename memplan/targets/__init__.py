@@ -1,1 +1,1 @@
-"""Plans in the hands of the runtimes that use them: one file or folder for each."""
+"""Hands plans to the runtimes that use them: one file or folder for each runtime."""

@@ -12,14 +12,14 @@ _LONGEST_PREFIX = 40
 # C99 promises 4095 bytes of a string literal, and a character has at most four.
 _LONGEST_TEXT = 1000
 
-# What is safe in a literal. A "?" could begin a trigraph.
+# These bytes are safe in a literal. A "?" is not, as it could begin a trigraph.
 _PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\?')
-# What is safe in a comment: with no "*" it cannot end there, nor seem to begin another one.
+# Other characters than these are unsafe in a comment: a "*" could end it, or begin another one.
 _UNSAFE_IN_COMMENT = re.compile(r"[^A-Za-z0-9 _.,:;/()\[\]<>=+@#%-]")
 
 
 def prefix(name: str) -> str:
-    """Return what every name of a header begins with: upper case, and never with a digit."""
+    """Return the prefix of all names of a header, in upper case and without a digit in front."""
     word = _word(name)[:_LONGEST_PREFIX].rstrip("_").upper()
     if not word:
         return "PLAN"
@@ -27,14 +27,14 @@ def prefix(name: str) -> str:
 
 
 def identifiers(names: Iterable[str]) -> list[str]:
-    """Return for every name the end of an identifier, all of them distinct.
+    """Return for every name the end of an identifier; all results are distinct.
 
-    They hold letters and digits of ASCII and single underscores between these. A prefix has to
-    come first: by themselves they may begin with a digit, or be a reserved word.
+    They consist of ASCII letters and digits with single underscores between these. They need a
+    prefix, as without one they may begin with a digit or be a reserved word.
     """
     names = list(names)
     words = [_word(name)[:_LONGEST].rstrip("_") or "unnamed" for name in names]
-    # A name that is an identifier already is kept, at whatever place in the list.
+    # A name that is already an identifier is kept, even if others before it would become the same.
     taken = {word for word, name in zip(words, names, strict=True) if word == name}
     next_number: dict[str, int] = {}
     found = []
@@ -52,9 +52,9 @@ def identifiers(names: Iterable[str]) -> list[str]:
 
 
 def string_literal(text: str) -> str:
-    """Return a literal whose bytes are the text in UTF-8, cut after a thousand characters."""
+    """Return the text as a literal in UTF-8, cut after a thousand characters."""
     data = text[:_LONGEST_TEXT].encode("utf-8", "surrogatepass")
-    # Octal, of three digits: unlike a hexadecimal escape it ends before whatever comes next.
+    # An octal escape has at most three digits; a hexadecimal one would include digits after it.
     return '"' + "".join(chr(b) if b in _PLAIN else f"\\{b:03o}" for b in data) + '"'
 
 

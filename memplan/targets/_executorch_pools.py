@@ -1,15 +1,15 @@
 """What ExecuTorch asks of a planner, as problems: one for each memory.
 
-It needs no ExecuTorch: tensors are whatever has the attributes of `Spec`.
+This module does not need ExecuTorch: any object with the attributes of `Spec` is a tensor.
 
     bytes ^
           |  tensors of this graph, and views in them (storage_base + offset)
           +-----------------------------------------------------------------
-          |  taken: what the branches and bodies of control flow were given
+          |  taken: memory that branches and bodies of control flow got
         0 +-----------------------------------------------------------------> nodes
 
-What they were given stays taken from the first node to the last, not only while control flow
-runs: the result of a branch is not copied out of its memory, the program goes on with it there.
+This memory stays taken from the first node to the last, not only while control flow runs: the
+result of a branch is not copied out of it, and later nodes read it there.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from memplan.referee import verify
 
 __all__ = ["Layout", "Place", "Pool", "Spec", "place", "pools"]
 
-_DEFAULT_MEMORY = 1  # of a tensor that asks for none; 0 is for constants
+_DEFAULT_MEMORY = 1  # for a tensor without one; 0 is for constants
 
 
 class Spec(Protocol):
-    """What is used of ExecuTorch's `TensorSpec`.
+    """The part of ExecuTorch's `TensorSpec` that is used here.
 
     Attributes
     ----------
@@ -40,7 +40,8 @@ class Spec(Protocol):
     mem_id
         The memory that the tensor must live in, or `None` for the default one.
     storage_base, storage_base_offset
-        The tensor whose memory contains this one, and the offset in it in bytes; or `None` and 0.
+        The tensor that contains this one in its memory, and the offset there in bytes; or `None`
+        and 0.
     allocated_memory
         Bytes, rounded up to the alignment that `realign` was last called with.
     """
@@ -58,7 +59,7 @@ class Spec(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """What lives in one memory.
+    """The tensors of one memory.
 
     Attributes
     ----------
@@ -82,7 +83,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where everything lies.
+    """The places of all tensors.
 
     Attributes
     ----------
@@ -104,25 +105,25 @@ def pools(
     unit: int = 1,
     taken: Sequence[int] = (),
 ) -> dict[int, Pool]:
-    """Return the problem of every memory that some tensor lives in.
+    """Return a problem for every memory that has tensors.
 
     Parameters
     ----------
     specs
         Distinct tensors; they are realigned.
     names
-        Of the tensors, distinct: they become the ids of the buffers.
+        Distinct names of the tensors, which become the ids of the buffers.
     alignment
-        In bytes, of every offset and every size.
+        Of every offset and every size, in bytes.
     unit
-        In bytes, of every offset in addition to that, except for tensors inside others.
+        A further alignment of every offset, in bytes, except for tensors inside others.
     taken
-        By `mem_id`, the bytes at the bottom that nothing may touch.
+        By `mem_id`: the bytes at the bottom that no tensor may use.
 
     Raises
     ------
     GraphError
-        If a tensor has no lifetime, no legal memory, or lies in another that cannot hold it.
+        If a tensor has no lifetime or no legal memory, or is a view of one that cannot hold it.
     """
     label = {spec: f"tensor {quoted(name)}" for spec, name in zip(specs, names, strict=True)}
     for spec in specs:
@@ -159,23 +160,23 @@ def place(
     taken: Sequence[int] = (),
     padding: int = 0,
 ) -> Layout:
-    """Solve every memory by itself, and hold each plan against its problem.
+    """Solve every memory by itself, and verify each plan.
 
     Parameters
     ----------
     pools
-        As `pools` made them.
+        The result of `pools`.
     solve
         Any solver.
     taken
-        As `pools` was given it; also memories in which only control flow has tensors count.
+        The argument of `pools`; memories with tensors of control flow only count too.
     padding
-        Bytes at the end of every memory with tensors, for kernels that read beyond a tensor.
+        Bytes to add at the end of every memory with tensors, for kernels that read beyond one.
 
     Raises
     ------
     PlanError
-        If there is no plan within the solver's budget, or the plan is not one.
+        If there is no plan within the solver's budget, or the plan is not legal.
     """
     places: dict[Spec, Place] = {}
     sizes = [0] * max(_DEFAULT_MEMORY + 1, len(taken), *(mem_id + 1 for mem_id in pools))
@@ -196,7 +197,7 @@ def place(
 
 
 def _home(spec: Spec, label: Mapping[Spec, str], alignment: int) -> tuple[Spec, int]:
-    """Return the outermost tensor whose memory contains this one (maybe itself), and the offset."""
+    """Return the outermost tensor that contains this one (maybe itself), and the offset."""
     owner, offset = spec, 0
     passed = {spec}
     while (base := owner.storage_base) is not None:

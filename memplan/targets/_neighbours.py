@@ -1,4 +1,4 @@
-"""Which pairs of buffers have to be held apart so that all are."""
+"""Finds pairs of buffers that are enough to check: if these are disjoint, all buffers are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Below", "neighbours"]
 
 
 class Below(NamedTuple):
-    """`below` must end, at `upper` of itself, before `above` begins to hold, at `lower`."""
+    """`below` must end, at its own byte `upper`, before `above` begins, at its own byte `lower`."""
 
     below: int
     upper: int
@@ -27,8 +27,8 @@ class Below(NamedTuple):
 def neighbours(problem: Problem, offsets: Sequence[int]) -> Iterator[Below]:
     """Yield every pair that is adjacent in address at some time, once.
 
-    At every time the live buffers are then a chain, each below the next one, and no two of them
-    can share a byte. There are at most three pairs for each span.
+    If all pairs hold, the live buffers of every time form a chain, each below the next one, and no
+    two of them share a byte. There are at most three pairs for each span.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def neighbours(problem: Problem, offsets: Sequence[int]) -> Iterator[Below]:
     times = np.concatenate([held.end, held.start])
     live: list[tuple[int, int]] = []  # (address, span), from the lowest up
     seen: set[Below] = set()
-    # At one time, those that end go before those that begin.
+    # At one time, spans that end come before spans that begin, as these may have their places.
     for event in np.argsort(times, kind="stable").tolist():
         ends, span = event < len(rows), event % len(rows)
         key = (offsets[rows[span]] + lowers[span], span)

@@ -1,4 +1,4 @@
-"""A plan as a header for C99 and C++17: constants, an arena, and assertions that hold them safe.
+"""Writes a plan as a header for C99 and C++17: constants, an arena, and assertions on them.
 
     #define NET_ARENA_SIZE 16384u              how much memory, and how it has to be aligned
     #define NET_BUFFER_OFFSET_conv 4096u       for each buffer of the plan
@@ -7,8 +7,8 @@
     extern unsigned char net_arena[];          defined where NET_DEFINE_ARENA is
     extern const net_entry net_table[];        the same for tools, where NET_DEFINE_TABLE is
 
-The assertions are a proof: whoever changes an offset by hand, or by a merge, has a header that
-does not compile any more.
+The assertions prove that the plan is legal: if an offset is changed by hand or by a merge so that
+two buffers overlap, the header does not compile.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from memplan.targets._neighbours import Below, neighbours
 
 __all__ = ["MAX_PAIRS", "write_header"]
 
-# Pairs of buffers that are held apart by an assertion: enough for every pair that matters of some
-# thousand buffers, and compiled in a fraction of a second.
+# Each assertion checks a pair of buffers. This limit is enough for all necessary pairs of about a
+# thousand buffers, and compilers take a fraction of a second for it.
 MAX_PAIRS = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A tensor, a workspace, or a buffer about which nothing more is known."""
+    """A tensor, a workspace, or a buffer of a problem without a graph."""
 
     name: str
     row: int  # of its buffer
@@ -48,18 +48,18 @@ def write_header(loaded: Loaded, plan: Plan, *, name: str | None = None) -> str:
     Parameters
     ----------
     loaded
-        What was planned, of any source. Where it is a graph, every tensor in the arena gets a
+        What was planned, from any source. If it has a graph, every tensor in the arena gets a
         constant; otherwise every buffer does.
     plan
         Offsets in bytes from the beginning of the arena.
     name
-        What all names in the header begin with: `NET_` and `net_` for "net". What C does not allow
-        is replaced. The name of the graph by default, or "plan".
+        The prefix of all names in the header: `NET_` and `net_` for "net". Characters that C does
+        not allow are replaced. By default it is the name of the graph, or "plan".
 
     Raises
     ------
     PlanError
-        If the plan is not a plan of the problem.
+        If the plan is not a legal plan of the problem.
     """
     verify(loaded.problem, plan)
     return "\n".join(_Header(loaded, plan, name).lines()) + "\n"
@@ -82,7 +82,7 @@ class _Header:
         self._has_tensors = loaded.layout is not None
         self._entries = list(_tensors(loaded) if self._has_tensors else _buffers(loaded))
         self._names = c.identifiers(entry.name for entry in self._entries)
-        # What a row is placed by: where there are no tensors, its own entry.
+        # Without tensors, a buffer is an entry itself and its constant needs no prefix of its own.
         self._family = "BUFFER_" if self._has_tensors else ""
 
     def lines(self) -> Iterator[str]:
@@ -115,7 +115,7 @@ class _Header:
         yield " */"
 
     def _arena_constants(self) -> Iterator[str]:
-        # An address can be aligned to powers of two only; of other alignments their even part.
+        # C aligns addresses only to powers of two, so this takes the largest one in each alignment.
         alignment = max((int(a) & -int(a) for a in self._problem.alignment), default=1)
         upper = self._upper
         yield f"#define {upper}_ARENA_SIZE {self._plan.peak}u"
@@ -160,7 +160,7 @@ class _Header:
         yield ""
 
     def _facts(self) -> Iterator[str]:
-        """Yield what must hold; sums begin with 0ull so that none of them wraps around."""
+        """Yield the assertions; sums begin with 0ull so that none of them wraps around."""
         for row, alignment in enumerate(self._problem.alignment):
             if alignment > 1:
                 yield f"{self._offset(row)} % {alignment}u == 0"
@@ -195,7 +195,7 @@ class _Header:
         yield ""
 
     def _definitions(self) -> Iterator[str]:
-        """Yield what is behind the guard: it may be asked for when the rest was read before."""
+        """Yield the definitions, outside of the guard: a second include may request them."""
         upper = self._upper
         for what, lines in (
             ("ARENA", [f"{self._aligned()} unsigned char {self._arena()};"]),
@@ -238,7 +238,7 @@ class _Header:
         return f"{self._upper}_{self._family}SIZE_{self._buffers[row]}"
 
     def _arena(self) -> str:
-        # An array of nothing is not C.
+        # C has no arrays of size 0, so an empty arena gets one byte.
         return f"{self._lower}_arena[{f'{self._upper}_ARENA_SIZE' if self._plan.peak else '1'}]"
 
     def _table(self) -> str:

@@ -1,4 +1,4 @@
-"""ExecuTorch: a planner for the memory planning pass of `to_executorch`.
+"""Makes a planner for ExecuTorch's memory planning pass, in `to_executorch`.
 
     planning = MemoryPlanningPass(memory_planning_algo=memplan.targets.executorch.planner())
     program.to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning))
@@ -35,19 +35,19 @@ def planner(
     Parameters
     ----------
     solver, timeout, nodes, **options
-        As `memplan.solve` takes them, for every graph and memory; not `proof`, of which there
-        would be several.
+        Arguments of `memplan.solve`, for every graph and memory. `proof` is not allowed, as there
+        would be several proofs.
     alignment
-        In bytes, of every offset, beside the alignment that the pass asks for; sizes keep to the
-        latter.
+        Of every offset, in bytes, in addition to the alignment that the pass requires; sizes have
+        only the latter.
 
     Returns
     -------
     callable
-        `(alignment, specs, graph_module, graph_signature, extra_padding)`, to be given to the
-        pass or, beside others, to a `MemoryPlanningAlgorithmSuite`. What it returns is a
-        `MemoryAlgoResult`, and reads as a list of buffer sizes too. It raises `GraphError` where
-        a tensor cannot be placed as asked, `PlanError` where the budget ends without a plan.
+        `(alignment, specs, graph_module, graph_signature, extra_padding)`, for the pass or, with
+        other planners, for a `MemoryPlanningAlgorithmSuite`. It returns a `MemoryAlgoResult`,
+        which can also be read as a list of buffer sizes. It raises `GraphError` if a tensor has
+        no legal place, and `PlanError` if the budget ends without a plan.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def planner(
         return solve(problem, solver, timeout=timeout, nodes=nodes, **options)
 
     unit = alignment or 1
-    search(Problem(()))  # what would be refused, before a model is exported for it
+    search(Problem(()))  # this rejects bad arguments before a model is exported
 
     def algorithm(
         alignment: int,
@@ -81,7 +81,7 @@ def planner(
         layout = place(asked, search, taken=taken, padding=extra_padding)
         return _handed_over(layout, library, result_type)
 
-    # A suite tells its algorithms apart by name: two that differ must not share one.
+    # A suite distinguishes its algorithms by name, so planners with other settings need others.
     settings = {"timeout": timeout, "nodes": nodes, "alignment": alignment, **options}
     said = [f"{key}={value}" for key, value in settings.items() if value is not None]
     algorithm.__name__ = f"memplan({', '.join([solver, *said])})"
@@ -93,7 +93,7 @@ def _names(graph_module: Any, specs: Sequence[Spec]) -> list[str]:
     names: dict[Spec, str] = {}
     wanted = set(map(id, specs))
     for node in graph_module.graph.nodes:
-        # The node that only allocates comes first, but the operator has the name people know.
+        # The node that only allocates comes first, but people know the name of the operator.
         if getattr(node.target, "__name__", "") == "alloc":
             continue
         held = node.meta.get("spec")
@@ -105,14 +105,14 @@ def _names(graph_module: Any, specs: Sequence[Spec]) -> list[str]:
 
 
 def _handed_over(layout: Layout, library: Any, result_type: Callable[..., Any]) -> Any:
-    """Return the layout in ExecuTorch's words.
+    """Return the layout as ExecuTorch's result.
 
-    It is written to the tensors too, as the pass expects it where no suite is between them; a
-    suite that prefers another algorithm overwrites it.
+    The layout is written to the tensors too, as the pass expects that without a suite. A suite
+    that prefers another algorithm overwrites it.
     """
     answers = {}
     for spec, at in layout.places.items():
-        # Tensors that share bytes must be of one object: each memory is one.
+        # Tensors that share bytes must have one object number, so each memory is one object.
         answer = library.SpecAllocResult(mem_id=at.mem_id, mem_obj_id=0, mem_offset=at.offset)
         answers[spec] = answer
         for field, value in vars(answer).items():
@@ -121,9 +121,9 @@ def _handed_over(layout: Layout, library: Any, result_type: Callable[..., Any]) 
 
 
 def _result_type(library: Any) -> Callable[..., Any]:
-    """Return ExecuTorch's `MemoryAlgoResult`, made to read as the list of its buffer sizes.
+    """Return a class of ExecuTorch's `MemoryAlgoResult` that is also a list of buffer sizes.
 
-    A suite asks for the former, the pass itself for the latter; so one planner serves both.
+    A suite needs the former, and the pass itself the latter; so one planner serves both.
     """
 
     class Result(library.MemoryAlgoResult):  # type: ignore[misc]

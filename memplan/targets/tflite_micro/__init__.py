@@ -1,7 +1,7 @@
-"""TensorFlow Lite Micro: a plan in the model's own file, or as a C struct next to it.
+"""Writes plans for TensorFlow Lite Micro: into the model's own file, or as a C struct next to it.
 
-TFLM obeys the offsets of `OfflineMemoryAllocation` metadata to the byte, and does not check them:
-whatever is written here has passed `memplan.verify` and the checks of the graph.
+TFLM uses the offsets of `OfflineMemoryAllocation` metadata as they are, without a check. So a plan
+is only written after it has passed `memplan.verify` and the checks of the graph.
 """
 
 from memplan.targets.tflite_micro.apply import Applied, apply, patched

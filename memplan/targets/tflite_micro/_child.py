@@ -1,7 +1,7 @@
-"""Look for the smallest arena in which TensorFlow Lite Micro prepares a model.
+"""Find the smallest arena in which TensorFlow Lite Micro prepares a model.
 
 Run by `memplan.targets.tflite_micro.arena` as a program. TFLM may crash where an arena is slightly
-too small, so every trial is a process of its own: a copy of this one, with TFLM loaded already.
+too small, so every trial is a process of its own: a fork of this one, which has TFLM loaded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 _GRAIN: Final = 16  # TFLM aligns the head and the tail of its arena to it
 _STEP: Final = 1 << 12
-_SECONDS: Final = 20  # of one trial
+_SECONDS: Final = 20  # for one trial
 
 
 def main() -> None:
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def _bisect(runtime: Any, data: bytes, low: int, high: int) -> int:
-    """Return the smallest multiple of 16 in (low, high] that works; `high` is one."""
+    """Return the smallest multiple of 16 in (low, high] that works; `high` must work."""
     while high - low > _GRAIN:
         middle = (low + high) // 2 // _GRAIN * _GRAIN
         if _works(runtime, data, middle):

@@ -1,4 +1,4 @@
-"""`memplan apply model.tflite`: plan a model, and write the plan into it."""
+"""Plans a model and writes the plan into its file, for `memplan apply model.tflite`."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ __all__ = ["Applied", "apply", "patched"]
 
 @dataclass(frozen=True)
 class Applied:
-    """What was written, and what it is worth.
+    """What was written, and what it saves.
 
     Attributes
     ----------
     path
-        The file.
+        The file that was written.
     plan, layout
-        What was planned, and what shares memory.
+        The plan, and the tensors that share memory in it.
     offsets
-        As written: by tensor of all sub-graphs, in bytes; -1 is left to TFLM.
+        By tensor of all sub-graphs, as written: bytes, or -1 for a tensor that TFLM places.
     before, after
         The head of TFLM's arena for the model as it was and as it is, measured where tflite-micro
-        is installed. `after` is above `planned` only where TFLM finds no room for the kernels'
-        scratch, which no file can place, where the plan has it.
+        is installed. No file can place the kernels' scratch; `after` is above `planned` only if
+        TFLM finds no room for scratch at its place in the plan.
     arena
-        The smallest whole arena that TFLM takes on this machine, if there was a budget and it
-        could be measured; else `None`.
+        The smallest whole arena with which TFLM accepts the model on this machine, if there was a
+        budget and it could be measured; else `None`.
     in_place
-        How many tensors were put over another one.
+        The number of tensors that are written over another one.
     folded
-        How many operators went, as they only unpacked weights.
+        The number of operators that were removed, as they only unpacked weights.
     kept
-        How many tensors are where the old file had them.
+        The number of tensors that keep their offset from the old file.
     notes
-        What was assumed when the model was read, and what of a budget could not be checked.
+        What was assumed when the model was read, and which part of a budget was not checked.
     """
 
     path: Path
@@ -85,8 +85,8 @@ def apply(
 ) -> Applied:
     """Write a plan into a TFLite model, as the metadata that TensorFlow Lite Micro obeys.
 
-    The file is the old one with new tables in front of it (`metadata`), or with other numbers
-    where it had a plan; only where weights have to be unpacked, it is written again (`folding`).
+    The new file is the old one with new tables in front (`metadata`), or with other numbers in the
+    plan that it had. It is only rewritten as a whole if weights have to be unpacked (`folding`).
 
     Parameters
     ----------
@@ -97,29 +97,29 @@ def apply(
         `memplan.plan_model` makes.
     arena_budget
         Bytes that the arena may have. Where tflite-micro is installed, the smallest whole arena is
-        measured; elsewhere only its head is held against the budget, as TFLM's planner is
-        re-implemented, and a note says so.
+        measured; elsewhere only its head is computed and compared with the budget, and a note says
+        so.
     in_place
         Whether results may be written over inputs that are not needed any more, where the kernel
-        allows it (`memplan.sources.tflite.kernels.IN_PLACE` says which and why). That goes for
-        inputs of the model too; also without it their memory is used for something else once they
-        have been read for the last time: set them before every run.
+        allows it (`memplan.sources.tflite.kernels.IN_PLACE` says which and why). This includes
+        inputs of the model. Even without this option their memory is reused after their last
+        read, so set the inputs before every run.
     replan
-        Whether offsets that the file gives are forgotten; otherwise they are kept.
+        Whether offsets in the file are dropped; otherwise they are kept.
     overwrite
         Whether `out` may be the model itself.
     timeout, nodes
-        As `memplan.plan_model` takes them, for all searches together.
+        Arguments of `memplan.plan_model`, for all searches together.
 
     Raises
     ------
     FormatError
         If the file is damaged or cannot be written.
     PlanError
-        If the plan is not one of this model; the sentence says what differs.
+        If the plan does not fit this model; the sentence says what differs.
     MemplanError
-        If the budget does not hold (by how many bytes), there is no plan in time, or a library is
-        missing. Nothing has been written then.
+        If the plan exceeds the budget (the sentence says by how many bytes), there is no plan in
+        time, or a library is missing. Then no file has been written.
     """
     if out.exists() and model.exists() and out.samefile(model) and not overwrite:
         raise MemplanError(f"{out} is the model itself: name another file, or ask for --overwrite")
@@ -135,7 +135,7 @@ def apply(
 def patched(
     model: Path, out: Path, plan: Plan, arena_budget: int | None = None
 ) -> tuple[Applied, bytes]:
-    """Return what `apply` writes, and what it says of it; nothing is written.
+    """Return the bytes that `apply` would write, and its result; no file is written.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def _read(path: Path) -> bytes:
 
 def _head(path: Path) -> Figure:
     figure = runtime.measure(path, Options())
-    assert figure is not None  # it answers for all that can be read
+    assert figure is not None  # it has a figure for every model that can be read
     return figure
 
 

@@ -1,6 +1,6 @@
-"""The smallest arena that TensorFlow Lite Micro takes for a model, by trying.
+"""Finds the smallest arena with which TensorFlow Lite Micro accepts a model, by trials.
 
-The head of an arena is what a plan can make smaller. Behind it is the tail, which lives as long as
+A plan can only make the head of an arena smaller. The tail follows the head, which lives as long as
 the interpreter: structs for tensors and operators, quantization, state. It depends on the machine
 (pointers are half as wide on most chips) and on the version, so it can only be measured.
 """
@@ -26,7 +26,7 @@ _LARGEST: Final = (1 << 31) - 1  # TFLM counts in int32
 
 
 def minimal_arena(path: Path, *, timeout: float = 120.0) -> int | None:
-    """Return the smallest `tensor_arena` in bytes, to 16, with which a model can be prepared.
+    """Return the smallest `tensor_arena` for a model in bytes, a multiple of 16.
 
     Parameters
     ----------
@@ -38,15 +38,15 @@ def minimal_arena(path: Path, *, timeout: float = 120.0) -> int | None:
     Returns
     -------
     int or None
-        Measured with the interpreter of the installed tflite-micro, on this machine; `None` where
-        that is not installed, or cannot be tried without risk (on Windows).
+        Measured with the interpreter of the installed tflite-micro, on this machine; `None` if it
+        is not installed, or if trials are not safe (on Windows).
 
     Raises
     ------
     FormatError
         If the file is damaged.
     MemplanError
-        If TFLM does not take the model whatever its arena, or takes too long.
+        If TFLM rejects the model with an arena of any size, or takes too long.
     """
     model = load(path)
     try:

@@ -1,4 +1,4 @@
-"""Models with float16 or sparse weights, with these unpacked, as TFLM wants them.
+"""Unpacks the float16 or sparse weights of models, as TFLM needs them.
 
 TFLM has no DENSIFY, and its DEQUANTIZE refuses float16. Both only unpack constants, so the file
 can hold the result: float16 to float32 is exact, and so is a zero that was not stored.
@@ -30,15 +30,15 @@ _Array = NDArray[Any]
 def unpacked(data: bytes, model: Model) -> bytes:
     """Return a file without the operators that only unpack weights; tensors keep their numbers.
 
-    The packed weights go, where nobody else reads them: their tensors become copies, without a
-    value of their own, of what is unpacked from them.
+    The packed weights are removed unless another operator reads them: their tensors then refer to
+    the unpacked values.
 
     Raises
     ------
     FormatError
-        If the file is damaged, or its sparse weights contradict themselves.
+        If the file is damaged, or its sparse weights are inconsistent.
     MemplanError
-        If there is something to unpack, and tflite-micro (the schema's code is in it) is missing.
+        If there are weights to unpack, and tflite-micro, which has the schema's code, is missing.
     """
     todo = folded(model)
     if not any(todo.values()):
@@ -53,7 +53,7 @@ def unpacked(data: bytes, model: Model) -> bytes:
         builder.Finish(tree.Pack(builder), IDENTIFIER)
     except FormatError:
         raise
-    except Exception as error:  # generated code, which follows whatever offset a file holds
+    except Exception as error:  # generated code, which checks no offset
         raise FormatError(model.name, f"its weights cannot be unpacked: {error}") from None
     return bytes(builder.Output())
 
@@ -87,7 +87,7 @@ class _Folder:
                 self._become(source, target)
 
     def _read(self) -> set[int]:
-        """Return what the operators that are left read, and what is handed out."""
+        """Return the tensors that the remaining operators read, and the outputs."""
         found = {int(i) for o in self._subgraph.operators for i in o.inputs}
         return found | {int(i) for i in self._subgraph.outputs}
 
@@ -121,10 +121,11 @@ class _Folder:
 
 
 def _dense(values: _Array, shape: tuple[int, ...], sparsity: Any) -> _Array:
-    """Return a sparse tensor with its zeros (schema.fbs, `SparsityParameters`).
+    """Return a sparse tensor as a dense one (schema.fbs, `SparsityParameters`).
 
-    Levels are walked from the outermost. A dense one has every index below each place so far; a
-    compressed one has those that it lists. Levels beyond the tensor's axes are places in a block.
+    This walks through the levels from the outermost one. A dense level has every index below each
+    place so far; a compressed level has those that it lists. Levels beyond the tensor's axes are
+    places in a block.
     """
     most = int(np.prod(shape, dtype=np.int64))
     places = np.zeros(1, np.int64)  # by value so far: the number of its place in its level
@@ -150,7 +151,7 @@ def _dense(values: _Array, shape: tuple[int, ...], sparsity: Any) -> _Array:
         key=lambda level: int(level[0]),
     )
     blocked = [] if sparsity.blockMap is None else list(sparsity.blockMap)
-    for order, index, level in levels:  # axes first, then places in blocks
+    for order, index, level in levels:  # axes come first, then places in blocks
         if order < len(shape):
             at[order] = index
         else:
@@ -162,7 +163,7 @@ def _dense(values: _Array, shape: tuple[int, ...], sparsity: Any) -> _Array:
 
 
 def _drop_unused(tree: Any) -> None:
-    """Empty the buffers that are not referred to any more; their numbers stay."""
+    """Empty the buffers to which no table refers any more; the other buffers keep their numbers."""
     used = {tensor.buffer for subgraph in tree.subgraphs for tensor in subgraph.tensors}
     used |= {entry.buffer for entry in tree.metadata or ()}
     used |= {int(number) for number in (() if tree.metadataBuffer is None else tree.metadataBuffer)}

@@ -1,12 +1,12 @@
-"""Offsets into a TFLite file, with every byte that was there still there.
+"""Writes offsets into a TFLite file, and keeps all bytes that were there.
 
-FlatBuffers refer forward, so new tables go in front: the file becomes
+FlatBuffers refer only forward, so new tables go in front. The file becomes
 
     [new root │ its lists of buffers and of metadata │ the offsets][the whole old file]
         └──────────────┴───── refer to ────────────────────────────────►
 
-and nothing has to be known of the rest of the schema. Where the file has an offline plan already,
-its numbers are overwritten, and no other byte is.
+and the rest of the schema does not matter. If the file has an offline plan already, only its
+numbers are overwritten.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ __all__ = ["with_offsets"]
 
 _BUFFERS: Final = 4  # slots of the outermost table
 _METADATA: Final = 6
-_SLOTS: Final = 10  # that it has in the schema of today; all of them take four bytes
-_GRAIN: Final = 64  # bytes: no less than what a file aligns its weights to
+_SLOTS: Final = 10  # in the current schema; each takes four bytes
+_GRAIN: Final = 64  # bytes; files align their weights to at most this
 _VERSION: Final = 1  # of the layout of the metadata
 
 
@@ -37,18 +37,17 @@ def with_offsets(data: bytes, name: str, offsets: Sequence[int]) -> bytes:
     Parameters
     ----------
     data, name
-        The file.
+        The bytes and the name of the file.
     offsets
-        In bytes from the head of the arena, by tensor of all sub-graphs; -1: TFLM places it.
+        By tensor of all sub-graphs: bytes from the head of the arena, or -1 if TFLM places it.
 
     Raises
     ------
     FormatError
-        If the file is damaged (also where the result does not read back as it should), keeps
-        weights behind the FlatBuffer (over 2 GB), or has fields in its outermost table that are not
-        known here.
+        If the file is damaged (also if the result does not read back correctly), has weights after
+        the FlatBuffer (over 2 GB), or has unknown fields in its outermost table.
     """
-    model = parse(data, name)  # from here on, what is visited below lies inside of the file
+    model = parse(data, name)  # this checks that all offsets below lie in the file
     _refuse_absolute(data, name)
     words = [_VERSION, len(model.subgraphs), len(offsets), *offsets]
     plan = np.array(words, "<i4").tobytes()
@@ -58,7 +57,7 @@ def with_offsets(data: bytes, name: str, offsets: Sequence[int]) -> bytes:
             result = _in_front(data, name, plan)
         else:
             result = data[:place] + plan + data[place + len(plan) :]
-    except struct.error:  # in fields that are only copied, or overlap others
+    except struct.error:  # `parse` does not check fields that are only copied here
         raise FormatError(name, "the file is damaged: its outermost tables lead nowhere") from None
     if parse(result, name) != replace(model, offsets=tuple(offsets)):
         raise FormatError(name, "the file is damaged: its tables lie over each other")
@@ -66,7 +65,7 @@ def with_offsets(data: bytes, name: str, offsets: Sequence[int]) -> bytes:
 
 
 def _refuse_absolute(data: bytes, name: str) -> None:
-    """Refuse what says where it lies as a position in the file."""
+    """Raise `FormatError` if fields hold absolute positions in the file, as these would move."""
     table = root(data, name, IDENTIFIER)
     behind = any(buffer.number(1, "Q") > 1 for buffer in table.tables(_BUFFERS)) or any(
         operator.number(9, "Q") > 1 for graph in table.tables(2) for operator in graph.tables(3)
@@ -84,7 +83,7 @@ def _u32(data: bytes, at: int) -> int:
 
 
 def _fields(data: bytes, table: int) -> dict[int, int]:
-    """Return by slot where the fields of a table are, of those that it has."""
+    """Return by slot where the fields of a table are, without absent ones."""
     layout = table - struct.unpack_from("<i", data, table)[0]
     count = max(0, struct.unpack_from("<H", data, layout)[0] // 2 - 2)
     entries = struct.unpack_from(f"<{count}H", data, layout + 4)
@@ -116,7 +115,7 @@ def _plan_entries(data: bytes, fields: dict[int, int]) -> list[int]:
 
 
 def _old_plan(data: bytes, size: int) -> int | None:
-    """Return where the numbers of the file's plan begin, if they are of this size and its own."""
+    """Return where the numbers of the file's plan are, if it has this size and is not shared."""
     fields = _fields(data, _u32(data, 0))
     entries = _plan_entries(data, fields)
     if len(entries) != 1:
@@ -138,13 +137,13 @@ def _old_plan(data: bytes, size: int) -> int | None:
 
 
 def _is_value(data: bytes, number: int) -> bool:
-    """Whether a tensor has its value in a buffer."""
+    """Whether a buffer holds the value of a tensor."""
     graphs = root(data, "", IDENTIFIER).tables(2)
     return any(tensor.number(2, "I") == number for graph in graphs for tensor in graph.tables(0))
 
 
 class _Front:
-    """What goes before the old file; links to there are settled when its length is known."""
+    """The bytes before the old file; links to that are set when the length of these is known."""
 
     def __init__(self) -> None:
         self.data = bytearray(struct.pack("<I4s", 0, IDENTIFIER))
@@ -179,7 +178,7 @@ class _Front:
         self._links.append((at, target, old))
 
     def before(self, data: bytes) -> bytes:
-        """Return all of it, and the old file behind it."""
+        """Return these bytes, followed by the old file."""
         self.data += bytes(-len(self.data) % _GRAIN)
         for at, target, old in self._links:
             struct.pack_into("<I", self.data, at, target + old * len(self.data) - at)

@@ -1,4 +1,4 @@
-"""Which plan a TFLite model gets, in which of its layouts, and where that puts its tensors."""
+"""Finds the plan and the layout of a TFLite model, and the offsets of its tensors."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ def planned(
     timeout: float | None = None,
     nodes: int | None = None,
 ) -> Planned:
-    """Return the plan that a model gets, in the layout that it is for.
+    """Return the plan of a model, with its layout.
 
     Parameters
     ----------
     path
         A `.tflite` file.
     plan
-        Made before: it says itself whether operators write over inputs, and whether it keeps the
-        offsets of the file. `None` makes one.
+        An existing plan, which shows whether operators write over inputs, and whether it keeps the
+        offsets in the file. `None` makes one.
     in_place, timeout, nodes
-        As `memplan.plan_model` takes them.
+        Arguments of `memplan.plan_model`.
     replan
-        Whether offsets that the file gives are forgotten.
+        Whether offsets in the file are dropped.
 
     Raises
     ------
     FormatError
         If the file is damaged.
     PlanError
-        What the referee says, if the plan is not one of this model.
+        If the plan does not fit this model; the sentence is the referee's.
     MemplanError
-        If there is no plan in time, or it is beyond what TFLM can count.
+        If there is no plan in time, or its offsets are too large for TFLM.
     """
     if plan is not None:
         found = _matched(path, plan)
@@ -64,19 +64,19 @@ def _matched(path: Path, plan: Plan) -> Planned:
     try:
         return Planned(layout_of(load(path, pins=False), plan, in_place=True), plan)
     except PlanError as error:
-        try:  # a plan that keeps the offsets of the file
+        try:  # the plan may keep the offsets in the file
             return Planned(layout_of(load(path), plan, in_place=True), plan)
         except (PlanError, FormatError):
             raise PlanError(f"this is no plan of {path}: {error}") from None
 
 
 def layout_in(model: Planned) -> Layout:
-    """Return what shares memory in a planned model.
+    """Return the layout of a planned model, which says what shares memory.
 
     Raises
     ------
     MemplanError
-        If it is no TFLite model.
+        If the model is not a TFLite model.
     """
     layout = model.loaded.layout
     if model.loaded.source != "tflite" or layout is None:
@@ -85,15 +85,15 @@ def layout_in(model: Planned) -> Layout:
 
 
 def offsets_of(model: Model, layout: Layout, plan: Plan) -> list[int]:
-    """Return by tensor of the file where the plan puts it; -1 where that is left to TFLM.
+    """Return by tensor of the file its offset in the plan, or -1 if TFLM places it.
 
-    Left to it are constants, state that outlives a run, kernel scratch, and unused tensors.
+    TFLM places constants, state that outlives a run, kernel scratch, and unused tensors.
     """
     offsets = [-1] * model.first[-1]
     for row in layout.rows:
         storage = layout.storages[row]
         base = plan.offset(storage.name)
         for tensor, inside in zip(storage.tensors, storage.offsets, strict=True):
-            if tensor < len(offsets):  # behind them are scratch and copies
+            if tensor < len(offsets):  # scratch and copies have higher numbers
                 offsets[tensor] = base + inside
     return offsets

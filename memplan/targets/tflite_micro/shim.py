@@ -1,9 +1,9 @@
-"""A plan as the C struct of TFLM's `NonPersistentMemoryPlannerShim`.
+"""Writes a plan as the C struct of TFLM's `NonPersistentMemoryPlannerShim`.
 
-For programs that link the plan and leave the model's file alone
-(tensorflow/lite/micro/memory_planner/non_persistent_buffer_planner_shim.h). The shim is told
-nothing but the order: tensors of all sub-graphs that are planned, then the kernels' scratch, as
-`memplan.yardsticks.tflite_micro.requests` yields them.
+It is for programs that link the plan and keep the model's file as it is
+(tensorflow/lite/micro/memory_planner/non_persistent_buffer_planner_shim.h). The shim
+identifies buffers only by their order: planned tensors of all sub-graphs, then the kernels'
+scratch, as `memplan.yardsticks.tflite_micro.requests` yields them.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ def shim_header(
     Parameters
     ----------
     model
-        A `.tflite` file. The shim refuses a model that has offsets: run it with a file without.
+        A `.tflite` file. The shim refuses models with offsets, so the program needs a file without.
     plan
         A plan of it; `None` makes one.
     name
-        Of the variable.
+        The name of the variable.
     in_place, replan, timeout
         See `memplan.targets.tflite_micro.apply`.
 
@@ -90,10 +90,10 @@ def shim_header(
     FormatError
         If the file is damaged.
     PlanError
-        If the plan is not one of this model.
+        If the plan does not fit this model.
     MemplanError
-        If the name is none in C, the plan is above 2^31 - 1 bytes, or the file has packed weights
-        (`apply` unpacks them).
+        If the name is not an identifier of C, the plan is above 2^31 - 1 bytes, or the file has
+        packed weights (`apply` unpacks them).
     """
     if not _IDENTIFIER.fullmatch(name):
         raise MemplanError(f"{quoted(name)} is no name in C")
@@ -124,13 +124,13 @@ def _in_order(model: Model, layout: Layout, plan: Plan) -> Iterator[int]:
     for subgraph in model.subgraphs:
         for tensor in subgraph.tensors:
             if tensor.bytes and not (tensor.data or tensor.variable or number in outside):
-                yield max(0, tensors[number])  # an unused tensor may lie anywhere
+                yield max(0, tensors[number])  # an unused tensor can have any offset
             number += 1
     yield from _scratch(model, layout, plan)
 
 
 def _scratch(model: Model, layout: Layout, plan: Plan) -> Iterator[int]:
-    """Yield the parts of every operator's scratch, which the plan has in one piece."""
+    """Yield the offsets of each part of the operators' scratch, which is one buffer in the plan."""
     base: dict[str, int] = {}
     for row in layout.rows:
         storage = layout.storages[row]
@@ -146,7 +146,7 @@ def _scratch(model: Model, layout: Layout, plan: Plan) -> Iterator[int]:
     for number, subgraph in enumerate(model.subgraphs):
         for index, operator in enumerate(subgraph.operators):
             at = pieces.get(f"#{index}" if number == 0 else f"#{number}.{index}")
-            if at is None:  # none, or in a sub-graph that is never entered
+            if at is None:  # no scratch, or the sub-graph is never entered
                 continue
             inputs = [subgraph.tensors[i] if i >= 0 else None for i in operator.inputs]
             output = subgraph.tensors[operator.outputs[0]] if operator.outputs else None
@@ -156,5 +156,5 @@ def _scratch(model: Model, layout: Layout, plan: Plan) -> Iterator[int]:
 
 
 def _comment(text: str) -> str:
-    """Return a file name as a comment may have it."""
+    """Return a file name with only characters that are safe in a comment."""
     return "".join(c if c.isprintable() and c.isascii() else "?" for c in text).replace("*/", "* /")
