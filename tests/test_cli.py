@@ -567,10 +567,9 @@ def test_the_options_of_a_solver_are_listed() -> None:
     run = memplan("solvers", "minimalloc")
     assert (run.returncode, run.stderr) == (0, "")
     rows = {line.split()[0]: line.rstrip() for line in run.stdout.splitlines() if line.strip()}
-    assert rows["hatless"].split(maxsplit=2)[1:] == [
-        "on",
-        "a buffer with nothing overhead has no alternatives (7)",
-    ]
+    default, sentence = rows["hatless"].split(maxsplit=2)[1:]
+    assert default == "on"
+    assert sentence.startswith("a buffer with nothing overhead has no")  # as wide as the terminal
     assert rows["orders"].split()[1] == "WAT+TAW+TWA"
     assert "greedy_by_size has no options" in memplan("solvers", "greedy_by_size").stdout
     assert_refused(memplan("solvers", "magic"), 'there is no solver "magic"')
