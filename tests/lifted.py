@@ -1,4 +1,4 @@
-"""Valid plans that nobody would want: some buffers lie higher than they have to."""
+"""Valid plans of no use: some buffers lie higher than they have to."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ GIVEN = (Kind.INPUT, Kind.CONSTANT, Kind.VARIABLE)
 
 
 class ClobberedError(AssertionError):
-    """Somebody wrote over what was still needed."""
+    """An operator wrote over bytes that were still needed."""
 
 
 class Machine:

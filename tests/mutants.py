@@ -45,7 +45,7 @@ Read = Callable[[Any], object]
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A damaged file and who reads it."""
+    """A damaged file and the function that reads it."""
 
     reader: str
     content: bytes | str

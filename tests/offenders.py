@@ -1,6 +1,6 @@
 """Files that once took memory or time without measure, or ended in a traceback; made, not kept.
 
-Every maker returns the bytes of a file that is small beside what it used to cost.
+Every maker returns the bytes of a file that is small compared with what it used to cost.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def fit(problem: Problem, capacity: int) -> list[int] | None:
 
 
 def add(memory: list[int], held: list[tuple[int, int]], offset: int) -> bool:
-    """Hold memory at an offset; False, and it is spoilt, if somebody else holds some of it."""
+    """Hold memory at an offset; False, and it is spoilt, if another buffer holds some of it."""
     for time, bits in held:
         if bits << offset & memory[time]:
             return False
@@ -139,7 +139,7 @@ def held_by_time(problem: Problem, row: int) -> list[tuple[int, int]]:
 def claims(problem: Problem, row: int) -> list[tuple[int, int]]:
     """Return `held_by_time`, and after the end a time for each of its explicit conflicts.
 
-    There the two of a pair meet, all of them, and nobody else.
+    At that time the two buffers of the pair meet, and no others.
     """
     last = int(problem.end.max()) - first_time(problem)
     pairs = enumerate(problem.conflicts.pairs().tolist())

@@ -4,10 +4,10 @@ A thread for each stream, one arena of real bytes for all. An operator waits for
 it reads, and for nothing else. It works in two moments, between which others may run:
 
     begin   reads its inputs, writes its outputs, which they determine, and its workspace
-    end     all that it needs must still be there; what nobody needs any more is poisoned
+    end     all that it needs must still be there; what no operator needs any more is poisoned
 
 Everything that is read is compared with a run of one operator after the other in which every
-tensor has memory of its own. Nothing of memplan decides here who waits for whom, or what is needed
+tensor has memory of its own. Nothing of memplan decides here what waits for what, or what is needed
 how long.
 """
 
@@ -172,7 +172,7 @@ class Rehearsal:
 
 
 class _Run:
-    """One run: its memory, who is done, and what was found."""
+    """One run: its memory, the operators that are done, and what was found."""
 
     def __init__(self, program: Rehearsal, offsets: Sequence[int], pace: Pace) -> None:
         self._program, self._pace = program, pace
@@ -221,7 +221,7 @@ class _Run:
             for name in part.reads:
                 self._uses[name] -= 1
             over = [name for name in (*part.reads, *part.writes) if not self._uses[name]]
-        self._let_go(over)  # before anybody who waits for this operator goes on
+        self._let_go(over)  # before an operator that waits for this one goes on
 
     def _write(self, name: str, inputs: Iterable[bytes]) -> None:
         value = self._program.value(name, inputs)
@@ -249,7 +249,7 @@ def _part(operator: Operator, awaited: frozenset[int], names: Sequence[str]) -> 
 
 
 def _awaited(graph: Graph) -> list[frozenset[int]]:
-    """Return by operator whom it waits for: the makers of its inputs, and the one before it."""
+    """Return by operator what it waits for: the makers of its inputs, and the one before it."""
     maker = {index: at for at, op in enumerate(graph.operators) for index in op.outputs}
     last: dict[int, int] = {}
     found = []

@@ -127,7 +127,7 @@ class Builder:
             self.keep(self.make("Pad", f"{name} {self.ints(*before, *after)}"), result)
 
     def add_concatenation(self, name: str, shape: tuple[int, ...]) -> None:
-        """Put a tensor beside itself, or beside a weight that is as large as it was."""
+        """Join a tensor with itself, or with a weight that is as large as it was."""
         if shape:
             axis = self.rng.randrange(len(shape))
             other = name if self.rng.random() < 0.8 else self.floats(*shape)

@@ -123,7 +123,7 @@ def problems(
 
 @st.composite
 def related(draw: DrawFn, asked: SearchStrategy[Problem]) -> Problem:
-    """Problems with conflicts beside lifetimes, and with groups where alignments and pins allow."""
+    """Problems with explicit conflicts, and with groups where alignments and pins allow."""
     problem = draw(asked)
     rows = range(len(problem))
     pairs = [(i, j) for i in rows for j in rows[:i]]

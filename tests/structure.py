@@ -1,7 +1,7 @@
 """The rooms of the code, counted: what each includes of others, floors and cycles.
 
 Run as a command (`python tests/structure.py`), it prints one line for each part of the repository.
-A room is a folder, or a file that lies beside the folders. An arrow goes from one room to another
+A room is a folder, or a file next to the folders. An arrow goes from one room to another
 of which it imports something when the program runs. A room that imports none is on floor 1, any
 other one above the highest that it imports; rooms that import each other are on one floor.
 """

@@ -130,7 +130,7 @@ def test_shows_are_imported_by_those_who_show() -> None:
 
 
 def test_extras_are_imported_inside_of_functions() -> None:
-    """Tests that a missing extra can only hurt who asks for it."""
+    """Tests that a missing extra only matters to a user who asks for it."""
     extras = {"matplotlib", "pyarrow", "psutil", "omnimalloc", "pandas", "polars"}
     extras |= {"highspy", "ortools", "lightgbm"}
     for file in files() + files(LAB):
@@ -170,7 +170,7 @@ def core_floors() -> dict[str, int]:
 
 
 def test_the_page_has_every_room_of_the_core() -> None:
-    """Tests that a room of `core/src` has a floor, and that no file lies beside the rooms."""
+    """Tests that a room of `core/src` has a floor, and that no file lies outside of the rooms."""
     assert set(core_floors()) == set(structure.core_structure().arrows)
 
 

@@ -250,7 +250,7 @@ def test_the_same_plan_every_time(five_csv: Path) -> None:
 
 
 def test_without_a_capacity_the_smallest_peak_is_looked_for(five_csv: Path) -> None:
-    """Tests the default objective, and --minimize beside a capacity."""
+    """Tests the default objective, and --minimize with a capacity."""
     for arguments in ([], ["--capacity", "1K", "--minimize"]):
         answer = json.loads(memplan("plan", five_csv, "--json", *arguments).stdout)
         assert (answer["status"], answer["peak"], answer["lower_bound"]) == ("optimal", 12, 12)

@@ -59,7 +59,7 @@ def test_a_gate_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_a_gate_that_more_search_may_open(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that growth to a peak that nobody proved is failed with that doubt, the load not."""
+    """Tests that growth to a peak without a proof is failed with that doubt, the load not."""
     problem = formats.load("b.csv")
     formats.save(Plan.of(problem, [0, 1500], lower_bound=2021), "loose.csv")
     gates = ["--fail-if-peak-grows", "1%", "--fail-if-load-grows", "1%"]
@@ -146,7 +146,7 @@ def test_a_file(folder: Path, name: str, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_models(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests graphs: tensors by name, options for reading, and a model beside a plan of it."""
+    """Tests graphs: tensors by name, options for reading, and a model against a plan of it."""
 
     def write(name: str, size: int) -> None:
         tensors = (
@@ -223,7 +223,7 @@ def test_growth_as_people_write_it(text: str, growth: Fraction | int) -> None:
         compare.parse_growth(f"{text}x")
 
 
-# Names that are somebody's text ------------------------------------------------------------------
+# Names with any text in them ---------------------------------------------------------------------
 
 
 class Tags(HTMLParser):

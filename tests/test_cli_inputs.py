@@ -116,7 +116,7 @@ class TestResults:
         [("| head -c 0; exit ${PIPESTATUS[0]}", 141), (">&-", 0), ("> /dev/full 2>&1", 74)],
     )
     def test_a_closed_output_is_quiet(self, folder: Path, redirected: str, code: int) -> None:
-        """Tests that nobody who listens is nobody to complain to."""
+        """Tests that closed and full outputs end a run without a message."""
         done = run(f"memplan plan five.csv {redirected}", folder)
         assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
 

@@ -1,4 +1,4 @@
-"""Tests of `memplan inspect`: how much, when, whose fault, and what would come down."""
+"""Tests of `memplan inspect`: how much, when, which buffers, and what would come down."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_pins_that_contradict_a_group(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_two_peaks_take_two_buffers(capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that where nobody alone brings the load down, a few together are tried."""
+    """Tests that where no buffer alone brings the load down, a few together are tried."""
     Path("two.csv").write_text(HEAD + "a,0,2,8\nb,4,6,8\nc,0,6,1\nd,2,3,2\n")
     lines = told(capsys, "two.csv", "-c", "8")
     said = " ".join(lines)
@@ -245,7 +245,7 @@ def test_a_network(capsys: pytest.CaptureFixture[str]) -> None:
 def test_json_is_for_amounts(
     net: str, other: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tests that what only words can say is refused beside it."""
+    """Tests that options for words alone are refused together with it."""
     assert main(["inspect", net, "--json", *other]) == 2
     assert "answer in words" in capsys.readouterr().err
 

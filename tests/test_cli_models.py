@@ -57,7 +57,7 @@ def summary(*words: object) -> dict[str, object]:
 
 
 def test_plan_names_the_operators(model: Path) -> None:
-    """Tests that the report counts tensors and says who makes and uses the buffers at the peak."""
+    """Tests that the report counts tensors and says what makes and uses the buffers at the peak."""
     found = memplan("plan", model)
     assert found.exit_code == 0
     for words in ("format", "graph", "tensors", "first (Gemm) -> second (Relu)", "optimal"):

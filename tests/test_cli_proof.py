@@ -170,7 +170,7 @@ def on_a_terminal(arguments: list[str], cwd: Path) -> str:
     try:
         while chunk := os.read(parent, 1 << 16):
             written += chunk
-    except OSError:  # how Linux says that nobody writes any more
+    except OSError:  # Linux raises it once no process writes any more
         pass
     finally:
         os.close(parent)

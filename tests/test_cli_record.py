@@ -138,7 +138,7 @@ class TestTraces:
         assert load_trace("t.json").about["mode"] == "train"
 
     def test_compare_ir(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Tests that the graph's tensors stand beside what was recorded."""
+        """Tests that the report has the graph's tensors and what was recorded."""
         assert main(["record", "net.py:both", "-o", "t.json", "--compare-ir"]) == 0
         lines = [line.split() for line in capsys.readouterr().out.splitlines()]
         pooled = 8 * 8 * 8

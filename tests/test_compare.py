@@ -85,7 +85,7 @@ def test_everybody_is_somewhere(one: Problem, other: Problem) -> None:
 
 
 def live_at(problem: Problem, found: Comparison) -> set[str]:
-    """Return who is live in the section of the peak after."""
+    """Return the buffers that are live in the section of the peak after."""
     loads = Loads(problem)
     if found.after.start is None:
         return set()

@@ -62,7 +62,7 @@ def test_no_link_is_dead_and_nothing_is_loaded(site: Site) -> None:
 
 
 def test_the_navigation_leads_to_every_page(site: Site) -> None:
-    """Tests that no page can only be found by who knows its name."""
+    """Tests that every page can be reached by links, so that no reader has to know its name."""
     assert site.unreachable() == set()
 
 

@@ -1,4 +1,4 @@
-"""Tests of `memplan.explain` and of its words, for conflicts beside lifetimes and for groups."""
+"""Tests of `memplan.explain` and of its words, for explicit conflicts and for groups."""
 
 from __future__ import annotations
 

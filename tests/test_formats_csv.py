@@ -72,7 +72,7 @@ class TestDialects:
         ],
     )
     def test_names_of_columns(self, header: str, end: int) -> None:
-        """Tests that `end` is inclusive and `upper` is not, whatever stands beside it."""
+        """Tests that `end` is inclusive and `upper` is not, whatever other columns there are."""
         assert list(problem_of(f"{header}\na,4,{end},8\n").buffers) == [Buffer("a", 4, 10, 8)]
 
     def test_order_of_columns(self) -> None:

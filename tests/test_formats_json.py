@@ -218,7 +218,7 @@ class TestPlans:
         assert read_plan(write_plan(plan), "p") == plan
 
     def test_without_a_fingerprint(self, five: Problem, five_offsets: list[int]) -> None:
-        """Tests that a plan of which nobody knows the problem stays so."""
+        """Tests that a plan whose problem is not known stays so."""
         plan = Plan(ids=five.ids, size=five.size, offsets=five_offsets)
         assert read_plan(write_plan(plan), "p").fingerprint is None
 

@@ -484,7 +484,7 @@ class TestLayOut:
         assert lay_out(program, round_up=False).problem.size.tolist() == [4, 4]
 
     def test_nothing_takes_no_memory(self) -> None:
-        """Tests that tensors of no elements and tensors that nobody uses are not placed."""
+        """Tests that tensors of no elements and tensors that no operator uses are not placed."""
         program = Graph("g", (Tensor("a", 0), Tensor("b", 4), Tensor("c", 4)), (op([], [0, 1]),))
         assert lay_out(program).problem.ids == ("b",)
 

@@ -94,7 +94,7 @@ def test_a_group_that_is_not_planned() -> None:
 
 @pytest.mark.parametrize(("stream", "rows"), [(0, 1), (1, 2)])
 def test_nothing_is_written_over_what_another_stream_reads(stream: int, rows: int) -> None:
-    """Tests that an in-place choice is taken only where all who read the input are on a stream."""
+    """Tests that an in-place choice is taken only if all readers of the input are on one stream."""
     operators = (
         Operator("make", "Make", (), (0,)),
         Operator("look", "Look", (0,), (), stream),

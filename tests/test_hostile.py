@@ -126,7 +126,7 @@ class TestLimits:
         assert load(path).tensors == 3
 
     def test_what_no_factor_takes_says_so(self) -> None:
-        """Tests that nobody is sent to raise limits beyond what the option takes."""
+        """Tests that no message advises a limit beyond what the option takes."""
         with pytest.raises(GraphError, match="cannot be read"):
             check_growth("it", 10 * (MAX_FACTOR + 1), 10, 1, "bytes")
         with pytest.raises(GraphError, match=f"--limit-factor {MAX_FACTOR}"):

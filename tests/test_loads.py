@@ -1,4 +1,4 @@
-"""Tests of `memplan.problem.loads`: who holds how much, when."""
+"""Tests of `memplan.problem.loads`: which buffers hold how much, when."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memplan.problem.loads import Held, Loads, available, capacity_for
 
 
 def held_by_oracle(problem: Problem) -> dict[int, dict[str, int]]:
-    """Return for every unit of time who holds how many bytes."""
+    """Return for every unit of time which buffers hold how many bytes."""
     origin, held = oracle.first_time(problem), {}
     for row, id in enumerate(problem.ids):
         for time, bits in oracle.held_by_time(problem, row):

@@ -71,7 +71,7 @@ def test_a_command_of_another_package_is_one_of_ours(example: list[Path]) -> Non
 
 
 def test_a_wrong_plan_is_never_returned(tmp_path: Path) -> None:
-    """Tests that the referee stands between a solver and whoever asks."""
+    """Tests that the referee stands between a solver and its caller."""
     (tmp_path / "wrong.py").write_text(WRONG)
     install(tmp_path, "wrong", "memplan.solvers", "wrong = wrong:SOLVERS")
     run = memplan("plan", "examples/five.csv", "--solver", "wrong", paths=[tmp_path])
@@ -87,7 +87,7 @@ def test_a_wrong_plan_is_never_returned(tmp_path: Path) -> None:
     ],
 )
 def test_solvers_that_cannot_be_loaded_are_named(tmp_path: Path, entry: str, words: str) -> None:
-    """Tests that only who asks for another solver hears of it, and in one sentence."""
+    """Tests that a broken package is an error only where its solvers are asked for."""
     (tmp_path / "wrong.py").write_text(WRONG)
     install(tmp_path, "broken", "memplan.solvers", entry)
     assert memplan("plan", "examples/five.csv", paths=[tmp_path]).returncode == 0

@@ -115,7 +115,7 @@ class TestColumns:
 
 
 class TestImmutable:
-    """Nobody can change a problem."""
+    """A problem cannot be changed."""
 
     def test_attributes(self, five: Problem) -> None:
         """Tests that neither attributes nor columns can be written to."""

@@ -73,7 +73,7 @@ class EnoughError(Exception):
 def test_what_a_callback_raises_ends_the_search(
     hard: mp.Problem, kind: type[BaseException]
 ) -> None:
-    """Tests that the very exception comes out, whatever it is; nothing is told after it."""
+    """Tests that the very exception comes out, whatever it is; nothing is reported after it."""
     error = kind("enough")
     told = []
 

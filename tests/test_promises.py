@@ -67,7 +67,7 @@ def test_every_solver_with_every_constraint(solver: str, feature: str) -> None:
 
 @pytest.mark.parametrize(("solver", "feature"), PAIRS)
 def test_every_solver_with_conflicts_and_groups(solver: str, feature: str) -> None:
-    """Tests the same with conflicts beyond lifetimes and contiguous groups beside a constraint."""
+    """Tests the same with explicit conflicts and contiguous groups added to a constraint."""
     plain = strategies.problems(min_buffers=2, max_buffers=5, features=frozenset({feature}))
 
     @settings(max_examples=25 if solver in SLOW else 60)

@@ -119,7 +119,7 @@ def old(tmp_path: Path) -> Path:
 
 
 def assert_untouched(old: Path) -> None:
-    """Assert that the old file is as it was, and nothing beside it."""
+    """Assert that the old file is as it was, and alone in its folder."""
     assert old.read_text() == "what was here before"
     assert os.listdir(old.parent) == [old.name]
 
@@ -177,7 +177,7 @@ def test_a_solver_without_proofs_refuses_by_name(
 
 @pytest.mark.parametrize("relation", ["conflicts", "groups"])
 def test_relations_are_refused_by_name(tmp_path: Path, relation: str) -> None:
-    """Tests that nobody is given a proof that leaves conflicts or groups out."""
+    """Tests that a proof which would leave conflicts or groups out is refused."""
     rows = [mp.Buffer("a", 0, 1, 4), mp.Buffer("b", 1, 2, 4)]
     problem = mp.Problem(rows, capacity=7, **{relation: [("a", "b")]})  # type: ignore[arg-type]
     path = tmp_path / "no.proof"

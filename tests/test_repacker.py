@@ -130,7 +130,7 @@ def network(count: int, seed: int) -> list[mp.Buffer]:
 
 
 def changes(seed: int, steps: int) -> list[tuple[list[mp.Buffer], list[mp.Buffer]]]:
-    """Return for every step who goes and who comes, of 120 buffers."""
+    """Return for every step the buffers that go and those that come, of 120."""
     chance = random.Random(seed)
     inside, outside = network(120, 1), network(120, 2)
     made = []
@@ -223,7 +223,7 @@ def test_what_fits_into_the_holes_moves_nobody() -> None:
 
 
 def test_no_comes_with_a_proof_and_leaves_all_where_it_is() -> None:
-    """Tests an infeasible question: who is at fault, and that the plan before is still there."""
+    """Tests an infeasible question: which buffers cause it, and that the old plan stays."""
     repacker = mp.Repacker([mp.Buffer("a", 0, 4, 4), mp.Buffer("b", 2, 6, 4)], capacity=8)
     assert repacker.fits()
     repacker.add(mp.Buffer("c", 3, 5, 1), mp.Buffer("far", 9, 10, 8))
@@ -257,7 +257,7 @@ class Stopped:
         return getattr(self.native, name)
 
     def repack(self, *arguments: object) -> object:
-        """Answer, and say that somebody stopped it."""
+        """Answer, and say that it was stopped."""
         answer = self.native.repack(*arguments)  # type: ignore[attr-defined]
         names = [name for name in dir(answer) if not name.startswith("_")]
         fields = {name: getattr(answer, name) for name in names}

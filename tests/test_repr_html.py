@@ -47,7 +47,7 @@ def test_a_problem(five: Problem) -> None:
 
 
 def test_constraints_are_facts() -> None:
-    """Tests that a problem says what it has beside lifetimes and sizes."""
+    """Tests that a problem says its constraints in addition to lifetimes and sizes."""
     rows = [
         Buffer("a", 0, 9, 8, alignment=4, pin=0, gaps=(Gap(1, 2),)),
         Buffer("b", 0, 9, 8),

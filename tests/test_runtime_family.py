@@ -57,7 +57,7 @@ def programs(draw: st.DrawFn) -> list[tuple[int, int, int, int, Scope]]:
 def test_what_is_affine_is_derived_exactly(
     program: list[tuple[int, int, int, int, Scope]], batches: set[int], asked: int
 ) -> None:
-    """Tests any program of affine sizes, at a batch size that nobody recorded."""
+    """Tests any program of affine sizes, at a batch size that was not recorded."""
 
     def recorded(batch: int) -> Trace:
         return trace(*((start, end, a + b * batch, scope) for start, end, a, b, scope in program))

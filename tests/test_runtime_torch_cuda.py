@@ -220,7 +220,7 @@ def test_other_streams_in_a_call_are_served_from_elsewhere(device: Device) -> No
 @needs_compiler
 @without_cuda
 def test_what_is_kept_alive_keeps_its_memory(device: Device) -> None:
-    """Tests a result that nobody planned for: the next call takes another slab."""
+    """Tests a result that was not planned for: the next call takes another slab."""
     model = Network(device)
     trace = recorded(model)
     with cuda.CudaSlab(memplan.solve(trace.problem()), trace) as fast:
@@ -403,7 +403,7 @@ def test_without_a_device_it_says_so() -> None:
 
 @needs_compiler
 def test_wrong_arguments_are_refused() -> None:
-    """Tests no model, no slabs, and a device that nobody knows."""
+    """Tests no model, no slabs, and an unknown device."""
     trace = Trace.from_arrays([0], [1], [8], [()], alignment=512)
     plan = memplan.solve(trace.problem())
     with pytest.raises(MemplanError, match="this trace has no model"):

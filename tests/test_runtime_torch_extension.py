@@ -43,11 +43,11 @@ needs_compiler = pytest.mark.skipif(
 
 @needs_compiler
 def test_a_build_is_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that the second process finds what the first has built, and changes are built anew."""
+    """Tests that the second process finds what the first has built, and that changes are built."""
     extension.load()
     (library,) = cache.glob("*/*.so")
     extension.load.cache_clear()
-    monkeypatch.setenv("CXX", "false")  # whoever builds now fails
+    monkeypatch.setenv("CXX", "false")  # every build fails from now on
     extension.load()
     assert list(cache.glob("*/*")) == [library]
     extension.load.cache_clear()
@@ -58,7 +58,7 @@ def test_a_build_is_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @needs_compiler
 def test_builds_at_the_same_time(cache: Path) -> None:
-    """Tests that several who build at once all get a whole library."""
+    """Tests that several builds at once all get a whole library."""
 
     def build(_: int) -> Any:
         return extension.load.__wrapped__()

@@ -141,7 +141,7 @@ class TestLifetimes:
         assert rows(record(function, warmup=0)) == expected
 
     def test_views_are_no_allocations(self) -> None:
-        """Tests that whoever shares a storage keeps it alive, and allocates nothing."""
+        """Tests that a tensor which shares a storage keeps it alive, and allocates nothing."""
 
         def function(x: Any) -> Any:
             a = x.neg()
@@ -303,7 +303,7 @@ class TestScopes:
             return torch.jit.wait(other) + mine
 
         trace = record(function, torch.zeros(100), warmup=3)
-        # Who runs the task, and what comes after it, is up to the pool.
+        # The pool decides which thread runs the task, and what comes after it.
         assert sorted(trace.size.tolist()) == [400] * 3
         assert ("aten::sigmoid", 0) in {scope[0] for scope in trace.scopes}
         for scope, thread in zip(trace.scopes, trace.thread.tolist(), strict=True):
@@ -359,7 +359,7 @@ class TestCalls:
         ],
     )
     def test_arguments(self, inputs: Any, kwargs: Any) -> None:
-        """Tests tuples, lists, mappings, one tensor, and names beside them."""
+        """Tests tuples, lists, mappings, one tensor, and arguments by name."""
         trace = record(Calls(lambda self, x, y: x + y), inputs, kwargs)
         assert rows(trace) == [(0, 1, 16, True)]
 

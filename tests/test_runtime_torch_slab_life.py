@@ -51,7 +51,7 @@ def keeping(self: Any, x: Any) -> Any:
 
 
 def keeper() -> Any:
-    """Return a model that keeps activations when it is told to."""
+    """Return a model that can be switched to keep its activations."""
     torch.manual_seed(0)
     model = Calls(keeping, conv=nn.Conv2d(3, 8, 3))
     model.kept, model.keeps = [], False
@@ -320,7 +320,7 @@ def test_planned_tensors_fault_no_pages() -> None:
         pages = fast.stats().hit_bytes // 4096  # of one call
         assert pages > 2000
         # Not planned are the result and Python's own objects: a page now and then. One planned
-        # tensor that were mapped anew by every call would be hundreds.
+        # tensor that were mapped again by every call would be hundreds.
         assert faults(fast) < 100
         assert missed(fast) == 0
 
@@ -385,7 +385,7 @@ def test_a_table_without_memory_is_an_error_of_python() -> None:
 
 
 def test_a_slab_that_is_dropped_is_closed() -> None:
-    """Tests that nothing stays behind of a slab that nobody has closed."""
+    """Tests that nothing stays behind of a slab that was not closed."""
     gc.collect()
     model, x = convolutions(), image()
     ordinary = cpu_allocator()

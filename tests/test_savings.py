@@ -130,7 +130,7 @@ def test_together_they_are_live_in_every_peak(problem: Problem) -> None:
 
 
 def test_half_of_a_group_keeps_it_together() -> None:
-    """Tests that who lies behind a halved buffer moves up, and that a pin may forbid that."""
+    """Tests that a buffer behind a halved one moves up, and that a pin may forbid that."""
     rows = [Buffer("a", 0, 2, 9), Buffer("b", 0, 2, 4), Buffer("c", 0, 2, 4)]
     changed = savings(Problem(rows, groups=[["b", "a", "c"]])).changed([0], Change.HALVED)
     assert changed.size.tolist() == [5, 4, 4]
@@ -280,7 +280,7 @@ def test_what_was_overwritten_cannot_be_read_again() -> None:
 
 
 def test_other_results_and_scratch_are_needed_for_a_moment() -> None:
-    """Tests what an operator with two results and a workspace needs beside the one."""
+    """Tests that making one of two results again needs the other and the workspace, too."""
     split = op("split", (0,), 1, 2, workspace=4)
     graph = program(split, op("use", (1,), 3), op("pool", (3,), 4), LAST)
     layout = lay_out(graph)
@@ -309,7 +309,7 @@ def test_who_cannot_be_made_again() -> None:
 
 
 def test_a_moment_of_its_own_can_be_the_worst() -> None:
-    """Tests that the worst may be where a buffer is made again, and how that is told."""
+    """Tests that the worst may be where a buffer is made again, and how that is said."""
     sizes = (8, 2, 10, 40, 30, 1)
     graph = program(op("conv", (0,), 1), op("add", (1,), 2, workspace=35), *BUSY, LAST)
     tensors = tuple(

@@ -37,7 +37,7 @@ def most_valuable(
 
 @st.composite
 def questions(draw: st.DrawFn) -> tuple[mp.Problem, dict[str, int], int, set[str]]:
-    """Draw a problem, benefits, a capacity and who must be chosen."""
+    """Draw a problem, benefits, a capacity and buffers that must be chosen."""
     problem = draw(problems(max_buffers=6, max_size=5, max_time=6, features=FEATURES))
     benefits = {id: draw(st.integers(0, 9)) for id in problem.ids}
     must = {id for id in problem.ids if draw(st.integers(0, 5)) == 0}

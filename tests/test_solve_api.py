@@ -538,7 +538,7 @@ except mp.Interrupted as stop:
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
 def test_what_another_signal_handler_raises_comes_through() -> None:
-    """Tests that somebody's own timeout is not taken for Ctrl-C."""
+    """Tests that a timeout of the caller's own is not taken for Ctrl-C."""
     answer = run(
         HARD
         + """

@@ -384,7 +384,7 @@ class TestFiles:
     """The source, as the command line uses it."""
 
     def test_read(self, tmp_path: Path) -> None:
-        """Tests that a file becomes a problem whose buffers know who makes and uses them."""
+        """Tests that a file becomes a problem whose buffers know what makes and uses them."""
         path = tmp_path / "net"
         path.write_text(NET_TEXT, encoding="utf-8-sig")
         assert matches(path.read_bytes()[:4096], path)

@@ -202,7 +202,7 @@ def test_sizes_of_element_types(tmp_path: Path, element: str, dtype: str, size: 
 
 
 def test_texts_and_sequences_are_noted(tmp_path: Path) -> None:
-    """Tests that values whose size nobody knows take nothing, and are told."""
+    """Tests that values of unknown size take nothing, and are reported."""
     what = model(
         [node("SequenceConstruct", "x x", "s"), node("SequenceAt", "s at", "y")],
         [value("x", [3]), value("t", [2], onnx.TensorProto.STRING)],

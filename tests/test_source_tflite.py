@@ -118,7 +118,7 @@ def test_every_model_is_planned_optimally(path: Path | None) -> None:
 
 
 def test_labels_name_operators_by_their_place_in_the_file(tmp_path: Path) -> None:
-    """Tests that a buffer says who makes and who uses it."""
+    """Tests that a buffer says which operators make and use it."""
     loaded = tflite.read(on_disk(tmp_path, chain("RELU", "TANH")), Options())
     label = loaded.labels[1]
     assert (label.tensors, label.made_by, label.used_by) == (("t1",), "#0 (RELU)", ("#1 (TANH)",))
@@ -186,7 +186,7 @@ def test_weights_that_are_unpacked_become_constants() -> None:
 
 
 def test_constants_are_planned_when_asked_for(tmp_path: Path) -> None:
-    """Tests `include`: weights beside what TFLM plans, and then nothing else."""
+    """Tests `include`: weights in addition to what TFLM plans, and then nothing else."""
     tensors = (floats("in", 4), constant("weights", "float32", 9), floats("out", 4))
     subgraph = SubGraph("", tensors, (OperatorInfo("TILE", (0, 1), (2,)),), (0,), (2,))
     path = on_disk(tmp_path, Model("m", (subgraph,)))

@@ -387,7 +387,7 @@ def test_programs_run_in_their_arena(name: str, in_place: bool) -> None:
 
 
 def test_state_is_updated_where_it_is(tmp_path: Path) -> None:
-    """Tests that new state takes no memory beside the old where it can be made in its place."""
+    """Tests that new state takes no further memory where it can be made in place of the old."""
     program = programs()["state, functional"]()
     graph = graph_of(program)
     kinds = {tensor.name: tensor.kind for tensor in graph.tensors}

@@ -40,7 +40,7 @@ class Block(nn.Module):
         )
 
     def forward(self, x: Any) -> Any:
-        """Attend, then transform, each beside a skip."""
+        """Attend, then transform, each with a skip around it."""
         batch, tokens, width = x.shape
         qkv = self.qkv(self.norm1(x)).reshape(batch, tokens, 3, self.heads, width // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)

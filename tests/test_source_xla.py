@@ -120,7 +120,7 @@ class TestProtos:
         assert lines == {"s": "net.py:41", "c": "", "t": "", "table": "train.py:7"}
 
     def test_in_place(self, tmp_path: Path) -> None:
-        """Tests that a result written in place leaves no gap: nobody else's memory begins there."""
+        """Tests that a result written in place leaves no gap: no other memory begins there."""
         events = [(ALLOC, 1, 0), (ALLOC, 2, 0), (FREE, 1, 0), (SHARE, 4, 1), (FREE, 2, 0)]
         events += [(FREE, 4, 0), (SHARE, 5, 4)]  # shares with what shares itself
         offsets = {1: 0, 2: 64, 4: 0, 5: 0}
@@ -157,7 +157,7 @@ class TestProtos:
         assert set(loaded.problem.alignment.tolist()) == {alignment}
 
     def test_tuples(self, tmp_path: Path) -> None:
-        """Tests that a part of a tuple is named by its index, and used by who takes it out."""
+        """Tests that a part of a tuple is named by its index, and used by what takes it out."""
         message = hlo()
         message.buffer_assignment.logical_buffers[0].defined_at.shape_index.append(1)
         main = message.hlo_module.computations[0]
@@ -224,7 +224,7 @@ class TestText:
     """Reports for people."""
 
     def test_reports(self, tmp_path: Path) -> None:
-        """Tests that lifetimes come from the report beside, both ends included."""
+        """Tests that lifetimes come from the report next to it, both ends included."""
         path = reports(tmp_path)
         assert matches(path.read_bytes(), path)
         loaded = read(path, Options())
@@ -247,7 +247,7 @@ class TestText:
         verify(loaded.problem, Plan.of(loaded.problem, loaded.problem.hint.tolist()))
 
     def test_no_lifetimes(self, tmp_path: Path) -> None:
-        """Tests that the user is told which file is missing."""
+        """Tests that the error names the missing file."""
         path = tmp_path / "a-buffer-assignment.txt"
         path.write_text(xla_dumps.ASSIGNMENT)
         assert "has no lifetimes: keep XLA's *live-range.txt beside it" in outcome(path)

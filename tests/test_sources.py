@@ -131,7 +131,7 @@ class TestBadFiles:
         ],
     )
     def test_nobody_knows_it(self, tmp_path: Path, data: bytes, sentence: str) -> None:
-        """Tests that a file that nobody knows is a sentence with its name."""
+        """Tests that a file of unknown format is an error that names it."""
         path = tmp_path / "what"
         path.write_bytes(data)
         said = outcome(path)

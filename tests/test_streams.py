@@ -95,7 +95,7 @@ class Execution:
             begun = maker is None or maker in over | running
             done = maker in over or maker is None
             done = done and self.readers.get(name, set()) <= over and not self.is_wanted(name)
-            at_once = maker is None and not over and not running  # given, read by nobody
+            at_once = maker is None and not over and not running  # an input without readers
             if begun and (not done or at_once):
                 found.add(name)
         return found
@@ -105,7 +105,7 @@ class Execution:
         return any(self.graph.tensors[i].name == name for i in self.graph.outputs)
 
     def moments(self) -> Iterator[tuple[frozenset[int], frozenset[int]]]:
-        """Yield who can be over while who runs, at most two; every order of running passes some."""
+        """Yield operators that can be over while at most two run; every order passes some of it."""
         seen = {frozenset[int]()}
         todo = list(seen)
         while todo:
@@ -175,7 +175,7 @@ class TestUnsafePairs:
 
     @given(strategies_graph.graphs())
     def test_one_stream_is_what_lifetimes_say(self, graph: Graph) -> None:
-        """Tests that a pair is unsafe iff its lifetimes overlap; unless nobody reads an input."""
+        """Tests that a pair is unsafe iff its lifetimes overlap; unless an input has no readers."""
         layout = lay_out(graph, include=tuple(Kind), pins=False)
         pairs = unsafe_pairs(layout)
         start, end = layout.problem.start, layout.problem.end
@@ -495,7 +495,7 @@ class TestGroupsAndStreams:
 
 
 def test_an_input_that_is_made_again() -> None:
-    """Tests that who reads an input does not wait for a later operator that writes it."""
+    """Tests that a reader of an input does not wait for a later operator that writes it."""
     tensors = (Tensor("x", 4, Kind.INPUT), Tensor("a", 4), Tensor("y", 4))
     first = Operator("first", "Op", (0,), (1,))
     again = Operator("again", "Op", (1,), (0,), stream=1)

@@ -115,13 +115,13 @@ def test_synchronised() -> None:
 
 @pytest.mark.parametrize("arc", [(2, 1), (1, 1), (-1, 2), (1, 8)])
 def test_arcs_that_cannot_be(arc: tuple[int, int]) -> None:
-    """Tests that waiting for who comes later, or for nobody, is refused."""
+    """Tests that waiting for a later operator, or for an unknown one, is refused."""
     with pytest.raises(GraphError, match=f"operator {arc[1]} cannot wait for operator {arc[0]}"):
         synchronise(relay(), [arc])
 
 
 def test_users_of_storages() -> None:
-    """Tests that who uses a view or scratch is a user of its memory, by outermost operators."""
+    """Tests that an operator with a view or scratch uses its memory, by outermost operators."""
     tensors = (Tensor("a", 8), Tensor("head", 4), Tensor("b", 8, Kind.OUTPUT))
     operators = (
         Operator("make", "Make", (), (0,)),

@@ -283,7 +283,7 @@ def test_programs_compute_the_same_in_no_more_memory(network: Any) -> None:
 
 
 def test_a_suite_takes_the_better_of_two() -> None:
-    """Tests the planner beside ExecuTorch's own, and a wider alignment in the real pass."""
+    """Tests the planner together with ExecuTorch's own, and a wider alignment in the real pass."""
     pytest.importorskip("executorch.exir")
     import torch
     from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite, greedy

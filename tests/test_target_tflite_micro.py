@@ -303,7 +303,7 @@ def test_the_input_is_not_the_output_unless_that_is_said(tmp_path: Path) -> None
 
 
 def test_inputs_are_written_over_only_where_that_is_said(tmp_path: Path) -> None:
-    """Tests the sum of two inputs, which goes over the first or beside both."""
+    """Tests the sum of two inputs, which is written over the first or apart from both."""
     tensors = tuple(floats(name, 4, 4) for name in ("x", "y", "sum", "z"))
     steps = (OperatorInfo("ADD", (0, 1), (2,)), OperatorInfo("NEG", (2,), (3,)))
     path = small(tmp_path, Model("m", (SubGraph("main", tensors, steps, (0, 1), (3,)),)))
@@ -313,7 +313,7 @@ def test_inputs_are_written_over_only_where_that_is_said(tmp_path: Path) -> None
 
 
 def test_what_needs_no_offset_is_left_to_tflm(tmp_path: Path) -> None:
-    """Tests that state and tensors that nobody uses have -1."""
+    """Tests that state and tensors that no operator uses have -1."""
     bare = chain("RELU")
     more = (floats("state", 4, variable=True), floats("unused", 8))
     model = replace(

@@ -78,7 +78,7 @@ def test_the_order_is_tflm_s(path: Path | None) -> None:
 
 @pytest.mark.parametrize("name", [name for name in WRITTEN if not WRITTEN[name].offsets])
 def test_scratch_and_sub_graphs_are_in_order(tmp_path: Path, name: str) -> None:
-    """Tests kernels with scratch, control flow, and tensors that nobody uses."""
+    """Tests kernels with scratch, control flow, and tensors that no operator uses."""
     path = written(tmp_path, name)
     offsets, peak = entries(shim_header(path, plain_plan(path)))
     asked = [r for r in requests(load(path)) if r.first >= 0]

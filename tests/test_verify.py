@@ -44,7 +44,7 @@ def refusal(problem: Problem, plan: Plan) -> str:
 
 
 class TestOverlaps:
-    """Who holds which bytes when."""
+    """Which buffers hold which bytes when."""
 
     def test_worked_example(self, five: Problem, five_offsets: list[int]) -> None:
         """Tests that the solution in Figure 2 of source 000 passes."""
@@ -226,7 +226,7 @@ class TestClaims:
         assert sentence in refusal(five, detached(plan, **changes))
 
     def test_extra_buffers(self, five: Problem, five_offsets: list[int]) -> None:
-        """Tests that a plan with a buffer that nobody asked for is refused."""
+        """Tests that a plan with a buffer that is not in the problem is refused."""
         plan = Plan.of(five, five_offsets)
         more = five.subset([0, 1, 2, 3])
         assert 'buffer "b5" is in the plan but not' in refusal(more, plan)
@@ -271,7 +271,7 @@ def is_module(package: Path, name: str) -> bool:
 
 
 class TestIndependence:
-    """Whom the referee knows."""
+    """The modules that the referee imports."""
 
     def test_imports_no_solver(self) -> None:
         """Tests that the referee and all that it imports know no solver and no native code."""

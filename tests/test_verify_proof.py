@@ -267,7 +267,7 @@ def test_rows_that_cannot_be_exchanged(problem: mp.Problem) -> None:
 
 
 def test_rows_that_differ_in_what_does_not_matter() -> None:
-    """Tests that lifetimes may differ where nobody else lives, and alignments of the unit."""
+    """Tests that lifetimes may differ where no other buffer lives, and alignments of the unit."""
     assert accepts(rows((0, 4, 2), (0, 5, 2), (1, 2, 1)), "twins 0 1") == ""
     aligned = rows((0, 4, 8), (0, 4, 8), alignment=[4, 8])
     assert accepts(aligned, "twins 0 1") == ""

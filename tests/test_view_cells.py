@@ -116,6 +116,6 @@ def test_neighbours_have_different_shades() -> None:
 
 
 def test_counts_are_most_first() -> None:
-    """Tests the order, ties by row, and that empty cells are nobody's."""
+    """Tests the order, ties by row, and that empty cells count for no buffer."""
     assert cells.counts(np.array([[2, 2, -1], [0, 1, 2], [1, 0, -1]])) == [(2, 3), (0, 2), (1, 2)]
     assert cells.counts(np.full((2, 2), -1)) == []

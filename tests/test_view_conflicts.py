@@ -1,4 +1,4 @@
-"""Tests of how conflicts beside lifetimes and groups are shown: in words and in the picture."""
+"""Tests of how explicit conflicts and groups are shown: in words and in the picture."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_counts() -> None:
 
 
 def test_an_inspection_says_that_the_load_is_a_bound() -> None:
-    """Tests that the greatest load is told where conflicts and groups force more."""
+    """Tests that the greatest load is shown where conflicts and groups force more."""
     plain, bound = (
         [line.split() for line in lines(problems.inspection(inspect(Loaded(p, "json", len(p)))))]
         for p in (PLAIN, BOUND)
@@ -57,7 +57,7 @@ def test_an_inspection_says_that_the_load_is_a_bound() -> None:
 
 
 def test_a_plan_says_what_bound_it() -> None:
-    """Tests the facts beside a plan."""
+    """Tests the facts that are shown with a plan."""
     plan = Plan.of(BOUND, [3, 0, 5, 6], lower_bound=1025)
     said = lines(plans.plan_summary(BOUND, plan, elapsed=1))
     assert "conflicts     3 pairs beside lifetimes" in said
@@ -65,7 +65,7 @@ def test_a_plan_says_what_bound_it() -> None:
 
 
 def test_reasons_name_what_lifetimes_do_not_show() -> None:
-    """Tests that pairs that meet in time anyway are not told, and what is left of a group is."""
+    """Tests that pairs that meet in time anyway are not shown, and what is left of a group is."""
     assert reasons(PLAIN) == []
     assert reasons(BOUND) == [
         '"a" and "d" conflict though their lifetimes do not meet.',
@@ -80,7 +80,7 @@ def test_reasons_name_what_lifetimes_do_not_show() -> None:
 
 
 def test_conflicts_in_gaps() -> None:
-    """Tests that a conflict of buffers that live at one time is told where one has a gap."""
+    """Tests that a conflict of buffers that live at one time is shown where one has a gap."""
     rows = [Buffer("a", 0, 4, 2, gaps=(Gap(1, 3),)), Buffer("b", 1, 3, 2), Buffer("c", 2, 5, 2)]
     pairs = [("a", "b"), ("b", "c"), ("a", "c")]
     assert reasons(Problem(rows, conflicts=pairs)) == [

@@ -1,4 +1,4 @@
-"""Tests of memplan.view.facts: what the page says of a buffer beside its numbers."""
+"""Tests of memplan.view.facts: what the page says of a buffer in addition to its numbers."""
 
 from __future__ import annotations
 

@@ -227,7 +227,7 @@ def test_all_panels_have_the_same_scales(five: Problem, five_offsets: list[int])
 
 
 def test_sizes_too_thin_to_be_seen_take_no_part_of_the_colours() -> None:
-    """Tests that a byte beside a mebibyte leaves the scale to those that have an area."""
+    """Tests that a byte next to a mebibyte leaves the scale to those that have an area."""
     problem = Problem([Buffer("a", 0, 1, MIB), Buffer("b", 0, 1, MIB >> 1), Buffer("c", 0, 1, 1)])
     *_, key = heap_map.draw([panel.of_plan("a", problem, stacked(problem))]).axes
     assert key.get_yticklabels()[0].get_text() == "4 KiB"
@@ -268,7 +268,7 @@ def test_colours_of_operators() -> None:
 
 
 def test_who_requested_an_allocation() -> None:
-    """Tests that it is the operator that a user wrote, or the module, or nobody."""
+    """Tests that it is the operator that a user wrote, or the module, or nothing."""
     scopes = [
         ((".", 0), (".a", 0), ("aten::conv2d", 0), ("aten::empty", 2)),
         ((".", 0), (".a", 1)),

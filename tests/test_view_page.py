@@ -136,7 +136,7 @@ class TestData:
         assert column(data.packed(np.array([], dtype=np.int64))) == []
 
     def test_an_invalid_plan_is_shown_with_the_reason(self, five: Problem) -> None:
-        """Tests that the referee's sentence is there, and that nobody sits on anybody."""
+        """Tests that the referee's sentence is there, and that no buffer sits on another."""
         made = read(page.html(five, {"bad": Plan.of(five, [0, 0, 0, 4, 0])}), "data")
         (plan,) = made["plans"]
         assert "b1" in plan["fault"]
@@ -347,7 +347,7 @@ class TestCommand:
         assert column(made["spans"]["buffer"]) == [1, 0, 0]
 
     def test_recorded_runs_are_plans_of_the_same_problem(self, folder: Path) -> None:
-        """Tests the file's own addresses, and those of another run without what nobody used."""
+        """Tests the file's own addresses, and those of another run without unused pages."""
         words = "view run.json --recorded --recorded-from other.json -o page.html"
         assert main(words.split()) == 0
         made = read((folder / "page.html").read_text(), "data")

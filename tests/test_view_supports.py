@@ -1,4 +1,4 @@
-"""Tests of memplan.view.supports: who sits on whom, and what bounds a buffer."""
+"""Tests of memplan.view.supports: what sits on what, and what bounds a buffer."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class TestAgainstBruteForce:
 
     @given(PLANNED)
     def test_the_ground(self, given: tuple[Problem, Plan]) -> None:
-        """Tests what keeps a buffer where it is beside other buffers."""
+        """Tests what else than other buffers keeps a buffer where it is."""
         problem, plan = given
         expected = [ground_of(problem, plan, row) for row in range(len(problem))]
         assert supports(problem, plan).ground.tolist() == expected

@@ -104,12 +104,12 @@ def test_blocks_of_colours(five: Problem, best: Plan) -> None:
 
 
 def test_half_a_line() -> None:
-    """Tests borders in the middle of a character: of two buffers, and of one and nobody."""
+    """Tests borders in the middle of a character: of two buffers, and of one and free memory."""
     problem = Problem([Buffer("a", 0, 2, 1), Buffer("b", 0, 1, 1), Buffer("c", 1, 2, 1)])
     lines = coloured(problem, Plan.of(problem, [0, 1, 3]), width=29)
     drawn = [line for line in lines if "│" in letters([line])][1:]
-    assert letters([drawn[1]]).partition("│")[2] == " " * 10 + "▀" * 10  # c on nobody
-    assert letters([drawn[4]]).partition("│")[2] == "▀" * 10 + "▄" * 10  # b on a, nobody on a
+    assert letters([drawn[1]]).partition("│")[2] == " " * 10 + "▀" * 10  # c on free memory
+    assert letters([drawn[4]]).partition("│")[2] == "▀" * 10 + "▄" * 10  # b on a, free memory on a
     both, alone = (segment.style for segment in drawn[4][1:])
     assert both is not None
     assert alone is not None
@@ -122,7 +122,7 @@ def test_half_a_line() -> None:
     "changes", [{"color_system": None}, {"color_system": "standard"}, {"no_color": True}]
 )
 def test_few_colours_are_none(changes: dict[str, object], five: Problem, best: Plan) -> None:
-    """Tests that without colours, with 16, and where nobody wants any, there are letters."""
+    """Tests that without colours, with 16, and where the user wants none, there are letters."""
     lines = coloured(five, best, **changes)
     assert "EEEEEEDDDDDDDDDDDD" in letters(lines)
 

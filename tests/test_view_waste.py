@@ -51,7 +51,7 @@ def test_holes_agree_with_brute_force(given: tuple[Problem, Plan]) -> None:
 
 
 def test_a_hole_is_one_rectangle() -> None:
-    """Tests that a hole is not cut where nothing beside it changes."""
+    """Tests that a hole is not cut where nothing next to it changes."""
     buffers = [Buffer("a", 0, 4, 4), Buffer("c", 0, 6, 2), Buffer("far", 2, 3, 1)]
     problem = Problem(buffers)
     found = waste(problem, Plan.of(problem, [0, 7, 9]))

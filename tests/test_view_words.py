@@ -60,7 +60,7 @@ def test_a_status_says_what_it_means(
     interrupted: bool,
     words: str,
 ) -> None:
-    """Tests that nobody has to look up what a status proves."""
+    """Tests that a status says in words what it proves."""
     placed = five_offsets if status in (Status.OPTIMAL, Status.FEASIBLE) else None
     plan = Plan.of(five, placed, status=status, lower_bound=bound)
     assert str(plans.status_text(plan, interrupted)).startswith(words)

@@ -206,7 +206,7 @@ def test_tflm_plans_every_model_as_re_implemented(path: Path | None) -> None:
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_tflm_plans_small_models_as_re_implemented(tmp_path: Path, name: str) -> None:
-    """Tests control flow, pins, scratch of kernels and tensors that nobody uses."""
+    """Tests control flow, pins, scratch of kernels and tensors that no operator uses."""
     require_tflm()
     path = written(tmp_path, name)
     figure = measure("tflite", path, Options())

@@ -1,4 +1,4 @@
-"""Tests of memplan.yardsticks.torch_run: what a run of a program allocates beside its plan."""
+"""Tests of memplan.yardsticks.torch_run: what a run of a program allocates, against its plan."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import Any
 
 ALLOC, FREE, SHARE = 0, 1, 2
 
-# A loop: the state `s` is copied (`c`), and made anew in its place; meanwhile `t` lies there.
+# A loop: the state `s` is copied (`c`), and made again in its place; meanwhile `t` lies there.
 #        0        1        2        3        4       5        6         7        8
 LOOP = [
     (ALLOC, 1, 0),

@@ -1,4 +1,4 @@
-"""Tests of the networks that everybody knows."""
+"""Tests of the well-known networks."""
 
 from __future__ import annotations
 

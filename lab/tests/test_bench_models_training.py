@@ -72,7 +72,7 @@ def test_a_translator_does_not_look_ahead() -> None:
     """Tests that the loss of the first words depends on the source, not on later words."""
     model, (source, target, wanted) = small()["translator"]
     model.eval()
-    wanted[:, 1:] = -100  # nobody asks for these
+    wanted[:, 1:] = -100  # the loss ignores these
     loss = model(source, target, wanted)
     later = target.clone()
     later[:, 1:] = 0

@@ -35,7 +35,7 @@ def work(
 
 
 def ended(pid: int) -> bool:
-    """Whether a process is gone, or will be soon; a zombie that nobody reaps here is gone."""
+    """Whether a process is gone, or will be soon; a zombie without a parent to reap it is gone."""
     for _ in range(200):
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -56,7 +56,7 @@ def test_models(name: str) -> None:
 
 @pytest.mark.parametrize("percent", [None, 100, 107])
 def test_capacity_is_a_share_of_the_least_peak(percent: int | None) -> None:
-    """Tests that it is 110 % if nobody says more, of a peak that was proved to be the least."""
+    """Tests that it is 110 % by default, of a peak that was proved to be the least."""
     options = suites.Options(capacity_percent=percent)
     cases = {case.name: case for case in suites.cases("models", options)}
     least = solve(made("face-landmark-x8"), solver="exact", threads=1)

@@ -275,7 +275,7 @@ def test_peer_that_hangs_is_killed(peer, data: Path, monkeypatch: pytest.MonkeyP
 
 
 def ended(pid: int) -> bool:
-    """Whether a process is gone, or a zombie that nobody has waited for yet."""
+    """Whether a process is gone, or a zombie that no process has waited for yet."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -288,7 +288,7 @@ def ended(pid: int) -> bool:
 
 
 def test_placeholders(peer, data: Path) -> None:
-    """Tests that a program is told capacity, time-out, threads and seed, in a folder of its own."""
+    """Tests that a program gets capacity, time-out, threads and seed, in a folder of its own."""
     tell = STACK + "\nimport os\nsys.exit(' '.join([*sys.argv[3:], *sorted(os.listdir('.'))]))"
     line = peer(tell, "{input} {output} --c={capacity} {timeout} {threads} {seed} '{seed} {seed}'")
     row = run_peer(line, data / "five.12.csv", timeout=30, threads=2, seed=7)

@@ -220,7 +220,7 @@ def test_rows_are_the_second_dimension_in_tflite() -> None:
 
 
 def test_views_are_read_as_what_they_are_views_of() -> None:
-    """Tests that a reshape costs no step, and that who reads its result reads the tiles."""
+    """Tests that a reshape costs no step, and that readers of its result read the tiles."""
     graph = chain()
     flat = Tensor("flat", 40, shape=(40,))
     tensors = (*graph.tensors[:2], flat, graph.tensors[2])

@@ -238,7 +238,7 @@ def test_a_forged_claim_is_refused_by_name(
 
 
 def test_a_claimed_proof_must_be_done_again(tmp_path: Path) -> None:
-    """Tests that who reaches the peak that is known, and only says it is proved, is refused."""
+    """Tests that a claim of the known peak is refused if its proof cannot be repeated."""
     stacked = solve(problem(1), "bump")
     assert stacked.peak is not None
     made = corpus(tmp_path, record("one", 1, stacked.peak))

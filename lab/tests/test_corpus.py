@@ -85,7 +85,7 @@ def test_what_is_changed_in_place_is_no_new_storage() -> None:
 
 
 def test_autograd_holds_what_the_backward_pass_reads() -> None:
-    """Tests that a result nobody names is held until its gradient is made, and not longer."""
+    """Tests that a result without a name is held until its gradient is made, and not longer."""
     x = nn.Parameter(empty(10))
 
     def run() -> None:
@@ -179,7 +179,7 @@ def test_sizes_are_those_of_an_allocator() -> None:
 
 
 def test_streams_have_conflicts_and_groups() -> None:
-    """Tests that gradients lie in buckets, which are reduced beside the backward pass."""
+    """Tests that gradients lie in buckets, which are reduced during the backward pass."""
     problem = runs.streams(linear, "overlap", "sgd")
     assert problem.groups
     assert sorted(problem.size[list(problem.groups[0])].tolist()) == [1024, 1024]
@@ -188,7 +188,7 @@ def test_streams_have_conflicts_and_groups() -> None:
 
 
 def test_who_reads_behind_a_change_waits_for_it() -> None:
-    """Tests that a graph has a view for what is changed in place, made by whoever changes it."""
+    """Tests that a graph has a view for what is changed in place, made by its operator."""
     x = empty(10)
 
     def run() -> Any:

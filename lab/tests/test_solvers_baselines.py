@@ -223,7 +223,7 @@ def test_which_object_a_fit_takes(fit: str, object: int) -> None:
 
 
 def test_an_object_that_is_too_small_is_passed_over() -> None:
-    """Tests source 003: whoever fits no free object gets a new one."""
+    """Tests source 003: a buffer which fits no free object gets a new one."""
     problem = mp.Problem([mp.Buffer("small", 0, 1, 4), mp.Buffer("large", 1, 2, 9)])
     assert mp.solve(problem, "shared_objects", order=["start"]).peak == 13
     assert mp.solve(problem, "shared_objects", order=["size"]).peak == 9

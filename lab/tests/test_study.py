@@ -76,7 +76,7 @@ def test_only_the_best_peak_counts_as_solved() -> None:
 
 
 def test_the_best_bound_is_anybodys_but_a_cheats() -> None:
-    """Tests that a bound counts whoever proved it, unless their plan was wrong."""
+    """Tests that a bound of any solver counts, unless its plan was wrong."""
     cheat = run("b", "cheat", 0.1, 90, status="invalid", lower_bound=1_000)
     assert summary.best_bounds([*RUNS, cheat]) == {"a": 100, "b": 104, "c": 100}
     assert measures.best_peaks([*RUNS, cheat]) == {"a": 100, "b": 104, "c": 100}
@@ -214,7 +214,7 @@ def test_the_table_of_microbenchmarks() -> None:
 
 
 def test_the_table_of_heuristics() -> None:
-    """Tests memory over the least peak that anybody reached, and whether that is proved."""
+    """Tests memory over the least peak that any solver reached, and whether that is proved."""
     models = {"suite": "models"}
     runs = [
         proved("m", "auto", 0.1, peak=200, **models),

@@ -49,11 +49,11 @@ def test_a_sweep_is_read(tmp_path: Path) -> None:
     learned = runs["corpus at 110 % of the best peak"]
     assert (learned.base, learned.backtracks) == ("corpus", 4)
     assert learned.solver == "telamalloc:learned=on"
-    assert learned.lower_bound == 90  # what nobody proves, the load does
+    assert learned.lower_bound == 90  # without a proof, the load is the bound
 
 
 def test_what_a_sweep_says_of_itself_has_no_hosts(tmp_path: Path) -> None:
-    """Tests that versions, machine, seed and command are told, without hosts, paths and dates."""
+    """Tests that versions, machine, seed and command are shown, without hosts, paths and dates."""
     (told,) = study.read([swept(tmp_path / "swept", RESULT)]).about
     assert told.source == "swept"
     assert told.facts["command"] == "memplan-lab sweep --suite corpus"
@@ -231,7 +231,7 @@ def test_figures_take_the_colours_of_the_page() -> None:
 
 
 def test_names_are_text_on_both_pages() -> None:
-    """Tests that anybody's names end up as text, whatever a page would take them for."""
+    """Tests that names end up as text, even if they look like code of a page."""
     name = "<b>|*x*|</b> & `y`"
     table = Table("Names.", ("name", "count"), [(name, "1")])
     text = html.page("A study", [("Section", Section((), (table,)))])

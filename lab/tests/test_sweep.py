@@ -137,7 +137,7 @@ def test_a_sample_depends_on_the_seed_alone() -> None:
 
 
 def test_a_name_given_twice_counts_once() -> None:
-    """Tests that no task is there twice because somebody typed it twice."""
+    """Tests that a task which is typed twice is there once."""
     settings = Settings(suites=["csv"], solvers=["auto", "auto"], capacities=["1.0", "none", "1.0"])
     assert (settings.solvers, settings.capacities) == (("auto",), ("1.0", "none"))
     assert settings.tasks_of_a_case() == 2
@@ -265,7 +265,7 @@ def test_other_readers_need_nothing_of_ours(tmp_path: Path) -> None:
 
 
 def test_parts_are_merged(tmp_path: Path) -> None:
-    """Tests that many small files become one, also beside what a kill has left."""
+    """Tests that many small files become one, also where a kill has left others."""
     folder = tmp_path / "out"
     with Dataset(folder, SETTINGS, 9) as dataset:
         dataset.begin({})
@@ -362,7 +362,7 @@ def test_a_sweep_of_another_release_is_not_gone_on_with(tmp_path: Path) -> None:
 
 
 def test_a_damaged_part_is_named(tmp_path: Path) -> None:
-    """Tests that a reader is told which file to look at."""
+    """Tests that the error names the file to look at."""
     with Dataset(tmp_path, SETTINGS, 1) as dataset:
         dataset.begin({})
         dataset.add(RESULT)

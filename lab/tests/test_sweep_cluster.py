@@ -102,7 +102,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_small_sweep(local: Path) -> None:
-    """Tests that every task has one row, verified, and that the metadata say by whom."""
+    """Tests that every task has one row, verified, and that the metadata name its worker."""
     rows = answers(local)
     assert len(rows) == len({row["key"] for row in rows}) == 24
     assert Counter((row["solver"], row["objective"]) for row in rows) == {
@@ -206,7 +206,7 @@ def test_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
     """Tests ten kills of workers at random moments, one of the client, and a resumed sweep.
 
     A row may say that a task failed because its worker was killed twice; all others are those of a
-    sweep that nobody disturbs.
+    sweep without disturbances.
     """
     out, environment = tmp_path / "out", os.environ | misbehaving.install(tmp_path)
     moment = random.Random(10)
@@ -239,7 +239,7 @@ def test_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
 def test_an_interrupt_leaves_a_readable_folder(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
-    """Tests that the code is the shell's, the sentence says how to go on, and nobody is left."""
+    """Tests that the code is the shell's, the sentence says how to go on, and no process stays."""
     out, environment = tmp_path / "out", os.environ | misbehaving.install(tmp_path)
     arguments = ("--suite", "synthetic", "--sample", "60", "--solvers", "shared_objects")
     client = subprocess.Popen(
@@ -315,13 +315,13 @@ def running(program: list[str], environment: dict[str, str]) -> Iterator[None]:
 
 
 def listens(port: int) -> bool:
-    """Whether somebody takes connections."""
+    """Whether a process takes connections."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def free_port() -> int:
-    """Return a port that nobody uses."""
+    """Return a port that no process uses."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -69,7 +69,7 @@ class Client:
         return {"tcp://127.0.0.1:1": 1}
 
     def subscribe_topic(self, topic: str, handler: Callable[[Any], None]) -> None:
-        """Remember who wants events."""
+        """Remember the handlers of events."""
         self._handlers[topic] = handler
 
     def unsubscribe_topic(self, topic: str) -> None:
@@ -210,7 +210,7 @@ def test_a_scheduler_that_goes(tmp_path: Path) -> None:
 
 
 def test_a_row_has_the_median_of_its_runs(tmp_path: Path) -> None:
-    """Tests that a short solve that was repeated is told as one, and its first run beside it."""
+    """Tests that a repeated short solve is reported as one, together with its first run."""
     repeated = replace(SOLVED, wall=(0.05, 0.01, 0.02), cpu=(0.04, 0.01, 0.01))
     settings = Settings(suites=["synthetic"], sample=1)
     (row,) = run(tmp_path, Client(lambda _: ([repeated], None)), settings)

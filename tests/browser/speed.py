@@ -3,7 +3,7 @@
     python tests/browser/speed.py [BUFFERS]
 
 Times are those of this machine's chromium, which draws WebGL without a graphics card. On a machine
-that does other work, look at what the page's own thread computed: that waits for nobody.
+that does other work, look at what the page's own thread computed: that waits for no other work.
 """
 
 from __future__ import annotations

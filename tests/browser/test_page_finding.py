@@ -19,7 +19,7 @@ Open = Callable[..., Page]
 
 
 def test_search(open_page: Open, resnet: Loaded, plan: Plan) -> None:
-    """Tests the count of matches, the table, Enter, and what nobody is called."""
+    """Tests the count of matches, the table, Enter, and a name that no buffer has."""
     page = open_page(resnet, {"memplan": plan})
     names = resnet.problem.ids
     matches = [row for row, name in enumerate(names) if "conv2d_1" in name]
@@ -120,7 +120,7 @@ def test_a_buffer(open_page: Open, resnet: Loaded, plan: Plan) -> None:
 
 
 def test_nothing_is_chosen_by_a_click_on_nothing(open_page: Open) -> None:
-    """Tests that free memory is nobody's, but the moment is chosen."""
+    """Tests that a click on free memory chooses no buffer, but the moment."""
     problem = Problem([Buffer("a", 0, 4, 64), Buffer("b", 0, 8, 64)])
     page = open_page(problem, {"memplan": Plan.of(problem, [0, 64])})
     page.click(page.pixel(2.5, 32))

@@ -1,6 +1,6 @@
 """Colours, themes, waste and several plans on the page, and a stored image of it.
 
-Run as a script, this file draws the stored image anew:
+Run as a script, this file draws the stored image again:
 
     python tests/browser/test_page_looks.py
 """
@@ -48,7 +48,7 @@ def test_colours(open_page: Open) -> None:
         page.choose("#colour", by)
         picture, colours = page.picture(), []
         for row in range(len(problem)):
-            # Beside the name, which is in the middle.
+            # This is next to the name, which is in the middle.
             time, _ = centre(problem, made, row)
             x, y = page.pixel(time, made.offset(problem.ids[row]) + problem.size[row] / 5)
             colours.append(picture.getpixel((round(x), round(y))))

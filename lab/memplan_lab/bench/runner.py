@@ -63,7 +63,7 @@ def run(
     repeat
         Solves in each process; the rows hold median and minimum.
     commands
-        Programs to run beside them, name -> command line; see `memplan_lab.bench.peers.Command`.
+        Programs to run as well, name -> command line; see `memplan_lab.bench.peers.Command`.
     progress
         Whether to show a bar on standard error.
     on_row
