@@ -1,1 +1,1 @@
-"""Plans at work: frameworks that run their models from one slab."""
+"""Runs the models of frameworks in memory that follows a plan: one slab for all tensors."""

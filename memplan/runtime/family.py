@@ -1,8 +1,8 @@
-"""Traces of one program at every batch size, from recordings at a few.
+"""Derives traces of one program at every batch size from recordings at a few.
 
-Most networks ask for `base + slope * batch` bytes, allocation by allocation: activations grow with
-the batch, scratch for weights does not. Two recordings say what base and slope are, a third whether
-that is so (source: MemoMalloc, chapter 7, "symbolic memory planning").
+In most networks every allocation has `base + slope * batch` bytes: activations grow with the batch,
+scratch for weights does not. Two recordings give base and slope, and a third one checks them
+(source: MemoMalloc, chapter 7, "symbolic memory planning").
 
     allocation             batch 1   batch 2   batch 4
     .conv/aten::empty        4 096     8 192    16 384     0 + 4 096 * batch
@@ -33,11 +33,11 @@ class Misfit:
     Attributes
     ----------
     id
-        As `Trace.ids` names it: module, operators, number.
+        Its id in `Trace.ids`: module, operators, number.
     sizes
-        Bytes at every recorded batch size; `None` where it was not made at all.
+        Bytes by recorded batch size; `None` where the allocation was not made.
     why
-        What does not hold of it, for people.
+        The condition that it breaks, for people.
     """
 
     id: str
@@ -61,12 +61,12 @@ class Family:
     trace
         The allocations that fit, as recorded at the smallest batch size.
     base, slope
-        Of every allocation, in bytes and bytes per unit of batch, shape (n,).
+        By allocation: bytes, and bytes per unit of batch; shape (n,).
     recorded
         The batch sizes that were recorded, ascending.
     misfits
         The allocations that were left out. Results are not among them: a plan does not place
-        them, so that it does not matter how they grow.
+        them, so their sizes do not matter.
     """
 
     trace: Trace
@@ -90,7 +90,7 @@ class Family:
         ------
         FamilyError
             With `strict`, if an allocation is not made at every batch size, grows otherwise, or
-            lives in another order; the sentence names the module, the operator and the sizes.
+            has another order in time; the sentence names the module, the operator and the sizes.
             Always for fewer than two traces and for batch sizes below 1.
         """
         recorded = tuple(sorted(traces))
@@ -110,8 +110,8 @@ class Family:
         Raises
         ------
         FamilyError
-            If `batch` is below 1, or so far from what was recorded that a size would be negative
-            or above 2^62.
+            If `batch` is below 1, or so far from the recorded ones that a size would be negative or
+            above 2^62.
         """
         if batch < 1:
             raise FamilyError(f"the batch size is {batch}; it must be at least 1")
@@ -131,7 +131,7 @@ class Family:
 
 
 class _Matching:
-    """The same allocation in every trace: by module, operators and number, never by time."""
+    """Matches allocations of all traces by module, operators and number, as times differ."""
 
     def __init__(self, batches: Sequence[int], traces: Sequence[Trace]) -> None:
         self._batches = batches
@@ -169,7 +169,7 @@ class _Matching:
         )
 
     def _judge(self, key: _Key) -> None:
-        """Find base and slope of an allocation, or what is wrong with it."""
+        """Find base and slope of an allocation, or the reason to leave it out."""
         rows = [rows.get(key) for rows in self._rows]
         made = [(t, row) for t, row in zip(self._traces, rows, strict=True) if row is not None]
         late = {bool(trace.outlives[row]) for trace, row in made}
@@ -186,7 +186,7 @@ class _Matching:
                 self._affine.append((base, slope))
                 return
             why = "does not grow as base + slope * batch"
-        if late != {True}:  # results of all runs are not placed
+        if late != {True}:  # a result of every run needs no place
             self._leave(key, why)
 
     def _leave(self, key: _Key, why: str) -> None:
@@ -201,8 +201,8 @@ class _Matching:
     def _agree_on_order(self) -> None:
         """Leave out allocations until the rest starts and ends in one order in all traces.
 
-        Where two traces part, both allocations go that they part over: which of the two moved
-        cannot be seen from there.
+        At the first difference of two traces this leaves out the allocation of either trace, as
+        it cannot see which of the two moved.
         """
         while True:
             ranks = [
@@ -231,7 +231,7 @@ class _Matching:
 
 
 def _events(trace: Trace, rows: list[int]) -> tuple[Column, Column]:
-    """Return starts and ends of some rows, in a time in which nothing else happens."""
+    """Return starts and ends of some rows, as ranks among these alone."""
     start, end = trace.start[rows], trace.end[rows]
     ranks = np.unique(np.concatenate([start, end]), return_inverse=True)[1].astype(np.int64)
     return ranks[: len(rows)], ranks[len(rows) :]

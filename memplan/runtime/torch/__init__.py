@@ -1,4 +1,4 @@
-"""PyTorch from one slab: record a forward pass, plan it, replay it (source 002).
+"""Runs PyTorch models in one slab: record a forward pass, plan it, replay it (source 002).
 
     from memplan.runtime.torch import Slab, record
 
@@ -7,7 +7,7 @@
     with Slab(plan, trace) as fast:
         y = fast(*example_inputs)
 
-Needs the extra `torch`; a slab also needs a C++ compiler, once.
+This needs the extra `torch`; the first slab also needs a C++ compiler.
 """
 
 from memplan.extras import require

@@ -1,10 +1,11 @@
-"""A model at every batch size: recorded at a few, planned for a bucket of them when first asked.
+"""Runs a model at every batch size, with plans for buckets of sizes, made at their first use.
 
     batch      1     2     3 4     5 6 7 8     9 ... 16     17 ...
     bucket     1     2     4       8           16           32
 
-A bucket runs by the plan of its largest batch size: a smaller batch asks for less, in the same
-places. What a plan cannot know, kernels that are chosen by the batch size, takes ordinary memory.
+A bucket uses the plan of its largest batch size: a smaller batch needs fewer bytes at the same
+places. Kernels that are chosen by the batch size may make allocations that are not in the plan;
+these get ordinary memory.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Planner = Callable[[Problem], Plan]
 
 
 def _in_a_second(problem: Problem) -> Plan:
-    # A request is waiting for it.
+    # A call is waiting for the plan, so the search gets only a second.
     return solve(problem, timeout=1.0)
 
 
@@ -42,7 +43,7 @@ class Batches:
     """Runs a model from slabs at every batch size; a context manager. Made by `Batches.record`.
 
     It may be called by many threads at the same time. Plans are kept for the buckets that were
-    used last; the others are made again when they are asked for again.
+    used last; others are planned again when they are needed again.
 
     Attributes
     ----------
@@ -87,10 +88,10 @@ class Batches:
         planner: Planner = _in_a_second,
         slabs: int | None = None,
     ) -> Batches:
-        """Record a model at three batch sizes: two to derive all others from, one to check that.
+        """Record a model at three batch sizes: two to derive the others from, one to check these.
 
-        Batch size 1 is recorded too and has a plan of its own, since many operators have kernels
-        of their own for it.
+        Batch size 1 is recorded too and has a plan of its own, since many operators have special
+        kernels for it.
 
         Parameters
         ----------
@@ -99,7 +100,7 @@ class Batches:
         make_inputs
             Gives example inputs of a batch size, as `record` takes them.
         sizes, check
-            What to derive from, and what to check at.
+            The batch sizes to derive from, and the one to check at.
         strict
             Whether an allocation that does not grow as `base + slope * batch` is an error. If not,
             it has a planned range at the recorded batch sizes only, and ordinary memory at others.
@@ -108,7 +109,7 @@ class Batches:
         planner
             Makes the plan of a bucket; by default within a second.
         slabs
-            Of every bucket, at most; see `Slab`.
+            The most slabs of every bucket; see `Slab`.
 
         Raises
         ------
@@ -138,10 +139,10 @@ class Batches:
         self.close()
 
     def close(self) -> None:
-        """Close the slabs of all buckets; it opens again when called again.
+        """Close the slabs of all buckets; the next call opens new ones.
 
-        Calls that are under way on other threads end as ever, and the last of them in a bucket
-        closes its slabs.
+        Calls that run on other threads end normally, and the last of them in a bucket closes its
+        slabs.
         """
         with self._lock:
             self._leaving += self._cache.values()
@@ -154,7 +155,7 @@ class Batches:
             return bucket.runner()(*args, **kwargs)
 
     def at(self, bucket: int) -> Trace:
-        """Return the trace that a bucket is planned by: the recording, if there is one."""
+        """Return the trace for the plan of a bucket: the recording, if there is one."""
         recorded = self._recordings.get(bucket)
         return self.family.at(bucket) if recorded is None else recorded
 
@@ -172,7 +173,7 @@ class Batches:
 
     @contextmanager
     def _bucket(self, size: int) -> Iterator[_Bucket]:
-        """Hold a bucket, so that it is not closed under a call."""
+        """Hold a bucket, so that it is not closed during a call."""
         with self._lock:
             bucket = self._cache.get(size)
             if bucket is None:
@@ -190,7 +191,7 @@ class Batches:
     def _open(self, size: int) -> tuple[Slab, Callable[..., Any]]:
         trace = self.at(size)
         slab = Slab(self._planner(trace.problem()), trace, slabs=self._slabs)
-        with self._lock:  # two at the same time could lose the frames of one
+        with self._lock:  # two bindings at once could lose frames
             return slab, slab.bind(self._model)
 
     def _drop_oldest(self) -> None:
@@ -208,10 +209,10 @@ class Batches:
 
 
 class _Bucket:
-    """The slabs of a bucket; planned by the first call that comes, while others wait for it."""
+    """The slabs of a bucket; its first call makes the plan, and others wait for that."""
 
     def __init__(self, open: Callable[[], tuple[Slab, Callable[..., Any]]]) -> None:
-        self.calls = 0  # under way
+        self.calls = 0  # that run now
         self._open = open
         self._slab: Slab | None = None
         self._runner: Callable[..., Any] | None = None
@@ -264,7 +265,7 @@ class _Axis:
         Raises
         ------
         FamilyError
-            If they have another structure than those that were recorded.
+            If they have another structure than the recorded ones.
         """
         tensors = _tensors(args, kwargs)
         if self.tensor >= len(tensors) or self.dimension >= tensors[self.tensor].dim():
@@ -277,9 +278,9 @@ class _Axis:
 
 def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     found = []
-    # By name, so that keywords may come in any order.
+    # Sorted by name, so that the order of keywords does not matter.
     for value in (*args, *(kwargs[name] for name in sorted(kwargs))):
-        # Nearly all arguments are tensors themselves, and every call comes by here.
+        # Every call does this, and nearly all arguments are tensors, so these skip the tree.
         leaves = (value,) if isinstance(value, torch.Tensor) else tree_leaves(value)
         found += [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     return found

@@ -1,4 +1,4 @@
-"""Lets the modules of a model say when they run, and finds the tensors of what it returned."""
+"""Tracks when the modules of a model run, and finds the tensors in a result."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["Binding", "tensors"]
 
 
 class Binding:
-    """Native frames in the place of every `forward` of a model, until it is undone.
+    """Replaces every `forward` of a model by a native frame, until it is undone.
 
-    Several bindings may be on one module, and end in any order; a frame is entered only by calls
-    of its own binding.
+    A module may have several bindings, which end in any order. A frame counts only in calls of its
+    own binding.
 
     Parameters
     ----------
@@ -38,13 +38,13 @@ class Binding:
             self._dictionaries.append((module, module.__dict__))
 
     def undo(self) -> None:
-        """Take the frames away, from under those of other bindings too."""
+        """Remove the frames, also those that frames of other bindings wrap."""
         for module, attributes in self._dictionaries:
             above, frame = None, attributes.get("forward")
             while isinstance(frame, self._frame) and frame.binding is not self:
                 above, frame = frame, frame.__wrapped__
             if not isinstance(frame, self._frame):
-                continue  # it was replaced or wrapped since; it stays, and does nothing
+                continue  # other code replaced or wrapped it; it stays, without effect
             if above is not None:
                 above.__wrapped__ = frame.__wrapped__
             elif _is_own(module, frame.__wrapped__):
@@ -55,7 +55,7 @@ class Binding:
 
 
 def _is_own(module: Any, forward: Any) -> bool:
-    """Whether this is what `module.forward` is without an entry in its dictionary."""
+    """Whether this is the method of the class, which needs no entry in the dictionary."""
     return (
         isinstance(forward, MethodType)
         and forward.__self__ is module
@@ -64,11 +64,11 @@ def _is_own(module: Any, forward: Any) -> bool:
 
 
 def tensors(result: Any, device: str = "cpu") -> Iterator[torch.Tensor]:
-    """Yield the tensors of a result that are on a device: in containers, however deep.
+    """Yield the tensors of a result on a device, also in nested containers.
 
-    A container may be inside of itself; a tensor comes once.
+    A container may contain itself; each tensor is yielded once.
     """
-    seen: dict[int, Any] = {}  # with the objects, so that no number comes again
+    seen: dict[int, Any] = {}  # keeps the objects, so that no id is reused
     left = [result]
     while left:
         value = left.pop()

@@ -1,4 +1,4 @@
-"""The same on CUDA devices: a forward pass whose tensors lie in one slab of device memory.
+"""Runs a forward pass on a CUDA device with its tensors in one slab of device memory.
 
     from memplan.runtime.torch import cuda, record
 
@@ -7,11 +7,11 @@
     with cuda.CudaSlab(memplan.solve(trace.problem()), trace) as fast:
         y = fast(*inputs)
 
-PyTorch asks a `torch.cuda.MemPool` for whole segments, in which its caching allocator then puts
-tensors where it likes. A plan can only be obeyed where each tensor is asked for by itself: by a
-`CUDAPluggableAllocator`, which takes the caching allocator's place in the whole process. What no
-plan places it keeps and gives out again by exact size and stream. With it, as with every pluggable
-allocator, PyTorch has no memory statistics, snapshots, memory pools and CUDA graphs.
+With a `torch.cuda.MemPool`, PyTorch requests whole segments, and its caching allocator chooses the
+places of tensors in them. To follow a plan, each tensor needs a request of its own. So this uses a
+`CUDAPluggableAllocator`, which replaces the caching allocator in the whole process. It keeps freed
+memory outside of plans, and reuses it by exact size and stream. With every pluggable allocator
+PyTorch has no memory statistics, snapshots, memory pools and CUDA graphs.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ __all__ = ["CudaSlab", "install"]
 
 @functools.cache
 def install() -> None:
-    """Take the place of PyTorch's CUDA allocator, in this process and until it ends.
+    """Replace PyTorch's CUDA allocator, in this process and until it ends.
 
     Raises
     ------
     MemplanError
-        Without a CUDA device, without a C++ compiler, or when CUDA's memory is in use already:
-        PyTorch does not change its allocator then.
+        Without a CUDA device, without a C++ compiler, or if CUDA's memory is in use already, as
+        PyTorch cannot change its allocator then.
     """
     if not torch.cuda.is_available():
         raise MemplanError("there is no CUDA device, or a PyTorch without CUDA; slabs need both")
@@ -71,7 +71,7 @@ def _is_installed() -> bool:
 
 
 def _current_stream() -> tuple[int, int]:
-    """Return the device that is current, and the handle of its current stream."""
+    """Return the current device, and the handle of its current stream."""
     stream = torch.cuda.current_stream()
     return stream.device_index, stream.cuda_stream
 
@@ -79,29 +79,29 @@ def _current_stream() -> tuple[int, int]:
 class CudaSlab:
     """Runs a model in planned memory of a CUDA device; a context manager, for many threads.
 
-    A slab belongs to one stream, the one that is current when the model is called: work on it runs
-    in order, so that the memory of one tensor can be another's at once. What the model allocates on
-    other streams is served as without a plan, and counted as `elsewhere`. What is returned does not
-    lie in the slab.
+    A slab belongs to one stream, which is the current one when the model is called. Work on a
+    stream runs in order, so the memory of a freed tensor can be reused immediately. Allocations of
+    the model on other streams get memory outside of the plan, and count as `elsewhere`. Results do
+    not lie in the slab.
 
     Parameters
     ----------
     plan
-        For `trace.problem()`.
+        A plan of `trace.problem()`.
     trace
-        What `record` wrote down with `device="cuda"`.
+        The result of `record` with `device="cuda"`.
     model
-        Runs when this is called; that of the recording, if there is one.
+        The model to run; by default that of the recording, if there is one.
     slabs
-        At most so many slabs for every stream; `None` as for `memplan.runtime.torch.Slab`.
+        The most slabs of every stream; `None` as for `memplan.runtime.torch.Slab`.
 
     Raises
     ------
     PlanError
         If the plan has no offsets, or is not of this trace.
     MemplanError
-        If no model is known, if `slabs` is below 1, or before `install()`: without our allocator
-        there is nothing that could obey the plan.
+        If no model is known, if `slabs` is below 1, or before `install()`, as only its allocator
+        can follow the plan.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class CudaSlab:
         return (runner or self._open(where))(*args, **kwargs)
 
     def close(self) -> None:
-        """Let the model run as before; the memory of tensors that are alive goes with the last."""
+        """Close the slabs; memory of live tensors is freed with the last of them."""
         with self._lock:
             if self._last is not None:
                 return

@@ -1,4 +1,4 @@
-"""Builds the allocator on first use: it is C++ against the PyTorch that is installed."""
+"""Builds the allocator on first use, as it is C++ that depends on the installed PyTorch."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _FLAGS = ("-std=c++20", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-DNDE
 
 @functools.cache
 def load() -> ModuleType:
-    """Return the native module, built if it is not in the cache.
+    """Return the native module, and build it first if it is not in the cache.
 
-    The cache is `TORCH_EXTENSIONS_DIR`, or PyTorch's own place for extensions; a build is there by
-    the hash of all that went into it, and comes there whole or not at all, so that processes may
-    build at the same time.
+    The cache is `TORCH_EXTENSIONS_DIR`, or PyTorch's own folder for extensions. Its keys are hashes
+    of all inputs of a build, and a build is added whole or not at all, so that several processes
+    may build at the same time.
 
     Raises
     ------
     MemplanError
-        Without a C++ compiler, or where it fails, and if the cache cannot be written; the sentence
+        If there is no C++ compiler, if it fails, or if the cache cannot be written; the sentence
         says what to do.
     """
     library = _folder() / f"{_NAME}{sysconfig.get_config_var('EXT_SUFFIX')}"

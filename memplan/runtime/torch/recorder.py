@@ -1,18 +1,19 @@
-"""Every allocation of a real forward pass, kernels' own included (source 002, chapter 3.1).
+"""Records every allocation of a real forward pass, also those of kernels (source 002, chapter 3.1).
 
-The profiler reports what the allocator is asked, and inside which operator: what the paper had to
-build (an "auxiliary stack" beside the allocator). Modules it does not know, so while recording
-each is entered through a scope of its name.
+The profiler reports each allocation and the operator around it, for which the paper had to build an
+"auxiliary stack" next to the allocator. The profiler does not report modules, so each module opens
+a profiler scope with its name while the recording runs.
 
     record_function("memplan:.")             .                                        module
       record_function("memplan:.conv1")      ./.conv1                                 module
         aten::conv2d                         ./.conv1/aten::conv2d                    operator
           [memory] +100352                   ./.conv1/aten::conv2d#0                  allocation
 
-An address is live at most once at a time, so that a release belongs to the last allocation there;
-events are in the order of the clock, over all threads. Views allocate nothing and are not seen.
-What an operator's own threads allocate is in the trace where PyTorch hands the profiler on to them
-(`torch.jit.fork`), in the scope ("thread", k); threads that the model starts itself are not seen.
+An address is live at most once at a time, so a release belongs to the last allocation there. Events
+of all threads are in the order of the clock. Views allocate nothing and are not recorded. If
+PyTorch passes the profiler on to an operator's own threads (`torch.jit.fork`), their
+allocations are in the trace, in the scope ("thread", k). Threads that the model starts itself are
+not recorded.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _PREFIX = "memplan:"
 _CALL = "memplan call"
 _ALIGNMENT = {"cpu": 64, "cuda": 512}
 _ALLOCATORS = ("jemalloc", "mimalloc", "tcmalloc")
-_SILENT = "99"  # a level above all of them
+_SILENT = "99"  # a level above those of all messages
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,31 +66,30 @@ def record(
     warmup: int = 1,
     device: str = "cpu",
 ) -> Recording:
-    """Run a model once, and write down what it allocates.
+    """Run a model once, and record its allocations.
 
-    The model runs in the mode it is in (`eval`, `train`), and without gradients: what a backward
-    pass needs would outlive the call. What it returns is dropped, and what is alive when it
-    returns is marked as outliving the run.
+    The model runs in its current mode (`eval`, `train`), and without gradients, as tensors for a
+    backward pass would outlive the call. The result is dropped, and allocations that are alive at
+    the return are marked as outliving the run.
 
     Parameters
     ----------
     model
         A `torch.nn.Module`, or any function; only modules have names in the scopes.
     example_inputs
-        What it is called with: a tuple or list of arguments, a mapping of arguments by name, or
-        one argument.
+        Its arguments: a tuple or list, a mapping by name, or one argument.
     kwargs
         More arguments by name.
     warmup
-        Runs before the recorded one: the first makes what lasts (packed weights, caches).
+        Runs before the recorded one; the first run makes lasting data (packed weights, caches).
     device
-        Whose memory, "cpu" or "cuda"; one trace has one of them.
+        The device of the recorded memory, "cpu" or "cuda".
 
     Raises
     ------
     MemplanError
-        If the profiler is in use already, `warmup` is negative, or `device` is another. What the
-        model raises passes through; the model is as it was.
+        If the profiler is in use already, `warmup` is negative, or `device` is another one.
+        Exceptions of the model pass through; the model is restored.
     """
     if warmup < 0:
         raise MemplanError(f"warmup is {warmup}; it must be at least 0")
@@ -106,7 +106,7 @@ def record(
             with _silent_profiler() as profiler:
                 with record_function(_CALL):
                     result = model(*positional, **named)
-                # After the call, so that its releases are none of the run's.
+                # The result is dropped after the call, so that its releases are not in the run.
                 del result
         finally:
             restore()
@@ -117,7 +117,7 @@ def record(
 def arguments(
     example_inputs: Any, kwargs: Mapping[str, Any] | None = None
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return what to call a model with, by position and by name, for what `record` takes."""
+    """Return the positional and the named arguments for a model, from those of `record`."""
     if isinstance(example_inputs, Mapping):
         return (), {**example_inputs, **(kwargs or {})}
     if isinstance(example_inputs, (tuple, list)):
@@ -135,8 +135,8 @@ def _entered(name: str, forward: Forward) -> Forward:
 
 @contextmanager
 def _silent_profiler() -> Iterator[Any]:
-    """Start the profiler, without its library's message unless the user has set a log level."""
-    variable = "KINETO_LOG_LEVEL"  # read when it is used for the first time in a process
+    """Start the profiler, and suppress its library's message unless the user set a log level."""
+    variable = "KINETO_LOG_LEVEL"  # the library reads it at its first use in a process
     unset = variable not in os.environ
     os.environ.setdefault(variable, _SILENT)
     try:
@@ -149,7 +149,7 @@ def _silent_profiler() -> Iterator[Any]:
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Let tensors in reference cycles live on: when the collector finds them is chance."""
+    """Switch the collector off, as the time when it frees tensors in cycles is random."""
     gc.collect()
     was_on = gc.isenabled()
     gc.disable()
@@ -161,7 +161,7 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 class _Frame:
-    """A module or operator; counts what is directly in it."""
+    """A module or operator, with counters of its direct children."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -169,7 +169,7 @@ class _Frame:
         self._inner: Counter[str] = Counter()
 
     def entered(self, name: str) -> _Frame:
-        """Return the next frame of a name inside this one; without a name, it is this one."""
+        """Return the next frame of a name inside this one, or this one if the name is empty."""
         if not name:
             return self
         at = self._inner[name]
@@ -190,7 +190,7 @@ class _Event:
 
 
 class _Log:
-    """The profiler's event tree, as the rows of a trace."""
+    """Turns the profiler's event tree into the rows of a trace."""
 
     def __init__(self, roots: Sequence[Any], device: str = "cpu") -> None:
         self._device = device
@@ -199,7 +199,7 @@ class _Log:
         self.call = next(root for root in roots if root.name == _CALL)
         self._threads = {self.call.start_tid: 0}
         self._outermost: dict[int, _Frame] = {}
-        # Not recursive: a model may be nested deeper than Python's stack.
+        # This is not recursive, as models may be nested deeper than Python's stack allows.
         stack = [(root, self._thread(root)) for root in roots][::-1]
         while stack:
             event, frame = stack.pop()
@@ -210,7 +210,7 @@ class _Log:
                 stack += [(child, inner) for child in reversed(event.children)]
 
     def _thread(self, root: Any) -> _Frame:
-        """Return the frame around all that a thread does."""
+        """Return the frame around all events of a thread."""
         thread = self._threads.setdefault(root.start_tid, len(self._threads))
         scope = (("thread", thread),) if thread else ()
         return self._outermost.setdefault(thread, _Frame(scope))
@@ -240,7 +240,7 @@ class _Log:
                 live[event.address] = len(rows)
                 rows.append(event)
                 starts.append(now)
-            elif row is None:  # made before the call: a cache of the model, an input
+            elif row is None:  # made before the call, such as an input or a cache
                 continue
             now += 1
         return Recording.from_arrays(

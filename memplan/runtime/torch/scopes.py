@@ -1,7 +1,7 @@
-"""Which module a forward pass is in: every module's `forward` is replaced for a while.
+"""Tracks the module that a forward pass is in, by replacing every module's `forward` for a time.
 
-The recorder and the slab name modules alike, `.layer1.0.conv1` and `.` for the model itself, so
-that what the one saw the other finds again. A module that is reached by two names has the first.
+The recorder and the slab use the same names of modules, `.layer1.0.conv1` and `.` for the model
+itself, so that the slab finds recorded allocations. A module with two names gets the first.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Forward = Callable[..., Any]
 
 
 def modules(model: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the modules whose `forward` Python calls, outermost first, and their names.
+    """Yield the names and modules with a `forward` that Python calls, outermost first.
 
-    What was compiled or scripted has no Python forward, or one that the compiler watches: it is
-    left alone with all that is in it, and counts as a part of the module around it. A model that
-    is no `torch.nn.Module` has no modules.
+    A compiled or scripted module has no Python forward, or one that the compiler guards. Such a
+    module is skipped with all modules in it, and counts as a part of the module around it. A model
+    that is no `torch.nn.Module` has no modules.
     """
     if isinstance(model, torch.nn.Module):
         yield from _below(model, ".", set())
@@ -45,14 +45,14 @@ def _is_compiled(module: Any) -> bool:
 
 
 def replace_forwards(model: Any, wrap: Callable[[str, Forward], Forward]) -> Callable[[], None]:
-    """Replace the forward of every module by `wrap(name, forward)`; return what undoes it.
+    """Replace the forward of every module by `wrap(name, forward)`; return a function to undo it.
 
     Parameters
     ----------
     model
-        Its own `forward` is one of them.
+        The model, which counts as a module too.
     wrap
-        Gets the name of the module, and what was called so far: a bound method, mostly.
+        Gets the name of the module and its old forward, which is mostly a bound method.
     """
     # This writes to the instance's dictionary, because `setattr` would register a wrapper that is a
     # module as a child. A forward that was set on the instance before is restored.

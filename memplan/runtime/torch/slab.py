@@ -1,8 +1,8 @@
-"""A model that runs from one slab: a planned offset for every allocation of a forward pass.
+"""Runs a model in one slab, with a planned offset for every allocation of a forward pass.
 
-MemoMalloc's runtime (source 002, chapter 3.2), with two differences: an allocation is found by the
-modules and operators around it, so that these may run in another order; and what is planned is
-only done when it is safe at that moment, so that nothing else may be wrong with the plan or run.
+This is MemoMalloc's runtime (source 002, chapter 3.2) with two differences. It identifies an
+allocation by the modules and operators around it, so these may run in another order. And it gives
+out a planned range only if that is free at this moment, so a wrong plan or another run is safe.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ _NOT_PLANNED = -1
 
 @dataclass(frozen=True)
 class Statistics:
-    """What became of the allocations of all calls so far.
+    """Counts of the allocations in all calls so far, by the memory that they got.
 
-    Of a program that runs as it was recorded, `unknown`, `resized` and `occupied` are 0.
+    If a program runs as it was recorded, `unknown`, `resized` and `occupied` are 0.
 
     Attributes
     ----------
     calls
-        That ran in a slab.
+        Calls that ran in a slab.
     hits, hit_bytes
-        Allocations that had their planned range, and their bytes in sum.
+        Allocations that got their planned range, and their bytes in total.
     outliving
-        In ordinary memory as planned: what outlived the recorded call, the results.
+        In ordinary memory as planned, because they outlived the recorded call: the results.
     unknown
         In ordinary memory, because no such allocation was recorded.
     resized
-        In ordinary memory, because it was larger than recorded; what is smaller, at a smaller
-        batch size, has its range.
+        In ordinary memory, because they were larger than recorded. Smaller ones, of a smaller batch
+        size, get their range.
     occupied
-        In ordinary memory, because something in the planned range was alive.
+        In ordinary memory, because another tensor was alive in the planned range.
     elsewhere
-        In ordinary memory, because another stream of the device asked.
+        In ordinary memory, because they were made for another stream of the device.
     other_bytes
-        Bytes in sum of all that took ordinary memory.
+        Total bytes of the allocations in ordinary memory.
     without
-        Calls that ran in ordinary memory altogether, since all slabs were in use.
+        Calls that ran only in ordinary memory, because all slabs were in use.
     slabs, slab_bytes
-        Slabs made, and the bytes of one.
+        The number of slabs that were made, and the bytes of one.
     """
 
     calls: int = 0
@@ -75,7 +75,7 @@ class Statistics:
     slab_bytes: int = 0
 
     def __add__(self, other: Statistics) -> Statistics:
-        """Return the counts of both together; `slab_bytes` is that of the larger slabs."""
+        """Return the sums of both counts; `slab_bytes` is that of the larger slabs."""
         sums = {
             field.name: getattr(self, field.name) + getattr(other, field.name)
             for field in fields(self)
@@ -83,7 +83,7 @@ class Statistics:
         return Statistics(**{**sums, "slab_bytes": max(self.slab_bytes, other.slab_bytes)})
 
     def since(self, before: Statistics) -> Statistics:
-        """Return what happened after `before`; `slabs` and `slab_bytes` are as they are now."""
+        """Return the counts since `before`; `slabs` and `slab_bytes` are the present ones."""
         change = {
             field.name: getattr(self, field.name) - getattr(before, field.name)
             for field in fields(self)
@@ -92,35 +92,35 @@ class Statistics:
 
 
 class Slab:
-    """Runs a model in memory that is planned; a context manager.
+    """Runs a model in planned memory; a context manager.
 
-    Every call takes a slab of `plan.peak` bytes that no other call uses, and gives it back when it
-    has returned and no tensor in it is alive. What is returned never lies in it.
+    Every call takes a slab of `plan.peak` bytes that no other call uses, and gives it back when the
+    call has returned and no tensor in the slab is alive. Results never lie in it.
 
     Parameters
     ----------
     plan
-        For `trace.problem()`.
+        A plan of `trace.problem()`.
     trace
-        What was recorded.
+        The recording, or another trace.
     model
-        Runs when the slab is called; that of the recording, if there is one. Other models of the
-        same architecture are bound by `slab(model)`.
+        The model to run; by default that of the recording, if there is one. `slab(model)` binds
+        other models of the same architecture.
     slabs
-        At most so many slabs; calls for which none is left run in ordinary memory. `None`: twice
-        as many as there are processors, and 16 at least. They are made when they are needed: for
-        calls at the same time, and for calls that left tensors behind, which would otherwise take
-        a whole slab for every tensor that the caller keeps.
+        The most slabs; calls without a free slab run in ordinary memory. `None` allows twice the
+        number of processors, and at least 16. Slabs are made when they are needed: for calls at
+        the same time, and after calls that left live tensors in theirs. The limit keeps a caller
+        that holds such tensors from using a whole slab for each of them.
 
     Raises
     ------
     PlanError
-        If the plan has no offsets, or is not of this trace.
+        If the plan has no offsets, or does not fit this trace.
     MemplanError
-        Without a C++ compiler, which the first use needs; see `memplan.runtime.torch.extension`.
+        If there is no C++ compiler for the first use; see `memplan.runtime.torch.extension`.
     """
 
-    _closed = True  # until it is made
+    _closed = True  # until `__init__` has succeeded
 
     def __init__(
         self, plan: Plan, trace: Trace, model: Any = None, slabs: int | None = None
@@ -148,18 +148,18 @@ class Slab:
         self.close()
 
     def open(self) -> None:
-        """Put the allocator in its place; a `with` statement does, and so does the first call.
+        """Install the allocator; a `with` statement or the first call does this too.
 
         Raises
         ------
         MemplanError
-            If the slab was closed, and as `memplan.runtime.torch.extension.load`.
+            If the slab is closed, and as `memplan.runtime.torch.extension.load`.
         """
         with self._lock:
             self._ready()
 
     def close(self) -> None:
-        """Undo everything; the memory of tensors that are alive goes with the last of them."""
+        """Undo everything; the memory of live tensors is freed with the last of them."""
         if self._closed:
             return
         with self._lock:
@@ -185,12 +185,12 @@ class Slab:
         return own(*args, **kwargs)
 
     def bind(self, model: Any) -> Callable[..., Any]:
-        """Return what runs a model in these slabs, called like the model; until they are closed.
+        """Return a function that runs a model in these slabs, until they are closed.
 
         Parameters
         ----------
         model
-            Of the architecture that was recorded; what it does otherwise gets ordinary memory.
+            A model of the recorded architecture; other allocations of it get ordinary memory.
         """
         with self._lock:
             self._ready()
@@ -203,12 +203,12 @@ class Slab:
             return runner
 
     def _settle(self, result: Any) -> None:
-        """Move what is returned out of the slab; views go with what they look at."""
+        """Move the tensors of a result out of the slab, together with all views of them."""
         for tensor in tensors(result):
             self._native.move_out(tensor.untyped_storage()._cdata)
 
     def stats(self) -> Statistics:
-        """Return the counts of all calls so far; of one that is under way, in part."""
+        """Return the counts of all calls so far, also of a call that still runs."""
         with self._lock:
             return self._counts()
 
@@ -226,14 +226,14 @@ class Slab:
 
 
 def most_slabs(asked: int | None) -> int:
-    """Return how many slabs there may be, for the parameter `slabs`."""
+    """Return the limit on slabs, for the parameter `slabs`."""
     if asked is not None and asked < 1:
         raise MemplanError(f"slabs is {asked}; it must be at least 1")
     return asked or max(16, 2 * (os.cpu_count() or 1))
 
 
 def table_of(plan: Plan, trace: Trace) -> list[tuple[Scope, int, int, int]]:
-    """Return scope, ordinal, size and offset of what the calling thread allocated."""
+    """Return scope, ordinal, size and offset of the calling thread's allocations."""
     problem = trace.problem()
     verify(problem, plan)
     if trace.alignment % _ALIGNMENT:
