@@ -13,6 +13,7 @@ from memplan.problem import Buffer, Problem
 
 # The machines that run the tests are slow and shared; a test says what is right, not how soon.
 settings.register_profile("memplan", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=20)
 settings.load_profile("memplan")
 
 limits.limit_children()
@@ -39,6 +40,12 @@ DEEP = (
 
 def _is_one_of(path: Path, patterns: tuple[str, ...]) -> bool:
     return any(fnmatch(f"{path.parent.name}/{path.name}", f"*{each}") for each in patterns)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Try fewer random examples in `make quick`; `make test` tries all of them."""
+    if "not slow" in str(config.getoption("markexpr")):
+        settings.load_profile("quick")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
