@@ -1,8 +1,8 @@
 // Colours: of the page's theme, of buffers, and the legend that says what they mean.
 
 const OTHERS = "#b0b0b0"; // as `memplan.view.classes` has it
-const OCTAVES = 12; // of sizes told apart by colour: what is smaller is too thin to be seen
-const FAINT = 0x1e; // alpha of what a search did not find
+const OCTAVES = 12; // octaves of sizes with own colours: smaller boxes are too thin to be seen
+const FAINT = 0x1e; // alpha of buffers that a search did not find
 
 /** A colour of the style sheet, which has those of both themes. */
 function token(name) {

@@ -1,4 +1,4 @@
-// What the page shows: the columns of `data.py`, and what is asked of them.
+// What the page shows: the columns of `data.py`, and questions about them.
 //
 // A buffer is a row. What it holds is one span, or several where it has gaps: numbers with an
 // `x` are times and those with a `y` addresses, as floats in the units of the axes, to draw with.

@@ -20,7 +20,7 @@ class Page {
     this.figures = figures;
     this.by = by;
     this.row = null;
-    this.plan = 0; // whose supports are shown
+    this.plan = 0; // the plan whose supports are shown
     this.x = null; // the moment
     this.found = null;
     this.waste = true;
@@ -51,7 +51,7 @@ class Page {
     this.view.home(this.shown.map(({ plan }) => plan));
   }
 
-  /** Colour everything anew: the theme, what colours say, or what is searched has changed. */
+  /** Colour everything again: the theme, the meaning of colours, or the search has changed. */
   paint() {
     find("theme").setAttribute("aria-pressed", String(this.dark));
     for (const figure of this.figures) figure.paint();
@@ -63,7 +63,7 @@ class Page {
   }
 
   draw() {
-    drawHover(this.memory, null, -1); // what was under the pointer has moved
+    drawHover(this.memory, null, -1); // the box under the pointer has moved
     const look = { fills: this.fills, waste: this.waste ? token("waste") : null };
     for (const figure of this.shown) figure.draw(look);
   }

@@ -1,8 +1,8 @@
-// The panels beside and below the figures. Names are somebody's text: they become text nodes,
+// The panels next to and below the figures. Names may hold any text: they become text nodes,
 // and nothing here parses HTML.
 
 const PAGE = 50; // rows of the table of all buffers
-const LIVE = 200; // rows of the table of a moment, before one asks for more
+const LIVE = 200; // rows of the table of a moment, until the user asks for more
 const LINKS = 60; // of a list
 
 const find = (id) => document.getElementById(id);
@@ -51,7 +51,7 @@ function drawFacts(list, facts) {
   );
 }
 
-/** Show a box beside the pointer that says what is under it. */
+/** Show a box next to the pointer that says what is under it. */
 function drawHover(memory, plan, span, pointer) {
   const box = find("hover");
   box.hidden = span < 0;

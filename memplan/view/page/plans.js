@@ -3,10 +3,10 @@
 // Boxes of at least a pixel each way are Bokeh's quads. What is thinner goes into a raster
 // (`raster.js`), so that the work is bounded by the screen and not by the plan; where there would
 // still be too many quads to pan, also what is thinner than 2, 4, 8, ... pixels. Both reach a
-// little beyond the frame: a small pan has something to show before the next drawing.
+// little beyond the frame, so that a small pan has something to show before the next drawing.
 
 const MARGIN = 0.25; // of the frame, on every side
-const CELLS = 2e6; // of a raster: beyond, they are larger than pixels
+const CELLS = 2e6; // of a raster; with more, they become larger than pixels
 const QUADS = 4000; // at once: as many as can be drawn in a frame without a graphics card
 const NAMES = 250; // written into boxes at once
 const LETTER = 6.3; // pixels, about
@@ -91,7 +91,7 @@ class PlanFigure {
     return { image: [image], x: [x0], y: [y0], dw: [x1 - x0], dh: [y1 - y0] };
   }
 
-  /** How well an edge shows: around a small box it would cover it. */
+  /** The alpha of an edge, which would cover a small box. */
   _edge(span, { perX, perY }) {
     const { x0, x1, y0, y1 } = this.plan;
     const narrow = Math.min((x1[span] - x0[span]) * perX, (y1[span] - y0[span]) * perY);
@@ -146,7 +146,7 @@ class PlanFigure {
         y.push(most);
       }
     }
-    // Never without a point: with none, Bokeh's steps do not end.
+    // There is always a point, because Bokeh's steps do not end without any.
     x.push(time[last] ?? x0);
     y.push(0);
     this.model("curve").data = { x, y };
@@ -202,7 +202,7 @@ class PlanFigure {
   }
 }
 
-/** Put what is thin into the raster; return the numbers of all other boxes. */
+/** Put thin boxes into the raster; return the numbers of all others. */
 function split({ x0, x1, y0, y1 }, area, raster, colourOf) {
   const seen = [];
   for (let at = 0; at < x0.length; at++) {

@@ -1,7 +1,7 @@
-// What is thinner than a pixel, as pixels: every one gets the mean colour of what covers it.
+// Boxes thinner than a pixel, as pixels: every pixel gets the mean colour of what covers it.
 //
 // A box adds to a grid only where its cover changes, and one running sum at the end turns that
-// into colours. So the time is that of all boxes and all pixels, not of boxes times pixels:
+// into colours, so that it takes the time of boxes plus pixels, not of boxes times pixels:
 //
 //     cover along a row        0   .4   1   1   1   .7   0
 //     what is added to it      0  +.4 +.6   0   0  -.3 -.7
@@ -24,7 +24,7 @@ class Raster {
     x1 = Math.min(x1, width);
     y1 = Math.min(y1, height);
     if (!(x0 < x1 && y0 < y1)) return;
-    // A change may stand two cells behind the last: where a box ends at the border.
+    // A box that ends at the border has a change up to two cells after the last one.
     if (x1 - x0 >= y1 - y0) {
       this.wide ??= new Float32Array(4 * (width + 2) * height);
       addChanges(this.wide, 4, 4 * (width + 2), x0, x1, y0, y1, colour);

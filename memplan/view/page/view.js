@@ -1,6 +1,6 @@
-// Where one looks: the ranges that all figures share, and when they are drawn anew.
+// The view: the ranges that all figures share, and when they are drawn again.
 
-const TALLEST = 3; // times the lowest plan: what goes on beyond can be panned to
+const TALLEST = 3; // times the lowest plan is in sight; the rest of higher plans can be panned to
 const REST = 90; // milliseconds without a change before a view that is still covered is drawn
 
 class View {
