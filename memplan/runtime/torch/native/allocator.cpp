@@ -22,10 +22,10 @@ constexpr auto kCpu = c10::DeviceType::CPU;
 c10::Allocator* previous = nullptr;
 std::uint8_t priority = 0;
 int installed = 0;
-// Somebody came after us, and calls us for what they do not do themselves: we stay where we are,
-// since on top of them we would call each other for ever.
+// Whether another allocator was installed over this one and forwards requests to it. Then this one
+// stays in its place: installed over the other, each would call the other without end.
 bool is_beneath = false;
-std::mutex mutex;  // for these, and for who installs or removes
+std::mutex mutex;  // guards these variables, and installing and removing
 
 thread_local bool has_operator_frames = false;
 
@@ -35,8 +35,8 @@ void report(void* memory, std::int64_t bytes) {
   }
 }
 
-// Also for memory that is not of a slab: libraries free by the deleter of whatever allocator is
-// there at that time.
+// Releases memory of slabs and of the previous allocator, as libraries may free either kind with
+// the deleter of the allocator that is installed at that time.
 void release(void* memory) {
   auto* const slab = static_cast<Slab*>(Region::get().owner(memory));
   if (slab == nullptr) return previous->raw_deallocate(memory);
@@ -47,7 +47,7 @@ class SlabAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
     Slab* const slab = current_slab;
-    // Nobody has ever seen an allocation of 0 bytes, so that it has no number either.
+    // The profiler reports no allocations of 0 bytes, so these must not be counted here either.
     const bool has_place = slab != nullptr && bytes != 0 && slab->is_in(Region::get());
     void* const memory = has_place ? slab->place(bytes) : nullptr;
     if (memory == nullptr) return previous->allocate(bytes);
@@ -64,7 +64,7 @@ class SlabAllocator final : public c10::Allocator {
   }
 };
 
-// Never destroyed: storages keep a pointer to the allocator that made them.
+// It is never destroyed, as storages keep a pointer to the allocator that made them.
 SlabAllocator& slab_allocator() {
   static auto* const allocator = new SlabAllocator;
   return *allocator;
@@ -84,13 +84,13 @@ void leave_operator(const at::RecordFunction&, at::ObserverContext*) {
 }  // namespace
 
 void install_allocator() {
-  SlabAllocator& ours = slab_allocator();  // may throw, and then nothing has changed
+  SlabAllocator& ours = slab_allocator();  // this may throw, so it comes before any change
   const std::lock_guard<std::mutex> lock(mutex);
   if (installed++ != 0 || is_beneath) return;
   c10::Allocator* const there = c10::GetAllocator(kCpu);
   if (there == &ours) return;
   previous = there;
-  // With the priority that this one has: a higher one would shut out others for ever.
+  // Use the lowest priority that works, as a higher one would shut out others without end.
   for (priority = 0; c10::GetAllocator(kCpu) != &ours; ++priority) {
     c10::SetAllocator(kCpu, &ours, priority);
   }
@@ -121,9 +121,9 @@ OperatorFrames::~OperatorFrames() {
 
 bool move_out(void* storage) {
   auto* const impl = static_cast<c10::StorageImpl*>(storage);
-  // Without the checks: they throw for the storages of wrappers, which have no memory.
+  // The checks are skipped, as they throw for the storages of wrappers, which have no memory.
   const void* const data = impl->_mutable_data_ptr_no_checks().get();
-  // NumPy makes storages that it looks at fixed: its arrays know the address.
+  // NumPy makes storages that it views fixed, because its arrays hold the address.
   if (!is_in_slab(data) || !impl->resizable()) return false;
   c10::DataPtr ordinary = previous->allocate(impl->nbytes());
   std::memcpy(ordinary.get(), data, impl->nbytes());

@@ -7,19 +7,19 @@
 
 namespace memplan {
 
-// The call that is under way on this thread, or nullptr. Found without a call into the loader:
-// every allocation of the process asks for it.
+// The slab of the call that runs on this thread, or nullptr. The TLS model avoids a call into the
+// loader, as every allocation of the process reads this.
 extern thread_local Slab* current_slab __attribute__((tls_model("initial-exec")));
 
-// Puts our allocator in the place of the one that is there; as many removals put that one back.
+// Replaces the current allocator by ours; an equal number of removals restores it.
 void install_allocator();
 void remove_allocator();
 
 // Whether memory is in a slab.
 bool is_in_slab(const void* memory);
 
-// While this lives, operators of this thread enter frames of the current slab if it wants them. Of
-// two that are nested the inner one does nothing.
+// While this lives, operators of this thread enter frames of the current slab if it needs them. The
+// inner one of two nested objects has no effect.
 class OperatorFrames {
  public:
   OperatorFrames();
@@ -32,9 +32,9 @@ class OperatorFrames {
   std::uint64_t handle_ = 0;
 };
 
-// Moves what a storage holds (`c10::StorageImpl*`, as `_cdata` of a Python storage) to ordinary
-// memory, under all the tensors that view it. Returns whether it did: not if it is in no slab, or
-// must stay where it is.
+// Moves the data of a storage (`c10::StorageImpl*`, as `_cdata` of a Python storage) to ordinary
+// memory, so that all its views see the new place. Returns false if the data is in no slab, or must
+// keep its address.
 bool move_out(void* storage);
 
 }  // namespace memplan

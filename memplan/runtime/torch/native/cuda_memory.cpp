@@ -40,7 +40,7 @@ void* CudaRuntime::allocate(int device, std::size_t bytes) const {
   if (before != device) set_device_(device);
   void* memory = nullptr;
   if (malloc_(&memory, bytes) != 0) {
-    // The error would come up again in whatever PyTorch asks for next.
+    // Clear the error, or PyTorch's next call of CUDA would report it.
     get_last_error_();
     memory = nullptr;
   }
@@ -80,7 +80,7 @@ void CudaMemory::release(void* memory, std::size_t bytes, int device, Stream str
   try {
     kept_[{device, stream, bytes}].push_back(memory);
   } catch (const std::bad_alloc&) {
-    // The host has no memory to write it down. Nobody above can do anything about it.
+    // The host has no memory for the book-keeping, so the block cannot be kept. No caller can help.
     CudaRuntime::get().release(device, memory);
   }
 }

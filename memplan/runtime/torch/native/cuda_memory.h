@@ -1,10 +1,10 @@
 // Device memory that no plan places.
 //
-// A pluggable allocator takes the place of PyTorch's caching allocator, for the whole process. But
-// cudaMalloc is slow and cudaFree waits for the device; and a program that runs one model over and
-// over asks for the same sizes over and over. So what was given back is kept, and serves the next
-// request of the same size on the same stream. On one stream work runs in order: the device may
-// still be at work on the block when its next owner gets it.
+// A pluggable allocator replaces PyTorch's caching allocator in the whole process. But cudaMalloc
+// is slow and cudaFree waits for the device, and a program that runs one model many times requests
+// the same sizes each time. So released blocks are kept, and serve the next request of the same
+// size on the same stream. That is safe while the device still works on the block, because the work
+// of one stream runs in order.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +17,17 @@ namespace memplan {
 
 using Stream = void*;  // a cudaStream_t
 
-// What is needed of CUDA's runtime, found among the libraries that the process has loaded already:
-// so this compiles, and the rest of the extension works, on machines without CUDA.
+// The functions of CUDA's runtime that are used here. They are looked up in the libraries that the
+// process has loaded, so that the extension compiles and works on machines without CUDA.
 class CudaRuntime {
  public:
-  // Throws std::runtime_error where there is none.
+  // Throws std::runtime_error if no runtime is loaded.
   static const CudaRuntime& get();
 
-  // nullptr if the device has no more memory.
+  // Returns nullptr if the device has no more memory.
   void* allocate(int device, std::size_t bytes) const;
   void release(int device, void* memory) const;
-  // Until the device has done all that it was given on a stream.
+  // Blocks until the device has done all work of a stream.
   void wait(Stream stream) const { stream_synchronize_(stream); }
 
  private:
@@ -43,14 +43,14 @@ class CudaRuntime {
 
 class CudaMemory {
  public:
-  // Of the process; never unmade, since tensors may outlive everything.
+  // The one object of the process; it is never destroyed, since tensors may outlive all others.
   static CudaMemory& get();
 
-  // nullptr if the device has no more memory, not even without what is kept.
+  // Returns nullptr if the device has no more memory even after all kept blocks are freed.
   void* allocate(std::size_t bytes, int device, Stream stream);
   void release(void* memory, std::size_t bytes, int device, Stream stream);
 
-  // Gives back to the devices what is kept.
+  // Frees all kept blocks.
   void trim();
 
  private:

@@ -20,8 +20,8 @@
 namespace memplan {
 namespace {
 
-// What is known of addresses on devices. PyTorch takes a lock for every allocation on a device
-// anyway, so that one more is no matter.
+// Maps addresses on devices to their slabs and streams. It uses a lock, which is cheap enough, as
+// PyTorch takes one for every allocation on a device anyway.
 class Addresses {
  public:
   static Addresses& get() {
@@ -54,7 +54,7 @@ class Addresses {
     streams_[memory].insert(stream);
   }
 
-  // The other streams that a block was used on; they are forgotten.
+  // Returns and removes the other streams that a block was used on.
   std::set<Stream> take_streams(void* memory) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = streams_.find(memory);
@@ -113,8 +113,8 @@ void CudaStream::unmap(void* memory, std::size_t bytes) {
 
 #define MEMPLAN_EXPORT extern "C" __attribute__((visibility("default")))
 
-// As torch/csrc/cuda/CUDAPluggableAllocator.h calls them; a cudaStream_t is a pointer. Its C++
-// takes exceptions, and PyTorch makes the errors of them that it makes of its own.
+// torch/csrc/cuda/CUDAPluggableAllocator.h calls these functions with a cudaStream_t, which is a
+// pointer. They may throw, as PyTorch handles these exceptions like its own.
 
 MEMPLAN_EXPORT void* memplan_cuda_allocate(std::size_t bytes, int device, void* stream) {
   using namespace memplan;
@@ -151,17 +151,17 @@ MEMPLAN_EXPORT void memplan_cuda_record_stream(void* memory, void* stream) {
   if (memory != nullptr) memplan::Addresses::get().add_stream(memory, stream);
 }
 
-// Moves what a storage (`c10::StorageImpl*`) holds out of its slab, under all the tensors that view
-// it, if it lies in one and may be moved; `stream` is that of the slab. Returns 0 where there is no
-// memory to move it to. Python calls this one, as C: no exception may leave it.
+// Moves the data of a storage (`c10::StorageImpl*`) out of its slab, for all views of it, if it
+// lies in a slab and may be moved; `stream` is that of the slab. Returns 0 if there is no memory to
+// move it to. Python calls this as a function of C, so no exception may leave it.
 MEMPLAN_EXPORT int memplan_cuda_move_out(void* storage, void* stream) try {
   using namespace memplan;
   auto* const impl = static_cast<c10::StorageImpl*>(storage);
-  // Without the checks: they throw for the storages of wrappers, which have no memory.
+  // The checks are skipped, as they throw for the storages of wrappers, which have no memory.
   void* const data = impl->_mutable_data_ptr_no_checks().get();
-  // What only looks at memory of others has no allocator, and cannot be resized either.
+  // A storage that only views foreign memory has no allocator, and cannot be resized either.
   if (Addresses::get().slab_of(data) == nullptr || !impl->resizable()) return 1;
-  // The allocator copies on the default stream, which knows nothing of others.
+  // The allocator copies on the default stream, which does not wait for other streams.
   CudaRuntime::get().wait(stream);
   c10::DataPtr ordinary = impl->allocator()->clone(impl->data(), impl->nbytes());
   CudaRuntime::get().wait(nullptr);

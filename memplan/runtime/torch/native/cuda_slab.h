@@ -1,15 +1,14 @@
 // Slabs in the memory of CUDA devices.
 //
-// PyTorch is told of three C functions, once per process
+// Three functions of C are registered with PyTorch once per process
 // (torch.cuda.memory.CUDAPluggableAllocator):
 //
-//     memplan_cuda_allocate        a planned range of the slab, or CudaMemory
-//     memplan_cuda_release         back to where it came from, on whatever thread
-//     memplan_cuda_record_stream   the block is used by one more stream; wait for it at the end
+//     memplan_cuda_allocate        returns a planned range of the slab, or CudaMemory
+//     memplan_cuda_release         returns memory to its owner, on any thread
+//     memplan_cuda_record_stream   notes another stream of a block, to wait for it at the end
 //
-// A planned range that one kernel has released may be another's at once, since work on one stream
-// runs in order. So a slab belongs to one stream, and what other streams ask for comes from
-// elsewhere.
+// A planned range can be reused immediately after its release, since work on one stream runs in
+// order. So a slab belongs to one stream, and requests of other streams get memory elsewhere.
 #pragma once
 
 #include "cuda_memory.h"
@@ -20,7 +19,7 @@ namespace memplan {
 // The slabs of a stream.
 class CudaStream final : public Memory {
  public:
-  // Always the same one for a stream; never unmade.
+  // Returns the one object of a stream, which is never destroyed.
   static CudaStream& get(int device, Stream stream);
 
   void* map(std::size_t bytes, void* slab) override;

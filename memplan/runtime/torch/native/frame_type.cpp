@@ -1,4 +1,4 @@
-// A module's forward, and who is told that it runs.
+// A wrapper of a module's forward, which enters a frame of the current slab while that runs.
 #include <cstdint>
 
 #include "allocator.h"
@@ -11,14 +11,14 @@ namespace {
 struct Frame {
   PyObject head;
   vectorcallfunc vectorcall;
-  PyObject* forward;  // what it stands for
-  PyObject* binding;  // only calls of this one have the frame
+  PyObject* forward;  // the wrapped forward
+  PyObject* binding;  // only calls of this binding enter the frame
   Hash name;
 };
 
 PyObject* frame_call(PyObject* self, PyObject* const* args, std::size_t count, PyObject* names) {
   Frame* const frame = cast<Frame>(self);
-  // Ours: another thread may close a slab, and take a frame from under this one, while it runs.
+  // This holds a reference, as another thread may close a slab and unwrap the forward meanwhile.
   PyObject* const forward = Py_NewRef(frame->forward);
   Slab* const slab = current_slab;
   if (slab == nullptr || slab->binding != frame->binding) {
@@ -64,7 +64,7 @@ int frame_clear(PyObject* self) {
   return 0;
 }
 
-// Signatures, documentation, `__self__`: as of the forward that it stands for.
+// Signature, documentation and `__self__` are those of the wrapped forward.
 PyObject* frame_getattro(PyObject* self, PyObject* name) {
   PyObject* const own = PyObject_GenericGetAttr(self, name);
   if (own != nullptr || !PyErr_ExceptionMatches(PyExc_AttributeError)) return own;
@@ -72,8 +72,8 @@ PyObject* frame_getattro(PyObject* self, PyObject* name) {
   return PyObject_GetAttr(cast<Frame>(self)->forward, name);
 }
 
-// Copies and pickles of the model have the plain forward of the copy. `cast(None, forward)` is the
-// forward: what is unpickled needs nothing of ours.
+// Copies and pickles of the model get the plain forward of the copy, as `cast(None, forward)`, so
+// that unpickling does not need this extension.
 PyObject* frame_reduce(PyObject* self, PyObject*) {
   PyObject* const typing = PyImport_ImportModule("typing");
   if (typing == nullptr) return nullptr;

@@ -1,8 +1,8 @@
-// Where a program is: inside which modules and operators, and which allocation of that place is
-// next.
+// Tracks where a program is: the modules and operators around it, and the number of the next
+// allocation there.
 //
-// A frame is known by a number alone: of the frame around it, its name, and the how-manieth of
-// that name it is in there. So an operator is the same one whatever ran before it elsewhere.
+// A frame is identified by a hash of the frame around it, its name, and its number among the frames
+// of that name there. So an operator has the same hash if other operators ran before it elsewhere.
 //
 //     .            frame(root, ".", 0)
 //       .conv1     frame(f("."), ".conv1", 0)
@@ -22,7 +22,7 @@ using Hash = std::uint64_t;
 
 __extension__ typedef unsigned __int128 TwoHashes;
 
-// Multiply, and fold the two halves: every bit of both inputs reaches every bit of the result.
+// The product is folded, so that every bit of both inputs affects every bit of the result.
 inline Hash mix(Hash a, Hash b) {
   const TwoHashes product = TwoHashes{a ^ 0x9e3779b97f4a7c15u} * (b ^ 0xe7037ed1a0b428dbu);
   return static_cast<Hash>(product) ^ static_cast<Hash>(product >> 64);
@@ -40,15 +40,15 @@ inline Hash frame_in(Hash around, Hash name, std::uint32_t ordinal) {
   return mix(mix(around, name), ordinal);
 }
 
-// Never 0, which stands for "none" in a table. A frame and an allocation cannot be confused: a
-// table knows allocations only.
+// The result is never 0, which stands for "none" in a table. It may equal the hash of a frame, as
+// tables hold only allocations.
 inline Hash allocation_in(Hash frame, std::uint32_t ordinal) {
   return mix(frame, ~Hash{ordinal}) | 1;
 }
 
-// The hashes of names, by address. Names of operators live as long as their operators do, so that
-// an address stands for a name; where another name came to the same address, an allocation is not
-// found in the table, or found where it should not be, which costs time and nothing else.
+// Caches the hashes of names by address. Names of operators live as long as their operators, so an
+// address stands for a name. If another name gets the same address, an allocation is not found in
+// the table, or a wrong row is found; both cost only time.
 class NameHashes {
  public:
   Hash operator()(const char* name) {
@@ -66,7 +66,7 @@ class NameHashes {
   std::array<Known, 1 << kBits> known_{};
 };
 
-// The frames of one thread. Allocates only when it is deeper or wider than ever before.
+// The frames of one thread. They allocate memory only if nested deeper or wider than ever before.
 class Frames {
  public:
   Frames() {
@@ -91,13 +91,13 @@ class Frames {
   }
 
   void leave() {
-    // What was entered before the call began may be left during it.
+    // Frames that were entered before the call began may be left during it.
     if (frames_.size() == 1) return;
     names_.resize(frames_.back().names);
     frames_.pop_back();
   }
 
-  // The allocation that is being made now.
+  // Returns the hash of the current allocation.
   Hash next() {
     Frame& frame = frames_.back();
     return allocation_in(frame.hash, frame.allocations++);

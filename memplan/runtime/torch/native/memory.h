@@ -1,4 +1,4 @@
-// Where slabs lie: addresses of this process, or the memory of a device.
+// The memory for slabs: addresses of this process, or the memory of a device.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,9 @@ namespace memplan {
 
 class Memory {
  public:
-  // Memory for a slab, or nullptr if there is none. Without memory for its own books it throws.
+  // Returns memory for a slab, or nullptr if there is none. Throws if its own book-keeping fails.
   virtual void* map(std::size_t bytes, void* slab) = 0;
-  // Gives back what map() gave.
+  // Releases memory of map().
   virtual void unmap(void* memory, std::size_t bytes) = 0;
 
  protected:

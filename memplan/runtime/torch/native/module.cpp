@@ -1,4 +1,4 @@
-// The Python module.
+// Defines the Python module of the extension.
 #include <exception>
 
 #include "allocator.h"

@@ -9,7 +9,7 @@ namespace {
 
 std::atomic<std::uint64_t> pools{1};
 
-// The slab that this thread used last: its memory is in the caches of this core.
+// Each thread tries the slab that it used last first, as its memory is in the caches of this core.
 thread_local std::uint64_t last_pool = 0;
 thread_local Slab* last_slab = nullptr;
 
@@ -25,7 +25,7 @@ Pool::Pool(std::vector<Row> rows, std::size_t limit, Memory& where, void (*gone)
 
 Slab* Pool::begin() {
   const By by = by_.load(std::memory_order_relaxed);
-  // While the pool is open none of its slabs goes, so that the pointer is good.
+  // An open pool destroys none of its slabs, so the pointer is valid.
   if (last_pool == id_ && last_slab->begin(by)) return last_slab;
   Slab* found = nullptr;
   const std::size_t count = count_.load(std::memory_order_acquire);

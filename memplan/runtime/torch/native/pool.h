@@ -1,5 +1,5 @@
-// The slabs of one plan: one for every call that is under way, and for every one that left
-// tensors behind. Taking one is a look at the slab that this thread had last, or else at all.
+// The slabs of one plan: each belongs to a running call, or to live tensors of a call that has
+// returned, or it is free. A call tries the slab that its thread used last, and then all others.
 #pragma once
 
 #include <atomic>
@@ -18,20 +18,21 @@ class Pool {
  public:
   static constexpr std::size_t kMostSlabs = 4096;
 
-  // Lives until it is closed and its last slab is gone, and then calls `gone`. `limit`: at most so
-  // many slabs. `where`: in what memory. Throws without memory for the table.
+  // The pool lives until it is closed and its last slab is destroyed, and then calls `gone`.
+  // `limit` is the most slabs, and `where` their memory. Throws without memory for the table.
   static Pool* make(std::vector<Row> rows, std::size_t limit, Memory& where, void (*gone)()) {
     return new Pool(std::move(rows), limit, where, gone);
   }
   void close();
 
-  // A slab on which a call has begun, or nullptr where the limit or the machine allows no more.
+  // Begins a call on a slab and returns that, or nullptr if there can be no more slabs.
   Slab* begin();
 
-  // From the next call on: the order of allocations inside of modules is not always the recorded.
+  // From the next call on, frames include operators, because the order of allocations in a module
+  // differed from the recorded one.
   void watch_operators() { by_.store(kOperators, std::memory_order_relaxed); }
 
-  // Of a slab, when nobody uses it any more.
+  // Destroys a slab that is closed and has no users.
   void remove(Slab* slab);
 
   struct Totals {
@@ -50,7 +51,7 @@ class Pool {
   void let_go();
 
   const Table table_;
-  const std::uint64_t id_;  // an address may come again, this does not
+  const std::uint64_t id_;  // an address may be reused, this is not
   const std::size_t limit_;
   Memory& where_;
   void (*const gone_)();

@@ -1,4 +1,4 @@
-// The slabs of a plan, as Python makes them.
+// The Python type for the slabs of a plan.
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -24,7 +24,8 @@ struct Place {
   Hash frame[2];  // [By]
 };
 
-// Where a scope is: a tuple of (name, number), outermost first. Names of modules begin with a dot.
+// Returns the place of a scope, which is a tuple of (name, number) with the outermost one first.
+// Names of modules begin with a dot.
 std::optional<Place> place_of(PyObject* scope) {
   Place place{{kRoot, kRoot}};
   for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(scope); ++at) {
@@ -43,7 +44,7 @@ std::optional<Place> place_of(PyObject* scope) {
   return place;
 }
 
-// Nothing, and Python's error, if the list is not as it should be.
+// Returns the rows in a list. If the list is malformed, sets Python's error and returns nothing.
 std::optional<std::vector<Row>> rows_of(PyObject* list) {
   std::vector<Row> rows;
   std::unordered_map<Hash, std::uint32_t> in_module;  // allocations so far
@@ -78,14 +79,14 @@ Pool* make_on_host(std::vector<Row> rows, std::size_t limit) {
 }
 
 Pool* make_on_device(std::vector<Row> rows, std::size_t limit, int device, Stream stream) {
-  CudaRuntime::get();  // where there is none, it is said here, and not in the middle of a call
-  // PyTorch takes its allocator for CUDA once and for all.
+  CudaRuntime::get();  // throws without CUDA here, and not later in a call
+  // PyTorch never uninstalls its allocator for CUDA, so `gone` has nothing to do.
   return Pool::make(std::move(rows), limit, CudaStream::get(device, stream), [] {});
 }
 
-// Pool(rows, limit): rows, as recorded, of (scope, ordinal, size, offset), offset -1 for what is
-// not planned. Pool(rows, limit, device, stream): the same on a CUDA device, for work on one
-// stream.
+// Pool(rows, limit) takes rows (scope, ordinal, size, offset) in the order of the recording, with
+// offset -1 for allocations that are not planned. Pool(rows, limit, device, stream) does the same
+// on a CUDA device, for the work of one stream.
 PyObject* pool_new(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject* list;
   unsigned int limit;

@@ -1,5 +1,5 @@
-// The types of the Python module, in CPython's own interface: a frame around every module's forward
-// must cost next to nothing, which a binding library does not.
+// The types of the Python module. They use CPython's own interface, as a frame around every
+// module's forward must cost almost nothing, and a binding library adds a cost to each call.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -18,7 +18,8 @@ T* cast(PyObject* object) {
   return reinterpret_cast<T*>(object);
 }
 
-// Runs `body`, whose exceptions end here, as Python's and as `failed`: what calls us is C.
+// Runs `body`. As the caller is C, this catches an exception, sets Python's error and returns
+// `failed`.
 template <class Result, class Body>
 Result guarded(Result failed, Body body) {
   try {
@@ -31,7 +32,7 @@ Result guarded(Result failed, Body body) {
   return failed;
 }
 
-// Of a heap type that takes part in garbage collection.
+// Deallocates an object of a heap type that takes part in garbage collection.
 inline void dealloc(PyObject* self) {
   PyTypeObject* const type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
@@ -40,11 +41,11 @@ inline void dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-extern PyType_Spec frame_spec;   // stands in a module's dictionary as its `forward`
+extern PyType_Spec frame_spec;   // is in a module's dictionary as its `forward`
 extern PyType_Spec pool_spec;    // the slabs of a plan
 extern PyType_Spec runner_spec;  // a model that runs in them
 
-// Of a Pool object; nullptr when it is closed.
+// Returns the pool of a Pool object, or nullptr if it is closed.
 Pool* pool_of(PyObject* object);
 
 }  // namespace memplan::python

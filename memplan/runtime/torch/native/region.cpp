@@ -11,7 +11,7 @@ constexpr int kAnonymous = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 std::size_t units(std::size_t bytes) { return (bytes + Region::kUnit - 1) / Region::kUnit; }
 
-// Where the kernel is too old to do it in one go, a write to every page does the same.
+// Writes to every page, for kernels that are too old to populate all pages in one call.
 void touch(char* memory, std::size_t bytes) {
 #ifdef MADV_POPULATE_WRITE
   if (madvise(memory, bytes, MADV_POPULATE_WRITE) == 0) return;
@@ -27,7 +27,8 @@ Region& Region::get() {
 }
 
 Region::Region() {
-  // Addresses cost nothing, but a process may have a limit on them (ulimit -v).
+  // Reserved addresses cost nothing, but a process may have a limit on them (ulimit -v), so smaller
+  // sizes are tried too.
   for (std::size_t extent = std::size_t{1} << 40; extent >= kUnit << 9; extent /= 2) {
     void* const memory = mmap(nullptr, extent + kUnit, PROT_NONE, kAnonymous, -1, 0);
     if (memory == MAP_FAILED) continue;
@@ -48,7 +49,7 @@ Region::Region() {
 void* Region::map(std::size_t bytes, void* owner) {
   const std::size_t count = std::max<std::size_t>(units(bytes), 1);
   const std::lock_guard<std::mutex> lock(mutex_);
-  // The first place where `count` units in a row are free.
+  // This finds the first place with `count` free units in a row.
   std::size_t first = 0;
   for (std::size_t at = 0; at < taken_.size() && at < first + count; ++at) {
     if (taken_[at]) first = at + 1;
@@ -56,8 +57,8 @@ void* Region::map(std::size_t bytes, void* owner) {
   if (count > extent_ / kUnit || first > extent_ / kUnit - count) return nullptr;
   if (taken_.size() < first + count) taken_.resize(first + count);
   char* const memory = reinterpret_cast<char*>(base_ + first * kUnit);
-  // From one huge page on, the whole of the last one too: it costs at most 2 MiB, and saves the
-  // small pages of the end.
+  // A slab of at least one huge page gets the whole of its last one: that costs at most 2 MiB, and
+  // avoids small pages at the end.
   const std::size_t length = bytes < kUnit ? bytes : count * kUnit;
   if (mprotect(memory, std::max<std::size_t>(length, 1), PROT_READ | PROT_WRITE) != 0)
     return nullptr;

@@ -1,4 +1,4 @@
-// A call: a model that runs in a slab.
+// The Python type that calls a model in a slab.
 #include <cstddef>
 #include <optional>
 
@@ -14,10 +14,10 @@ struct Runner {
   PyObject* pool;
   PyObject* model;
   PyObject* binding;
-  PyObject* settle;  // called with a result while something of the call is alive in the slab
+  PyObject* settle;  // called with a result if tensors of the call are alive in the slab
 };
 
-// While it lives, allocations of this thread go to a slab, or past all slabs if there is none.
+// While this lives, allocations of this thread go to a slab, or to ordinary memory without one.
 class Turn {
  public:
   Turn(Slab* slab, const void* binding) : outer_(current_slab) {

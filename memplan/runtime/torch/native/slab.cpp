@@ -30,7 +30,7 @@ Slab::~Slab() {
 
 bool Slab::begin(By by) {
   std::int64_t nobody = 0;
-  // Acquire: what the last user wrote into the slab is over.
+  // Acquire, so that the writes of the last user into the slab are complete.
   if (used_.load(std::memory_order_relaxed) != 0 ||
       !used_.compare_exchange_strong(nobody, kCall, std::memory_order_acquire)) {
     return false;
@@ -52,7 +52,7 @@ void Slab::end() {
 void* Slab::place(std::size_t bytes) {
   const Row* const row = table_.find(by_, frames_.next(), expected_);
   const auto size = static_cast<std::int64_t>(bytes);
-  // As unsigned: a size that came of an overflow is larger than any.
+  // The comparison is unsigned, so that a size from an overflow is larger than any row.
   const bool fits = row != nullptr && bytes <= static_cast<std::size_t>(row->size);
   if (row != nullptr) {
     expected_ = row + 1;
@@ -83,8 +83,8 @@ void Slab::pass(std::size_t bytes) {
 bool Slab::claim(const Row& row, std::int64_t bytes) {
   const std::uint32_t first = row.first / 64;
   const std::uint32_t last = row.last / 64;
-  // Nobody else claims, so that what is free here stays free. Acquire: whoever released it has
-  // read and written there before.
+  // No other thread claims, so free cells stay free. Acquire, so that the reads and writes of the
+  // thread that released the cells are complete.
   for (std::uint32_t word = first; word <= last; ++word) {
     if ((live_[word].load(std::memory_order_acquire) & bits(row, word)) != 0) return false;
   }
@@ -107,7 +107,7 @@ std::int64_t Slab::release(void* memory) {
 }
 
 void Slab::drop(std::int64_t change) {
-  // From here on the slab can be another's, or gone, unless it is left to us to unmap it.
+  // After this, another thread may use or destroy the slab, unless this one has to remove it.
   if (used_.fetch_add(change, std::memory_order_acq_rel) + change == kClosing) pool_.remove(this);
 }
 

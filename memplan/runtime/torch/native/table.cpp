@@ -6,7 +6,7 @@
 namespace memplan {
 namespace {
 
-// At most half full, so that searches are short.
+// The table is at most half full, so that searches are short.
 std::size_t table_size(std::size_t entries) {
   std::size_t size = 4;
   while (size < 2 * entries) size *= 2;

@@ -1,7 +1,7 @@
-// The plan as the runtime asks it: which offset has the allocation of this key?
+// The plan as a table for the runtime: it maps the key of an allocation to its offset.
 //
-// The address space is cut at every place where a planned range begins or ends, so that a range
-// is a run of whole cells, and "does it touch anything that lives" is a question of bits.
+// The address space is cut into cells at every place where a planned range begins or ends. So a
+// range is a run of whole cells, and a test of bits tells whether a live range overlaps it.
 //
 //     plan    |--- a ---|------ b ------|        cells   0: [a)  1: [b before c)  2: [b and c)
 //             |         |     |--- c ---|                a = 0..0, b = 1..2, c = 2..2
@@ -17,25 +17,25 @@ namespace memplan {
 
 constexpr std::int64_t kNotPlanned = -1;
 
-// What an allocation is known by: the modules around it and its number in the innermost of them,
-// or the operators too. The latter holds in more programs, and costs a call at every operator.
+// The key of an allocation: the modules around it and its number in the innermost one, or also the
+// operators. The latter is right for more programs, and costs a call for every operator.
 enum By { kModules, kOperators };
 
 struct Row {
   Hash key[2];  // [By]
   std::int64_t size;
-  std::int64_t offset;  // kNotPlanned: it outlived the recorded call
+  std::int64_t offset;  // kNotPlanned if it outlived the recorded call
   std::uint32_t first;  // cells [first, last]
   std::uint32_t last;
 };
 
 class Table {
  public:
-  // Rows in the order in which they were recorded; `first` and `last` are set here.
+  // Takes rows in the order of the recording, and sets their `first` and `last`.
   explicit Table(std::vector<Row> rows);
 
-  // The row of a key, or nullptr. `expected` is a guess: operators mostly run in the order in
-  // which they were recorded.
+  // Returns the row of a key, or nullptr. `expected` is tried first, as operators mostly run in the
+  // recorded order.
   const Row* find(By by, Hash key, const Row* expected) const {
     if (expected->key[by] == key) return expected;
     for (std::size_t at = key & mask_;; at = (at + 1) & mask_) {
@@ -45,7 +45,7 @@ class Table {
     }
   }
 
-  // The cell that begins at an offset where a row begins.
+  // Returns the cell that begins at an offset; a row must begin there.
   std::uint32_t cell_at(std::int64_t offset) const {
     std::size_t at = first_place(offset);
     while (starts_[at].offset != offset) at = (at + 1) & mask_;
