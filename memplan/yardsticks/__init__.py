@@ -11,7 +11,7 @@ from memplan.sources.options import Options
 
 __all__ = ["measure"]
 
-# By source: the module of this package whose `measure(path, options)` answers.
+# By source: the module of this package with the `measure(path, options)` to call.
 _RUNTIMES: Final = {
     "onnx": "onnxruntime",
     "tflite": "tflite_micro",

@@ -14,7 +14,7 @@ __all__ = ["measure"]
 
 
 def measure(path: Path, options: Options) -> Figure | None:
-    """Return what the CUDA caching allocator would reserve for a program's tensors.
+    """Return the bytes that the CUDA caching allocator would reserve for a program's tensors.
 
     Every tensor is freed after the last operator that reads it. No code of a file is run,
     so this follows the allocator's policy instead of measuring the allocator.

@@ -39,9 +39,9 @@ def of_shape(node: Any, shape: tuple[int, ...]) -> Array | None:
 
 
 def evaluate(node: Any, args: list[Array | None]) -> Array | None:
-    """Return what a node computes, or `None` if that is not known, or not small.
+    """Return the result of a node, or `None` if it is unknown or not small.
 
-    `args` has its inputs; `None` for one that is left out or not known.
+    `args` are its inputs, with `None` for one that is left out or unknown.
     """
     rule = _RULES.get(node.op_type)
     if rule is None or any(args[at] is None for at, name in enumerate(node.input) if name):

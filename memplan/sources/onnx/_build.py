@@ -1,4 +1,4 @@
-"""Builds a `Graph` from a model whose shapes are all known."""
+"""Builds a `Graph` from a model in which all shapes are known."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _Scope = ChainMap[str, int]
 
 
 def build(model: Any, *, allow_empty: bool = False) -> tuple[Graph, tuple[Note, ...]]:
-    """Return the graph of a model, and notes about what is not planned.
+    """Return the graph of a model, and notes on memory outside of the plan.
 
     Parameters
     ----------
     model
         A `ModelProto` with the shape of every tensor, in order, without functions of its own.
     allow_empty
-        Whether what the model computes may have no elements.
+        Whether tensors that the model computes may have no elements.
 
     Raises
     ------
@@ -214,7 +214,7 @@ class _Builder:
     def _slice(
         self, node: Any, body: Block, slots: list[int | None], results: list[int | None]
     ) -> None:
-        """Make what a Scan reads and makes in a round views of its inputs and outputs."""
+        """Make the slices that a Scan uses in a round views of its inputs and outputs."""
         options = {one.name: one for one in node.attribute}
         scanned = options["num_scan_inputs"].i if "num_scan_inputs" in options else 0
         states = len(body.inputs) - scanned

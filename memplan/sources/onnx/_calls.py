@@ -14,13 +14,13 @@ from memplan.sources.onnx._order import subgraphs
 
 __all__ = ["inlined"]
 
-_SHOWN = 150  # characters of what the library says of a model
+_SHOWN = 150  # characters of the library's error on a model
 
 _Name = tuple[str, str, str]  # domain, name, overload
 
 
 def inlined(model: Any, limit_factor: int = 1) -> Any:
-    """Return a model whose operators call no function of its own.
+    """Return a model in which each call of a function is replaced by its operators.
 
     Parameters
     ----------

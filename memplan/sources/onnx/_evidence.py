@@ -238,7 +238,7 @@ class Evidence:
                 yield key, f"axis {axis} of {quoted(one.name)}"
 
     def _said_of(self, name: str, declared: Any) -> _Shape | None:
-        """Return the one declared shape that agrees with what is known, if there is one."""
+        """Return the declared shape that agrees with all known sizes, if there is exactly one."""
         groups = self._shapes.get(name, ())
         shapes = {shape for group in groups for shape in group}
         if declared.HasField("shape"):

@@ -23,7 +23,7 @@ def misfit(node: Any, inputs: _Shapes, outputs: _Shapes) -> bool:
     node
         The operator.
     inputs, outputs
-        The shapes of what it reads and makes; `None` for what is left out or is no tensor.
+        The shapes of its inputs and outputs; `None` for one that is left out or is no tensor.
     """
     rule = _RULES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
     if rule is None:

@@ -1,4 +1,4 @@
-"""Computes before the run what is known then: small constants, and the branch that an If takes.
+"""Computes values that are known before the run: small constants, and branches that Ifs take.
 
 The library's own propagation of data knows few operators, and does not look into sub-graphs.
 Exporters write more: for the padding of a convolution, for example, ConstantOfShape, Concat,
@@ -32,7 +32,7 @@ class Folder:
     _lent: set[str] = field(default_factory=set)
 
     def fold(self, graph: Any) -> bool:
-        """Fold what is known by now; return whether the graph changed."""
+        """Fold operators with results known so far; return whether the graph changed."""
         return self._fold(graph, ChainMap(), ChainMap())
 
     def take_back(self, graph: Any) -> None:
@@ -124,7 +124,7 @@ def open_branches(graph: Any, taken: dict[int, Any]) -> None:
 
 
 def _copy(message: Any) -> Any:
-    """Return a copy that outlives what it was part of."""
+    """Return a copy that outlives the message around the original."""
     copy = type(message)()
     copy.CopyFrom(message)
     return copy

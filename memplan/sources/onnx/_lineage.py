@@ -80,7 +80,7 @@ class Lineage:
 
 
 def _read(node: Any) -> Iterator[str]:
-    """Yield what a node reads, and what its sub-graphs do."""
+    """Yield the tensors that a node and its sub-graphs read."""
     yield from filter(None, node.input)
     for _, inner in subgraphs(node):
         for one in inner.node:

@@ -20,7 +20,7 @@ from memplan.sources.onnx._types import is_known, known_shape, tensor_type, type
 
 __all__ = ["Search"]
 
-_SHOWN = 70  # characters of what the library says of an operator
+_SHOWN = 70  # characters of the library's error on an operator
 _KIND = 30  # characters of an operator's type
 _SHAPES = 50  # characters of the shapes that it reads, and of those that it makes
 
@@ -45,7 +45,7 @@ class Search:
 
     @staticmethod
     def through(model: Any) -> Search:
-        """Return what is found in a model, which has all shapes that can be inferred."""
+        """Return the search through a model, which has all shapes that can be inferred."""
         found = Search({one.domain: one.version for one in model.opset_import})
         found._run(model.graph, _Scope(ChainMap(), ChainMap(), ChainMap()))
         return found
@@ -194,7 +194,7 @@ class _Scope:
         return one
 
     def shapes(self, names: Any) -> list[tuple[int, ...] | None]:
-        """Return the shapes of tensors, `None` for what is left out, unknown, or no tensor."""
+        """Return shapes of tensors, or `None` for one that is left out, unknown, or no tensor."""
         types = (self.types.get(name) if name else None for name in names)
         return [
             None if one is None or tensor_type(one) is None else known_shape(one) for one in types

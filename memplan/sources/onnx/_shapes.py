@@ -26,7 +26,7 @@ __all__ = ["with_shapes"]
 # the state of a loop, one level down.
 _ROUNDS = 32
 _LONGEST_NAME = 60  # of a dimension that a sentence repeats without quotes
-_SHOWN = 70  # characters of what the library says of a model
+_SHOWN = 70  # characters of the library's error on a model
 # The library writes these before its sentences.
 _NOISE = re.compile(r"\[\w+\] |Inference error\(s\): ")
 
@@ -100,7 +100,7 @@ def with_shapes(
 
 
 def _infer(model: Any, limit_factor: int) -> tuple[Any, str]:
-    """Infer shapes; also return what the library complains of, if it does."""
+    """Infer shapes; also return the error of the library, or an empty text."""
     shape_inference = require("onnx.shape_inference", extra="onnx")
     follow_data = most_sizes(model.graph, follow_data=True) <= SHAPE_SIZES * limit_factor
     if not follow_data:

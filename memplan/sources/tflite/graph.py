@@ -39,7 +39,7 @@ def rounded(size: int) -> int:
 
 
 def folded(model: Model) -> dict[int, set[int]]:
-    """Return by sub-graph the operators whose results are constants of the file, unpacked.
+    """Return by sub-graph the operators that only unpack constants of the file.
 
     Weights stored as float16 or sparse have a DEQUANTIZE or DENSIFY behind them. TFLM refuses
     both, so the model runs on it only with the unpacked weights in the file; elsewhere the runtime

@@ -112,7 +112,7 @@ def scratch(type_: str, inputs: _Tensors, output: TensorInfo | None) -> tuple[in
 
 
 def _rank_and_axes(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
-    """Return what a reduction needs to walk over its axes: two arrays of `int`."""
+    """Return the scratch of a reduction, which needs two arrays of `int` for its axes."""
     source, axes = _at(inputs, 0), _at(inputs, 1)
     if source is None or axes is None:
         return ()

@@ -1,7 +1,7 @@
 """Computes the shapes of operators' results, to check the shapes in a file.
 
 A file stores a shape for every tensor. TFLM believes it; LiteRT computes it from the inputs, and so
-does this module for operators whose result is certain (tensorflow/lite/kernels, `Prepare`). For all
+does this module for operators with a certain result (tensorflow/lite/kernels, `Prepare`). For all
 others the answer is `None`, which means that the shape is not known here.
 """
 

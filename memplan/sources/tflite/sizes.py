@@ -96,7 +96,7 @@ def _with_batch(tensor: TensorInfo, size: int) -> TensorInfo:
 
 
 def guessed(stored: Model, model: Model) -> tuple[Note, ...]:
-    """Return a note on the tensors of a resized model whose sizes do not follow from its inputs."""
+    """Return a note on tensors of a resized model with sizes that its inputs do not determine."""
     types: dict[str, None] = {}
     names: list[str] = []
     for before, after in zip(stored.subgraphs, model.subgraphs, strict=True):
@@ -142,7 +142,7 @@ def check_shapes(model: Model) -> tuple[Note, ...]:
 
 
 def _faults(model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the operators that do not make what is stored, in a sentence, and their results."""
+    """Yield a sentence on each operator that contradicts the stored shapes, and its results."""
     for number, subgraph in enumerate(model.subgraphs):
         for index, (operator, given) in enumerate(_given(subgraph)):
             where = f"operator {_named(number, index)} ({operator.type})"
