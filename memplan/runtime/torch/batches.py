@@ -212,7 +212,7 @@ class _Bucket:
     """The slabs of a bucket; its first call makes the plan, and others wait for that."""
 
     def __init__(self, open: Callable[[], tuple[Slab, Callable[..., Any]]]) -> None:
-        self.calls = 0  # that run now
+        self.calls = 0  # the calls that run now
         self._open = open
         self._slab: Slab | None = None
         self._runner: Callable[..., Any] | None = None

@@ -76,7 +76,7 @@ class _Costs:
 
     functions: dict[_Name, Any]
     known: dict[_Name, tuple[int, int]] = field(default_factory=dict)
-    depth: dict[_Name, int] = field(default_factory=dict)  # of calls inside each other
+    depth: dict[_Name, int] = field(default_factory=dict)  # the most calls inside each other
 
     def of_model(self, model: Any) -> tuple[int, int]:
         calls = self._calls(model.graph.node)

@@ -79,7 +79,7 @@ class _Step:
         place = places(graph, list(gradients.values()))
         base = {view.tensor: view.base for view in graph.views}
         maker = {index: at for at, op in enumerate(graph.operators) for index in op.outputs}
-        made: dict[int, list[int]] = defaultdict(list)  # by operator: the parameters
+        made: dict[int, list[int]] = defaultdict(list)  # by operator, its parameters
         for parameter, gradient in gradients.items():
             root = base.get(gradient, gradient)
             made[maker.get(gradient, maker.get(root, 0))].append(parameter)
