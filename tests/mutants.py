@@ -22,7 +22,7 @@ from random import Random
 from typing import Any
 
 from memplan import Problem, formats, sources
-from memplan.extras import of_file
+from memplan.files import of_file
 from memplan.formats import json as json_format
 from memplan.formats import minimalloc_csv, trace_json
 from memplan.plan import Plan
