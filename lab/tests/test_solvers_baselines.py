@@ -104,6 +104,12 @@ def test_a_missing_library_names_its_extra(
     mp.verify(course, mp.solve(course, "bump"))
 
 
+def test_the_referee_is_not_measured(course: mp.Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that the time of a planner does not have that of the check of its plan."""
+    monkeypatch.delattr(outside, "verify")
+    mp.verify(course, mp.solve(course, "bump"))
+
+
 def test_who_does_not_ask_does_not_pay() -> None:
     """Tests that neither memplan nor a solver of ours loads a baseline or its library."""
     unwanted = ("memplan_lab.baselines", "highspy", "ortools")

@@ -64,7 +64,7 @@ def solve(
     if trace is not None:
         trace(run.round(interrupted))
     plan = run.plan()
-    if plan.has_offsets:
+    if known.is_refereed and plan.has_offsets:
         try:
             verify(problem, plan)
         except PlanError as error:

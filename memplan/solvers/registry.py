@@ -71,6 +71,9 @@ class Solver:
         The modules that it needs other than NumPy, and what `pip install` takes to install them.
     is_baseline
         Whether it is only here for comparison; `auto` uses none of these.
+    is_refereed
+        Whether `memplan.solve` lets the referee check each plan of `solve`. The laboratory checks
+        its planners after it has read the clock, so that the check does not count as their time.
     """
 
     name: str
@@ -85,6 +88,7 @@ class Solver:
     libraries: tuple[str, ...] = ()
     extra: str = ""
     is_baseline: bool = True
+    is_refereed: bool = True
 
 
 PLAIN = frozenset({"capacity", "alignment", "hints", "zero-size"})  # what every baseline keeps
