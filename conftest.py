@@ -19,17 +19,19 @@ settings.load_profile("memplan")
 limits.limit_children()
 limits.restore_interrupts()
 
-# Files whose tests are all `slow`: they import PyTorch, ONNX Runtime or a compiler's output, run
-# processes and clusters, or repeat at random what faster tests say. A test of another file that is
-# slow has the mark itself.
+# Files whose tests are all `slow`: they import PyTorch, ONNX Runtime or a compiler's output, draw
+# pictures, run processes and clusters, or repeat at random what faster tests say. A test of another
+# file that is slow has the mark itself.
 SLOW = (
-    *("test_source_torch*", "test_source_onnx*", "test_source_tflite*", "test_source_xla*"),
-    *("test_runtime_*", "test_stale_*", "test_target_*", "test_yardstick_*", "test_caching_*"),
+    *("test_source_torch*", "test_source_onnx.*", "test_source_tflite.*", "test_source_xla*"),
+    *("test_source_cuda_snapshot*", "test_runtime_torch*", "test_yardstick_*", "test_caching_*"),
+    *("test_stale_onnx_family*", "test_target_[ce]*", "test_target_tflite_micro.*"),
+    *("test_target_tflite_micro_file*", "test_plot*", "test_view_heap_map*", "test_view_page*"),
     *("test_bench_*", "test_sweep*", "test_study*", "test_corpus*", "test_learn*"),
     *("test_best_known*", "test_solvers_*", "test_cli_inputs*", "test_cli_[lm]*"),
     *("test_cli_record*", "test_docs*", "test_notebook*", "test_stub*", "test_rehearsal*"),
-    *("test_hostile*", "test_promises*", "test_oracle*", "test_repacker*", "test_progress*"),
-    *("test_planning*", "test_cli_proof*", "test_rounds*"),
+    *("test_hostile*", "test_promises*", "test_oracle*", "test_progress*", "test_selection*"),
+    *("test_planning*", "test_cli_proof*", "test_rounds*", "test_cli_bench*", "test_plugins*"),
 )
 # Files that only `make deep` runs: a browser, the built site, models out of wheels, fuzzers.
 DEEP = (

@@ -391,6 +391,7 @@ def test_a_wrong_plan_of_a_solver_is_a_defect_and_never_written(
     assert not out.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_ctrl_c_in_a_real_search(tmp_path: Path) -> None:
     """Tests a process that is interrupted: a plan on disk that verifies, and the words."""

@@ -107,6 +107,7 @@ def test_every_claim_is_true(solver: None, problem: Problem, data: st.DataObject
 SHAPED = frozenset({"alignment", "pins", "reserved", "gaps", "windows"})
 
 
+@pytest.mark.slow
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much],
     max_examples=50,

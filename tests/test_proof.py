@@ -61,6 +61,7 @@ def test_an_optimum_at_the_load(solver: str, five: mp.Problem, tmp_path: Path) -
     assert verify_proof(five, tmp_path / "it.proof").lower_bound == 12
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(
     problem=strategies.problems(features=strategies.FEATURES - {"windows"}),

@@ -575,6 +575,7 @@ def changed(draw: st.DrawFn, lines: list[str]) -> list[str]:
     return lines
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(problem=small_problems(min_buffers=2), data=st.data())
 def test_no_changed_proof_proves_what_is_false(problem: mp.Problem, data: st.DataObject) -> None:
@@ -612,6 +613,7 @@ def guesses(draw: st.DrawFn, count: int) -> str:
     return " ".join(map(str, line)).replace("  ", " ").rstrip()
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(problem=small_problems(min_buffers=2), data=st.data(), unit=st.sampled_from((1, 1, 3)))
 def test_a_forger_gets_nowhere(problem: mp.Problem, data: st.DataObject, unit: int) -> None:
