@@ -177,7 +177,8 @@ def test_peak(tmp_path: Path) -> None:
         (note,) = (note for note in loaded.notes if note.code == Code.AUTOCAST_ASSUMED)
         assert f"({weights} bytes)" in note.text
         assert weights < loaded.problem.max_load <= real
-        assert loaded.problem.max_load > 0.9 * real
+        # What is left is scratch of kernels, of which some processors need more than others.
+        assert loaded.problem.max_load > 0.8 * real
 
 
 def test_cache_on(tmp_path: Path) -> None:
