@@ -223,7 +223,7 @@ def of_graph(
         storage = layout.storages[row]
         makers = [made[index] for index in storage.tensors if index in made]
         source = storage.workspace_of or (makers[0] if makers else None)
-        users = [who for index in storage.tensors for who in used.get(index, ())]
+        users = [user for index in storage.tensors for user in used.get(index, ())]
         names = tuple(graph.tensors[index].name for index in storage.tensors)
         labels.append(
             Label(

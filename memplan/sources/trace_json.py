@@ -62,6 +62,6 @@ def _make_label(id: str, scope: Scope) -> Label:
     modules = [at for at, (name, _) in enumerate(scope) if name.startswith(".")]
     inside = scope[modules[-1] + 1 :] if modules else scope
     operator, module = format_scope(inside[:1]), scope[modules[-1]][0] if modules else ""
-    said = f"{module} ({operator})" if module and operator else module or operator
+    maker = f"{module} ({operator})" if module and operator else module or operator
     type = inside[0][0] if inside else ""
-    return Label((id,), "intermediate", said, operator=type, module=module.lstrip("."))
+    return Label((id,), "intermediate", maker, operator=type, module=module.lstrip("."))
