@@ -14,8 +14,8 @@ import onnx
 from memplan.errors import MemplanError
 from memplan.graph import Graph
 from memplan.notes import Note
-from memplan.sources.onnx import _parsed, _planned
-from memplan.sources.onnx._wire import skeleton
+from memplan.sources.onnx import _convert, _parse
+from memplan.sources.onnx._wire import strip_weights
 
 _TYPES = {"float": np.float32, "double": np.float64}
 
@@ -82,7 +82,7 @@ class Tally:
 def plan(model: Any, dims: Mapping[str, int]) -> tuple[Graph, tuple[Note, ...]] | str:
     """Return the graph and the notes of a model, or why it is refused."""
     try:
-        return _planned(_parsed(skeleton(model.SerializeToString())), dims)
+        return _convert(_parse(strip_weights(model.SerializeToString())), dims)
     except MemplanError as error:
         return str(error)
 

@@ -30,7 +30,7 @@ from onnx_models import (
 
 from memplan.errors import FormatError, GraphError, MemplanError
 from memplan.sources.onnx import graph_of, matches, read
-from memplan.sources.onnx._wire import WireError, skeleton
+from memplan.sources.onnx._wire import WireError, strip_weights
 from memplan.sources.options import Options
 
 
@@ -79,7 +79,7 @@ def test_a_skeleton_lacks_nothing_but_large_data() -> None:
         [node("Constant", "", "big", value=weight("v", [4000])), node("Neg", "a", "r")],
     )
     what.graph.initializer.extend([weight("small", [10]), weight("large", [5000])])
-    found = onnx.ModelProto.FromString(skeleton(what.SerializeToString()))
+    found = onnx.ModelProto.FromString(strip_weights(what.SerializeToString()))
     what.graph.initializer[1].ClearField("raw_data")
     branch = next(a.g for a in what.graph.node[1].attribute if a.name == "else_branch")
     branch.node[0].attribute[0].t.ClearField("raw_data")
@@ -169,7 +169,7 @@ def test_endless_nesting_is_refused() -> None:
     for number in [6, 5, 1] * 40:  # the graph of an attribute of a node
         data = field(number, data)
     with pytest.raises(WireError, match="nests more than 100 messages"):
-        skeleton(field(7, data))
+        strip_weights(field(7, data))
 
 
 def test_more_bytes_than_a_problem_holds_are_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import onnx
 from onnx_models import INT64, branching, index, ints, model, node, value
 
 from memplan.sources.onnx import graph_of
-from memplan.sources.onnx._arithmetic import _RULES, array_of, evaluate, of_shape
+from memplan.sources.onnx._arithmetic import _RULES, array_of, evaluate, evaluate_shape_query
 
 
 def test_shapes_are_computed_as_exporters_write_them() -> None:
@@ -158,13 +158,13 @@ def test_shapes_as_values() -> None:
         ({"start": 1}, [3, 4]),
         ({"start": -2, "end": -1}, [3]),
     ):
-        found = of_shape(make("Shape", ["x"], ["y"], **attributes), (2, 3, 4))
+        found = evaluate_shape_query(make("Shape", ["x"], ["y"], **attributes), (2, 3, 4))
         assert found is not None
         assert found.tolist() == expected
-    found = of_shape(make("Size", ["x"], ["y"]), (2, 3, 4))
+    found = evaluate_shape_query(make("Size", ["x"], ["y"]), (2, 3, 4))
     assert found is not None
     assert found.item() == 24
-    assert of_shape(make("Size", ["x"], ["y"]), (2**40, 2**40)) is None
+    assert evaluate_shape_query(make("Size", ["x"], ["y"]), (2**40, 2**40)) is None
 
 
 def test_data_that_is_not_small_numbers_in_the_file() -> None:

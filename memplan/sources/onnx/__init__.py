@@ -14,10 +14,10 @@ from memplan.graph import Graph
 from memplan.notes import Note
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.onnx._build import build
-from memplan.sources.onnx._calls import inlined
+from memplan.sources.onnx._calls import inline_calls
 from memplan.sources.onnx._order import check_order, check_texts, drop_masks
 from memplan.sources.onnx._shapes import with_shapes
-from memplan.sources.onnx._wire import WireError, looks_like_model, skeleton
+from memplan.sources.onnx._wire import WireError, looks_like_model, strip_weights
 from memplan.sources.options import Options
 
 __all__ = ["graph_of", "matches", "read"]
@@ -44,16 +44,16 @@ def read(path: Path, options: Options) -> Loaded:
             if path.stat().st_size == 0:
                 raise FormatError(str(path), "the file is empty")
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                serialized = skeleton(data)
+                serialized = strip_weights(data)
     except OSError as error:
         raise FormatError(str(path), f"cannot be read: {error.strerror or error}") from None
     except WireError as error:
         raise FormatError(str(path), f"the file {error}") from None
     with of_file(path):
-        model = _parsed(serialized)
+        model = _parse(serialized)
         if not model.graph.name:
             model.graph.name = path.stem.encode(errors="replace").decode()
-        graph, notes = _planned(model, options.dims, options.limit_factor)
+        graph, notes = _convert(model, options.dims, options.limit_factor)
         try:
             return of_graph(graph, include=options.include, in_place=options.in_place, notes=notes)
         except ProblemError as error:
@@ -77,10 +77,10 @@ def graph_of(model: Any, dims: Mapping[str, int] | None = None) -> Graph:
     MemplanError
         If the library is missing, or `dims` names a dimension that the model lacks.
     """
-    return _planned(_parsed(skeleton(model.SerializeToString())), dims or {})[0]
+    return _convert(_parse(strip_weights(model.SerializeToString())), dims or {})[0]
 
 
-def _parsed(serialized: bytes) -> Any:
+def _parse(serialized: bytes) -> Any:
     onnx = require("onnx", extra="onnx")
     model = onnx.ModelProto()
     try:
@@ -92,13 +92,13 @@ def _parsed(serialized: bytes) -> Any:
     return model
 
 
-def _planned(
+def _convert(
     model: Any, dims: Mapping[str, int], limit_factor: int = 1
 ) -> tuple[Graph, tuple[Note, ...]]:
     check_texts([model.graph, *model.functions])
     check_order(model.graph)
     if model.functions:
-        model = inlined(model, limit_factor)
+        model = inline_calls(model, limit_factor)
         check_order(model.graph)
     drop_masks(model.graph)
     model, notes = with_shapes(model, dims, limit_factor)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from memplan.extras import require
 
-__all__ = ["Array", "array_of", "evaluate", "of_shape"]
+__all__ = ["Array", "array_of", "evaluate", "evaluate_shape_query"]
 
 Array = NDArray[Any]
 _LARGEST = 1024  # elements; a larger constant does not describe a shape
@@ -30,7 +30,7 @@ def array_of(tensor: Any) -> Array | None:
     return array if array.dtype.kind in "biuf" else None
 
 
-def of_shape(node: Any, shape: tuple[int, ...]) -> Array | None:
+def evaluate_shape_query(node: Any, shape: tuple[int, ...]) -> Array | None:
     """Return what Shape or Size give for a shape."""
     if node.op_type == "Size":
         return np.array(prod(shape), np.int64) if prod(shape) < 2**62 else None
@@ -111,12 +111,12 @@ def _slice(args: list[Any], options: dict[str, Any]) -> Array:
 
 def _constant_of_shape(args: list[Any], options: dict[str, Any]) -> Array | None:
     value = options.get("value", np.zeros(1, np.float32))
-    shape = _small(args[0])
+    shape = _read_small_shape(args[0])
     return None if shape is None or value is None else np.full(shape, value.ravel()[0])
 
 
 def _expand(args: list[Any], options: dict[str, Any]) -> Array | None:
-    shape = _small(args[1])
+    shape = _read_small_shape(args[1])
     if shape is None:
         return None
     return np.asarray(np.broadcast_to(args[0], np.broadcast_shapes(args[0].shape, shape)))
@@ -129,7 +129,7 @@ def _range(args: list[Any], options: dict[str, Any]) -> Array | None:
     return np.arange(start, limit, delta, dtype=args[0].dtype)
 
 
-def _small(shape: Iterable[Any]) -> tuple[int, ...] | None:
+def _read_small_shape(shape: Iterable[Any]) -> tuple[int, ...] | None:
     sizes = tuple(int(size) for size in shape)
     return sizes if 0 <= prod(sizes) <= _LARGEST else None
 
@@ -151,7 +151,7 @@ def _mod(args: list[Any], options: dict[str, Any]) -> Array:
     return np.asarray((np.fmod if options.get("fmod", 0) else np.mod)(*args))
 
 
-def _reduced(function: Callable[..., Any]) -> _Rule:
+def _make_reduction(function: Callable[..., Any]) -> _Rule:
     def rule(args: list[Any], options: dict[str, Any]) -> Array:
         axes = _axes(args, options)
         kept = bool(options.get("keepdims", 1))
@@ -160,44 +160,44 @@ def _reduced(function: Callable[..., Any]) -> _Rule:
     return rule
 
 
-def _plain(function: Callable[..., Any]) -> _Rule:
+def _make_elementwise(function: Callable[..., Any]) -> _Rule:
     return lambda args, options: np.asarray(function(*args))
 
 
 _RULES: dict[str, _Rule] = {
-    "Abs": _plain(np.abs),
-    "Add": _plain(np.add),
-    "And": _plain(np.logical_and),
+    "Abs": _make_elementwise(np.abs),
+    "Add": _make_elementwise(np.add),
+    "And": _make_elementwise(np.logical_and),
     "Cast": _cast,
-    "Ceil": _plain(np.ceil),
+    "Ceil": _make_elementwise(np.ceil),
     "Concat": lambda args, options: np.concatenate(args, axis=options["axis"]),
     "Constant": lambda args, options: options.get("value"),
     "ConstantOfShape": _constant_of_shape,
     "Div": _div,
-    "Equal": _plain(np.equal),
+    "Equal": _make_elementwise(np.equal),
     "Expand": _expand,
-    "Floor": _plain(np.floor),
+    "Floor": _make_elementwise(np.floor),
     "Gather": lambda args, options: np.asarray(args[0].take(args[1], options.get("axis", 0))),
-    "Greater": _plain(np.greater),
-    "GreaterOrEqual": _plain(np.greater_equal),
-    "Identity": _plain(np.asarray),
-    "Less": _plain(np.less),
-    "LessOrEqual": _plain(np.less_equal),
+    "Greater": _make_elementwise(np.greater),
+    "GreaterOrEqual": _make_elementwise(np.greater_equal),
+    "Identity": _make_elementwise(np.asarray),
+    "Less": _make_elementwise(np.less),
+    "LessOrEqual": _make_elementwise(np.less_equal),
     "Max": lambda args, options: np.asarray(np.maximum.reduce(args)),
     "Min": lambda args, options: np.asarray(np.minimum.reduce(args)),
     "Mod": _mod,
-    "Mul": _plain(np.multiply),
-    "Neg": _plain(np.negative),
-    "Not": _plain(np.logical_not),
-    "Or": _plain(np.logical_or),
+    "Mul": _make_elementwise(np.multiply),
+    "Neg": _make_elementwise(np.negative),
+    "Not": _make_elementwise(np.logical_not),
+    "Or": _make_elementwise(np.logical_or),
     "Range": _range,
-    "ReduceProd": _reduced(np.prod),
-    "ReduceSum": _reduced(np.sum),
+    "ReduceProd": _make_reduction(np.prod),
+    "ReduceSum": _make_reduction(np.sum),
     "Reshape": _reshape,
     "Slice": _slice,
     "Squeeze": _squeeze,
-    "Sub": _plain(np.subtract),
+    "Sub": _make_elementwise(np.subtract),
     "Transpose": lambda args, options: np.transpose(args[0], options.get("perm")),
     "Unsqueeze": _unsqueeze,
-    "Where": _plain(np.where),
+    "Where": _make_elementwise(np.where),
 }

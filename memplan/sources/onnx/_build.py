@@ -238,7 +238,7 @@ class _Builder:
         one = tensor_type(declared)
         if one is None:
             self.opaque.append(name)
-            return self._add(Tensor(self._distinct(name, path), 0, kind, "sequence"))
+            return self._add(Tensor(self._make_distinct(name, path), 0, kind, "sequence"))
         shape = tuple(dim.dim_value for dim in one.shape.dim)
         return self._tensor(name, path, kind, one.elem_type, shape)
 
@@ -259,13 +259,13 @@ class _Builder:
         size = bytes_of(element, shape)
         if size > _LARGEST:
             raise GraphError(f"tensor {quoted(name)} has {size} bytes, more than 2^62")
-        return self._add(Tensor(self._distinct(name, path), size, kind, dtype, shape))
+        return self._add(Tensor(self._make_distinct(name, path), size, kind, dtype, shape))
 
     def _add(self, tensor: Tensor) -> int:
         self.tensors.append(tensor)
         return len(self.tensors) - 1
 
-    def _distinct(self, name: str, path: str) -> str:
+    def _make_distinct(self, name: str, path: str) -> str:
         """Return the name; a taken one gets the path of its graph, as branches may share names."""
         found = name if name not in self.names else path + name
         again, count = found, self.names.get(found, 0)

@@ -12,14 +12,14 @@ from memplan.extras import require
 from memplan.sources._limits import CALL_DEPTH, INLINED_BYTES, INLINED_OPERATORS, check_growth
 from memplan.sources.onnx._order import subgraphs
 
-__all__ = ["inlined"]
+__all__ = ["inline_calls"]
 
 _SHOWN = 150  # characters of the library's error on a model
 
 _Name = tuple[str, str, str]  # domain, name, overload
 
 
-def inlined(model: Any, limit_factor: int = 1) -> Any:
+def inline_calls(model: Any, limit_factor: int = 1) -> Any:
     """Return a model in which each call of a function is replaced by its operators.
 
     Parameters
@@ -35,8 +35,8 @@ def inlined(model: Any, limit_factor: int = 1) -> Any:
         If functions share a name, call themselves, get too many arguments, or would make the model
         larger than is allowed.
     """
-    functions = _by_name(model)
-    operators, bytes = _Costs(functions).of_model(model)
+    functions = _index_by_name(model)
+    operators, bytes = _Costs(functions).count_model(model)
     what = "the model with its functions in the place of their calls"
     check_growth(what, operators, INLINED_OPERATORS, limit_factor, "operators")
     check_growth(what, bytes, INLINED_BYTES, limit_factor, "bytes")
@@ -48,17 +48,17 @@ def inlined(model: Any, limit_factor: int = 1) -> Any:
         raise GraphError(f"its functions cannot be inlined: {reason}") from None
 
 
-def _by_name(model: Any) -> dict[_Name, Any]:
+def _index_by_name(model: Any) -> dict[_Name, Any]:
     found: dict[_Name, Any] = {}
     for function in model.functions:
-        name = (function.domain, function.name, _overload(function))
+        name = (function.domain, function.name, _get_overload(function))
         if name in found:
             raise GraphError(f"the model has two functions of the name {quoted(function.name)}")
         found[name] = function
     return found
 
 
-def _overload(what: Any) -> str:
+def _get_overload(what: Any) -> str:
     return str(getattr(what, "overload", ""))  # since ONNX 1.16
 
 
@@ -78,11 +78,11 @@ class _Costs:
     known: dict[_Name, tuple[int, int]] = field(default_factory=dict)
     depth: dict[_Name, int] = field(default_factory=dict)  # the most calls inside each other
 
-    def of_model(self, model: Any) -> tuple[int, int]:
-        calls = self._calls(model.graph.node)
+    def count_model(self, model: Any) -> tuple[int, int]:
+        calls = self._find_callees(model.graph.node)
         for name in [*self.functions, *calls]:
             self._settle(name)
-        return self._total(model.graph.node)
+        return self._add_up(model.graph.node)
 
     def _settle(self, first: _Name) -> None:
         """Find the costs of a function, after the costs of the functions that it calls."""
@@ -93,29 +93,31 @@ class _Costs:
             function = self.functions[name]
             if left:
                 del path[name]
-                inner = max((self.depth[each] for each in self._calls(function.node)), default=0)
+                inner = max(
+                    (self.depth[each] for each in self._find_callees(function.node)), default=0
+                )
                 self.depth[name] = 1 + inner
                 if self.depth[name] > CALL_DEPTH:
                     raise GraphError(f"functions call each other more than {CALL_DEPTH} deep")
-                self.known[name] = self._total(function.node)
+                self.known[name] = self._add_up(function.node)
             elif name in path:
                 raise GraphError(f"the function {quoted(name[1])} calls itself")
             elif name not in self.known:
                 path[name] = None
                 todo.append((name, True))
-                todo += [(called, False) for called in self._calls(function.node)]
+                todo += [(called, False) for called in self._find_callees(function.node)]
 
-    def _calls(self, nodes: Any) -> dict[_Name, None]:
+    def _find_callees(self, nodes: Any) -> dict[_Name, None]:
         """Return the functions that operators call, each once."""
         found: dict[_Name, None] = {}
         for node in _walk(nodes):
-            name = self._called(node)
+            name = self._get_callee(node)
             if name is not None:
                 found[name] = None
         return found
 
-    def _called(self, node: Any) -> _Name | None:
-        name = (node.domain, node.op_type, _overload(node))
+    def _get_callee(self, node: Any) -> _Name | None:
+        name = (node.domain, node.op_type, _get_overload(node))
         function = self.functions.get(name)
         if function is None:
             return None
@@ -130,12 +132,12 @@ class _Costs:
                 )
         return name
 
-    def _total(self, nodes: Any) -> tuple[int, int]:
+    def _add_up(self, nodes: Any) -> tuple[int, int]:
         operators = bytes = 0
         for node in nodes:
             bytes += node.ByteSize()
         for node in _walk(nodes):
-            name = self._called(node)
+            name = self._get_callee(node)
             more, weight = (1, 0) if name is None else self.known[name]
             operators += more
             bytes += weight

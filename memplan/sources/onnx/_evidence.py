@@ -20,7 +20,7 @@ from memplan.sources.onnx._lineage import Lineage
 from memplan.sources.onnx._order import initializers, subgraphs
 from memplan.sources.onnx._types import tensor_type
 
-__all__ = ["Ask", "Evidence", "Open", "note_on"]
+__all__ = ["Ask", "Evidence", "Open", "make_note"]
 
 # Exporters write these where a dimension has no name.
 _NAMELESS = frozenset({"", "?", "*", "-1", "None"})
@@ -77,7 +77,7 @@ class Evidence:
         for name, value in dims.items():
             if value < 0:
                 raise MemplanError(f"dimension {quoted(name)} has the value {value}; it is a size")
-        types = [one for value in _values(model.graph) if (one := tensor_type(value.type))]
+        types = [one for value in _walk_values(model.graph) if (one := tensor_type(value.type))]
         for dim in (dim for one in types for dim in one.shape.dim):
             if dim.dim_value < 0:  # some exporters write -1 for an unknown size
                 dim.ClearField("dim_value")
@@ -102,7 +102,7 @@ class Evidence:
                 _forget_shape(value.type)
                 continue
             if declared.HasField("shape"):
-                groups[value.name].append(_shape_of(declared))
+                groups[value.name].append(_read_shape(declared))
             declared.ClearField("shape")
             if not inner:
                 self._elements[value.name] = declared.elem_type
@@ -136,7 +136,7 @@ class Evidence:
                 if key not in self.dims:
                     continue
                 if dim.HasField("dim_value") and dim.dim_value != self.dims[key]:
-                    raise _contradiction(value.name, axis, dim.dim_value, self.dims[key])
+                    raise _make_error(value.name, axis, dim.dim_value, self.dims[key])
                 dim.dim_value = self.dims[key]
                 self._used.add(key)
 
@@ -159,7 +159,7 @@ class Evidence:
         declared = tensor_type(one.type) if one.type is not None else None
         if declared is None:
             return False
-        evidence = self._said_of(one.name, declared)
+        evidence = self._find_declared(one.name, declared)
         if not declared.HasField("shape"):
             rank = 0 if evidence is None else len(evidence)
             while evidence is None and f"{one.name}:{rank}" in self.dims:
@@ -173,13 +173,13 @@ class Evidence:
         for axis, dim in enumerate(declared.shape.dim):
             if dim.HasField("dim_value"):
                 continue
-            said = "" if evidence is None else evidence[axis]
-            key = said if isinstance(said, str) and said in self.dims else f"{one.name}:{axis}"
+            size = "" if evidence is None else evidence[axis]
+            key = size if isinstance(size, str) and size in self.dims else f"{one.name}:{axis}"
             if key in self.dims:
                 dim.dim_value = self.dims[key]
                 self._used.add(key)
-            elif isinstance(said, int):
-                dim.dim_value = said
+            elif isinstance(size, int):
+                dim.dim_value = size
                 self._believed[one.name].add(axis)
             else:
                 continue
@@ -214,7 +214,7 @@ class Evidence:
                 value.type.tensor_type.Clear()
         return new
 
-    def other_elements(self, graph: Any) -> list[str]:
+    def find_other_elements(self, graph: Any) -> list[str]:
         """Return the tensors that have another element type than the file declares."""
         return [
             value.name
@@ -230,53 +230,53 @@ class Evidence:
             maker = f", which {one.maker} makes," if one.maker else ""
             yield "", f"tensor {quoted(one.name)}{maker}"
             return
-        evidence = self._said_of(one.name, declared)
+        evidence = self._find_declared(one.name, declared)
         for axis, dim in enumerate(declared.shape.dim):
             if not dim.HasField("dim_value"):
                 names = (dim.dim_param, "" if evidence is None else str(evidence[axis]))
                 key = next((name for name in names if name in self.named), f"{one.name}:{axis}")
                 yield key, f"axis {axis} of {quoted(one.name)}"
 
-    def _said_of(self, name: str, declared: Any) -> _Shape | None:
+    def _find_declared(self, name: str, declared: Any) -> _Shape | None:
         """Return the declared shape that agrees with all known sizes, if there is exactly one."""
         groups = self._shapes.get(name, ())
         shapes = {shape for group in groups for shape in group}
         if declared.HasField("shape"):
-            shapes = {shape for shape in shapes if self._agree(shape, _shape_of(declared))}
+            shapes = {shape for shape in shapes if self._agree(shape, _read_shape(declared))}
         return shapes.pop() if len(shapes) == 1 else None
 
     def _agree(self, declared: _Shape, found: _Shape) -> bool:
         """Whether one tensor can have both shapes; a name without a size agrees with any size."""
         return len(declared) == len(found) and all(
             one == other or isinstance(one, str) or isinstance(other, str)
-            for one, other in zip(self._sized(declared), found, strict=True)
+            for one, other in zip(self._insert_sizes(declared), found, strict=True)
         )
 
-    def _sized(self, shape: _Shape) -> _Shape:
+    def _insert_sizes(self, shape: _Shape) -> _Shape:
         return tuple(self.dims.get(one, one) if isinstance(one, str) else one for one in shape)
 
-    def overridden(self, graph: Any) -> dict[str, tuple[_Shape, _Shape]]:
+    def find_overridden(self, graph: Any) -> dict[str, tuple[_Shape, _Shape]]:
         """Return the declared shapes that do not count: by tensor, the declared and the true shape.
 
         `graph` is the model's, with the shape of every tensor.
         """
         found: dict[str, tuple[_Shape, _Shape]] = {}
         seen: set[tuple[str, _Shape]] = set()
-        for value in _values(graph):
+        for value in _walk_values(graph):
             declared = tensor_type(value.type)
             groups = self._shapes.get(value.name)
             if declared is None or not groups or not declared.HasField("shape"):
                 continue
-            shape = _shape_of(declared)
+            shape = _read_shape(declared)
             if (value.name, shape) in seen:
                 continue
             seen.add((value.name, shape))
             wrong = [[one for one in group if not self._agree(one, shape)] for group in groups]
             if all(wrong):  # else the declaration is for a tensor of this name in another graph
-                found.setdefault(value.name, (self._sized(wrong[0][0]), shape))
+                found.setdefault(value.name, (self._insert_sizes(wrong[0][0]), shape))
         return found
 
-    def doubted(self, overridden: Iterable[str]) -> Iterator[Ask]:
+    def find_doubtful(self, overridden: Iterable[str]) -> Iterator[Ask]:
         """Yield the sizes that only a declaration gives, and that may be stale.
 
         A declaration may have been written for other inputs in two cases: another declared shape
@@ -288,9 +288,9 @@ class Evidence:
             if not self._lineage.parents[name] & changed:
                 inputs |= self._lineage.inputs[name]
         for name, axes in self._believed.items():
-            said = {dim for group in self._shapes[name] for shape in group for dim in shape}
-            sizes = set(self._lineage.names(self._lineage.sizes[name])) - said
-            if "" in said:  # sizes without a name may be any of the unnamed ones
+            declared = {dim for group in self._shapes[name] for shape in group for dim in shape}
+            sizes = set(self._lineage.names(self._lineage.sizes[name])) - declared
+            if "" in declared:  # sizes without a name may be any of the unnamed ones
                 sizes &= self.named
             if self._lineage.inputs[name] & inputs or sizes:
                 for axis in sorted(axes):
@@ -302,33 +302,33 @@ class Evidence:
     def require_used(self, graph: Any) -> None:
         """Raise `MemplanError` if the user gives a size for a dimension that the model lacks."""
         left = self.dims.keys() - self._used
-        for value in _values(graph) if left else ():
+        for value in _walk_values(graph) if left else ():
             declared = tensor_type(value.type)
-            for axis, size in enumerate(() if declared is None else _shape_of(declared)):
-                said = {
+            for axis, size in enumerate(() if declared is None else _read_shape(declared)):
+                names = {
                     shape[axis]
                     for group in self._shapes.get(value.name, ())
                     for shape in group
                     if axis < len(shape)
                 }
-                for key in left & {*said, f"{value.name}:{axis}"}:
+                for key in left & {*names, f"{value.name}:{axis}"}:
                     if size != self.dims[key]:
-                        raise _contradiction(value.name, axis, size, self.dims[key])
+                        raise _make_error(value.name, axis, size, self.dims[key])
         for key in left - self.named:
             name, _, number = key.rpartition(":")
-            if not any(value.name == name and _has(value, number) for value in _values(graph)):
+            if not any(value.name == name and _has(value, number) for value in _walk_values(graph)):
                 there = listed(sorted(self.named)) or "none by name"
                 raise MemplanError(
                     f"the model has no dimension {quoted(key)} to give a value; it has {there}"
                 )
 
 
-def note_on(overridden: Mapping[str, tuple[_Shape, _Shape]]) -> Note:
+def make_note(overridden: Mapping[str, tuple[_Shape, _Shape]]) -> Note:
     """Return the note on declared shapes that do not count."""
     text = "the inputs contradict shapes that the file declares, which do not count: "
     shown = 0
     for name, (declared, shape) in overridden.items():
-        one = f"{quoted(name)} is {_words(shape)}, not {_words(declared)}"
+        one = f"{quoted(name)} is {_format_shape(shape)}, not {_format_shape(declared)}"
         if shown and (shown == _LISTED or len(text) + len(one) > _SENTENCE):
             break
         text += f"; {one}" if shown else one
@@ -337,21 +337,21 @@ def note_on(overridden: Mapping[str, tuple[_Shape, _Shape]]) -> Note:
     return Note(Code.SHAPE_OVERRIDDEN, text + more, tuple(overridden))
 
 
-def _words(shape: _Shape) -> str:
+def _format_shape(shape: _Shape) -> str:
     return f"[{', '.join(str(one) or '?' for one in shape)}]"
 
 
-def _values(graph: Any) -> Iterator[Any]:
+def _walk_values(graph: Any) -> Iterator[Any]:
     """Yield all declarations, also those of inner graphs."""
     yield from graph.input
     yield from graph.value_info
     yield from graph.output
     for node in graph.node:
         for _, inner in subgraphs(node):
-            yield from _values(inner)
+            yield from _walk_values(inner)
 
 
-def _shape_of(declared: Any) -> _Shape:
+def _read_shape(declared: Any) -> _Shape:
     return tuple(
         dim.dim_value
         if dim.HasField("dim_value")
@@ -377,7 +377,7 @@ def _has(value: Any, axis: str) -> bool:
     return axis.isdecimal() and int(axis) < len(there)
 
 
-def _contradiction(name: str, axis: int, size: int | str, given: int) -> MemplanError:
+def _make_error(name: str, axis: int, size: int | str, given: int) -> MemplanError:
     return MemplanError(
         f"axis {axis} of {quoted(name)} has the size {size}, it cannot be given as {given}"
     )

@@ -8,14 +8,14 @@ from typing import Any
 
 from memplan.sources.onnx._rules import VIEWS
 
-__all__ = ["misfit"]
+__all__ = ["is_contradictory"]
 
 _Shape = tuple[int, ...]
 _Shapes = list[_Shape | None]
 _Rule = Callable[[Any, _Shapes, _Shapes], Iterator[bool]]
 
 
-def misfit(node: Any, inputs: _Shapes, outputs: _Shapes) -> bool:
+def is_contradictory(node: Any, inputs: _Shapes, outputs: _Shapes) -> bool:
     """Whether the shapes that an operator reads contradict each other.
 
     Parameters
@@ -79,7 +79,7 @@ def _by_channel(node: Any, inputs: _Shapes, outputs: _Shapes) -> Iterator[bool]:
 def _by_layer(node: Any, inputs: _Shapes, outputs: _Shapes) -> Iterator[bool]:
     data, scale = inputs[:2]
     if data is not None and scale is not None:
-        yield _broadcasts(scale, data[_number(node, "axis", -1) :])
+        yield _can_broadcast(scale, data[_number(node, "axis", -1) :])
 
 
 def _by_broadcast(other: int) -> _Rule:
@@ -88,7 +88,7 @@ def _by_broadcast(other: int) -> _Rule:
     def rule(node: Any, inputs: _Shapes, outputs: _Shapes) -> Iterator[bool]:
         one, result = inputs[other], outputs[0]
         if one is not None and result is not None:
-            yield _broadcasts(one, result)
+            yield _can_broadcast(one, result)
 
     return rule
 
@@ -97,10 +97,10 @@ def _by_slope(node: Any, inputs: _Shapes, outputs: _Shapes) -> Iterator[bool]:
     data, slope = inputs[:2]
     if data is not None and slope is not None:
         # Before opset 7 a slope for each channel was a list, without the axes to broadcast it.
-        yield _broadcasts(slope, data) or slope == data[1:2]
+        yield _can_broadcast(slope, data) or slope == data[1:2]
 
 
-def _broadcasts(shape: _Shape, to: _Shape) -> bool:
+def _can_broadcast(shape: _Shape, to: _Shape) -> bool:
     """Whether a tensor can be repeated to another shape."""
     pairs = zip(reversed(shape), reversed(to), strict=False)
     return len(shape) <= len(to) and all(one in (1, other) for one, other in pairs)

@@ -14,7 +14,7 @@ from typing import Any
 
 from memplan.errors import GraphError, quoted
 from memplan.extras import require
-from memplan.sources.onnx._arithmetic import Array, array_of, evaluate, of_shape
+from memplan.sources.onnx._arithmetic import Array, array_of, evaluate, evaluate_shape_query
 from memplan.sources.onnx._order import initializers, subgraphs
 from memplan.sources.onnx._rules import SHAPE_ONLY
 from memplan.sources.onnx._types import known_shape, types_of
@@ -53,13 +53,13 @@ class Folder:
         results = {value.name for value in graph.output}
         taken: dict[int, Any] = {}
         for at, node in enumerate(graph.node):
-            branch = _branch(node, values)
-            if branch is not None and not set(_made(branch)) & shapes.keys():
+            branch = _choose_branch(node, values)
+            if branch is not None and not set(_iterate_defined_names(branch)) & shapes.keys():
                 taken[at] = branch
                 continue
             for _, inner in subgraphs(node):
                 changed |= self._fold(inner, values.new_child(), shapes.new_child())
-            found = _result(node, values, shapes)
+            found = _compute_result(node, values, shapes)
             values.update(dict.fromkeys(node.output, found))
             if found is not None and node.op_type != "Constant" and node.output[0] not in results:
                 _replace(node, found)
@@ -69,7 +69,7 @@ class Folder:
 
     def _lend(self, graph: Any, outside: _Values) -> bool:
         """Give a sub-graph copies of the constants that it reads: the inference sees only those."""
-        own = {value.name for value in graph.input} | set(_made(graph))
+        own = {value.name for value in graph.input} | set(_iterate_defined_names(graph))
         read = dict.fromkeys(name for node in graph.node for name in node.input)
         changed = False
         for name in read:
@@ -81,14 +81,14 @@ class Folder:
         return changed
 
 
-def _made(graph: Any) -> Iterator[str]:
+def _iterate_defined_names(graph: Any) -> Iterator[str]:
     """Yield the names that a graph adds to those around it."""
     yield from initializers(graph)
     for node in graph.node:
         yield from filter(None, node.output)
 
 
-def _branch(node: Any, values: _Values) -> Any | None:
+def _choose_branch(node: Any, values: _Values) -> Any | None:
     """Return the branch that an If takes, or `None` if its condition is not known."""
     condition = values.get(node.input[0]) if node.op_type == "If" and node.input else None
     if condition is None or condition.size != 1:
@@ -130,14 +130,14 @@ def _copy(message: Any) -> Any:
     return copy
 
 
-def _result(node: Any, values: _Values, shapes: _Shapes) -> Array | None:
+def _compute_result(node: Any, values: _Values, shapes: _Shapes) -> Array | None:
     """Return the one result of a node, if it is known."""
     if len(node.output) != 1 or node.domain not in ("", "ai.onnx"):
         return None
     if node.op_type not in SHAPE_ONLY:
         return evaluate(node, [values.get(name) if name else None for name in node.input])
     shape = shapes.get(node.input[0]) if node.input else None
-    return None if shape is None else of_shape(node, shape)
+    return None if shape is None else evaluate_shape_query(node, shape)
 
 
 def _replace(node: Any, value: Array) -> None:

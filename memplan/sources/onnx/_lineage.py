@@ -43,7 +43,7 @@ class Lineage:
             found._own[name] = found._own.get(name, 0) | 1 << at
         for at, value in enumerate(graph.input):
             found.inputs[value.name] = 1 << at
-            found.sizes[value.name] = found._named_in(value)
+            found.sizes[value.name] = found._find_names(value)
         found._follow(graph)
         return found
 
@@ -51,7 +51,7 @@ class Lineage:
         """Yield the names of sizes that are given as bits."""
         yield from (key for at, key in enumerate(self._given) if sizes >> at & 1)
 
-    def _named_in(self, value: Any) -> int:
+    def _find_names(self, value: Any) -> int:
         declared = tensor_type(value.type)
         params = {dim.dim_param for dim in declared.shape.dim} if declared is not None else ()
         named = sum(1 << at for at, key in enumerate(self._given) if key in params)

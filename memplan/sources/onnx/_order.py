@@ -38,13 +38,13 @@ def initializers(graph: Any) -> dict[str, tuple[int, tuple[int, ...]]]:
 def check_texts(graphs: Iterable[Any]) -> None:
     """Raise `GraphError` if a name is not valid text, which the parser does not check."""
     for graph in graphs:
-        for text in _texts(graph):
+        for text in _iterate_names(graph):
             if not isinstance(text, str):
                 raise GraphError(f"a name in graph {quoted(str(graph.name))} is no UTF-8 text")
         check_texts(inner for node in graph.node for _, inner in subgraphs(node))
 
 
-def _texts(graph: Any) -> Iterator[object]:
+def _iterate_names(graph: Any) -> Iterator[object]:
     """Yield the names in a graph (or function), but not those in graphs inside."""
     yield graph.name
     for node in graph.node:
@@ -71,7 +71,7 @@ def check_order(graph: Any, outside: ChainMap[str, None] | None = None) -> None:
         where = f"operator {quoted(node.name or node.op_type)}"
         for name in node.input:
             if name and name not in known:
-                raise GraphError(_why_unknown(where, name, name in makers))
+                raise GraphError(_explain_unknown(where, name, name in makers))
         for _, inner in subgraphs(node):
             check_order(inner, known)
         for name in filter(None, node.output):
@@ -87,7 +87,7 @@ def check_order(graph: Any, outside: ChainMap[str, None] | None = None) -> None:
             )
 
 
-def _why_unknown(where: str, name: str, made_later: bool) -> str:
+def _explain_unknown(where: str, name: str, made_later: bool) -> str:
     if made_later:
         return (
             f"{where} reads tensor {quoted(name)} before it is made: the operators are not in "

@@ -13,7 +13,7 @@ from memplan.extras import require
 from memplan.notes import Code, Note
 from memplan.sources.onnx._arithmetic import array_of
 from memplan.sources.onnx._evidence import Open
-from memplan.sources.onnx._fit import misfit
+from memplan.sources.onnx._fit import is_contradictory
 from memplan.sources.onnx._fold import open_branches
 from memplan.sources.onnx._order import initializers, subgraphs
 from memplan.sources.onnx._types import is_known, known_shape, tensor_type, types_of
@@ -51,7 +51,7 @@ class Search:
         return found
 
     def _run(self, graph: Any, outside: _Scope) -> None:
-        scope, weights = outside.inside(graph), initializers(graph)
+        scope, weights = outside.enter(graph), initializers(graph)
         for value in graph.input:
             if value.name not in weights:
                 scope.known[value.name] = is_known(value.type)
@@ -60,17 +60,17 @@ class Search:
         for at, node in enumerate(graph.node):
             settled = all(scope.known.get(name, False) for name in node.input if name)
             # A value that depends on an unknown shape is unknown, as it may be used as a shape.
-            settled &= self._branches(graph, at, scope)
+            settled &= self._search_branches(graph, at, scope)
             made = [name for name in node.output if name]
             for name in made:
                 scope.known[name] = settled and is_known(scope.types.get(name))
             if not settled:
                 continue
-            fault = self._fault(node, scope)
+            fault = self._explain_fault(node, scope)
             if fault:
                 self.faults.append(fault)
             elif not all(scope.known[name] for name in made):
-                maker = _in_a_sentence(node)
+                maker = _describe_node(node)
                 self.open += [
                     Open(name, scope.types.get(name), maker)
                     for name in made
@@ -79,7 +79,7 @@ class Search:
             if node.op_type == "Constant":
                 scope.constants.update((made[0], one.t) for one in node.attribute if one.type == 4)
 
-    def _branches(self, graph: Any, at: int, scope: _Scope) -> bool:
+    def _search_branches(self, graph: Any, at: int, scope: _Scope) -> bool:
         """Search the sub-graphs of a node; return whether everything in them is known."""
         complete: list[str] = []
         lacking: list[str] = []
@@ -94,21 +94,21 @@ class Search:
             self._halves.append((graph, at, complete[0], lacking[0]))
         return not lacking
 
-    def _fault(self, node: Any, scope: _Scope) -> str:
+    def _explain_fault(self, node: Any, scope: _Scope) -> str:
         """Return why a node cannot run; an empty text if no reason is known."""
         reason = ""
         if not all(scope.known[name] for name in node.output if name):
-            reason = self._complaint(node, scope)
+            reason = self._find_complaint(node, scope)
             if not reason:
                 return ""
             reason = f": {textwrap.shorten(reason, _SHOWN)}"
-        elif not misfit(node, scope.shapes(node.input), scope.shapes(node.output)):
+        elif not is_contradictory(node, scope.shapes(node.input), scope.shapes(node.output)):
             return ""
-        read, made = (_in_words(scope.shapes(names)) for names in (node.input, node.output))
+        read, made = (_format_shapes(scope.shapes(names)) for names in (node.input, node.output))
         what = f"it reads {read}" + (f" and makes {made}" if made else "")
-        return f"{_in_a_sentence(node)} cannot run at these sizes, {what}{reason}"
+        return f"{_describe_node(node)} cannot run at these sizes, {what}{reason}"
 
-    def _complaint(self, node: Any, scope: _Scope) -> str:
+    def _find_complaint(self, node: Any, scope: _Scope) -> str:
         """Return the error of the library about the shapes that a node reads."""
         domain = "" if node.domain == "ai.onnx" else node.domain
         names = [name for name in node.input if name]
@@ -161,12 +161,12 @@ class Search:
         return notes
 
 
-def _in_a_sentence(node: Any) -> str:
+def _describe_node(node: Any) -> str:
     kind = quoted(node.op_type)[1:-1][:_KIND]
     return f"operator {quoted(node.name or node.op_type)} ({kind})"
 
 
-def _in_words(shapes: list[tuple[int, ...] | None]) -> str:
+def _format_shapes(shapes: list[tuple[int, ...] | None]) -> str:
     known = [str(list(shape)) for shape in shapes if shape is not None]
     return textwrap.shorten(listed(known, quote=False), _SHAPES)
 
@@ -179,7 +179,7 @@ class _Scope:
     known: ChainMap[str, bool]  # whether a size is known
     constants: ChainMap[str, Any]  # tensors; the values of small ones may be shapes
 
-    def inside(self, graph: Any) -> _Scope:
+    def enter(self, graph: Any) -> _Scope:
         """Return the scope of a graph in this one."""
         one = _Scope(
             self.types.new_child(types_of(graph)),

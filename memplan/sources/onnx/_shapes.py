@@ -12,7 +12,7 @@ from memplan.errors import GraphError, listed, quoted
 from memplan.extras import require
 from memplan.notes import Code, Note
 from memplan.sources._limits import SHAPE_SIZES, check_growth
-from memplan.sources.onnx._evidence import Evidence, note_on
+from memplan.sources.onnx._evidence import Evidence, make_note
 from memplan.sources.onnx._fold import Folder
 from memplan.sources.onnx._growth import most_sizes
 from memplan.sources.onnx._order import initializers, subgraphs
@@ -80,23 +80,23 @@ def with_shapes(
         search = Search.through(model)
     if search.faults:
         raise GraphError(search.faults[0])
-    overridden = evidence.overridden(model.graph)
+    overridden = evidence.find_overridden(model.graph)
     missing = dict.fromkeys(ask for one in search.open for ask in evidence.ask(one))
-    missing |= dict.fromkeys(evidence.doubted(overridden))
+    missing |= dict.fromkeys(evidence.find_doubtful(overridden))
     if missing:
         raise GraphError(_ask(list(missing), complaint))
     # The existing shape was given by the user, or it was declared and believed.
     if "existing shape differ" in complaint:
-        raise GraphError(_contradiction(complaint))
+        raise GraphError(_explain_contradiction(complaint))
     evidence.require_used(model.graph)
     folder.take_back(model.graph)
     if overridden:
-        notes.append(note_on(overridden))
-    other = evidence.other_elements(model.graph)
+        notes.append(make_note(overridden))
+    other = evidence.find_other_elements(model.graph)
     if other:
         text = "operators make other element types than the file declares, which do not count: "
         notes.append(Note(Code.SHAPE_OVERRIDDEN, text + listed(other), tuple(other)))
-    return model, (*notes, *_changing_states(model.graph))
+    return model, (*notes, *_find_changing_states(model.graph))
 
 
 def _infer(model: Any, limit_factor: int) -> tuple[Any, str]:
@@ -115,14 +115,14 @@ def _infer(model: Any, limit_factor: int) -> tuple[Any, str]:
     try:
         return shape_inference.infer_shapes(model, data_prop=follow_data), complaint
     except Exception as error:
-        raise GraphError(_contradiction(str(error))) from None
+        raise GraphError(_explain_contradiction(str(error))) from None
 
 
-def _contradiction(complaint: str) -> str:
-    return f"its shapes contradict each other: {_shortened(complaint)}"
+def _explain_contradiction(complaint: str) -> str:
+    return f"its shapes contradict each other: {_shorten(complaint)}"
 
 
-def _shortened(complaint: str) -> str:
+def _shorten(complaint: str) -> str:
     """Return the error of the library, cut to fit into a sentence."""
     printable = "".join(c if c.isprintable() else " " for c in _NOISE.sub("", complaint))
     return textwrap.shorten(printable, _SHOWN, placeholder=" ...")
@@ -136,11 +136,11 @@ def _spread(graph: Any, outside: ChainMap[str, Any]) -> bool:
     """
     types = outside.new_child(types_of(graph))
     for name, (element, shape) in initializers(graph).items():
-        types[name] = _declared(element, shape)
+        types[name] = _make_type(element, shape)
     changed = False
     for node in graph.node:
         if node.op_type in SAME_SHAPE and node.domain in ("", "ai.onnx"):
-            changed |= _hand_on(graph, types, node.output[0], types.get(node.input[0]))
+            changed |= _copy_type(graph, types, node.output[0], types.get(node.input[0]))
         for _, inner in subgraphs(node):
             if node.op_type == "Loop":
                 pairs = zip(node.input[2:], inner.input[2:], strict=False)
@@ -151,12 +151,12 @@ def _spread(graph: Any, outside: ChainMap[str, Any]) -> bool:
                 states = zip(node.output, inner.input[2:], inner.output[1:], strict=False)
                 for name, before, after in states:
                     if name and before.type == after.type:
-                        changed |= _hand_on(graph, types, name, after.type)
+                        changed |= _copy_type(graph, types, name, after.type)
             changed |= _spread(inner, types)
     return changed
 
 
-def _hand_on(graph: Any, types: MutableMapping[str, Any], name: str, known: Any | None) -> bool:
+def _copy_type(graph: Any, types: MutableMapping[str, Any], name: str, known: Any | None) -> bool:
     """Give a result without a known type this type, if it is known; return whether it did so."""
     if not is_known(known) or is_known(types.get(name)):
         return False
@@ -168,7 +168,7 @@ def _hand_on(graph: Any, types: MutableMapping[str, Any], name: str, known: Any 
     return True
 
 
-def _changing_states(graph: Any) -> Iterator[Note]:
+def _find_changing_states(graph: Any) -> Iterator[Note]:
     """Yield notes on loops that change the shape of their state in a round."""
     for node in graph.node:
         for _, body in subgraphs(node):
@@ -182,17 +182,17 @@ def _changing_states(graph: Any) -> Iterator[Note]:
                     f"{listed(changing)}; its rounds are planned like the first one",
                     (*changing, *made),
                 )
-            yield from _changing_states(body)
+            yield from _find_changing_states(body)
 
 
-def _declared(element: int, shape: tuple[int, ...]) -> Any:
+def _make_type(element: int, shape: tuple[int, ...]) -> Any:
     return require("onnx.helper", extra="onnx").make_tensor_type_proto(element, shape)
 
 
 def _ask(missing: list[tuple[str, str]], complaint: str) -> str:
     """Return the one sentence about all that is missing."""
-    because = f" ({_shortened(complaint)})" if complaint else ""
-    names = {_plain(name): where for name, where in reversed(missing) if name}
+    because = f" ({_shorten(complaint)})" if complaint else ""
+    names = {_format_name(name): where for name, where in reversed(missing) if name}
     if not names:
         return (
             f"nothing says what shape {missing[0][1]} has{because}; write it into the file, as "
@@ -203,6 +203,6 @@ def _ask(missing: list[tuple[str, str]], complaint: str) -> str:
     return f"the file leaves sizes open: {every}; give each a value, as in --dim {first}=8{because}"
 
 
-def _plain(name: str) -> str:
+def _format_name(name: str) -> str:
     """Return a name as it can be given again, on one line."""
     return name if name.isprintable() and len(name) <= _LONGEST_NAME else quoted(name)

@@ -6,7 +6,7 @@ import mmap
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["WireError", "looks_like_model", "skeleton"]
+__all__ = ["WireError", "looks_like_model", "strip_weights"]
 
 # Tensors up to this many bytes keep their data, as shapes are computed from small constants.
 _KEPT = 4096
@@ -50,7 +50,7 @@ class _Field(NamedTuple):
     end: int
 
 
-def skeleton(data: bytes | mmap.mmap) -> bytes:
+def strip_weights(data: bytes | mmap.mmap) -> bytes:
     """Return a serialized `ModelProto` without the data of its weights.
 
     Names, types and shapes of all tensors stay. Data that is left out is never read, so it does
