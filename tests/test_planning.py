@@ -22,7 +22,7 @@ from memplan.problem import Problem
 from memplan.solvers import Budget, Interrupted
 from memplan.sources import Loaded, of_graph
 from memplan.sources.graph_json import write_graph
-from memplan.sources.tflite.graph import folded
+from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph
 from memplan.sources.tflite.model import load as stored
 from memplan.targets.tflite_micro.planning import offsets_of
@@ -76,7 +76,7 @@ class TestOnePlan:
         """Tests the same peak and offsets everywhere, for one output and for all together."""
         if path is None:
             pytest.skip("no wheel with TFLite models is installed")
-        packed = any(folded(stored(path)).values())
+        packed = any(find_folded(stored(path)).values())
         if packed:
             pytest.importorskip("tflite_micro")
         words = ["--in-place"] if in_place else []

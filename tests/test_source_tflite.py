@@ -18,8 +18,8 @@ from memplan.errors import FormatError, MemplanError
 from memplan.graph import Kind, lives
 from memplan.sources import tflite
 from memplan.sources.options import Options
-from memplan.sources.tflite.graph import folded, graph_of
-from memplan.sources.tflite.kernels import IN_PLACE, overwritable, scratch
+from memplan.sources.tflite.graph import find_folded, graph_of
+from memplan.sources.tflite.kernels import IN_PLACE, compute_scratch, find_overwritable
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo, parse
 from memplan.sources.tflite.names import ELEMENT_TYPES, OPERATORS
 
@@ -179,7 +179,7 @@ def test_weights_that_are_unpacked_become_constants() -> None:
         OperatorInfo("ADD_N", (0, 3, 5), (6,)),
     )
     model = Model("m", (SubGraph("", tensors, operators, (0,), (6,)),))
-    assert folded(model) == {0: {0, 1}}
+    assert find_folded(model) == {0: {0, 1}}
     graph = graph_of(model)
     assert [operator.name for operator in graph.operators] == ["#2", "#3"]
     assert (graph.tensors[3].kind, graph.tensors[3].bytes) == (Kind.CONSTANT, 16)
@@ -248,7 +248,7 @@ def test_what_may_be_overwritten(
     type_: str, inputs: list[TensorInfo | None], output: TensorInfo, expected: tuple[int, ...]
 ) -> None:
     """Tests that broadcast inputs and elements of another size are left alone."""
-    assert overwritable(type_, inputs, output) == expected
+    assert find_overwritable(type_, inputs, output) == expected
 
 
 def test_a_chain_in_place_needs_one_buffer_between_input_and_output(tmp_path: Path) -> None:
@@ -488,7 +488,7 @@ def test_scratch_of_kernels(
     expected: tuple[int, ...],
 ) -> None:
     """Tests the sizes that reference kernels ask for; TFLM's own figures confirm them."""
-    assert scratch(type_, inputs, output) == expected
+    assert compute_scratch(type_, inputs, output) == expected
 
 
 # Files that are no models

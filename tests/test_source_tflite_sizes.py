@@ -14,8 +14,8 @@ from memplan.sources import tflite
 from memplan.sources.options import Options
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo
 from memplan.sources.tflite.model import load as load_model
-from memplan.sources.tflite.shapes import made_shape
-from memplan.sources.tflite.sizes import resized
+from memplan.sources.tflite.shapes import infer_shape
+from memplan.sources.tflite.sizes import resize
 
 # Models of the wheels with a batch that is open, everywhere in one dimension at most.
 OPEN = ("nmp.tflite", "embedding_model.tflite", "sine_float.tflite")
@@ -105,9 +105,9 @@ def test_stored_shapes_of_real_models() -> None:
                 given = [None if i < 0 else subgraph.tensors[i] for i in operator.inputs]
                 if path.name == "melspectrogram.tflite" and operator.type == "CONV_2D":
                     with pytest.raises(ValueError, match="window of 512"):
-                        made_shape(operator, given)
+                        infer_shape(operator, given)
                     continue
-                shape = made_shape(operator, given)
+                shape = infer_shape(operator, given)
                 if shape is not None:
                     assert shape == subgraph.tensors[operator.outputs[0]].shape
                     computed += 1
@@ -119,7 +119,7 @@ def test_stored_shapes_of_real_models() -> None:
 def test_sizes_are_those_of_litert(path: Path, batch: int) -> None:
     """Tests every tensor of a model at another batch against what LiteRT makes there."""
     litert = pytest.importorskip("ai_edge_litert.interpreter")
-    found = resized(load_model(path), {"batch": batch}).subgraphs[0].tensors
+    found = resize(load_model(path), {"batch": batch}).subgraphs[0].tensors
     plain = litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
     runtime = litert.Interpreter(str(path), experimental_op_resolver_type=plain)
     for given in runtime.get_input_details():

@@ -19,14 +19,14 @@ from memplan import Plan, formats, solve
 from memplan.errors import FormatError, MemplanError, PlanError
 from memplan.formats.json import write_plan
 from memplan.graph import lay_out
-from memplan.sources.tflite.graph import folded, graph_of
+from memplan.sources.tflite.graph import find_folded, graph_of
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, load
 from memplan.targets.tflite_micro import Applied, apply, minimal_arena
 from memplan.targets.tflite_micro.folding import unpacked
 from memplan.yardsticks import tflite_micro as runtime
 
 MODELS = models()
-PACKED = [path for path in MODELS if any(folded(load(path)).values())]
+PACKED = [path for path in MODELS if any(find_folded(load(path)).values())]
 every_model = pytest.mark.parametrize(
     "path", MODELS or [None], ids=lambda p: f"{p.parent.name}/{p.name}" if p else "none"
 )
@@ -149,7 +149,7 @@ def test_known_models_reach_what_is_known_of_them(
 
 def planned(path: Path, folder: Path, **options: bool) -> Applied:
     """Apply to a file of its own."""
-    if any(folded(load(path)).values()):
+    if any(find_folded(load(path)).values()):
         pytest.importorskip("tflite_micro")
     return apply(path, folder / "planned.tflite", **options)
 

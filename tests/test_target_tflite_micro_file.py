@@ -13,7 +13,7 @@ from tflite_models import Writer, chain
 
 from memplan.errors import FormatError
 from memplan.sources.tflite.flatbuffer import root
-from memplan.sources.tflite.graph import folded
+from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.model import Model, TensorInfo, load, parse
 from memplan.targets.tflite_micro import metadata
 from memplan.targets.tflite_micro.folding import unpacked
@@ -77,7 +77,7 @@ def test_a_file_with_wrong_bytes_is_an_error_or_reads_back(tmp_path: Path, plann
 def test_weights_are_unpacked_to_what_they_are(path: Path | None) -> None:
     """Tests float16 against NumPy, and sparse weights against a walk element by element."""
     path = require_tflm(path)
-    before, steps = tree(path.read_bytes()), folded(load(path))
+    before, steps = tree(path.read_bytes()), find_folded(load(path))
     after = tree(unpacked(path.read_bytes(), load(path)))
     checked = 0
     for number, indices in steps.items():

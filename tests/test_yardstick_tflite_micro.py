@@ -15,7 +15,7 @@ from tflite_models import Writer, chain, constant, floats, models
 from memplan import solve
 from memplan.sources import tflite
 from memplan.sources.options import Options
-from memplan.sources.tflite.graph import folded
+from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo, load
 from memplan.yardsticks import measure, tflite_micro
 from memplan.yardsticks.tflite_micro import Request, head, requests
@@ -297,7 +297,7 @@ def obeyed(path: Path, in_place: bool, given: list[float] | None = None) -> tupl
 def test_tflm_obeys_our_plan_and_computes_the_same(path: Path | None, in_place: bool) -> None:
     """Tests lifetimes, scratch and in-place choices by running them: head and outputs."""
     require_tflm()
-    if path is None or any(folded(load(path)).values()):
+    if path is None or any(find_folded(load(path)).values()):
         pytest.skip("TFLM does not run this file as it is")
     assert obeyed(path, in_place)[:2] == (0, True)
 

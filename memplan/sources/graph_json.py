@@ -327,22 +327,22 @@ def _format_tensor(tensor: Tensor) -> dict[str, object]:
 
 
 def _format_operator(operator: Operator, names: list[str]) -> dict[str, object]:
-    def named(indices: Iterable[int]) -> list[str]:
+    def get_names(indices: Iterable[int]) -> list[str]:
         return [names[index] for index in indices]
 
     return _drop_defaults(
         name=operator.name,
         type=operator.type,
-        inputs=named(operator.inputs),
-        outputs=named(operator.outputs),
+        inputs=get_names(operator.inputs),
+        outputs=get_names(operator.outputs),
         stream=operator.stream,
         workspace=operator.workspace,
-        in_place=[named(pair) for pair in operator.in_place],
+        in_place=[get_names(pair) for pair in operator.in_place],
         blocks=[
             _drop_defaults(
                 name=block.name,
-                inputs=named(block.inputs),
-                outputs=named(block.outputs),
+                inputs=get_names(block.inputs),
+                outputs=get_names(block.outputs),
             )
             | {"operators": [_format_operator(inner, names) for inner in block.operators]}
             for block in operator.blocks

@@ -21,10 +21,10 @@ from typing import Final, NamedTuple
 from memplan.graph import Kind
 from memplan.sources.loaded import Figure
 from memplan.sources.options import Options
-from memplan.sources.tflite.graph import folded, graph_of, handles, rounded
-from memplan.sources.tflite.kernels import scratch
+from memplan.sources.tflite.graph import find_folded, find_handles, graph_of, round_up
+from memplan.sources.tflite.kernels import compute_scratch
 from memplan.sources.tflite.model import Model, load
-from memplan.sources.tflite.sizes import resized
+from memplan.sources.tflite.sizes import resize
 
 __all__ = ["Request", "head", "measure", "requests"]
 
@@ -55,9 +55,9 @@ def measure(path: Path, options: Options) -> Figure | None:
         As `memplan.sources.tflite.read`.
     """
     stored = load(path)
-    model = resized(stored, options.dims)
+    model = resize(stored, options.dims)
     graph_of(model)  # refuses models that could crash native code
-    what = "with float32 weights" if any(folded(model).values()) else ""
+    what = "with float32 weights" if any(find_folded(model).values()) else ""
     if options.include not in (None, _PLANNED):
         what = f"{what}, inputs, outputs and kernel scratch".removeprefix(", ")
     size = head(model)
@@ -106,7 +106,7 @@ def requests(model: Model) -> Iterator[Request]:
     """
     uses = _Uses(model)
     uses.enter(0)
-    outside = handles(model)
+    outside = find_handles(model)
     number = 0
     for subgraph, constants in zip(model.subgraphs, uses.constants, strict=True):
         for index, tensor in enumerate(subgraph.tensors):
@@ -114,7 +114,7 @@ def requests(model: Model) -> Iterator[Request]:
             planned = not (tensor.data or index in constants or number in outside)
             if planned and tensor.bytes and not (tensor.variable and pin == -1):
                 first, last = uses.first.get(number, -1), uses.last.get(number, -1)
-                yield Request(rounded(tensor.bytes), first, last, None if pin == -1 else pin)
+                yield Request(round_up(tensor.bytes), first, last, None if pin == -1 else pin)
             number += 1
     yield from uses.scratch()
 
@@ -125,7 +125,7 @@ class _Uses:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._base = model.first
-        self._folded = folded(model)
+        self._folded = find_folded(model)
         self._now = 0
         self.first: dict[int, int] = {}
         self.last: dict[int, int] = {}
@@ -176,8 +176,8 @@ class _Uses:
             tensors = self._model.subgraphs[number].tensors
             inputs = [tensors[i] if i >= 0 else None for i in operator.inputs]
             output = tensors[operator.outputs[0]] if operator.outputs else None
-            for size in scratch(operator.type, inputs, output):
-                yield Request(rounded(size), first, last)
+            for size in compute_scratch(operator.type, inputs, output):
+                yield Request(round_up(size), first, last)
 
 
 def _measured(path: Path, model: Model, size: int) -> tuple[str, int] | None:
@@ -189,7 +189,7 @@ def _measured(path: Path, model: Model, size: int) -> tuple[str, int] | None:
     order = {
         "path": str(path),
         "arena": size + 2 * path.stat().st_size + sum(_kept(model)) + _SPARE,
-        "folded": _listed(folded(model)),
+        "folded": _listed(find_folded(model)),
     }
     # TFLM crashes on some models, so it gets a process of its own. With -P that imports nothing
     # from its working directory.

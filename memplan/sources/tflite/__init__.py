@@ -14,10 +14,10 @@ from memplan.graph import Graph
 from memplan.notes import Code, Note
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.options import Options
-from memplan.sources.tflite.graph import folded
+from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.graph import graph_of as _graph_of
 from memplan.sources.tflite.model import IDENTIFIER, Model, load, parse
-from memplan.sources.tflite.sizes import check_shapes, guessed, resized
+from memplan.sources.tflite.sizes import check_shapes, note_guesses, resize
 
 __all__ = ["graph_of", "matches", "read"]
 
@@ -45,8 +45,8 @@ def read(path: Path, options: Options) -> Loaded:
         If `dims` do not fit the model.
     """
     stored = load(path)
-    model = resized(stored, options.dims)
-    notes = guessed(stored, model) if options.dims else check_shapes(model)
+    model = resize(stored, options.dims)
+    notes = note_guesses(stored, model) if options.dims else check_shapes(model)
     if not options.pins:
         model = replace(model, offsets=())
     try:
@@ -86,7 +86,7 @@ def _notes(model: Model) -> tuple[Note, ...]:
             f"them: for another one, {other}"
         )
         notes.append(Note(Code.DIM_ASSUMED, text, open))
-    unpacked = sum(len(operators) for operators in folded(model).values())
+    unpacked = sum(len(operators) for operators in find_folded(model).values())
     if unpacked:
         text = (
             f"{unpacked} operators only unpack float16 or sparse weights, and are planned as "

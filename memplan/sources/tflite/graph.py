@@ -18,11 +18,11 @@ from typing import Final
 
 from memplan.errors import FormatError, quoted
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lives
-from memplan.sources.tflite.kernels import overwritable, scratch
+from memplan.sources.tflite.kernels import compute_scratch, find_overwritable
 from memplan.sources.tflite.model import Model, OperatorInfo, TensorInfo
 from memplan.sources.tflite.names import element_bytes
 
-__all__ = ["ALIGNMENT", "folded", "graph_of", "handles", "rounded"]
+__all__ = ["ALIGNMENT", "find_folded", "find_handles", "graph_of", "round_up"]
 
 ALIGNMENT: Final = 16  # TFLM's MicroArenaBufferAlignment(); sizes are rounded up to it too
 _DEEPEST: Final = 64  # levels of sub-graphs in sub-graphs
@@ -33,12 +33,12 @@ _UNKNOWN_CONTROL: Final = frozenset(
 )
 
 
-def rounded(size: int) -> int:
+def round_up(size: int) -> int:
     """Return what TFLM reserves for a number of bytes."""
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def folded(model: Model) -> dict[int, set[int]]:
+def find_folded(model: Model) -> dict[int, set[int]]:
     """Return by sub-graph the operators that only unpack constants of the file.
 
     Weights stored as float16 or sparse have a DEQUANTIZE or DENSIFY behind them. TFLM refuses
@@ -60,7 +60,7 @@ def folded(model: Model) -> dict[int, set[int]]:
     return found
 
 
-def handles(model: Model) -> set[int]:
+def find_handles(model: Model) -> set[int]:
     """Return the tensors (of all sub-graphs) outside of the plan: TFLM places variable handles.
 
     A VAR_HANDLE keeps the number of its variable outside of the arena.
@@ -88,11 +88,11 @@ def graph_of(model: Model) -> Graph:
         If operators are not in order.
     """
     graph = _Builder(model).graph()
-    views = tuple(_planned_in_place(graph)) if model.offsets else ()
+    views = tuple(_find_planned_views(graph)) if model.offsets else ()
     return replace(graph, views=views) if views else graph
 
 
-def _planned_in_place(graph: Graph) -> Iterator[View]:
+def _find_planned_views(graph: Graph) -> Iterator[View]:
     """Yield the in-place choices that the offsets in the file imply."""
     times = lives(graph)
     taken: set[int] = set()
@@ -111,8 +111,8 @@ class _Builder:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._first = model.first
-        self._folded = folded(model)
-        self._handles = handles(model)
+        self._folded = find_folded(model)
+        self._handles = find_handles(model)
         self._steps = 0
         self._most_steps = _MOST_TIMES * sum(
             1 + len(s.operators) + len(s.tensors) for s in model.subgraphs
@@ -135,8 +135,8 @@ class _Builder:
             self._model.name,
             tuple(self._tensors),
             tuple(operators),
-            _existing(program.inputs, 0),
-            _existing(program.outputs, 0),
+            _drop_missing(program.inputs, 0),
+            _drop_missing(program.outputs, 0),
             aliases=tuple(self._aliases),
             alignment=ALIGNMENT,
             planned=frozenset(kinds | ({Kind.VARIABLE} if pinned else set())),
@@ -155,7 +155,7 @@ class _Builder:
             self._infos.append(info)
             self._tensors.append(
                 Tensor(
-                    self._distinct(info.name or f"tensor {index} of sub-graph {number}"),
+                    self._make_distinct(info.name or f"tensor {index} of sub-graph {number}"),
                     self._size(info),
                     kind,
                     info.dtype,
@@ -195,7 +195,7 @@ class _Builder:
             )
         return info.bytes
 
-    def _distinct(self, name: str) -> str:
+    def _make_distinct(self, name: str) -> str:
         """Return a name that no tensor has yet."""
         found = name
         while found in self._names:
@@ -232,14 +232,15 @@ class _Builder:
         if info.type in _UNKNOWN_CONTROL:
             raise self._fail(f"TFLM has no {info.type}, operator {name}, and its sub-graph")
         inputs = [base + i if i >= 0 else None for i in info.inputs]
-        outputs = _existing(info.outputs, base)
+        outputs = _drop_missing(info.outputs, base)
         infos = [None if i is None else self._infos[i] for i in inputs]
         output = self._infos[outputs[0]] if outputs else None
         operator = Operator(
             name,
             info.type,
             tuple(i for i in inputs if i is not None),
-            outputs + self._scratch((number, index), name, scratch(info.type, infos, output)),
+            outputs
+            + self._scratch((number, index), name, compute_scratch(info.type, infos, output)),
             in_place=tuple(self._in_place(info.type, inputs, infos, outputs)),
         )
         return self._with_blocks(operator, info, (*path, number)) if info.subgraphs else operator
@@ -254,8 +255,10 @@ class _Builder:
         if not sizes:
             return ()
         new = len(self._tensors)
-        size = sum(rounded(size) for size in sizes)
-        self._tensors.append(Tensor(self._distinct(f"{name} (workspace)"), size, Kind.WORKSPACE))
+        size = sum(round_up(size) for size in sizes)
+        self._tensors.append(
+            Tensor(self._make_distinct(f"{name} (workspace)"), size, Kind.WORKSPACE)
+        )
         self._infos.append(TensorInfo("", "uint8", (size,)))
         first = self._workspaces.setdefault(key, new)
         if first != new:
@@ -271,7 +274,7 @@ class _Builder:
     ) -> Iterator[tuple[int, int]]:
         if not outputs:
             return
-        for position in overwritable(type_, infos, self._infos[outputs[0]]):
+        for position in find_overwritable(type_, infos, self._infos[outputs[0]]):
             source = inputs[position]
             # If the file gives one of the two an offset, the file decides whether they share it.
             if source is not None and self._tensors[source].pin == self._tensors[outputs[0]].pin:
@@ -295,15 +298,15 @@ class _Builder:
     def _block(
         self, operator: Operator, number: int, given: tuple[int, ...], path: tuple[int, ...]
     ) -> Block:
-        subgraph, base = self._model.subgraphs[number], self._base(number)
-        results = _existing(subgraph.outputs, base)
+        subgraph, base = self._model.subgraphs[number], self._find_base(number)
+        results = _drop_missing(subgraph.outputs, base)
         copy = replace(operator, in_place=())
-        copy_in = replace(copy, inputs=given, outputs=_existing(subgraph.inputs, base))
+        copy_in = replace(copy, inputs=given, outputs=_drop_missing(subgraph.inputs, base))
         copy_out = replace(copy, inputs=(*operator.inputs, *results), outputs=())
         steps = (copy_in, *self._operators(number, base, path), copy_out)
         return Block(subgraph.name or f"sub-graph {number}", steps)
 
-    def _base(self, number: int) -> int:
+    def _find_base(self, number: int) -> int:
         """Return the first tensor of a sub-graph, or of a copy where it was entered before."""
         if number not in self._entered:
             self._entered.add(number)
@@ -314,10 +317,10 @@ class _Builder:
             self._aliases.append((index, len(self._tensors)))
             self._infos.append(self._infos[index])
             tensor = self._tensors[index]
-            self._tensors.append(replace(tensor, name=self._distinct(tensor.name), pin=None))
+            self._tensors.append(replace(tensor, name=self._make_distinct(tensor.name), pin=None))
         return base
 
 
-def _existing(indices: Iterable[int], base: int) -> tuple[int, ...]:
+def _drop_missing(indices: Iterable[int], base: int) -> tuple[int, ...]:
     """Return indices in the graph, each once, without those that are no tensor."""
     return tuple(dict.fromkeys(base + index for index in indices if index >= 0))

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from memplan.sources.tflite.model import TensorInfo
 from memplan.sources.tflite.names import element_bytes
 
-__all__ = ["IN_PLACE", "InPlace", "overwritable", "scratch"]
+__all__ = ["IN_PLACE", "InPlace", "compute_scratch", "find_overwritable"]
 
 
 class InPlace(NamedTuple):
@@ -63,7 +63,7 @@ IN_PLACE: Final[dict[str, InPlace]] = {
 }
 
 
-def overwritable(
+def find_overwritable(
     type_: str, inputs: Sequence[TensorInfo | None], output: TensorInfo
 ) -> tuple[int, ...]:
     """Return the positions of the inputs that an operator may write its output over.
@@ -82,14 +82,14 @@ def overwritable(
         fits = (
             tensor.elements == output.elements
             if rule.moves
-            else _trimmed(tensor.shape) == _trimmed(output.shape)
+            else _trim(tensor.shape) == _trim(output.shape)
         )
         if fits:
             found.append(position)
     return tuple(found)
 
 
-def _trimmed(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _trim(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return a shape without its leading ones, which broadcasting adds."""
     first = next((axis for axis, size in enumerate(shape) if size != 1), len(shape))
     return shape[first:]
@@ -99,7 +99,7 @@ _Tensors = Sequence[TensorInfo | None]
 _Request = Callable[[_Tensors, TensorInfo], tuple[int, ...]]
 
 
-def scratch(type_: str, inputs: _Tensors, output: TensorInfo | None) -> tuple[int, ...]:
+def compute_scratch(type_: str, inputs: _Tensors, output: TensorInfo | None) -> tuple[int, ...]:
     """Return the sizes in bytes of the scratch buffers that a reference kernel asks for.
 
     TFLM plans them with the tensors, each for the time of its operator, and no metadata can give

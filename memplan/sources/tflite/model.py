@@ -267,7 +267,7 @@ class _Reader:
             self._types[code],
             self._indices(where, table.numbers(1), tensors),
             self._indices(where, table.numbers(2), tensors),
-            self._entered(where, self._types[code], table),
+            self._read_entered(where, self._types[code], table),
             *self._options(self._types[code], table),
         )
 
@@ -290,7 +290,7 @@ class _Reader:
                 raise self._fail(f"{where} names tensor {index}, and there are {tensors}")
         return indices or ()
 
-    def _entered(self, where: str, kind: str, table: Table) -> tuple[int, ...]:
+    def _read_entered(self, where: str, kind: str, table: Table) -> tuple[int, ...]:
         if kind not in _ENTERED:
             return ()
         number, slots = _ENTERED[kind]

@@ -14,7 +14,7 @@ from typing import Final
 from memplan.sources.tflite.kernels import IN_PLACE
 from memplan.sources.tflite.model import OperatorInfo, TensorInfo
 
-__all__ = ["made_shape"]
+__all__ = ["infer_shape"]
 
 Shape = tuple[int, ...]
 _Tensors = Sequence[TensorInfo | None]
@@ -23,7 +23,7 @@ _Rule = Callable[[OperatorInfo, list[TensorInfo]], Shape | None]
 _VALID: Final = 1  # of the schema's Padding; 0 is SAME
 
 
-def made_shape(operator: OperatorInfo, inputs: _Tensors) -> Shape | None:
+def infer_shape(operator: OperatorInfo, inputs: _Tensors) -> Shape | None:
     """Return the shape of an operator's one result, or `None` where it is not known here.
 
     Raises
@@ -43,7 +43,7 @@ def made_shape(operator: OperatorInfo, inputs: _Tensors) -> Shape | None:
         return None
 
 
-def _same(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape:
+def _keep_shape(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape:
     return inputs[0].shape
 
 
@@ -57,7 +57,7 @@ def _broadcast(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape:
     for axis in range(-rank, 0):
         sizes = {tensor.shape[axis] for tensor in inputs if len(tensor.shape) >= -axis} - {1}
         if len(sizes) > 1:
-            shapes = " and ".join(_said(tensor.shape) for tensor in inputs)
+            shapes = " and ".join(_format_shape(tensor.shape) for tensor in inputs)
             raise ValueError(f"cannot bring {shapes} to one shape")
         found.append(sizes.pop() if sizes else 1)
     return tuple(found)
@@ -70,10 +70,12 @@ def _reshape(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     elements, rest = inputs[0].elements, prod(size for size in target if size != -1)
     if -1 in target:
         if rest == 0 or elements % rest:
-            raise ValueError(f"cannot make {_said(target)} of {elements} elements")
+            raise ValueError(f"cannot make {_format_shape(target)} of {elements} elements")
         return tuple(elements // rest if size == -1 else size for size in target)
     if rest != elements:
-        raise ValueError(f"cannot make {_said(target)} of {elements} elements: its shape is fixed")
+        raise ValueError(
+            f"cannot make {_format_shape(target)} of {elements} elements: its shape is fixed"
+        )
     return target
 
 
@@ -85,7 +87,7 @@ def _window(operator: OperatorInfo, size: int, window: int, step: int, dilation:
     return found
 
 
-def _convolved(operator: OperatorInfo, inputs: list[TensorInfo], channels: int) -> Shape | None:
+def _convolve(operator: OperatorInfo, inputs: list[TensorInfo], channels: int) -> Shape | None:
     batch, height, width, _ = inputs[0].shape
     _, step_x, step_y, dilation_x, dilation_y = operator.options
     window = inputs[1].shape
@@ -97,13 +99,13 @@ def _convolved(operator: OperatorInfo, inputs: list[TensorInfo], channels: int) 
 def _conv(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     if not operator.options or len(inputs[0].shape) != 4 or len(inputs[1].shape) != 4:
         return None
-    return _convolved(operator, inputs, inputs[1].shape[0])
+    return _convolve(operator, inputs, inputs[1].shape[0])
 
 
 def _depthwise(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     if not operator.options or len(inputs[0].shape) != 4 or len(inputs[1].shape) != 4:
         return None
-    return _convolved(operator, inputs, inputs[1].shape[3])
+    return _convolve(operator, inputs, inputs[1].shape[3])
 
 
 def _pool(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
@@ -115,7 +117,7 @@ def _pool(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     return batch, rows, _window(operator, width, window_x, step_x, 1), channels
 
 
-def _connected(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
+def _connect(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     if not operator.options or len(inputs[1].shape) != 2:
         return None
     units, width = inputs[1].shape
@@ -126,20 +128,20 @@ def _connected(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None
     return inputs[0].elements // width, units
 
 
-def _concatenated(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
+def _concatenate(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     if not operator.options:
         return None
     shape = list(inputs[0].shape)
     axis = operator.options[0] % len(shape)
     others = {tensor.shape[:axis] + tensor.shape[axis + 1 :] for tensor in inputs}
     if len(others) > 1:
-        shapes = ", ".join(_said(tensor.shape) for tensor in inputs[:5])
+        shapes = ", ".join(_format_shape(tensor.shape) for tensor in inputs[:5])
         raise ValueError(f"cannot join {shapes} along dimension {axis}")
     shape[axis] = sum(tensor.shape[axis] for tensor in inputs)
     return tuple(shape)
 
 
-def _packed(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
+def _pack(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     if not operator.options:
         return None
     if len({tensor.shape for tensor in inputs}) > 1:
@@ -149,12 +151,12 @@ def _packed(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     return tuple(shape)
 
 
-def _transposed(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
+def _transpose(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     order = inputs[1].values
     return None if order is None else tuple(inputs[0].shape[axis] for axis in order)
 
 
-def _padded(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
+def _pad(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     amounts = inputs[1].values
     if amounts is None or len(amounts) != 2 * len(inputs[0].shape):
         return None
@@ -162,7 +164,7 @@ def _padded(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     return tuple(size + before + after for size, before, after in pairs)
 
 
-def _expanded(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
+def _expand(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     if inputs[1].values is None:
         return None
     shape = list(inputs[0].shape)
@@ -170,7 +172,7 @@ def _expanded(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     return tuple(shape)
 
 
-def _reduced(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
+def _reduce(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     axes, rank = inputs[1].values, len(inputs[0].shape)
     if axes is None or not operator.options:
         return None
@@ -179,12 +181,12 @@ def _reduced(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     return tuple(size for axis, size in enumerate(kept) if operator.options[0] or axis not in gone)
 
 
-def _resized(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
+def _resize(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     size, shape = inputs[1].values, inputs[0].shape
     return None if size is None or len(shape) != 4 else (shape[0], size[0], size[1], shape[3])
 
 
-def _said(shape: Sequence[int]) -> str:
+def _format_shape(shape: Sequence[int]) -> str:
     return f"[{', '.join(map(str, shape[:8]))}]"
 
 
@@ -195,19 +197,19 @@ _BINARY: Final = """
 _SAME: Final = "DEQUANTIZE GELU L2_NORMALIZATION LOG_SOFTMAX PRELU SOFTMAX ZEROS_LIKE"
 _EACH: Final = [name for name, rule in IN_PLACE.items() if rule.inputs == (0,) and not rule.moves]
 _RULES: Final[dict[str, _Rule]] = {
-    **dict.fromkeys((*_EACH, *_SAME.split()), _same),
+    **dict.fromkeys((*_EACH, *_SAME.split()), _keep_shape),
     **dict.fromkeys(_BINARY.split(), _broadcast),
-    **dict.fromkeys(("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD"), _reduced),
+    **dict.fromkeys(("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD"), _reduce),
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"), _pool),
-    **dict.fromkeys(("PAD", "PADV2"), _padded),
-    **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _resized),
-    "CONCATENATION": _concatenated,
+    **dict.fromkeys(("PAD", "PADV2"), _pad),
+    **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _resize),
+    "CONCATENATION": _concatenate,
     "CONV_2D": _conv,
     "DEPTHWISE_CONV_2D": _depthwise,
-    "EXPAND_DIMS": _expanded,
-    "FULLY_CONNECTED": _connected,
-    "PACK": _packed,
+    "EXPAND_DIMS": _expand,
+    "FULLY_CONNECTED": _connect,
+    "PACK": _pack,
     "RESHAPE": _reshape,
     "SHAPE": _rank,
-    "TRANSPOSE": _transposed,
+    "TRANSPOSE": _transpose,
 }

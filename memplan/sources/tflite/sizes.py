@@ -10,18 +10,18 @@ from typing import Final
 from memplan.errors import FormatError, MemplanError, listed, quoted
 from memplan.notes import Code, Note
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo
-from memplan.sources.tflite.shapes import made_shape
+from memplan.sources.tflite.shapes import infer_shape
 
-__all__ = ["check_shapes", "guessed", "resized"]
+__all__ = ["check_shapes", "note_guesses", "resize"]
 
 BATCH: Final = "batch"  # the name of the one open dimension for `--dim`; a file has no names
 _MOVES: Final = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")  # as many elements as before
 
 
-def resized(model: Model, dims: Mapping[str, int]) -> Model:
+def resize(model: Model, dims: Mapping[str, int]) -> Model:
     """Return a model with another size for its open dimension.
 
-    Sizes are computed from the inputs, operator by operator (`shapes.made_shape`). Where that is
+    Sizes are computed from the inputs, operator by operator (`shapes.infer_shape`). Where that is
     not possible for an operator, the dimensions that the file leaves open get the new size.
 
     Raises
@@ -54,20 +54,20 @@ def resized(model: Model, dims: Mapping[str, int]) -> Model:
     return replace(
         model,
         subgraphs=tuple(
-            replace(subgraph, tensors=_propagated(model.name, number, subgraph, size))
+            replace(subgraph, tensors=_propagate(model.name, number, subgraph, size))
             for number, subgraph in enumerate(model.subgraphs)
         ),
     )
 
 
-def _propagated(name: str, number: int, subgraph: SubGraph, size: int) -> tuple[TensorInfo, ...]:
+def _propagate(name: str, number: int, subgraph: SubGraph, size: int) -> tuple[TensorInfo, ...]:
     """Return the tensors of a sub-graph at a batch."""
     tensors = [_with_batch(tensor, size) for tensor in subgraph.tensors]
     for index, operator in enumerate(subgraph.operators):
-        where = f"operator {_named(number, index)} ({operator.type})"
+        where = f"operator {_format_index(number, index)} ({operator.type})"
         given = [None if i < 0 else tensors[i] for i in operator.inputs]
         try:
-            shape = made_shape(operator, given)
+            shape = infer_shape(operator, given)
         except ValueError as error:
             raise FormatError(name, f"{where} {error}, at {BATCH}={size}") from None
         if shape is not None and not tensors[operator.outputs[0]].data:
@@ -95,17 +95,17 @@ def _with_batch(tensor: TensorInfo, size: int) -> TensorInfo:
     return replace(tensor, shape=tuple(shape), open_axes=())
 
 
-def guessed(stored: Model, model: Model) -> tuple[Note, ...]:
+def note_guesses(stored: Model, model: Model) -> tuple[Note, ...]:
     """Return a note on tensors of a resized model with sizes that its inputs do not determine."""
     types: dict[str, None] = {}
     names: list[str] = []
     for before, after in zip(stored.subgraphs, model.subgraphs, strict=True):
-        for operator, given in _given(after):
+        for operator, given in _pair_with_inputs(after):
             moved = any(
                 i >= 0 and before.tensors[i].shape != after.tensors[i].shape
                 for i in operator.inputs
             )
-            if moved and operator.outputs and made_shape(operator, given) is None:
+            if moved and operator.outputs and infer_shape(operator, given) is None:
                 types[operator.type] = None
                 names += [after.tensors[i].name for i in operator.outputs if i >= 0]
     if not names:
@@ -131,7 +131,7 @@ def check_shapes(model: Model) -> tuple[Note, ...]:
     FormatError
         If the file has a size for every dimension, and contradicts itself.
     """
-    fault = next(_faults(model), None)
+    fault = next(_find_faults(model), None)
     if fault is None:
         return ()
     sentence, tensors = fault
@@ -141,32 +141,34 @@ def check_shapes(model: Model) -> tuple[Note, ...]:
     return (Note(Code.DIM_ASSUMED, text, tensors),)
 
 
-def _faults(model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _find_faults(model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield a sentence on each operator that contradicts the stored shapes, and its results."""
     for number, subgraph in enumerate(model.subgraphs):
-        for index, (operator, given) in enumerate(_given(subgraph)):
-            where = f"operator {_named(number, index)} ({operator.type})"
+        for index, (operator, given) in enumerate(_pair_with_inputs(subgraph)):
+            where = f"operator {_format_index(number, index)} ({operator.type})"
             made = [subgraph.tensors[i] for i in operator.outputs if i >= 0]
             names = tuple(tensor.name for tensor in made)
             try:
-                shape = made_shape(operator, given)
+                shape = infer_shape(operator, given)
             except ValueError as error:
                 yield f"{where} {error}", names
                 continue
             # Only the number of elements counts, as it gives TFLM the same bytes.
             if shape is not None and made and not made[0].data and prod(shape) != made[0].elements:
-                stored = f"tensor {quoted(made[0].name)} is stored as {_said(made[0].shape)}"
-                yield f"{where} makes {_said(shape)}, and {stored}", names
+                stored = (
+                    f"tensor {quoted(made[0].name)} is stored as {_format_shape(made[0].shape)}"
+                )
+                yield f"{where} makes {_format_shape(shape)}, and {stored}", names
 
 
-def _given(subgraph: SubGraph) -> Iterator[tuple[OperatorInfo, list[TensorInfo | None]]]:
+def _pair_with_inputs(subgraph: SubGraph) -> Iterator[tuple[OperatorInfo, list[TensorInfo | None]]]:
     for operator in subgraph.operators:
         yield operator, [None if i < 0 else subgraph.tensors[i] for i in operator.inputs]
 
 
-def _named(number: int, index: int) -> str:
+def _format_index(number: int, index: int) -> str:
     return f"#{index}" if number == 0 else f"#{number}.{index}"
 
 
-def _said(shape: tuple[int, ...]) -> str:
+def _format_shape(shape: tuple[int, ...]) -> str:
     return f"[{', '.join(map(str, shape[:8]))}]"

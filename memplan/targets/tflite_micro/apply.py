@@ -13,7 +13,7 @@ from memplan.notes import Code, Note
 from memplan.plan import Plan
 from memplan.sources.loaded import Figure
 from memplan.sources.options import Options
-from memplan.sources.tflite.graph import folded
+from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.model import parse
 from memplan.targets.tflite_micro.arena import minimal_arena
 from memplan.targets.tflite_micro.folding import unpacked
@@ -174,7 +174,7 @@ def patched(
         after,
         arena,
         sum(max(0, len(layout.storages[row].tensors) - 1) for row in layout.rows),
-        sum(map(len, folded(stored).values())),
+        sum(map(len, find_folded(stored).values())),
         sum(a == b != -1 for a, b in zip(stored.offsets, offsets, strict=False)),
         notes,
     )

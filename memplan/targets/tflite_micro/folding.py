@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from memplan.errors import FormatError, quoted
 from memplan.extras import require
-from memplan.sources.tflite.graph import folded
+from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.model import IDENTIFIER, Model
 
 __all__ = ["unpacked"]
@@ -40,7 +40,7 @@ def unpacked(data: bytes, model: Model) -> bytes:
     MemplanError
         If there are weights to unpack, and tflite-micro, which has the schema's code, is missing.
     """
-    todo = folded(model)
+    todo = find_folded(model)
     if not any(todo.values()):
         return data
     flatbuffers, schema = require("flatbuffers", extra=_EXTRA), require(_SCHEMA, extra=_EXTRA)

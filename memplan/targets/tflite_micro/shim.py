@@ -16,8 +16,8 @@ from typing import Final
 from memplan.errors import MemplanError, quoted
 from memplan.graph import Layout
 from memplan.plan import Plan
-from memplan.sources.tflite.graph import folded, handles, rounded
-from memplan.sources.tflite.kernels import scratch
+from memplan.sources.tflite.graph import find_folded, find_handles, round_up
+from memplan.sources.tflite.kernels import compute_scratch
 from memplan.sources.tflite.model import Model, load
 from memplan.targets.tflite_micro.planning import layout_in, offsets_of, planned
 
@@ -98,7 +98,7 @@ def shim_header(
     if not _IDENTIFIER.fullmatch(name):
         raise MemplanError(f"{quoted(name)} is no name in C")
     stored = load(model)
-    if any(folded(stored).values()):
+    if any(find_folded(stored).values()):
         raise MemplanError(
             f"{model} has float16 or sparse weights, which TFLM does not unpack: write it with "
             "`memplan apply` first, and make the header of what that writes"
@@ -120,7 +120,7 @@ def shim_header(
 def _in_order(model: Model, layout: Layout, plan: Plan) -> Iterator[int]:
     """Yield offsets in the order in which TFLM adds buffers to its planner."""
     tensors = offsets_of(model, layout, plan)
-    outside, number = handles(model), 0
+    outside, number = find_handles(model), 0
     for subgraph in model.subgraphs:
         for tensor in subgraph.tensors:
             if tensor.bytes and not (tensor.data or tensor.variable or number in outside):
@@ -150,9 +150,9 @@ def _scratch(model: Model, layout: Layout, plan: Plan) -> Iterator[int]:
                 continue
             inputs = [subgraph.tensors[i] if i >= 0 else None for i in operator.inputs]
             output = subgraph.tensors[operator.outputs[0]] if operator.outputs else None
-            for size in scratch(operator.type, inputs, output):
+            for size in compute_scratch(operator.type, inputs, output):
                 yield at
-                at += rounded(size)
+                at += round_up(size)
 
 
 def _comment(text: str) -> str:
