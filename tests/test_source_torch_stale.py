@@ -17,7 +17,7 @@ from memplan.errors import FormatError, GraphError
 from memplan.notes import Code
 from memplan.sources.options import Options
 from memplan.sources.torch_export import graph_of, load, read
-from memplan.sources.torch_export.guards import holds, number, said
+from memplan.sources.torch_export.guards import evaluate, holds, parse_assertion
 from memplan.sources.torch_export.values import Value
 
 torch = pytest.importorskip("torch")
@@ -299,11 +299,14 @@ def test_what_conditions_say(text: str, value: int | None) -> None:
     """Tests the words of conditions, and that others are not known rather than wrong."""
     x = Value("x", "float32", 4, (6, 4), (4, 1))
     xs = Value("xs_0", "float32", 4, (2, 3), (3, 1))
-    assert number(text, {"x": x, "xs_0": xs}, {"s0": 5}) == value
+    assert evaluate(text, {"x": x, "xs_0": xs}, {"s0": 5}) == value
     assert holds(text, {"x": x, "xs_0": xs}, {"s0": 5}) == (None if value is None else bool(value))
 
 
 def test_messages_of_assertions() -> None:
     """Tests that the condition is taken out of torch's message."""
-    assert said("Runtime assertion failed for expression u0 >= 2 on node 'ge_1'") == "u0 >= 2"
-    assert said("something else") == ""
+    assert (
+        parse_assertion("Runtime assertion failed for expression u0 >= 2 on node 'ge_1'")
+        == "u0 >= 2"
+    )
+    assert parse_assertion("something else") == ""

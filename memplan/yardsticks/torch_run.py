@@ -20,7 +20,7 @@ from memplan.extras import require
 from memplan.graph import Graph, Kind, Layout, lay_out
 from memplan.sources.options import Options
 from memplan.sources.torch_export import program_in_file, program_in_memory
-from memplan.sources.torch_export.autocast import CAST, whole_region, with_casts
+from memplan.sources.torch_export.autocast import CAST, get_region, with_casts
 from memplan.sources.torch_export.builder import graph_of_program
 from memplan.sources.torch_export.program import Program
 from memplan.sources.torch_export.scope import bodies
@@ -148,7 +148,7 @@ def _recorded(program: Any, shown: Program, inputs: list[Any]) -> Recording:
     record = require("memplan.runtime.torch", extra="torch").record
     graph = _caching(program.graph_module)
     run = _runner(graph, "")
-    whole = whole_region(shown)
+    whole = get_region(shown)
 
     def call(*given: Any) -> Any:
         region = nullcontext()

@@ -19,9 +19,9 @@ from memplan.notes import Code, Note
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.options import Options
 from memplan.sources.torch_export import aten
-from memplan.sources.torch_export.archive import models_in, read_model
+from memplan.sources.torch_export.archive import list_models, read_model
 from memplan.sources.torch_export.autocast import with_casts
-from memplan.sources.torch_export.builder import graph_of_program, type_of
+from memplan.sources.torch_export.builder import graph_of_program, shorten_type
 from memplan.sources.torch_export.memory import program_in_memory
 from memplan.sources.torch_export.program import Node, Program
 from memplan.sources.torch_export.serialized import program_of
@@ -48,7 +48,7 @@ def matches(head: bytes, path: Path) -> bool:
             names = archive.namelist()
     except Exception:  # the directory is damaged: look at the first name instead
         return path.suffix == ".pt2" or b"data/weights/" in head or b"serialized_" in head
-    return bool(models_in(names)) or any("archive_format" in name for name in names)
+    return bool(list_models(names)) or any("archive_format" in name for name in names)
 
 
 def read(path: Path, options: Options) -> Loaded:
@@ -59,13 +59,13 @@ def read(path: Path, options: Options) -> Loaded:
     FormatError
         If the file is damaged, is no exported program, or a symbolic dimension has no value.
     """
-    with _refused(path):
-        return _loaded(_program(path, options), options)
+    with _explain_errors(path):
+        return _load_program(_program(path, options), options)
 
 
 def program_in_file(path: Path, options: Options) -> Program:
     """Return the program of a file, without torch; raises as `read`."""
-    with _refused(path):
+    with _explain_errors(path):
         return _program(path, options)
 
 
@@ -74,7 +74,7 @@ def _program(path: Path, options: Options) -> Program:
 
 
 @contextmanager
-def _refused(path: Path) -> Iterator[None]:
+def _explain_errors(path: Path) -> Iterator[None]:
     """Turn errors into a `FormatError` of one sentence that names the file."""
     try:
         with of_file(path):
@@ -94,7 +94,7 @@ def load(program: Any, options: Options | None = None) -> Loaded:
         If torch is not installed.
     """
     options = options or Options()
-    return _loaded(program_in_memory(program, options.dims), options)
+    return _load_program(program_in_memory(program, options.dims), options)
 
 
 def graph_of(program: Any, dims: Mapping[str, int] | None = None) -> Graph:
@@ -123,13 +123,13 @@ def training_graph(module: Any, args: tuple[Any, ...], loss: Any = None) -> Grap
     return graph_of(training_program(module, args, loss))
 
 
-def _loaded(program: Program, options: Options) -> Loaded:
+def _load_program(program: Program, options: Options) -> Loaded:
     program = with_casts(program)
     graph = graph_of_program(program)  # checks every name
     notes = list(program.notes)
     users = [node for node in program.walk() if _has_scratch(program, node)]
     if users:
-        kernels = sorted({type_of(node.target) for node in users})
+        kernels = sorted({shorten_type(node.target) for node in users})
         text = (
             f"scratch memory inside {listed(kernels, quote=False)} counts as zero: leave room for "
             "it beside the arena (--measure says how much)"
@@ -140,4 +140,6 @@ def _loaded(program: Program, options: Options) -> Loaded:
 
 
 def _has_scratch(program: Program, node: Node) -> bool:
-    return not node.bodies and aten.scratch(node.target, [program.values[n] for n in node.inputs])
+    return not node.bodies and aten.has_scratch(
+        node.target, [program.values[n] for n in node.inputs]
+    )

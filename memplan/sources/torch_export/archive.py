@@ -18,7 +18,7 @@ from typing import Any
 from memplan.errors import FormatError, MemplanError, quoted
 from memplan.sources._limits import PARSED_BYTES, UNPACKED_BYTES, check_growth
 
-__all__ = ["models_in", "read_model"]
+__all__ = ["list_models", "read_model"]
 
 _MOST_DIGITS = 40  # of a number; an address has half as many
 _CHUNK = 1 << 20  # bytes that are unpacked at a time
@@ -38,7 +38,7 @@ _DAMAGED = (
 )
 
 
-def models_in(names: Iterable[str]) -> list[str]:
+def list_models(names: Iterable[str]) -> list[str]:
     """Return the names of the files in an archive that are graphs."""
     return [
         name
@@ -60,10 +60,10 @@ def read_model(path: Path, limit_factor: int = 1) -> Mapping[str, Any]:
     where = str(path)
     try:
         with zipfile.ZipFile(path) as archive:
-            models = models_in(archive.namelist())
+            models = list_models(archive.namelist())
             if len(models) != 1:
-                raise FormatError(where, _how_many(models, archive.namelist()))
-            text = _unpacked(archive, models[0], limit_factor)
+                raise FormatError(where, _explain_count(models, archive.namelist()))
+            text = _unpack(archive, models[0], limit_factor)
     except MemplanError:
         raise
     except OSError as error:
@@ -71,9 +71,9 @@ def read_model(path: Path, limit_factor: int = 1) -> Mapping[str, Any]:
     except _DAMAGED:
         raise FormatError(where, "the archive is damaged, or cut short") from None
     name = quoted(models[0])
-    check_growth(f"{name}, parsed,", _parsed_bytes(text), PARSED_BYTES, limit_factor, "bytes")
+    check_growth(f"{name}, parsed,", _estimate_parsed(text), PARSED_BYTES, limit_factor, "bytes")
     try:
-        model = json.loads(text, parse_int=_whole)
+        model = json.loads(text, parse_int=_parse_digits)
     except (ValueError, RecursionError):
         raise FormatError(where, f"{name} is no JSON") from None
     if not isinstance(model, dict):
@@ -81,7 +81,7 @@ def read_model(path: Path, limit_factor: int = 1) -> Mapping[str, Any]:
     return model
 
 
-def _unpacked(archive: zipfile.ZipFile, name: str, limit_factor: int) -> bytes:
+def _unpack(archive: zipfile.ZipFile, name: str, limit_factor: int) -> bytes:
     """Return a file of an archive, unpacked in pieces, as the archive may be hostile."""
     info = archive.getinfo(name)
     if info.compress_type not in _METHODS:
@@ -95,13 +95,13 @@ def _unpacked(archive: zipfile.ZipFile, name: str, limit_factor: int) -> bytes:
     return bytes(text)
 
 
-def _whole(digits: str) -> int:
+def _parse_digits(digits: str) -> int:
     if len(digits) > _MOST_DIGITS:
         raise ValueError
     return int(digits)
 
 
-def _parsed_bytes(text: bytes) -> int:
+def _estimate_parsed(text: bytes) -> int:
     """Return the most that the objects of a JSON text can take, without parsing it."""
     counted = ((b"{", 240), (b"[", 96), (b",", 72), (b":", 72))
     objects = sum(text.count(mark) * each for mark, each in counted)
@@ -109,7 +109,7 @@ def _parsed_bytes(text: bytes) -> int:
     return objects + len(text) * (1 if text.isascii() else 4)
 
 
-def _how_many(models: list[str], names: Iterable[str]) -> str:
+def _explain_count(models: list[str], names: Iterable[str]) -> str:
     if models:
         return f"the archive has {len(models)} programs; save one of them alone"
     if any("aotinductor" in name for name in names):

@@ -14,23 +14,23 @@ from memplan.sources.torch_export.values import Value, dense_strides, view_strid
 __all__ = [
     "Call",
     "copies_storage",
+    "has_scratch",
     "in_place_inputs",
     "is_metadata",
     "is_update",
-    "scratch",
     "shares",
-    "words",
+    "split_words",
     "writes",
 ]
 
 
-def words(text: str) -> frozenset[str]:
+def split_words(text: str) -> frozenset[str]:
     """Return the words of a text."""
     return frozenset(text.split())
 
 
 # The results of these are always views of the first tensor.
-_VIEWS = words(
+_VIEWS = split_words(
     """
     _conj _fw_primal _neg_view _reshape_alias _unsafe_view adjoint alias as_strided broadcast_to
     chunk conj detach diagonal dsplit expand expand_as hsplit imag lift_fresh linalg_diagonal mH mT
@@ -43,21 +43,21 @@ _VIEWS = words(
 # These return the first tensor itself if it needs no change, otherwise a copy. `resolve_conj` and
 # `resolve_neg` are not here, as a file does not say whether there is anything to resolve. Then a
 # copy is the safe assumption: its memory is enough for either case.
-_SAME = words(
+_SAME = split_words(
     """
     _autocast_to_full_precision _autocast_to_reduced_precision contiguous cpu cuda pin_memory to
     type_as
     """
 )
 # These return a view if the strides allow it, otherwise a copy.
-_RESHAPES = words("atleast_1d atleast_2d atleast_3d flatten ravel reshape reshape_as")
+_RESHAPES = split_words("atleast_1d atleast_2d atleast_3d flatten ravel reshape reshape_as")
 # These return the first tensor itself unless they drop elements.
-_DROPOUTS = words("alpha_dropout dropout feature_alpha_dropout feature_dropout")
+_DROPOUTS = split_words("alpha_dropout dropout feature_alpha_dropout feature_dropout")
 # Result i is a view of tensor i.
-_EACH = words("broadcast_tensors meshgrid")
+_EACH = split_words("broadcast_tensors meshgrid")
 
 # Element i of the result needs element i of the inputs, and nothing after it.
-_POINTWISE = words(
+_POINTWISE = split_words(
     """
     _conj_physical abs acos acosh add addcdiv addcmul angle asin asinh atan atan2 atanh bitwise_and
     bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil celu clamp
@@ -75,7 +75,7 @@ _POINTWISE = words(
     """
 )
 # The result is the first tensor with some elements replaced.
-_UPDATES = words(
+_UPDATES = split_words(
     """
     as_strided_scatter diagonal_scatter index_add index_copy index_fill index_put scatter
     scatter_add select_scatter slice_scatter
@@ -83,9 +83,9 @@ _UPDATES = words(
 )
 # These copy the whole storage that the first tensor is a view of, and write into the copy
 # (`clone_preserve_strides`).
-_STORAGES = words("as_strided_scatter copy diagonal_scatter select_scatter slice_scatter")
+_STORAGES = split_words("as_strided_scatter copy diagonal_scatter select_scatter slice_scatter")
 # These read sizes and no elements, so they do not keep the memory of their inputs in use.
-_METADATA = words(
+_METADATA = split_words(
     """
     _assert_scalar _assert_tensor_metadata sym_constrain_range sym_constrain_range_for_size
     sym_numel sym_size sym_storage_offset sym_stride
@@ -107,7 +107,7 @@ _SCRATCH = (
     *("adaptive_", "im2col", "unfold", "cross_entropy_loss", "mse_loss", "nll_loss", "cosine_"),
     *("embedding_bag", "sort", "repeat", "multi_head", "_native_multi_head", "cdist", "einsum"),
 )
-_PRODUCTS = words("linear matmul")
+_PRODUCTS = split_words("linear matmul")
 _KNOWN = ("aten", "autocast", "higher_order", "_operator", "prims")
 
 
@@ -204,7 +204,7 @@ def is_metadata(target: str) -> bool:
     return Call(target).operator in _METADATA
 
 
-def scratch(target: str, inputs: Sequence[Value]) -> bool:
+def has_scratch(target: str, inputs: Sequence[Value]) -> bool:
     """Whether an operator's kernel may take memory that the program does not show.
 
     Products first copy inputs that are not dense, and element-wise operators convert inputs of

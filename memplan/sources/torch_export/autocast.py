@@ -19,18 +19,18 @@ from functools import partial
 from math import prod
 
 from memplan.notes import Code, Note
-from memplan.sources.torch_export.aten import Call, is_metadata, words
+from memplan.sources.torch_export.aten import Call, is_metadata, split_words
 from memplan.sources.torch_export.program import Autocast, Body, Node, Program
 from memplan.sources.torch_export.values import DTYPES, Value, dense_strides
 
-__all__ = ["CAST", "END", "PLAIN", "REDUCED", "whole_region", "with_casts"]
+__all__ = ["CAST", "END", "PLAIN", "REDUCED", "get_region", "with_casts"]
 
 CAST = "autocast.cast"
 END = "autocast.end"
 
 # These run in the region's own type. The recurrent layers and the like at the end have no kernel of
 # their own; the operators that they consist of cast.
-REDUCED = words(
+REDUCED = split_words(
     """
     _addmm_activation _convolution _native_multi_head_attention
     _scaled_dot_product_flash_attention _thnn_fused_gru_cell _thnn_fused_lstm_cell addbmm addmm
@@ -44,7 +44,7 @@ REDUCED = words(
 # These run in float32, or in the widest type of their inputs. `sum`, `softmax` and the like are not
 # here for CUDA, as their kernels there read one type and write another without a cast.
 PLAIN: Mapping[str, frozenset[str]] = {
-    "cpu": words(
+    "cpu": split_words(
         """
         _grid_sampler_2d_cpu_fallback _lu_with_info adaptive_avg_pool3d adaptive_max_pool3d
         avg_pool3d binary_cross_entropy binary_cross_entropy_with_logits cat cdist cholesky
@@ -64,7 +64,7 @@ PLAIN: Mapping[str, frozenset[str]] = {
         view_as_complex
         """
     ),
-    "cuda": words(
+    "cuda": split_words(
         """
         _upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_nearest_exact1d
         _upsample_nearest_exact2d _upsample_nearest_exact3d acos addcdiv addcmul asin atan2 bilinear
@@ -92,28 +92,28 @@ def with_casts(program: Program) -> Program:
     A program that was exported *under* autocast has no region, but it has results with types that
     float32 inputs do not explain. Then the whole program is one region, and a note says so.
     """
-    whole = whole_region(program)
+    whole = get_region(program)
     casts = _Casts(program)
-    region = casts.outside if whole is None else partial(casts.region, autocast=whole)
+    region = casts.cast_outside if whole is None else partial(casts.cast_region, autocast=whole)
     nodes = region(program.nodes)
     if nodes == program.nodes:
         return program
     return replace(program, nodes=nodes, notes=(*program.notes, *casts.notes(whole)))
 
 
-def whole_region(program: Program) -> Autocast | None:
+def get_region(program: Program) -> Autocast | None:
     """Return the region that a program was exported under, or `None` if there was none."""
-    dtype = next(_unexplained(program.nodes, program.values), None)
+    dtype = next(_find_unexplained(program.nodes, program.values), None)
     return None if dtype is None else Autocast(program.device, dtype, cache=True)
 
 
-def _unexplained(nodes: Iterable[Node], values: Mapping[str, Value]) -> Iterator[str]:
+def _find_unexplained(nodes: Iterable[Node], values: Mapping[str, Value]) -> Iterator[str]:
     """Yield the types of results that only autocast makes, outside of every region."""
     for node in nodes:
         if node.autocast is not None:
             continue
         for body in node.bodies:
-            yield from _unexplained(body.nodes, values)
+            yield from _find_unexplained(body.nodes, values)
         if node.outputs and node.outputs[0].dtype in _LOWER and _operator(node) in REDUCED:
             given = (values[name].dtype for name in node.inputs if name in values)
             if "float32" in given:
@@ -131,7 +131,7 @@ class _Casts:
     _cached: dict[tuple[str, str], Value] | None = None  # by weight and type; None outside
     _early: list[Node] = field(default_factory=list)  # casts to make in front of this operator
 
-    def outside(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
+    def cast_outside(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
         """Return operators that are in no region, and the ends of the regions among them.
 
         `torch.export` splits a region at an inner region that is switched off, or at `no_grad`. So
@@ -143,24 +143,24 @@ class _Casts:
                 self._cached = {} if self._cached is None else self._cached
             elif not is_metadata(node.target):
                 done += self._end()
-            done += self._steps([node], None)
+            done += self._cast_steps([node], None)
         return (*done, *self._end())
 
-    def region(self, nodes: Iterable[Node], autocast: Autocast) -> tuple[Node, ...]:
+    def cast_region(self, nodes: Iterable[Node], autocast: Autocast) -> tuple[Node, ...]:
         """Return the operators of one region, followed by its end."""
         self._cached = {}
-        return (*self._steps(nodes, autocast), *self._end())
+        return (*self._cast_steps(nodes, autocast), *self._end())
 
     def _end(self) -> list[Node]:
         kept = tuple(value.name for value in (self._cached or {}).values())
         self._cached = None
         return [Node("end of autocast", END, kept, (), ())] if kept else []
 
-    def _steps(self, nodes: Iterable[Node], autocast: Autocast | None) -> list[Node]:
+    def _cast_steps(self, nodes: Iterable[Node], autocast: Autocast | None) -> list[Node]:
         """Return operators, each after the casts that it is the first to need."""
         done: list[Node] = []
         for node in nodes:
-            inner = self._inside(node, autocast)
+            inner = self._cast_inputs(node, autocast)
             done += self._early
             done += inner
             self._early = []
@@ -185,11 +185,11 @@ class _Casts:
             )
             yield Note(Code.AUTOCAST_ASSUMED, text, names)
 
-    def _inside(self, node: Node, autocast: Autocast | None) -> list[Node]:
+    def _cast_inputs(self, node: Node, autocast: Autocast | None) -> list[Node]:
         """Return an operator of a region, after the casts of its inputs."""
         if node.bodies:
             return [self._with_bodies(node, autocast)]
-        dtype = _runs_in(node, autocast)
+        dtype = _find_run_type(node, autocast)
         if dtype is None or autocast is None:
             return [node]
         done, renamed = [], {}
@@ -199,7 +199,7 @@ class _Casts:
                 continue
             cast = self._cast_once(name, dtype, autocast)
             if cast is None:
-                cast = _converted(value, f"{node.name}: {name} as {dtype}", dtype)
+                cast = _convert(value, f"{node.name}: {name} as {dtype}", dtype)
                 done.append(_cast(name, cast, node))
             renamed[name] = cast.name
         inputs = tuple(renamed.get(name, name) for name in node.inputs)
@@ -214,7 +214,7 @@ class _Casts:
         if given.value.dtype != "float32":
             return None
         if (weight, dtype) not in self._cached:
-            cast = _converted(given.value, f"{given.label or weight} as {dtype}", dtype)
+            cast = _convert(given.value, f"{given.label or weight} as {dtype}", dtype)
             self.found.append(cast)
             self.assumed |= not autocast.cache
             self._cached[weight, dtype] = cast
@@ -236,11 +236,11 @@ class _Casts:
         if node.autocast is not None:
             autocast = node.autocast if node.autocast.enabled else None
         if self._cached is None:
-            return replace(body, nodes=self.outside(body.nodes))
+            return replace(body, nodes=self.cast_outside(body.nodes))
         if len(node.bodies) == 1 and not loop:
-            return replace(body, nodes=tuple(self._steps(body.nodes, autocast)))
+            return replace(body, nodes=tuple(self._cast_steps(body.nodes, autocast)))
         # A cast of one branch or round is cached for the others, so it goes before the operator.
-        steps = (one for inner in body.nodes for one in self._inside(inner, autocast))
+        steps = (one for inner in body.nodes for one in self._cast_inputs(inner, autocast))
         return replace(body, nodes=tuple(steps))
 
 
@@ -250,7 +250,7 @@ def _is_region(node: Node) -> bool:
     return node.autocast is not None or (bool(inner) and all(map(_is_region, inner)))
 
 
-def _runs_in(node: Node, autocast: Autocast | None) -> str | None:
+def _find_run_type(node: Node, autocast: Autocast | None) -> str | None:
     """Return the type to which an operator casts its inputs, or `None` if it casts none."""
     made = next((value.dtype for value in node.outputs if value.dtype in _ELIGIBLE), None)
     if autocast is None or made is None:
@@ -265,7 +265,7 @@ def _operator(node: Node) -> str:
     return Call(node.target).operator
 
 
-def _converted(value: Value, name: str, dtype: str) -> Value:
+def _convert(value: Value, name: str, dtype: str) -> Value:
     """Return a copy in another type, which keeps the strides if they leave no gaps."""
     kept = value.span == prod(value.sizes) * value.itemsize
     strides = value.strides if kept else dense_strides(value.sizes)

@@ -11,7 +11,7 @@ from memplan.sources.torch_export import aten
 from memplan.sources.torch_export.program import Body, Node, Program
 from memplan.sources.torch_export.values import Value
 
-__all__ = ["graph_of_program", "type_of"]
+__all__ = ["graph_of_program", "shorten_type"]
 
 ALIGNMENT = 64  # of PyTorch's CPU allocator
 
@@ -30,7 +30,7 @@ def graph_of_program(program: Program) -> Graph:
         state = given.kind is Kind.CONSTANT and given.value.name in replaced
         builder.add(given.value, Kind.VARIABLE if state else given.kind, label=given.label)
     operators = builder.operators(program.nodes)
-    operators += builder.copies(program.updates, operators)
+    operators += builder.make_copies(program.updates, operators)
     builder.mark_written(program.nodes)
     return builder.graph(program, operators)
 
@@ -94,7 +94,7 @@ class _Builder:
     def _operator(self, node: Node) -> Operator:
         inputs = self._inputs(node)
         outputs = tuple(
-            self.add(self._whole(node, value, inputs))
+            self.add(self._extend_result(node, value, inputs))
             if shared is None
             else self.add_view(value, self._find(shared))
             for value, shared in zip(node.outputs, node.shares, strict=True)
@@ -102,7 +102,7 @@ class _Builder:
         pairs = self._in_place(node, inputs, outputs[0]) if len(outputs) == 1 else ()
         return Operator(
             node.name,
-            type_of(node.target),
+            shorten_type(node.target),
             inputs,
             outputs,
             in_place=pairs,
@@ -110,7 +110,7 @@ class _Builder:
             line=node.line,
         )
 
-    def _whole(self, node: Node, value: Value, inputs: Sequence[int]) -> Value:
+    def _extend_result(self, node: Node, value: Value, inputs: Sequence[int]) -> Value:
         """Return a result; it has the size of the whole storage if the operator copies that."""
         if not inputs or not aten.copies_storage(node.target, self._values[inputs[0]], value):
             return value
@@ -135,11 +135,11 @@ class _Builder:
         for name in aten.in_place_inputs(node.target, values, self._values[output]):
             index = self._index[name]
             root, value = self._root[index], self._values[index]
-            beside = [i for i in inputs if i != index and self._root[i] == root]
-            alike = all(self._values[i].layout == value.layout for i in beside)
+            others = [i for i in inputs if i != index and self._root[i] == root]
+            alike = all(self._values[i].layout == value.layout for i in others)
             fills = self._at[index] == 0 and self._tensors[root].bytes == value.span
             own = self._tensors[root].kind in (Kind.INTERMEDIATE, Kind.VARIABLE)
-            if own and fills and alike and not (beside and aten.is_update(node.target)):
+            if own and fills and alike and not (others and aten.is_update(node.target)):
                 pairs.append((index, output))
         return tuple(pairs)
 
@@ -149,7 +149,7 @@ class _Builder:
         Bodies that run once read their operands in place. A loop keeps its state in the parameters
         of its first body, and every round copies its results there.
         """
-        kind = type_of(node.target).removesuffix("_impl")
+        kind = shorten_type(node.target).removesuffix("_impl")
         inputs = self._inputs(node)
         blocks: list[Block] = []
         first: list[int | None] = []
@@ -166,7 +166,7 @@ class _Builder:
         loop = kind in ("scan", "map", "while_loop")
         return Operator(
             node.name,
-            type_of(node.target),
+            shorten_type(node.target),
             inputs,
             outputs,
             blocks=tuple(blocks),
@@ -210,12 +210,12 @@ class _Builder:
             states = [index for index in carried if index is not None]
             if len(states) == len(results):
                 self._aliases += zip(states, results, strict=True)
-        elif kind == "cond" and all(self._makes(block, len(results)) for block in blocks):
+        elif kind == "cond" and all(self._makes_results(block, len(results)) for block in blocks):
             for block in blocks:
                 self._aliases += zip(block.outputs, results, strict=True)
         return results
 
-    def _makes(self, block: Block, results: int) -> bool:
+    def _makes_results(self, block: Block, results: int) -> bool:
         """Whether a branch makes a storage of its own for each of its results."""
         made = {index for operator in block.operators for index in operator.outputs}
         roots = {index for index in block.outputs if self._root[index] == index}
@@ -231,7 +231,7 @@ class _Builder:
             for body in node.bodies:
                 self.mark_written(body.nodes)
 
-    def copies(
+    def make_copies(
         self, updates: Iterable[tuple[str, str]], operators: Sequence[Operator]
     ) -> list[Operator]:
         """Return operators that copy new state over the old, where it cannot be made in place."""
@@ -254,7 +254,9 @@ class _Builder:
             return False
         if all(self._root[source] != old for source, _ in operators[maker].in_place):
             return False
-        later = (index for operator in operators[maker + 1 :] for index in _reads(operator))
+        later = (
+            index for operator in operators[maker + 1 :] for index in _iterate_inputs(operator)
+        )
         return all(self._root[index] != old for index in later)
 
     def graph(self, program: Program, operators: Sequence[Operator]) -> Graph:
@@ -278,14 +280,14 @@ class _Builder:
         )
 
 
-def _reads(operator: Operator) -> Iterator[int]:
+def _iterate_inputs(operator: Operator) -> Iterator[int]:
     yield from operator.inputs
     for block in operator.blocks:
         for inner in block.operators:
-            yield from _reads(inner)
+            yield from _iterate_inputs(inner)
 
 
-def type_of(target: str) -> str:
+def shorten_type(target: str) -> str:
     """Return the short name of an operator, for people: "aten.add", "cond"."""
     parts = target.split(".")
     return parts[-1] if parts[0] == "higher_order" else ".".join(parts[:2])

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from memplan.errors import GraphError, quoted
 
-__all__ = ["Json", "get", "only", "slots", "tensors"]
+__all__ = ["Json", "get", "get_only", "slots", "tensors"]
 
 T = TypeVar("T")
 Json = Mapping[str, Any]
@@ -27,7 +27,7 @@ def get(record: Any, key: str, kind: type[T], where: str) -> T:
     return value
 
 
-def only(record: Any, what: str) -> tuple[str, Json]:
+def get_only(record: Any, what: str) -> tuple[str, Json]:
     """Return the one field of a union."""
     if isinstance(record, dict) and len(record) == 1:
         role, fields = next(iter(record.items()))

@@ -17,7 +17,7 @@ from math import ceil, floor
 
 from memplan.sources.torch_export.values import Value
 
-__all__ = ["holds", "number", "said"]
+__all__ = ["evaluate", "holds", "parse_assertion"]
 
 _LONGEST = 10_000  # characters of a guard
 _ASSERTED = "Runtime assertion failed for expression "
@@ -61,7 +61,7 @@ _NAMED: Mapping[str, Callable[..., Fraction]] = {
 }
 
 
-def said(message: str) -> str:
+def parse_assertion(message: str) -> str:
     """Return the condition in the message of an assertion, or an empty text if it has none."""
     if not message.startswith(_ASSERTED):
         return ""
@@ -80,11 +80,13 @@ def holds(condition: str, tensors: Mapping[str, Value], symbols: Mapping[str, in
     symbols
         Values of sizes that have names.
     """
-    found = number(condition, tensors, symbols)
+    found = evaluate(condition, tensors, symbols)
     return None if found is None else bool(found)
 
 
-def number(text: str, tensors: Mapping[str, Value], symbols: Mapping[str, int]) -> Fraction | None:
+def evaluate(
+    text: str, tensors: Mapping[str, Value], symbols: Mapping[str, int]
+) -> Fraction | None:
     """Return the value of an expression; that of a condition is 0 or 1."""
     if len(text) > _LONGEST:
         return None
@@ -114,21 +116,21 @@ class _Reader:
                 return self._power(self.value(left), self.value(right))
             case ast.BinOp():
                 found = _BINARY[type(node.op)](self.value(node.left), self.value(node.right))
-                return self._small(found)
+                return self._check_small(found)
             case ast.BoolOp(op=op, values=values):
                 many = all if isinstance(op, ast.And) else any
                 return Fraction(many(self.value(each) for each in values))
             case ast.Compare():
-                return self._compared(node)
+                return self._compare(node)
             case ast.Subscript(value=ast.Call(func=ast.Attribute() as where, args=[]), slice=index):
                 return self._size(where, self.value(index))
             case ast.Call(func=ast.Attribute(value=base, attr="storage_offset"), args=[]):
                 return Fraction(self._tensor(base).offset)
             case ast.Call(func=ast.Name(id=name), args=args):
-                return self._small(_NAMED[name](*(self.value(each) for each in args)))
+                return self._check_small(_NAMED[name](*(self.value(each) for each in args)))
         raise ValueError
 
-    def _compared(self, node: ast.Compare) -> Fraction:
+    def _compare(self, node: ast.Compare) -> Fraction:
         values = [self.value(each) for each in (node.left, *node.comparators)]
         pairs = zip(node.ops, values, values[1:], strict=False)
         return Fraction(all(_COMPARED[type(op)](a, b) for op, a, b in pairs))
@@ -151,9 +153,9 @@ class _Reader:
     def _power(self, base: Fraction, exponent: Fraction) -> Fraction:
         if exponent.denominator != 1 or not 0 <= exponent <= 64:
             raise ValueError
-        return self._small(base ** int(exponent))
+        return self._check_small(base ** int(exponent))
 
-    def _small(self, value: Fraction) -> Fraction:
+    def _check_small(self, value: Fraction) -> Fraction:
         if abs(value.numerator) >= 2**128 or value.denominator >= 2**128:
             raise OverflowError
         return value

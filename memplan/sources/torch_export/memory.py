@@ -9,7 +9,7 @@ from memplan.extras import require
 from memplan.graph import Kind
 from memplan.sources._origin import line_in
 from memplan.sources.torch_export import aten
-from memplan.sources.torch_export.guards import said
+from memplan.sources.torch_export.guards import parse_assertion
 from memplan.sources.torch_export.program import Autocast, Body, Given, Node, Program
 from memplan.sources.torch_export.scope import Scope, bodies, scopes
 from memplan.sources.torch_export.sizes import Range, Sizes
@@ -45,7 +45,7 @@ class _Reader:
     def program(self) -> Program:
         inputs, names = self._inputs()
         arguments = {given.value.name: given.value for given in inputs if given.kind is Kind.INPUT}
-        self._sizes.check([*self._guards, *self._asserted()], arguments)
+        self._sizes.check([*self._guards, *self._find_asserted()], arguments)
         outputs, updates = [], []
         for spec in self._signature.output_specs:
             result = getattr(spec.arg, "name", "")
@@ -61,13 +61,13 @@ class _Reader:
         notes, name = self._sizes.notes(), _module_name(scope)
         return Program(name, inputs, nodes, tuple(outputs), tuple(updates), notes, device)
 
-    def _asserted(self) -> Iterator[str]:
+    def _find_asserted(self) -> Iterator[str]:
         """Yield the conditions on sizes that the graphs assert while they run."""
         for scope in self._scopes.values():
             for node in scope.nodes:
                 if str(node.target) == "aten._assert_scalar.default":
                     texts = (one for one in node.args if isinstance(one, str))
-                    yield from filter(None, map(said, texts))
+                    yield from filter(None, map(parse_assertion, texts))
 
     def _inputs(self) -> tuple[tuple[Given, ...], dict[str, str]]:
         """Return the inputs, and a map from the user's names of weights to the program's."""

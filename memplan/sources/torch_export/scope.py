@@ -55,7 +55,7 @@ class Scope:
 
     def _describe(self, node: Any) -> None:
         value = node.meta.get("val")
-        self._made[node] = _named(value, node, self.prefix, f"{node.name}_unused")
+        self._made[node] = _name_results(value, node, self.prefix, f"{node.name}_unused")
         if value is None:
             return
         results = _leaves(value), _leaves(self._run[node])
@@ -129,7 +129,7 @@ def _run(module: Any) -> dict[Any, Any]:
     return found
 
 
-def _named(value: Any, node: Any, prefix: str, unused: str) -> Any:
+def _name_results(value: Any, node: Any, prefix: str, unused: str) -> Any:
     """Return a name for every tensor in a result, as torch does when it writes a file.
 
     One result of several has the name of the node that takes it, or `unused` with its position.
@@ -138,7 +138,7 @@ def _named(value: Any, node: Any, prefix: str, unused: str) -> Any:
         users = [user for user in node.users if _is_item(user)] if node is not None else []
         items = {user.args[1]: user for user in reversed(users)}
         return [
-            _named(one, items.get(index), prefix, f"{unused}_{index}")
+            _name_results(one, items.get(index), prefix, f"{unused}_{index}")
             for index, one in enumerate(value)
         ]
     if not _is_tensor(value):

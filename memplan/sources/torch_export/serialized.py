@@ -9,8 +9,8 @@ from memplan.errors import GraphError, quoted
 from memplan.graph import Kind
 from memplan.sources._origin import line_in
 from memplan.sources.torch_export import aten
-from memplan.sources.torch_export.fields import Json, get, only, slots, tensors
-from memplan.sources.torch_export.guards import said
+from memplan.sources.torch_export.fields import Json, get, get_only, slots, tensors
+from memplan.sources.torch_export.guards import parse_assertion
 from memplan.sources.torch_export.program import Autocast, Body, Given, Node, Program
 from memplan.sources.torch_export.sizes import Range, Sizes
 from memplan.sources.torch_export.values import DTYPES, Meta, Value
@@ -41,7 +41,7 @@ def program_of(model: Json, name: str, given: Mapping[str, int]) -> Program:
     arguments = {given.value.name: given.value for given in inputs if given.kind is Kind.INPUT}
     guards = model.get("guards_code")  # older files have none
     stated = [one for one in guards if isinstance(one, str)] if isinstance(guards, list) else []
-    sizes.check([*stated, *_asserted(scopes)], arguments)
+    sizes.check([*stated, *_find_asserted(scopes)], arguments)
     return reader.program(name, graph, signature)
 
 
@@ -60,7 +60,7 @@ class _Reader:
         inputs, names = self.inputs(get(signature, "input_specs", list, "the signature"))
         outputs, updates = [], []
         for spec in get(signature, "output_specs", list, "the signature"):
-            role, fields = only(spec, "an output")
+            role, fields = get_only(spec, "an output")
             for result in tensors(fields.get("arg"), bare=True):
                 if not role.endswith("mutation"):
                     outputs.append(result)
@@ -77,7 +77,7 @@ class _Reader:
         """Return the inputs, and a map from the user's names of weights to the program's."""
         found, names = [], {}
         for spec in specs:
-            role, fields = only(spec, "an input")
+            role, fields = get_only(spec, "an input")
             label = _label_in(fields)
             kind = Kind.INPUT if role == "user_input" else Kind.CONSTANT
             for name in tensors(fields.get("arg"), bare=True):
@@ -190,14 +190,14 @@ def _scope_of(scope: str, node: Json, index: int, record: Any) -> str:
     return f"{scope}{owner}.{get(record, 'name', str, 'a sub-graph')}/"
 
 
-def _asserted(scopes: Iterable[tuple[str, Json]]) -> Iterator[str]:
+def _find_asserted(scopes: Iterable[tuple[str, Json]]) -> Iterator[str]:
     """Yield the conditions on sizes that the graphs assert while they run."""
     for _, graph in scopes:
         for node in get(graph, "nodes", list, "a graph"):
             if get(node, "target", str, "a node").endswith("aten._assert_scalar.default"):
                 for record in get(node, "inputs", list, "a node"):
                     message = get(record, "arg", dict, "an argument").get("as_string")
-                    condition = said(message) if isinstance(message, str) else ""
+                    condition = parse_assertion(message) if isinstance(message, str) else ""
                     if condition:
                         yield condition
 

@@ -11,7 +11,7 @@ from math import ceil, floor, prod, trunc
 
 from memplan.errors import GraphError, listed, quoted
 from memplan.notes import Code, Note
-from memplan.sources.torch_export.guards import holds, number
+from memplan.sources.torch_export.guards import evaluate, holds
 from memplan.sources.torch_export.values import Meta, Value
 
 __all__ = ["Range", "Sizes"]
@@ -106,7 +106,7 @@ class Sizes:
             If a condition is false, as no run of the program can have these sizes.
         """
         for text, (least, most) in self._ranges.items():
-            size = None if text in self._where else number(text, {}, self._known)
+            size = None if text in self._where else evaluate(text, {}, self._known)
             if size is None:
                 continue
             if size < (least or 0) or (most is not None and most < _NO_LIMIT and size > most):
