@@ -22,7 +22,7 @@ from memplan.referee import verify
 from memplan.solvers import Budget, Interrupted, Progress, Round
 from memplan.solvers._limits import MAX_COUNT, check_seconds, check_whole
 from memplan.solvers.refereed import check_plan
-from memplan.sources import Loaded, laid_out, load, of_problem
+from memplan.sources import Loaded, lay_out_again, load, of_problem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -221,9 +221,9 @@ def layouts(loaded: Loaded, *, in_place: bool) -> list[Loaded]:
     """
     if loaded.graph is None or not (in_place or loaded.in_place):
         return [loaded]
-    apart = laid_out(loaded, in_place=False)
+    apart = lay_out_again(loaded, in_place=False)
     try:
-        shared = laid_out(loaded, in_place=True)
+        shared = lay_out_again(loaded, in_place=True)
     except (GraphError, ProblemError):
         return [apart]  # in-place writes contradict pins
     return [apart] if shared.problem.same_rows(apart.problem) else [apart, shared]

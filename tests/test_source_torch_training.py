@@ -12,7 +12,7 @@ from memplan.errors import MemplanError
 from memplan.graph import Graph, Kind, lay_out, unsafe_pairs
 from memplan.sources.graph_json import read_graph, write_graph
 from memplan.sources.torch_training import Streams, training_step
-from memplan.sources.torch_training.buckets import in_buckets
+from memplan.sources.torch_training.buckets import fill_buckets
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -104,7 +104,7 @@ def test_types_have_buckets_of_their_own() -> None:
 
     sizes = [("float32", 2 << 20), ("float16", 10), ("float32", 10), ("float16", 20)]
     tensors = [Tensor(str(at), size, dtype=dtype) for at, (dtype, size) in enumerate(sizes)]
-    assert in_buckets(tensors, 25 << 20) == [[0], [1, 3], [2]]
+    assert fill_buckets(tensors, 25 << 20) == [[0], [1, 3], [2]]
 
 
 class Shared(nn.Module):

@@ -25,7 +25,7 @@ from memplan.sources.loaded import Figure, Label
 from memplan.sources.options import Options
 from memplan.sources.xla import matches, read
 from memplan.sources.xla.heap import Chunk
-from memplan.sources.xla.text import _merged
+from memplan.sources.xla.text import _merge
 
 pytest.importorskip("google.protobuf")
 
@@ -423,7 +423,7 @@ def test_chunks_that_meet_become_one(boxes: list[tuple[int, int, int, int]]) -> 
         slow = [each for each in slow if each not in pair] + [(one[0] | two[0], *ends)]
     fast = [
         (set(c.values), c.start, c.end, c.offset, c.offset + c.bytes)
-        for c in _merged(Path("report"), chunks)
+        for c in _merge(Path("report"), chunks)
     ]
     assert sorted(fast, key=lambda c: min(c[0])) == sorted(slow, key=lambda c: min(c[0]))
 

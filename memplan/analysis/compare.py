@@ -164,7 +164,7 @@ def _plan_models(
     """
     # Imported here, so that comparing problems does not load the readers of files.
     from memplan.planning import Planned, plan_model
-    from memplan.sources import Loaded, laid_out
+    from memplan.sources import Loaded, lay_out_again
 
     def best(model: Asked | Plan) -> Asked | Plan:
         if not isinstance(model, Loaded):
@@ -174,7 +174,7 @@ def _plan_models(
 
     before = best(a)
     if isinstance(before, Planned) and isinstance(b, Loaded) and isinstance(a, Loaded):
-        same = b if before.loaded.layout is None else laid_out(b, in_place=before.in_place)
+        same = b if before.loaded.layout is None else lay_out_again(b, in_place=before.in_place)
         if a.problem.fingerprint == b.problem.fingerprint and (
             same.problem.fingerprint == before.problem.fingerprint
         ):

@@ -12,7 +12,7 @@ from typing import Any
 from memplan import formats
 from memplan.errors import FormatError, MemplanError
 from memplan.graph import Kind
-from memplan.sources.loaded import Figure, Label, Loaded, laid_out, of_graph, of_problem
+from memplan.sources.loaded import Figure, Label, Loaded, lay_out_again, of_graph, of_problem
 from memplan.sources.options import Options
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
     "Loaded",
     "Options",
     "detect",
-    "laid_out",
+    "lay_out_again",
     "load",
     "of_graph",
     "of_problem",

@@ -18,7 +18,7 @@ from memplan.trace import Trace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
-__all__ = ["Figure", "Label", "Loaded", "laid_out", "of_graph", "of_problem"]
+__all__ = ["Figure", "Label", "Loaded", "lay_out_again", "of_graph", "of_problem"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def of_problem(problem: Problem, source: str = "memory") -> Loaded:
     return Loaded(problem, source, len(problem))
 
 
-def laid_out(loaded: Loaded, *, in_place: bool) -> Loaded:
+def lay_out_again(loaded: Loaded, *, in_place: bool) -> Loaded:
     """Return the layout of the same program with all in-place writes, or with none.
 
     Capacity, reserved ranges and pins are kept. A pinned buffer keeps its offset even if it shares

@@ -13,7 +13,7 @@ from memplan.problem import Problem
 from memplan.sources.torch_training import Optimizer, Streams
 from memplan.sources.torch_training.buckets import BUCKET_BYTES
 from memplan.sources.torch_training.capture import Captured
-from memplan.sources.torch_training.partition import LIMIT, on_streams
+from memplan.sources.torch_training.partition import LIMIT, assign_streams
 from memplan.sources.torch_training.step import assemble
 from memplan_lab.corpus.precision import fold_norms
 from memplan_lab.corpus.recording import Recording, record
@@ -109,7 +109,7 @@ def streams(build: Build, partition: Streams, optimizer: Optimizer) -> Problem:
     recording = _trained(ready, "kept")
     early = partition in ("overlap", "category")
     step = assemble(_captured(ready, recording), optimizer, BUCKET_BYTES, early=early)
-    return lay_out(on_streams(step, partition, LIMIT)).problem.without_alignment()
+    return lay_out(assign_streams(step, partition, LIMIT)).problem.without_alignment()
 
 
 def _inferred(ready: Ready) -> Recording:

@@ -17,7 +17,7 @@ from typing import Any, get_args
 from memplan.errors import MemplanError, shown
 from memplan.graph import Graph
 from memplan.sources.torch_training.buckets import BUCKET_BYTES
-from memplan.sources.torch_training.partition import LIMIT, Streams, on_streams
+from memplan.sources.torch_training.partition import LIMIT, Streams, assign_streams
 from memplan.sources.torch_training.step import Optimizer, assemble
 
 __all__ = ["Optimizer", "Streams", "training_step"]
@@ -84,4 +84,4 @@ def training_step(
 
     captured = capture(model, inputs, loss)
     step = assemble(captured, optimizer, bucket_bytes, early=streams in ("overlap", "category"))
-    return on_streams(step, streams, limit)
+    return assign_streams(step, streams, limit)

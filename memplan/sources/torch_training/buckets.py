@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from memplan.graph import Graph, Kind, Tensor
 
-__all__ = ["BUCKET_BYTES", "in_buckets", "places"]
+__all__ = ["BUCKET_BYTES", "fill_buckets", "find_places"]
 
 BUCKET_BYTES = 25 << 20  # of DistributedDataParallel
 _FIRST_BYTES = 1 << 20  # so that communication begins early
 
 
-def in_buckets(tensors: Sequence[Tensor], limit: int) -> list[list[int]]:
+def fill_buckets(tensors: Sequence[Tensor], limit: int) -> list[list[int]]:
     """Return the indices of tensors of each bucket: in their order, one type of elements each.
 
     A bucket is full when it has reached its limit, and the next one of the type begins.
@@ -34,7 +34,7 @@ def in_buckets(tensors: Sequence[Tensor], limit: int) -> list[list[int]]:
     return buckets
 
 
-def places(graph: Graph, gradients: Sequence[int]) -> dict[int, int]:
+def find_places(graph: Graph, gradients: Sequence[int]) -> dict[int, int]:
     """Return by gradient the tensor that can be its place in a bucket, where there is one.
 
     An operator can write a gradient directly into its bucket if the gradient fills its storage,

@@ -8,25 +8,25 @@ from typing import Literal, get_args
 from memplan.graph import Graph, Operator
 from memplan.sources.torch_training.step import ALL_REDUCE, Optimizer
 
-__all__ = ["LIMIT", "Streams", "on_streams"]
+__all__ = ["LIMIT", "Streams", "assign_streams"]
 
 Streams = Literal["ddp", "overlap", "category", "one"]
 
 LIMIT = 512
 
 
-def on_streams(graph: Graph, streams: Streams, limit: int) -> Graph:
+def assign_streams(graph: Graph, streams: Streams, limit: int) -> Graph:
     """Return a step on several streams, made from one on a single stream; see `training_step`."""
     if streams == "category":
-        numbers = _categories(graph, limit)
+        numbers = _number_streams(graph, limit)
     else:
-        beside = {"one": (), "ddp": ("communication",), "overlap": ("communication", "update")}
-        numbers = [int(_category(one) in beside[streams]) for one in graph.operators]
+        side = {"one": (), "ddp": ("communication",), "overlap": ("communication", "update")}
+        numbers = [int(_get_category(one) in side[streams]) for one in graph.operators]
     operators = zip(graph.operators, numbers, strict=True)
     return replace(graph, operators=tuple(replace(one, stream=at) for one, at in operators))
 
 
-def _categories(graph: Graph, limit: int) -> list[int]:
+def _number_streams(graph: Graph, limit: int) -> list[int]:
     """Return by operator a stream that has only its category; a new stream follows a full one.
 
     Streams are numbered as they begin.
@@ -36,7 +36,7 @@ def _categories(graph: Graph, limit: int) -> list[int]:
     numbers = []
     begun = 0
     for operator in graph.operators:
-        category = _category(operator)
+        category = _get_category(operator)
         if not left.get(category):
             open_[category], left[category] = begun, limit
             begun += 1
@@ -45,7 +45,7 @@ def _categories(graph: Graph, limit: int) -> list[int]:
     return numbers
 
 
-def _category(operator: Operator) -> str:
+def _get_category(operator: Operator) -> str:
     if operator.type == ALL_REDUCE:
         return "communication"
     return "update" if operator.type in get_args(Optimizer) else "compute"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from memplan.graph import Graph, Kind, Operator, Tensor, View
-from memplan.sources.torch_training.buckets import in_buckets, places
+from memplan.sources.torch_training.buckets import fill_buckets, find_places
 from memplan.sources.torch_training.capture import Captured
 
 __all__ = ["ALL_REDUCE", "Optimizer", "assemble"]
@@ -48,8 +48,8 @@ class _Step:
         gradients = self._gather()
         order = list(gradients)
         sizes = [self._tensors[gradients[parameter]] for parameter in order]
-        buckets = [[order[i] for i in bucket] for bucket in in_buckets(sizes, bucket_bytes)]
-        waiting = self._by_last(gradients, buckets)
+        buckets = [[order[i] for i in bucket] for bucket in fill_buckets(sizes, bucket_bytes)]
+        waiting = self._group_by_last(gradients, buckets)
         updates = []
         operators, self._operators = self._operators, []
         for number, operator in enumerate(operators):
@@ -76,7 +76,7 @@ class _Step:
         The order is the one in which the backward pass makes the gradients.
         """
         graph, gradients = self._captured.graph, self._captured.gradients
-        place = places(graph, list(gradients.values()))
+        place = find_places(graph, list(gradients.values()))
         base = {view.tensor: view.base for view in graph.views}
         maker = {index: at for at, op in enumerate(graph.operators) for index in op.outputs}
         made: dict[int, list[int]] = defaultdict(list)  # by operator, its parameters
@@ -99,7 +99,9 @@ class _Step:
         self._operators.append(Operator(name, "aten.clone", (gradient,), (index,)))
         return index
 
-    def _by_last(self, gradients: dict[int, int], buckets: list[list[int]]) -> dict[int, list[int]]:
+    def _group_by_last(
+        self, gradients: dict[int, int], buckets: list[list[int]]
+    ) -> dict[int, list[int]]:
         """Return by operator the buckets that are complete after it has run."""
         maker = {index: at for at, op in enumerate(self._operators) for index in op.outputs}
         found: dict[int, list[int]] = defaultdict(list)

@@ -46,7 +46,7 @@ def read(path: Path, options: Options) -> Loaded:
     MemplanError
         If `protobuf` is needed and not installed.
     """
-    found = _heaps(path)
+    found = _read_heaps(path)
     if not found:
         raise FormatError(
             str(path), "has no buffer assignment with temporary memory, so nothing to plan"
@@ -62,32 +62,32 @@ def read(path: Path, options: Options) -> Loaded:
     if options.include is not None and options.include != {Kind.INTERMEDIATE}:
         text = "XLA's dump has temporary buffers only; no other kinds can be included"
         notes.append(Note(Code.KINDS_MISSING, text))
-    return _as_loaded(path, largest, tuple(notes))
+    return _make_loaded(path, largest, tuple(notes))
 
 
-def _heaps(path: Path) -> list[Heap]:
+def _read_heaps(path: Path) -> list[Heap]:
     if not path.is_dir():
-        return _reader(path)(path)
+        return _choose_reader(path)(path)
     try:
         files = sorted(file for file in path.iterdir() if _is_dump(file))
     except OSError as error:
         raise FormatError(str(path), f"cannot be read: {error.strerror}") from None
     protos = [file for file in files if file.name.endswith(_PROTO)]
     for some in (protos, [file for file in files if file not in protos]):
-        found = [heap for file in some for heap in _reader(file)(file)]
+        found = [heap for file in some for heap in _choose_reader(file)(file)]
         if found:
             return found
     return []
 
 
-def _reader(path: Path) -> Callable[[Path], list[Heap]]:
+def _choose_reader(path: Path) -> Callable[[Path], list[Heap]]:
     """Return the reader for a file, chosen by its content."""
     try:
         with path.open("rb") as file:
             head = file.read(len(text.HEAD))
     except OSError as error:
         raise FormatError(str(path), f"cannot be read: {error.strerror}") from None
-    return text.heaps if head == text.HEAD else proto.heaps
+    return text.read_heaps if head == text.HEAD else proto.read_heaps
 
 
 def _is_dump(file: Path) -> bool:
@@ -96,7 +96,7 @@ def _is_dump(file: Path) -> bool:
     return file.name.endswith((_PROTO, text.END)) and file.is_file()
 
 
-def _as_loaded(path: Path, heap: Heap, notes: tuple[Note, ...]) -> Loaded:
+def _make_loaded(path: Path, heap: Heap, notes: tuple[Note, ...]) -> Loaded:
     chunks = heap.chunks
     gaps = [(row, *gap, NONE, NONE) for row, c in enumerate(chunks) for gap in c.gaps]
     try:

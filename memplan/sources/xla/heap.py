@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import gcd
 
-__all__ = ["Chunk", "Heap", "always", "tidy"]
+__all__ = ["Chunk", "Heap", "span_all_steps", "tidy"]
 
 MAX_ALIGNMENT = 256  # the largest that any of XLA's backends asks for
 
@@ -75,7 +75,7 @@ class Heap:
         return min(common & -common, MAX_ALIGNMENT) if common else MAX_ALIGNMENT
 
 
-def always(values: Iterable[Chunk], steps: int) -> list[Chunk]:
+def span_all_steps(values: Iterable[Chunk], steps: int) -> list[Chunk]:
     """Return values of unknown lifetimes as chunks that live from beginning to end.
 
     Values that XLA put on common bytes are one chunk. XLA knew that they are never needed at once;

@@ -22,10 +22,10 @@ from typing import Any, TypeVar
 from memplan.errors import FormatError
 from memplan.extras import require
 from memplan.sources._origin import line_at
-from memplan.sources.xla.heap import Chunk, Heap, always, tidy
+from memplan.sources.xla.heap import Chunk, Heap, span_all_steps, tidy
 from memplan.sources.xla.schema import hlo_proto
 
-__all__ = ["heaps", "looks_like_proto"]
+__all__ = ["looks_like_proto", "read_heaps"]
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ def looks_like_proto(head: bytes, size: int) -> bool:
     return inside and 0 < length == len(name) and name.isascii() and name.decode().isprintable()
 
 
-def heaps(path: Path) -> list[Heap]:
+def read_heaps(path: Path) -> list[Heap]:
     """Return the allocations that XLA's heap simulator planned; none if there is no assignment.
 
     Raises
@@ -79,7 +79,7 @@ class _Assignment:
         self._users: dict[int, list[Any]] = {}
         self._parts: dict[tuple[int, int], list[int]] = {}  # readers of tuple elements
         self._listed: set[object] = set()  # users already listed; ids may come twice
-        self._said: dict[int, str] = {}
+        self._descriptions: dict[int, str] = {}
         for computation in hlo.hlo_module.computations:
             for instruction in computation.instructions:
                 self._instructions[instruction.id] = instruction
@@ -125,7 +125,7 @@ class _Assignment:
         rest = [self._chunk(_Group([id], [(0, 1)]), places) for id in places if id not in seen]
         steps = max(len(trace.events), 1)
         chunks = [self._chunk(group, places) for group in groups]
-        return Heap(self._module, allocation.size, tidy([*chunks, *always(rest, steps)]))
+        return Heap(self._module, allocation.size, tidy([*chunks, *span_all_steps(rest, steps)]))
 
     def _groups(self, trace: Any, places: dict[int, Any]) -> list[_Group]:
         """Return which values share their memory, and when one of them is needed."""
@@ -161,7 +161,7 @@ class _Assignment:
         if len(offsets) > 1:
             raise self._error(f"shares logical buffer {group.ids[0]} with one at another offset")
         makers = [site for id in group.ids if (site := self._site(id)) is not None]
-        users = [self._say(user) for id in group.ids for user in self._users_of(id)]
+        users = [self._describe(user) for id in group.ids for user in self._find_users(id)]
         return Chunk(
             values=tuple(self._name(id) for id in group.ids),
             bytes=max(places[id].size for id in group.ids),
@@ -169,7 +169,7 @@ class _Assignment:
             start=group.spans[0][0],
             end=group.spans[-1][1],
             gaps=tuple((one[1], two[0]) for one, two in pairwise(group.spans)),
-            made_by=self._say(makers[0]) if makers else "",
+            made_by=self._describe(makers[0]) if makers else "",
             used_by=tuple(dict.fromkeys(users)),
             operator=makers[0].opcode if makers else "",
             module=_module(makers[0].metadata.op_name) if makers else "",
@@ -181,20 +181,20 @@ class _Assignment:
         buffer = self._buffers.get(id)
         return None if buffer is None else self._instructions.get(buffer.defined_at.instruction_id)
 
-    def _users_of(self, id: int) -> Iterator[Any]:
+    def _find_users(self, id: int) -> Iterator[Any]:
         """Yield the instructions that read a value; those on tuples only pass it on."""
         site = self._site(id)
         if site is None:
             return
         index = tuple(self._buffers[id].defined_at.shape_index)
         if not index:
-            yield from self._readers(site.id)
+            yield from self._find_readers(site.id)
         elif len(index) == 1 and (site.id, *index) not in self._listed:
             self._listed.add((site.id, *index))
             for part in self._parts.get((site.id, index[0]), ()):
-                yield from self._readers(part)
+                yield from self._find_readers(part)
 
-    def _readers(self, instruction: int) -> Iterator[Any]:
+    def _find_readers(self, instruction: int) -> Iterator[Any]:
         """Yield the instructions that read a result, but only at the first call for it."""
         if instruction not in self._listed:
             self._listed.add(instruction)
@@ -208,12 +208,12 @@ class _Assignment:
         index = ",".join(map(str, buffer.defined_at.shape_index))
         return f"{name or f'buffer {id}'}{{{index}}}" if index else name or f"buffer {id}"
 
-    def _say(self, instruction: Any) -> str:
-        said = self._said.get(instruction.id)
-        if said is None:
-            said = f"{instruction.metadata.op_name or instruction.name} ({instruction.opcode})"
-            self._said[instruction.id] = said
-        return said
+    def _describe(self, instruction: Any) -> str:
+        text = self._descriptions.get(instruction.id)
+        if text is None:
+            text = f"{instruction.metadata.op_name or instruction.name} ({instruction.opcode})"
+            self._descriptions[instruction.id] = text
+        return text
 
     def _line(self, origin: Any) -> str:
         """Return the line that an instruction comes from: the innermost one in the user's code.
@@ -223,16 +223,18 @@ class _Assignment:
         """
         if origin.source_file:
             return line_at(origin.source_file, origin.source_line)
-        frame = _nth(self._frames.stack_frames, origin.stack_frame_id)
-        place = None if frame is None else _nth(self._frames.file_locations, frame.file_location_id)
-        file = None if place is None else _nth(self._frames.file_names, place.file_name_id)
+        frame = _get_row(self._frames.stack_frames, origin.stack_frame_id)
+        place = (
+            None if frame is None else _get_row(self._frames.file_locations, frame.file_location_id)
+        )
+        file = None if place is None else _get_row(self._frames.file_names, place.file_name_id)
         return "" if place is None or file is None else line_at(file, place.line)
 
     def _error(self, message: str) -> FormatError:
         return FormatError(str(self._path), f"{message}: the buffer assignment contradicts itself")
 
 
-def _nth(rows: Sequence[T], number: int) -> T | None:
+def _get_row(rows: Sequence[T], number: int) -> T | None:
     """Return a row by its number from 1, or `None` where there is none."""
     return rows[number - 1] if 0 < number <= len(rows) else None
 

@@ -21,7 +21,7 @@ from memplan.errors import FormatError
 from memplan.files import read_text
 from memplan.sources.xla.heap import Chunk, Heap, tidy
 
-__all__ = ["END", "HEAD", "heaps"]
+__all__ = ["END", "HEAD", "read_heaps"]
 
 HEAD = b"BufferAssignment:"
 END = "buffer-assignment.txt"
@@ -36,7 +36,7 @@ _VALUE = re.compile(
 _RANGE = re.compile(r" {4}(\S+?)(\{[\d,]*\}):(\d{1,18})-(\d{1,18})")
 
 
-def heaps(path: Path) -> list[Heap]:
+def read_heaps(path: Path) -> list[Heap]:
     """Return the temporary allocations of a report.
 
     Raises
@@ -59,22 +59,22 @@ def heaps(path: Path) -> list[Heap]:
     planned = [(size, values) for size, values in found if size > 0 and values]
     if not planned:
         return []
-    spans = _spans(path)
+    spans = _read_spans(path)
     steps = max((end for _, end in spans.values()), default=1)
     module = path.name.removesuffix(END).rstrip("-.")
     return [_heap(path, module, size, values, spans, steps) for size, values in planned]
 
 
-def _spans(path: Path) -> dict[str, tuple[int, int]]:
+def _read_spans(path: Path) -> dict[str, tuple[int, int]]:
     """Return when every value is needed, from the report in the same folder."""
-    beside = path.with_name(path.name.removesuffix(END) + "live-range.txt")
-    if not path.name.endswith(END) or not beside.is_file():
+    report = path.with_name(path.name.removesuffix(END) + "live-range.txt")
+    if not path.name.endswith(END) or not report.is_file():
         raise FormatError(
             str(path),
             "has no lifetimes: keep XLA's *live-range.txt beside it, or dump protocol buffers "
             "(--xla_dump_hlo_as_proto)",
         )
-    ranges = (_RANGE.match(line) for line in read_text(beside).splitlines())
+    ranges = (_RANGE.match(line) for line in read_text(report).splitlines())
     # The report includes both ends, a lifetime here only the first.
     return {m[1] + m[2]: (int(m[3]), int(m[4]) + 1) for m in ranges if m is not None}
 
@@ -105,11 +105,11 @@ def _heap(
             carried.setdefault((value.offset, value.bytes), []).append(value)
         elif value.bytes:
             chunks.append(value)
-    merged = _merged(path, [*chunks, *map(_union, carried.values())])
+    merged = _merge(path, [*chunks, *map(_unite, carried.values())])
     return Heap(module, size, tidy(merged))
 
 
-def _merged(path: Path, chunks: list[Chunk]) -> list[Chunk]:
+def _merge(path: Path, chunks: list[Chunk]) -> list[Chunk]:
     """Return chunks of which no two overlap; those that do are merged, so XLA's plan stays legal.
 
     A merged chunk may overlap another one, so this is repeated until no two do.
@@ -120,13 +120,13 @@ def _merged(path: Path, chunks: list[Chunk]) -> list[Chunk]:
         steps += len(chunks)
         if steps > _MOST_STEPS:
             raise FormatError(str(path), "has values that share memory in too long a chain")
-        found = _swept(chunks)
+        found = _merge_once(chunks)
         if len(found) == len(chunks):
             return found
         chunks = found
 
 
-def _swept(chunks: list[Chunk]) -> list[Chunk]:
+def _merge_once(chunks: list[Chunk]) -> list[Chunk]:
     """Go through time once, and merge chunks that overlap."""
     active: list[Chunk] = []  # by offset; no two have a byte in common
     offsets: list[int] = []
@@ -145,13 +145,13 @@ def _swept(chunks: list[Chunk]) -> list[Chunk]:
             first -= 1
         last = bisect_left(offsets, new.offset + new.bytes)
         if last > first:
-            new = _union([*sorted(active[first:last], key=lambda chunk: chunk.start), new])
+            new = _unite([*sorted(active[first:last], key=lambda chunk: chunk.start), new])
         active[first:last], offsets[first:last] = [new], [new.offset]
         heappush(ends, (new.end, new.offset))
     return [*done, *active]
 
 
-def _union(chunks: list[Chunk]) -> Chunk:
+def _unite(chunks: list[Chunk]) -> Chunk:
     chunks = sorted(chunks, key=lambda chunk: chunk.start)
     offset = min(chunk.offset for chunk in chunks)
     return Chunk(
