@@ -19,8 +19,8 @@ from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.plan import Plan
 from memplan.problem import Buffer, Problem
 from memplan.sources.graph_json import write_graph
-from memplan.view.comparison import report
-from memplan.view.markdown import code, markdown
+from memplan.view.comparison import make_report
+from memplan.view.markdown import format_code, format_report
 
 HEAD = "id,lower,upper,size\n"
 
@@ -258,7 +258,7 @@ def cells(row: str) -> list[str]:
 @given(strategies.ids())
 def test_code_shows_any_name(name: str) -> None:
     """Tests that a name is shown in full, in one cell of one line, and is nothing else."""
-    written = code(name)
+    written = format_code(name)
     assert len(written.splitlines()) == 1
     assert len(cells(written)) == 1
     if written.startswith("`"):
@@ -291,7 +291,7 @@ def test_a_name_cannot_break_the_table(name: str) -> None:
     """Tests rows of the document with an awkward name: as many cells as the others have."""
     one = Problem([Buffer("a", 0, 1, 4)])
     other = Problem([Buffer(name, 0, 1, 8)])
-    document = markdown(report(compared(one, other), (name, "b")))
+    document = format_report(make_report(compared(one, other), (name, "b")))
     rows = [line for line in document.splitlines() if line.startswith("|")]
     assert {len(cells(row)) - 2 for row in rows} == {2, 3, 4}  # there are tables of all widths
     outside = "".join(part for line in rows for part in line.split("`")[::2])
@@ -302,7 +302,7 @@ def test_a_name_cannot_break_the_table(name: str) -> None:
 def test_markdown(folder: Path) -> None:
     """Tests the document: the answer in bold, then tables of GitHub's kind."""
     found = compared(formats.load("a.csv"), formats.load("b.csv"))
-    lines = markdown(report(found, ("a.csv", "b.csv"), ["Failed: it grew."])).splitlines()
+    lines = format_report(make_report(found, ("a.csv", "b.csv"), ["Failed: it grew."])).splitlines()
     assert lines[0].startswith("**The peak grew by 21 bytes")
     assert lines[2] == "Failed: it grew."
     assert lines[4:7] == [
@@ -317,7 +317,7 @@ def test_markdown(folder: Path) -> None:
 def test_long_lists_are_cut(folder: Path) -> None:
     """Tests that what is not named is summed up."""
     many = Problem([Buffer(f"b{i}", i, i + 1, i + 1) for i in range(20)])
-    document = markdown(report(compared(Problem([]), many), ("a", "b"), most=3))
+    document = format_report(make_report(compared(Problem([]), many), ("a", "b"), most=3))
     assert "#### Added: 20 buffers" in document
     assert "and 17 others, 153 bytes" in document
     assert "`b16`" not in document

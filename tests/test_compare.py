@@ -240,8 +240,10 @@ def test_words(five: Problem, five_offsets: list[int]) -> None:
         (none, best, "There is no plan before, so the peaks cannot be compared."),
         (none, none, "There is no plan before or after, so the peaks cannot be compared."),
     ):
-        assert comparison.report(compare(one, other), ("a", "b")).sentences[0] == sentence
+        assert comparison.make_report(compare(one, other), ("a", "b")).sentences[0] == sentence
     empty = compare(Problem([]), five)
     assert (
-        comparison.report(empty, ("a", "b")).sentences[0].startswith("The peak grew by 12 bytes,")
+        comparison.make_report(empty, ("a", "b"))
+        .sentences[0]
+        .startswith("The peak grew by 12 bytes,")
     )

@@ -13,7 +13,7 @@ from memplan.plan import Plan
 from memplan.problem import Buffer, Gap, Problem
 from memplan.sources import Loaded
 from memplan.view import plot
-from memplan.view.relations import counts, reasons
+from memplan.view.relations import count_relations, list_reasons
 from memplan.view.words import plans, problems
 
 ROWS = [Buffer("a", 0, 1, 2), Buffer("b", 1, 2, 3), Buffer("c", 1, 4, 1), Buffer("d", 2, 3, 1024)]
@@ -36,8 +36,8 @@ def test_a_problem_in_a_line() -> None:
 
 def test_counts() -> None:
     """Tests that pairs and groups are counted, and that nothing is said of none."""
-    assert counts(PLAIN) == []
-    assert counts(BOUND) == [
+    assert count_relations(PLAIN) == []
+    assert count_relations(BOUND) == [
         ("conflicts", "3 pairs beside lifetimes"),
         ("groups", "2 groups of 3 buffers, the longest 1,024 bytes (1 KiB)"),
     ]
@@ -66,24 +66,24 @@ def test_a_plan_says_what_bound_it() -> None:
 
 def test_reasons_name_what_lifetimes_do_not_show() -> None:
     """Tests that pairs that meet in time anyway are not shown, and what is left of a group is."""
-    assert reasons(PLAIN) == []
-    assert reasons(BOUND) == [
+    assert list_reasons(PLAIN) == []
+    assert list_reasons(BOUND) == [
         '"a" and "d" conflict though their lifetimes do not meet.',
         '"b" and "d" conflict though their lifetimes do not meet.',
         '"b" and "a" lie one behind the other: 5 bytes from end to end.',
     ]
     three = Problem(ROWS, groups=[["b", "c", "a"]])
-    assert reasons(three.subset([0, 1])) == [
+    assert list_reasons(three.subset([0, 1])) == [
         '"b" and "a" are parts of one group: 6 bytes from end to end.'
     ]
-    assert reasons(three.subset([0, 3])) == []
+    assert list_reasons(three.subset([0, 3])) == []
 
 
 def test_conflicts_in_gaps() -> None:
     """Tests that a conflict of buffers that live at one time is shown where one has a gap."""
     rows = [Buffer("a", 0, 4, 2, gaps=(Gap(1, 3),)), Buffer("b", 1, 3, 2), Buffer("c", 2, 5, 2)]
     pairs = [("a", "b"), ("b", "c"), ("a", "c")]
-    assert reasons(Problem(rows, conflicts=pairs)) == [
+    assert list_reasons(Problem(rows, conflicts=pairs)) == [
         '"a" and "b" conflict also in their gaps.',
         '"a" and "c" conflict also in their gaps.',
     ]
@@ -92,7 +92,7 @@ def test_conflicts_in_gaps() -> None:
 def test_a_long_group_is_cut() -> None:
     """Tests that a group of many members stays a line."""
     rows = [Buffer(str(number), number, number + 1, 2) for number in range(20)]
-    (said,) = reasons(Problem(rows, groups=[[str(number) for number in range(20)]]))
+    (said,) = list_reasons(Problem(rows, groups=[[str(number) for number in range(20)]]))
     assert said == (
         '"0", "1", "2", "3", "4", 14 more and "19" lie one behind the other: '
         "40 bytes from end to end."
@@ -109,7 +109,7 @@ def test_reserved_ranges_beyond_the_capacity_do_not_count() -> None:
         ([(0, 20)], 10, "0 bytes"),
     ):
         problem = Problem(rows, capacity, reserved)
-        assert reasons(problem) == [f"Reserved ranges leave {longest} in one piece at most."]
+        assert list_reasons(problem) == [f"Reserved ranges leave {longest} in one piece at most."]
 
 
 def test_a_line_goes_around_a_group() -> None:

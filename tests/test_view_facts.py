@@ -7,7 +7,7 @@ from dataclasses import fields
 from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.problem import Problem
 from memplan.sources import Loaded, of_graph
-from memplan.view.facts import Facts, facts, facts_of_problem
+from memplan.view.facts import Facts, find_facts, find_problem_facts
 
 NET = Graph(
     "net",
@@ -24,7 +24,7 @@ NET = Graph(
 def test_facts_of_a_graph() -> None:
     """Tests every column, for an input, a result, what is between and a workspace."""
     loaded = of_graph(NET)
-    assert facts(loaded) == Facts(
+    assert find_facts(loaded) == Facts(
         name=("x", "a", "y", "conv1 (workspace)"),
         tensors=(("x",), ("a",), ("y",), ("conv1 (workspace)",)),
         kind=("input", "intermediate", "output", "workspace"),
@@ -38,8 +38,8 @@ def test_facts_of_a_graph() -> None:
 
 def test_a_problem_has_names_alone(five: Problem) -> None:
     """Tests that a file without a program says nothing but names, in columns of one length."""
-    found = facts(Loaded(five, "csv", len(five)))
-    assert found == facts_of_problem(five)
+    found = find_facts(Loaded(five, "csv", len(five)))
+    assert found == find_problem_facts(five)
     assert found.name == five.ids
     assert {len(getattr(found, field.name)) for field in fields(Facts)} == {len(found)} == {5}
     assert set(found.kind + found.operator + found.made_by + found.module + found.line) == {""}

@@ -22,7 +22,7 @@ from memplan.formats.trace_json import write_trace
 from memplan.problem.buffer import Buffer, Gap
 from memplan.trace import Trace
 from memplan.view import page
-from memplan.view.facts import facts_of_problem
+from memplan.view.facts import find_problem_facts
 from memplan.view.page import data, figures
 
 pytest.importorskip("bokeh")
@@ -171,7 +171,7 @@ class TestData:
     def test_classes_have_colours_and_the_rest_is_grey(self, five: Problem) -> None:
         """Tests that what is unknown has no classes, and that eight types share seven colours."""
         problem = Problem.from_arrays([0] * 9, [1] * 9, list(range(9, 0, -1)))
-        facts = facts_of_problem(problem)
+        facts = find_problem_facts(problem)
         types = tuple("abcdefgha")
         known = type(facts)(
             *(facts.name, facts.tensors, facts.kind, types, facts.made_by, facts.used_by),

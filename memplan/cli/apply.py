@@ -206,4 +206,4 @@ def _show(
         if applied.folded:
             output.line(f"folded  {plural(applied.folded, 'operator')} that only unpacked weights")
     if notes:
-        output.console().print(parts.notes(notes))
+        output.console().print(parts.render_notes(notes))

@@ -202,18 +202,18 @@ def _write(
 ) -> None:
     """Write a comparison to a file, or print it."""
     from memplan import formats
-    from memplan.view.comparison import report
-    from memplan.view.markdown import markdown
+    from memplan.view.comparison import make_report
+    from memplan.view.markdown import format_report
     from memplan.view.words.comparisons import comparison
 
-    said = report(found, names, [verdict.sentence for verdict in verdicts], most)
+    report = make_report(found, names, [verdict.sentence for verdict in verdicts], most)
     if format is Format.TEXT and out is None:
-        output.console().print(comparison(said))
+        output.console().print(comparison(report))
         return
     if format is Format.TEXT:
-        text = output.plain(comparison(said))
+        text = output.plain(comparison(report))
     elif format is Format.MARKDOWN:
-        text = markdown(said)
+        text = format_report(report)
     else:
         text = json.dumps(_summary(found, verdicts)) + "\n"
     if out is None:

@@ -94,10 +94,10 @@ def command(
     console.print(problems.inspection(found, top))
     _print_streams(found.loaded, console, suggest_sync, in_place)
     if loaded.notes:
-        console.print(parts.notes(loaded.notes))
+        console.print(parts.render_notes(loaded.notes))
     if measured is not None:
         console.print()
-        console.print(words.measured(measured, found.plan.peak))
+        console.print(words.describe_run(measured, found.plan.peak))
 
 
 def _measured(loaded: Loaded, path: str, model: options.Model) -> tuple[Figure, ...]:

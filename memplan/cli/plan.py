@@ -197,10 +197,10 @@ class Report:
             )
         )
         if self.loaded.notes:
-            console.print(parts.notes(self.loaded.notes))
+            console.print(parts.render_notes(self.loaded.notes))
         if self.measured is not None:
             console.print()
-            console.print(measured.measured(self.measured, self.plan.peak))
+            console.print(measured.describe_run(self.measured, self.plan.peak))
         if self.plan.has_offsets and len(problem):
             console.print()
             console.print(plans.peak_buffers(problem, self.plan, top, self.loaded.labels))

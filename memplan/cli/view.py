@@ -227,11 +227,11 @@ def _recordings(own: dict[str, Loaded], others: Sequence[str]) -> dict[str, Load
         If one does not.
     """
     from memplan.errors import FormatError
-    from memplan.view.recorded import recorded
+    from memplan.view.recorded import find_recorded
 
     runs = own | {path: options.read_input(path) for path in others}
     for path, run in runs.items():
-        if recorded(run) is None:
+        if find_recorded(run) is None:
             raise FormatError(path, "has no addresses of a recorded run; see `memplan record`")
     return runs
 
@@ -304,12 +304,12 @@ def _print(seen: _Seen) -> None:
 def _with_recordings(seen: _Seen) -> dict[str, Plan]:
     """Return all plans, and the recordings as plans of the same problem."""
     from memplan.errors import FormatError
-    from memplan.view.recorded import of_trace, recorded
+    from memplan.view.recorded import find_recorded, of_trace
 
     plans, problem = dict(seen.plans), seen.loaded.problem
     for path, run in seen.recordings.items():
         if run is seen.loaded:
-            found = recorded(run)
+            found = find_recorded(run)
         else:
             found = None if run.trace is None else of_trace(problem, run.trace)
         if found is None:
@@ -339,12 +339,12 @@ def _write_picture(seen: _Seen, out: str, colour: Colour, width: float | None) -
 
 def _recording(path: str, run: Loaded, colour: Colour) -> Panel:
     from memplan.view import panel
-    from memplan.view.recorded import recorded
+    from memplan.view.recorded import find_recorded
 
     name, classes = f"recorded: {os.path.basename(path)}", _classes(path, run, colour)
     if run.trace is not None:
         return replace(panel.of_recording(name, run.trace), classes=classes)
-    offsets = recorded(run)
+    offsets = find_recorded(run)
     assert offsets is not None  # `_recordings` has refused runs without
     return panel.of_plan(name, run.problem, offsets, classes)
 
@@ -352,11 +352,11 @@ def _recording(path: str, run: Loaded, colour: Colour) -> Panel:
 def _classes(path: str, loaded: Loaded, colour: Colour) -> tuple[str, ...] | None:
     """Return what colours say of every buffer; `None` for sizes."""
     from memplan.errors import FormatError
-    from memplan.view.facts import facts
+    from memplan.view.facts import find_facts
 
     if colour is Colour.SIZE:
         return None
-    known = facts(loaded)
+    known = find_facts(loaded)
     classes: tuple[str, ...] = getattr(known, colour.value)
     if not any(classes):
         raise FormatError(path, f"names no {colour.value}: it has no classes to colour by")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from memplan.analysis.compare import Comparison, Match, Side
 from memplan.view.units import exact, human, lifetime, percent, plural
 
-__all__ = ["Cell", "Name", "Report", "Table", "report"]
+__all__ = ["Cell", "Name", "Report", "Table", "make_report"]
 
 _UNKNOWN = "unknown"
 
@@ -62,7 +62,7 @@ class Report:
     notes: tuple[str, ...] = ()
 
 
-def report(
+def make_report(
     found: Comparison, names: tuple[str, str], verdicts: Sequence[str] = (), most: int = 10
 ) -> Report:
     """Put a comparison into words.
@@ -80,39 +80,41 @@ def report(
     """
     sizes, change = ("bytes",), ("before", "after", "change")
     tables = (
-        _amounts(found, names),
-        _of(found.added, "Added", most, sizes, _size, _bytes),
-        _of(found.removed, "Removed", most, sizes, _size, _bytes),
-        _of(found.grown, "Grown", most, change, _resized, _by),
-        _of(found.shrunk, "Shrunk", most, change, _resized, _by),
-        _of(found.renamed, "Taken for renamed", most, ("was", "bytes"), _renamed, _bytes),
-        _of(
+        _list_amounts(found, names),
+        _make_table(found.added, "Added", most, sizes, _format_size, _get_bytes),
+        _make_table(found.removed, "Removed", most, sizes, _format_size, _get_bytes),
+        _make_table(found.grown, "Grown", most, change, _format_resized, _get_growth),
+        _make_table(found.shrunk, "Shrunk", most, change, _format_resized, _get_growth),
+        _make_table(
+            found.renamed, "Taken for renamed", most, ("was", "bytes"), _format_renamed, _get_bytes
+        ),
+        _make_table(
             found.arrived,
             "Live at the peak after, and not at the peak before",
             most,
             ("bytes", "before"),
-            lambda match: (exact(match.bytes_after), _then(match.before)),
-            _bytes,
+            lambda match: (exact(match.bytes_after), _describe_absence(match.before)),
+            _get_bytes,
         ),
-        _of(
+        _make_table(
             found.left,
             "Live at the peak before, and not at the peak after",
             most,
             ("bytes", "after"),
-            lambda match: (exact(match.bytes_before), _then(match.after)),
+            lambda match: (exact(match.bytes_before), _describe_absence(match.after)),
             lambda match: match.bytes_before,
         ),
     )
-    said = (_peak(found.before, found.after), *verdicts)
+    sentences = (_describe_peak(found.before, found.after), *verdicts)
     notes = tuple(
         f"note {when}: {note.text}"
         for when, side in (("before", found.before), ("after", found.after))
         for note in side.notes
     )
-    return Report(said, tuple(table for table in tables if table.rows), notes)
+    return Report(sentences, tuple(table for table in tables if table.rows), notes)
 
 
-def _peak(before: Side, after: Side) -> str:
+def _describe_peak(before: Side, after: Side) -> str:
     if before.peak is None or after.peak is None:
         which = "before" if before.peak is None else "after"
         if before.peak is None and after.peak is None:
@@ -133,27 +135,32 @@ def _peak(before: Side, after: Side) -> str:
     return f"The peak {word} by {by}{relative}, to {exact(after.peak)}; {known}."
 
 
-def _amounts(found: Comparison, names: tuple[str, str]) -> Table:
+def _list_amounts(found: Comparison, names: tuple[str, str]) -> Table:
     before, after = found.before, found.after
     rows: list[tuple[Cell, ...]] = [
         ("", Name(names[0]), Name(names[1]), ""),
-        ("peak", *_both(before.peak, after.peak)),
-        ("bound", *_both(before.bound, after.bound)),
-        ("max load", *_both(before.load, after.load)),
-        ("naive", *_both(before.naive, after.naive)),
-        ("buffers", f"{before.buffers:,}", f"{after.buffers:,}", _counted(before, after)),
-        ("peak at", _when(before), _when(after), ""),
+        ("peak", *_format_both(before.peak, after.peak)),
+        ("bound", *_format_both(before.bound, after.bound)),
+        ("max load", *_format_both(before.load, after.load)),
+        ("naive", *_format_both(before.naive, after.naive)),
+        (
+            "buffers",
+            f"{before.buffers:,}",
+            f"{after.buffers:,}",
+            _format_count_change(before, after),
+        ),
+        ("peak at", _format_time(before), _format_time(after), ""),
     ]
     return Table("", ("", "before", "after", "change"), tuple(rows))
 
 
-def _both(before: int | None, after: int | None) -> tuple[str, str, str]:
+def _format_both(before: int | None, after: int | None) -> tuple[str, str, str]:
     shown = [_UNKNOWN if amount is None else exact(amount) for amount in (before, after)]
-    change = "" if before is None or after is None else _signed(before, after)
+    change = "" if before is None or after is None else _format_change(before, after)
     return shown[0], shown[1], change
 
 
-def _signed(before: int, after: int) -> str:
+def _format_change(before: int, after: int) -> str:
     if before == after:
         return "-"
     sign = "+" if after > before else "-"
@@ -161,17 +168,17 @@ def _signed(before: int, after: int) -> str:
     return f"{sign}{human(abs(after - before))}" + (f" ({sign}{share})" if before else "")
 
 
-def _counted(before: Side, after: Side) -> str:
+def _format_count_change(before: Side, after: Side) -> str:
     return f"{after.buffers - before.buffers:+,}" if before.buffers != after.buffers else "-"
 
 
-def _when(side: Side) -> str:
+def _format_time(side: Side) -> str:
     if side.start is None or side.end is None:
         return _UNKNOWN
     return f"time {lifetime(side.start, side.end)}"
 
 
-def _of(
+def _make_table(
     matches: Sequence[Match],
     title: str,
     most: int,
@@ -189,26 +196,26 @@ def _of(
     )
 
 
-def _bytes(match: Match) -> int:
+def _get_bytes(match: Match) -> int:
     return match.bytes
 
 
-def _by(match: Match) -> int:
+def _get_growth(match: Match) -> int:
     return abs(match.grown)
 
 
-def _then(other: str | None) -> str:
+def _describe_absence(other: str | None) -> str:
     return "not there" if other is None else "live at other times"
 
 
-def _size(match: Match) -> tuple[Cell, ...]:
+def _format_size(match: Match) -> tuple[Cell, ...]:
     return (exact(match.bytes),)
 
 
-def _resized(match: Match) -> tuple[Cell, ...]:
+def _format_resized(match: Match) -> tuple[Cell, ...]:
     before, after = match.bytes_before, match.bytes_after
-    return exact(before), exact(after), _signed(before, after)
+    return exact(before), exact(after), _format_change(before, after)
 
 
-def _renamed(match: Match) -> tuple[Cell, ...]:
+def _format_renamed(match: Match) -> tuple[Cell, ...]:
     return Name(match.before or ""), exact(match.bytes)

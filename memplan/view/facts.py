@@ -8,7 +8,7 @@ from memplan.planning import Planned
 from memplan.problem import Asked, Problem, problem_of
 from memplan.sources import Loaded
 
-__all__ = ["Facts", "facts", "facts_of_problem"]
+__all__ = ["Facts", "find_facts", "find_problem_facts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,11 @@ class Facts:
         return len(self.name)
 
 
-def facts(asked: Asked) -> Facts:
+def find_facts(asked: Asked) -> Facts:
     """Return what a file says of the buffers of a problem; names alone where it says nothing."""
     loaded = asked.loaded if isinstance(asked, Planned) else asked
     if not isinstance(loaded, Loaded) or not loaded.labels:
-        return facts_of_problem(problem_of(asked))
+        return find_problem_facts(problem_of(asked))
     labels = loaded.labels
     return Facts(
         name=loaded.problem.ids,
@@ -67,7 +67,7 @@ def facts(asked: Asked) -> Facts:
     )
 
 
-def facts_of_problem(problem: Problem) -> Facts:
+def find_problem_facts(problem: Problem) -> Facts:
     """Return what is known of the buffers of a problem that came without a program: names."""
     unknown = ("",) * len(problem)
     return Facts(

@@ -9,41 +9,41 @@ from __future__ import annotations
 from memplan.errors import quoted
 from memplan.view.comparison import Cell, Name, Report, Table
 
-__all__ = ["code", "markdown"]
+__all__ = ["format_code", "format_report"]
 
 
-def markdown(report: Report) -> str:
+def format_report(report: Report) -> str:
     """Return sentences and tables as a document; it ends with a line break."""
     first, *others = report.sentences
     blocks = [f"**{first}**", *others]
     for table in report.tables:
         if table.title:
             blocks.append(f"#### {table.title}")
-        blocks.append(_table(table))
+        blocks.append(_format_table(table))
         if table.rest:
             blocks.append(table.rest)
-    blocks += [f"- {_plain(note)}" for note in report.notes]
+    blocks += [f"- {_escape(note)}" for note in report.notes]
     return "\n\n".join(blocks) + "\n"
 
 
-def _plain(text: str) -> str:
+def _escape(text: str) -> str:
     """Return a sentence with names of any kind in it as what Markdown and HTML read as text."""
     return "".join(c if c.isalnum() or c in " ,.:()" else f"&#{ord(c)};" for c in text)
 
 
-def _table(table: Table) -> str:
+def _format_table(table: Table) -> str:
     """Return the rows; names stand on the left, amounts on the right."""
     sides = [" :-- ", *[" --: "] * (len(table.columns) - 1)]
-    lines = [_row(table.columns), f"|{'|'.join(sides)}|"]
-    return "\n".join([*lines, *map(_row, table.rows)])
+    lines = [_format_row(table.columns), f"|{'|'.join(sides)}|"]
+    return "\n".join([*lines, *map(_format_row, table.rows)])
 
 
-def _row(cells: tuple[Cell, ...]) -> str:
-    shown = (code(cell.text) if isinstance(cell, Name) else cell for cell in cells)
+def _format_row(cells: tuple[Cell, ...]) -> str:
+    shown = (format_code(cell.text) if isinstance(cell, Name) else cell for cell in cells)
     return f"| {' | '.join(shown)} |"
 
 
-def code(text: str) -> str:
+def format_code(text: str) -> str:
     """Return any text as code that nothing in it can end, on one line, not too long."""
     plain = quoted(text)[1:-1]
     if not set(plain) & set("`|\\") and plain.strip():

@@ -111,7 +111,7 @@ def _constraints(problem: Problem) -> Facts:
         "reserved ranges": problem.has_reserved,
     }
     has = [name for name, there in named.items() if there]
-    return [*([("has", ", ".join(has))] if has else []), *relations.counts(problem)]
+    return [*([("has", ", ".join(has))] if has else []), *relations.count_relations(problem)]
 
 
 def _page(title: str, facts: Iterable[tuple[str, str]], picture: str) -> str:

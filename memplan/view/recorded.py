@@ -11,10 +11,10 @@ from memplan.sources import Loaded
 from memplan.trace import Trace
 from memplan.view.addresses import compress
 
-__all__ = ["of_trace", "recorded"]
+__all__ = ["find_recorded", "of_trace"]
 
 
-def recorded(loaded: Loaded) -> Plan | None:
+def find_recorded(loaded: Loaded) -> Plan | None:
     """Return the offsets that the file itself has for all of its buffers, or `None`.
 
     They are the addresses of a recorded run, or pins (an offline plan in a TFLite model), or hints

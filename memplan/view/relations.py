@@ -14,14 +14,14 @@ from memplan.problem.columns import NONE, Column
 from memplan.problem.groups import is_contiguous
 from memplan.view.units import exact, plural
 
-__all__ = ["counts", "reasons"]
+__all__ = ["count_relations", "list_reasons"]
 
 T = TypeVar("T")
 
 _MOST = 5  # of a kind; the others are counted
 
 
-def counts(problem: Problem) -> list[tuple[str, str]]:
+def count_relations(problem: Problem) -> list[tuple[str, str]]:
     """Return how many explicit conflicts and groups there are; nothing where there are none."""
     found = []
     if problem.has_conflicts:
@@ -39,7 +39,7 @@ def counts(problem: Problem) -> list[tuple[str, str]]:
     return found
 
 
-def reasons(problem: Problem) -> list[str]:
+def list_reasons(problem: Problem) -> list[str]:
     """Return a sentence for each thing that may make a plan impossible although the load is low.
 
     Parameters
@@ -53,10 +53,12 @@ def reasons(problem: Problem) -> list[str]:
     apart = pairs[~_meet(problem, *pairs.T) | gapped].tolist()
     groups = [rows for rows in problem.groups if len(rows) > 1]
     return [
-        *_told(pinned, lambda row: f"{_name(problem, row)} is pinned at {problem.pin[row]:,}."),
-        *_told(apart, lambda pair: _conflict(problem, *pair)),
-        *_told(groups, lambda rows: _group(problem, rows)),
-        *_reserved(problem),
+        *_tell_first(
+            pinned, lambda row: f"{_quote_name(problem, row)} is pinned at {problem.pin[row]:,}."
+        ),
+        *_tell_first(apart, lambda pair: _describe_conflict(problem, *pair)),
+        *_tell_first(groups, lambda rows: _describe_group(problem, rows)),
+        *_describe_reserved(problem),
     ]
 
 
@@ -66,14 +68,17 @@ def _meet(problem: Problem, rows: Column, others: Column) -> npt.NDArray[np.bool
     return meet
 
 
-def _conflict(problem: Problem, row: int, other: int) -> str:
+def _describe_conflict(problem: Problem, row: int, other: int) -> str:
     meet = _meet(problem, np.array([row]), np.array([other])).all()
     how = "also in their gaps" if meet else "though their lifetimes do not meet"
-    return f"{_name(problem, row)} and {_name(problem, other)} conflict {how}."
+    return f"{_quote_name(problem, row)} and {_quote_name(problem, other)} conflict {how}."
 
 
-def _group(problem: Problem, rows: Sequence[int]) -> str:
-    some, last = [_name(problem, row) for row in rows[:-1][:_MOST]], _name(problem, rows[-1])
+def _describe_group(problem: Problem, rows: Sequence[int]) -> str:
+    some, last = (
+        [_quote_name(problem, row) for row in rows[:-1][:_MOST]],
+        _quote_name(problem, rows[-1]),
+    )
     if len(rows) - 1 > _MOST:
         some.append(f"{len(rows) - 1 - _MOST:,} more")
     how = "lie one behind the other" if is_contiguous(problem, rows) else "are parts of one group"
@@ -81,7 +86,7 @@ def _group(problem: Problem, rows: Sequence[int]) -> str:
     return f"{', '.join(some)} and {last} {how}: {exact(length)} from end to end."
 
 
-def _reserved(problem: Problem) -> list[str]:
+def _describe_reserved(problem: Problem) -> list[str]:
     """Return how long a piece can be, if reserved ranges cut the addresses."""
     if not problem.has_reserved or problem.capacity is None:
         return []
@@ -91,10 +96,10 @@ def _reserved(problem: Problem) -> list[str]:
     return [f"Reserved ranges leave {exact(longest)} in one piece at most."]
 
 
-def _told(what: Sequence[T], tell: Callable[[T], str]) -> list[str]:
+def _tell_first(what: Sequence[T], tell: Callable[[T], str]) -> list[str]:
     more = len(what) - _MOST
     return [*map(tell, what[:_MOST]), *([f"{more:,} more of this kind."] if more > 0 else [])]
 
 
-def _name(problem: Problem, row: int) -> str:
+def _quote_name(problem: Problem, row: int) -> str:
     return quoted(problem.ids[row])

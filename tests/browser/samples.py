@@ -12,7 +12,7 @@ from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.plan import Plan
 from memplan.problem import Problem
 from memplan.sources import Loaded, load, of_graph
-from memplan.view.facts import facts
+from memplan.view.facts import find_facts
 
 NASTY = (
     "<img src=x onerror=alert(1)>",
@@ -36,7 +36,7 @@ def written(
 
     problem, known = what, None
     if isinstance(what, Loaded):
-        problem, known = what.problem, facts(what)
+        problem, known = what.problem, find_facts(what)
     assert isinstance(problem, Problem)
     save(problem, plans or {"memplan": solve(problem)}, path, facts=known, title=title)
     return path

@@ -22,7 +22,7 @@ from memplan import solve
 from memplan.plan import Plan
 from memplan.problem import Buffer, Problem
 from memplan.sources import Loaded
-from memplan.view.facts import facts
+from memplan.view.facts import find_facts
 from memplan.view.supports import supports
 from memplan.view.waste import waste
 
@@ -36,7 +36,7 @@ def test_colours(open_page: Open) -> None:
     loaded = net(("a", "b", "c", "d", "e", "f"))
     problem, made = loaded.problem, solve(loaded.problem)
     page = open_page(loaded, {"memplan": made})
-    known = facts(loaded)
+    known = find_facts(loaded)
     columns: dict[str, tuple[object, ...]] = {
         "size": tuple(problem.size.tolist()),
         "kind": known.kind,

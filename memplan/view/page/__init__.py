@@ -27,8 +27,7 @@ from memplan.formats import write_text
 from memplan.plan import Plan
 from memplan.problem import Asked, problem_of
 from memplan.view import picture
-from memplan.view.facts import Facts
-from memplan.view.facts import facts as facts_of
+from memplan.view.facts import Facts, find_facts
 from memplan.view.page.data import as_json, payload, shown
 from memplan.view.page.figures import document, scale, scripts
 from memplan.view.page.markup import markup
@@ -108,7 +107,7 @@ def html(
     """
     if not plans:
         raise MemplanError("there is no plan to show; name a plan or a solver")
-    facts = facts or facts_of(problem)
+    facts = facts or find_facts(problem)
     notes = [note.text for note in getattr(problem, "notes", ())]
     problem = problem_of(problem)
     libraries = scripts()  # a missing Bokeh is an error before the work, not after it

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from memplan.view.comparison import Cell, Name, Report, Table
-from memplan.view.words.parts import name, printable, table
+from memplan.view.words.parts import escape_sentence, make_name, make_table
 
 __all__ = ["comparison"]
 
@@ -15,18 +15,18 @@ def comparison(report: Report) -> RenderableType:
     """Return sentences and tables for Rich to print."""
     parts: list[RenderableType] = [Text(sentence) for sentence in report.sentences]
     for each in report.tables:
-        parts += [Text(), *_shown(each)]
-    parts += [Text(printable(note), style="dim") for note in report.notes]
+        parts += [Text(), *_render_table(each)]
+    parts += [Text(escape_sentence(note), style="dim") for note in report.notes]
     return Group(*parts)
 
 
-def _shown(one: Table) -> list[RenderableType]:
-    made = table(*one.columns)
+def _render_table(one: Table) -> list[RenderableType]:
+    made = make_table(*one.columns)
     for row in one.rows:
-        made.add_row(*map(_cell, row))
+        made.add_row(*map(_render_cell, row))
     title = [Text(one.title, style="bold")] if one.title else []
     return [*title, made, *([Text(one.rest, style="dim")] if one.rest else [])]
 
 
-def _cell(cell: Cell) -> Text:
-    return name(cell.text) if isinstance(cell, Name) else Text(cell)
+def _render_cell(cell: Cell) -> Text:
+    return make_name(cell.text) if isinstance(cell, Name) else Text(cell)

@@ -12,7 +12,7 @@ from memplan.problem import Problem
 from memplan.problem.loads import Held, Loads
 from memplan.view import relations
 from memplan.view.units import exact, lifetime, plural
-from memplan.view.words.parts import MOST_ROWS, Fact, HeldTable, listed, name, table
+from memplan.view.words.parts import MOST_ROWS, Fact, HeldTable, list_facts, make_name, make_table
 
 __all__ = ["amounts", "explanation"]
 
@@ -67,7 +67,7 @@ def amounts(found: Explanation) -> RenderableType:
     elif found.fits and found.sufficient is not None:
         facts.append(("spare", exact(found.capacity - found.sufficient)))
     facts.append(("max load", exact(found.max_load)))
-    return listed(facts)
+    return list_facts(facts)
 
 
 def _fault(section: SectionAtFault, most: int) -> RenderableType:
@@ -83,7 +83,7 @@ def _fault(section: SectionAtFault, most: int) -> RenderableType:
 
 def _other_faults(sections: Sequence[SectionAtFault], uncounted: int) -> RenderableType:
     """Return the milder faults, a line each with its largest buffer."""
-    made = table("time", "bytes", "too many", "buffers", "largest", "bytes")
+    made = make_table("time", "bytes", "too many", "buffers", "largest", "bytes")
     for section in sections:
         largest = section.buffers[0]
         made.add_row(
@@ -91,7 +91,7 @@ def _other_faults(sections: Sequence[SectionAtFault], uncounted: int) -> Rendera
             f"{section.load:,}",
             f"{section.excess:,}",
             f"{len(section.buffers):,}",
-            name(largest.id),
+            make_name(largest.id),
             f"{largest.bytes:,}",
         )
     more = f", and {uncounted:,} more" if uncounted else ""
@@ -126,6 +126,6 @@ def _subset(problem: Problem, found: Explanation, most: int) -> RenderableType:
             "a part of them may be enough (raise --nodes)."
         )
     total = sum(each.size for each in buffers)
-    said = [*relations.reasons(part), *([closing] if len(rows) > 1 else [])]
+    sentences = [*relations.list_reasons(part), *([closing] if len(rows) > 1 else [])]
     held = HeldTable(buffers, total, most)
-    return Group(Text(heading, style="bold"), held, *map(Text, said))
+    return Group(Text(heading, style="bold"), held, *map(Text, sentences))

@@ -8,17 +8,17 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from memplan.view.units import exact
-from memplan.view.words.parts import Fact, listed, name, printable, table
+from memplan.view.words.parts import Fact, escape_sentence, list_facts, make_name, make_table
 
 if TYPE_CHECKING:
     from memplan.yardsticks.torch_run import Measured
 
-__all__ = ["measured"]
+__all__ = ["describe_run"]
 
 _MOST = 5
 
 
-def measured(found: Measured, planned: int | None) -> RenderableType:
+def describe_run(found: Measured, planned: int | None) -> RenderableType:
     """Return the real peak, the planned one, and the operators that explain the difference.
 
     Parameters
@@ -31,18 +31,18 @@ def measured(found: Measured, planned: int | None) -> RenderableType:
     facts: list[Fact] = [("real peak", exact(found.peak))]
     if found.during:
         more = f", {exact(found.beyond)} beyond what is planned for it" if found.beyond else ""
-        facts.append(("", f"during {printable(found.during)}{more}"))
+        facts.append(("", f"during {escape_sentence(found.during)}{more}"))
     if planned is not None:
         facts.append(("planned peak", exact(planned)))
     facts.append(("shown by the program", exact(found.load)))
     parts: list[RenderableType] = [Text("measured in one run of PyTorch", style="bold")]
-    parts.append(listed(facts))
+    parts.append(list_facts(facts))
     if not found.differences:
         return Group(*parts, Text("every operator allocates what is planned for it"))
-    made = table("operator", "planned", "real", "difference")
+    made = make_table("operator", "planned", "real", "difference")
     for each in found.differences[:_MOST]:
         amounts = f"{each.planned:,}", f"{each.real:,}", f"{each.real - each.planned:+,}"
-        made.add_row(name(each.operator), *amounts)
+        made.add_row(make_name(each.operator), *amounts)
     rest = len(found.differences) - _MOST
     last = [Text(f"and {rest:,} more operators", style="dim")] if rest > 0 else []
     return Group(*parts, made, *last)

@@ -21,16 +21,16 @@ __all__ = [
     "MOST_ROWS",
     "Fact",
     "HeldTable",
+    "add_up",
+    "describe_operators",
+    "escape",
+    "escape_sentence",
     "labels_of",
-    "listed",
-    "name",
-    "notes",
-    "origin",
-    "plain",
-    "printable",
-    "table",
-    "total",
-    "who",
+    "list_facts",
+    "list_origin",
+    "make_name",
+    "make_table",
+    "render_notes",
 ]
 
 MOST_ROWS = 10
@@ -39,25 +39,25 @@ _WIDE = 120  # columns from which on there is room for lines of source
 Fact = tuple[str, str | Text]
 
 
-def listed(facts: Sequence[Fact]) -> RenderableType:
+def list_facts(facts: Sequence[Fact]) -> RenderableType:
     """Return a name and a value a line, as text: a table would fill lines up with spaces."""
     width = max(len(name) for name, _ in facts) + 2
     return Group(*(Text(f"{name:<{width}}", style="dim").append(value) for name, value in facts))
 
 
-def origin(loaded: Loaded | None) -> list[Fact]:
+def list_origin(loaded: Loaded | None) -> list[Fact]:
     """Return what a problem was made from; nothing for files that are problems."""
     if loaded is None or not loaded.labels:
         return []
     return [("format", loaded.source), ("tensors", f"{loaded.tensors:,}")]
 
 
-def notes(notes: Iterable[Note]) -> RenderableType:
+def render_notes(notes: Iterable[Note]) -> RenderableType:
     """Return what was left out or assumed when a model was read."""
-    return Group(*(Text(f"note: {printable(note.text)}", style="dim") for note in notes))
+    return Group(*(Text(f"note: {escape_sentence(note.text)}", style="dim") for note in notes))
 
 
-def table(first: str, *others: str) -> Table:
+def make_table(first: str, *others: str) -> Table:
     """Return an empty table: one column of names, and others of amounts."""
     made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     made.add_column(first, overflow="fold")
@@ -104,7 +104,7 @@ class HeldTable:
         modules = any(label.module for label in shown)
         lines = wide and any(label.line for label in shown)
         columns = ["bytes", "", "share", "lifetime"]
-        made = table("buffer", *columns, *(["offset"] if self._offsets is not None else []))
+        made = make_table("buffer", *columns, *(["offset"] if self._offsets is not None else []))
         if self._labels is not None:
             made.add_column("made by -> used by", overflow="fold")
         for there, column in ((modules, "in module"), (lines, "at")):
@@ -118,9 +118,9 @@ class HeldTable:
                 cells.append(f"{self._offsets[each.id]:,}")
             if self._labels is not None:
                 label = labels[each.id]
-                cells.append(who(label))
-                cells += [plain(label.module)] * modules + [plain(label.line)] * lines
-            made.add_row(name(each.id), *map(Text, cells))
+                cells.append(describe_operators(label))
+                cells += [escape(label.module)] * modules + [escape(label.line)] * lines
+            made.add_row(make_name(each.id), *map(Text, cells))
         self._add_rest(made)
         return made
 
@@ -139,31 +139,31 @@ def labels_of(
     return {each.id: labels[problem.index(each.id)] for each in held} if labels else None
 
 
-def who(label: Label) -> str:
+def describe_operators(label: Label) -> str:
     """Return "maker -> user, user"; the kind of a buffer which no operator makes."""
-    users = [plain(user) for user in label.used_by]
+    users = [escape(user) for user in label.used_by]
     more = f" and {len(users) - 2:,} more" if len(users) > 2 else ""
     reads = ", ".join(users[:2]) + more
-    made = plain(label.made_by) if label.made_by else str(label.kind)
+    made = escape(label.made_by) if label.made_by else str(label.kind)
     return f"{made} -> {reads}" if reads else made
 
 
-def name(id: str) -> Text:
+def make_name(id: str) -> Text:
     """Return a name that a terminal shows and does not obey."""
-    return Text(plain(id))
+    return Text(escape(id))
 
 
-def plain(text: str) -> str:
+def escape(text: str) -> str:
     """Return any text on one line, not too long, with nothing that a terminal obeys."""
     return quoted(text)[1:-1]
 
 
-def printable(text: str) -> str:
+def escape_sentence(text: str) -> str:
     """Return a sentence with names in it, with nothing that a terminal obeys."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
-def total(sizes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int:
+def add_up(sizes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int:
     """Return a sum that cannot overflow: a million sizes of 2^62 do not fit in 64 bits."""
     high, low = sizes >> 31, sizes & (2**31 - 1)
     return (int(high.sum()) << 31) + int(low.sum())

@@ -18,11 +18,11 @@ from memplan.view.words.parts import (
     MOST_ROWS,
     Fact,
     HeldTable,
+    add_up,
+    escape,
     labels_of,
-    listed,
-    origin,
-    plain,
-    total,
+    list_facts,
+    list_origin,
 )
 
 __all__ = ["peak_buffers", "plan_summary", "status_text"]
@@ -59,12 +59,12 @@ def plan_summary(
     figures
         What other planners need for it.
     """
-    facts = origin(loaded)
+    facts = list_origin(loaded)
     facts += [
         ("buffers", f"{len(problem):,}"),
-        ("sum of sizes", exact(total(problem.size))),
+        ("sum of sizes", exact(add_up(problem.size))),
     ]
-    facts += relations.counts(problem)
+    facts += relations.count_relations(problem)
     facts += _figures(figures)
     if problem.capacity is not None:
         facts.append(("capacity", exact(problem.capacity)))
@@ -78,14 +78,14 @@ def plan_summary(
         facts.append(("conflict", f"{plural(len(plan.conflict), 'buffer')} cannot be together"))
     facts.append(("solver", plan.solver or "-"))
     facts.append(("time", seconds(elapsed)))
-    return listed(facts)
+    return list_facts(facts)
 
 
 def _figures(figures: Sequence[Figure]) -> list[Fact]:
     facts: list[Fact] = []
     for figure in figures:
         how = figure.how + (f", {figure.what}" if figure.what else "")
-        facts.append((plain(figure.runtime), f"{exact(figure.bytes)}, {how}"))
+        facts.append((escape(figure.runtime), f"{exact(figure.bytes)}, {how}"))
     return facts
 
 

@@ -20,15 +20,15 @@ from memplan.view.words.parts import (
     MOST_ROWS,
     Fact,
     HeldTable,
+    add_up,
+    escape,
     labels_of,
-    listed,
-    name,
-    origin,
-    plain,
-    table,
-    total,
+    list_facts,
+    list_origin,
+    make_name,
+    make_table,
 )
-from memplan.view.words.savings import missing, what_comes_down
+from memplan.view.words.savings import describe_savings, list_missing
 
 __all__ = ["inspection"]
 
@@ -59,7 +59,7 @@ def inspection(found: Inspection, most: int = MOST_ROWS) -> RenderableType:
     parts: list[RenderableType] = [Text(_answer(found)), Text(), _amounts(found)]
     if found.shortage is not None:
         parts += [Text(), _capacity(found)]
-    parts += [Text(), listed(_constraints(found))]
+    parts += [Text(), list_facts(_constraints(found))]
     if len(problem):
         parts += [Text(), _distribution(problem)]
     section = loads.peak_section
@@ -70,7 +70,7 @@ def inspection(found: Inspection, most: int = MOST_ROWS) -> RenderableType:
         labels = labels_of(problem, held[:most], found.loaded.labels)
         live = HeldTable(held, loads.peak, most, labels=labels)
         parts += [Text(), Text(heading, style="bold"), live]
-        parts += [Text(), what_comes_down(found, most)]
+        parts += [Text(), describe_savings(found, most)]
         parts += [Text(), Text("Load over time", style="bold"), Curve(loads)]
     return Group(*parts)
 
@@ -84,10 +84,10 @@ def _answer(found: Inspection) -> str:
     largest = quoted(problem.ids[savings.rows[0]])
     share = percent(int(savings.bytes[0]), savings.peak)
     if len(savings) == 1:
-        who = f"all of them {largest}"
+        share_of_all = f"all of them {largest}"
     else:
-        who = f"by {plural(len(savings), 'buffer')}; {largest} is {share} of it"
-    first = f"At time {when}, {exact(savings.peak)} are held, {who}."
+        share_of_all = f"by {plural(len(savings), 'buffer')}; {largest} is {share} of it"
+    first = f"At time {when}, {exact(savings.peak)} are held, {share_of_all}."
     peak = found.plan.peak
     if peak is None:
         if found.plan.status is Status.INFEASIBLE:
@@ -102,21 +102,21 @@ def _answer(found: Inspection) -> str:
 def _amounts(found: Inspection) -> Table:
     """Return what different planners need, and what is proved to be needed."""
     problem, bound = found.loaded.problem, found.lower_bound
-    made = table("how much", "bytes", "", "of the bound")
+    made = make_table("how much", "bytes", "", "of the bound")
     made.add_column("")
-    rows = [("naive", total(problem.size), "every buffer has memory of its own")]
+    rows = [("naive", add_up(problem.size), "every buffer has memory of its own")]
     for figure in found.figures:
         how = figure.how + (f", {figure.what}" if figure.what else "")
-        rows.append((plain(figure.runtime), figure.bytes, how))
+        rows.append((escape(figure.runtime), figure.bytes, how))
     if found.plan.peak is not None:
         known = "proved to be the least" if found.proved else "the best plan found"
         rows.append(("planned", found.plan.peak, known))
     rows.append(("bound", bound, _rule(found)))
     if found.savings.peak < bound:
-        rows.append(("max load", found.savings.peak, _beyond_the_load(problem)))
-    for who, bytes_needed, how in rows:
+        rows.append(("max load", found.savings.peak, _explain_beyond_load(problem)))
+    for planner, bytes_needed, how in rows:
         share = percent(bytes_needed, bound)
-        made.add_row(name(who), f"{bytes_needed:,}", human(bytes_needed), share, how)
+        made.add_row(make_name(planner), f"{bytes_needed:,}", human(bytes_needed), share, how)
     return made
 
 
@@ -128,8 +128,8 @@ def _rule(found: Inspection) -> str:
     return f"by the rule {found.bound.rule}: no plan needs less"
 
 
-def _beyond_the_load(problem: Problem) -> str:
-    what = " and ".join(name for name, _ in relations.counts(problem))
+def _explain_beyond_load(problem: Problem) -> str:
+    what = " and ".join(name for name, _ in relations.count_relations(problem))
     return f"{what} force more" if what else "at one time"
 
 
@@ -144,14 +144,14 @@ def _capacity(found: Inspection) -> RenderableType:
         None: f"Nobody knows whether it fits into {limit}: the budget ended first.",
     }
     style = {True: "bold green", False: "bold red", None: "bold yellow"}
-    said = Text(heading[shortage.fits], style=style[shortage.fits])
-    return Group(said, amounts(shortage), *map(Text, missing(found)))
+    answer = Text(heading[shortage.fits], style=style[shortage.fits])
+    return Group(answer, amounts(shortage), *map(Text, list_missing(found)))
 
 
 def _constraints(found: Inspection) -> list[Fact]:
     """Say which constraints there are in addition to lifetimes and sizes; omit all others."""
     problem = found.loaded.problem
-    facts = [*origin(found.loaded), ("buffers", f"{len(problem):,}")]
+    facts = [*list_origin(found.loaded), ("buffers", f"{len(problem):,}")]
     before = len(facts)
     empty = int((problem.size == 0).sum())
     if empty:
@@ -169,7 +169,7 @@ def _constraints(found: Inspection) -> list[Fact]:
         windows = int((problem.gap_lower >= 0).sum())
         text = f"{gaps:,} in {plural(owners, 'buffer')}, {windows:,} with a window"
         facts.append(("gaps", text))
-    facts += relations.counts(problem)
+    facts += relations.count_relations(problem)
     if problem.has_reserved:
         text = ", ".join(str(block) for block in problem.reserved[:MOST_ROWS])
         more = len(problem.reserved) - MOST_ROWS
@@ -181,7 +181,7 @@ def _constraints(found: Inspection) -> list[Fact]:
 
 def _distribution(problem: Problem) -> Table:
     shares = (0, 25, 50, 75, 90, 99, 100)
-    made = table("", "smallest", "25 %", "median", "75 %", "90 %", "99 %", "largest")
+    made = make_table("", "smallest", "25 %", "median", "75 %", "90 %", "99 %", "largest")
     # Quantiles are elements of the sorted column, because a mean of two may be no buffer's size.
     at = np.array(shares) * (len(problem) - 1) // 100
     # A lifetime of 2^63 does not fit in 63 bits; the difference that wraps is right as unsigned.

@@ -12,9 +12,9 @@ from memplan.analysis.savings import Change, Savings
 from memplan.errors import quoted
 from memplan.problem.columns import NONE
 from memplan.view.units import human, lifetime, percent, plural
-from memplan.view.words.parts import name, plain, table
+from memplan.view.words.parts import escape, make_name, make_table
 
-__all__ = ["missing", "what_comes_down"]
+__all__ = ["describe_savings", "list_missing"]
 
 _COLUMNS = {
     Change.HALVED: "halved",
@@ -29,7 +29,7 @@ _VERBS = {
 _NAMES = 3  # of those that would do; the others are counted
 
 
-def what_comes_down(found: Inspection, most: int) -> RenderableType:
+def describe_savings(found: Inspection, most: int) -> RenderableType:
     """Return how far each change to each of the largest lowers the load, and the best changes.
 
     Parameters
@@ -41,26 +41,28 @@ def what_comes_down(found: Inspection, most: int) -> RenderableType:
     """
     savings = found.savings
     heading = Text("What would come down, if one of them were changed", style="bold")
-    said = [Text(_sentence(found, trial)) for trial in found.trials]
+    sentences = [Text(_describe_trial(found, trial)) for trial in found.trials]
     if not any(savings.saved(change).any() for change in Change):
-        return Group(heading, Text(_nothing(savings)), *said)
-    return Group(heading, _by_buffer(savings, most), Text(), *said)
+        return Group(heading, Text(_explain_no_savings(savings)), *sentences)
+    return Group(heading, _tabulate(savings, most), Text(), *sentences)
 
 
-def _nothing(savings: Savings) -> str:
+def _explain_no_savings(savings: Savings) -> str:
     sections = plural(savings.count - 1, "other section")
-    said = f"Nothing: the load is as great in {sections}, and none of them alone is live in all."
+    sentence = (
+        f"Nothing: the load is as great in {sections}, and none of them alone is live in all."
+    )
     if not savings.together:
-        return said
-    return f"{said} It takes {plural(len(savings.together), 'buffer')} together:"
+        return sentence
+    return f"{sentence} It takes {plural(len(savings.together), 'buffer')} together:"
 
 
-def _by_buffer(savings: Savings, most: int) -> RenderableType:
+def _tabulate(savings: Savings, most: int) -> RenderableType:
     columns = [change for change in Change if (savings.after[change] != NONE).any()]
-    made = table("buffer", *(_COLUMNS[change] for change in columns))
+    made = make_table("buffer", *(_COLUMNS[change] for change in columns))
     for at, row in enumerate(savings.rows[:most].tolist()):
         cells = [_cell(savings, at, change) for change in columns]
-        made.add_row(name(savings.problem.ids[row]), *cells)
+        made.add_row(make_name(savings.problem.ids[row]), *cells)
     return made
 
 
@@ -71,43 +73,48 @@ def _cell(savings: Savings, at: int, change: Change) -> str:
     return f"{human(saved)} less" if saved else "nothing"
 
 
-def _sentence(found: Inspection, trial: Trial) -> str:
+def _describe_trial(found: Inspection, trial: Trial) -> str:
     """Say what the best change of a kind brings: the load, its new peak, and the plan."""
     saved = found.savings.peak - trial.worst.load
     share = percent(saved, found.savings.peak)
+    change, worst, plan = (
+        _describe_change(found, trial),
+        _describe_worst(trial),
+        _describe_plan(trial),
+    )
     return (
-        f"{_change(found, trial)} the load comes down by {human(saved)} ({share}): then "
-        f"{_worst(trial)} is the worst, with {human(trial.worst.load)}. {_planned(trial)}"
+        f"{change} the load comes down by {human(saved)} ({share}): then {worst} is the worst, "
+        f"with {human(trial.worst.load)}. {plan}"
     )
 
 
-def _change(found: Inspection, trial: Trial) -> str:
+def _describe_change(found: Inspection, trial: Trial) -> str:
     ids = found.savings.problem.ids
-    who, several = _listed([ids[row] for row in trial.rows]), len(trial.rows) > 1
+    names, several = _join_names([ids[row] for row in trial.rows]), len(trial.rows) > 1
     if trial.change is Change.HALVED:
-        return f"With {who} at half {'their sizes' if several else 'its size'}"
+        return f"With {names} at half {'their sizes' if several else 'its size'}"
     if trial.change is Change.REMOVED:
-        return f"Without {who}, or with {'them' if several else 'it'} in another memory,"
+        return f"Without {names}, or with {'them' if several else 'it'} in another memory,"
     remake = found.savings.remakes[trial.rows[0]]
-    by = _joined([plain(operator) for operator in remake.by])
+    by = _join([escape(operator) for operator in remake.by])
     needs = ""
     if remake.kept:
-        kept = _listed([ids[each] for each in remake.kept])
+        kept = _join_names([ids[each] for each in remake.kept])
         needs = f", for which {kept} must be kept until then,"
     return (
-        f"With {who} dropped at time {remake.dropped} and made again by {by} just before "
+        f"With {names} dropped at time {remake.dropped} and made again by {by} just before "
         f"{remake.again}{needs}"
     )
 
 
-def _worst(trial: Trial) -> str:
+def _describe_worst(trial: Trial) -> str:
     worst = trial.worst
     if worst.start == worst.end:
         return f"the moment before time {worst.start}, when it is made again,"
     return f"time {lifetime(worst.start, worst.end)}"
 
 
-def _planned(trial: Trial) -> str:
+def _describe_plan(trial: Trial) -> str:
     peak = trial.plan.peak
     if peak is None:
         return "No plan of that was found within the budget."
@@ -116,7 +123,7 @@ def _planned(trial: Trial) -> str:
     return f"Planned, it needs {human(peak)} at most: less is not ruled out."
 
 
-def missing(found: Inspection) -> list[str]:
+def list_missing(found: Inspection) -> list[str]:
     """Return the single changes that would make a problem fit; nothing if it already fits."""
     shortage, savings = found.shortage, found.savings
     if shortage is None or shortage.fits:
@@ -134,39 +141,39 @@ def missing(found: Inspection) -> list[str]:
     for change, verb in _VERBS.items():
         ids = [savings.problem.ids[savings.rows[at]] for at in found.enough(change)]
         if ids:
-            ways.append(f"{verb} {_listed(ids, 'or')}")
-    said = "No change to one buffer alone brings the load within the capacity."
+            ways.append(f"{verb} {_join_names(ids, 'or')}")
+    sentence = "No change to one buffer alone brings the load within the capacity."
     if ways:
-        said = f"One of these alone brings the load within the capacity: {'; '.join(ways)}."
-    fits = [each for each in (_fits(found, trial) for trial in found.trials) if each]
+        sentence = f"One of these alone brings the load within the capacity: {'; '.join(ways)}."
+    fits = [each for each in (_describe_fit(found, trial) for trial in found.trials) if each]
     too = ", too," if ways else ""
-    return [said, f"A plan fits{too} {' and '.join(fits)}."] if fits else [said]
+    return [sentence, f"A plan fits{too} {' and '.join(fits)}."] if fits else [sentence]
 
 
-def _fits(found: Inspection, trial: Trial) -> str:
+def _describe_fit(found: Inspection, trial: Trial) -> str:
     assert found.shortage is not None
     if trial.plan.peak is None or trial.plan.peak > found.shortage.capacity:
         return ""
-    who = _listed([found.savings.problem.ids[row] for row in trial.rows])
+    names = _join_names([found.savings.problem.ids[row] for row in trial.rows])
     how = {
-        Change.HALVED: f"with {who} halved",
-        Change.REMOVED: f"without {who}",
-        Change.RECOMPUTED: f"with {who} recomputed",
+        Change.HALVED: f"with {names} halved",
+        Change.REMOVED: f"without {names}",
+        Change.RECOMPUTED: f"with {names} recomputed",
     }
     return f"{how[trial.change]} ({human(trial.plan.peak)})"
 
 
-def _listed(ids: Sequence[str], word: str = "and") -> str:
+def _join_names(ids: Sequence[str], word: str = "and") -> str:
     """Return the names: "a", "b" and "c", or "a", "b", "c" and 4 others."""
-    return _joined([quoted(id) for id in ids], word)
+    return _join([quoted(id) for id in ids], word)
 
 
-def _joined(texts: Sequence[str], word: str = "and") -> str:
+def _join(texts: Sequence[str], word: str = "and") -> str:
     """Return a, b and c; of many the first, and how many others."""
-    *some, last = texts if len(texts) <= _NAMES else (*texts[:_NAMES], _others(texts, word))
+    *some, last = texts if len(texts) <= _NAMES else (*texts[:_NAMES], _count_others(texts, word))
     return f"{', '.join(some)} {word} {last}" if some else last
 
 
-def _others(texts: Sequence[str], word: str) -> str:
+def _count_others(texts: Sequence[str], word: str) -> str:
     others = plural(len(texts) - _NAMES, "other")
     return f"one of {others}" if word == "or" and len(texts) > _NAMES + 1 else others

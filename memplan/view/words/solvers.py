@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from memplan.view.words.parts import listed, table
+from memplan.view.words.parts import list_facts, make_table
 
 __all__ = ["option_table", "solver_table"]
 
@@ -26,11 +26,11 @@ def solver_table(
     a narrow terminal.
     """
     rows = list(rows)
-    parts: list[RenderableType] = [listed([(name, summary) for name, summary, _ in rows])]
+    parts: list[RenderableType] = [list_facts([(name, summary) for name, summary, _ in rows])]
     while rows:
         ends = accumulate((3 + len(name) for name, _, _ in rows), initial=len("constraint"))
         most = max(1, sum(end <= _NARROW for end in ends) - 1)
-        made = table("constraint")
+        made = make_table("constraint")
         for name, _, _ in rows[:most]:
             made.add_column(name, justify="center", no_wrap=True)
         for number, constraint in enumerate(constraints):
