@@ -19,7 +19,7 @@ def grid(
     problem: Problem, offsets: list[int], top: int, columns: int, rows: int
 ) -> list[list[int]]:
     """Return the owners of a plan's cells, the highest first, as one looks at them."""
-    found = cells.owners(spans(problem), np.array(offsets), top, columns, rows)
+    found = cells.find_owners(spans(problem), np.array(offsets), top, columns, rows)
     return found[::-1].tolist()
 
 
@@ -88,7 +88,7 @@ def test_owners_are_those_of_exact_areas(
     offsets = [box[3] for box in boxes]
     top = max(offset + box[2] for offset, box in zip(offsets, boxes, strict=True))
     first, last = min(box[0] for box in boxes), max(box[1] for box in boxes)
-    found = cells.owners(spans(problem), np.array(offsets), top, columns, rows)
+    found = cells.find_owners(spans(problem), np.array(offsets), top, columns, rows)
     wide, tall = Fraction(last - first, columns), Fraction(top, rows)
     for (row, column), owner in np.ndenumerate(found):
         areas = [
@@ -106,16 +106,20 @@ def test_neighbours_have_different_shades() -> None:
     """Tests that few shades do for the plan of a network, and that one is a matter of course."""
     problem = generators.nn_like(3_000, 1)
     offset = np.cumsum(problem.size) - problem.size
-    found = cells.owners(spans(problem), offset, int(problem.size.sum()), 90, 60)
-    shade = cells.shades(found, 7)
-    assert set(shade) == {row for row, _ in cells.counts(found)}
+    found = cells.find_owners(spans(problem), offset, int(problem.size.sum()), 90, 60)
+    shade = cells.choose_shades(found, 7)
+    assert set(shade) == {row for row, _ in cells.count_cells(found)}
     for one, other in ((found[1:], found[:-1]), (found[:, 1:], found[:, :-1])):
         for a, b in zip(one.ravel().tolist(), other.ravel().tolist(), strict=True):
             assert a == b or -1 in (a, b) or shade[a] != shade[b]
-    assert set(cells.shades(found, 1).values()) == {0}
+    assert set(cells.choose_shades(found, 1).values()) == {0}
 
 
 def test_counts_are_most_first() -> None:
     """Tests the order, ties by row, and that empty cells count for no buffer."""
-    assert cells.counts(np.array([[2, 2, -1], [0, 1, 2], [1, 0, -1]])) == [(2, 3), (0, 2), (1, 2)]
-    assert cells.counts(np.full((2, 2), -1)) == []
+    assert cells.count_cells(np.array([[2, 2, -1], [0, 1, 2], [1, 0, -1]])) == [
+        (2, 3),
+        (0, 2),
+        (1, 2),
+    ]
+    assert cells.count_cells(np.full((2, 2), -1)) == []

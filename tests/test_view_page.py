@@ -102,7 +102,7 @@ class TestData:
     def test_a_plan_in_another_order(self, five: Problem) -> None:
         """Tests that offsets are those of the problem's rows."""
         plan = Plan(ids=["b5", "b4", "b3", "b2", "b1"], size=[4] * 5, offsets=[0, 4, 4, 8, 8])
-        (shown,) = data.shown(five, {"other": plan})
+        (shown,) = data.check_plans(five, {"other": plan})
         assert shown.offset.tolist() == [8, 8, 4, 4, 0]
         assert shown.fault == ""
 
@@ -130,10 +130,10 @@ class TestData:
     def test_small_numbers_are_packed_in_32_bits(self) -> None:
         """Tests both sides of the limit, and no number at all."""
         limit = (1 << 31) - 1
-        assert data.packed(np.array([limit, -limit - 1]))["type"] == "int32"
-        assert data.packed(np.array([limit + 1]))["type"] == "int64"
-        assert data.packed(np.array([-limit - 2]))["type"] == "int64"
-        assert column(data.packed(np.array([], dtype=np.int64))) == []
+        assert data.pack(np.array([limit, -limit - 1]))["type"] == "int32"
+        assert data.pack(np.array([limit + 1]))["type"] == "int64"
+        assert data.pack(np.array([-limit - 2]))["type"] == "int64"
+        assert column(data.pack(np.array([], dtype=np.int64))) == []
 
     def test_an_invalid_plan_is_shown_with_the_reason(self, five: Problem) -> None:
         """Tests that the referee's sentence is there, and that no buffer sits on another."""
@@ -145,15 +145,15 @@ class TestData:
     def test_a_plan_above_the_capacity_is_no_fault(self, five: Problem) -> None:
         """Tests that the capacity is a line and not a rule."""
         high = Plan.of(five.with_capacity(None), [36, 36, 32, 32, 0])
-        (shown,) = data.shown(five, {"high": high})
+        (shown,) = data.check_plans(five, {"high": high})
         assert (shown.fault, shown.peak) == ("", 40)
 
     def test_the_bound_is_the_best_that_holds(self, five: Problem, stacked: Plan) -> None:
         """Tests that a claim above a valid plan's peak is not believed."""
         low = Plan.of(five, [8, 8, 4, 4, 0], lower_bound=3)
         wrong = Plan(ids=five.ids, size=five.size, offsets=stacked.offsets, lower_bound=99)
-        assert data.bound(five, data.shown(five, {"low": low})) == 12
-        assert data.bound(five, data.shown(five, {"low": low, "wrong": wrong})) == 12
+        assert data.find_bound(five, data.check_plans(five, {"low": low})) == 12
+        assert data.find_bound(five, data.check_plans(five, {"low": low, "wrong": wrong})) == 12
 
     def test_the_largest_come_first_in_the_table(self) -> None:
         """Tests the order, and that names break ties."""
@@ -188,10 +188,10 @@ class TestData:
     def test_modules_are_cut_to_as_many_as_there_are_colours(self) -> None:
         """Tests the longest paths that seven colours tell apart, and the first steps otherwise."""
         many = [f"net.layer{at % 2}.conv{at}" for at in range(20)]
-        assert set(data.outer(many)) == {"net.layer0", "net.layer1"}
-        assert data.outer(many[:3]) == many[:3]
-        assert len(set(data.outer([f"m{at}.x" for at in range(20)]))) == 20
-        assert data.outer(["", "a.b"]) == ["", "a.b"]
+        assert set(data.cut_modules(many)) == {"net.layer0", "net.layer1"}
+        assert data.cut_modules(many[:3]) == many[:3]
+        assert len(set(data.cut_modules([f"m{at}.x" for at in range(20)]))) == 20
+        assert data.cut_modules(["", "a.b"]) == ["", "a.b"]
 
 
 class TestPage:

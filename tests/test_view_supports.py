@@ -12,7 +12,7 @@ from lifted import moved, planned, units
 
 from memplan.plan import Plan
 from memplan.problem import Buffer, Gap, Problem, Reserved
-from memplan.view.supports import Chain, Ground, Supports, supports
+from memplan.view.supports import Chain, Ground, Supports, find_supports
 
 PLANNED = planned(strategies.related(strategies.problems(max_buffers=6)))
 
@@ -100,7 +100,7 @@ class TestAgainstBruteForce:
     def test_who_sits_on_whom(self, given: tuple[Problem, Plan]) -> None:
         """Tests both directions, and that rows are ascending."""
         problem, plan = given
-        found = supports(problem, plan)
+        found = find_supports(problem, plan)
         pairs = [(row, below) for row in range(len(problem)) for below in found.below(row)]
         assert pairs == sorted(sits(problem, plan))
         upward = [(above, row) for row in range(len(problem)) for above in found.above(row)]
@@ -112,13 +112,13 @@ class TestAgainstBruteForce:
         """Tests what else than other buffers keeps a buffer where it is."""
         problem, plan = given
         expected = [ground_of(problem, plan, row) for row in range(len(problem))]
-        assert supports(problem, plan).ground.tolist() == expected
+        assert find_supports(problem, plan).ground.tolist() == expected
 
     @given(PLANNED)
     def test_chains(self, given: tuple[Problem, Plan]) -> None:
         """Tests that each of a chain rests on the next, and that it is a shortest to the ground."""
         problem, plan = given
-        found = supports(problem, plan)
+        found = find_supports(problem, plan)
         unit_of = {member: at for at, unit in enumerate(units(problem)) for member in unit}
         for row in range(len(problem)):
             chain = found.chain(row)
@@ -136,7 +136,7 @@ class TestAgainstBruteForce:
         """Tests that a buffer without support and ground may move down a step, by the referee."""
         problem, plan = given
         assert plan.offsets is not None
-        found = supports(problem, plan)
+        found = find_supports(problem, plan)
         for unit in units(problem):
             outside = {below for row in unit for below in found.below(row).tolist()} - set(unit)
             if outside or found.ground[unit].any():
@@ -151,7 +151,7 @@ class TestExamples:
     def test_a_stack(self) -> None:
         """Tests a chain of three, of which the last lies on the ground."""
         problem = Problem([Buffer("a", 0, 3, 4), Buffer("b", 1, 6, 4), Buffer("c", 0, 3, 4)])
-        found = supports(problem, Plan.of(problem, [0, 4, 8]))
+        found = find_supports(problem, Plan.of(problem, [0, 4, 8]))
         assert found.chain(2) == Chain((2, 1, 0), Ground.ADDRESS_ZERO)
         assert found.below(2).tolist() == [1]
         assert found.above(0).tolist() == [1]
@@ -161,7 +161,7 @@ class TestExamples:
         sizes = {"small": 2, "large": 4, "larger": 4, "top": 1}
         times = {"small": (0, 1), "large": (1, 2), "larger": (2, 3), "top": (0, 3)}
         problem = Problem([Buffer(id, *times[id], size) for id, size in sizes.items()])
-        found = supports(problem, Plan.of(problem, [2, 0, 0, 4]))
+        found = find_supports(problem, Plan.of(problem, [2, 0, 0, 4]))
         assert found.below(3).tolist() == [0, 1, 2]
         assert found.chain(3).rows == (3, 1)
 
@@ -169,7 +169,7 @@ class TestExamples:
         """Tests that a buffer sits on one that ends below it where nothing legal is between."""
         buffers = [Buffer("a", 0, 2, 5), Buffer("b", 0, 2, 4, 8), Buffer("c", 0, 2, 1, 4)]
         problem = Problem(buffers)
-        found = supports(problem, Plan.of(problem, [0, 8, 16]))
+        found = find_supports(problem, Plan.of(problem, [0, 8, 16]))
         assert found.below(1).tolist() == [0]
         assert found.below(2).tolist() == []  # it could be at 12
         assert found.chain(2) == Chain((2,), Ground.NONE)
@@ -178,7 +178,7 @@ class TestExamples:
         """Tests the two kinds of ground that are not address 0."""
         buffers = [Buffer("a", 0, 2, 4, pin=20), Buffer("b", 0, 2, 4), Buffer("c", 0, 2, 4)]
         problem = Problem(buffers, reserved=[Reserved(0, 6)])
-        found = supports(problem, Plan.of(problem, [20, 24, 6]))
+        found = find_supports(problem, Plan.of(problem, [20, 24, 6]))
         assert found.chain(1) == Chain((1, 0), Ground.PIN)
         assert found.chain(2) == Chain((2,), Ground.RESERVED)
 
@@ -186,7 +186,7 @@ class TestExamples:
         """Tests that the chain of a buffer passes through the one of its group that sits."""
         buffers = [Buffer("a", 0, 2, 4), Buffer("x", 0, 2, 4), Buffer("y", 5, 6, 4)]
         problem = Problem(buffers, groups=[["x", "y"]])
-        found = supports(problem, Plan.of(problem, [0, 4, 8]))
+        found = find_supports(problem, Plan.of(problem, [0, 4, 8]))
         assert found.below(2).tolist() == []
         assert found.chain(2) == Chain((2, 1, 0), Ground.ADDRESS_ZERO)
 
@@ -194,7 +194,7 @@ class TestExamples:
         """Tests that windows which carry each other in turn end a chain, not run in a circle."""
         gaps = (Gap(2, 4, (8, 10)), Gap(4, 6, (0, 4)))
         problem = Problem([Buffer("r", 2, 6, 10, gaps=gaps), Buffer("s", 2, 6, 4)])
-        found = supports(problem, Plan.of(problem, [3, 7]))
+        found = find_supports(problem, Plan.of(problem, [3, 7]))
         assert found.below(0).tolist() == [1]
         assert found.below(1).tolist() == [0]
         assert found.chain(0) == Chain((0,), Ground.NONE)
@@ -202,4 +202,4 @@ class TestExamples:
     def test_nothing(self) -> None:
         """Tests that a problem without buffers has no supports."""
         problem = Problem([])
-        assert len(supports(problem, Plan.of(problem, [])).ground) == 0
+        assert len(find_supports(problem, Plan.of(problem, [])).ground) == 0

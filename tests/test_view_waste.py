@@ -11,7 +11,7 @@ from lifted import planned
 from memplan.errors import PlanError
 from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem, Reserved
-from memplan.view.waste import Waste, waste
+from memplan.view.waste import Waste, find_waste
 
 
 def holes_and_held(problem: Problem, plan: Plan) -> tuple[set[tuple[int, int]], int]:
@@ -44,7 +44,7 @@ def cells(found: Waste) -> list[tuple[int, int]]:
 def test_holes_agree_with_brute_force(given: tuple[Problem, Plan]) -> None:
     """Tests that rectangles cover just the holes, each once, and the share of them."""
     problem, plan = given
-    found = waste(problem, plan)
+    found = find_waste(problem, plan)
     holes, held = holes_and_held(problem, plan)
     assert sorted(cells(found)) == sorted(holes)
     assert found.share == (len(holes) / (len(holes) + held) if holes else 0.0)
@@ -54,7 +54,7 @@ def test_a_hole_is_one_rectangle() -> None:
     """Tests that a hole is not cut where nothing next to it changes."""
     buffers = [Buffer("a", 0, 4, 4), Buffer("c", 0, 6, 2), Buffer("far", 2, 3, 1)]
     problem = Problem(buffers)
-    found = waste(problem, Plan.of(problem, [0, 7, 9]))
+    found = find_waste(problem, Plan.of(problem, [0, 7, 9]))
     columns = (found.start, found.end, found.lower, found.upper)
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == [
         (0, 4, 4, 7),
@@ -66,7 +66,7 @@ def test_a_hole_is_one_rectangle() -> None:
 def test_what_is_reserved_is_no_hole() -> None:
     """Tests that reserved ranges are cut out of holes, and are not in the share."""
     problem = Problem([Buffer("a", 0, 1, 2)], reserved=[Reserved(2, 4), Reserved(4, 5)])
-    found = waste(problem, Plan.of(problem, [8]))
+    found = find_waste(problem, Plan.of(problem, [8]))
     assert (found.lower.tolist(), found.upper.tolist()) == ([0, 5], [2, 8])
     assert found.share == 5 / 7
 
@@ -74,7 +74,7 @@ def test_what_is_reserved_is_no_hole() -> None:
 def test_a_gap_under_another_buffer_is_a_hole() -> None:
     """Tests that what a buffer does not hold for a while is unused, if something lies above it."""
     problem = Problem([Buffer("a", 0, 9, 4, gaps=(Gap(3, 6, (0, 1)),)), Buffer("b", 0, 5, 1)])
-    found = waste(problem, Plan.of(problem, [0, 4]))
+    found = find_waste(problem, Plan.of(problem, [0, 4]))
     columns = (found.start, found.end, found.lower, found.upper)
     assert [column.tolist() for column in columns] == [[3], [5], [1], [4]]
 
@@ -82,7 +82,7 @@ def test_a_gap_under_another_buffer_is_a_hole() -> None:
 def test_addresses_up_to_the_limit() -> None:
     """Tests that offsets near 2^62 do not overflow."""
     problem = Problem([Buffer("a", 0, 1 << 40, 1)])
-    found = waste(problem, Plan.of(problem, [(1 << 62) - 1]))
+    found = find_waste(problem, Plan.of(problem, [(1 << 62) - 1]))
     assert (found.lower.tolist(), found.upper.tolist()) == ([0], [(1 << 62) - 1])
     assert found.share == pytest.approx(1)
 
@@ -91,4 +91,4 @@ def test_a_plan_without_offsets_is_refused() -> None:
     """Tests that there are no holes to be found in no plan."""
     problem = Problem([Buffer("a", 0, 1, 1)])
     with pytest.raises(PlanError, match="no offsets"):
-        waste(problem, Plan.of(problem, None, status=Status.UNKNOWN))
+        find_waste(problem, Plan.of(problem, None, status=Status.UNKNOWN))

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from memplan.problem.columns import NONE, Column
 from memplan.problem.spans import Spans
 
-__all__ = ["counts", "owners", "shades"]
+__all__ = ["choose_shades", "count_cells", "find_owners"]
 
 Grid = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]
@@ -26,7 +26,7 @@ _Floats = npt.NDArray[np.float64]
 _SLACK = 1e-9
 
 
-def owners(held: Spans, offset: Column, top: int, columns: int, rows: int) -> Grid:
+def find_owners(held: Spans, offset: Column, top: int, columns: int, rows: int) -> Grid:
     """Return the buffer that holds most of every cell, or -1; shape (rows, columns), lowest first.
 
     O(columns * s) in spans, vectorised; plans in which buffers overlap take no longer.
@@ -51,8 +51,8 @@ def owners(held: Spans, offset: Column, top: int, columns: int, rows: int) -> Gr
     )
     base = offset[held.buffer]
     lower, upper = ((base + edge) / top * rows for edge in (held.lower, held.upper))
-    since, until = _touched(left, right, columns)
-    bottom, above = _touched(lower, upper, rows)
+    since, until = _find_touched(left, right, columns)
+    bottom, above = _find_touched(lower, upper, rows)
     for column in range(columns):
         live = np.flatnonzero((since <= column) & (column < until))
         shared = np.minimum(right[live], column + 1) - np.maximum(left[live], column)
@@ -61,19 +61,19 @@ def owners(held: Spans, offset: Column, top: int, columns: int, rows: int) -> Gr
         row = np.arange(len(span)) - np.repeat(np.cumsum(count) - count, count) + bottom[span]
         tall = np.minimum(upper[span], row + 1) - np.maximum(lower[span], row)
         area = np.repeat(shared, count).clip(_SLACK) * tall.clip(_SLACK)
-        where, who = _most(row, held.buffer[span], area)
+        where, who = _find_largest(row, held.buffer[span], area)
         grid[where, column] = who
     return grid
 
 
-def _touched(begin: _Floats, end: _Floats, cells: int) -> tuple[Column, Column]:
+def _find_touched(begin: _Floats, end: _Floats, cells: int) -> tuple[Column, Column]:
     """Return the half-open ranges of cells that spans touch; every span touches one."""
     first = np.floor(begin + _SLACK).astype(np.int64).clip(0, cells - 1)
     last = np.ceil(end - _SLACK).astype(np.int64).clip(first + 1, cells)
     return first, last
 
 
-def _most(row: Column, buffer: Column, area: _Floats) -> tuple[Column, Column]:
+def _find_largest(row: Column, buffer: Column, area: _Floats) -> tuple[Column, Column]:
     """Return the rows that are not empty, and the buffer with the largest area in each."""
     # A buffer may have several spans in one cell, so that their areas are added.
     order = np.lexsort((buffer, row))
@@ -88,14 +88,14 @@ def _most(row: Column, buffer: Column, area: _Floats) -> tuple[Column, Column]:
     return row[best], buffer[best]
 
 
-def counts(grid: Grid) -> list[tuple[int, int]]:
+def count_cells(grid: Grid) -> list[tuple[int, int]]:
     """Return the buffers of a grid with the number of their cells, most first, ties by row."""
     seen, cells = np.unique(grid[grid != NONE], return_counts=True)
     order = np.argsort(-cells, kind="stable")
     return list(zip(seen[order].tolist(), cells[order].tolist(), strict=True))
 
 
-def shades(grid: Grid, among: int) -> dict[int, int]:
+def choose_shades(grid: Grid, among: int) -> dict[int, int]:
     """Give every buffer of a grid one of so many shades, such that neighbours differ.
 
     Greedy, the buffer with most cells first. Boxes make a map in the plane, so that a few shades
@@ -109,7 +109,7 @@ def shades(grid: Grid, among: int) -> dict[int, int]:
             near[b].add(a)
     shade: dict[int, int] = {}
     used: Counter[int] = Counter()
-    for each, _ in counts(grid):
+    for each, _ in count_cells(grid):
         taken = Counter(shade[other] for other in near[each] if other in shade)
         shade[each] = min(range(among), key=lambda at: (taken[at], used[at], at))
         used[shade[each]] += 1

@@ -32,7 +32,7 @@ def load_curve(loads: Loads, width: int = 78, height: int = 8, ascii_only: bool 
     margin = len(label) + 2
     columns = max(10, width - margin)
     first, last = int(loads.start[0]), int(loads.end[-1])
-    levels = _levels(column_loads(loads, columns), loads.peak, height)
+    levels = _scale(column_loads(loads, columns), loads.peak, height)
     marks, wall, corner, line = (_ASCII, "|", "+", "-") if ascii_only else (_BLOCKS, "│", "└", "─")
     lines = []
     for row in range(height):
@@ -59,7 +59,7 @@ def column_loads(loads: Loads, columns: int) -> np.ndarray[tuple[int], np.dtype[
     return np.maximum.reduceat(padded, bounds)[::2]
 
 
-def _levels(
+def _scale(
     load: np.ndarray[tuple[int], np.dtype[np.int64]], peak: int, height: int
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Scale to eighths of a row; a load above 0 is at least one of them, so that it is seen."""

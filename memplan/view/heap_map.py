@@ -101,10 +101,10 @@ def draw(panels: Sequence[Panel], *, colour: Colour = "size", title: str = "") -
     """
     if not panels:
         raise MemplanError("there is no panel to draw; name a solver or a recorded run")
-    figure, places = _grid(len(panels))
+    figure, places = _make_grid(len(panels))
     lowest = min(panel.height for panel in panels)
     top = max(1, *(p.height for p in panels if p.height <= _TALLEST * lowest))
-    unit, unit_name = picture.unit_for(top)
+    unit, unit_name = picture.choose_unit(top)
     places[0].set_ylim(0, top / unit * 1.04)
     _set_times(places[0], [panel.problem for panel in panels])
     drawn = [
@@ -116,15 +116,17 @@ def draw(panels: Sequence[Panel], *, colour: Colour = "size", title: str = "") -
         _colour_by_class(drawn, panels, figure)
     figure.supylabel(f"address ({unit_name})", fontsize=10)
     if title:
-        figure.suptitle(_printable(title), x=0.01, ha="left", fontsize=12).set_parse_math(False)
+        figure.suptitle(_make_printable(title), x=0.01, ha="left", fontsize=12).set_parse_math(
+            False
+        )
     return figure
 
 
-def _grid(count: int) -> tuple[Figure, list[Axes]]:
+def _make_grid(count: int) -> tuple[Figure, list[Axes]]:
     """Return a figure, and places in it that share their axes."""
     columns = min(count, 2 if count <= 4 else 3)
     rows = math.ceil(count / columns)
-    figure = picture.new_figure(4.6 * columns + 1, 2.9 * rows + 0.7)
+    figure = picture.make_figure(4.6 * columns + 1, 2.9 * rows + 0.7)
     places = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
     for unused in places[count:]:
         unused.remove()
@@ -144,7 +146,7 @@ def _set_times(axes: Axes, problems: Sequence[Problem]) -> None:
 
 def _draw_panel(axes: Axes, panel: Panel, unit: int, top: int) -> tuple[PolyCollection, Spans]:
     held = spans(panel.problem)
-    boxes = picture.corners(held, panel.offset, unit)
+    boxes = picture.find_corners(held, panel.offset, unit)
     duration = float(np.ptp(boxes[:, :, 0])) if len(boxes) else 1.0
     room = picture.shares(boxes, duration, axes.get_ylim()[1])
     drawn = picture.add_boxes(axes, boxes, room, edge=0.4)
@@ -168,7 +170,7 @@ def _draw_panel(axes: Axes, panel: Panel, unit: int, top: int) -> tuple[PolyColl
 def _write_head(axes: Axes, panel: Panel) -> None:
     """Write the name, and the facts below it."""
     name = axes.set_title(
-        _printable(panel.name), loc="left", fontsize=10, fontweight="bold", pad=17
+        _make_printable(panel.name), loc="left", fontsize=10, fontweight="bold", pad=17
     )
     name.set_parse_math(False)  # a `$` in a name is a `$`
     axes.annotate(
@@ -182,7 +184,7 @@ def _write_head(axes: Axes, panel: Panel) -> None:
     )
 
 
-def _printable(text: str) -> str:
+def _make_printable(text: str) -> str:
     """Return text, of a file's name say, that any file can hold."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 

@@ -45,7 +45,7 @@ def write_names(
     """
     if not len(boxes):
         return
-    width, height = paper.room(figure, axes)
+    width, height = paper.lay_out(figure, axes)
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     points = (boxes[:, 2] - boxes[:, 0]) * np.array([width / (right - left), height / (high - low)])
     fits = points.min(axis=1) >= _LINE * _SMALLEST
@@ -55,7 +55,7 @@ def write_names(
             largest[int(held.buffer[box])] = box
     for row, box in largest.items():
         name = quoted(problem.ids[row])[1:-1]
-        size, upright = _size(name, *points[box].tolist())
+        size, upright = _fit_size(name, *points[box].tolist())
         if size < _SMALLEST:
             continue
         x, y = boxes[box].mean(axis=0)
@@ -72,15 +72,15 @@ def write_names(
         text.set_in_layout(False)
 
 
-def _size(name: str, width: float, height: float) -> tuple[float, bool]:
+def _fit_size(name: str, width: float, height: float) -> tuple[float, bool]:
     """Return how large a name can be in a box, in points, and whether upright."""
-    long = _length(name)
+    long = _measure_length(name)
     flat = min(_LARGEST, height / _LINE, width / (long + _LINE - 1))
     upright = min(_LARGEST, width / _LINE, height / (long + _LINE - 1))
     return (flat, False) if flat >= min(upright, _SMALLEST) else (upright, True)
 
 
-def _length(name: str) -> float:
+def _measure_length(name: str) -> float:
     """Return how long a name is, in sizes of its letters."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path

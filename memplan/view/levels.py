@@ -9,7 +9,7 @@ from memplan.problem import Problem
 from memplan.problem.columns import Column
 from memplan.view.units import human
 
-__all__ = ["Level", "levels", "top"]
+__all__ = ["Level", "find_levels", "find_top"]
 
 # A capacity above so many times what is used is not drawn: it would flatten the picture below it.
 _TALLEST = 2
@@ -34,7 +34,9 @@ class Level:
         return f"{' = '.join(self.names)} {human(self.bytes)}"
 
 
-def levels(problem: Problem, plan: Plan | None = None, offset: Column | None = None) -> list[Level]:
+def find_levels(
+    problem: Problem, plan: Plan | None = None, offset: Column | None = None
+) -> list[Level]:
     """Return the levels of a problem, or of its plan, from the highest down.
 
     Parameters
@@ -59,7 +61,7 @@ def levels(problem: Problem, plan: Plan | None = None, offset: Column | None = N
     ]
 
 
-def top(marked: list[Level]) -> int:
+def find_top(marked: list[Level]) -> int:
     """Return where a picture ends: at the capacity, unless that is far above all that is used."""
     used = max((level.bytes for level in marked if level.names != ("capacity",)), default=0)
     shown = (level.bytes for level in marked if level.bytes <= _TALLEST * used)

@@ -10,7 +10,7 @@ import numpy as np
 from memplan.problem import Problem
 from memplan.problem.loads import Loads
 from memplan.view import paper, picture
-from memplan.view.levels import Level, levels, top
+from memplan.view.levels import Level, find_levels, find_top
 from memplan.view.picture import RASTER_FROM
 
 if TYPE_CHECKING:
@@ -45,14 +45,14 @@ def draw(problem: Problem, *, width: float | None = None) -> Figure:
     MissingExtraError
         If matplotlib is not installed.
     """
-    marked = levels(problem)
-    unit, unit_name = picture.unit_for(top(marked))
+    marked = find_levels(problem)
+    unit, unit_name = picture.choose_unit(find_top(marked))
     with paper.style():
         figure = paper.figure(width, _HEIGHT)
         axes = figure.subplots()
         fill(axes, problem, marked, unit, key=True)
         set_times(axes, problem)
-        paper.set_scale(axes, unit, paper.room(figure, axes)[1])
+        paper.set_scale(axes, unit, paper.lay_out(figure, axes)[1])
         axes.set_xlabel("time")
         axes.set_ylabel(f"load ({unit_name})")
     return figure
@@ -80,11 +80,11 @@ def fill(
         )
     shown = [level for level in marked if level.names != ("peak",)]
     paper.draw_levels(axes, shown, unit, key=key)
-    axes.set_ylim(0, top(list(shown)) / unit * 1.05)
+    axes.set_ylim(0, find_top(list(shown)) / unit * 1.05)
 
 
 def set_times(axes: Axes, problem: Problem) -> None:
     """Label the times of a problem."""
     first, last = (problem.start.min(), problem.end.max()) if len(problem) else (0, 0)
     width = axes.figure.get_figwidth()  # type: ignore[union-attr]
-    picture.set_time_axis(axes, int(first), int(last), max(3, int(1.5 * width)), beside=0)
+    picture.set_time_axis(axes, int(first), int(last), max(3, int(1.5 * width)), free=0)

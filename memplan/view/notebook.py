@@ -20,7 +20,7 @@ from memplan.problem.spans import spans
 from memplan.sources.loaded import Loaded
 from memplan.view import relations
 from memplan.view.curve import column_loads
-from memplan.view.levels import levels, top
+from memplan.view.levels import find_levels, find_top
 from memplan.view.picture import offsets
 from memplan.view.units import exact, lifetime, plural
 
@@ -34,7 +34,7 @@ Facts = list[tuple[str, str]]
 
 def of_problem(problem: Problem) -> str:
     """Return the HTML of a problem: its facts, and its load over time."""
-    return _page("memplan problem", _of_problem(problem), _load(problem))
+    return _page("memplan problem", _list_problem_facts(problem), _load(problem))
 
 
 def of_loaded(loaded: Loaded) -> str:
@@ -42,13 +42,13 @@ def of_loaded(loaded: Loaded) -> str:
     facts = [
         ("source", loaded.source),
         ("tensors", f"{loaded.tensors:,}"),
-        *_of_problem(loaded.problem),
+        *_list_problem_facts(loaded.problem),
         *(("note", note.text) for note in loaded.notes),
     ]
     return _page("memplan model", facts, _load(loaded.problem))
 
 
-def _of_problem(problem: Problem) -> Facts:
+def _list_problem_facts(problem: Problem) -> Facts:
     return [
         ("buffers", f"{len(problem):,}"),
         ("sum of sizes", exact(sum(problem.size.tolist()))),
@@ -64,7 +64,7 @@ def of_plan(plan: Plan) -> str:
 
     A plan of more than 400 boxes has no picture here; `Plan.plot` draws it.
     """
-    return _page("memplan plan", _of_plan(plan), _boxes(plan))
+    return _page("memplan plan", _list_plan_facts(plan), _boxes(plan))
 
 
 def of_planned(planned: Planned) -> str:
@@ -73,13 +73,13 @@ def of_planned(planned: Planned) -> str:
     facts = [
         ("source", loaded.source),
         ("tensors", f"{loaded.tensors:,}"),
-        *_of_plan(planned.plan),
+        *_list_plan_facts(planned.plan),
         *(("note", note.text) for note in loaded.notes),
     ]
     return _page("memplan plan", facts, _boxes(planned.plan))
 
 
-def _of_plan(plan: Plan) -> Facts:
+def _list_plan_facts(plan: Plan) -> Facts:
     facts = [("status", str(plan.status)), ("buffers", f"{len(plan):,}")]
     if plan.peak is not None:
         facts.append(("peak", exact(plan.peak)))
@@ -144,8 +144,8 @@ def _load(problem: Problem) -> str:
     loads = Loads(problem)
     if not len(loads):
         return ""
-    marked = levels(problem)
-    end = top(marked)
+    marked = find_levels(problem)
+    end = find_top(marked)
     shown = column_loads(loads, _WIDTH) / end * (_LOW - 2)
     # The path has a step only where the load changes, which keeps the page small.
     changes = np.flatnonzero(np.diff(shown, prepend=-1.0))
@@ -169,8 +169,8 @@ def _boxes(plan: Plan) -> str:
     held, offset = spans(problem), offsets(problem, plan)
     if not 0 < len(held.buffer) <= _MOST:
         return ""
-    marked = levels(problem, plan, offset)
-    end = top(marked)
+    marked = find_levels(problem, plan, offset)
+    end = find_top(marked)
     first = int(problem.start.min())
     across = _WIDTH / (int(problem.end.max()) - first)
     up = (_HEIGHT - 2) / end
@@ -180,10 +180,10 @@ def _boxes(plan: Plan) -> str:
         base = int(offset[row])
         x, wide = (start - first) * across, (stop - start) * across
         y, high = _HEIGHT - (base + upper) * up, (upper - lower) * up
-        told = f"{quoted(problem.ids[row])[1:-1]}: {exact(upper - lower)} at {base + lower:,}"
+        tooltip = f"{quoted(problem.ids[row])[1:-1]}: {exact(upper - lower)} at {base + lower:,}"
         boxes.append(
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high:.1f}">'
-            f"<title>{escape(told)}, {lifetime(start, stop)}</title></rect>"
+            f"<title>{escape(tooltip)}, {lifetime(start, stop)}</title></rect>"
         )
     style = 'fill="currentColor" fill-opacity=".18" stroke="currentColor" stroke-width=".6"'
     lines = [

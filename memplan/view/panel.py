@@ -69,7 +69,7 @@ def of_plan(name: str, problem: Asked, plan: Plan, classes: tuple[str, ...] | No
     problem = problem_of(problem)
     offset = picture.offsets(problem, plan)
     peak = int((offset + problem.size).max(initial=0))
-    facts = f"peak {human(peak)} {_beside(problem.max_load, peak)}"
+    facts = f"peak {human(peak)} {_compare_to_load(problem.max_load, peak)}"
     return Panel(name, problem, offset, peak, facts, classes=classes)
 
 
@@ -96,7 +96,7 @@ def of_recording(name: str, trace: Trace) -> Panel:
     problem, rows = trace.problem(), trace.planned
     where = compress(trace.address[rows], trace.size[rows])
     facts = (
-        f"touched {human(where.touched)} {_beside(problem.max_load, where.touched)}, "
+        f"touched {human(where.touched)} {_compare_to_load(problem.max_load, where.touched)}, "
         f"spread over {human(where.span)}"
     )
     if len(where.cuts):
@@ -109,17 +109,17 @@ def operators_of(trace: Trace) -> tuple[str, ...]:
 
     It is the outermost one, or the innermost module where no operator was running.
     """
-    return tuple(_requester(trace.scopes[row]) for row in trace.planned.tolist())
+    return tuple(_find_requester(trace.scopes[row]) for row in trace.planned.tolist())
 
 
-def _requester(scope: Scope) -> str:
+def _find_requester(scope: Scope) -> str:
     operators = [name for name, _ in scope if not name.startswith(".")]
     if operators:
         return operators[0]
     return f"module {scope[-1][0]}" if scope else "no operator"
 
 
-def _beside(load: int, height: int) -> str:
+def _compare_to_load(load: int, height: int) -> str:
     if height == load:
         return "= load"
     return f"({height / load:.3f} × load)" if load else ""

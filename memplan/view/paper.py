@@ -96,7 +96,7 @@ def figure(width: float | None, height: float, keys: int = 0) -> Figure:
         raise MemplanError(f"the picture's width is {chosen:g} mm; give 40 to 2,000")
     inches = chosen / _INCH
     below = math.ceil(keys / _key_columns(inches)) * _KEY_LINE
-    made = picture.new_figure(inches, inches * height + below)
+    made = picture.make_figure(inches, inches * height + below)
     made.set_layout_engine("constrained", w_pad=0.02, h_pad=0.02)
     return made
 
@@ -161,16 +161,16 @@ def set_ticks(figure: Figure, space: Axes, times: Axes, boxes: Floats, unit: int
     """
     from matplotlib.ticker import FixedLocator
 
-    width, height = room(figure, space)
+    width, height = lay_out(figure, space)
     set_scale(space, unit, height)
-    at = _borders(boxes[:, :, 1])
-    if at is not None and _apart(at / space.get_ylim()[1] * height, 1.3 * _TICK):
+    at = _find_borders(boxes[:, :, 1])
+    if at is not None and _are_apart(at / space.get_ylim()[1] * height, 1.3 * _TICK):
         space.yaxis.set_major_locator(FixedLocator(at.tolist()))
 
     first, last = times.get_xlim()
-    at = _borders(boxes[:, :, 0])
+    at = _find_borders(boxes[:, :, 0])
     letters = 0 if at is None else max(len(f"{value:,.0f}") for value in at.tolist())
-    if at is not None and _apart(at / (last - first) * width, (letters + 1) * 0.65 * _TICK):
+    if at is not None and _are_apart(at / (last - first) * width, (letters + 1) * 0.65 * _TICK):
         times.xaxis.set_major_locator(FixedLocator(at.tolist()))
         for border in at.tolist():  # where nothing lies on them, sections show through
             space.axvline(border, color="#d0d0d0", linewidth=0.4, zorder=0, gid="section")
@@ -186,7 +186,7 @@ def set_scale(axes: Axes, unit: int, height: float) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
 
 
-def room(figure: Figure, axes: Axes) -> tuple[float, float]:
+def lay_out(figure: Figure, axes: Axes) -> tuple[float, float]:
     """Lay the figure out and return the width and height of the axes, in points."""
     figure.get_layout_engine().execute(figure)  # type: ignore[union-attr]
     box = axes.get_position()
@@ -194,12 +194,12 @@ def room(figure: Figure, axes: Axes) -> tuple[float, float]:
     return box.width * width * 72, box.height * height * 72
 
 
-def _borders(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
+def _find_borders(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
     """Return the distinct values if they are few, and exact in print."""
     found = np.unique(values)
     few = 0 < len(found) <= _EXACT
     return found if few and all(float(f"{v:.6g}") == v for v in found.tolist()) else None
 
 
-def _apart(points: npt.NDArray[np.float64], least: float) -> bool:
+def _are_apart(points: npt.NDArray[np.float64], least: float) -> bool:
     return bool((np.diff(points) >= least).all())

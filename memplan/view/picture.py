@@ -76,7 +76,7 @@ def check_installed() -> None:
     require("matplotlib.figure", extra="plot")
 
 
-def new_figure(width: float, height: float) -> Figure:
+def make_figure(width: float, height: float) -> Figure:
     """Return a figure of so many inches that is attached to no window, and that notebooks show.
 
     Raises
@@ -91,7 +91,7 @@ def new_figure(width: float, height: float) -> Figure:
     class Shown(Figure):
         # Notebooks show a figure by themselves only where pyplot keeps a list of all figures.
         def _repr_png_(self) -> bytes:
-            return rendered(self, "png", _NOTEBOOK_DPI)
+            return render(self, "png", _NOTEBOOK_DPI)
 
         def savefig(self, *file: Any, **how: Any) -> None:
             with matplotlib.rc_context(_FILES):
@@ -108,10 +108,10 @@ def write(figure: Figure, path: str | os.PathLike[str], dpi: int) -> None:
     FormatError
         For another suffix than `format_of` knows, or if the file cannot be written.
     """
-    write_bytes(os.fspath(path), rendered(figure, format_of(path), dpi))
+    write_bytes(os.fspath(path), render(figure, format_of(path), dpi))
 
 
-def rendered(figure: Figure, kind: str, dpi: int) -> bytes:
+def render(figure: Figure, kind: str, dpi: int) -> bytes:
     """Return the bytes of a figure's file; `kind` is png, svg or pdf."""
     picture = io.BytesIO()
     with warnings.catch_warnings():
@@ -121,7 +121,7 @@ def rendered(figure: Figure, kind: str, dpi: int) -> bytes:
     return picture.getvalue()
 
 
-def unit_for(top: int) -> tuple[int, str]:
+def choose_unit(top: int) -> tuple[int, str]:
     """Return the largest unit in which an axis up to `top` reads well: its bytes and its name."""
     return next(pair for pair in _UNITS if top >= 4 * pair[0] or pair[0] == 1)
 
@@ -141,7 +141,7 @@ def offsets(problem: Problem, plan: Plan) -> npt.NDArray[np.int64]:
     return np.array([plan.offset(id) for id in problem.ids], dtype=np.int64)
 
 
-def corners(held: Spans, offset: npt.NDArray[np.int64], unit: int) -> Floats:
+def find_corners(held: Spans, offset: npt.NDArray[np.int64], unit: int) -> Floats:
     """Return the four corners of every span, shape (s, 4, 2)."""
     base = offset[held.buffer]
     left, right = held.start, held.end
@@ -222,9 +222,9 @@ def add_key(
     if low == high:
         return  # one colour needs no key
     ticks = np.geomspace(low, high, 5).tolist()
-    beside = axes if isinstance(axes, list) else [axes]
-    bar = beside[0].figure.colorbar(
-        drawn, ax=beside, label=label, pad=0.01, aspect=40, extend="min" if below else "neither"
+    all_axes = axes if isinstance(axes, list) else [axes]
+    bar = all_axes[0].figure.colorbar(
+        drawn, ax=all_axes, label=label, pad=0.01, aspect=40, extend="min" if below else "neither"
     )
     bar.minorticks_off()
     bar.set_ticks(
@@ -247,14 +247,12 @@ def draw_reserved(axes: Axes, reserved: Iterable[Reserved], unit: int) -> None:
         )
 
 
-def set_time_axis(
-    axes: Axes, first: int, last: int, ticks: int = 10, beside: float = 0.005
-) -> None:
-    """Label whole times from `first` to `last`, with a share `beside` of them free at each end."""
+def set_time_axis(axes: Axes, first: int, last: int, ticks: int = 10, free: float = 0.005) -> None:
+    """Label whole times from `first` to `last`, with a share `free` of them empty at each end."""
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
     axes.xaxis.set_major_locator(MaxNLocator(nbins=ticks, integer=True))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     if last > first:
-        margin = beside * (last - first)
+        margin = free * (last - first)
         axes.set_xlim(first - margin, last + margin)

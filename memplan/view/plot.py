@@ -21,7 +21,7 @@ from memplan.problem.columns import Column
 from memplan.problem.spans import Spans, spans
 from memplan.view import lettering, load_plot, paper, picture
 from memplan.view.classes import Classes
-from memplan.view.levels import levels, top
+from memplan.view.levels import find_levels, find_top
 from memplan.view.picture import RASTER_FROM, Floats
 
 if TYPE_CHECKING:
@@ -119,20 +119,20 @@ def draw(
         raise MemplanError(f"there are {len(classes)} classes for {len(problem)} buffers")
     offset = picture.offsets(problem, plan)
     held = spans(problem)
-    marked = levels(problem, plan, offset)
-    end = top(marked)
-    unit, unit_name = picture.unit_for(end)
+    marked = find_levels(problem, plan, offset)
+    end = find_top(marked)
+    unit, unit_name = picture.choose_unit(end)
     key = None if classes is None else Classes.of([(classes, problem.size)])
     with paper.style():
         figure = paper.figure(width, _HEIGHT + _STRIP * load, 0 if key is None else key.rows)
-        space, strip = _places(figure, load)
+        space, strip = _make_axes(figure, load)
         # Half of a capacity line is above it.
         space.set_ylim(0, end / unit * 1.01)
-        boxes = picture.corners(held, offset, unit)
+        boxes = picture.find_corners(held, offset, unit)
         drawn = _add_boxes(space, problem, boxes)
         colours = None
         if key is None or classes is None:
-            _by_size(drawn, problem.size[held.buffer])
+            _tint_by_size(drawn, problem.size[held.buffer])
         else:
             colours = [key.colour(classes[row]) for row in held.buffer.tolist()]
             drawn.set_facecolor(colours)
@@ -143,7 +143,7 @@ def draw(
         load_plot.set_times(strip or space, problem)
         if strip is not None:
             load_plot.fill(strip, problem, marked, unit)
-            paper.set_scale(strip, unit, paper.room(figure, strip)[1])
+            paper.set_scale(strip, unit, paper.lay_out(figure, strip)[1])
             strip.set_ylabel("load")
         space.set_ylabel(f"address ({unit_name})")
         (strip or space).set_xlabel("time")
@@ -152,7 +152,7 @@ def draw(
     return figure
 
 
-def _places(figure: Figure, load: bool) -> tuple[Axes, Axes | None]:
+def _make_axes(figure: Figure, load: bool) -> tuple[Axes, Axes | None]:
     if not load:
         return figure.subplots(), None
     space, strip = figure.subplots(2, 1, sharex=True, height_ratios=(_HEIGHT, _STRIP))
@@ -165,7 +165,7 @@ def _add_boxes(axes: Axes, problem: Problem, boxes: Floats) -> PolyCollection:
     return picture.add_boxes(axes, boxes, room, _EDGE_WIDTH, _EDGE)
 
 
-def _by_size(drawn: PolyCollection, size: Column) -> None:
+def _tint_by_size(drawn: PolyCollection, size: Column) -> None:
     """Tint the boxes: it tells neighbours apart, and what axes say already, in grey as well."""
     from matplotlib.colors import LinearSegmentedColormap, LogNorm
 
@@ -180,10 +180,10 @@ def _draw_outlines(axes: Axes, problem: Problem, offset: Column, unit: int) -> N
         rows = np.unique(problem.gap_buffer)
         nothing = np.zeros_like(rows)
         whole = Spans(rows, problem.start[rows], problem.end[rows], nothing, problem.size[rows])
-        _outline(axes, picture.corners(whole, offset, unit), "gaps", "dotted", 0.5)
+        _outline(axes, picture.find_corners(whole, offset, unit), "gaps", "dotted", 0.5)
     if problem.has_groups:
         whole = _spans_of_groups(problem)
-        _outline(axes, picture.corners(whole, offset, unit), "groups", "solid", 1.2)
+        _outline(axes, picture.find_corners(whole, offset, unit), "groups", "solid", 1.2)
 
 
 def _spans_of_groups(problem: Problem) -> Spans:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from memplan.problem.columns import NONE, Column
 from memplan.problem.spans import LiveRanks, Spans
 
-__all__ = ["Stacks", "stacks"]
+__all__ = ["Stacks", "find_stacks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Stacks:
         return Stacks(self.below[wanted], self.above[wanted], self.start[wanted], self.end[wanted])
 
 
-def stacks(held: Spans, offset: Column) -> Stacks:
+def find_stacks(held: Spans, offset: Column) -> Stacks:
     """Sweep over time, and keep what is held in the order of addresses.
 
     O(s log s) and some root of s for the list, as `memplan.problem.spans.first_overlap`.

@@ -23,9 +23,9 @@ from memplan.problem import Problem
 from memplan.problem.columns import NONE, Column
 from memplan.problem.spans import spans
 from memplan.view.picture import offsets
-from memplan.view.stacks import stacks
+from memplan.view.stacks import find_stacks
 
-__all__ = ["Chain", "Ground", "Supports", "supports"]
+__all__ = ["Chain", "Ground", "Supports", "find_supports"]
 
 
 class Ground(IntEnum):
@@ -95,7 +95,7 @@ class Supports:
         return Chain(tuple(rows), Ground(int(self.ground[rows[-1]])))
 
 
-def supports(problem: Problem, plan: Plan) -> Supports:
+def find_supports(problem: Problem, plan: Plan) -> Supports:
     """Find the buffers that each one sits on in a valid plan: O(s log s) in spans.
 
     A span is a part of a buffer's lifetime in which it holds the same memory (see
@@ -112,18 +112,18 @@ def supports(problem: Problem, plan: Plan) -> Supports:
         If the plan has no offsets, or none for some buffer.
     """
     offset = offsets(problem, plan)
-    step = _steps(problem)
-    above, below = _pairs(problem, offset, step)
-    ground = _ground(problem, offset, step)
+    step = _find_steps(problem)
+    above, below = _find_pairs(problem, offset, step)
+    ground = _find_ground(problem, offset, step)
     return Supports(
-        *_rows(above, below, len(problem)),
-        *_rows(below, above, len(problem)),
+        *_compress_rows(above, below, len(problem)),
+        *_compress_rows(below, above, len(problem)),
         ground,
-        _next(problem, above, below, ground != Ground.NONE),
+        _find_next(problem, above, below, ground != Ground.NONE),
     )
 
 
-def _steps(problem: Problem) -> Column:
+def _find_steps(problem: Problem) -> Column:
     """Return for every buffer how far it has to move at least: its alignment, or its group's.
 
     In a group one alignment divides the other.
@@ -137,11 +137,11 @@ def _steps(problem: Problem) -> Column:
     return step
 
 
-def _pairs(problem: Problem, offset: Column, step: Column) -> tuple[Column, Column]:
+def _find_pairs(problem: Problem, offset: Column, step: Column) -> tuple[Column, Column]:
     """Return every pair of rows (above, below) where one sits on the other, once, ascending."""
     held = spans(problem)
     base = offset[held.buffer]
-    found = stacks(held, offset)
+    found = find_stacks(held, offset)
     found = found.keep(found.below != NONE)
     gap = (base + held.lower)[found.above] - (base + held.upper)[found.below]
     above, below = held.buffer[found.above], held.buffer[found.below]
@@ -157,13 +157,13 @@ def _pairs(problem: Problem, offset: Column, step: Column) -> tuple[Column, Colu
     return keys // count, keys % count
 
 
-def _rows(owner: Column, other: Column, count: int) -> tuple[Column, Column]:
+def _compress_rows(owner: Column, other: Column, count: int) -> tuple[Column, Column]:
     """Return pairs as compressed rows, ascending in each."""
     order = np.lexsort((other, owner))
     return np.searchsorted(owner[order], np.arange(count + 1)), other[order]
 
 
-def _ground(problem: Problem, offset: Column, step: Column) -> Column:
+def _find_ground(problem: Problem, offset: Column, step: Column) -> Column:
     ground = np.full(len(problem), Ground.NONE, dtype=np.int64)
     ends = np.array([NONE, *(block.upper for block in problem.reserved)], dtype=np.int64)
     nearest = ends[np.searchsorted(ends, offset, side="right") - 1]
@@ -174,7 +174,7 @@ def _ground(problem: Problem, offset: Column, step: Column) -> Column:
     return ground
 
 
-def _next(
+def _find_next(
     problem: Problem, above: Column, below: Column, grounded: npt.NDArray[np.bool_]
 ) -> Column:
     """Return for every row the next on its way down; see `Supports.next`."""
@@ -183,7 +183,9 @@ def _next(
     # another.
     alone = problem.group == NONE
     _, unit = np.unique(np.where(alone, rows, len(rows) + problem.group), return_inverse=True)
-    level = _levels(unit[above], unit[below], unit[grounded], int(unit.max(initial=NONE)) + 1)[unit]
+    level = _count_levels(
+        unit[above], unit[below], unit[grounded], int(unit.max(initial=NONE)) + 1
+    )[unit]
 
     down = level[below] == level[above] - 1
     above, below = above[down], below[down]
@@ -200,14 +202,14 @@ def _next(
     return found
 
 
-def _levels(above: Column, below: Column, grounded: Column, count: int) -> Column:
+def _count_levels(above: Column, below: Column, grounded: Column, count: int) -> Column:
     """Return how many steps every unit is above the ground.
 
     Units that rest on nothing count from `count + 1`, so that none above the ground has one of
     them a step below it. Windows allow that some rest on each other in a circle: they are at
     `count`.
     """
-    begin, rising = (column.tolist() for column in _rows(below, above, count))
+    begin, rising = (column.tolist() for column in _compress_rows(below, above, count))
     level = [count] * count
 
     def climb(reached: list[int], lowest: int) -> None:

@@ -28,7 +28,7 @@ from memplan.view import cells
 from memplan.view.cells import Grid
 from memplan.view.classes import PALETTE
 from memplan.view.curve import time_axis
-from memplan.view.levels import Level, levels, top
+from memplan.view.levels import Level, find_levels, find_top
 from memplan.view.picture import offsets
 from memplan.view.units import human, lifetime, plural
 
@@ -78,8 +78,8 @@ class _Picture:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         held = spans(self.problem)
-        marked = levels(self.problem, self.plan, self.offset)
-        end = top(marked)
+        marked = find_levels(self.problem, self.plan, self.offset)
+        end = find_top(marked)
         yield self._facts(marked, end)
         if not len(held.buffer):
             yield Text("no buffer holds anything at any time")
@@ -89,8 +89,8 @@ class _Picture:
         margin = max(map(len, labels.values()))
         columns = max(_NARROWEST, (self.width or options.max_width) - margin - 2)
         rows = self.height * (2 if coloured else 1)
-        grid = cells.owners(held, self.offset, end, columns, rows)
-        keys = {row: key for (row, _), key in zip(cells.counts(grid), _KEYS, strict=False)}
+        grid = cells.find_owners(held, self.offset, end, columns, rows)
+        keys = {row: key for (row, _), key in zip(cells.count_cells(grid), _KEYS, strict=False)}
         ink = _Blocks(grid, keys) if coloured else _Letters(grid, keys)
 
         wall, corner, line, dash = "|+--" if options.ascii_only else "│└─┄"
@@ -157,7 +157,7 @@ class _Letters:
 
     def __init__(self, grid: Grid, keys: dict[int, str]) -> None:
         self._grid = grid
-        shades = cells.shades(grid, len(_MARKS))
+        shades = cells.choose_shades(grid, len(_MARKS))
         self._marks = {row: keys.get(row, _MARKS[shade]) for row, shade in shades.items()}
 
     def line(self, at: int, empty: str) -> Text:
@@ -172,10 +172,12 @@ class _Blocks:
 
     def __init__(self, grid: Grid, keys: dict[int, str]) -> None:
         self._lower, self._upper = grid[::2], grid[1::2]
-        self._shade = cells.shades(grid, len(PALETTE))
-        self._keys = dict(self._places(keys))
+        self._shade = cells.choose_shades(grid, len(PALETTE))
+        self._keys = dict(self._place_keys(keys))
 
-    def _places(self, keys: dict[int, str]) -> Iterator[tuple[tuple[int, int], tuple[str, Style]]]:
+    def _place_keys(
+        self, keys: dict[int, str]
+    ) -> Iterator[tuple[tuple[int, int], tuple[str, Style]]]:
         """Find a character in the middle for every key; half of one where there is no whole."""
         for row, key in keys.items():
             lower, upper = self._lower == row, self._upper == row

@@ -24,9 +24,9 @@ from memplan.problem import Problem, Reserved
 from memplan.problem.columns import MAX_BYTES, Column
 from memplan.problem.spans import spans
 from memplan.view.picture import offsets
-from memplan.view.stacks import stacks
+from memplan.view.stacks import find_stacks
 
-__all__ = ["Waste", "waste"]
+__all__ = ["Waste", "find_waste"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Waste:
         return len(self.start)
 
 
-def waste(problem: Problem, plan: Plan) -> Waste:
+def find_waste(problem: Problem, plan: Plan) -> Waste:
     """Find the holes of a valid plan: O(s log s) in spans (`memplan.problem.spans`).
 
     Raises
@@ -61,18 +61,18 @@ def waste(problem: Problem, plan: Plan) -> Waste:
         If the plan has no offsets, or none for some buffer.
     """
     held, offset = spans(problem), offsets(problem, plan)
-    pairs = stacks(held, offset)
+    pairs = find_stacks(held, offset)
     base = offset[held.buffer]
     bottom, top = base + held.lower, np.append(base + held.upper, 0)  # -1 is the ground
     used = float(((held.upper - held.lower) * (held.end - held.start).astype(np.float64)).sum())
-    start, end, lower, upper = _outside(
+    start, end, lower, upper = _subtract_reserved(
         problem.reserved, pairs.start, pairs.end, top[pairs.below], bottom[pairs.above]
     )
     unused = float(((upper - lower) * (end - start).astype(np.float64)).sum())
     return Waste(start, end, lower, upper, unused / (used + unused) if unused else 0.0)
 
 
-def _outside(
+def _subtract_reserved(
     reserved: Iterable[Reserved], start: Column, end: Column, lower: Column, upper: Column
 ) -> tuple[Column, Column, Column, Column]:
     """Return what of these rectangles is not reserved, without those that are empty."""

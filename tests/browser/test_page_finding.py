@@ -13,7 +13,7 @@ from memplan.plan import Plan
 from memplan.problem import Buffer, Gap, Problem
 from memplan.problem.loads import Loads
 from memplan.sources import Loaded
-from memplan.view.supports import supports
+from memplan.view.supports import find_supports
 
 Open = Callable[..., Page]
 
@@ -100,7 +100,7 @@ def test_a_buffer(open_page: Open, resnet: Loaded, plan: Plan) -> None:
     """Tests that a click lists what a buffer sits on, what sits on it, and what bounds it."""
     problem = resnet.problem
     page = open_page(resnet, {"memplan": plan})
-    expected = supports(problem, plan)
+    expected = find_supports(problem, plan)
     lengths = np.diff(expected.below_begin) * problem.size
     for row in (int(lengths.argmax()), int(problem.size.argmax())):
         page.click(page.pixel(*centre(problem, plan, row)))

@@ -23,8 +23,8 @@ from memplan.plan import Plan
 from memplan.problem import Buffer, Problem
 from memplan.sources import Loaded
 from memplan.view.facts import find_facts
-from memplan.view.supports import supports
-from memplan.view.waste import waste
+from memplan.view.supports import find_supports
+from memplan.view.waste import find_waste
 
 Open = Callable[..., Page]
 
@@ -73,7 +73,9 @@ def test_waste(open_page: Open) -> None:
     page = open_page(problem, {"memplan": high})
     hole = page.pixel(4.3, 130)  # on no line of the grid
     shaded = page.colour(hole)
-    assert f"{waste(problem, high).share:.1%}".replace("%", " %") in page.text("#plan-0 figcaption")
+    assert f"{find_waste(problem, high).share:.1%}".replace("%", " %") in page.text(
+        "#plan-0 figcaption"
+    )
     page.one("#waste").click()
     page.settle()
     plain = page.colour(hole)
@@ -123,7 +125,7 @@ def test_plans_side_by_side(open_page: Open, resnet: Loaded, plan: Plan) -> None
     row = int(problem.size.argmax())
     page.click(page.pixel(*centre(problem, naive, row), "memory-1"))
     assert (page.view()["selected"], page.view()["plan"]) == (row, "naive")
-    assert sorted(page.rows("#sits-on")) == supports(problem, naive).below(row).tolist()
+    assert sorted(page.rows("#sits-on")) == find_supports(problem, naive).below(row).tolist()
     page.js("document.activeElement?.blur()")
     page.press("+", "+")
     before = page.view()

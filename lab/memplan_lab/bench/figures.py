@@ -55,7 +55,7 @@ def check_file(path: str | os.PathLike[str]) -> None:
         If matplotlib is not installed.
     """
     picture.format_of(path)
-    picture.new_figure(1, 1)
+    picture.make_figure(1, 1)
 
 
 def draw(rows: Iterable[Row]) -> Figure:
@@ -89,7 +89,7 @@ def draw(rows: Iterable[Row]) -> Figure:
             suites.setdefault(row.suite, []).append(row)
     if not suites:
         raise MemplanError("no run was measured, so that there is nothing to draw")
-    figure = picture.new_figure(_WIDTH * len(suites), _HEIGHT)
+    figure = picture.make_figure(_WIDTH * len(suites), _HEIGHT)
     grid = figure.add_gridspec(2, len(suites))
     for column, (suite, group) in enumerate(suites.items()):
         solvers = list(dict.fromkeys(row.solver for row in group))

@@ -89,7 +89,7 @@ def draw_pairs(
 
 
 def _figure() -> tuple[Figure, Axes]:
-    figure = picture.new_figure(_WIDTH, _HEIGHT)
+    figure = picture.make_figure(_WIDTH, _HEIGHT)
     return figure, figure.add_subplot()
 
 

@@ -50,7 +50,7 @@ def write(results: Results, out: str | os.PathLike[str], command: str = "") -> N
         {
             PAGE: html.page(TITLE, made).encode(),
             MARKDOWN: markdown.page(TITLE, made).encode(),
-            **{f"{one.name}.svg": picture.rendered(one.figure, "svg", _DPI) for one in charts},
+            **{f"{one.name}.svg": picture.render(one.figure, "svg", _DPI) for one in charts},
         },
     )
 

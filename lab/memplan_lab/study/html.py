@@ -75,7 +75,7 @@ def _chart(chart: Chart) -> str:
 
 def inline(chart: Chart) -> str:
     """Return a chart as an element of a page: in the page's colours, with names of its own."""
-    text = picture.rendered(chart.figure, "svg", _DPI).decode()
+    text = picture.render(chart.figure, "svg", _DPI).decode()
     text = text[text.index("<svg") :]  # without the declaration and the document type
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
     for ink, name in _INKS:

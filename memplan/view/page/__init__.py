@@ -28,7 +28,7 @@ from memplan.plan import Plan
 from memplan.problem import Asked, problem_of
 from memplan.view import picture
 from memplan.view.facts import Facts, find_facts
-from memplan.view.page.data import as_json, payload, shown
+from memplan.view.page.data import check_plans, format_json, payload
 from memplan.view.page.figures import document, scale, scripts
 from memplan.view.page.markup import markup
 
@@ -111,14 +111,14 @@ def html(
     notes = [note.text for note in getattr(problem, "notes", ())]
     problem = problem_of(problem)
     libraries = scripts()  # a missing Bokeh is an error before the work, not after it
-    seen = shown(problem, plans)
+    seen = check_plans(problem, plans)
     limits = [problem.max_load, problem.capacity or 0, *(each.peak for each in seen)]
     top = max([1, *limits])
     top = max([top, *(block.upper for block in problem.reserved if block.lower < top)])
-    unit = picture.unit_for(max([1, *(each.peak for each in seen)]))
+    unit = picture.choose_unit(max([1, *(each.peak for each in seen)]))
     # The title may be a file's name, which may hold bytes that are no text.
     title = (title or "memplan").encode("utf-8", "replace").decode()
     data = payload(problem, seen, facts, unit)
     data |= {"scale": scale(), "colour": colour}
     figures = document(problem, len(seen), top, unit)
-    return markup(title, as_json(data), as_json(figures), libraries, notes)
+    return markup(title, format_json(data), format_json(figures), libraries, notes)

@@ -24,10 +24,10 @@ from memplan.referee import verify
 from memplan.view import picture
 from memplan.view.classes import PALETTE, Classes
 from memplan.view.facts import Facts
-from memplan.view.supports import Ground, supports
-from memplan.view.waste import waste
+from memplan.view.supports import Ground, find_supports
+from memplan.view.waste import find_waste
 
-__all__ = ["Shown", "as_json", "payload", "shown"]
+__all__ = ["Shown", "check_plans", "format_json", "payload"]
 
 _EXACT = 1 << 53  # whole numbers up to here are exact as floats
 _LISTED = 8  # names in a row; the model has the rest
@@ -67,7 +67,7 @@ class Shown:
     fault: str
 
 
-def shown(problem: Problem, plans: Mapping[str, Plan]) -> list[Shown]:
+def check_plans(problem: Problem, plans: Mapping[str, Plan]) -> list[Shown]:
     """Look at every plan: where it puts the buffers, and whether the referee lets it pass.
 
     Raises
@@ -107,38 +107,37 @@ def payload(
     order = sorted(range(len(problem)), key=lambda row: (-int(problem.size[row]), facts.name[row]))
     return {
         "unit": {"bytes": unit[0], "name": unit[1]},
-        "origin": str(origin(problem)),
+        "origin": str(find_origin(problem)),
         "load": {
-            "time": packed(np.append(loads.start, loads.end[-1:])),
-            "bytes": packed(loads.load),
+            "time": pack(np.append(loads.start, loads.end[-1:])),
+            "bytes": pack(loads.load),
             "peak": str(loads.peak),
         },
         "capacity": None if problem.capacity is None else str(problem.capacity),
-        "bound": str(bound(problem, seen)),
+        "bound": str(find_bound(problem, seen)),
         "buffers": {
             "name": facts.name,
-            **{name: packed(getattr(problem, name)) for name in ("start", "end", "size")},
-            "tensors": coded(map(_others, facts.tensors, facts.name)),
-            "used_by": coded(map(_listed, facts.used_by)),
-            **{name: coded(getattr(facts, name)) for name in ("module", "made_by", "line")},
-            "by_size": packed(np.array(order, dtype=np.int64)),
+            **{name: pack(getattr(problem, name)) for name in ("start", "end", "size")},
+            "tensors": encode(map(_list_others, facts.tensors, facts.name)),
+            "used_by": encode(map(_join_names, facts.used_by)),
+            **{name: encode(getattr(facts, name)) for name in ("module", "made_by", "line")},
+            "by_size": pack(np.array(order, dtype=np.int64)),
         },
         "classes": {
-            "kind": _classes(facts.kind, problem.size),
-            "operator": _classes(facts.operator, problem.size),
-            "module": _classes(outer(facts.module), problem.size),
+            "kind": _describe_classes(facts.kind, problem.size),
+            "operator": _describe_classes(facts.operator, problem.size),
+            "module": _describe_classes(cut_modules(facts.module), problem.size),
         },
         "spans": None
         if whole
         else {
-            name: packed(getattr(held, name))
-            for name in ("buffer", "start", "end", "lower", "upper")
+            name: pack(getattr(held, name)) for name in ("buffer", "start", "end", "lower", "upper")
         },
-        "plans": [_plan(problem, each) for each in seen],
+        "plans": [_describe_plan(problem, each) for each in seen],
     }
 
 
-def origin(problem: Problem) -> int:
+def find_origin(problem: Problem) -> int:
     """Return the time that the page draws as 0: 0, unless times are too large for floats."""
     if not len(problem):
         return 0
@@ -146,37 +145,37 @@ def origin(problem: Problem) -> int:
     return 0 if first > -_EXACT and last < _EXACT else first
 
 
-def bound(problem: Problem, seen: Iterable[Shown]) -> int:
+def find_bound(problem: Problem, seen: Iterable[Shown]) -> int:
     """Return the best bound that the plans bring: the load, or one that no valid plan refutes."""
     lowest = min((each.peak for each in seen if not each.fault), default=0)
     claims = [each.plan.lower_bound for each in seen if each.plan.lower_bound <= lowest]
     return max([problem.max_load, *claims])
 
 
-def _plan(problem: Problem, each: Shown) -> dict[str, object]:
+def _describe_plan(problem: Problem, each: Shown) -> dict[str, object]:
     facts: dict[str, object] = {
         "name": each.name,
         "peak": str(each.peak),
         "status": str(each.plan.status),
-        "offset": packed(each.offset),
+        "offset": pack(each.offset),
         "fault": each.fault,
         "supports": None,
         "waste": None,
     }
     if each.fault:
         return facts  # where buffers overlap, "sits on" has no meaning
-    on, free = supports(problem, each.plan), waste(problem, each.plan)
+    on, free = find_supports(problem, each.plan), find_waste(problem, each.plan)
     columns = ("below_begin", "below_row", "above_begin", "above_row", "ground", "next")
-    facts["supports"] = {name: packed(getattr(on, name)) for name in columns} | {
+    facts["supports"] = {name: pack(getattr(on, name)) for name in columns} | {
         "grounds": [_GROUNDS[ground] for ground in Ground]
     }
     facts["waste"] = {
-        name: packed(getattr(free, name)) for name in ("start", "end", "lower", "upper")
+        name: pack(getattr(free, name)) for name in ("start", "end", "lower", "upper")
     } | {"share": free.share}
     return facts
 
 
-def packed(column: Column) -> dict[str, str]:
+def pack(column: Column) -> dict[str, str]:
     """Return a column as base64 of 32 or 64 bits each."""
     fits = not len(column) or (column.min() >= -(1 << 31) and column.max() < 1 << 31)
     kind = "int32" if fits else "int64"
@@ -184,14 +183,14 @@ def packed(column: Column) -> dict[str, str]:
     return {"type": kind, "data": base64.b64encode(data).decode("ascii")}
 
 
-def coded(texts: Iterable[str]) -> dict[str, object]:
+def encode(texts: Iterable[str]) -> dict[str, object]:
     """Return each text once and numbers for them, as many buffers share few types of operators."""
     numbers: dict[str, int] = {}
     codes = [numbers.setdefault(text, len(numbers)) for text in texts]
-    return {"code": packed(np.array(codes, dtype=np.int64)), "text": list(numbers)}
+    return {"code": pack(np.array(codes, dtype=np.int64)), "text": list(numbers)}
 
 
-def outer(modules: Sequence[str]) -> list[str]:
+def cut_modules(modules: Sequence[str]) -> list[str]:
     """Cut the paths of modules to the longest for which there are colours."""
     paths = [module.split(".") for module in modules]
     for depth in range(max(map(len, paths), default=1), 0, -1):
@@ -201,11 +200,11 @@ def outer(modules: Sequence[str]) -> list[str]:
     return []
 
 
-def _classes(names: Sequence[str], size: Column) -> dict[str, object] | None:
+def _describe_classes(names: Sequence[str], size: Column) -> dict[str, object] | None:
     """Return every buffer's class and the colours of classes; `None` where nothing is known."""
     if not any(names):
         return None
-    numbers = coded(names)
+    numbers = encode(names)
     texts = cast("list[str]", numbers["text"])
     classes = Classes.of([(names, size)])
     return numbers | {
@@ -215,15 +214,15 @@ def _classes(names: Sequence[str], size: Column) -> dict[str, object] | None:
     }
 
 
-def _others(tensors: tuple[str, ...], name: str) -> str:
-    return "" if tensors == (name,) else _listed(tensors)
+def _list_others(tensors: tuple[str, ...], name: str) -> str:
+    return "" if tensors == (name,) else _join_names(tensors)
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def _join_names(names: tuple[str, ...]) -> str:
     more = len(names) - _LISTED
     return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
-def as_json(value: object) -> str:
+def format_json(value: object) -> str:
     """Return JSON that may stand in a <script>, whatever is in its strings."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).translate(_ESCAPES)

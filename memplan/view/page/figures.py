@@ -12,7 +12,7 @@ import numpy as np
 
 from memplan.extras import require
 from memplan.problem import Problem
-from memplan.view.page.data import origin
+from memplan.view.page.data import find_origin
 
 if TYPE_CHECKING:
     from bokeh.models import ColumnDataSource, Range1d
@@ -48,11 +48,11 @@ def document(problem: Problem, count: int, top: int, unit: tuple[int, str]) -> d
 
     first = int(problem.start.min()) if len(problem) else 0
     last = int(problem.end.max()) if len(problem) else 1
-    begin, end = float(first - origin(problem)), float(last - origin(problem))
+    begin, end = float(first - find_origin(problem)), float(last - find_origin(problem))
     margin = 0.01 * (end - begin)
     ranges = {
-        "time": _limited(Range1d, begin - margin, end + margin),
-        "address": _limited(Range1d, 0.0, top * 1.05 / unit[0]),
+        "time": _make_range(Range1d, begin - margin, end + margin),
+        "address": _make_range(Range1d, 0.0, top * 1.05 / unit[0]),
         "load": Range1d(start=0.0, end=top / unit[0], name="load-range"),
     }
     blocks = [block for block in problem.reserved if block.lower < top]
@@ -62,20 +62,22 @@ def document(problem: Problem, count: int, top: int, unit: tuple[int, str]) -> d
         "bottom": [block.lower / unit[0] for block in blocks],
         "top": [min(block.upper, top) / unit[0] for block in blocks],
     }
-    later = f" after {origin(problem):,}" if origin(problem) else ""
+    later = f" after {find_origin(problem):,}" if find_origin(problem) else ""
     document = Document(title="")
     for at in range(count):
         address = f"address ({unit[1]})"
-        memory = _figure(f"memory-{at}", ranges["time"], ranges["address"], address, "webgl")
+        memory = _make_figure(f"memory-{at}", ranges["time"], ranges["address"], address, "webgl")
         _fill_memory(memory, at, reserved)
         # Bokeh has one WebGL canvas, whose size would change at every drawing of both figures.
-        load = _figure(f"load-{at}", ranges["time"], ranges["load"], f"load ({unit[1]})", "canvas")
+        load = _make_figure(
+            f"load-{at}", ranges["time"], ranges["load"], f"load ({unit[1]})", "canvas"
+        )
         load.xaxis.axis_label = f"time{later}"
         _fill_load(load, at)
         for each in (memory, load):
             _add_lines(each)
             document.add_root(each)
-    made: dict[str, Any] = _renumbered(document.to_json(deferred=False))
+    made: dict[str, Any] = _renumber(document.to_json(deferred=False))
     return made
 
 
@@ -105,11 +107,11 @@ def _check_bokeh() -> None:
     require("bokeh", extra="view")
 
 
-def _limited(kind: type[Range1d], start: float, end: float) -> Range1d:
+def _make_range(kind: type[Range1d], start: float, end: float) -> Range1d:
     return kind(start=start, end=end, bounds=(start, end), min_interval=(end - start) * 1e-7)
 
 
-def _figure(name: str, time: Range1d, value: Range1d, label: str, backend: str) -> Figure:
+def _make_figure(name: str, time: Range1d, value: Range1d, label: str, backend: str) -> Figure:
     from bokeh.models import BasicTicker, NumeralTickFormatter
     from bokeh.plotting import figure
 
@@ -166,14 +168,14 @@ def _fill_memory(drawn: Figure, at: int, reserved: dict[str, list[float]]) -> No
     drawn.image_rgba(image="image", x="x", y="y", dw="dw", dh="dh", source=thin)
     drawn.quad(
         **corners,
-        source=_source(f"waste-{at}", *boxes),
+        source=_make_source(f"waste-{at}", *boxes),
         name=f"waste-quads-{at}",
         fill_alpha=0.22,
         line_color=None,
     )
     drawn.quad(
         **corners,
-        source=_source(f"boxes-{at}", *boxes, "fill", "edge"),
+        source=_make_source(f"boxes-{at}", *boxes, "fill", "edge"),
         name=f"boxes-quads-{at}",
         fill_color="fill",
         line_alpha="edge",
@@ -183,7 +185,7 @@ def _fill_memory(drawn: Figure, at: int, reserved: dict[str, list[float]]) -> No
         x="x",
         y="y",
         text="text",
-        source=_source(f"names-{at}", "x", "y", "text", "ink"),
+        source=_make_source(f"names-{at}", "x", "y", "text", "ink"),
         text_color="ink",
         text_align="center",
         text_baseline="middle",
@@ -192,7 +194,7 @@ def _fill_memory(drawn: Figure, at: int, reserved: dict[str, list[float]]) -> No
     )
     drawn.quad(
         **corners,
-        source=_source(f"marks-{at}", *boxes, "colour", "width"),
+        source=_make_source(f"marks-{at}", *boxes, "colour", "width"),
         name=f"marks-quads-{at}",
         fill_color=None,
         line_color="colour",
@@ -230,13 +232,13 @@ def _add_lines(drawn: Figure) -> None:
         drawn.add_layout(line)
 
 
-def _source(name: str, *columns: str) -> ColumnDataSource:
+def _make_source(name: str, *columns: str) -> ColumnDataSource:
     from bokeh.models import ColumnDataSource
 
     return ColumnDataSource({column: [] for column in columns}, name=name)
 
 
-def _renumbered(document: Any) -> Any:
+def _renumber(document: Any) -> Any:
     """Count all models from 0: Bokeh counts on from the last document of the process."""
     numbers: dict[str, str] = {}
 
