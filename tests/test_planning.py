@@ -25,7 +25,7 @@ from memplan.sources.graph_json import write_graph
 from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph
 from memplan.sources.tflite.model import load as stored
-from memplan.targets.tflite_micro.planning import offsets_of
+from memplan.targets.tflite_micro.planning import find_offsets
 
 CHAIN = Graph(
     name="chain",
@@ -102,7 +102,7 @@ class TestOnePlan:
 
         layout = planned.loaded.layout
         assert layout is not None
-        assert list(stored(out).offsets) == offsets_of(stored(path), layout, planned.plan)
+        assert list(stored(out).offsets) == find_offsets(stored(path), layout, planned.plan)
         text = header.read_text()
         assert f"#define NET_ARENA_SIZE {planned.plan.peak}u" in text
         found = re.findall(r"#define NET_BUFFER_OFFSET_\w+ (\d+)u", text)

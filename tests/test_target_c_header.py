@@ -19,7 +19,7 @@ from memplan.plan import Plan
 from memplan.problem import Buffer, Gap, Problem
 from memplan.sources import Loaded, load
 from memplan.targets import _c_names, c_header
-from memplan.targets._neighbours import neighbours
+from memplan.targets._neighbours import find_neighbours
 from memplan.targets.c_header import write_header
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "c_header"
@@ -273,7 +273,7 @@ def test_number_of_pairs_is_bounded(monkeypatch: pytest.MonkeyPatch, five: Probl
     whole = write_header(loaded, plan)
     monkeypatch.setattr(c_header, "MAX_PAIRS", 2)
     cut = write_header(loaded, plan)
-    every = len(list(neighbours(five, plan.offsets.tolist())))  # type: ignore[union-attr]
+    every = len(list(find_neighbours(five, plan.offsets.tolist())))  # type: ignore[union-attr]
     assert whole.count("PLAN_CHECK_(") - cut.count("PLAN_CHECK_(") == every - 2 > 0
     assert "pairs only" not in whole
     assert "first 2 pairs only" in cut
@@ -287,7 +287,7 @@ def test_neighbours_prove_that_nothing_overlaps(problem: Problem) -> None:
     if plan.offsets is None:
         return
     offsets = plan.offsets.tolist()
-    pairs = list(neighbours(problem, offsets))
+    pairs = list(find_neighbours(problem, offsets))
     held = c_spans(problem)
     assert len(pairs) == len(set(pairs)) <= 3 * len(held)
     for pair in pairs:
@@ -320,7 +320,7 @@ def c_spans(problem: Problem) -> list[tuple[int, int, int, int, int]]:
 @example(["", "_", "unnamed", "unnamed_2"])
 def test_identifiers(names: list[str]) -> None:
     """Tests that identifiers are distinct, of C's alphabet, and as they were if they can be."""
-    found = _c_names.identifiers(names)
+    found = _c_names.make_identifiers(names)
     assert len(set(found)) == len(found) == len(names)
     for name, identifier in zip(names, found, strict=True):
         assert re.fullmatch(r"[A-Za-z0-9]+(_[A-Za-z0-9]+)*", identifier)
@@ -331,9 +331,9 @@ def test_identifiers(names: list[str]) -> None:
 @given(st.text())
 def test_text_is_harmless(text: str) -> None:
     """Tests that prefixes, literals and comments are what they should be, whatever the text."""
-    assert re.fullmatch(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*", _c_names.prefix(text))
-    assert re.fullmatch(r"[ -)+->@-\[\]-~]*", _c_names.comment(text))
-    literal = _c_names.string_literal(text)
+    assert re.fullmatch(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*", _c_names.make_prefix(text))
+    assert re.fullmatch(r"[ -)+->@-\[\]-~]*", _c_names.escape_comment(text))
+    literal = _c_names.quote_string(text)
     assert literal[0] == literal[-1] == '"'
     assert re.fullmatch(r"(?:[^\"\\?\x00-\x1f\x7f-\U0010ffff]|\\[0-3][0-7]{2})*", literal[1:-1])
     data = re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), literal[1:-1])

@@ -16,7 +16,7 @@ from memplan.errors import GraphError, MemplanError, PlanError
 from memplan.plan import Plan, Status
 from memplan.problem import Problem
 from memplan.solvers import solve
-from memplan.targets._executorch_pools import Layout, Place, place, pools
+from memplan.targets._executorch_pools import Layout, Place, make_pools, place
 from memplan.targets.executorch import planner
 
 
@@ -51,7 +51,7 @@ class Tensor:
 def laid_out(tensors: list[Tensor], *, padding: int = 0, **asked: Any) -> Layout:
     """Return where the tensors (named a, b, ...) go."""
     asked = {"alignment": 16} | asked
-    made = pools(tensors, [chr(97 + row) for row in range(len(tensors))], **asked)
+    made = make_pools(tensors, [chr(97 + row) for row in range(len(tensors))], **asked)
     return place(made, solve, taken=asked.get("taken", ()), padding=padding)
 
 
@@ -61,7 +61,7 @@ def laid_out(tensors: list[Tensor], *, padding: int = 0, **asked: Any) -> Layout
 def test_lifetimes_are_closed_and_sizes_aligned() -> None:
     """Tests that a tensor needed last by the node that makes another one conflicts with it."""
     first, second, third = Tensor(0, 3, 20), Tensor(3, 5, 16), Tensor(4, 6, 1)
-    pool = pools([first, second, third], ["a", "b", "c"], alignment=16)[1]
+    pool = make_pools([first, second, third], ["a", "b", "c"], alignment=16)[1]
     assert pool.problem.start.tolist() == [0, 3, 4]
     assert pool.problem.end.tolist() == [4, 6, 7]
     assert pool.problem.size.tolist() == [32, 16, 16]
@@ -151,7 +151,7 @@ def test_views_in_a_circle_are_refused() -> None:
 
 def test_no_plan_and_no_true_plan_is_handed_over() -> None:
     """Tests a solver that finds nothing, and one whose plan overlaps."""
-    made = pools([Tensor(0, 1, 16), Tensor(1, 2, 16)], ["a", "b"], alignment=16)
+    made = make_pools([Tensor(0, 1, 16), Tensor(1, 2, 16)], ["a", "b"], alignment=16)
 
     def nothing(problem: Problem) -> Plan:
         return Plan.of(problem, None, status=Status.UNKNOWN, solver="exact")

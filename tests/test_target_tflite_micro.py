@@ -22,7 +22,7 @@ from memplan.graph import lay_out
 from memplan.sources.tflite.graph import find_folded, graph_of
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, load
 from memplan.targets.tflite_micro import Applied, apply, minimal_arena
-from memplan.targets.tflite_micro.folding import unpacked
+from memplan.targets.tflite_micro.folding import unpack
 from memplan.yardsticks import tflite_micro as runtime
 
 MODELS = models()
@@ -92,7 +92,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path | None], Wh
         path = require_tflm(path)
         folder = tmp_path_factory.mktemp(path.stem)
         bare, out = folder / "bare.tflite", folder / "out.tflite"
-        bare.write_bytes(unpacked(path.read_bytes(), load(path)))
+        bare.write_bytes(unpack(path.read_bytes(), load(path)))
         return Wheel(bare, out, apply(path, out), ran(bare, 1 << 26))
 
     return of

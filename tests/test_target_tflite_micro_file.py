@@ -16,7 +16,7 @@ from memplan.sources.tflite.flatbuffer import root
 from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.model import Model, TensorInfo, load, parse
 from memplan.targets.tflite_micro import metadata
-from memplan.targets.tflite_micro.folding import unpacked
+from memplan.targets.tflite_micro.folding import unpack
 from memplan.targets.tflite_micro.metadata import with_offsets
 
 
@@ -29,7 +29,7 @@ def test_a_value_that_is_the_plan_s_buffer_too_is_left_alone() -> None:
     model = Model("m", (replace(bare, tensors=tensors),), old)
     data = bytearray(Writer(values={"w": words}).write(model))
     top = metadata._fields(data, metadata._u32(data, 0))
-    entry = metadata._fields(data, metadata._plan_entries(data, top)[0])
+    entry = metadata._fields(data, metadata._find_plan_entries(data, top)[0])
     struct.pack_into("<I", data, entry[1], 1)  # of the buffers: empty, w, the plan
     assert parse(bytes(data), "m").offsets == old
 
@@ -44,11 +44,11 @@ def test_of_two_plans_in_a_file_none_is_left(tmp_path: Path) -> None:
     data = small(tmp_path).read_bytes()
     once = with_offsets(data, "m", (0, 64, 0, 64))
     top = metadata._fields(once, metadata._u32(once, 0))
-    front = metadata._in_front(once, "m", np.array([1, 1, 4, 64, 0, 64, 0], "<i4").tobytes())
-    assert len(metadata._plan_entries(once, top)) == 1
+    front = metadata._write_in_front(once, "m", np.array([1, 1, 4, 64, 0, 64, 0], "<i4").tobytes())
+    assert len(metadata._find_plan_entries(once, top)) == 1
     assert front.endswith(once)
     again = metadata._fields(front, metadata._u32(front, 0))
-    assert len(metadata._plan_entries(front, again)) == 1
+    assert len(metadata._find_plan_entries(front, again)) == 1
     assert parse(front, "m").offsets == (64, 0, 64, 0)
 
 
@@ -78,7 +78,7 @@ def test_weights_are_unpacked_to_what_they_are(path: Path | None) -> None:
     """Tests float16 against NumPy, and sparse weights against a walk element by element."""
     path = require_tflm(path)
     before, steps = tree(path.read_bytes()), find_folded(load(path))
-    after = tree(unpacked(path.read_bytes(), load(path)))
+    after = tree(unpack(path.read_bytes(), load(path)))
     checked = 0
     for number, indices in steps.items():
         old, new = before.subgraphs[number], after.subgraphs[number]

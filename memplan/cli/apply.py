@@ -151,9 +151,9 @@ def _planned(
         raise MemplanError(f"{input} is no TFLite model; only these carry their plan in them")
     given = formats.load_plan(plan) if plan else None
     if given is not None and tflite:
-        from memplan.targets.tflite_micro import planned
+        from memplan.targets.tflite_micro import plan_file
 
-        found = planned(Path(input), given)
+        found = plan_file(Path(input), given)
         options.refuse_notes(input, found.notes if model.strict else ())
         return found
     loaded = options.read_input(input, model=model)
@@ -180,7 +180,7 @@ def _hold_to(budget: int | None, chosen: Planned) -> None:
 def _patched(input: str, out: str, chosen: Planned, budget: int | None) -> tuple[Applied, bytes]:
     from memplan.targets import tflite_micro
 
-    return tflite_micro.patched(Path(input), Path(out), chosen.plan, budget)
+    return tflite_micro.patch(Path(input), Path(out), chosen.plan, budget)
 
 
 def _show(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-__all__ = ["comment", "identifiers", "prefix", "string_literal"]
+__all__ = ["escape_comment", "make_identifiers", "make_prefix", "quote_string"]
 
 _LONGEST = 100  # of an identifier, without its prefix and number
 _LONGEST_PREFIX = 40
@@ -18,22 +18,22 @@ _PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\?')
 _UNSAFE_IN_COMMENT = re.compile(r"[^A-Za-z0-9 _.,:;/()\[\]<>=+@#%-]")
 
 
-def prefix(name: str) -> str:
+def make_prefix(name: str) -> str:
     """Return the prefix of all names of a header, in upper case and without a digit in front."""
-    word = _word(name)[:_LONGEST_PREFIX].rstrip("_").upper()
+    word = _make_word(name)[:_LONGEST_PREFIX].rstrip("_").upper()
     if not word:
         return "PLAN"
     return f"PLAN_{word}" if word[0].isdigit() else word
 
 
-def identifiers(names: Iterable[str]) -> list[str]:
+def make_identifiers(names: Iterable[str]) -> list[str]:
     """Return for every name the end of an identifier; all results are distinct.
 
     They consist of ASCII letters and digits with single underscores between these. They need a
     prefix, as without one they may begin with a digit or be a reserved word.
     """
     names = list(names)
-    words = [_word(name)[:_LONGEST].rstrip("_") or "unnamed" for name in names]
+    words = [_make_word(name)[:_LONGEST].rstrip("_") or "unnamed" for name in names]
     # A name that is already an identifier is kept, even if others before it would become the same.
     taken = {word for word, name in zip(words, names, strict=True) if word == name}
     next_number: dict[str, int] = {}
@@ -51,17 +51,17 @@ def identifiers(names: Iterable[str]) -> list[str]:
     return found
 
 
-def string_literal(text: str) -> str:
+def quote_string(text: str) -> str:
     """Return the text as a literal in UTF-8, cut after a thousand characters."""
     data = text[:_LONGEST_TEXT].encode("utf-8", "surrogatepass")
     # An octal escape has at most three digits; a hexadecimal one would include digits after it.
     return '"' + "".join(chr(b) if b in _PLAIN else f"\\{b:03o}" for b in data) + '"'
 
 
-def comment(text: str) -> str:
+def escape_comment(text: str) -> str:
     """Return the text as it may stand within a comment, on one line."""
     return _UNSAFE_IN_COMMENT.sub("_", text[:_LONGEST_TEXT])
 
 
-def _word(name: str) -> str:
+def _make_word(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")

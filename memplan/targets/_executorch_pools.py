@@ -25,7 +25,7 @@ from memplan.plan import Plan
 from memplan.problem import Problem
 from memplan.referee import verify
 
-__all__ = ["Layout", "Place", "Pool", "Spec", "place", "pools"]
+__all__ = ["Layout", "Place", "Pool", "Spec", "make_pools", "place"]
 
 _DEFAULT_MEMORY = 1  # for a tensor without one; 0 is for constants
 
@@ -97,7 +97,7 @@ class Layout:
     sizes: tuple[int, ...]
 
 
-def pools(
+def make_pools(
     specs: Sequence[Spec],
     names: Sequence[str],
     *,
@@ -128,11 +128,11 @@ def pools(
     label = {spec: f"tensor {quoted(name)}" for spec, name in zip(specs, names, strict=True)}
     for spec in specs:
         spec.realign(alignment)
-    homes = {spec: _home(spec, label, alignment) for spec in specs}
-    spans = _spans(homes, label)
+    homes = {spec: _find_owner(spec, label, alignment) for spec in specs}
+    spans = _find_spans(homes, label)
     by_memory: dict[int, list[Spec]] = {}
     for spec, (owner, _) in homes.items():
-        by_memory.setdefault(_memory(owner, label[owner]), []).append(spec)
+        by_memory.setdefault(_get_memory(owner, label[owner]), []).append(spec)
 
     name_of = dict(zip(specs, names, strict=True))
     made: dict[int, Pool] = {}
@@ -165,11 +165,11 @@ def place(
     Parameters
     ----------
     pools
-        The result of `pools`.
+        The result of `make_pools`.
     solve
         Any solver.
     taken
-        The argument of `pools`; memories with tensors of control flow only count too.
+        The argument of `make_pools`; memories with tensors of control flow only count too.
     padding
         Bytes to add at the end of every memory with tensors, for kernels that read beyond one.
 
@@ -196,7 +196,7 @@ def place(
     return Layout(MappingProxyType(places), tuple(sizes))
 
 
-def _home(spec: Spec, label: Mapping[Spec, str], alignment: int) -> tuple[Spec, int]:
+def _find_owner(spec: Spec, label: Mapping[Spec, str], alignment: int) -> tuple[Spec, int]:
     """Return the outermost tensor that contains this one (maybe itself), and the offset."""
     owner, offset = spec, 0
     passed = {spec}
@@ -224,7 +224,7 @@ def _home(spec: Spec, label: Mapping[Spec, str], alignment: int) -> tuple[Spec, 
     return owner, offset
 
 
-def _spans(
+def _find_spans(
     homes: Mapping[Spec, tuple[Spec, int]], label: Mapping[Spec, str]
 ) -> dict[Spec, tuple[int, int]]:
     """Return the first and last node that needs the memory of each owner, views included."""
@@ -241,7 +241,7 @@ def _spans(
     return spans
 
 
-def _memory(spec: Spec, label: str) -> int:
+def _get_memory(spec: Spec, label: str) -> int:
     if spec.mem_id is None:
         return _DEFAULT_MEMORY
     if spec.mem_id < 1:

@@ -12,7 +12,7 @@ import numpy as np
 from memplan.problem import Problem
 from memplan.problem.spans import spans
 
-__all__ = ["Below", "neighbours"]
+__all__ = ["Below", "find_neighbours"]
 
 
 class Below(NamedTuple):
@@ -24,7 +24,7 @@ class Below(NamedTuple):
     lower: int
 
 
-def neighbours(problem: Problem, offsets: Sequence[int]) -> Iterator[Below]:
+def find_neighbours(problem: Problem, offsets: Sequence[int]) -> Iterator[Below]:
     """Yield every pair that is adjacent in address at some time, once.
 
     If all pairs hold, the live buffers of every time form a chain, each below the next one, and no

@@ -21,7 +21,7 @@ from memplan.plan import Plan
 from memplan.referee import verify
 from memplan.sources import Loaded
 from memplan.targets import _c_names as c
-from memplan.targets._neighbours import Below, neighbours
+from memplan.targets._neighbours import Below, find_neighbours
 
 __all__ = ["MAX_PAIRS", "write_header"]
 
@@ -71,17 +71,17 @@ class _Header:
     def __init__(self, loaded: Loaded, plan: Plan, name: str | None) -> None:
         graph_name = loaded.graph.name if loaded.graph is not None else ""
         self._title = name or graph_name or "plan"
-        self._upper = c.prefix(self._title)
+        self._upper = c.make_prefix(self._title)
         self._lower = self._upper.lower()
         self._problem = problem = loaded.problem
         self._plan = plan
         self._offsets = [plan.offset(id) for id in problem.ids]
-        pairs = list(islice(neighbours(problem, self._offsets), MAX_PAIRS + 1))
+        pairs = list(islice(find_neighbours(problem, self._offsets), MAX_PAIRS + 1))
         self._pairs, self._has_more = pairs[:MAX_PAIRS], len(pairs) > MAX_PAIRS
-        self._buffers = c.identifiers(problem.ids)
+        self._buffers = c.make_identifiers(problem.ids)
         self._has_tensors = loaded.layout is not None
-        self._entries = list(_tensors(loaded) if self._has_tensors else _buffers(loaded))
-        self._names = c.identifiers(entry.name for entry in self._entries)
+        self._entries = list(_list_tensors(loaded) if self._has_tensors else _list_buffers(loaded))
+        self._names = c.make_identifiers(entry.name for entry in self._entries)
         # Without tensors, a buffer is an entry itself and its constant needs no prefix of its own.
         self._family = "BUFFER_" if self._has_tensors else ""
 
@@ -101,7 +101,7 @@ class _Header:
     def _introduction(self) -> Iterator[str]:
         plan, upper = self._plan, self._upper
         optimal = " (the least possible)" if plan.peak == plan.lower_bound else ""
-        yield f"/* The memory of {c.comment(self._title)}, planned by memplan; do not edit."
+        yield f"/* The memory of {c.escape_comment(self._title)}, planned by memplan; do not edit."
         yield " *"
         yield f" * {len(self._problem)} buffers in {plan.peak} bytes{optimal}."
         yield f" * Fingerprint of the problem: {self._problem.fingerprint}"
@@ -126,7 +126,7 @@ class _Header:
     def _buffer_constants(self) -> Iterator[str]:
         yield "/* Buffers: what was placed. */"
         for row, id in enumerate(self._problem.ids):
-            yield f"#define {self._offset(row)} {self._offsets[row]}u /* {c.comment(id)} */"
+            yield f"#define {self._offset(row)} {self._offsets[row]}u /* {c.escape_comment(id)} */"
             yield f"#define {self._size(row)} {self._problem.size[row]}u"
         yield ""
 
@@ -137,7 +137,7 @@ class _Header:
             offset = f"{self._offsets[entry.row]}u"
             if self._has_tensors:
                 offset = f"({self._offset(entry.row)} + {entry.within}u)"
-            steps = f"{c.comment(entry.name)}, {entry.first} to {entry.last}"
+            steps = f"{c.escape_comment(entry.name)}, {entry.first} to {entry.last}"
             yield f"#define {self._upper}_OFFSET_{name} {offset} /* {steps} */"
             yield f"#define {self._upper}_SIZE_{name} {entry.size}u"
         yield ""
@@ -154,20 +154,20 @@ class _Header:
             "#endif",
             "",
         )
-        for number, what in enumerate(self._facts()):
+        for number, what in enumerate(self._assertions()):
             yield f"{check}({number}, {what});"
         yield f"#undef {check}"
         yield ""
 
-    def _facts(self) -> Iterator[str]:
+    def _assertions(self) -> Iterator[str]:
         """Yield the assertions; sums begin with 0ull so that none of them wraps around."""
         for row, alignment in enumerate(self._problem.alignment):
             if alignment > 1:
                 yield f"{self._offset(row)} % {alignment}u == 0"
             yield f"0ull + {self._offset(row)} + {self._size(row)} <= {self._upper}_ARENA_SIZE"
-        yield from map(self._apart, self._pairs)
+        yield from map(self._compare_addresses, self._pairs)
 
-    def _apart(self, pair: Below) -> str:
+    def _compare_addresses(self, pair: Below) -> str:
         whole = pair.upper == self._problem.size[pair.below]
         upper = self._size(pair.below) if whole else f"{pair.upper}u"
         above = f"0ull + {self._offset(pair.above)} + {pair.lower}u"
@@ -187,8 +187,8 @@ class _Header:
             f"}} {entry};",
             "",
         )
-        yield from _for_both(
-            f"{self._aligned()} extern unsigned char {self._arena()};",
+        yield from _guard_linkage(
+            f"{self._name_alignment()} extern unsigned char {self._arena()};",
             f"extern const {entry} {self._table()};",
             before=self._alignment_macro(),
         )
@@ -198,26 +198,26 @@ class _Header:
         """Yield the definitions, outside of the guard: a second include may request them."""
         upper = self._upper
         for what, lines in (
-            ("ARENA", [f"{self._aligned()} unsigned char {self._arena()};"]),
+            ("ARENA", [f"{self._name_alignment()} unsigned char {self._arena()};"]),
             ("TABLE", [f"const {self._lower}_entry {self._table()} = {{", *self._rows(), "};"]),
         ):
             yield from (
                 "",
                 f"#if defined({upper}_DEFINE_{what}) && !defined({upper}_{what}_DEFINED_)",
                 f"#define {upper}_{what}_DEFINED_",
-                *_for_both(*lines),
+                *_guard_linkage(*lines),
                 "#endif",
             )
 
     def _rows(self) -> Iterator[str]:
         for entry, name in zip(self._entries, self._names, strict=True):
             place = f"{self._upper}_OFFSET_{name}, {self._upper}_SIZE_{name}"
-            text = c.string_literal(entry.name)
+            text = c.quote_string(entry.name)
             yield f"    {{{text}, {place}, {entry.first}, {entry.last}}},"
         yield "    {0, 0, 0, 0, 0}, /* the end */"
 
     def _alignment_macro(self) -> tuple[str, ...]:
-        macro, bytes_ = self._aligned(), f"{self._upper}_ARENA_ALIGNMENT"
+        macro, bytes_ = self._name_alignment(), f"{self._upper}_ARENA_ALIGNMENT"
         return (
             "#if defined(__cplusplus)",
             f"#define {macro} alignas({bytes_})",
@@ -244,11 +244,11 @@ class _Header:
     def _table(self) -> str:
         return f"{self._lower}_table[{self._upper}_TABLE_COUNT + 1]"
 
-    def _aligned(self) -> str:
+    def _name_alignment(self) -> str:
         return f"{self._upper}_ALIGNED_"
 
 
-def _for_both(*lines: str, before: tuple[str, ...] = ()) -> Iterator[str]:
+def _guard_linkage(*lines: str, before: tuple[str, ...] = ()) -> Iterator[str]:
     """Yield declarations that C and C++ share."""
     yield from before
     yield from ("#ifdef __cplusplus", 'extern "C" {', "#endif")
@@ -256,14 +256,14 @@ def _for_both(*lines: str, before: tuple[str, ...] = ()) -> Iterator[str]:
     yield from ("#ifdef __cplusplus", "}", "#endif")
 
 
-def _buffers(loaded: Loaded) -> Iterator[_Entry]:
+def _list_buffers(loaded: Loaded) -> Iterator[_Entry]:
     problem = loaded.problem
     for row, id in enumerate(problem.ids):
         last = int(problem.end[row]) - 1
         yield _Entry(id, row, 0, int(problem.size[row]), int(problem.start[row]), last)
 
 
-def _tensors(loaded: Loaded) -> Iterator[_Entry]:
+def _list_tensors(loaded: Loaded) -> Iterator[_Entry]:
     layout = loaded.layout
     assert layout is not None
     lives = layout.lives

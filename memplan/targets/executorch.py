@@ -17,7 +17,7 @@ from memplan.extras import require
 from memplan.plan import Plan
 from memplan.problem import Problem
 from memplan.solvers import solve
-from memplan.targets._executorch_pools import Layout, Spec, place, pools
+from memplan.targets._executorch_pools import Layout, Spec, make_pools, place
 
 __all__ = ["planner"]
 
@@ -77,21 +77,21 @@ def planner(
         rows = list(specs)
         names = _names(graph_module, rows)
         taken = tuple(getattr(graph_module, "input_mem_buffer_sizes", None) or ())
-        asked = pools(rows, names, alignment=alignment, unit=unit, taken=taken)
-        layout = place(asked, search, taken=taken, padding=extra_padding)
-        return _handed_over(layout, library, result_type)
+        problems = make_pools(rows, names, alignment=alignment, unit=unit, taken=taken)
+        layout = place(problems, search, taken=taken, padding=extra_padding)
+        return _hand_over(layout, library, result_type)
 
     # A suite distinguishes its algorithms by name, so planners with other settings need others.
     settings = {"timeout": timeout, "nodes": nodes, "alignment": alignment, **options}
-    said = [f"{key}={value}" for key, value in settings.items() if value is not None]
-    algorithm.__name__ = f"memplan({', '.join([solver, *said])})"
+    arguments = [f"{key}={value}" for key, value in settings.items() if value is not None]
+    algorithm.__name__ = f"memplan({', '.join([solver, *arguments])})"
     return algorithm
 
 
 def _names(graph_module: Any, specs: Sequence[Spec]) -> list[str]:
     """Return for every tensor the name of the node that makes it, or its number."""
     names: dict[Spec, str] = {}
-    wanted = set(map(id, specs))
+    planned = set(map(id, specs))
     for node in graph_module.graph.nodes:
         # The node that only allocates comes first, but people know the name of the operator.
         if getattr(node.target, "__name__", "") == "alloc":
@@ -99,12 +99,12 @@ def _names(graph_module: Any, specs: Sequence[Spec]) -> list[str]:
         held = node.meta.get("spec")
         several = isinstance(held, (list, tuple))
         for at, spec in enumerate(held if several else [held]):
-            if id(spec) in wanted:
+            if id(spec) in planned:
                 names.setdefault(spec, f"{node.name}:{at}" if several else node.name)
     return [names.get(spec, f"#{row}") for row, spec in enumerate(specs)]
 
 
-def _handed_over(layout: Layout, library: Any, result_type: Callable[..., Any]) -> Any:
+def _hand_over(layout: Layout, library: Any, result_type: Callable[..., Any]) -> Any:
     """Return the layout as ExecuTorch's result.
 
     The layout is written to the tensors too, as the pass expects that without a suite. A suite

@@ -4,9 +4,9 @@ TFLM uses the offsets of `OfflineMemoryAllocation` metadata as they are, without
 is only written after it has passed `memplan.verify` and the checks of the graph.
 """
 
-from memplan.targets.tflite_micro.apply import Applied, apply, patched
+from memplan.targets.tflite_micro.apply import Applied, apply, patch
 from memplan.targets.tflite_micro.arena import minimal_arena
-from memplan.targets.tflite_micro.planning import planned
+from memplan.targets.tflite_micro.planning import plan_file
 from memplan.targets.tflite_micro.shim import shim_header
 
-__all__ = ["Applied", "apply", "minimal_arena", "patched", "planned", "shim_header"]
+__all__ = ["Applied", "apply", "minimal_arena", "patch", "plan_file", "shim_header"]

@@ -28,7 +28,7 @@ def main() -> None:
     data = Path(order["path"]).read_bytes()
     low, limit = order["low"] // _GRAIN * _GRAIN, order["limit"]
     step = _STEP
-    while not _works(runtime, data, low + step):
+    while not _try_size(runtime, data, low + step):
         step *= 2
         if low + step > limit:
             return  # without an answer
@@ -40,14 +40,14 @@ def _bisect(runtime: Any, data: bytes, low: int, high: int) -> int:
     """Return the smallest multiple of 16 in (low, high] that works; `high` must work."""
     while high - low > _GRAIN:
         middle = (low + high) // 2 // _GRAIN * _GRAIN
-        if _works(runtime, data, middle):
+        if _try_size(runtime, data, middle):
             high = middle
         else:
             low = middle
     return high
 
 
-def _works(runtime: Any, data: bytes, size: int) -> bool:
+def _try_size(runtime: Any, data: bytes, size: int) -> bool:
     child = os.fork()
     if child == 0:
         signal.alarm(_SECONDS)

@@ -16,12 +16,12 @@ from memplan.sources.options import Options
 from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.model import parse
 from memplan.targets.tflite_micro.arena import minimal_arena
-from memplan.targets.tflite_micro.folding import unpacked
+from memplan.targets.tflite_micro.folding import unpack
 from memplan.targets.tflite_micro.metadata import with_offsets
-from memplan.targets.tflite_micro.planning import layout_in, offsets_of, planned
+from memplan.targets.tflite_micro.planning import find_offsets, get_layout, plan_file
 from memplan.yardsticks import tflite_micro as runtime
 
-__all__ = ["Applied", "apply", "patched"]
+__all__ = ["Applied", "apply", "patch"]
 
 
 @dataclass(frozen=True)
@@ -124,15 +124,15 @@ def apply(
     if out.exists() and model.exists() and out.samefile(model) and not overwrite:
         raise MemplanError(f"{out} is the model itself: name another file, or ask for --overwrite")
     if plan is None:
-        plan = planned(
+        plan = plan_file(
             model, None, in_place=in_place, replan=replan, timeout=timeout, nodes=nodes
         ).plan
-    applied, data = patched(model, out, plan, arena_budget)
+    applied, data = patch(model, out, plan, arena_budget)
     write_bytes(out, data)
     return applied
 
 
-def patched(
+def patch(
     model: Path, out: Path, plan: Plan, arena_budget: int | None = None
 ) -> tuple[Applied, bytes]:
     """Return the bytes that `apply` would write, and its result; no file is written.
@@ -147,22 +147,22 @@ def patched(
     FormatError, PlanError, MemplanError
         As `apply` does.
     """
-    made = planned(model, plan)
-    layout = layout_in(made)
+    made = plan_file(model, plan)
+    layout = get_layout(made)
     data = _read(model)
     stored = parse(data, str(model))
-    offsets = offsets_of(stored, layout, plan)
-    result = with_offsets(unpacked(data, stored), str(model), offsets)
+    offsets = find_offsets(stored, layout, plan)
+    result = with_offsets(unpack(data, stored), str(model), offsets)
     arena, notes = None, made.notes
     with tempfile.TemporaryDirectory() as folder:
         trial = Path(folder) / "model.tflite"
         trial.write_bytes(result)
-        after = _head(trial)
+        after = _measure_head(trial)
         if arena_budget is not None:
             _require(out, "the plan with kernel scratch", after.bytes, arena_budget)
             arena = minimal_arena(trial)
             if arena is None:
-                notes = (*notes, _unmeasured(after, arena_budget))
+                notes = (*notes, _note_unmeasured(after, arena_budget))
             else:
                 _require(out, "the smallest arena that TFLM takes", arena, arena_budget)
     applied = Applied(
@@ -170,7 +170,7 @@ def patched(
         plan,
         layout,
         tuple(offsets),
-        _head(model),
+        _measure_head(model),
         after,
         arena,
         sum(max(0, len(layout.storages[row].tensors) - 1) for row in layout.rows),
@@ -188,7 +188,7 @@ def _read(path: Path) -> bytes:
         raise FormatError(str(path), f"cannot be read: {error.strerror or error}") from None
 
 
-def _head(path: Path) -> Figure:
+def _measure_head(path: Path) -> Figure:
     figure = runtime.measure(path, Options())
     assert figure is not None  # it has a figure for every model that can be read
     return figure
@@ -202,7 +202,7 @@ def _require(out: Path, what: str, size: int, budget: int) -> None:
         )
 
 
-def _unmeasured(head: Figure, budget: int) -> Note:
+def _note_unmeasured(head: Figure, budget: int) -> Note:
     return Note(
         Code.ARENA_UNMEASURED,
         f"the budget of {budget} bytes was held against the head of the arena alone ({head.bytes} "

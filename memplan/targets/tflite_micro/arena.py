@@ -73,11 +73,11 @@ def minimal_arena(path: Path, *, timeout: float = 120.0) -> int | None:
     if run.returncode != 0 or not run.stdout:
         raise MemplanError(
             f"{path}: TensorFlow Lite Micro does not take this model, whatever its arena "
-            f"({_operators(model)}): is there one that it does not have?"
+            f"({_name_operators(model)}): is there one that it does not have?"
         )
     return int(json.loads(run.stdout))
 
 
-def _operators(model: Model) -> str:
+def _name_operators(model: Model) -> str:
     types = sorted({o.type for subgraph in model.subgraphs for o in subgraph.operators})
     return ", ".join(types[:12]) + (", ..." if len(types) > 12 else "")

@@ -16,7 +16,7 @@ from memplan.extras import require
 from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.model import IDENTIFIER, Model
 
-__all__ = ["unpacked"]
+__all__ = ["unpack"]
 
 _EXTRA: Final = "tflm"
 _SCHEMA: Final = "tflite_micro.tensorflow.lite.micro.python.schema_py_generated"
@@ -27,7 +27,7 @@ _SPARSE: Final = 1  # of the schema's DimensionType
 _Array = NDArray[Any]
 
 
-def unpacked(data: bytes, model: Model) -> bytes:
+def unpack(data: bytes, model: Model) -> bytes:
     """Return a file without the operators that only unpack weights; tensors keep their numbers.
 
     The packed weights are removed unless another operator reads them: their tensors then refer to
@@ -102,7 +102,7 @@ class _Folder:
         stored = raw.view(_STORED[tensor.type])
         shape = tuple(int(size) for size in tensor.shape)
         if tensor.sparsity is not None:
-            stored = _dense(stored, shape, tensor.sparsity)
+            stored = _densify(stored, shape, tensor.sparsity)
         if stored.size != np.prod(shape, dtype=np.int64):
             raise FormatError(
                 self._name, f"tensor {name} has {stored.size} elements, and a shape of {shape}"
@@ -120,7 +120,7 @@ class _Folder:
         tensor.type, tensor.buffer, tensor.sparsity = twin.type, twin.buffer, None
 
 
-def _dense(values: _Array, shape: tuple[int, ...], sparsity: Any) -> _Array:
+def _densify(values: _Array, shape: tuple[int, ...], sparsity: Any) -> _Array:
     """Return a sparse tensor as a dense one (schema.fbs, `SparsityParameters`).
 
     This walks through the levels from the outermost one. A dense level has every index below each

@@ -52,9 +52,9 @@ def with_offsets(data: bytes, name: str, offsets: Sequence[int]) -> bytes:
     words = [_VERSION, len(model.subgraphs), len(offsets), *offsets]
     plan = np.array(words, "<i4").tobytes()
     try:
-        place = _old_plan(data, len(plan)) if model.offsets else None
+        place = _find_old_plan(data, len(plan)) if model.offsets else None
         if place is None:
-            result = _in_front(data, name, plan)
+            result = _write_in_front(data, name, plan)
         else:
             result = data[:place] + plan + data[place + len(plan) :]
     except struct.error:  # `parse` does not check fields that are only copied here
@@ -102,7 +102,7 @@ def _tables(data: bytes, fields: dict[int, int], slot: int) -> list[int]:
     return [_target(data, first + 4 * i) for i in range(_u32(data, vector))]
 
 
-def _plan_entries(data: bytes, fields: dict[int, int]) -> list[int]:
+def _find_plan_entries(data: bytes, fields: dict[int, int]) -> list[int]:
     """Return the metadata tables that hold an offline plan; TFLM obeys the last."""
     found = []
     for table in _tables(data, fields, _METADATA):
@@ -114,10 +114,10 @@ def _plan_entries(data: bytes, fields: dict[int, int]) -> list[int]:
     return found
 
 
-def _old_plan(data: bytes, size: int) -> int | None:
+def _find_old_plan(data: bytes, size: int) -> int | None:
     """Return where the numbers of the file's plan are, if it has this size and is not shared."""
     fields = _fields(data, _u32(data, 0))
-    entries = _plan_entries(data, fields)
+    entries = _find_plan_entries(data, fields)
     if len(entries) != 1:
         return None
     slots = _fields(data, entries[0])
@@ -185,14 +185,14 @@ class _Front:
         return bytes(self.data) + data
 
 
-def _in_front(data: bytes, name: str, plan: bytes) -> bytes:
+def _write_in_front(data: bytes, name: str, plan: bytes) -> bytes:
     fields = _fields(data, _u32(data, 0))
     if max(fields, default=0) >= _SLOTS:
         raise FormatError(
             name, f"its outermost table has a field {max(fields)}, newer than memplan"
         )
     buffers = _tables(data, fields, _BUFFERS)
-    obsolete = set(_plan_entries(data, fields))
+    obsolete = set(_find_plan_entries(data, fields))
     metadata = [e for e in _tables(data, fields, _METADATA) if e not in obsolete]
 
     front = _Front()

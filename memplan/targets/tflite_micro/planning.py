@@ -11,12 +11,12 @@ from memplan.planning import Planned, layout_of, plan_model
 from memplan.sources import load
 from memplan.sources.tflite.model import Model
 
-__all__ = ["LARGEST", "layout_in", "offsets_of", "planned"]
+__all__ = ["LARGEST", "find_offsets", "get_layout", "plan_file"]
 
 LARGEST = (1 << 31) - 1  # TFLM's offsets are int32
 
 
-def planned(
+def plan_file(
     path: Path,
     plan: Plan | None,
     *,
@@ -49,7 +49,7 @@ def planned(
         If there is no plan in time, or its offsets are too large for TFLM.
     """
     if plan is not None:
-        found = _matched(path, plan)
+        found = _match(path, plan)
     else:
         found = plan_model(path, in_place=in_place, pins=not replan, timeout=timeout, nodes=nodes)
     if not found.plan.has_offsets:
@@ -60,7 +60,7 @@ def planned(
     return found
 
 
-def _matched(path: Path, plan: Plan) -> Planned:
+def _match(path: Path, plan: Plan) -> Planned:
     try:
         return Planned(layout_of(load(path, pins=False), plan, in_place=True), plan)
     except PlanError as error:
@@ -70,7 +70,7 @@ def _matched(path: Path, plan: Plan) -> Planned:
             raise PlanError(f"this is no plan of {path}: {error}") from None
 
 
-def layout_in(model: Planned) -> Layout:
+def get_layout(model: Planned) -> Layout:
     """Return the layout of a planned model, which says what shares memory.
 
     Raises
@@ -84,7 +84,7 @@ def layout_in(model: Planned) -> Layout:
     return layout
 
 
-def offsets_of(model: Model, layout: Layout, plan: Plan) -> list[int]:
+def find_offsets(model: Model, layout: Layout, plan: Plan) -> list[int]:
     """Return by tensor of the file its offset in the plan, or -1 if TFLM places it.
 
     TFLM places constants, state that outlives a run, kernel scratch, and unused tensors.

@@ -19,7 +19,7 @@ from memplan.plan import Plan
 from memplan.sources.tflite.graph import find_folded, find_handles, round_up
 from memplan.sources.tflite.kernels import compute_scratch
 from memplan.sources.tflite.model import Model, load
-from memplan.targets.tflite_micro.planning import layout_in, offsets_of, planned
+from memplan.targets.tflite_micro.planning import find_offsets, get_layout, plan_file
 
 __all__ = ["shim_header"]
 
@@ -103,10 +103,10 @@ def shim_header(
             f"{model} has float16 or sparse weights, which TFLM does not unpack: write it with "
             "`memplan apply` first, and make the header of what that writes"
         )
-    made = planned(model, plan, in_place=in_place, replan=replan, timeout=timeout)
-    offsets = list(_in_order(stored, layout_in(made), made.plan))
+    made = plan_file(model, plan, in_place=in_place, replan=replan, timeout=timeout)
+    offsets = list(_order_offsets(stored, get_layout(made), made.plan))
     return _HEADER.format(
-        model=_comment(Path(stored.name).name),
+        model=_make_comment(Path(stored.name).name),
         name=name,
         guard=f"{name.upper()}_PLAN_H_",
         upper=name.upper(),
@@ -117,19 +117,19 @@ def shim_header(
     )
 
 
-def _in_order(model: Model, layout: Layout, plan: Plan) -> Iterator[int]:
+def _order_offsets(model: Model, layout: Layout, plan: Plan) -> Iterator[int]:
     """Yield offsets in the order in which TFLM adds buffers to its planner."""
-    tensors = offsets_of(model, layout, plan)
+    tensors = find_offsets(model, layout, plan)
     outside, number = find_handles(model), 0
     for subgraph in model.subgraphs:
         for tensor in subgraph.tensors:
             if tensor.bytes and not (tensor.data or tensor.variable or number in outside):
                 yield max(0, tensors[number])  # an unused tensor can have any offset
             number += 1
-    yield from _scratch(model, layout, plan)
+    yield from _order_scratch(model, layout, plan)
 
 
-def _scratch(model: Model, layout: Layout, plan: Plan) -> Iterator[int]:
+def _order_scratch(model: Model, layout: Layout, plan: Plan) -> Iterator[int]:
     """Yield the offsets of each part of the operators' scratch, which is one buffer in the plan."""
     base: dict[str, int] = {}
     for row in layout.rows:
@@ -155,6 +155,6 @@ def _scratch(model: Model, layout: Layout, plan: Plan) -> Iterator[int]:
                 at += round_up(size)
 
 
-def _comment(text: str) -> str:
+def _make_comment(text: str) -> str:
     """Return a file name with only characters that are safe in a comment."""
     return "".join(c if c.isprintable() and c.isascii() else "?" for c in text).replace("*/", "* /")
