@@ -82,7 +82,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Device:
 def device(library: Device, monkeypatch: pytest.MonkeyPatch) -> Iterator[Device]:
     """Return the device; nothing of it may be in use when the test is over."""
     library.stream = STREAM
-    monkeypatch.setattr(cuda, "_current_stream", lambda: (0, library.stream))
+    monkeypatch.setattr(cuda, "_get_stream", lambda: (0, library.stream))
     monkeypatch.setattr(cuda, "_is_installed", lambda: True)
     yield library
     library.trim()
@@ -315,7 +315,7 @@ def test_a_result_that_cannot_be_moved_is_an_error(
         model.keeps = True
         with monkeypatch.context() as patch:
             patch.setattr(fast, "_move_out", lambda storage, stream: 0)
-            patch.setattr(cuda, "tensors", lambda result, kind: [torch.ones(5)])
+            patch.setattr(cuda, "iterate_tensors", lambda result, kind: [torch.ones(5)])
             with pytest.raises(torch.cuda.OutOfMemoryError, match="out of memory: 20 bytes"):
                 fast()
         device.release(model.addresses()[-1], 5000)

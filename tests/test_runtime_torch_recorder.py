@@ -21,7 +21,7 @@ from torch.nn import functional  # noqa: E402
 from memplan.errors import MemplanError  # noqa: E402
 from memplan.runtime.torch import Recording, record  # noqa: E402
 from memplan.runtime.torch.recorder import _Log  # noqa: E402
-from memplan.runtime.torch.scopes import modules, replace_forwards  # noqa: E402
+from memplan.runtime.torch.scopes import replace_forwards, walk_modules  # noqa: E402
 from memplan.solvers import solve  # noqa: E402
 from memplan.trace import Scope  # noqa: E402
 
@@ -333,7 +333,7 @@ class TestCompiled:
         scripted = torch.jit.script(nn.Sequential(nn.ReLU()))
         traced = torch.jit.trace(nn.Sequential(nn.ReLU()), torch.zeros(1))
         model = nn.Sequential(compiled, in_place, scripted, traced, nn.ReLU())
-        assert [name for name, _ in modules(model)] == [".", ".4"]
+        assert [name for name, _ in walk_modules(model)] == [".", ".4"]
 
     def test_scripted(self) -> None:
         """Tests that a scripted module is recorded, operator by operator."""
@@ -475,7 +475,7 @@ class TestForwards:
         """Tests that a module with two names has the first, and is replaced once."""
         relu = nn.ReLU()
         model = nn.Sequential(relu, nn.Sequential(relu))
-        assert [name for name, _ in modules(model)] == [".", ".0", ".1"]
+        assert [name for name, _ in walk_modules(model)] == [".", ".0", ".1"]
         seen: list[str] = []
 
         def wrap(name: str, forward: Any) -> Any:
@@ -490,7 +490,7 @@ class TestForwards:
 
     def test_no_module(self) -> None:
         """Tests that a function has no modules."""
-        assert list(modules(torch.relu)) == []
+        assert list(walk_modules(torch.relu)) == []
 
 
 class TestLog:

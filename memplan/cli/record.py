@@ -56,7 +56,7 @@ def command(
     from memplan import formats
     from memplan.errors import FormatError
     from memplan.runtime.torch import record
-    from memplan.runtime.torch.recorder import arguments
+    from memplan.runtime.torch.recorder import make_arguments
 
     file = script.Script(path)
     model, inputs = file.model(name)
@@ -71,7 +71,7 @@ def command(
     formats.save(trace, out)
     _show(trace)
     if compare_ir:
-        _show_graph(trace, *arguments(inputs))
+        _show_graph(trace, *make_arguments(inputs))
 
 
 def _show(trace: Recording) -> None:

@@ -101,7 +101,7 @@ class Family:
             )
         matching = _Matching(recorded, [traces[batch] for batch in recorded])
         if strict and matching.misfits:
-            raise FamilyError(_refusal(list(matching.misfits.values())))
+            raise FamilyError(_explain_refusal(list(matching.misfits.values())))
         return matching.family()
 
     def at(self, batch: int) -> Trace:
@@ -148,9 +148,9 @@ class _Matching:
         self._agree_on_order()
 
     def family(self) -> Family:
-        rows = self._columns()[0]
+        rows = self._match_rows()[0]
         first = self._traces[0]
-        start, end = _events(first, rows)
+        start, end = _rank_events(first, rows)
         trace = Trace.from_arrays(
             start,
             end,
@@ -206,8 +206,8 @@ class _Matching:
         """
         while True:
             ranks = [
-                np.concatenate(_events(trace, rows))
-                for trace, rows in zip(self._traces, self._columns(), strict=True)
+                np.concatenate(_rank_events(trace, rows))
+                for trace, rows in zip(self._traces, self._match_rows(), strict=True)
             ]
             parted = [np.flatnonzero(ranks[0] != other) for other in ranks[1:]]
             apart = next((at for at, rows in enumerate(parted, 1) if rows.size), None)
@@ -225,19 +225,19 @@ class _Matching:
             self._fitting = [self._fitting[row] for row in kept]
             self._affine = [self._affine[row] for row in kept]
 
-    def _columns(self) -> list[list[int]]:
+    def _match_rows(self) -> list[list[int]]:
         """Return the rows of the allocations that fit, in every trace."""
         return [[rows[key] for key in self._fitting] for rows in self._rows]
 
 
-def _events(trace: Trace, rows: list[int]) -> tuple[Column, Column]:
+def _rank_events(trace: Trace, rows: list[int]) -> tuple[Column, Column]:
     """Return starts and ends of some rows, as ranks among these alone."""
     start, end = trace.start[rows], trace.end[rows]
     ranks = np.unique(np.concatenate([start, end]), return_inverse=True)[1].astype(np.int64)
     return ranks[: len(rows)], ranks[len(rows) :]
 
 
-def _refusal(misfits: list[Misfit]) -> str:
+def _explain_refusal(misfits: list[Misfit]) -> str:
     others = f"; {len(misfits) - 1} more do not fit either" if len(misfits) > 1 else ""
     return (
         f"{misfits[0]}{others}: pass strict=False to leave such allocations to the ordinary "

@@ -24,7 +24,7 @@ from memplan.errors import FamilyError, MemplanError
 from memplan.plan import Plan
 from memplan.problem import Problem
 from memplan.runtime.family import Family
-from memplan.runtime.torch.recorder import Recording, arguments, record
+from memplan.runtime.torch.recorder import Recording, make_arguments, record
 from memplan.runtime.torch.slab import Slab, Statistics
 from memplan.solvers import solve
 from memplan.trace import Trace
@@ -34,7 +34,7 @@ __all__ = ["Batches"]
 Planner = Callable[[Problem], Plan]
 
 
-def _in_a_second(problem: Problem) -> Plan:
+def _solve_in_a_second(problem: Problem) -> Plan:
     # A call is waiting for the plan, so the search gets only a second.
     return solve(problem, timeout=1.0)
 
@@ -58,7 +58,7 @@ class Batches:
         axis: _Axis,
         *,
         plans: int = 4,
-        planner: Planner = _in_a_second,
+        planner: Planner = _solve_in_a_second,
         slabs: int | None = None,
     ) -> None:
         if plans < 1:
@@ -85,7 +85,7 @@ class Batches:
         *,
         strict: bool = True,
         plans: int = 4,
-        planner: Planner = _in_a_second,
+        planner: Planner = _solve_in_a_second,
         slabs: int | None = None,
     ) -> Batches:
         """Record a model at three batch sizes: two to derive the others from, one to check these.
@@ -122,7 +122,7 @@ class Batches:
                 f"batch sizes {(*sizes, check)} were asked for; it takes three different ones, of "
                 "at least 1"
             )
-        inputs = {batch: arguments(make_inputs(batch)) for batch in sorted({1, *sizes, check})}
+        inputs = {batch: make_arguments(make_inputs(batch)) for batch in sorted({1, *sizes, check})}
         axis = _Axis.find(inputs)
         recordings = {
             batch: record(model, args, kwargs) for batch, (args, kwargs) in inputs.items()
@@ -151,8 +151,8 @@ class Batches:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the model in a slab of the bucket of its batch size."""
-        with self._bucket(_bucket_of(self._axis.batch(args, kwargs))) as bucket:
-            return bucket.runner()(*args, **kwargs)
+        with self._hold_bucket(_choose_bucket(self._axis.batch(args, kwargs))) as bucket:
+            return bucket.get_runner()(*args, **kwargs)
 
     def at(self, bucket: int) -> Trace:
         """Return the trace for the plan of a bucket: the recording, if there is one."""
@@ -172,7 +172,7 @@ class Batches:
             return sum((bucket.stats() for bucket in open), self._past)
 
     @contextmanager
-    def _bucket(self, size: int) -> Iterator[_Bucket]:
+    def _hold_bucket(self, size: int) -> Iterator[_Bucket]:
         """Hold a bucket, so that it is not closed during a call."""
         with self._lock:
             bucket = self._cache.get(size)
@@ -218,7 +218,7 @@ class _Bucket:
         self._runner: Callable[..., Any] | None = None
         self._lock = threading.Lock()
 
-    def runner(self) -> Callable[..., Any]:
+    def get_runner(self) -> Callable[..., Any]:
         with self._lock:
             if self._runner is None:
                 self._slab, self._runner = self._open()
@@ -249,7 +249,7 @@ class _Axis:
         FamilyError
             If there is none.
         """
-        shapes = [[tensor.shape for tensor in _tensors(*given)] for given in inputs.values()]
+        shapes = [[tensor.shape for tensor in _list_tensors(*given)] for given in inputs.values()]
         for tensor, same in enumerate(zip(*shapes, strict=False)):
             for dimension, sizes in enumerate(zip(*same, strict=False)):
                 if sizes == tuple(inputs):
@@ -267,7 +267,7 @@ class _Axis:
         FamilyError
             If they have another structure than the recorded ones.
         """
-        tensors = _tensors(args, kwargs)
+        tensors = _list_tensors(args, kwargs)
         if self.tensor >= len(tensors) or self.dimension >= tensors[self.tensor].dim():
             raise FamilyError(
                 f"the inputs have no dimension {self.dimension} of tensor {self.tensor}, which was "
@@ -276,7 +276,7 @@ class _Axis:
         return int(tensors[self.tensor].shape[self.dimension])
 
 
-def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+def _list_tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     found = []
     # Sorted by name, so that the order of keywords does not matter.
     for value in (*args, *(kwargs[name] for name in sorted(kwargs))):
@@ -286,5 +286,5 @@ def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     return found
 
 
-def _bucket_of(batch: int) -> int:
+def _choose_bucket(batch: int) -> int:
     return 1 << max(batch - 1, 0).bit_length()

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from memplan.runtime.torch.scopes import modules
+from memplan.runtime.torch.scopes import walk_modules
 
-__all__ = ["Binding", "tensors"]
+__all__ = ["Binding", "iterate_tensors"]
 
 
 class Binding:
@@ -31,7 +31,7 @@ class Binding:
     def __init__(self, native: ModuleType, model: Any) -> None:
         self._frame = native.Frame
         self._dictionaries = []
-        for name, module in modules(model):
+        for name, module in walk_modules(model):
             # This writes to the dictionary, because `setattr` would register a frame around a
             # module as a child.
             module.__dict__["forward"] = native.Frame(module.forward, self, name)
@@ -63,7 +63,7 @@ def _is_own(module: Any, forward: Any) -> bool:
     )
 
 
-def tensors(result: Any, device: str = "cpu") -> Iterator[torch.Tensor]:
+def iterate_tensors(result: Any, device: str = "cpu") -> Iterator[torch.Tensor]:
     """Yield the tensors of a result on a device, also in nested containers.
 
     A container may contain itself; each tensor is yielded once.

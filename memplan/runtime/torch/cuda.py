@@ -27,9 +27,9 @@ import torch
 
 from memplan.errors import MemplanError
 from memplan.plan import Plan
-from memplan.runtime.torch.binding import Binding, tensors
+from memplan.runtime.torch.binding import Binding, iterate_tensors
 from memplan.runtime.torch.extension import load
-from memplan.runtime.torch.slab import Statistics, most_slabs, table_of
+from memplan.runtime.torch.slab import Statistics, make_table, most_slabs
 from memplan.trace import Trace
 
 __all__ = ["CudaSlab", "install"]
@@ -52,8 +52,8 @@ def install() -> None:
         library, "memplan_cuda_allocate", "memplan_cuda_release"
     )
     hooks = allocator.allocator()
-    hooks.set_record_stream_fn(_address(library, "memplan_cuda_record_stream"))
-    hooks.set_reset_fn(_address(library, "memplan_cuda_trim"))  # torch.cuda.empty_cache()
+    hooks.set_record_stream_fn(_find_address(library, "memplan_cuda_record_stream"))
+    hooks.set_reset_fn(_find_address(library, "memplan_cuda_trim"))  # torch.cuda.empty_cache()
     try:
         torch.cuda.memory.change_current_allocator(allocator)
     except RuntimeError:
@@ -62,7 +62,7 @@ def install() -> None:
         ) from None
 
 
-def _address(library: str, name: str) -> int | None:
+def _find_address(library: str, name: str) -> int | None:
     return ctypes.cast(getattr(ctypes.CDLL(library), name), ctypes.c_void_p).value
 
 
@@ -70,7 +70,7 @@ def _is_installed() -> bool:
     return install.cache_info().currsize > 0
 
 
-def _current_stream() -> tuple[int, int]:
+def _get_stream() -> tuple[int, int]:
     """Return the current device, and the handle of its current stream."""
     stream = torch.cuda.current_stream()
     return stream.device_index, stream.cuda_stream
@@ -110,7 +110,7 @@ class CudaSlab:
         model = getattr(trace, "model", None) if model is None else model
         if model is None:
             raise MemplanError("this trace has no model; pass the one that shall run")
-        self._rows = table_of(plan, trace)
+        self._rows = make_table(plan, trace)
         self._model = model
         self._limit = most_slabs(slabs)
         if not _is_installed():
@@ -140,7 +140,7 @@ class CudaSlab:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the model in a slab of the current stream."""
-        where = _current_stream()
+        where = _get_stream()
         runner = self._runners.get(where)
         return (runner or self._open(where))(*args, **kwargs)
 
@@ -149,7 +149,7 @@ class CudaSlab:
         with self._lock:
             if self._last is not None:
                 return
-            self._last = self._sum()
+            self._last = self._add_up()
             self._binding.undo()
             self._runners.clear()
             for pool in self._pools.values():
@@ -158,13 +158,13 @@ class CudaSlab:
     def stats(self) -> Statistics:
         """Return the counts of all calls so far, on all streams."""
         with self._lock:
-            return self._sum() if self._last is None else self._last
+            return self._add_up() if self._last is None else self._last
 
     def _open(self, where: tuple[int, int]) -> Callable[..., Any]:
         _, stream = where
 
         def settle(result: Any) -> None:
-            for tensor in tensors(result, "cuda"):
+            for tensor in iterate_tensors(result, "cuda"):
                 storage = tensor.untyped_storage()
                 if not self._move_out(storage._cdata, stream):
                     raise torch.cuda.OutOfMemoryError(
@@ -179,5 +179,5 @@ class CudaSlab:
                 self._runners[where] = self._native.Runner(pool, self._model, self._binding, settle)
             return self._runners[where]
 
-    def _sum(self) -> Statistics:
+    def _add_up(self) -> Statistics:
         return sum((Statistics(*pool.totals()) for pool in self._pools.values()), Statistics())

@@ -40,7 +40,7 @@ def load() -> ModuleType:
         If there is no C++ compiler, if it fails, or if the cache cannot be written; the sentence
         says what to do.
     """
-    library = _folder() / f"{_NAME}{sysconfig.get_config_var('EXT_SUFFIX')}"
+    library = _find_folder() / f"{_NAME}{sysconfig.get_config_var('EXT_SUFFIX')}"
     if not library.exists():
         _build(library)
     spec = importlib.util.spec_from_file_location(_NAME, library)
@@ -51,14 +51,14 @@ def load() -> ModuleType:
     return module
 
 
-def _sources() -> list[Path]:
+def _list_sources() -> list[Path]:
     return sorted(_SOURCES.glob("*.cpp"))
 
 
-def _folder() -> Path:
+def _find_folder() -> Path:
     root = os.environ.get("TORCH_EXTENSIONS_DIR") or cpp_extension.get_default_build_root()
     made_of = hashlib.sha256(f"{torch.__version__} {sys.version} {_FLAGS}".encode())
-    for file in [*_sources(), *sorted(_SOURCES.glob("*.h"))]:
+    for file in [*_list_sources(), *sorted(_SOURCES.glob("*.h"))]:
         made_of.update(file.name.encode() + file.read_bytes())
     return Path(root) / f"{_NAME}-{made_of.hexdigest()[:16]}"
 
@@ -87,7 +87,7 @@ def _build(library: Path) -> None:
         command = [
             *(compiler, *_FLAGS, f"-D_GLIBCXX_USE_CXX11_ABI={abi}"),
             *(option for path in includes for option in ("-isystem", path)),
-            *(str(source) for source in _sources()),
+            *(str(source) for source in _list_sources()),
             *(f"-L{path}" for path in cpp_extension.library_paths()),
             *("-lc10", "-ltorch_cpu", "-o", str(made)),
         ]

@@ -36,7 +36,7 @@ from memplan.errors import MemplanError, shown
 from memplan.runtime.torch.scopes import Forward, replace_forwards
 from memplan.trace import Scope, Trace
 
-__all__ = ["Recording", "arguments", "record"]
+__all__ = ["Recording", "make_arguments", "record"]
 
 _PREFIX = "memplan:"
 _CALL = "memplan call"
@@ -97,11 +97,11 @@ def record(
         raise MemplanError(f"device is {shown(device)}; it must be one of {', '.join(_ALIGNMENT)}")
     if torch.autograd._profiler_enabled():
         raise MemplanError("a profiler is running; record outside of it")
-    positional, named = arguments(example_inputs, kwargs)
+    positional, named = make_arguments(example_inputs, kwargs)
     with torch.no_grad(), _no_garbage_collection():
         for _ in range(warmup):
             model(*positional, **named)
-        restore = replace_forwards(model, _entered)
+        restore = replace_forwards(model, _record_scope)
         try:
             with _silent_profiler() as profiler:
                 with record_function(_CALL):
@@ -111,10 +111,10 @@ def record(
         finally:
             restore()
     log = _Log(profiler.profiler.kineto_results.experimental_event_tree(), device)
-    return replace(log.recording(_about(model, positional, named)), model=model)
+    return replace(log.recording(_describe_run(model, positional, named)), model=model)
 
 
-def arguments(
+def make_arguments(
     example_inputs: Any, kwargs: Mapping[str, Any] | None = None
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the positional and the named arguments for a model, from those of `record`."""
@@ -125,12 +125,12 @@ def arguments(
     return (example_inputs,), dict(kwargs or {})
 
 
-def _entered(name: str, forward: Forward) -> Forward:
-    def entered(*args: Any, **kwargs: Any) -> Any:
+def _record_scope(name: str, forward: Forward) -> Forward:
+    def forward_in_scope(*args: Any, **kwargs: Any) -> Any:
         with record_function(_PREFIX + name):
             return forward(*args, **kwargs)
 
-    return entered
+    return forward_in_scope
 
 
 @contextmanager
@@ -168,7 +168,7 @@ class _Frame:
         self.allocations = 0
         self._inner: Counter[str] = Counter()
 
-    def entered(self, name: str) -> _Frame:
+    def enter(self, name: str) -> _Frame:
         """Return the next frame of a name inside this one, or this one if the name is empty."""
         if not name:
             return self
@@ -200,16 +200,16 @@ class _Log:
         self._threads = {self.call.start_tid: 0}
         self._outermost: dict[int, _Frame] = {}
         # This is not recursive, as models may be nested deeper than Python's stack allows.
-        stack = [(root, self._thread(root)) for root in roots][::-1]
+        stack = [(root, self._get_frame(root)) for root in roots][::-1]
         while stack:
             event, frame = stack.pop()
             if event.tag == _EventType.Allocation:
                 self._take(event, frame)
             else:
-                inner = frame.entered(_name(event))
+                inner = frame.enter(_name_event(event))
                 stack += [(child, inner) for child in reversed(event.children)]
 
-    def _thread(self, root: Any) -> _Frame:
+    def _get_frame(self, root: Any) -> _Frame:
         """Return the frame around all events of a thread."""
         thread = self._threads.setdefault(root.start_tid, len(self._threads))
         scope = (("thread", thread),) if thread else ()
@@ -257,7 +257,7 @@ class _Log:
         )
 
 
-def _name(event: Any) -> str:
+def _name_event(event: Any) -> str:
     """Return the name of a module or operator; "" for frames that are neither."""
     if event.tag != _EventType.TorchOp:
         return ""
@@ -266,19 +266,24 @@ def _name(event: Any) -> str:
     return event.name.removeprefix(_PREFIX) if event.name.startswith(_PREFIX) else ""
 
 
-def _about(model: Any, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, str]:
-    given = [*map(_shown, positional), *(f"{name}={_shown(named[name])}" for name in named)]
+def _describe_run(
+    model: Any, positional: tuple[Any, ...], named: Mapping[str, Any]
+) -> dict[str, str]:
+    given = [
+        *map(_describe_value, positional),
+        *(f"{name}={_describe_value(named[name])}" for name in named),
+    ]
     return {
         "model": getattr(model, "__name__", type(model).__name__),
         "inputs": ", ".join(given),
         "mode": "train" if getattr(model, "training", False) else "eval",
         "torch": str(torch.__version__),
         "threads": str(torch.get_num_threads()),
-        "allocator": _allocator(),
+        "allocator": _find_allocator(),
     }
 
 
-def _allocator() -> str:
+def _find_allocator() -> str:
     """Return which library's `malloc` PyTorch gets its memory from."""
     try:
         loaded = Path("/proc/self/maps").read_text()
@@ -288,7 +293,7 @@ def _allocator() -> str:
     return next(preloaded, " ".join(platform.libc_ver()).strip() or platform.system())
 
 
-def _shown(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         shape = "x".join(map(str, value.shape)) or "()"
         return f"{shape} {str(value.dtype).removeprefix('torch.')}"

@@ -11,12 +11,12 @@ from typing import Any
 
 import torch
 
-__all__ = ["Forward", "modules", "replace_forwards"]
+__all__ = ["Forward", "replace_forwards", "walk_modules"]
 
 Forward = Callable[..., Any]
 
 
-def modules(model: Any) -> Iterator[tuple[str, Any]]:
+def walk_modules(model: Any) -> Iterator[tuple[str, Any]]:
     """Yield the names and modules with a `forward` that Python calls, outermost first.
 
     A compiled or scripted module has no Python forward, or one that the compiler guards. Such a
@@ -24,16 +24,16 @@ def modules(model: Any) -> Iterator[tuple[str, Any]]:
     that is no `torch.nn.Module` has no modules.
     """
     if isinstance(model, torch.nn.Module):
-        yield from _below(model, ".", set())
+        yield from _walk(model, ".", set())
 
 
-def _below(module: Any, name: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
+def _walk(module: Any, name: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
     if id(module) in seen or _is_compiled(module):
         return
     seen.add(id(module))
     yield name, module
     for child_name, child in module.named_children():
-        yield from _below(child, f"{name.rstrip('.')}.{child_name}", seen)
+        yield from _walk(child, f"{name.rstrip('.')}.{child_name}", seen)
 
 
 def _is_compiled(module: Any) -> bool:
@@ -57,7 +57,7 @@ def replace_forwards(model: Any, wrap: Callable[[str, Forward], Forward]) -> Cal
     # This writes to the instance's dictionary, because `setattr` would register a wrapper that is a
     # module as a child. A forward that was set on the instance before is restored.
     undo: list[tuple[dict[str, Any], Forward | None]] = []
-    for name, module in modules(model):
+    for name, module in walk_modules(model):
         attributes = module.__dict__
         undo.append((attributes, attributes.get("forward")))
         attributes["forward"] = wrap(name, module.forward)

@@ -20,11 +20,11 @@ import torch
 from memplan.errors import MemplanError, PlanError
 from memplan.plan import Plan
 from memplan.referee import verify
-from memplan.runtime.torch.binding import Binding, tensors
+from memplan.runtime.torch.binding import Binding, iterate_tensors
 from memplan.runtime.torch.extension import load
 from memplan.trace import Scope, Trace
 
-__all__ = ["Slab", "Statistics", "most_slabs", "table_of"]
+__all__ = ["Slab", "Statistics", "make_table", "most_slabs"]
 
 _ALIGNMENT = 64
 _NOT_PLANNED = -1
@@ -126,7 +126,7 @@ class Slab:
         self, plan: Plan, trace: Trace, model: Any = None, slabs: int | None = None
     ) -> None:
         self._limit = most_slabs(slabs)
-        self._rows = table_of(plan, trace)
+        self._rows = make_table(plan, trace)
         self._model = getattr(trace, "model", None) if model is None else model
         self._pool: Any = None
         self._native: Any = None
@@ -156,14 +156,14 @@ class Slab:
             If the slab is closed, and as `memplan.runtime.torch.extension.load`.
         """
         with self._lock:
-            self._ready()
+            self._make_ready()
 
     def close(self) -> None:
         """Undo everything; the memory of live tensors is freed with the last of them."""
         if self._closed:
             return
         with self._lock:
-            self._last = self._counts()
+            self._last = self._count()
             self._closed = True
             for binding in self._bindings:
                 binding.undo()
@@ -193,7 +193,7 @@ class Slab:
             A model of the recorded architecture; other allocations of it get ordinary memory.
         """
         with self._lock:
-            self._ready()
+            self._make_ready()
             runner = self._runners.get(id(model))
             if runner is None:
                 binding = Binding(self._native, model)
@@ -204,22 +204,22 @@ class Slab:
 
     def _settle(self, result: Any) -> None:
         """Move the tensors of a result out of the slab, together with all views of them."""
-        for tensor in tensors(result):
+        for tensor in iterate_tensors(result):
             self._native.move_out(tensor.untyped_storage()._cdata)
 
     def stats(self) -> Statistics:
         """Return the counts of all calls so far, also of a call that still runs."""
         with self._lock:
-            return self._counts()
+            return self._count()
 
-    def _ready(self) -> None:
+    def _make_ready(self) -> None:
         if self._closed:
             raise MemplanError("this slab is closed; make another of the same plan and trace")
         if self._pool is None:
             self._native = load()
             self._pool = self._native.Pool(self._rows, self._limit)
 
-    def _counts(self) -> Statistics:
+    def _count(self) -> Statistics:
         if self._closed or self._pool is None:
             return self._last
         return Statistics(*self._pool.totals())
@@ -232,7 +232,7 @@ def most_slabs(asked: int | None) -> int:
     return asked or max(16, 2 * (os.cpu_count() or 1))
 
 
-def table_of(plan: Plan, trace: Trace) -> list[tuple[Scope, int, int, int]]:
+def make_table(plan: Plan, trace: Trace) -> list[tuple[Scope, int, int, int]]:
     """Return scope, ordinal, size and offset of the calling thread's allocations."""
     problem = trace.problem()
     verify(problem, plan)
