@@ -2,7 +2,7 @@
 
 Nothing of memplan is used but the columns of `Problem`. Memory is a Python integer per unit of
 time whose bit `a` says that address `a` is held, so that every constraint reads off as it is
-written in `docs/architecture.md`. Every aligned offset is tried: no theorem is needed to believe
+written in `docs/concepts.md`. Every aligned offset is tried: no theorem is needed to believe
 the answer. For up to seven buffers with sizes and times below about 10.
 """
 

@@ -1,4 +1,4 @@
-"""Checks every problem when it is made, vectorised; `docs/architecture.md` states the rules.
+"""Checks every problem when it is made, vectorised; `docs/concepts.md` states the rules.
 
 Solvers and the referee rely on these checks, so that no inner loop tests its input again.
 """

@@ -83,7 +83,7 @@ class Problem:
     ------
     ProblemError
         One sentence that names the buffer and the field, for everything that
-        `docs/architecture.md` ("The model, exactly") does not allow.
+        `docs/concepts.md` ("The model, exactly") does not allow.
     """
 
     start: Column
