@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from swept import RESULT, swept
+from sweep_folder import RESULT, write_sweep
 
 from memplan.cli import output
 from memplan.errors import FormatError, PlanError
@@ -269,7 +269,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     )
     forged = replace(true, instance="two", fingerprint=problem(2).fingerprint, peak=1)
     elsewhere = replace(true, suite="synthetic")
-    swept(tmp_path / "results", true, forged, elsewhere)
+    write_sweep(tmp_path / "results", true, forged, elsewhere)
     files = [
         *("--corpus", str(tmp_path / "corpus.parquet")),
         *("--known", str(tmp_path / "best.jsonl")),

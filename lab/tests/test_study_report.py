@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from swept import RESULT, SESSION, swept
+from sweep_folder import RESULT, SESSION, write_sweep
 
 from memplan.cli import output
 from memplan.errors import FormatError, MemplanError
@@ -42,7 +42,7 @@ def test_a_sweep_is_read(tmp_path: Path) -> None:
         backtracks=4,
     )
     own = replace(RESULT, suite="synthetic", capacity_ratio=1.0, capacity_base="own")
-    results = study.read([swept(tmp_path / "swept", RESULT, tight, own)])
+    results = study.read([write_sweep(tmp_path / "swept", RESULT, tight, own)])
     runs = {run.suite: run for run in results.runs}
     assert list(runs) == ["corpus", "corpus at 110 % of the best peak", "synthetic"]
     assert runs["corpus"].ratio == 1.0
@@ -54,7 +54,7 @@ def test_a_sweep_is_read(tmp_path: Path) -> None:
 
 def test_what_a_sweep_says_of_itself_has_no_hosts(tmp_path: Path) -> None:
     """Tests that versions, machine, seed and command are shown, without hosts, paths and dates."""
-    (told,) = study.read([swept(tmp_path / "swept", RESULT)]).about
+    (told,) = study.read([write_sweep(tmp_path / "swept", RESULT)]).about
     assert told.source == "swept"
     assert told.facts["command"] == "memplan-lab sweep --suite corpus"
     assert told.facts["versions"] == "numpy 2.0"
@@ -76,7 +76,7 @@ def test_repetitions_become_one_run(tmp_path: Path) -> None:
     """Tests that the run of the median time speaks, and the spread is that of all."""
     each = [replace(RESULT, cpu_s=at / 100, peak=100 + at, repeat=at) for at in (1, 4, 2)]
     failed = replace(RESULT, cpu_s=None, peak=None, status="failed")
-    (run,) = study.read([swept(tmp_path / "swept", failed, *each)]).runs
+    (run,) = study.read([write_sweep(tmp_path / "swept", failed, *each)]).runs
     assert (run.cpu_s, run.peak, run.repeats) == (0.02, 102, 4)
     assert run.spread_s == pytest.approx(0.0124722, rel=1e-4)
 
@@ -84,7 +84,7 @@ def test_repetitions_become_one_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("other", [{"timeout": 60.0}, {"seed": 1}, {"fingerprint": "sha256:2"}])
 def test_results_that_do_not_compare_are_refused(tmp_path: Path, other: dict[str, object]) -> None:
     """Tests that limits, seeds and problems of one name are not mixed."""
-    folder = swept(tmp_path / "swept", RESULT, replace(RESULT, **other))
+    folder = write_sweep(tmp_path / "swept", RESULT, replace(RESULT, **other))
     with pytest.raises(MemplanError, match=r"auto on net of corpus .* report them apart"):
         study.read([folder])
 
@@ -147,7 +147,7 @@ def test_folders_that_are_no_sweeps_are_refused(tmp_path: Path) -> None:
     """Tests a folder of something else, one of another release, and one without a row."""
     with pytest.raises(FormatError, match="is no sweep"):
         study.read([tmp_path])
-    folder = swept(tmp_path / "swept")
+    folder = write_sweep(tmp_path / "swept")
     with pytest.raises(MemplanError, match="swept: no result to report"):
         study.read([folder])
     file = folder / "metadata.json"
@@ -338,7 +338,7 @@ def test_an_old_report_outlives_what_goes_wrong(
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests `memplan-lab report` on a sweep and a benchmark together."""
     monkeypatch.chdir(tmp_path)
-    swept(tmp_path / "results", RESULT)
+    write_sweep(tmp_path / "results", RESULT)
     report.write([ROW], "rows.csv")
     assert main(["report", "results", "rows.csv", "-o", "study"]) == output.OK
     text = (tmp_path / "study" / "report.md").read_text()

@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+import sweep_folder
 
 from memplan import formats
 from memplan.errors import FormatError, MemplanError
@@ -27,37 +28,18 @@ from memplan_lab.sweep.tasks import Settings, items
 pa = pytest.importorskip("pyarrow")
 ds = pytest.importorskip("pyarrow.dataset")
 
-RESULT = Result(
-    key="0" * 32,
+RESULT = replace(
+    sweep_folder.RESULT,
     suite="csv",
     instance="five",
-    fingerprint="sha256:00",
     n=5,
     max_load=12,
-    solver="auto",
-    options="",
     objective="fit",
     capacity_ratio=1.1,
     capacity_base="own",
     capacity=13,
-    timeout=1.0,
-    seed=0,
-    repeat=0,
-    status="optimal",
     peak=12,
     lower_bound=12,
-    nodes=7,
-    backtracks=None,
-    restarts=None,
-    wall_s=0.25,
-    cpu_s=0.25,
-    runs=1,
-    first_cpu_s=0.25,
-    solve_s=0.25,
-    peak_rss_mib=80.0,
-    verified=True,
-    error="",
-    attempt=1,
     worker="tcp://127.0.0.1:1",
     started=datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC),
 )

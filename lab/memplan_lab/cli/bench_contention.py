@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING
-
-from memplan.cli import options, output
+from memplan.cli import output
 from memplan_lab.cli.bench_latency import (
-    ALLOCATORS,
     Allocators,
     Batches,
     Inputs,
@@ -17,10 +13,8 @@ from memplan_lab.cli.bench_latency import (
     Seconds,
     Threads,
     finish,
+    measure,
 )
-
-if TYPE_CHECKING:
-    from memplan_lab.bench.latency.contention import Contention
 
 NAME = "bench-contention"
 
@@ -41,23 +35,10 @@ def command(
     """
     output.check_output(json)
 
-    from memplan_lab.bench import latency
     from memplan_lab.bench.latency import contention, report
 
-    rows: list[Contention] = []
-    interrupted = False
-    try:
-        contention.run(
-            None if networks is None else networks.split(","),
-            sizes=options.parse_counts(inputs, "--inputs"),
-            batches=options.parse_counts(batches, "--batches"),
-            threads=options.parse_counts(threads, "--threads"),
-            allocators=[latency.parse(text) for text in allocator or ALLOCATORS],
-            seconds=seconds,
-            progress=sys.stderr.isatty(),
-            on_row=rows.append,
-        )
-    except KeyboardInterrupt:
-        interrupted = True
+    rows, interrupted = measure(
+        contention.run, networks, inputs, batches, threads, allocator, seconds
+    )
     shown = [report.contention(rows)]
     finish(rows, shown, json, markdown=markdown, interrupted=interrupted)

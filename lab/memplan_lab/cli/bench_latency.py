@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -48,7 +49,7 @@ Json = Annotated[
 ]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
 
-ALLOCATORS = ("glibc", "glibc-tuned")
+_ALLOCATORS = ("glibc", "glibc-tuned")
 
 
 def command(
@@ -77,27 +78,43 @@ def command(
     from memplan_lab.bench import latency
     from memplan_lab.bench.latency import report
 
-    rows: list[Row] = []
-    interrupted = False
+    rows, interrupted = measure(
+        partial(latency.run, rounds=rounds, runs=runs),
+        *(networks, inputs, batches, threads, allocator, seconds),
+    )
+    shown = [report.overview(rows)]
+    if details:
+        shown += [report.by_network(rows), report.cases(rows), report.plans(rows)]
+    finish(rows, shown, json, markdown=markdown, interrupted=interrupted)
+
+
+def measure(
+    run: Callable[..., object],
+    networks: str | None,
+    inputs: str,
+    batches: str,
+    threads: str,
+    allocators: Sequence[str] | None,
+    seconds: float,
+) -> tuple[list[Any], bool]:
+    """Run with the options of both commands; return its rows, and whether Ctrl-C ended it."""
+    from memplan_lab.bench import latency
+
+    rows: list[Any] = []
     try:
-        latency.run(
+        run(
             None if networks is None else networks.split(","),
             sizes=options.parse_counts(inputs, "--inputs"),
             batches=options.parse_counts(batches, "--batches"),
             threads=options.parse_counts(threads, "--threads"),
-            allocators=[latency.parse(text) for text in allocator or ALLOCATORS],
-            rounds=rounds,
-            runs=runs,
+            allocators=[latency.parse(text) for text in allocators or _ALLOCATORS],
             seconds=seconds,
             progress=sys.stderr.isatty(),
             on_row=rows.append,
         )
     except KeyboardInterrupt:
-        interrupted = True
-    shown = [report.overview(rows)]
-    if details:
-        shown += [report.by_network(rows), report.cases(rows), report.plans(rows)]
-    finish(rows, shown, json, markdown=markdown, interrupted=interrupted)
+        return rows, True
+    return rows, False
 
 
 def finish(

@@ -60,8 +60,8 @@ RESULT = Result(
 )
 
 
-def swept(folder: Path, *results: Result) -> Path:
-    """Return a folder as a sweep leaves it, with these rows."""
+def write_sweep(folder: Path, *results: Result) -> Path:
+    """Write a folder as a sweep leaves it, with these rows; return it."""
     settings = Settings(suites=["corpus"], solvers=["auto"], timeout=2.0)
     with Dataset(folder, settings, len(results)) as dataset:
         dataset.begin(SESSION)
