@@ -29,7 +29,7 @@ def run_of(problem: mp.Problem, seconds: float | None = None) -> Run:
 def check_two_allocation(problem: mp.Problem) -> int:
     """Check what Gergov proves of the infeasible solution; return the colours that it takes."""
     size = problem.size
-    found = gergov._two_allocation(run_of(problem), problem.start, problem.end, size)
+    found = gergov._make_two_allocation(run_of(problem), problem.start, problem.end, size)
     assert found is not None
     level, order = found
     assert sorted(order.tolist()) == list(range(len(problem)))
@@ -39,7 +39,7 @@ def check_two_allocation(problem: mp.Problem) -> int:
         for at in level[live]:
             held = (level[live] <= at) & (at < level[live] + size[live])
             assert held.sum() <= 2
-    colours = gergov._coloured(run_of(problem), order, level[order], size[order])
+    colours = gergov._colour_buffers(run_of(problem), order, level[order], size[order])
     assert colours is not None
     return max(colours) + 1
 
@@ -95,5 +95,6 @@ def test_gergov_ends_with_the_time() -> None:
     assert (plan.status, plan.offsets, plan.stats["note"]) == ("unknown", None, "the time is over")
     level, size = np.zeros_like(problem.size), problem.size
     assert (
-        gergov._coloured(run_of(problem, seconds=0.0), np.arange(len(problem)), level, size) is None
+        gergov._colour_buffers(run_of(problem, seconds=0.0), np.arange(len(problem)), level, size)
+        is None
     )

@@ -18,7 +18,7 @@ from memplan.solvers.run import Run
 from memplan_lab.baselines import _highs, mip
 from memplan_lab.baselines._highs import Known
 from memplan_lab.baselines._mip_model import model_of, point_of, unit_of
-from memplan_lab.baselines._pairs import conflicting, lowest
+from memplan_lab.baselines._pairs import conflicting_pairs, place_lowest
 from memplan_lab.bench import generators
 
 needs_highs = pytest.mark.skipif(is_missing("mip"), reason="highspy is not installed")
@@ -48,11 +48,11 @@ def test_pairs_are_those_that_meet(problem: mp.Problem) -> None:
     rows = range(len(problem))
     held = [{time for time, bits in oracle.held_by_time(problem, row) if bits} for row in rows]
     expected = {(a, b) for a, b in combinations(rows, 2) if held[a] & held[b]}
-    pairs = conflicting(problem, 1000)
+    pairs = conflicting_pairs(problem, 1000)
     assert pairs is not None
     assert set(zip(*(column.tolist() for column in pairs), strict=True)) == expected
     assert len(pairs[0]) == len(expected)
-    assert not expected or conflicting(problem, 0) is None
+    assert not expected or conflicting_pairs(problem, 0) is None
 
 
 @settings(max_examples=200)
@@ -63,7 +63,7 @@ def test_a_legal_plan_is_a_point_of_the_model(problem: mp.Problem) -> None:
     assume(plan.has_offsets)
     assert plan.offsets is not None
     assert plan.peak is not None
-    pairs = conflicting(problem, 1000)
+    pairs = conflicting_pairs(problem, 1000)
     assert pairs is not None
     unit = unit_of(problem)
     model = model_of(problem, pairs, bound=plan.lower_bound, top=plan.peak, scale=1)
@@ -97,9 +97,9 @@ def test_in_the_order_of_a_plan_nobody_comes_out_higher(problem: mp.Problem) -> 
     plan = mp.solve(problem, nodes=10_000, threads=1)
     assume(plan.has_offsets)
     assert plan.offsets is not None
-    pairs = conflicting(problem, 1000)
+    pairs = conflicting_pairs(problem, 1000)
     assert pairs is not None
-    offsets = lowest(problem, np.argsort(plan.offsets, kind="stable").tolist(), pairs)
+    offsets = place_lowest(problem, np.argsort(plan.offsets, kind="stable").tolist(), pairs)
     assert oracle.is_legal(problem, offsets, problem.capacity)
     assert all(a <= b for a, b in zip(offsets, plan.offsets.tolist(), strict=True))
 
@@ -182,17 +182,17 @@ def run_of(problem: mp.Problem) -> Run:
 
 
 @pytest.mark.parametrize(
-    ("said", "slack", "learnt"),
+    ("bound", "slack", "learnt"),
     [(2.0, 0.0, 8), (2.0, 0.1, 8), (2.2, 0.1, 12), (2.05, 0.1, 8), (2.9, 2.0, 6), (-1.0, 0.0, 6)],
 )
 def test_a_bound_is_what_tolerances_leave(
-    jagged: mp.Problem, said: float, slack: float, learnt: int
+    jagged: mp.Problem, bound: float, slack: float, learnt: int
 ) -> None:
     """Tests the step to whole units of 4 bytes; our own bound of 6 is never lowered."""
     run = run_of(jagged)
-    pairs = conflicting(jagged, 1000)
+    pairs = conflicting_pairs(jagged, 1000)
     assert pairs is not None
-    mip._learn(run, Known(said * 2, 0, None, None), pairs, bytes=2.0, unit=4, slack=slack)
+    mip._learn(run, Known(bound * 2, 0, None, None), pairs, bytes=2.0, unit=4, slack=slack)
     assert run.bound == learnt
     run.offer([0, 2, 4, 0, 0, 4, 5, 5], "a plan")  # of 7 bytes: stronger than any claim
     mip._learn(run, Known(99.0, 0, None, None), pairs, bytes=2.0, unit=4, slack=slack)
@@ -203,9 +203,9 @@ def test_a_bound_is_what_tolerances_leave(
 def test_a_refutation_is_believed_where_tolerances_leave_it(
     jagged: mp.Problem, slack: float, status: str
 ) -> None:
-    """Tests that "infeasible" is a proof, or not said."""
+    """Tests that "infeasible" is only answered with a proof."""
     run = run_of(jagged.with_capacity(6))
-    pairs = conflicting(jagged, 1000)
+    pairs = conflicting_pairs(jagged, 1000)
     assert pairs is not None
     mip._learn(run, Known(None, 0, None, "Infeasible"), pairs, bytes=1.0, unit=1, slack=slack)
     assert run.plan().status == status

@@ -17,11 +17,11 @@ from memplan.solvers.run import Run
 __all__ = ["SOLVERS"]
 
 _SHARED_OBJECTS = {
-    "order": "who is placed first: size (default, largest first), start or end (source 003)",
+    "order": "which buffer is placed first: size (default, largest), start or end (source 003)",
     "fit": "into which object that is free: best (default, smallest), first or worst (largest)",
 }
 _CP_SAT = {
-    "encoding": "pairs (default: who lies below whom) or no_overlap (rectangles)",
+    "encoding": "pairs (default: which of two lies below) or no_overlap (rectangles)",
     "start": "begin at greedy_by_size's plan and at our bound (off: nothing but the model)",
 }
 _MIP = {"start": "begin at greedy_by_size's plan and at our bound (off: equation 2.1 alone)"}

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from memplan.problem import Problem
 from memplan.solvers.run import Run
 
-__all__ = ["SharedObject", "aligned_up", "lay_out", "stack"]
+__all__ = ["SharedObject", "align_up", "lay_out", "stack"]
 
 
-def aligned_up(offset: int, alignment: int) -> int:
+def align_up(offset: int, alignment: int) -> int:
     """Return the first multiple of the alignment that is not below the offset."""
     return -(-offset // alignment) * alignment
 
@@ -33,9 +33,9 @@ def stack(blocks: Iterable[tuple[int, int]], barred: Iterable[tuple[int, int]]) 
         if size == 0:
             yield 0
             continue
-        offset = aligned_up(top, alignment)
+        offset = align_up(top, alignment)
         while at < len(ranges) and ranges[at][0] < offset + size:
-            offset = max(offset, aligned_up(ranges[at][1], alignment))
+            offset = max(offset, align_up(ranges[at][1], alignment))
             at += 1
         yield offset
         top = offset + size

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from memplan.problem import Problem
 from memplan.problem.columns import NONE
 from memplan.problem.spans import spans
-from memplan_lab.baselines._pairs import conflicting
+from memplan_lab.baselines._pairs import conflicting_pairs
 
 __all__ = ["MOST_PAIRS", "Program", "Refuted", "program_of"]
 
@@ -92,7 +92,7 @@ def program_of(
     Refuted
         If nothing ends at or below the top.
     """
-    pairs = conflicting(problem, MOST_PAIRS) if encoding == "pairs" else None
+    pairs = conflicting_pairs(problem, MOST_PAIRS) if encoding == "pairs" else None
     if encoding == "pairs" and pairs is None:
         return None
     model, most = cp_model.CpModel(), top // unit
@@ -104,21 +104,21 @@ def program_of(
     multiples, offsets = [], []
     peak = model.new_int_var(least, most, "peak")
     for row, stride in enumerate(strides):
-        domain = cp_model.Domain.from_intervals(_places(problem, row, stride, top))
+        domain = cp_model.Domain.from_intervals(_find_places(problem, row, stride, top))
         multiples.append(model.new_int_var_from_domain(domain, f"k{row}"))
         offsets.append(multiples[row] * (stride // unit))
         model.add(offsets[row] + size[row] <= peak)
         if start is not None:
             model.add_hint(multiples[row], int(start[row]) // stride)
     if pairs is None:
-        _apart_by_rectangles(model, problem, offsets, size)
+        _separate_by_rectangles(model, problem, offsets, size)
     else:
-        _apart_by_pairs(model, pairs, offsets, size)
+        _separate_by_pairs(model, pairs, offsets, size)
     model.minimize(peak)
     return Program(model, multiples, strides, unit, most)
 
 
-def _places(problem: Problem, row: int, stride: int, top: int) -> list[list[int]]:
+def _find_places(problem: Problem, row: int, stride: int, top: int) -> list[list[int]]:
     """Return the ranges of `k`, both ends in them, that end at or below the top."""
     size, pin = int(problem.size[row]), int(problem.pin[row])
     if pin != NONE:
@@ -137,7 +137,7 @@ def _places(problem: Problem, row: int, stride: int, top: int) -> list[list[int]
     return found
 
 
-def _apart_by_pairs(
+def _separate_by_pairs(
     model: Any, pairs: tuple[Ints, Ints], offsets: list[Any], size: list[int]
 ) -> None:
     for i, j in zip(pairs[0].tolist(), pairs[1].tolist(), strict=True):
@@ -146,7 +146,9 @@ def _apart_by_pairs(
         model.add(offsets[j] + size[j] <= offsets[i]).only_enforce_if(~below)
 
 
-def _apart_by_rectangles(model: Any, problem: Problem, offsets: list[Any], size: list[int]) -> None:
+def _separate_by_rectangles(
+    model: Any, problem: Problem, offsets: list[Any], size: list[int]
+) -> None:
     held = spans(problem)
     events = np.unique(np.concatenate([held.start, held.end]))
     first = np.searchsorted(events, held.start).tolist()

@@ -26,7 +26,7 @@ _TICK: Final = 0.02  # seconds to wait for the next line
 
 
 class Known(NamedTuple):
-    """What HiGHS says.
+    """What HiGHS reports.
 
     Attributes
     ----------
@@ -69,8 +69,8 @@ def highs(
     MemplanError
         If it ends without saying how.
     """
-    asked = io.BytesIO()
-    np.savez(asked, allow_pickle=False, **program, options=np.array(json.dumps(options)))
+    request = io.BytesIO()
+    np.savez(request, allow_pickle=False, **program, options=np.array(json.dumps(options)))
     with tempfile.TemporaryFile() as complaints:
         # -P keeps files in the child's folder from being imported in place of libraries.
         child = subprocess.Popen(
@@ -80,7 +80,7 @@ def highs(
             stderr=complaints,
         )
         try:
-            yield _words(child, asked.getvalue(), complaints)
+            yield _read_lines(child, request.getvalue(), complaints)
         finally:
             child.kill()
             child.wait()
@@ -89,11 +89,11 @@ def highs(
                     pipe.close()
 
 
-def _words(
-    child: subprocess.Popen[bytes], asked: bytes, complaints: IO[bytes]
+def _read_lines(
+    child: subprocess.Popen[bytes], request: bytes, complaints: IO[bytes]
 ) -> Iterator[Known | None]:
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_talk, args=(child, asked, lines), daemon=True).start()
+    threading.Thread(target=_exchange, args=(child, request, lines), daemon=True).start()
     known = None
     while known is None or known.status is None:
         try:
@@ -103,18 +103,21 @@ def _words(
             continue
         if not line:
             complaints.seek(0)
-            said = complaints.read().decode(errors="replace").splitlines()
-            raise MemplanError(f"HiGHS ended without an answer: {said[-1] if said else 'no word'}")
+            errors = complaints.read().decode(errors="replace").splitlines()
+            reason = errors[-1] if errors else "no word"
+            raise MemplanError(f"HiGHS ended without an answer: {reason}")
         known = Known(**json.loads(line))
         yield known
 
 
-def _talk(child: subprocess.Popen[bytes], asked: bytes, lines: queue.SimpleQueue[bytes]) -> None:
+def _exchange(
+    child: subprocess.Popen[bytes], request: bytes, lines: queue.SimpleQueue[bytes]
+) -> None:
     """Hand over the program, then every line as it comes, and an empty one at the end."""
     assert child.stdin is not None
     assert child.stdout is not None
     try:
-        child.stdin.write(asked)
+        child.stdin.write(request)
         child.stdin.close()
         for line in child.stdout:
             lines.put(line)

@@ -22,58 +22,60 @@ def main() -> None:
     import highspy
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent answers Ctrl-C
-    asked = np.load(io.BytesIO(sys.stdin.buffer.read()))
-    highs = _loaded(asked)
-    shown = int(asked["shown"])
+    request = np.load(io.BytesIO(sys.stdin.buffer.read()))
+    highs = _load(request)
+    shown = int(request["shown"])
 
-    def improved(event: Any) -> None:
+    def on_improvement(event: Any) -> None:
         out = event.data_out
-        _say(out.mip_dual_bound, out.mip_node_count, [out.mip_solution[at] for at in range(shown)])
+        _write(
+            out.mip_dual_bound, out.mip_node_count, [out.mip_solution[at] for at in range(shown)]
+        )
 
-    def logged(event: Any) -> None:
-        _say(event.data_out.mip_dual_bound, event.data_out.mip_node_count)
+    def on_log(event: Any) -> None:
+        _write(event.data_out.mip_dual_bound, event.data_out.mip_node_count)
 
-    highs.cbMipImprovingSolution += improved
-    highs.cbMipLogging += logged
+    highs.cbMipImprovingSolution += on_improvement
+    highs.cbMipLogging += on_log
     highs.run()
     info = highs.getInfo()
     status = highs.modelStatusToString(highs.getModelStatus())
     solved = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     best = highs.getSolution().col_value[:shown] if solved else None
-    _say(info.mip_dual_bound, info.mip_node_count, best, status)
+    _write(info.mip_dual_bound, info.mip_node_count, best, status)
 
 
-def _loaded(asked: Any) -> Any:
+def _load(request: Any) -> Any:
     import highspy
 
     highs = highspy.Highs()
     highs.silent()
-    options = json.loads(str(asked["options"]))
+    options = json.loads(str(request["options"]))
     for name, value in options.items():
         highs.setOptionValue(name, value)
     program = highspy.HighsLp()
-    program.num_col_ = len(asked["lower"])
-    program.num_row_ = len(asked["row_upper"])
-    program.col_cost_ = asked["cost"].astype(float)
-    program.col_lower_ = asked["lower"]
-    program.col_upper_ = asked["upper"]
+    program.num_col_ = len(request["lower"])
+    program.num_row_ = len(request["row_upper"])
+    program.col_cost_ = request["cost"].astype(float)
+    program.col_lower_ = request["lower"]
+    program.col_upper_ = request["upper"]
     program.row_lower_ = np.full(program.num_row_, -highspy.kHighsInf)
-    program.row_upper_ = asked["row_upper"]
+    program.row_upper_ = request["row_upper"]
     program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    program.a_matrix_.start_ = np.append(asked["row_begin"], len(asked["column"]))
-    program.a_matrix_.index_ = asked["column"]
-    program.a_matrix_.value_ = asked["value"]
+    program.a_matrix_.start_ = np.append(request["row_begin"], len(request["column"]))
+    program.a_matrix_.index_ = request["column"]
+    program.a_matrix_.value_ = request["value"]
     kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
-    program.integrality_ = [kinds[whole] for whole in asked["whole"].tolist()]
+    program.integrality_ = [kinds[whole] for whole in request["whole"].tolist()]
     highs.passModel(program)
-    if len(asked["point"]):
+    if len(request["point"]):
         start = highspy.HighsSolution()
-        start.col_value = asked["point"].tolist()
+        start.col_value = request["point"].tolist()
         highs.setSolution(start)
     return highs
 
 
-def _say(bound: float, nodes: int, point: Any | None = None, status: str | None = None) -> None:
+def _write(bound: float, nodes: int, point: Any | None = None, status: str | None = None) -> None:
     known = {
         "bound": bound if math.isfinite(bound) else None,
         "nodes": max(0, nodes),

@@ -82,13 +82,13 @@ def model_of(
     size, stride = problem.size / scale, problem.alignment / scale
     highest = top / scale
     pinned = problem.pin != NONE
-    strided = _strided(problem)
+    strided = _find_strided(problem)
     one, other = pairs
-    beside = _beside(problem)
+    avoided = _pair_with_reserved(problem)
     peak, order = n, n + 1
     multiple = order + len(one)
     side = multiple + len(strided)
-    columns = side + len(beside)
+    columns = side + len(avoided)
 
     lower, upper = np.zeros(columns), np.ones(columns)
     lower[:n] = np.where(pinned, problem.pin / scale, 0)
@@ -107,7 +107,7 @@ def model_of(
     k = np.arange(multiple, side)
     rows.add(np.zeros(len(k)), (strided, 1), (k, -stride[strided]))
     rows.add(np.zeros(len(k)), (strided, -1), (k, stride[strided]))
-    row, begin, end = beside.T
+    row, begin, end = avoided.T
     above = np.arange(side, columns)
     rows.add(begin / scale - size[row], (row, 1), (above, -highest))
     rows.add(np.zeros(len(row)), (row, -1), (above, end / scale))
@@ -117,8 +117,8 @@ def model_of(
 def point_of(problem: Problem, pairs: tuple[Ints, Ints], offsets: Ints, *, scale: float) -> Floats:
     """Return the columns of a plan, for HiGHS to begin at; parameters as in `model_of`."""
     tops = offsets + problem.size
-    strided = _strided(problem)
-    row, _, end = _beside(problem).T
+    strided = _find_strided(problem)
+    row, _, end = _pair_with_reserved(problem).T
     return np.concatenate(
         [
             offsets / scale,
@@ -130,12 +130,12 @@ def point_of(problem: Problem, pairs: tuple[Ints, Ints], offsets: Ints, *, scale
     )
 
 
-def _strided(problem: Problem) -> Ints:
+def _find_strided(problem: Problem) -> Ints:
     """Return the rows whose alignment is larger than the unit that divides every offset."""
     return np.flatnonzero((problem.alignment > unit_of(problem)) & (problem.pin == NONE))
 
 
-def _beside(problem: Problem) -> Ints:
+def _pair_with_reserved(problem: Problem) -> Ints:
     """Return (row, lower, upper) for every buffer and reserved range that it has to avoid."""
     rows = np.flatnonzero((problem.size > 0) & (problem.pin == NONE)).tolist()
     ranges = problem.reserved

@@ -12,16 +12,16 @@ from memplan.problem import Problem
 from memplan.problem.columns import NONE
 from memplan.problem.spans import spans
 from memplan.solvers.run import Run
-from memplan_lab.baselines._blocks import aligned_up
+from memplan_lab.baselines._blocks import align_up
 
-__all__ = ["FirstFit", "conflicting", "listed", "lowest"]
+__all__ = ["FirstFit", "conflicting_pairs", "list_pairs", "place_lowest"]
 
 _MOST_PAIRS: Final = 2_000_000  # about a second and 100 MB
 
 Ints = npt.NDArray[np.int64]
 
 
-def conflicting(problem: Problem, most: int) -> tuple[Ints, Ints] | None:
+def conflicting_pairs(problem: Problem, most: int) -> tuple[Ints, Ints] | None:
     """Return the pairs of rows that are held at a common time, each once, the lower row first.
 
     Parameters
@@ -46,7 +46,9 @@ def conflicting(problem: Problem, most: int) -> tuple[Ints, Ints] | None:
     return pair[0], pair[1]
 
 
-def listed(run: Run, most: int | None = None, excuse: str = "to list") -> tuple[Ints, Ints] | None:
+def list_pairs(
+    run: Run, most: int | None = None, excuse: str = "to list"
+) -> tuple[Ints, Ints] | None:
     """Return the pairs of a run's problem, or say in its note that there are too many.
 
     Parameters
@@ -54,18 +56,18 @@ def listed(run: Run, most: int | None = None, excuse: str = "to list") -> tuple[
     run
         What is asked.
     most
-        As `conflicting` takes it; by default as many as Python lists in about a second.
+        As `conflicting_pairs` takes it; by default as many as Python lists in about a second.
     excuse
         The end of the note: what there are too many pairs for.
     """
     most = _MOST_PAIRS if most is None else most
-    pairs = conflicting(run.problem, most)
+    pairs = conflicting_pairs(run.problem, most)
     if pairs is None:
         run.note = f"more than {most} pairs conflict: too many {excuse}"
     return pairs
 
 
-def lowest(problem: Problem, order: Iterable[int], pairs: tuple[Ints, Ints]) -> list[int]:
+def place_lowest(problem: Problem, order: Iterable[int], pairs: tuple[Ints, Ints]) -> list[int]:
     """Return offsets: pins first, then each in the order at the first place that is free.
 
     In the order of the offsets of a legal plan no buffer ends up higher than in that plan: its
@@ -75,7 +77,7 @@ def lowest(problem: Problem, order: Iterable[int], pairs: tuple[Ints, Ints]) -> 
 
 
 class FirstFit:
-    """Computes the offsets of `lowest` for many orders of one problem.
+    """Computes the offsets of `place_lowest` for many orders of one problem.
 
     Parameters
     ----------
@@ -107,11 +109,11 @@ class FirstFit:
             if placed[row] is not None:
                 continue
             offset = 0
-            beside = ((placed[other], size[other]) for other in self.others[row])
-            taken = [(at, at + held) for at, held in beside if at is not None]
+            neighbours = ((placed[other], size[other]) for other in self.others[row])
+            taken = [(at, at + held) for at, held in neighbours if at is not None]
             for lower, upper in sorted(taken + self._barred) if size[row] else ():
                 if lower >= offset + size[row]:
                     break
-                offset = max(offset, aligned_up(upper, self._unit[row]))
+                offset = max(offset, align_up(upper, self._unit[row]))
             placed[row] = offset
         return [0 if at is None else at for at in placed]

@@ -59,14 +59,14 @@ def solve(run: Run) -> None:
 def _search(run: Run, program: Program) -> None:
     """Let CP-SAT work in a thread of its own, and listen in this one, which keeps the deadline."""
     cp_model = _library()
-    words: queue.SimpleQueue[list[int] | float] = queue.SimpleQueue()
+    reports: queue.SimpleQueue[list[int] | float] = queue.SimpleQueue()
 
     class Listener(cp_model.CpSolverSolutionCallback):  # type: ignore[misc, name-defined]
         def on_solution_callback(self) -> None:
-            words.put([self.value(each) for each in program.multiples])
+            reports.put([self.value(each) for each in program.multiples])
 
     solver = cp_model.CpSolver()
-    solver.best_bound_callback = words.put
+    solver.best_bound_callback = reports.put
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = run.seed % (_MOST + 1)
     solver.parameters.catch_sigint_signal = False  # memplan answers Ctrl-C
@@ -79,12 +79,12 @@ def _search(run: Run, program: Program) -> None:
         try:
             while not (answer.done() or run.settled or run.out_of_time()):
                 wait([answer], _TICK)
-                _hear(run, program, words)
+                _read_reports(run, program, reports)
         finally:
             while not answer.done():
                 solver.stop_search()  # it has no effect on a search that is about to begin
                 wait([answer], _TICK)
-    _hear(run, program, words)
+    _read_reports(run, program, reports)
     run.charge(solver.num_conflicts)
     if answer.result() == cp_model.INFEASIBLE:
         _refute(run)
@@ -94,13 +94,15 @@ def _search(run: Run, program: Program) -> None:
         run.note = run.note or "the nodes are over"
 
 
-def _hear(run: Run, program: Program, words: queue.SimpleQueue[list[int] | float]) -> None:
-    while not words.empty():
-        word = words.get()
-        if isinstance(word, float):
-            _learn(run, program, word)
+def _read_reports(
+    run: Run, program: Program, reports: queue.SimpleQueue[list[int] | float]
+) -> None:
+    while not reports.empty():
+        report = reports.get()
+        if isinstance(report, float):
+            _learn(run, program, report)
         else:
-            run.offer(program.offsets(word), "a solution of CP-SAT")
+            run.offer(program.offsets(report), "a solution of CP-SAT")
 
 
 def _learn(run: Run, program: Program, bound: float) -> None:

@@ -49,12 +49,12 @@ def solve(run: Run) -> None:
     # The paper leaves the order open; here it is the largest first, then the earliest.
     rows = np.lexsort((problem.start, -size))
     rows = rows[size[rows] > 0]
-    found = _two_allocation(run, problem.start[rows], problem.end[rows], size[rows])
+    found = _make_two_allocation(run, problem.start[rows], problem.end[rows], size[rows])
     if found is None:
         return
     level, order = found
     placed = rows[order]
-    colour = _coloured(run, placed, level[order], size[placed])
+    colour = _colour_buffers(run, placed, level[order], size[placed])
     if colour is None:
         return
     height = int((level[order] + size[placed]).max(initial=0))
@@ -64,7 +64,7 @@ def solve(run: Run) -> None:
     run.offer(offsets, f"{max(colour, default=-1) + 1} colours of {height} bytes")
 
 
-def _two_allocation(run: Run, start: Ints, end: Ints, size: Ints) -> tuple[Ints, Ints] | None:
+def _make_two_allocation(run: Run, start: Ints, end: Ints, size: Ints) -> tuple[Ints, Ints] | None:
     """Return levels, and the order of placing; `None` where the budget ends."""
     level = np.zeros(len(size), dtype=np.int64)
     order: list[int] = []
@@ -117,7 +117,7 @@ class _Skyline:
         return since, until
 
 
-def _coloured(run: Run, rows: Ints, level: Ints, size: Ints) -> list[int] | None:
+def _colour_buffers(run: Run, rows: Ints, level: Ints, size: Ints) -> list[int] | None:
     """Return for each buffer the least colour that no earlier one has which overlaps it.
 
     Parameters

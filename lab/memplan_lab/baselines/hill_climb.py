@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 
 from memplan.problem import Problem
 from memplan.solvers.run import Run
-from memplan_lab.baselines._pairs import FirstFit, listed
+from memplan_lab.baselines._pairs import FirstFit, list_pairs
 
 __all__ = ["solve"]
 
@@ -43,13 +43,13 @@ class _Fault(NamedTuple):
 def solve(run: Run) -> None:
     """Swap turns until the plan is at the bound, or many swaps have brought nothing."""
     problem = run.problem
-    pairs = listed(run)
+    pairs = list_pairs(run)
     if pairs is None:
         return
     first_fit = FirstFit(problem, pairs)
     size = problem.size.tolist()
     dice = random.Random(run.seed)
-    kept = order = _first_order(problem, first_fit.others)
+    kept = order = _make_first_order(problem, first_fit.others)
     fault, peak, idle = _Fault([], []), math.inf, 0
     while idle < _PATIENCE and all(run.step() for _ in order):
         offsets = first_fit.place(order)
@@ -59,11 +59,11 @@ def solve(run: Run) -> None:
             return
         idle = 0 if top < peak else idle + 1
         if top <= peak:
-            kept, peak, fault = order, top, _at_fault(offsets, size, first_fit.others)
-        order = _swapped(kept, fault, dice)
+            kept, peak, fault = order, top, _find_fault(offsets, size, first_fit.others)
+        order = _swap(kept, fault, dice)
 
 
-def _first_order(problem: Problem, others: list[list[int]]) -> list[int]:
+def _make_first_order(problem: Problem, others: list[list[int]]) -> list[int]:
     start, end, size = problem.start.tolist(), problem.end.tolist(), problem.size.tolist()
     rows = range(len(problem))
     # The load of a lifetime is greatest where it begins, or where another begins within it.
@@ -80,7 +80,7 @@ def _first_order(problem: Problem, others: list[list[int]]) -> list[int]:
     )
 
 
-def _at_fault(offsets: list[int], size: list[int], others: list[list[int]]) -> _Fault:
+def _find_fault(offsets: list[int], size: list[int], others: list[list[int]]) -> _Fault:
     top = max(range(len(size)), key=lambda row: (offsets[row] + size[row], -row))
     near = {top, *others[top]}
     found: dict[int, None] = {}  # in the order in which they are found
@@ -93,7 +93,7 @@ def _at_fault(offsets: list[int], size: list[int], others: list[list[int]]) -> _
     return _Fault(list(found), [row for row in found if row not in near])
 
 
-def _swapped(order: list[int], fault: _Fault, dice: random.Random) -> list[int]:
+def _swap(order: list[int], fault: _Fault, dice: random.Random) -> list[int]:
     if len(fault.rows) < 2:
         return list(order)
     pool = fault.under if fault.under and dice.random() < _UNDER else fault.rows

@@ -36,26 +36,26 @@ def solve(run: Run) -> None:
     """Chain the buffers by the flow of least cost, an object for each chain."""
     problem = run.problem
     rows = np.flatnonzero(problem.size > 0)
-    reuses = _reuses(problem, rows)
+    reuses = _find_reuses(problem, rows)
     if reuses is None:
         run.note = f"more than {_MOST_ARCS} reuses are possible: too many for a flow"
         return
     for _ in range(len(problem)):
         if not run.step():
             return
-    heirs = dict(_flow(problem.size[rows], *reuses)) if len(rows) else {}
+    successors = dict(_solve_flow(problem.size[rows], *reuses)) if len(rows) else {}
     objects = []
-    for first in sorted(set(range(len(rows))).difference(heirs.values())):
+    for first in sorted(set(range(len(rows))).difference(successors.values())):
         chain = SharedObject()
         member: int | None = first
         while member is not None:
             chain.add(problem, int(rows[member]))
-            member = heirs.get(member)
+            member = successors.get(member)
         objects.append(chain)
     lay_out(run, objects, "by min-cost flow")
 
 
-def _reuses(problem: Problem, rows: Ints) -> tuple[Ints, Ints] | None:
+def _find_reuses(problem: Problem, rows: Ints) -> tuple[Ints, Ints] | None:
     """Return the pairs whose first has ended when the second starts; positions in `rows`.
 
     `None` if there are too many for a flow.
@@ -71,7 +71,7 @@ def _reuses(problem: Problem, rows: Ints) -> tuple[Ints, Ints] | None:
     return before, by_start[first[before] + within]
 
 
-def _flow(size: Ints, before: Ints, after: Ints) -> list[tuple[int, int]]:
+def _solve_flow(size: Ints, before: Ints, after: Ints) -> list[tuple[int, int]]:
     """Return the pairs whose first passes its object on to the second."""
     n = len(size)
     source, sink = 2 * n, 2 * n + 1
@@ -90,8 +90,8 @@ def _flow(size: Ints, before: Ints, after: Ints) -> list[tuple[int, int]]:
     flow.set_node_supply(sink, -n)
     if flow.solve() != flow.OPTIMAL:
         raise RuntimeError("every buffer can have an object of its own, but OR-tools found no flow")
-    handed = np.flatnonzero(flow.flows(arcs[3 * n :]))
-    return list(zip(before[handed].tolist(), after[handed].tolist(), strict=True))
+    carries = np.flatnonzero(flow.flows(arcs[3 * n :]))
+    return list(zip(before[carries].tolist(), after[carries].tolist(), strict=True))
 
 
 def _library() -> Any:

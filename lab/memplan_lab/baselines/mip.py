@@ -17,7 +17,7 @@ import numpy.typing as npt
 from memplan.solvers.run import Run
 from memplan_lab.baselines._highs import Known, highs
 from memplan_lab.baselines._mip_model import model_of, point_of, unit_of
-from memplan_lab.baselines._pairs import listed, lowest
+from memplan_lab.baselines._pairs import list_pairs, place_lowest
 from memplan_lab.baselines._start import greedy_start, highest_top
 
 __all__ = ["solve"]
@@ -37,7 +37,7 @@ def solve(run: Run) -> None:
     if run.settled or run.nodes_left == 0 or run.out_of_time():
         return
     problem = run.problem
-    pairs = listed(run, _MOST_PAIRS, "for HiGHS")
+    pairs = list_pairs(run, _MOST_PAIRS, "for HiGHS")
     if pairs is None:
         return
     unit, top = unit_of(problem), highest_top(run)
@@ -51,8 +51,8 @@ def solve(run: Run) -> None:
     slack = (len(problem) + 1) * (top / scale + 2) * _TOLERANCE * scale / unit
     counted = 0
     # The least peak is a whole number of units, so that an error of half of one does no harm.
-    with highs(program, _options(run, gap=0.5 * unit / scale)) as words:
-        for known in words:
+    with highs(program, _options(run, gap=0.5 * unit / scale)) as reports:
+        for known in reports:
             if known is not None:
                 run.charge(known.nodes - counted)
                 counted = known.nodes
@@ -77,7 +77,7 @@ def _learn(
     """
     if known.point is not None:
         order = np.argsort(known.point, kind="stable").tolist()
-        run.offer(lowest(run.problem, order, pairs), "a solution of HiGHS")
+        run.offer(place_lowest(run.problem, order, pairs), "a solution of HiGHS")
     if known.bound is not None:
         run.learn(math.ceil(known.bound * bytes / unit - slack) * unit)
     capacity = run.problem.capacity

@@ -37,10 +37,10 @@ def solve(run: Run) -> None:
     problem = run.problem
     objects: list[SharedObject] = []
     times = _Times(problem)
-    for row in _in_order(problem, order):
+    for row in _sort_rows(problem, order):
         if not run.step():
             return
-        size, busy = int(problem.size[row]), times.held(row)
+        size, busy = int(problem.size[row]), times.bits_of(row)
         if not size:
             continue
         free = [each for each in objects if each.size >= size and not each.busy & busy]
@@ -68,7 +68,7 @@ class _Times:
         rows = np.arange(len(problem) + 1)
         self._begin = np.searchsorted(held.buffer[by_row], rows).tolist()
 
-    def held(self, row: int) -> int:
+    def bits_of(self, row: int) -> int:
         """Return the bits of a buffer: those of all its spans, which leave its gaps out."""
         bits = 0
         for span in self._spans[self._begin[row] : self._begin[row + 1]]:
@@ -76,7 +76,7 @@ class _Times:
         return bits
 
 
-def _in_order(problem: Problem, order: str) -> Iterator[int]:
+def _sort_rows(problem: Problem, order: str) -> Iterator[int]:
     keys: dict[str, tuple[Column, ...]] = {
         "size": (problem.start, -problem.size),
         "start": (-problem.size, problem.start),

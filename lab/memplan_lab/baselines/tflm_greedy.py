@@ -1,7 +1,7 @@
 """The greedy memory planner of TensorFlow Lite for Microcontrollers.
 
-It places the buffers by falling size, equal ones as they are listed, each at the lowest place that
-is free of all that live when it does. Buffers planned offline (our pins) come before all others.
+It places the buffers by falling size, equal ones in the order of the problem, each at the lowest
+offset that is free during its lifetime. Buffers planned offline (our pins) come before all others.
 The same order with best fit is `greedy_by_size`.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from memplan.solvers.run import Run
-from memplan_lab.baselines._pairs import listed, lowest
+from memplan_lab.baselines._pairs import list_pairs, place_lowest
 
 __all__ = ["solve"]
 
@@ -18,9 +18,9 @@ __all__ = ["solve"]
 def solve(run: Run) -> None:
     """Place the largest first, each as low as it can lie."""
     problem = run.problem
-    pairs = listed(run)
+    pairs = list_pairs(run)
     if pairs is None:
         return
     order = np.argsort(-problem.size, kind="stable").tolist()
     if all(run.step() for _ in order):
-        run.offer(lowest(problem, order, pairs), "by size, first fit")
+        run.offer(place_lowest(problem, order, pairs), "by size, first fit")
