@@ -44,11 +44,17 @@ def everything() -> Problem:
 
 def record(name: str, problem: Problem, family: str = "made") -> Record:
     """Return a record whose features are made up."""
-    told = {feature: float(len(problem)) for feature in FEATURES}
+    features = {feature: float(len(problem)) for feature in FEATURES}
     counts = {"n": len(problem), "sections": 3, "max_load": 9, "conflicts": 0}
     profile = {"largest_alignment": 16, "load_profile": [0.25, 1.0]}
     return Record(
-        name, family, problem, {"model": "m", "batch": "1"}, {**told, **counts, **profile}, 99, True
+        name,
+        family,
+        problem,
+        {"model": "m", "batch": "1"},
+        {**features, **counts, **profile},
+        99,
+        True,
     )
 
 
@@ -132,8 +138,8 @@ def test_a_sample_cannot_be_larger_than_all(path: Path, n: int) -> None:
 
 def test_a_name_that_is_not_there_is_refused(path: Path) -> None:
     """Tests the sentence for a problem that the corpus does not have."""
-    with pytest.raises(MemplanError, match='has no problem "nobody"'):
-        bench.corpus(path)["nobody"]
+    with pytest.raises(MemplanError, match='has no problem "unknown"'):
+        bench.corpus(path)["unknown"]
 
 
 def test_the_corpus_is_a_suite(path: Path) -> None:

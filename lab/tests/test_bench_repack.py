@@ -11,7 +11,7 @@ from memplan_lab.cli import main
 
 def test_a_sequence_changes_as_many_as_asked() -> None:
     """Tests that each step is the one before with some gone and as many new, and repeats."""
-    first, steps = repack._sequence(repack.FAMILIES["nn"], 60, 5, 8, seed=1)
+    first, steps = repack._make_sequence(repack.FAMILIES["nn"], 60, 5, 8, seed=1)
     inside = {buffer.id for buffer in first}
     assert len(inside) == 60
     for step in steps:
@@ -19,7 +19,7 @@ def test_a_sequence_changes_as_many_as_asked() -> None:
         assert set(step.gone) <= inside
         inside = inside.difference(step.gone) | {buffer.id for buffer in step.new}
         assert {buffer.id for buffer in step.inside} == inside
-    assert repack._sequence(repack.FAMILIES["nn"], 60, 5, 8, seed=1) == (first, steps)
+    assert repack._make_sequence(repack.FAMILIES["nn"], 60, 5, 8, seed=1) == (first, steps)
 
 
 def test_rows_have_what_they_say() -> None:
@@ -31,9 +31,11 @@ def test_rows_have_what_they_say() -> None:
     assert [row.capacity for row in rows] == ["100 %", "120 %", repack.LEAST]
     for row in rows:
         assert len(row.repack) == len(row.fresh) == len(row.with_problem) == row.steps == 8
-        assert 0 <= row.anew <= 1
+        assert 0 <= row.replanned <= 1
     again = repack.run(["nn"], **arguments)  # type: ignore[arg-type]
-    assert [(row.moved, row.anew) for row in again] == [(row.moved, row.anew) for row in rows]
+    assert [(row.moved, row.replanned) for row in again] == [
+        (row.moved, row.replanned) for row in rows
+    ]
     table = repack.markdown(rows)
     assert table.count("\n") == 5
     assert "| nn | 120 % |" in table
@@ -78,4 +80,4 @@ def test_mistakes_are_one_sentence(
 def test_a_family_has_to_exist() -> None:
     """Tests the function behind the command."""
     with pytest.raises(MemplanError, match="choose from nn, training"):
-        repack.run(["nobody"])
+        repack.run(["unknown"])

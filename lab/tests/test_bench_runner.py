@@ -471,11 +471,11 @@ def test_libraries_are_loaded_before_the_clock_runs() -> None:
         "import sys\nfrom memplan_lab.bench import worker\n"
         "from memplan_lab.bench.rows import Request\n"
         "from memplan.problem import Problem\n"
-        "seen, timed = [], worker._timed\n"
+        "seen, timed = [], worker._measure\n"
         "def spy(prepare, repeat):\n"
         "    seen.append('ortools.sat' in sys.modules)\n"
         "    return timed(prepare, repeat)\n"
-        "worker._timed = spy\n"
+        "worker._measure = spy\n"
         "request = Request('cp_sat:start=off', 'fit', 60.0, None, 1, 0, 1)\n"
         "worker.warm_up(request)\n"
         "found = worker.answer(Problem.from_arrays([0], [1], [1], capacity=1), request)\n"
@@ -487,11 +487,11 @@ def test_libraries_are_loaded_before_the_clock_runs() -> None:
 def test_time_of_children_counts() -> None:
     """Tests that CPU time has that of a process that a solver starts, as `mip` does."""
     burn = "import time\nwhile time.process_time() < 0.1: pass\nprint(time.process_time())"
-    said, measured = worker._timed(
+    seconds, measured = worker._measure(
         lambda: lambda: float(subprocess.check_output([sys.executable, "-c", burn])), repeat=2
     )
     assert len(measured.cpu) == 2
-    assert measured.cpu[1] >= said
+    assert measured.cpu[1] >= seconds
 
 
 @pytest.mark.parametrize(
@@ -516,7 +516,7 @@ def test_short_runs_are_repeated(
 
         return call
 
-    last, measured = worker._timed(prepare, repeat)
+    last, measured = worker._measure(prepare, repeat)
     assert prepared == list(range(runs))
     assert last == runs - 1
     assert measured.wall == pytest.approx([seconds] * runs)

@@ -10,7 +10,7 @@ import pytest
 
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lay_out
 from memplan.problem.loads import Loads
-from memplan_lab.bench.generators.tiling import tiled
+from memplan_lab.bench.generators.tiling import tile_graph
 
 K = Kind.INTERMEDIATE
 
@@ -61,7 +61,7 @@ def tiles_of(graph: Graph, name: str) -> list[int]:
 
 def test_a_chain_in_two_tiles() -> None:
     """Tests order and lifetimes by hand: the second operator begins before the first has ended."""
-    graph = tiled(chain(), 2)
+    graph = tile_graph(chain(), 2)
     assert [operator.name for operator in graph.operators] == ["f [0]", "g [0]", "f [1]", "g [1]"]
     problem = lay_out(graph).problem
     lives = {buffer.id: (buffer.start, buffer.end, buffer.size) for buffer in problem.buffers}
@@ -79,10 +79,10 @@ def test_a_chain_in_two_tiles() -> None:
 
 def test_a_halo_makes_the_operator_below_wait() -> None:
     """Tests that a convolution reads the rows around its own, and so waits for one tile more."""
-    graph = tiled(chain(kind="Conv"), 2, halo=1)
+    graph = tile_graph(chain(kind="Conv"), 2, halo=1)
     assert [operator.name for operator in graph.operators] == ["f [0]", "f [1]", "g [0]", "g [1]"]
     assert graph.operators[2].inputs == tuple(tiles_of(graph, "y"))
-    assert [op.name for op in tiled(chain(kind="Conv"), 2, halo=0).operators][1] == "g [0]"
+    assert [op.name for op in tile_graph(chain(kind="Conv"), 2, halo=0).operators][1] == "g [0]"
 
 
 @pytest.mark.parametrize("tiles", [1, 2, 3, 5, 8])
@@ -91,7 +91,7 @@ def test_tiles_read_the_rows_that_they_need(tiles: int, halo: int) -> None:
     """Tests, row by row, that a tile reads every tile with a row that it needs, and no other."""
     for seed in range(10):
         graph = network(seed)
-        cut = tiled(graph, tiles, halo=halo)
+        cut = tile_graph(graph, tiles, halo=halo)
         by_name = {operator.name: operator for operator in cut.operators}
         for operator in graph.operators:
             (made,) = {graph.tensors[i] for i in operator.outputs[:1]}
@@ -153,7 +153,7 @@ def test_bytes_are_kept(tiles: int) -> None:
     """Tests that the tiles of a tensor have its bytes together, and differ by a row at most."""
     for seed in range(10):
         graph = network(seed)
-        cut = tiled(graph, tiles)
+        cut = tile_graph(graph, tiles)
         for tensor in graph.tensors:
             sizes = [cut.tensors[tile].bytes for tile in tiles_of(cut, tensor.name)]
             assert sum(sizes) == tensor.bytes
@@ -168,7 +168,7 @@ def test_bytes_are_kept(tiles: int) -> None:
 def test_load_at_every_step(tiles: int) -> None:
     """Tests the load of the tiled problem against what each step holds, counted one by one."""
     for seed in range(10):
-        graph = tiled(network(seed), tiles)
+        graph = tile_graph(network(seed), tiles)
         problem = lay_out(graph).problem
         made = {i: step for step, op in enumerate(graph.operators) for i in op.outputs}
         last = {i: step for step, op in enumerate(graph.operators) for i in op.inputs}
@@ -191,7 +191,7 @@ def test_load_at_every_step(tiles: int) -> None:
 def test_every_operator_runs_after_what_it_reads() -> None:
     """Tests that no tile is read before it is made, and every tile is made once."""
     for seed in range(10):
-        graph = tiled(network(seed), 4)
+        graph = tile_graph(network(seed), 4)
         known = {i for i, t in enumerate(graph.tensors) if t.kind in (Kind.INPUT, Kind.CONSTANT)}
         for operator in graph.operators:
             assert known.issuperset(operator.inputs)
@@ -202,8 +202,8 @@ def test_every_operator_runs_after_what_it_reads() -> None:
 
 def test_tiling_is_deterministic() -> None:
     """Tests that the same network is cut in the same way each time."""
-    assert tiled(network(3), 4) == tiled(network(3), 4)
-    assert tiled(network(3), 4) != tiled(network(3), 5)
+    assert tile_graph(network(3), 4) == tile_graph(network(3), 4)
+    assert tile_graph(network(3), 4) != tile_graph(network(3), 5)
 
 
 def test_rows_are_the_second_dimension_in_tflite() -> None:
@@ -214,9 +214,9 @@ def test_rows_are_the_second_dimension_in_tflite() -> None:
         Tensor("y", 12, Kind.OUTPUT, shape=shape),
     )
     graph = Graph("g", tensors, (Operator("f", "RELU", (0,), (1,)),), (0,), (1,), source="tflite")
-    assert [tensor.bytes for tensor in tiled(graph, 4).tensors] == [6, 6, 6, 6]
+    assert [tensor.bytes for tensor in tile_graph(graph, 4).tensors] == [6, 6, 6, 6]
     other = replace(graph, source="onnx")
-    assert [tensor.bytes for tensor in tiled(other, 4).tensors] == [2, 4, 2, 4] * 2
+    assert [tensor.bytes for tensor in tile_graph(other, 4).tensors] == [2, 4, 2, 4] * 2
 
 
 def test_views_are_read_as_what_they_are_views_of() -> None:
@@ -230,7 +230,7 @@ def test_views_are_read_as_what_they_are_views_of() -> None:
         Operator("g", "Relu", (2,), (3,)),
     )
     graph = Graph("g", tensors, operators, (0,), (3,), views=(View(2, 1),))
-    assert tiled(graph, 2).operators == tiled(chain(), 2).operators
+    assert tile_graph(graph, 2).operators == tile_graph(chain(), 2).operators
 
 
 def test_what_cannot_be_cut_is_refused() -> None:
@@ -245,8 +245,8 @@ def test_what_cannot_be_cut_is_refused() -> None:
         (replace(graph, operators=(f, inside)), "operators inside of operators"),
     ):
         with pytest.raises(ValueError, match=message):
-            tiled(bad, 2)
+            tile_graph(bad, 2)
     with pytest.raises(ValueError, match="tiles is 0"):
-        tiled(graph, 0)
+        tile_graph(graph, 0)
     with pytest.raises(ValueError, match="halo -1"):
-        tiled(graph, 2, halo=-1)
+        tile_graph(graph, 2, halo=-1)

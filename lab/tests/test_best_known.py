@@ -46,7 +46,7 @@ PLAN = solve(problem(1), "auto", "min_peak", threads=1)
 assert PLAN.peak is not None
 LEAST = PLAN.peak
 LINE = Best(
-    problem(1).fingerprint, "one", LEAST, LEAST, "auto", 0, 1000, "0", best_known.packed(PLAN)
+    problem(1).fingerprint, "one", LEAST, LEAST, "auto", 0, 1000, "0", best_known.pack_offsets(PLAN)
 )
 
 
@@ -86,7 +86,7 @@ def line(**other: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "message"),
     [
         (["{"], ":2: is no best known peak"),
         (["[]"], "fields must be fingerprint, name"),
@@ -98,14 +98,14 @@ def line(**other: object) -> str:
         ([line(), line()], ":3: one is in it twice"),
     ],
 )
-def test_a_damaged_line_is_named(tmp_path: Path, lines: Sequence[str], said: str) -> None:
+def test_a_damaged_line_is_named(tmp_path: Path, lines: Sequence[str], message: str) -> None:
     """Tests that what a hand could break is refused with the line and the field."""
     file = tmp_path / "best.jsonl"
     best_known.write({}, file)
     file.write_text(file.read_text() + "\n".join(lines))
     with pytest.raises(FormatError) as caught:
         best_known.read(file)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_another_format_is_refused(tmp_path: Path) -> None:
@@ -125,13 +125,13 @@ def test_a_line_gives_its_plan() -> None:
     assert plan.peak == LEAST
 
 
-def packed(offsets: Sequence[int]) -> str:
+def pack(offsets: Sequence[int]) -> str:
     """Return offsets of problem `one` as a line has them."""
-    return best_known.packed(Plan.of(problem(1), offsets))
+    return best_known.pack_offsets(Plan.of(problem(1), offsets))
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"peak": LEAST - 1, "lower_bound": 0}, f"reach {LEAST} and not {LEAST - 1}"),
         ({"peak": LEAST + 1}, f"reach {LEAST} and not {LEAST + 1}"),
@@ -139,14 +139,14 @@ def packed(offsets: Sequence[int]) -> str:
         ({"offsets": "no base64!"}, "damaged"),
         ({"fingerprint": "sha256:0"}, "another problem"),
         (
-            {"offsets": packed([0] * 20), "peak": int(problem(1).size.max()), "lower_bound": 0},
+            {"offsets": pack([0] * 20), "peak": int(problem(1).size.max()), "lower_bound": 0},
             "overlap",
         ),
     ],
 )
-def test_a_forged_line_is_refused(changed: dict[str, object], said: str) -> None:
+def test_a_forged_line_is_refused(changed: dict[str, object], message: str) -> None:
     """Tests that a line is believed only as far as its plan goes."""
-    with pytest.raises(PlanError, match=said):
+    with pytest.raises(PlanError, match=message):
         replace(LINE, **changed).plan(problem(1))
 
 
@@ -166,7 +166,7 @@ def test_a_sound_corpus_holds(tmp_path: Path) -> None:
     assert wrong(made, LINE) == {"one": "", "two": ""}
 
 
-def test_a_peak_that_nobody_reaches_is_found(tmp_path: Path) -> None:
+def test_a_peak_that_no_solver_reaches_is_found(tmp_path: Path) -> None:
     """Tests that a corpus that says too little is named."""
     made = corpus(tmp_path, record("one", 1, LEAST - 1))
     assert f"reaches {LEAST}, and the corpus has {LEAST - 1}" in wrong(made)["one"]
@@ -179,7 +179,7 @@ def test_a_proof_that_is_none_is_found(tmp_path: Path) -> None:
     made = corpus(tmp_path, record("one", 1, stacked.peak, proved=True))
     assert "does not prove" in wrong(made)["one"]
     loose = replace(
-        LINE, peak=stacked.peak, lower_bound=stacked.peak, offsets=best_known.packed(stacked)
+        LINE, peak=stacked.peak, lower_bound=stacked.peak, offsets=best_known.pack_offsets(stacked)
     )
     assert "does not prove" in wrong(made, loose)["one"]
 
@@ -188,7 +188,9 @@ def test_a_line_that_the_corpus_beats_is_found(tmp_path: Path) -> None:
     """Tests that a line must be the best known peak, not some peak."""
     stacked = solve(problem(1), "bump")
     assert stacked.peak is not None
-    loose = replace(LINE, peak=stacked.peak, lower_bound=0, offsets=best_known.packed(stacked))
+    loose = replace(
+        LINE, peak=stacked.peak, lower_bound=0, offsets=best_known.pack_offsets(stacked)
+    )
     made = corpus(tmp_path, record("one", 1, LEAST, proved=True))
     assert "is not the best known peak" in wrong(made, loose)["one"]
 
@@ -215,7 +217,7 @@ def test_a_proof_is_taken_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("false", "said"),
+    ("false", "message"),
     [
         ({"peak": 1}, "no plan is below"),
         ({"name": "other"}, 'no problem "other"'),
@@ -226,7 +228,7 @@ def test_a_proof_is_taken_over(tmp_path: Path) -> None:
     ],
 )
 def test_a_forged_claim_is_refused_by_name(
-    tmp_path: Path, false: dict[str, object], said: str
+    tmp_path: Path, false: dict[str, object], message: str
 ) -> None:
     """Tests that nothing is taken over that cannot be done again here."""
     made = update(corpus(tmp_path, record("one", 1, LEAST + 1)), {}, [claim(**false)])
@@ -234,7 +236,7 @@ def test_a_forged_claim_is_refused_by_name(
     assert made.bests == {}
     ((name, sentence),) = [(each.name, each.wrong) for each in made.refused]
     assert name == false.get("name", "one")
-    assert said in sentence
+    assert message in sentence
 
 
 def test_a_claimed_proof_must_be_done_again(tmp_path: Path) -> None:
@@ -276,9 +278,9 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     ]
     update = ["corpus", "best", "update", str(tmp_path / "results"), *files]
     assert main(update) == output.INFEASIBLE
-    said = capsys.readouterr()
-    assert f"one: {LEAST:,} bytes, proved\n1 improved, 1 refused" in said.out
-    assert "two is refused: auto claims 1: no plan is below" in said.err
+    captured = capsys.readouterr()
+    assert f"one: {LEAST:,} bytes, proved\n1 improved, 1 refused" in captured.out
+    assert "two is refused: auto claims 1: no plan is below" in captured.err
     assert [best.name for best in best_known.read(tmp_path / "best.jsonl").values()] == ["one"]
 
     assert main(["corpus", "best", "check", *files]) == output.OK

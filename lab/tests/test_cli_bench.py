@@ -28,7 +28,7 @@ def lab(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         ("bench bundled --out rows.txt", ".parquet"),
         ("bench bundled --figure rows.txt", ".svg"),
         ("bench bundled --sizes ten", "ten"),
-        ("bench bundled --peer nobody", "nobody"),
+        ("bench bundled --peer unknown", "unknown"),
         ("dance", "dance"),
     ],
 )

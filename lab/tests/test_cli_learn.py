@@ -47,7 +47,7 @@ def test_the_shipped_model_is_judged_on_files(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("collect", "-o", "no/such/folder/s.npz"), "folder does not exist"),
         (("collect", *FEW, "-o", "s.npz", "--seeds", "7"), "FIRST:END"),
@@ -65,7 +65,7 @@ def test_the_shipped_model_is_judged_on_files(
 )
 def test_bad_input_is_one_sentence(
     arguments: tuple[str, ...],
-    said: str,
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -76,6 +76,6 @@ def test_bad_input_is_one_sentence(
     Path("text.npz").write_text("features")
     assert main(["learn", *arguments]) == output.BAD_INPUT
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert error.count("\n") == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["text.npz", "wrong.npz"]

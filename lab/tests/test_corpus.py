@@ -99,7 +99,7 @@ def test_autograd_holds_what_the_backward_pass_reads() -> None:
     assert gradient == (steps - 1, steps, 40)
 
 
-def test_results_that_nobody_wants_last_a_step() -> None:
+def test_results_without_a_reader_last_a_step() -> None:
     """Tests that the statistics of a layer norm are there for their operator, without gradients."""
     norm = nn.LayerNorm(8).to("meta")
     with torch.no_grad():
@@ -115,7 +115,7 @@ def test_real_tensors_give_the_same_recording() -> None:
         module, args = NETWORKS["resnet18"](2, 32)
         module = module.to(device)
         ready = Ready(module, (args[0].to(device),), loss=lambda scores: scores.square().mean())
-        return made(runs._trained(ready, "kept"))
+        return made(runs._record_training(ready, "kept"))
 
     assert training("meta") == training("cpu")
 
@@ -365,8 +365,8 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("few")
 def test_what_fails_is_named_and_ends_nothing() -> None:
     """Tests that failures have a name and a reason, and that one structure is there once."""
-    told: list[tuple[int, int, str]] = []
-    built = corpus.build(on_made=lambda *each: told.append(each))
+    calls: list[tuple[int, int, str]] = []
+    built = corpus.build(on_made=lambda *each: calls.append(each))
     assert [each.name for each in built.records] == ["first", "other"]
     assert [(each.name, each.reason.partition(";")[0]) for each in built.failures] == [
         ("broken", "RuntimeError: no such layer"),
@@ -374,7 +374,7 @@ def test_what_fails_is_named_and_ends_nothing() -> None:
         ("listed", "it lists 2 conflicts"),
     ]
     assert built.duplicates == {"scaled": "first"}
-    assert told[-1] == (6, 6, "other")
+    assert calls[-1] == (6, 6, "other")
 
 
 @pytest.mark.usefixtures("few")

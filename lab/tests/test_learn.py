@@ -107,7 +107,7 @@ def test_scores_are_those_of_lightgbm() -> None:
     settings = {"objective": "regression", "num_threads": 1, "verbosity": -1}
     booster = lightgbm.train(settings, lightgbm.Dataset(rows, target.astype(float)), 30)
     forest = _core.Forest(**columns_of(booster))
-    # Rows that lie on thresholds, and next to them, are told apart as well.
+    # Rows that lie on thresholds, and next to them, are kept apart as well.
     edges = columns_of(booster)["threshold"][:500, None].repeat(WIDTH, axis=1)
     for each in (rows, edges, np.nextafter(edges, np.float32(np.inf))):
         np.testing.assert_allclose(forest.score(each), booster.predict(each), rtol=0, atol=1e-12)
@@ -175,10 +175,10 @@ def test_samples_survive_the_disk(samples: Samples, tmp_path: Path) -> None:
 
 def test_joined_samples_keep_their_backtracks_apart(samples: Samples) -> None:
     """Tests that two halves score as they did alone."""
-    both = learn.joined([samples, samples])
+    both = learn.join([samples, samples])
     assert both.scores().tolist() == [*samples.scores(), *samples.scores()]
     assert len(both.length) == 2 * len(samples.length)
-    assert learn.joined([]).scores().tolist() == []
+    assert learn.join([]).scores().tolist() == []
 
 
 @pytest.mark.parametrize("share", [0, 0.001, 0.3, 0.7, 0.999])
@@ -247,11 +247,11 @@ def test_the_reader_of_models_takes_no_harm(tmp_path_factory, data: st.DataObjec
 
 
 def test_files_that_are_no_models(model: backtracking.Model, tmp_path: Path) -> None:
-    """Tests what is said of a missing file, of other files, and of other versions."""
+    """Tests the messages for a missing file, for other files, and for other versions."""
     with pytest.raises(FormatError, match="cannot be read: no such file"):
         backtracking.read(tmp_path / "none.json")
     file = tmp_path / "model.json"
-    for text, said in (
+    for text, message in (
         ("\x93NUMPY", "not JSON"),
         ("[" * 100_000, "not JSON"),
         ("[]", "no model"),
@@ -262,7 +262,7 @@ def test_files_that_are_no_models(model: backtracking.Model, tmp_path: Path) -> 
         (model.text().replace('"forest"', '"trees"'), "no forest"),
     ):
         file.write_text(text)
-        with pytest.raises(FormatError, match=said):
+        with pytest.raises(FormatError, match=message):
             backtracking.read(file)
 
 
@@ -284,7 +284,7 @@ def test_training_needs_samples_and_the_extra(
     monkeypatch.undo()
     pytest.importorskip("lightgbm")
     with pytest.raises(MemplanError, match="no samples"):
-        learn.train(learn.joined([]))
+        learn.train(learn.join([]))
 
 
 # Searches

@@ -92,7 +92,7 @@ def test_a_legal_plan_is_a_point_of_the_model(problem: mp.Problem) -> None:
 
 @settings(max_examples=200)
 @given(problem=strategies.problems(max_buffers=8, features=KEPT))
-def test_in_the_order_of_a_plan_nobody_comes_out_higher(problem: mp.Problem) -> None:
+def test_in_the_order_of_a_plan_no_buffer_comes_out_higher(problem: mp.Problem) -> None:
     """Tests that placing again by a plan's offsets is legal, and moves no buffer up."""
     plan = mp.solve(problem, nodes=10_000, threads=1)
     assume(plan.has_offsets)

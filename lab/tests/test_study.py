@@ -16,7 +16,7 @@ from memplan_lab.study import (
     quality,
 )
 from memplan_lab.study.blocks import Chart, Section, Table
-from memplan_lab.study.isomorphic import isomorphic
+from memplan_lab.study.isomorphic import find_isomorphic
 from memplan_lab.study.results import Run
 
 pytest.importorskip("matplotlib")
@@ -68,11 +68,11 @@ RUNS = [
 
 def test_only_the_best_peak_counts_as_solved() -> None:
     """Tests that a worse plan is no answer where the least peak was asked for, and one to a fit."""
-    judged = {(each.case, each.solver): each.solved for each in measures.judged(RUNS)}
+    judged = {(each.case, each.solver): each.solved for each in measures.judge(RUNS)}
     assert [case for case in "abc" if judged[case, "auto"]] == ["a", "b", "c"]
     assert [case for case in "abc" if judged[case, "greedy"]] == ["a"]
     fits = [run("a", "x", 1.0, 100, objective="fit"), run("a", "y", 1.0, 140, objective="fit")]
-    assert all(each.solved for each in measures.judged(fits))
+    assert all(each.solved for each in measures.judge(fits))
 
 
 def test_the_best_bound_is_anybodys_but_a_cheats() -> None:
@@ -84,7 +84,7 @@ def test_the_best_bound_is_anybodys_but_a_cheats() -> None:
 
 def test_solved_within() -> None:
     """Tests the shares of figure 9: of three problems, by the times at which they are solved."""
-    shares = measures.solved_within(measures.judged(RUNS))
+    shares = measures.solved_within(measures.judge(RUNS))
     assert shares == {
         "auto": ([0.0005, 0.5, 2.0], [pytest.approx(value) for value in (100 / 3, 200 / 3, 100)]),
         "greedy": ([0.0004], [pytest.approx(100 / 3)]),
@@ -159,7 +159,7 @@ def test_figure_10_counts_the_best_peak_alone() -> None:
 
 def test_isomorphic_solutions_are_those_of_the_paper() -> None:
     """Tests table 1 of source 000: eight orders, four and three monotonic, one canonical."""
-    found = list(isomorphic(five_buffers()))
+    found = list(find_isomorphic(five_buffers()))
     names = [" ".join(five_buffers().ids[row] for row in each.rows) for each in found]
     assert names == [
         "b5 b3 b1 b2 b4",
@@ -269,7 +269,7 @@ def test_backtracks_with_and_without_the_model() -> None:
 
 
 def test_failures_are_listed_by_name() -> None:
-    """Tests that what went wrong is said, and what ran out of time is no failure."""
+    """Tests that errors are reported, and that running out of time is no failure."""
     wrong = run("x", "auto", None, None, status="failed", error="it was killed")
     (table,) = only_tables(failures.section([*RUNS, wrong]))
     assert table.lines == [("corpus", "x", "auto", "failed", "it was killed")]

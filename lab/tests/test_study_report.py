@@ -54,13 +54,13 @@ def test_a_sweep_is_read(tmp_path: Path) -> None:
 
 def test_what_a_sweep_says_of_itself_has_no_hosts(tmp_path: Path) -> None:
     """Tests that versions, machine, seed and command are shown, without hosts, paths and dates."""
-    (told,) = study.read([write_sweep(tmp_path / "swept", RESULT)]).about
-    assert told.source == "swept"
-    assert told.facts["command"] == "memplan-lab sweep --suite corpus"
-    assert told.facts["versions"] == "numpy 2.0"
-    assert told.facts["machine"] == "A CPU, 2 cores, Linux on x86_64, Python 3.11.1"
-    assert told.facts["settings"] == "seed 0, timeout 2.0, repeat 1, capacities none"
-    assert not re.search("secret|2026|/usr", str(told))
+    (about,) = study.read([write_sweep(tmp_path / "swept", RESULT)]).about
+    assert about.source == "swept"
+    assert about.facts["command"] == "memplan-lab sweep --suite corpus"
+    assert about.facts["versions"] == "numpy 2.0"
+    assert about.facts["machine"] == "A CPU, 2 cores, Linux on x86_64, Python 3.11.1"
+    assert about.facts["settings"] == "seed 0, timeout 2.0, repeat 1, capacities none"
+    assert not re.search("secret|2026|/usr", str(about))
 
 
 def test_sessions_that_agree_are_told_once() -> None:
@@ -124,7 +124,7 @@ def test_solvers_stand_as_the_registry_has_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "error"),
     [
         ("rows.txt", "x", "is no result"),
         ("rows.csv", "suite,case\n", "has not the columns"),
@@ -134,12 +134,12 @@ def test_solvers_stand_as_the_registry_has_them(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_result_is_refused(
-    tmp_path: Path, name: str, text: str | None, said: str
+    tmp_path: Path, name: str, text: str | None, error: str
 ) -> None:
     """Tests that errors name the file and what is wrong with it."""
     if text is not None:
         (tmp_path / name).write_text(text)
-    with pytest.raises(FormatError, match=said):
+    with pytest.raises(FormatError, match=error):
         study.read([tmp_path / name])
 
 
@@ -243,9 +243,9 @@ def test_names_are_text_on_both_pages() -> None:
 def test_what_all_sources_agree_on_is_told_once() -> None:
     """Tests the table of where results are from."""
     about = [About("a", {"versions": "1", "command": "x"}), About("b", {"versions": "1"})]
-    _, told = sections(Results(RUNS, about))[0][1].blocks
-    assert isinstance(told, Table)
-    assert told.lines == [("command", "x", "a"), ("versions", "1", "all")]
+    _, table = sections(Results(RUNS, about))[0][1].blocks
+    assert isinstance(table, Table)
+    assert table.lines == [("command", "x", "a"), ("versions", "1", "all")]
 
 
 def test_what_is_left_out_names_its_sweep() -> None:
@@ -301,12 +301,12 @@ def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "notes.txt").write_text("mine")
-    for name, said in (
+    for name, error in (
         ("file", "is a file"),
         ("folder", "holds notes.txt, which is no part of a report"),
         ("file/study", "cannot be written"),
     ):
-        with pytest.raises(FormatError, match=said):
+        with pytest.raises(FormatError, match=error):
             study.write(Results(RUNS, []), tmp_path / name)
     assert (tmp_path / "folder" / "notes.txt").read_text() == "mine"
 

@@ -89,7 +89,7 @@ def data(tmp_path: Path, five: Problem) -> Path:
     ],
 )
 def test_settings_that_cannot_be(changes: dict[str, object], message: str) -> None:
-    """Tests that what is wrong is said before anything runs."""
+    """Tests that a mistake is reported before anything runs."""
     with pytest.raises(MemplanError, match=message.replace("(", r"\(")):
         Settings(**{"suites": ["synthetic"], **changes})  # type: ignore[arg-type]
 
@@ -432,9 +432,9 @@ def test_bad_input(
     """Tests that a mistake ends with 2 and one sentence, and makes no folder."""
     out = tmp_path / "out"
     assert main(["sweep", "--suite", "synthetic", "-o", str(out), *arguments]) == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert len(said.splitlines()) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
     assert not out.exists()
 
 

@@ -253,10 +253,10 @@ def test_an_interrupt_leaves_a_readable_folder(
     children = family(psutil.Process(client.pid))
     # A terminal sends Ctrl-C to all of its foreground; `kill` sends to one.
     (os.killpg if number == signal.SIGINT else os.kill)(client.pid, number)
-    _, said = client.communicate(timeout=60)
-    assert client.returncode == code, said
-    assert f"of 60 tasks, which are in {out}; the same command with --resume" in said
-    assert "Traceback" not in said
+    _, error = client.communicate(timeout=60)
+    assert client.returncode == code, error
+    assert f"of 60 tasks, which are in {out}; the same command with --resume" in error
+    assert "Traceback" not in error
     assert 0 < rows_so_far(out) < 60
     wait_for(lambda: all(map(gone, children)))
 
@@ -273,9 +273,9 @@ def test_an_interrupt_while_workers_start(tmp_path: Path) -> None:
     wait_for(lambda: any(map(is_worker, family(parent))))
     children = family(parent)
     os.killpg(client.pid, signal.SIGINT)
-    _, said = client.communicate(timeout=60)
+    _, error = client.communicate(timeout=60)
     assert client.returncode == 130
-    assert said.strip() == "memplan: interrupted before the first task"
+    assert error.strip() == "memplan: interrupted before the first task"
     assert not (tmp_path / "out").exists()
     wait_for(lambda: all(map(gone, children)))
 
@@ -360,9 +360,9 @@ def test_a_scheduler_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFix
     out = tmp_path / "out"
     for address in (f"tcp://127.0.0.1:{free_port()}", "nonsense", "tcp://nowhere.invalid:8786"):
         assert main(["sweep", *SMALL, "--scheduler", address, "-o", str(out)]) == 2
-        said = capsys.readouterr().err
-        assert f"the scheduler {address!r} does not answer; start one by `dask scheduler`" in said
-        assert len(said.splitlines()) == 1
+        error = capsys.readouterr().err
+        assert f"the scheduler {address!r} does not answer; start one by `dask scheduler`" in error
+        assert len(error.splitlines()) == 1
     assert not out.exists()
 
 
@@ -400,6 +400,6 @@ def test_a_cluster_that_cannot_solve(
         monkeypatch.setattr(cluster, "_FIRST_WORKER", 60.0)
         with worker(address, "127.0.0.2", {**environment, "PYTHONPATH": str(site)}):
             assert main(arguments) == 2
-            assert "the worker tcp://127.0.0.2:" in (said := capsys.readouterr().err)
-            assert "has no memplan; install" in said
+            assert "the worker tcp://127.0.0.2:" in (error := capsys.readouterr().err)
+            assert "has no memplan; install" in error
     assert not out.exists()

@@ -1,4 +1,4 @@
-"""Tests of `memplan_lab.sweep.dispatch` with workers that die when they are told to."""
+"""Tests of `memplan_lab.sweep.dispatch` with workers that die on command."""
 
 from __future__ import annotations
 

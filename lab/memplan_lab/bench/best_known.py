@@ -31,7 +31,7 @@ from memplan.plan import Plan, Status
 from memplan.problem import Problem
 from memplan.referee import verify
 
-__all__ = ["Best", "merge", "packed", "path", "read", "text", "write"]
+__all__ = ["Best", "merge", "pack_offsets", "path", "read", "text", "write"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Best:
         status = Status.OPTIMAL if self.proved else Status.FEASIBLE
         plan = Plan.of(
             free,
-            _unpacked(self.offsets),
+            _unpack_offsets(self.offsets),
             status=status,
             lower_bound=self.lower_bound,
             solver=self.solver,
@@ -177,7 +177,7 @@ def text(bests: Mapping[str, Best]) -> str:
     return "".join(f"{json.dumps(line)}\n" for line in lines)
 
 
-def packed(plan: Plan) -> str:
+def pack_offsets(plan: Plan) -> str:
     """Return the offsets of a plan, by row of its problem, as a word of ASCII.
 
     They are base64 of zlib of a little-endian int64 for each row.
@@ -193,7 +193,7 @@ def packed(plan: Plan) -> str:
     return base64.b64encode(zlib.compress(data, 9)).decode()
 
 
-def _unpacked(word: str) -> npt.NDArray[np.int64]:
+def _unpack_offsets(word: str) -> npt.NDArray[np.int64]:
     try:
         data = zlib.decompress(base64.b64decode(word, validate=True))
         return np.frombuffer(data, dtype="<i8").astype(np.int64)

@@ -15,7 +15,7 @@ from memplan.plan import Plan, Status
 from memplan.problem import Problem
 from memplan.referee import verify
 from memplan.solvers import lower_bound, solve
-from memplan_lab.bench.best_known import Best, packed
+from memplan_lab.bench.best_known import Best, pack_offsets
 from memplan_lab.bench.records import Corpus, Record
 
 __all__ = ["Claim", "Finding", "Update", "check", "stock_plan", "update"]
@@ -87,7 +87,7 @@ def stock_plan(problem: Problem) -> Plan:
 
     The file of a corpus has the peaks of these plans.
     """
-    return _searched(problem, STOCK, nodes=STOCK_NODES)
+    return _solve_and_verify(problem, STOCK, nodes=STOCK_NODES)
 
 
 def check(corpus: Corpus, bests: Mapping[str, Best]) -> Iterator[Finding]:
@@ -110,9 +110,11 @@ def _wrong_line(record: Record, best: Best) -> str:
     if best.peak > record.best_peak:
         return f"{best.peak} is not the best known peak, which is {record.best_peak}"
     if best.proved and best.peak > lower_bound(record.problem):
-        again = _searched(record.problem, best.solver, nodes=max(1, best.nodes), seed=best.seed)
+        again = _solve_and_verify(
+            record.problem, best.solver, nodes=max(1, best.nodes), seed=best.seed
+        )
         if again.lower_bound < best.peak:
-            return f"{best.solver} does not prove {best.peak} any more within {best.nodes} nodes"
+            return f"{best.solver} does not prove {best.peak} within {best.nodes} nodes"
     return ""
 
 
@@ -150,13 +152,13 @@ def update(
     for claim in sorted(claims, key=lambda one: (one.name, one.peak, not one.proved)):
         try:
             record = corpus[claim.name]
-            standing = _standing(record, known.get(claim.fingerprint))
-            if (claim.peak, not claim.proved) >= standing:
+            rank = _rank(record, known.get(claim.fingerprint))
+            if (claim.peak, not claim.proved) >= rank:
                 continue
             if on_claim is not None:
                 on_claim(claim)
-            best = _shown(claim, record.problem)
-            if (best.peak, not best.proved) >= standing:
+            best = _solve_claim(claim, record.problem)
+            if (best.peak, not best.proved) >= rank:
                 raise MemplanError("it does not prove that here")
         except MemplanError as error:
             refused.append(Finding(claim.name, f"{claim.solver} claims {claim.peak}: {error}"))
@@ -165,13 +167,13 @@ def update(
     return Update(known, tuple(improved.values()), tuple(refused))
 
 
-def _standing(record: Record, best: Best | None) -> tuple[int, bool]:
+def _rank(record: Record, best: Best | None) -> tuple[int, bool]:
     """Return the least peak known and whether it lacks a proof; a lesser pair is a better one."""
-    standing = (record.best_peak, not record.best_proved)
-    return standing if best is None else min(standing, (best.peak, not best.proved))
+    rank = (record.best_peak, not record.best_proved)
+    return rank if best is None else min(rank, (best.peak, not best.proved))
 
 
-def _shown(claim: Claim, problem: Problem) -> Best:
+def _solve_claim(claim: Claim, problem: Problem) -> Best:
     """Solve the claim's problem again; raise an error if the plan does not reach its peak."""
     if claim.fingerprint != problem.fingerprint:
         raise MemplanError("its fingerprint is that of another problem")
@@ -179,7 +181,7 @@ def _shown(claim: Claim, problem: Problem) -> Best:
     if claim.peak < bound:
         raise MemplanError(f"no plan is below {bound}")
     seconds = max(_LEAST_SECONDS, _PATIENCE * claim.seconds)
-    plan = _searched(problem, claim.solver, seconds=seconds, seed=claim.seed)
+    plan = _solve_and_verify(problem, claim.solver, seconds=seconds, seed=claim.seed)
     if plan.peak is None or plan.peak > claim.peak:
         raise MemplanError(f"it reaches {plan.peak} here, in {seconds:.0f} s")
     proved = plan.status is Status.OPTIMAL
@@ -193,11 +195,11 @@ def _shown(claim: Claim, problem: Problem) -> Best:
         seed=claim.seed,
         nodes=_ROOM * nodes if isinstance(nodes, int) else 0,
         version=version("memplan"),
-        offsets=packed(plan),
+        offsets=pack_offsets(plan),
     )
 
 
-def _searched(
+def _solve_and_verify(
     problem: Problem,
     solver: str,
     *,

@@ -69,7 +69,7 @@ def ask(
         env=os.environ | environment,
     )
     try:
-        said, complained = child.communicate(json.dumps(request), timeout=timeout)
+        output, errors = child.communicate(json.dumps(request), timeout=timeout)
     except subprocess.TimeoutExpired:
         _kill(child)
         raise ChildError(
@@ -79,13 +79,13 @@ def ask(
         _kill(child)
         raise
     if child.returncode != 0:
-        raise ChildError(f"{ending(child.returncode)}: {last_line(complained)}")
+        raise ChildError(f"{describe_end(child.returncode)}: {last_line(errors)}")
     try:
-        answer = json.loads(said.splitlines()[-1])
+        answer = json.loads(output.splitlines()[-1])
     except (IndexError, ValueError):
         answer = None
     if not isinstance(answer, dict):
-        raise ChildError(f"the process gave no answer, but: {last_line(said)}")
+        raise ChildError(f"the process gave no answer, but: {last_line(output)}")
     return answer
 
 
@@ -95,7 +95,7 @@ def _kill(child: subprocess.Popen[str]) -> None:
     child.communicate()
 
 
-def ending(code: int) -> str:
+def describe_end(code: int) -> str:
     """Return in words how a process ended, by its exit code, or minus the signal."""
     if code >= 0:
         return f"the process ended with code {code}"

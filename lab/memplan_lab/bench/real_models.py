@@ -14,7 +14,7 @@ from memplan import sources
 from memplan.errors import MissingExtraError
 from memplan.graph import Graph, lay_out
 from memplan.problem import Problem
-from memplan_lab.bench.generators.tiling import tiled
+from memplan_lab.bench.generators.tiling import tile_graph
 
 __all__ = ["REAL_MODELS"]
 
@@ -65,15 +65,15 @@ _MODELS: Mapping[str, tuple[Callable[[], Graph], int]] = {
 }
 
 
-def _made(read: Callable[[], Graph], tiles: int) -> Problem:
+def _make(read: Callable[[], Graph], tiles: int) -> Problem:
     graph = read()
-    layout = lay_out(graph if tiles == 1 else tiled(graph, tiles))
+    layout = lay_out(graph if tiles == 1 else tile_graph(graph, tiles))
     return layout.problem.without_alignment()  # sizes are multiples of it anyway
 
 
 # By name, with the number of tiles: a function that makes the problem, which has no capacity. It
 # raises `MissingExtraError` if the library that has the model is missing.
 REAL_MODELS: Mapping[str, Callable[[], Problem]] = {
-    name if tiles == 1 else f"{name}-x{tiles}": partial(_made, read, tiles)
+    name if tiles == 1 else f"{name}-x{tiles}": partial(_make, read, tiles)
     for name, (read, tiles) in _MODELS.items()
 }

@@ -241,30 +241,30 @@ class _File:
         if record_table.checksum(self.rows) != self.about.get("checksum"):
             raise FormatError(path, f"is damaged: its checksum is wrong; {_REMEDY}")
         best_known.merge(self.rows)
-        told = self._parquet.metadata
-        groups = (told.row_group(at).num_rows for at in range(told.num_row_groups))
+        metadata = self._parquet.metadata
+        groups = (metadata.row_group(at).num_rows for at in range(metadata.num_row_groups))
         self._begin = list(accumulate(groups, initial=0))
         self._group: tuple[int, Any] = (-1, None)
 
     def record(self, row: int) -> Record:
         """Return a record; fails with `FormatError` where its columns are damaged."""
-        told = self.rows[row]
+        values = self.rows[row]
         try:
-            problem = record_table.problem_of(self._lists(row), told["capacity"])
-            damaged = problem.fingerprint != told["fingerprint"]
+            problem = record_table.problem_of(self._lists(row), values["capacity"])
+            damaged = problem.fingerprint != values["fingerprint"]
         except (ProblemError, ValueError, OSError):
             damaged = True
         if damaged:
-            name = quoted(told["name"])
+            name = quoted(values["name"])
             raise FormatError(self.path, f"is damaged in the problem {name}; {_REMEDY}")
         return Record(
-            told["name"],
-            told["family"],
+            values["name"],
+            values["family"],
             problem,
-            dict(told["provenance"]),
-            {name: told[name] for name in record_table.FEATURES},
-            told["best_peak"],
-            told["best_proved"],
+            dict(values["provenance"]),
+            {name: values[name] for name in record_table.FEATURES},
+            values["best_peak"],
+            values["best_proved"],
         )
 
     def _lists(self, row: int) -> dict[str, Any]:

@@ -35,7 +35,7 @@ LEAST = "least peak"
 _HEADINGS = (
     *("family", "capacity", "repack", "median", "fresh", "median"),
     *("fresh with its problem", "median", "fresh / repack", "of medians"),
-    *("with its problem", "of medians", "moved", "anew"),
+    *("with its problem", "of medians", "moved", "replanned"),
 )
 _TITLE = "CPU time of a repack and of a fresh solve, and buffers moved"
 
@@ -64,7 +64,7 @@ class Row:
         The same by `memplan.solve`, of a `Problem` that was made before.
     with_problem
         The same with the making of the `Problem`, from the same objects.
-    moved, anew
+    moved, replanned
         Buffers moved by a step, and the share of steps that were planned again in full, on average.
     """
 
@@ -77,7 +77,7 @@ class Row:
     fresh: tuple[float, ...]
     with_problem: tuple[float, ...]
     moved: float
-    anew: float
+    replanned: float
 
 
 def run(
@@ -115,12 +115,14 @@ def run(
         raise MemplanError(f"changed is {changed}; it must be from 1 to buffers ({buffers})")
     rows = []
     for family in families:
-        sequences = [_sequence(FAMILIES[family], buffers, changed, steps, s) for s in range(seeds)]
+        sequences = [
+            _make_sequence(FAMILIES[family], buffers, changed, steps, s) for s in range(seeds)
+        ]
         tops = [max(solve(step.inside).peak or 1 for step in each[1]) for each in sequences]
         for percent in (*percents, None):
             limits = [None if percent is None else -(-top * percent // 100) for top in tops]
-            runs = [_measured(*each, limit) for each, limit in zip(sequences, limits, strict=True)]
-            repack, fresh, problem, moved, anew = (
+            runs = [_measure(*each, limit) for each, limit in zip(sequences, limits, strict=True)]
+            repack, fresh, problem, moved, replanned = (
                 sum(part, ()) for part in zip(*runs, strict=True)
             )
             rows.append(
@@ -129,14 +131,14 @@ def run(
                     LEAST if percent is None else f"{percent} %",
                     *(repack, fresh, problem),
                     sum(moved) / len(moved),
-                    sum(anew) / len(anew),
+                    sum(replanned) / len(replanned),
                 )
             )
             on_row(rows[-1])
     return rows
 
 
-def _sequence(
+def _make_sequence(
     family: Callable[[int, int], Problem], buffers: int, changed: int, steps: int, seed: int
 ) -> tuple[tuple[Buffer, ...], list[Step]]:
     """Return the buffers to begin with, and the steps."""
@@ -158,7 +160,7 @@ def _sequence(
     return first, made
 
 
-def _measured(
+def _measure(
     first: tuple[Buffer, ...], steps: Sequence[Step], limit: int | None
 ) -> tuple[tuple[float, ...], ...]:
     """Return for every step: repack, fresh, with its problem, moved, and 1 if planned in full.
@@ -166,22 +168,22 @@ def _measured(
     Each kind runs all steps in a row, as in a compiler. A second pass verifies the plans, so that
     this costs no measured time.
     """
-    warm = [seconds for seconds, _ in _repacked(first, steps, limit)]
-    moved, anew = [], []
-    for _, repacker in _repacked(first, steps, limit):
+    warm = [seconds for seconds, _ in _repack(first, steps, limit)]
+    moved, replanned = [], []
+    for _, repacker in _repack(first, steps, limit):
         moved.append(float(repacker.moved))
-        anew.append(float(repacker.found_by != "repack"))
+        replanned.append(float(repacker.found_by != "repack"))
         verify(repacker.problem(), repacker.plan())
     problems = [Problem(step.inside, limit) for step in steps]
-    fresh = [_timed(partial(solve, problem, threads=1)) for problem in problems]
+    fresh = [_time(partial(solve, problem, threads=1)) for problem in problems]
     with_problem = [
-        _timed(lambda: solve(Problem(step.inside, limit), threads=1))  # noqa: B023 called at once
+        _time(lambda: solve(Problem(step.inside, limit), threads=1))  # noqa: B023 called at once
         for step in steps
     ]
-    return tuple(warm), tuple(fresh), tuple(with_problem), tuple(moved), tuple(anew)
+    return tuple(warm), tuple(fresh), tuple(with_problem), tuple(moved), tuple(replanned)
 
 
-def _repacked(
+def _repack(
     first: tuple[Buffer, ...], steps: Sequence[Step], limit: int | None
 ) -> Iterator[tuple[float, Repacker]]:
     """Yield after each step how long it took."""
@@ -197,7 +199,7 @@ def _repacked(
         yield seconds, repacker
 
 
-def _timed(action: Callable[[], object]) -> float:
+def _time(action: Callable[[], object]) -> float:
     begin = time.thread_time()
     action()
     return time.thread_time() - begin
@@ -214,7 +216,7 @@ def _lines(rows: Sequence[Row]) -> list[tuple[str, ...]]:
             *_ratios(row.fresh, row.repack),
             *_ratios(row.with_problem, row.repack),
             f"{row.moved:.1f}",
-            f"{row.anew:.0%}",
+            f"{row.replanned:.0%}",
         )
         for row in rows
     ]

@@ -68,11 +68,11 @@ class Outcome:
         """As `wall_s`, of `cpu`."""
         return median(self.cpu) if self.cpu else None
 
-    def measured(self) -> dict[str, Any]:
+    def columns(self) -> dict[str, Any]:
         """Return what rows and tables have of it, by name: runs as their median."""
         return {name: getattr(self, name) for name in _MEASURED}
 
-    def but(self, status: str, error: str) -> Outcome:
+    def with_status(self, status: str, error: str) -> Outcome:
         """Return the same measurements with another status and error."""
         return replace(self, status=status, error=error)
 
@@ -137,7 +137,7 @@ class Row:
         Parameters
         ----------
         measured
-            At least what `Outcome.measured` has.
+            At least what `Outcome.columns` has.
         max_load
             Of the problem, in bytes: a bound on every peak.
         named

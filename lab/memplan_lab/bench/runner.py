@@ -145,7 +145,7 @@ def _run_case(
 
 def _make_row(case: Case, problem: Problem, request: Request, outcome: Outcome) -> Row:
     return Row.of(
-        outcome.measured(),
+        outcome.columns(),
         max_load=problem.max_load,
         suite=case.suite,
         case=case.name,

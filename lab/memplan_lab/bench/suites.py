@@ -84,12 +84,12 @@ def cases(suite: str, options: Options = Options()) -> list[Case]:
     if variants:
         count = max(VARIANTS[name][1] for name in variants)
         seeds = range(count if options.seeds is None or count == 1 else options.seeds)
-        found = [_varied(case, variants, seed, count) for case in found for seed in seeds]
+        found = [_vary(case, variants, seed, count) for case in found for seed in seeds]
     if options.limit is not None and options.limit < len(found):
         found = [found[i * len(found) // options.limit] for i in range(options.limit)]
     percent = options.capacity_percent or _PERCENT.get(base)
     if percent is not None:
-        found = [_limited(case, percent) for case in found]
+        found = [_limit(case, percent) for case in found]
     return [replace(case, suite=suite) for case in found]
 
 
@@ -106,7 +106,7 @@ def _parse(suite: str) -> tuple[str, list[str]]:
     return base, variants
 
 
-def _varied(case: Case, variants: Sequence[str], seed: int, count: int) -> Case:
+def _vary(case: Case, variants: Sequence[str], seed: int, count: int) -> Case:
     """Return the case with all variants of one seed, from left to right."""
 
     def make() -> Problem:
@@ -123,7 +123,7 @@ _PERCENT = {"models": 110}
 _PROOF_SECONDS = 120.0
 
 
-def _limited(case: Case, percent: int) -> Case:
+def _limit(case: Case, percent: int) -> Case:
     """Return the case with a capacity of so much of its least peak."""
 
     def make() -> Problem:

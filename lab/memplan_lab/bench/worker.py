@@ -54,8 +54,8 @@ def answer(problem: Problem, request: Request) -> Outcome:
     """Solve, measure and check; whatever goes wrong becomes an outcome, so that a sweep goes on."""
     try:
         if peers.is_omnimalloc(request.solver):
-            return _peer(problem, request)
-        return _own(problem, request)
+            return _run_peer(problem, request)
+        return _run_solver(problem, request)
     except UnsupportedError as error:
         return Outcome("unsupported", error=str(error))
     except MemplanError as error:
@@ -64,7 +64,7 @@ def answer(problem: Problem, request: Request) -> Outcome:
         return Outcome("error", error=f"{type(error).__name__}: {error}")
 
 
-def _own(problem: Problem, request: Request) -> Outcome:
+def _run_solver(problem: Problem, request: Request) -> Outcome:
     from memplan.solvers import solve
 
     def prepare() -> Callable[[], Plan]:
@@ -80,7 +80,7 @@ def _own(problem: Problem, request: Request) -> Outcome:
             seed=request.seed,
         )
 
-    plan, measured = _timed(prepare, request.repeat)
+    plan, measured = _measure(prepare, request.repeat)
     outcome = replace(
         measured,
         status=plan.status.value,
@@ -98,8 +98,8 @@ def _own(problem: Problem, request: Request) -> Outcome:
     return outcome
 
 
-def _peer(problem: Problem, request: Request) -> Outcome:
-    finish, measured = _timed(
+def _run_peer(problem: Problem, request: Request) -> Outcome:
+    finish, measured = _measure(
         lambda: peers.prepare(
             problem, request.solver, request.timeout, request.threads, request.seed
         ),
@@ -108,7 +108,7 @@ def _peer(problem: Problem, request: Request) -> Outcome:
     return peers.judge(problem, finish(), request.objective, measured)
 
 
-def _timed(prepare: Callable[[], Callable[[], T]], repeat: int) -> tuple[T, Outcome]:
+def _measure(prepare: Callable[[], Callable[[], T]], repeat: int) -> tuple[T, Outcome]:
     """Run what `prepare` returns; return the last result, and times and memory as an outcome.
 
     It runs `repeat` times, and where that was short, some more. `prepare` is called before each

@@ -28,7 +28,7 @@ from memplan.errors import MemplanError
 from memplan.problem import Problem
 from memplan.view.units import human
 from memplan_lab.bench import exchange
-from memplan_lab.bench.child import ending
+from memplan_lab.bench.child import describe_end
 from memplan_lab.bench.processes import READY, Order, Work
 from memplan_lab.bench.rows import Outcome, Request, last_line
 from memplan_lab.bench.worker import TWO, answer, warm_up
@@ -68,10 +68,10 @@ def _run(work: Work, caller: Connection, complaints: IO[bytes]) -> bytes:
     EOFError
         If the caller is gone.
     """
-    child, said = _fork(work, caller, complaints)
+    child, reader = _fork(work, caller, complaints)
     reaped = False
     try:
-        found = _receive(said, caller, work.order.seconds)
+        found = _receive(reader, caller, work.order.seconds)
         if found is None:
             late = f"it was killed after {work.order.seconds:.0f} s, far past its time-out"
             return pickle.dumps(Outcome("killed", error=late))
@@ -82,10 +82,10 @@ def _run(work: Work, caller: Connection, complaints: IO[bytes]) -> bytes:
         reaped = True
         complaints.seek(0)
         reason = last_line(complaints.read().decode(errors="replace"))
-        end = ending(os.waitstatus_to_exitcode(status))
+        end = describe_end(os.waitstatus_to_exitcode(status))
         return pickle.dumps(Outcome("error", error=f"{end}: {reason}"))
     finally:
-        os.close(said)
+        os.close(reader)
         with suppress(ProcessLookupError, PermissionError):  # macOS: the latter for a zombie
             os.killpg(child, signal.SIGKILL)  # also kills what it has started
         if not reaped:
@@ -100,16 +100,16 @@ def _fork(work: Work, caller: Connection, complaints: IO[bytes]) -> tuple[int, i
     problem = _read(work.problem)
     complaints.seek(0)
     complaints.truncate()
-    said, pipe = os.pipe()
+    reader, pipe = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(caller.fileno())
-        os.close(said)
+        os.close(reader)
         _be_child(work.order, problem, pipe, complaints.fileno())
     os.close(pipe)
     with suppress(OSError):  # parent and child both set it, so that it holds for the first of them
         os.setpgid(child, child)
-    return child, said
+    return child, reader
 
 
 @lru_cache(maxsize=1)  # the solvers come by turns: many works share a problem
@@ -117,18 +117,18 @@ def _read(problem: bytes) -> Problem:
     return exchange.unpack(problem)
 
 
-def _receive(said: int, caller: Connection, seconds: float | None) -> bytes | None:
+def _receive(reader: int, caller: Connection, seconds: float | None) -> bytes | None:
     """Return all that a process writes until it ends; None where that takes too long."""
     deadline = None if seconds is None else time.monotonic() + seconds
     found = bytearray()
     while True:
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        ready, _, _ = select.select([said, caller.fileno()], [], [], left)
+        ready, _, _ = select.select([reader, caller.fileno()], [], [], left)
         if caller.fileno() in ready:
             raise EOFError
         if not ready:
             return None
-        chunk = os.read(said, _CHUNK)
+        chunk = os.read(reader, _CHUNK)
         if not chunk:
             return bytes(found)
         found += chunk
@@ -182,5 +182,5 @@ def _solve(order: Order, problem: Problem) -> Outcome:
         outcome = Outcome("error", error="MemoryError")
     out_of_memory = outcome.status == "error" and "MemoryError" in outcome.error.partition(":")[0]
     if out_of_memory and order.memory is not None:
-        return outcome.but("error", f"it needs more memory than its {human(order.memory)}")
+        return outcome.with_status("error", f"it needs more memory than its {human(order.memory)}")
     return outcome

@@ -31,7 +31,7 @@ def command(
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many sequences.")] = 3,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
 ) -> None:
-    """Change a few of many buffers again and again: repack, beside fresh solves of the same.
+    """Change a few of many buffers, many times: time repacking, and fresh solves of the same.
 
     Times are CPU times of one thread, means and medians over the steps. A repack begins at buffers
     as Python objects; fresh solves at a problem that is there, and at those same objects.

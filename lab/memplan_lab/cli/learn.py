@@ -98,9 +98,7 @@ def train(
     from memplan.formats import write_text
     from memplan_lab import learn
 
-    model = learn.train(
-        learn.joined([learn.load(each) for each in samples]), trees=trees, seed=seed
-    )
+    model = learn.train(learn.join([learn.load(each) for each in samples]), trees=trees, seed=seed)
     write_text(out, model.text())
     output.line(f"{trees:,} trees of {len(model.columns['feature']):,} nodes")
 

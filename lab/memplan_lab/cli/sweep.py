@@ -115,7 +115,7 @@ def command(
                 on_result=on_result,
             )
     except KeyboardInterrupt as interrupt:
-        _interrupted(shown, out)
+        _report_interrupt(shown, out)
         code = output.TERMINATED if isinstance(interrupt, _Terminated) else output.INTERRUPTED
         raise typer.Exit(code) from None
     _summary(out, effort)
@@ -193,7 +193,7 @@ class _Shown:
             yield on_begin, on_result
 
 
-def _interrupted(shown: _Shown, out: str) -> None:
+def _report_interrupt(shown: _Shown, out: str) -> None:
     if shown.total is None:
         output.message("interrupted before the first task")
         return

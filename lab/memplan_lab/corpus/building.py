@@ -143,8 +143,8 @@ def build(
     failures: list[Failure] = []
     duplicates: dict[str, str] = {}
     first: dict[str, str] = {}  # by structure, the first recipe that has it
-    with _mapped(jobs) as mapped:
-        for at, (recipe, result) in enumerate(zip(todo, mapped(_record, todo), strict=True)):
+    with _open_pool(jobs) as map_all:
+        for at, (recipe, result) in enumerate(zip(todo, map_all(_record, todo), strict=True)):
             if on_made is not None:
                 on_made(at + 1, len(todo), recipe.name)
             if isinstance(result, Failure):
@@ -159,7 +159,7 @@ def build(
 
 
 @contextmanager
-def _mapped(jobs: int) -> Iterator[Callable[..., Iterator[Any]]]:
+def _open_pool(jobs: int) -> Iterator[Callable[..., Iterator[Any]]]:
     if jobs == 1:
         yield map
         return

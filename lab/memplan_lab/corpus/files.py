@@ -92,11 +92,11 @@ def _read(project: str, package: str, file: str, dims: Mapping[str, int]) -> sou
     return sources.load(Path(spec.origin).parent / file, dims=dims)
 
 
-def _whole(project: str, package: str, file: str, dims: Mapping[str, int]) -> Problem:
+def _make_problem(project: str, package: str, file: str, dims: Mapping[str, int]) -> Problem:
     return _read(project, package, file, dims).problem.without_alignment()
 
 
-def _tiled(
+def _make_tiled(
     project: str, package: str, file: str, dims: Mapping[str, int], tiles: int, chunk: int
 ) -> Problem:
     graph = _read(project, package, file, dims).graph
@@ -108,15 +108,20 @@ def _recipes() -> Iterator[Recipe]:
     for project, (package, files) in _FILES.items():
         for file, dims in files.items():
             name = f"{project}-{Path(file).stem.removeprefix('light_')}-{Path(file).suffix[1:]}"
-            told = {"library": project, "model": file}
+            provenance = {"library": project, "model": file}
             read = (project, package, file, dims)
             yield Recipe(
-                name, _FAMILY, {**told, "run": "as its runtime plans it"}, partial(_whole, *read)
+                name,
+                _FAMILY,
+                {**provenance, "run": "as its runtime plans it"},
+                partial(_make_problem, *read),
             )
             for tiles, chunk in _PADS:
                 pad = {"run": _SCRATCHPAD, "tiles": str(tiles), "chunk": str(chunk)}
-                make = partial(_tiled, *read, tiles, chunk)
-                yield Recipe(f"{name}-scratchpad-{tiles}-{chunk}", _FAMILY, {**told, **pad}, make)
+                make = partial(_make_tiled, *read, tiles, chunk)
+                yield Recipe(
+                    f"{name}-scratchpad-{tiles}-{chunk}", _FAMILY, {**provenance, **pad}, make
+                )
 
 
 _SCRATCHPAD = "from a scratchpad, in tiles, with transfers beside computation"

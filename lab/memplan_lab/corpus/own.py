@@ -57,7 +57,7 @@ def _network(name: str, batch: int, size: int) -> Ready:
     return Ready(module.to("meta"), args, loss=lambda result: result.square().mean())
 
 
-def _learning(name: str, batch: int, size: int) -> Ready:
+def _make_training(name: str, batch: int, size: int) -> Ready:
     from memplan_lab.bench.models import torch
     from memplan_lab.bench.models.tokens import bert
     from memplan_lab.bench.models.training import MaskedWords, Translator
@@ -88,7 +88,9 @@ def _recipes() -> Iterator[Recipe]:
                     yield network.recipe(_FAMILY, "scratchpad", tiles=tiles, chunk=chunk)
     for model, calls in _LEARNING.items():
         for batch, size in calls:
-            network = Network("memplan", model, partial(_learning, model, batch, size), batch, size)
+            network = Network(
+                "memplan", model, partial(_make_training, model, batch, size), batch, size
+            )
             yield network.recipe(_FAMILY, "training", gradients="kept")
             yield network.recipe(_FAMILY, "training", gradients="released")
             for partition in _PARTITIONS:

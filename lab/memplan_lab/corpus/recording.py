@@ -1,7 +1,7 @@
 """What a PyTorch program allocates and frees, seen on the meta device.
 
 Every operator passes a dispatch mode. A storage begins with the operator that returns it first, and
-ends when nothing refers to it any more: no variable of Python, and nothing that autograd saved for
+ends when nothing refers to it: no variable of Python, and nothing that autograd saved for
 the backward pass. Eager mode has these lifetimes; scratch inside of kernels is not seen.
 
     operators      conv   relu_   conv    add_
@@ -135,7 +135,7 @@ def _record(run: Callable[[], object], weights: Iterable[Any]) -> Recording:
     try:
         with seen:
             result = run()
-        seen.let_go()
+        seen.end_unused()
         for storage in seen.storages:
             if storage.end < 0:
                 storage.end = max(len(seen.steps), storage.start + 1)
@@ -172,7 +172,7 @@ class _Seen(_Mode):  # type: ignore[misc]
         kwargs = kwargs or {}
         if func is _VALUE and args[0].is_meta and args[0].dtype is torch.bool:
             return True
-        self.let_go()
+        self.end_unused()
         reads = [self._number(tensor) for tensor in _tensors((args, kwargs))]
         result = func(*args, **kwargs)
         makes: list[int] = []
@@ -206,8 +206,8 @@ class _Seen(_Mode):  # type: ignore[misc]
             self.storages.append(found)
         return self.number_of[address]
 
-    def let_go(self) -> None:
-        """End the storages that nothing refers to any more."""
+    def end_unused(self) -> None:
+        """End the storages that nothing refers to."""
         expired, free = torch.UntypedStorage._expired, torch.UntypedStorage._free_weak_ref
         for address in [address for address in self.number_of if expired(address)]:
             storage = self.storages[self.number_of.pop(address)]

@@ -60,7 +60,7 @@ Build = Callable[[], Ready]
 
 def inference(build: Build) -> Problem:
     """Return the problem of one call in eager mode, without gradients."""
-    return problem_of(_inferred(build()))
+    return problem_of(_record_inference(build()))
 
 
 def generation(build: Build, tokens: int) -> Problem:
@@ -90,29 +90,29 @@ def training(build: Build, gradients: Literal["kept", "released"]) -> Problem:
     Gradients of parameters are kept for an optimizer, or released as soon as they are there, as by
     one that is fused with the backward pass.
     """
-    return problem_of(_trained(build(), gradients))
+    return problem_of(_record_training(build(), gradients))
 
 
 def int8(build: Build) -> Problem:
     """Return the problem of inference as it is compiled, quantised to eight bits."""
-    return lay_out(_inferred_graph(build(), quantised=True)).problem.without_alignment()
+    return lay_out(_graph_of_inference(build(), quantised=True)).problem.without_alignment()
 
 
 def scratchpad(build: Build, tiles: int, chunk: int) -> Problem:
     """Return the problem of quantised inference from a scratchpad; see `corpus.scratchpad`."""
-    return on_scratchpad(_inferred_graph(build(), quantised=True), tiles, chunk)
+    return on_scratchpad(_graph_of_inference(build(), quantised=True), tiles, chunk)
 
 
 def streams(build: Build, partition: Streams, optimizer: Optimizer) -> Problem:
     """Return the problem of a data-parallel training step on streams; see `torch_training`."""
     ready = build()
-    recording = _trained(ready, "kept")
+    recording = _record_training(ready, "kept")
     early = partition in ("overlap", "category")
-    step = assemble(_captured(ready, recording), optimizer, BUCKET_BYTES, early=early)
+    step = assemble(_capture(ready, recording), optimizer, BUCKET_BYTES, early=early)
     return lay_out(assign_streams(step, partition, LIMIT)).problem.without_alignment()
 
 
-def _inferred(ready: Ready) -> Recording:
+def _record_inference(ready: Ready) -> Recording:
     ready.module.eval()
 
     def run() -> Any:
@@ -122,20 +122,20 @@ def _inferred(ready: Ready) -> Recording:
     return record(run, ready.weights)
 
 
-def _inferred_graph(ready: Ready, *, quantised: bool) -> Graph:
+def _graph_of_inference(ready: Ready, *, quantised: bool) -> Graph:
     """Return the graph of inference; batch norms are folded, as a compiler does."""
-    recording = _inferred(replace(ready, module=fold_norms(ready.module)))
+    recording = _record_inference(replace(ready, module=fold_norms(ready.module)))
     count = len(recording.steps)
     wanted = [i for i, one in enumerate(recording.storages) if one.start >= 0 and one.end >= count]
     return graph_of(recording, wanted, int8=quantised).graph
 
 
-def _trained(ready: Ready, gradients: Literal["kept", "released"]) -> Recording:
+def _record_training(ready: Ready, gradients: Literal["kept", "released"]) -> Recording:
     ready.module.train()
     if gradients == "released":
         for parameter in ready.module.parameters():
             if parameter.requires_grad:
-                parameter.register_post_accumulate_grad_hook(_release)
+                parameter.register_post_accumulate_grad_hook(_release_gradient)
 
     def run() -> Any:
         result = ready()
@@ -146,11 +146,11 @@ def _trained(ready: Ready, gradients: Literal["kept", "released"]) -> Recording:
     return record(run, ready.weights)
 
 
-def _release(parameter: Any) -> None:
+def _release_gradient(parameter: Any) -> None:
     parameter.grad = None
 
 
-def _captured(ready: Ready, recording: Recording) -> Captured:
+def _capture(ready: Ready, recording: Recording) -> Captured:
     """Return both passes as a graph that knows the gradients."""
     trained = [one for one in ready.module.parameters() if one.grad is not None]
     pairs = {recording.number(one): recording.number(one.grad) for one in trained}

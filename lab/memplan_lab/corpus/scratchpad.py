@@ -21,7 +21,7 @@ import numpy as np
 
 from memplan.graph import Graph, Kind
 from memplan.problem import Problem
-from memplan_lab.bench.generators.tiling import tiled
+from memplan_lab.bench.generators.tiling import tile_graph
 
 __all__ = ["on_scratchpad"]
 
@@ -42,13 +42,13 @@ def on_scratchpad(graph: Graph, tiles: int, chunk: int) -> Problem:
     Parameters
     ----------
     graph
-        On one stream, as `tiled` takes it.
+        On one stream, as `tile_graph` takes it.
     tiles
         Into how many an operator is cut at most; 1 leaves them whole.
     chunk
         Bytes of weights that are moved at once.
     """
-    cut = tiled(graph, tiles)
+    cut = tile_graph(graph, tiles)
     weights = [
         [i for i in operator.inputs if cut.tensors[i].kind in _WEIGHTS and cut.tensors[i].bytes]
         for operator in cut.operators
@@ -61,7 +61,7 @@ def on_scratchpad(graph: Graph, tiles: int, chunk: int) -> Problem:
         for index in read:
             size = cut.tensors[index].bytes
             if chunks[index] > 1:
-                spans += _in_turns(begin[at], size, chunk)
+                spans += _split_in_turns(begin[at], size, chunk)
             elif at == 0 or index not in weights[at - 1]:
                 behind = (to for to in range(at, len(weights)) if index not in weights[to])
                 spans.append((begin[at] - 1, begin[next(behind, len(weights))], size))
@@ -69,7 +69,7 @@ def on_scratchpad(graph: Graph, tiles: int, chunk: int) -> Problem:
     return Problem.from_arrays(starts, ends, -(-sizes // _ALIGNMENT) * _ALIGNMENT)
 
 
-def _in_turns(first: int, size: int, chunk: int) -> Iterator[Span]:
+def _split_in_turns(first: int, size: int, chunk: int) -> Iterator[Span]:
     """Yield the chunks of a weight that is read from sub-step `first` on."""
     for number, offset in enumerate(range(0, size, chunk)):
         yield first + number - 1, first + number + 1, min(chunk, size - offset)

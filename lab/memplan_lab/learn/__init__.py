@@ -13,7 +13,7 @@ the extra `learn`; a trained model needs nothing.
 from memplan_lab.learn.collecting import collect
 from memplan_lab.learn.evaluating import Row, evaluate
 from memplan_lab.learn.instances import FAMILIES, Instance, of_files, of_seeds
-from memplan_lab.learn.samples import Samples, joined, load
+from memplan_lab.learn.samples import Samples, join, load
 from memplan_lab.learn.training import train
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
     "Samples",
     "collect",
     "evaluate",
-    "joined",
+    "join",
     "load",
     "of_files",
     "of_seeds",

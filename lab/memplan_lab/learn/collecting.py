@@ -9,7 +9,7 @@ from importlib.metadata import version
 from memplan.solvers import native
 from memplan.solvers.backtracking import Model
 from memplan_lab.learn.instances import Instance
-from memplan_lab.learn.samples import Samples, joined
+from memplan_lab.learn.samples import Samples, join
 
 __all__ = ["Searched", "collect"]
 
@@ -107,4 +107,4 @@ def collect(
     }
     if model is not None:
         recipe["model"] = dict(model.recipe)
-    return joined(parts, recipe)
+    return join(parts, recipe)

@@ -103,8 +103,8 @@ def of_seeds(
         raise MemplanError(f"there is no family {family!r}; there are {', '.join(FAMILIES)}")
     for size in sizes or (known.small if small else known.large):
         for seed in seeds:
-            make = cache(partial(_with_least, partial(known.make, size, seed)))
-            yield from _at(f"{family}-{size}-{seed}", family, make, known.percents)
+            make = cache(partial(_add_least_capacity, partial(known.make, size, seed)))
+            yield from _at_percents(f"{family}-{size}-{seed}", family, make, known.percents)
 
 
 def of_files(path: Path, percents: Sequence[int] = (100, 102, 105)) -> Iterator[Instance]:
@@ -119,29 +119,29 @@ def of_files(path: Path, percents: Sequence[int] = (100, 102, 105)) -> Iterator[
     if not files:
         raise MemplanError(f"{path}: there is no file in this folder")
     for file in files:
-        make = cache(partial(_with_least, partial(_problem, file)))
-        yield from _at(file.stem, file.name, make, percents)
+        make = cache(partial(_add_least_capacity, partial(_problem, file)))
+        yield from _at_percents(file.stem, file.name, make, percents)
 
 
 def _problem(file: Path) -> Problem:
     return sources.load(file).problem
 
 
-def _at(
+def _at_percents(
     name: str, family: str, make: Callable[[], Problem], percents: Sequence[int]
 ) -> Iterator[Instance]:
     for percent in percents:
-        yield Instance(f"{name}@{percent}%", family, partial(_scaled, make, percent))
+        yield Instance(f"{name}@{percent}%", family, partial(_scale, make, percent))
 
 
-def _scaled(make: Callable[[], Problem], percent: int) -> Problem:
+def _scale(make: Callable[[], Problem], percent: int) -> Problem:
     problem = make()
     least = problem.capacity
     assert least is not None
     return problem.with_capacity(int(least * Fraction(percent, 100)))
 
 
-def _with_least(make: Callable[[], Problem]) -> Problem:
+def _add_least_capacity(make: Callable[[], Problem]) -> Problem:
     """Return the problem with the least capacity known to fit: by construction, or by a search."""
     problem = make()
     if problem.capacity is not None:

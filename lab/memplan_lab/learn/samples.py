@@ -98,7 +98,7 @@ class Samples:
         write_bytes(path, file.getvalue())
 
 
-def joined(parts: Sequence[Samples], recipe: Mapping[str, object] | None = None) -> Samples:
+def join(parts: Sequence[Samples], recipe: Mapping[str, object] | None = None) -> Samples:
     """Return several samples as one, with this recipe or a list of theirs."""
     if recipe is None:
         recipe = {"parts": [dict(part.recipe) for part in parts]}
@@ -152,12 +152,12 @@ def _columns(name: str) -> dict[str, npt.NDArray[np.generic]]:
         if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError):
             reason = (error.strerror or "").lower()
             raise FormatError(name, f"cannot be read: {reason}") from None
-        raise _foreign(name) from None
+        raise _make_error(name) from None
     except Exception:  # NumPy, zipfile and zlib raise many kinds for damaged bytes
-        raise _foreign(name) from None
+        raise _make_error(name) from None
 
 
-def _foreign(name: str) -> FormatError:
+def _make_error(name: str) -> FormatError:
     return FormatError(name, "has no samples; they are what `memplan-lab learn collect` writes")
 
 
@@ -165,9 +165,9 @@ def _about(name: str, cell: npt.NDArray[np.generic] | None) -> dict[str, object]
     try:
         about = json.loads(str(cell))
     except ValueError:
-        raise _foreign(name) from None
+        raise _make_error(name) from None
     if not isinstance(about, dict) or about.get("format") != FORMAT:
-        raise _foreign(name)
+        raise _make_error(name)
     return about
 
 

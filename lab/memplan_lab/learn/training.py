@@ -105,7 +105,7 @@ def columns_of(booster: Any) -> dict[str, npt.NDArray[np.generic]]:
     roots = [add(tree["tree_structure"]) for tree in booster.dump_model()["tree_info"]]
     return {
         "feature": np.array(feature, dtype=np.int32),
-        "threshold": _rounded_down(np.array(threshold, dtype=np.float64)),
+        "threshold": _round_down(np.array(threshold, dtype=np.float64)),
         "left": np.array(left, dtype=np.int32),
         "right": np.array(right, dtype=np.int32),
         "value": np.array(value, dtype=np.float64),
@@ -113,7 +113,7 @@ def columns_of(booster: Any) -> dict[str, npt.NDArray[np.generic]]:
     }
 
 
-def _rounded_down(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+def _round_down(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
     """Return the greatest `float32` at or below each number."""
     near = numbers.astype(np.float32)
     below = np.nextafter(near, np.float32(-np.inf))

@@ -20,7 +20,7 @@ def section(runs: Sequence[Run]) -> Section | None:
     tables = [
         Table(f"{group}: {solver} and its techniques.", _HEADINGS, lines(variants))
         for group, mine in by_suite(runs).items()
-        for solver, variants in families(measures.judged(mine))
+        for solver, variants in families(measures.judge(mine))
     ]
     if not tables:
         return None

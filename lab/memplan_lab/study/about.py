@@ -31,26 +31,26 @@ def of_sweep(source: str, metadata: Mapping[str, Any]) -> About:
     sessions = metadata["sessions"]
     facts = {
         "settings": ", ".join(
-            f"{name} {_words(settings[name])}"
+            f"{name} {_join_words(settings[name])}"
             for name in _SETTINGS
             if settings.get(name) is not None
         ),
-        "command": _each(_command(session["command"]) for session in sessions),
-        "versions": _each(_versions(session["versions"]) for session in sessions),
-        "machine": _each(
-            _machine(told)
+        "command": _join_different(_command(session["command"]) for session in sessions),
+        "versions": _join_different(_versions(session["versions"]) for session in sessions),
+        "machine": _join_different(
+            _describe_machine(machine)
             for session in sessions
-            for told in (session["machine"], *session["workers"].values())
+            for machine in (session["machine"], *session["workers"].values())
         ),
     }
     return About(source, {name: text for name, text in facts.items() if text})
 
 
-def _words(value: object) -> str:
+def _join_words(value: object) -> str:
     return " and ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _each(texts: Iterable[str]) -> str:
+def _join_different(texts: Iterable[str]) -> str:
     """Return different texts once each, in their order."""
     return "; ".join(filter(None, dict.fromkeys(texts)))
 
@@ -66,8 +66,7 @@ def _versions(versions: Mapping[str, str | None]) -> str:
     return ", ".join(f"{name} {text}" for name, text in versions.items() if text is not None)
 
 
-def _machine(told: Mapping[str, Any]) -> str:
-    system, *_, architecture = told["system"].split()  # what is between is the kernel's release
-    return (
-        f"{told['cpu']}, {told['cores']} cores, {system} on {architecture}, Python {told['python']}"
-    )
+def _describe_machine(machine: Mapping[str, Any]) -> str:
+    system, *_, architecture = machine["system"].split()  # between is the kernel's release
+    processor = f"{machine['cpu']}, {machine['cores']} cores"
+    return f"{processor}, {system} on {architecture}, Python {machine['python']}"

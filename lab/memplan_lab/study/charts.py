@@ -54,7 +54,7 @@ def draw_shares(curves: Mapping[str, Curve], label: str, scale: str = "log") -> 
     axes.set_xlabel(label)
     axes.set_ylabel("problems [%]")
     axes.set_ylim(-4, 104)
-    return _finished(figure, axes)
+    return _finish(figure, axes)
 
 
 def draw_pairs(
@@ -85,7 +85,7 @@ def draw_pairs(
     axes.set_yscale("symlog", linthresh=1)
     axes.set_xlabel(labels[0])
     axes.set_ylabel(labels[1])
-    return _finished(figure, axes)
+    return _finish(figure, axes)
 
 
 def _figure() -> tuple[Figure, Axes]:
@@ -93,7 +93,7 @@ def _figure() -> tuple[Figure, Axes]:
     return figure, figure.add_subplot()
 
 
-def _finished(figure: Figure, axes: Axes) -> Figure:
+def _finish(figure: Figure, axes: Axes) -> Figure:
     axes.minorticks_off()
     axes.grid(alpha=0.3)
     axes.legend(loc="best", fontsize="small")

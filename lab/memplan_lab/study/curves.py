@@ -23,13 +23,13 @@ def solved_against_time(runs: Sequence[Run]) -> Section | None:
     """Return the share of problems solved by a time (figure 9), for each group of some size."""
     found = {
         group: measures.solved_within(mine)
-        for group, mine in _shown(runs).items()
+        for group, mine in _find_timed(runs).items()
         if len(by_case(mine)) >= _FEWEST
     }
     if not found:
         return None
     return Section(
-        (_TEXT, "As figure 9 of the MiniMalloc paper, on problems that everybody can have."),
+        (_TEXT, "As figure 9 of the MiniMalloc paper, on problems that are public or generated."),
         [
             Chart(
                 charts.name("solved", group),
@@ -43,7 +43,7 @@ def solved_against_time(runs: Sequence[Run]) -> Section | None:
 
 def time_against_size(runs: Sequence[Run]) -> Section | None:
     """Return the median time and the success by number of buffers (figure 10), for each group."""
-    found = _shown(runs)
+    found = _find_timed(runs)
     if not found:
         return None
     return Section(
@@ -64,10 +64,10 @@ def time_against_size(runs: Sequence[Run]) -> Section | None:
     )
 
 
-def _shown(runs: Sequence[Run]) -> dict[str, list[Run]]:
+def _find_timed(runs: Sequence[Run]) -> dict[str, list[Run]]:
     """Return the groups that a solver as it is was timed on, with these runs, judged by all."""
     found = {
-        group: list(measures.measured(measures.plain(measures.judged(mine))))
+        group: list(measures.timed_runs(measures.plain_runs(measures.judge(mine))))
         for group, mine in by_suite(runs).items()
     }
     return {group: mine for group, mine in found.items() if mine}

@@ -66,7 +66,7 @@ def check(out: str | os.PathLike[str]) -> None:
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise FormatError(str(out), "is a file; name a folder for the report")
-    foreign = [file for file in _listed(folder) if not _is_ours(file)]
+    foreign = [file for file in _list_files(folder) if not _is_ours(file)]
     if foreign:
         raise FormatError(
             str(out), f"holds {foreign[0].name}, which is no part of a report; name another folder"
@@ -76,7 +76,7 @@ def check(out: str | os.PathLike[str]) -> None:
         raise FormatError(str(out), f"cannot be written: {home} is no folder to write to")
 
 
-def _listed(folder: Path) -> list[Path]:
+def _list_files(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 

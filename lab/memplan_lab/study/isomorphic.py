@@ -28,7 +28,7 @@ class Placing:
         return all(i < j for at, (a, i) in enumerate(placed) for b, j in placed[at + 1 :] if a == b)
 
 
-def isomorphic(problem: Problem) -> Iterator[Placing]:
+def find_isomorphic(problem: Problem) -> Iterator[Placing]:
     """Yield all orders that give the offsets of the order of decreasing index, sorted by rows.
 
     Every buffer goes to the lowest offset that is above or below all that were placed before it

@@ -11,12 +11,12 @@ from memplan_lab.study.results import Run
 FIT = "fit"
 
 
-def plain(runs: Iterable[Run]) -> list[Run]:
+def plain_runs(runs: Iterable[Run]) -> list[Run]:
     """Return the runs of solvers as they are; those with switches have sections of their own."""
     return [run for run in runs if ":" not in run.solver]
 
 
-def measured(runs: Iterable[Run]) -> Iterator[Run]:
+def timed_runs(runs: Iterable[Run]) -> Iterator[Run]:
     """Yield the runs that were timed: no problem or library was missing, and nothing crashed."""
     return (run for run in runs if run.cpu_s is not None)
 
@@ -30,7 +30,7 @@ def best_peaks(runs: Iterable[Run]) -> dict[str, int]:
     return best
 
 
-def judged(runs: Sequence[Run]) -> list[Run]:
+def judge(runs: Sequence[Run]) -> list[Run]:
     """Return the runs of a group; those with a worse answer than another's count as unsolved.
 
     Where a fit was asked for, any fit is as good as another (source 000, footnote 1). Where the
@@ -58,10 +58,10 @@ def solved_within(runs: Sequence[Run]) -> dict[str, tuple[list[float], list[floa
     """
     return {
         solver: shares((_seconds(run) for run in mine if run.solved), len(mine))
-        for solver, mine in by_solver(measured(runs)).items()
+        for solver, mine in by_solver(timed_runs(runs)).items()
     }
 
 
 def _seconds(run: Run) -> float:
-    assert run.cpu_s is not None  # `measured` has left the others out
+    assert run.cpu_s is not None  # `timed_runs` has left the others out
     return run.cpu_s

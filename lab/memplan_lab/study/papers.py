@@ -13,7 +13,7 @@ from memplan_lab.bench.summary import best_bounds, by_case, by_suite
 from memplan_lab.bench.tables import DASH
 from memplan_lab.study import measures
 from memplan_lab.study.blocks import Section, Table
-from memplan_lab.study.isomorphic import isomorphic
+from memplan_lab.study.isomorphic import find_isomorphic
 from memplan_lab.study.results import Run
 
 # A run that used so much of its time-out has timed out; an incomplete search may end before that.
@@ -46,7 +46,7 @@ def isomorphic_solutions() -> Section:
             "✓" if placing.offset_monotonic else "",
             "✓" if placing.index_monotonic else "",
         )
-        for at, placing in enumerate(isomorphic(problem), 1)
+        for at, placing in enumerate(find_isomorphic(problem), 1)
     ]
     return Section(
         (
@@ -68,7 +68,7 @@ def isomorphic_solutions() -> Section:
 def challenging(runs: Sequence[Run]) -> Section | None:
     """Return table 2 of source 000: times on the challenging instances, by solver."""
     tables = []
-    for group, mine in _of(runs, "challenging"):
+    for group, mine in _runs_of_suite(runs, "challenging"):
         solvers = list(dict.fromkeys(run.solver for run in mine if ":" not in run.solver))
         lines = [
             (
@@ -95,7 +95,7 @@ def challenging(runs: Sequence[Run]) -> Section | None:
 def microbenchmarks(runs: Sequence[Run]) -> Section | None:
     """Return table 1 of source 001: what a step of telamalloc costs without any search."""
     tables = []
-    for group, mine in _of(runs, "microbenchmarks"):
+    for group, mine in _runs_of_suite(runs, "microbenchmarks"):
         lines = [
             (
                 case,
@@ -121,7 +121,9 @@ def microbenchmarks(runs: Sequence[Run]) -> Section | None:
 def heuristics(runs: Sequence[Run]) -> Section | None:
     """Return table 2 of source 001: peaks of heuristics over the least peak, and their times."""
     tables = []
-    for group, mine in _of((run for run in runs if run.objective != measures.FIT), "models"):
+    for group, mine in _runs_of_suite(
+        (run for run in runs if run.objective != measures.FIT), "models"
+    ):
         solvers = [name for name in _HEURISTICS if any(run.solver == name for run in mine)]
         if not solvers:
             continue
@@ -153,7 +155,7 @@ def heuristics(runs: Sequence[Run]) -> Section | None:
     )
 
 
-def _of(runs: Iterable[Run], suite: str) -> Iterable[tuple[str, list[Run]]]:
+def _runs_of_suite(runs: Iterable[Run], suite: str) -> Iterable[tuple[str, list[Run]]]:
     return by_suite(run for run in runs if run.base == suite).items()
 
 

@@ -22,7 +22,7 @@ def section(runs: Sequence[Run]) -> Section | None:
     planned = {
         group: mine
         for group, mine in found.items()
-        if any(run.solved for run in measures.plain(mine))
+        if any(run.solved for run in measures.plain_runs(mine))
     }
     if not planned:
         return None
@@ -50,7 +50,7 @@ def _curves(runs: Sequence[Run]) -> dict[str, tuple[list[float], list[float]]]:
     ratios_of = over_bound(runs)
     return {
         solver: measures.shares(ratios_of[solver].values(), len(mine))
-        for solver, mine in by_solver(measures.plain(runs)).items()
+        for solver, mine in by_solver(measures.plain_runs(runs)).items()
     }
 
 

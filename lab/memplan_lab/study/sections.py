@@ -93,7 +93,7 @@ def sections(results: Results, command: str = "") -> list[tuple[str, Section]]:
         ("Results", _summary(results, command)),
         *((part.title, section) for part, section in made if section is not None),
         *([] if wrong is None else [("Failures", wrong)]),
-        *([("Left out", _left_out(empty))] if empty else []),
+        *([("Left out", _list_missing(empty))] if empty else []),
     ]
 
 
@@ -117,24 +117,24 @@ def _summary(results: Results, command: str) -> Section:
         text.append(f"Made by: {command}")
     headings = ("problems", "count", "solvers", "runs")
     tables = [Table("What was run.", headings, lines, frozenset({0, 2}))]
-    told = list(_told(results.about))
-    if told:
+    facts = list(_list_facts(results.about))
+    if facts:
         left = frozenset({0, 1, 2})
-        tables.append(Table("How it was run.", ("what", "is", "of"), told, left))
+        tables.append(Table("How it was run.", ("what", "is", "of"), facts, left))
     return Section(text, tables)
 
 
-def _told(about: Sequence[About]) -> Iterator[tuple[str, str, str]]:
-    """Yield what sources say of themselves, once where several say the same, with their names."""
-    said: dict[tuple[str, str], list[str]] = {}
+def _list_facts(about: Sequence[About]) -> Iterator[tuple[str, str, str]]:
+    """Yield the facts about sources, each once, with the names of the sources that share it."""
+    sources_of: dict[tuple[str, str], list[str]] = {}
     for one in about:
         for name, text in one.facts.items():
-            said.setdefault((name, text), []).append(one.source)
-    for (name, text), sources in sorted(said.items()):
+            sources_of.setdefault((name, text), []).append(one.source)
+    for (name, text), sources in sorted(sources_of.items()):
         yield name, text, "all" if len(sources) == len(about) > 1 else ", ".join(sources)
 
 
-def _left_out(empty: Sequence[tuple[str, str]]) -> Section:
+def _list_missing(empty: Sequence[tuple[str, str]]) -> Section:
     return Section(
         ("These results hold no runs for the following; the sweeps beside them would.",),
         (Table("What is missing.", ("section", "sweep"), empty, frozenset({0, 1})),),

@@ -35,7 +35,7 @@ _COMMON = ("dask", "distributed", "memplan")
 
 
 @contextmanager
-def connected(scheduler: str, workers: int | None, memory: int) -> Iterator[Client]:
+def connect(scheduler: str, workers: int | None, memory: int) -> Iterator[Client]:
     """Yield a client of a cluster that can run tasks; a local one ends with the context.
 
     Parameters

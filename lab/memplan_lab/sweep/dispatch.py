@@ -102,7 +102,7 @@ class Dispatcher:
             If the scheduler is gone.
         """
         todo = (item for item in items if item.task.key not in self._dataset.done)
-        self._client.subscribe_topic(self._session, self._heard)
+        self._client.subscribe_topic(self._session, self._on_event)
         try:
             while self._fill(todo):
                 self._dataset.tick()
@@ -171,10 +171,12 @@ class Dispatcher:
         self._flights[ticket] = _Flight(tries, future)
         future.add_done_callback(lambda done: self._landed.put((ticket, _end_of(done))))
 
-    def _heard(self, event: tuple[float, Mapping[str, Any]]) -> None:
-        """Take what a worker says before its bundle ends; called in the client's thread."""
-        _, said = event
-        self._landed.put((said["ticket"], _Event.LOST if "lost" in said else Reply.of(said)))
+    def _on_event(self, event: tuple[float, Mapping[str, Any]]) -> None:
+        """Take a worker's message before its bundle ends; called in the client's thread."""
+        _, message = event
+        self._landed.put(
+            (message["ticket"], _Event.LOST if "lost" in message else Reply.of(message))
+        )
 
     def _land(self, ticket: str, what: Reply | _Event | BaseException) -> None:
         if isinstance(what, CancelledError):
@@ -206,7 +208,7 @@ class Dispatcher:
             self._waiting.append(_Try(each.item, each.attempt + 1))
         else:
             outcome = reply.outcome
-            self._record(each, replace(reply, outcome=outcome.but("failed", outcome.error)))
+            self._record(each, replace(reply, outcome=outcome.with_status("failed", outcome.error)))
 
     def _record(self, each: _Try, reply: Reply) -> None:
         result = _result(each, reply)
@@ -244,7 +246,7 @@ def _result(each: _Try, reply: Reply) -> Result:
     ran = len(outcome.wall) or None
     return Result(
         **asdict(each.item.task),
-        **outcome.measured(),
+        **outcome.columns(),
         runs=ran,
         first_cpu_s=outcome.cpu[0] if ran else None,
         solve_s=sum(outcome.wall) if ran else None,

@@ -82,7 +82,7 @@ def run_bundle(bundle: Bundle) -> None:
     from distributed import get_worker
 
     worker = get_worker()
-    if not _claimed(worker, bundle.session, bundle.ticket):
+    if not _claim(worker, bundle.session, bundle.ticket):
         worker.log_event(bundle.session, {"ticket": bundle.ticket, "lost": True})
         return
     begun_at = time.monotonic()
@@ -100,7 +100,7 @@ def _run(work: Work, worker: str) -> Reply:
     return Reply(outcome, started, time.monotonic() - begun_at, worker)
 
 
-def _claimed(worker: Any, session: str, ticket: str) -> bool:
+def _claim(worker: Any, session: str, ticket: str) -> bool:
     """Note that a bundle begins, at the scheduler, which outlives the worker; false if it had."""
     from distributed.utils import sync
 

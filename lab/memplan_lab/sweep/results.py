@@ -186,7 +186,7 @@ def read(folder: str | os.PathLike[str]) -> Any:
         ).to_table()
     except (OSError, ValueError) as error:  # of pyarrow, which have these among their bases
         raise FormatError(str(rows), f"cannot be read: {' '.join(str(error).split())}") from None
-    return _once(found.sort_by("key"))
+    return _drop_repeated(found.sort_by("key"))
 
 
 def read_rows(folder: str | os.PathLike[str]) -> list[Row]:
@@ -212,14 +212,14 @@ def _make_row(found: Mapping[str, Any]) -> Row:
 
 
 def _name_capacity(ratio: float | None, of: str | None) -> str:
-    """Return what is said of a capacity behind the name of a suite: nothing of a problem's own."""
+    """Return the text for a capacity that follows the name of a suite; none for a problem's own."""
     if ratio is None or (of == "own" and ratio == 1):
         return ""
     words = {"own": "its capacity", "best": "the best peak", "bound": "a bound"}
     return f" at {100 * ratio:g} % of {words.get(of or '', of)}"
 
 
-def _once(found: Any) -> Any:
+def _drop_repeated(found: Any) -> Any:
     """Return a table that is sorted by key with the first row of every key.
 
     Merged rows are there twice until the old files are removed, and stay so if the process dies

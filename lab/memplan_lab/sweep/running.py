@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from memplan.errors import MemplanError
 from memplan_lab.extras import require
-from memplan_lab.sweep.cluster import LOCAL, connected, describe_workers
+from memplan_lab.sweep.cluster import LOCAL, connect, describe_workers
 from memplan_lab.sweep.dataset import Dataset, check
 from memplan_lab.sweep.dispatch import Dispatcher
 from memplan_lab.sweep.remote import machine
@@ -107,7 +107,7 @@ def run(
     cases = settings.cases()
     total = len(cases) * settings.tasks_of_a_case()
     check(Path(folder), settings, resume=resume)
-    with connected(scheduler, workers, settings.memory) as client:
+    with connect(scheduler, workers, settings.memory) as client:
         session = _session(client, settings, scheduler, command)
         with Dataset(Path(folder), settings, total) as dataset:
             dataset.begin(session)

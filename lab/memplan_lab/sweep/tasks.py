@@ -185,7 +185,7 @@ def items(settings: Settings, cases: Sequence[Case]) -> Iterator[Item]:
 
 def _items_of(settings: Settings, case: Case, problem: Problem, error: str) -> Iterator[Item]:
     @cache
-    def packed() -> bytes:
+    def pack() -> bytes:
         return exchange.pack(problem.with_capacity(None))
 
     base, size = ("", 0) if error else _base(case, problem)
@@ -195,7 +195,7 @@ def _items_of(settings: Settings, case: Case, problem: Problem, error: str) -> I
         for repeat in range(settings.repeat):
             for spec in settings.solvers:
                 solver, _, options = spec.partition(":")
-                task = _keyed(
+                task = _add_key(
                     suite=case.suite,
                     instance=case.name,
                     fingerprint="" if error else problem.fingerprint,
@@ -212,7 +212,7 @@ def _items_of(settings: Settings, case: Case, problem: Problem, error: str) -> I
                     repeat=repeat,
                 )
                 order = None if error else _order(settings, task, spec)
-                yield Item(task, order, packed, error)
+                yield Item(task, order, pack, error)
 
 
 def _base(case: Case, problem: Problem) -> tuple[str, int]:
@@ -224,7 +224,7 @@ def _base(case: Case, problem: Problem) -> tuple[str, int]:
     return "bound", memplan.lower_bound(problem)
 
 
-def _keyed(**fields: Any) -> Task:
+def _add_key(**fields: Any) -> Task:
     """Return a task with its key: a hash of all that decides its result, and of its name.
 
     The name is in it because shuffled variants of a problem have one fingerprint.

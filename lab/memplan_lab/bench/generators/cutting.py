@@ -76,9 +76,9 @@ def _guillotine(rng: np.random.Generator, piece: Piece, flatness: float) -> list
     width, height = piece.end - piece.start, piece.upper - piece.lower
     across = rng.random() * (width + flatness * height) < flatness * height
     if height == 1 or (width > 1 and not across):
-        middle = _between(rng, piece.start, piece.end)
+        middle = _draw_between(rng, piece.start, piece.end)
         return [piece._replace(end=middle), piece._replace(start=middle)]
-    middle = _between(rng, piece.lower, piece.upper)
+    middle = _draw_between(rng, piece.lower, piece.upper)
     return [piece._replace(upper=middle), piece._replace(lower=middle)]
 
 
@@ -86,10 +86,10 @@ def _pinwheel(rng: np.random.Generator, piece: Piece) -> list[Piece]:
     start, end, lower, upper = piece
     if end - start < 3 or upper - lower < 3:
         return []
-    b = _between(rng, start + 1, end)
-    a = _between(rng, start, b)
-    d = _between(rng, lower + 1, upper)
-    c = _between(rng, lower, d)
+    b = _draw_between(rng, start + 1, end)
+    a = _draw_between(rng, start, b)
+    d = _draw_between(rng, lower + 1, upper)
+    c = _draw_between(rng, lower, d)
     if rng.random() < 0.5:
         return [
             Piece(start, b, lower, c),
@@ -107,7 +107,7 @@ def _pinwheel(rng: np.random.Generator, piece: Piece) -> list[Piece]:
     ]
 
 
-def _between(rng: np.random.Generator, low: int, high: int) -> int:
+def _draw_between(rng: np.random.Generator, low: int, high: int) -> int:
     """Draw a point strictly between, in the middle 60 % where there is room: no slivers."""
     margin = max(1, (high - low) // 5)
     return int(rng.integers(low + margin, high - margin, endpoint=True))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from memplan.problem import Problem
-from memplan_lab.bench.generators.flat_load import LARGEST, SMALLEST, parts
+from memplan_lab.bench.generators.flat_load import LARGEST, SMALLEST, split_into_parts
 
 
 def dense(n: int, seed: int) -> Problem:
@@ -49,7 +49,7 @@ def dense(n: int, seed: int) -> Problem:
         for buffer in ended:
             end[buffer] = time
             live.remove(buffer)
-        for size in parts(rng, sum(sizes[b] for b in ended), at_once):
+        for size in split_into_parts(rng, sum(sizes[b] for b in ended), at_once):
             live.append(len(sizes))
             start[len(sizes)] = time
             sizes.append(size)

@@ -45,7 +45,7 @@ def flat_load(n: int, seed: int) -> Problem:
     time = 0
     while len(sizes) < n:
         time += 1
-        ended, freed = _enders(rng, live, sizes, n - len(sizes))
+        ended, freed = _draw_enders(rng, live, sizes, n - len(sizes))
         for buffer in ended:
             end[buffer] = time
             live.remove(buffer)
@@ -61,7 +61,7 @@ def flat_load(n: int, seed: int) -> Problem:
     return Problem.from_arrays(*columns)
 
 
-def _enders(
+def _draw_enders(
     rng: np.random.Generator, live: list[int], sizes: list[int], most: int
 ) -> tuple[list[int], int]:
     """Draw two or three live buffers whose bytes at most `most` new ones can fill.
@@ -82,10 +82,10 @@ def _split(rng: np.random.Generator, total: int, most: int) -> list[int]:
     # About 56 bytes a part keeps the mean in the middle, so that the load stays divisible.
     likely = total / 56 + 2 * rng.random() - 1
     count = min(max(fewest, round(likely)), total // SMALLEST, most)
-    return parts(rng, total, count)
+    return split_into_parts(rng, total, count)
 
 
-def parts(rng: np.random.Generator, total: int, count: int) -> list[int]:
+def split_into_parts(rng: np.random.Generator, total: int, count: int) -> list[int]:
     """Split `total` into `count` parts of SMALLEST..LARGEST each."""
     drawn: list[int] = []
     for left in range(count - 1, -1, -1):

@@ -51,7 +51,7 @@ def nn_like(n: int, seed: int) -> Problem:
     far = np.flatnonzero(kind == 99)
     length[far] = _log_uniform(rng, len(far), 64, max(65, steps // 2))
     end = np.minimum(start + length, steps + 1)
-    return _shuffled(rng, start, end, _sizes(rng, n))
+    return _shuffle(rng, start, end, _sizes(rng, n))
 
 
 def training_like(n: int, seed: int) -> Problem:
@@ -84,7 +84,7 @@ def training_like(n: int, seed: int) -> Problem:
     owner = rng.permutation(forward)[: n - forward]
     gradient = backward[owner]
     gradient_end = np.minimum(gradient + _geometric(rng, n - forward), last + 1)
-    return _shuffled(
+    return _shuffle(
         rng,
         np.concatenate([start, gradient]),
         np.concatenate([end, gradient_end]),
@@ -92,7 +92,7 @@ def training_like(n: int, seed: int) -> Problem:
     )
 
 
-def _shuffled(rng: np.random.Generator, start: Ints, end: Ints, size: Ints) -> Problem:
+def _shuffle(rng: np.random.Generator, start: Ints, end: Ints, size: Ints) -> Problem:
     order = rng.permutation(len(start))
     return Problem.from_arrays(start[order], end[order], size[order])
 

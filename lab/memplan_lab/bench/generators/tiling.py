@@ -47,7 +47,7 @@ class _Cut:
         )
 
 
-def tiled(graph: Graph, tiles: int, *, halo: int = 1) -> Graph:
+def tile_graph(graph: Graph, tiles: int, *, halo: int = 1) -> Graph:
     """Return a graph whose operators are cut into tiles of rows, in depth-first order.
 
     A tensor of four dimensions is cut into up to `tiles` tiles of as many rows as can be; others
@@ -87,15 +87,15 @@ def tiled(graph: Graph, tiles: int, *, halo: int = 1) -> Graph:
     tensors, cuts = _cut(graph, tiles)
     layers = [list(_layer(operator, cuts, halo)) for operator in graph.operators]
 
-    def whole(indices: Sequence[int]) -> tuple[int, ...]:
+    def tiles_of(indices: Sequence[int]) -> tuple[int, ...]:
         return tuple(dict.fromkeys(tile for index in indices for tile in cuts[index].tiles))
 
     return Graph(
         graph.name,
         tuple(tensors),
         tuple(_depth_first(layers)),
-        whole(graph.inputs),
-        whole(graph.outputs),
+        tiles_of(graph.inputs),
+        tiles_of(graph.outputs),
         alignment=graph.alignment,
         planned=graph.planned,
         source=graph.source,

@@ -110,13 +110,13 @@ def run(
 
 def _row(case: Case, allocator: Allocator, slab: bool, seconds: float) -> Contention:
     try:
-        served, profile = _profiled(case, allocator, slab, seconds)
+        served, profile = _profile_server(case, allocator, slab, seconds)
     except ChildError as error:
         return Contention(case, allocator.name, slab, error=str(error))
     return Contention(case, allocator.name, slab, served, profile)
 
 
-def _profiled(
+def _profile_server(
     case: Case, allocator: Allocator, slab: bool, seconds: float
 ) -> tuple[Served, Profile]:
     with TemporaryDirectory(prefix="memplan-perf-") as folder:

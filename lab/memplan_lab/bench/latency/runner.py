@@ -75,7 +75,7 @@ def run(
         for case, number, allocator in todo:
             step(f"{case.name} · {allocator.name}")
             request = Request(**asdict(case), library=allocator.library, runs=runs, seconds=seconds)
-            row = Row(case, allocator.name, number, _measured(request, allocator))
+            row = Row(case, allocator.name, number, _measure(request, allocator))
             rows.append(row)
             if on_row:
                 on_row(row)
@@ -106,7 +106,7 @@ def _check_counts(**counts: Sequence[int]) -> None:
             raise MemplanError(f"{what} is {min(values)}; it must be at least 1")
 
 
-def _measured(request: Request, allocator: Allocator) -> Outcome:
+def _measure(request: Request, allocator: Allocator) -> Outcome:
     try:
         answer = ask(
             _WORKER,

@@ -95,7 +95,7 @@ def serve(load: Load) -> Served:
             serving = [pool.submit(thread) for _ in range(load.threads)]
             with suppress(BrokenBarrierError):  # a thread failed: its error is a result
                 warm.wait()
-                with _profiled(Path(load.control), Path(load.acknowledge)):
+                with _profile(Path(load.control), Path(load.acknowledge)):
                     go.wait()
                     wait(serving)
             done = results(serving)
@@ -123,17 +123,17 @@ def _count(call: Callable[[], object], seconds: float) -> int:
 
 
 @contextmanager
-def _profiled(control: Path, acknowledge: Path) -> Iterator[None]:
+def _profile(control: Path, acknowledge: Path) -> Iterator[None]:
     """Switch `perf record` on, and off again."""
     with control.open("w") as commands, acknowledge.open() as answers:
 
-        def tell(command: str) -> None:
+        def send(command: str) -> None:
             print(command, file=commands, flush=True)
             answers.readline()
 
-        tell("enable")
+        send("enable")
         yield
-        tell("disable")
+        send("disable")
 
 
 if __name__ == "__main__":

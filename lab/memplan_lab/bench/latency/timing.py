@@ -40,7 +40,7 @@ def alternate(
     runs, seconds
         See `Request`.
     """
-    estimate = max(_sampled(call)[1] for call in calls for _ in range(2))
+    estimate = max(_take_sample(call)[1] for call in calls for _ in range(2))
     block = min(_BLOCK_RUNS, runs, max(1, int(_BLOCK_SECONDS / estimate)))
     session = _Session(calls, threads, block, math.ceil(runs / block), seconds)
     gc.collect()
@@ -104,11 +104,11 @@ class _Session:
                 self._start.wait()
                 if self._block > 1:
                     call()  # so that the caches are its own
-                samples[kind] += [_sampled(call) for _ in range(self._block)]
+                samples[kind] += [_take_sample(call) for _ in range(self._block)]
         return samples
 
 
-def _sampled(call: Call) -> Sample:
+def _take_sample(call: Call) -> Sample:
     faults = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
     wall, cpu = time.perf_counter(), time.thread_time()
     call()

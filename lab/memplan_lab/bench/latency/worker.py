@@ -52,8 +52,8 @@ def measure(request: Request) -> Outcome:
     eager, inputs = NETWORKS[request.network](request.batch, request.size)
     trace = record(copy.deepcopy(eager), inputs)
     problem = trace.problem()
-    _, greedy_s = _planned(problem, "greedy_by_size")
-    plan, auto_s = _planned(problem, "auto")
+    _, greedy_s = _make_plan(problem, "greedy_by_size")
+    plan, auto_s = _make_plan(problem, "auto")
 
     def of(call: Any) -> Callable[[], Any]:
         def inference() -> Any:
@@ -64,11 +64,11 @@ def measure(request: Request) -> Outcome:
 
     with Slab(plan, trace) as fast:
         kinds = (of(eager), of(fast))
-        equal = _equal(*kinds)
+        equal = _are_equal(*kinds)
         eagerly, fastly = alternate(
             kinds, threads=request.threads, runs=request.runs, seconds=request.seconds
         )
-        equal = _equal(*kinds) and equal
+        equal = _are_equal(*kinds) and equal
         counts = fast.stats()
     return Outcome(
         eagerly,
@@ -92,7 +92,7 @@ def check_loaded(library: str) -> None:
         raise MemplanError(f"{library} was not loaded; is it a library for this machine?")
 
 
-def _planned(problem: Problem, solver: str) -> tuple[Plan, float]:
+def _make_plan(problem: Problem, solver: str) -> tuple[Plan, float]:
     seconds = []
     for _ in range(_PLANNED):
         begin = time.perf_counter()
@@ -102,7 +102,7 @@ def _planned(problem: Problem, solver: str) -> tuple[Plan, float]:
     return plan, median(seconds)
 
 
-def _equal(first: Callable[[], Any], second: Callable[[], Any]) -> bool:
+def _are_equal(first: Callable[[], Any], second: Callable[[], Any]) -> bool:
     """Whether two kinds give the same bits, NaN included."""
     import torch
 

@@ -61,11 +61,11 @@ _SIZED: dict[str, tuple[Callable[[int], Any], Callable[[int, int], Any]]] = {
 def _on_meta(build: Callable[[], Any], argument: Callable[[], Any]) -> Callable[[], Made]:
     """Return what builds a model for inference, and an argument for it, without any memory."""
 
-    def made() -> Made:
+    def make() -> Made:
         with torch.device("meta"):
             return build().eval(), (argument(),)
 
-    return made
+    return make
 
 
 # By name: what makes the module, on the meta device, and the arguments to call it with.
@@ -82,16 +82,16 @@ MODELS: dict[str, Callable[[], Made]] = {
 }
 
 
-def _ready(name: str) -> Callable[[int, int], Made]:
+def _on_cpu(name: str) -> Callable[[int, int], Made]:
     build, argument = _SIZED[name]
 
-    def made(batch: int, size: int) -> Made:
+    def make(batch: int, size: int) -> Made:
         torch.manual_seed(0)
         return build(size).eval(), (argument(batch, size),)
 
-    return made
+    return make
 
 
 # By name: what makes the module with weights, always the same ones, and arguments for a batch and
 # an input size. The U-Net has half the channels of the paper's.
-NETWORKS: dict[str, Callable[[int, int], Made]] = {name: _ready(name) for name in _SIZED}
+NETWORKS: dict[str, Callable[[int, int], Made]] = {name: _on_cpu(name) for name in _SIZED}

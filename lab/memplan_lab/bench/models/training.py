@@ -127,34 +127,34 @@ class Translator(Module):  # type: ignore[misc]
 Made = tuple[Any, tuple[Any, ...]]  # a module that returns its loss, and what to call it with
 
 
-def _whole(*shape: int) -> Any:
+def _zeros(*shape: int) -> Any:
     return torch.zeros(*shape, dtype=torch.long)
 
 
-def _fake(made: Callable[[], Made]) -> Callable[[], Made]:
+def _fake(make: Callable[[], Made]) -> Callable[[], Made]:
     """Return what makes the same of fake tensors, which have no memory."""
 
     def fake() -> Made:
         with require("torch._subclasses.fake_tensor", extra="torch").FakeTensorMode():
-            return made()
+            return make()
 
     return fake
 
 
 def _bert(layers: int, width: int, heads: int, inner: int, batch: int) -> Callable[[], Made]:
-    def made() -> Made:
+    def make() -> Made:
         model = MaskedWords(bert(layers, width, heads, inner), width)
-        return model, (_whole(batch, 128), _whole(batch, _MASKED), _whole(batch, _MASKED))
+        return model, (_zeros(batch, 128), _zeros(batch, _MASKED), _zeros(batch, _MASKED))
 
-    return made
+    return make
 
 
 def _classes(build: Callable[[], Any], batch: int) -> Callable[[], Made]:
-    return lambda: (Classifier(build()), (torch.empty(batch, 3, 224, 224), _whole(batch)))
+    return lambda: (Classifier(build()), (torch.empty(batch, 3, 224, 224), _zeros(batch)))
 
 
 def _translation() -> Made:
-    return Translator(), (_whole(32, 128), _whole(32, 128), _whole(32, 128))
+    return Translator(), (_zeros(32, 128), _zeros(32, 128), _zeros(32, 128))
 
 
 # By name: what makes the module, in training and of fake tensors, and the arguments to call it

@@ -113,12 +113,12 @@ class Command:
             runs: list[_Usage] = []
             for _ in range(request.repeat):
                 Path(values["output"]).unlink(missing_ok=True)
-                runs.append(_launch(self._filled(values), folder, limit))
+                runs.append(_launch(self._fill_in(values), folder, limit))
                 if runs[-1].exit_code != 0:
                     break
             return _outcome(problem, request.objective, folder, runs)
 
-    def _filled(self, values: Mapping[str, str]) -> list[str]:
+    def _fill_in(self, values: Mapping[str, str]) -> list[str]:
         return [_PLACEHOLDER.sub(lambda match: values[match[1]], word) for word in self.words]
 
 
@@ -174,14 +174,14 @@ def _outcome(problem: Problem, objective: str, folder: Path, runs: list[_Usage])
         peak_rss_mib=memory if memory > peak_rss_mib() else None,
     )
     if last.exit_code is None:
-        return measured.but("killed", "it was killed for running past its time")
+        return measured.with_status("killed", "it was killed for running past its time")
     if last.exit_code != 0:
-        said = last_line((folder / "messages").read_text(errors="replace"))
-        return measured.but("failed", f"exit code {last.exit_code}: {said}")
+        message = last_line((folder / "messages").read_text(errors="replace"))
+        return measured.with_status("failed", f"exit code {last.exit_code}: {message}")
     if not (folder / "plan.csv").exists():
-        return measured.but("failed", "it ended well but wrote no plan")
+        return measured.with_status("failed", "it ended well but wrote no plan")
     try:
         plan = formats.load_plan(folder / "plan.csv")
     except MemplanError as error:
-        return measured.but("invalid", str(error).replace(f"{folder}{os.sep}", ""))
+        return measured.with_status("invalid", str(error).replace(f"{folder}{os.sep}", ""))
     return judge(problem, plan, objective, measured)
