@@ -196,7 +196,8 @@ Exclude = Annotated[
 InPlace = Annotated[
     bool,
     typer.Option(
-        "--in-place", help="Let operators of a model write over inputs that nobody needs any more."
+        "--in-place",
+        help="Let operators of a model write over inputs that no later operator reads.",
     ),
 ]
 Runtime = Annotated[
