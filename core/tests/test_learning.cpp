@@ -15,7 +15,6 @@
 #include "published/telamalloc/backtracking.h"
 #include "published/telamalloc/collecting.h"
 #include "published/telamalloc/learned.h"
-#include "published/telamalloc/oracle.h"
 
 using namespace memplan;
 

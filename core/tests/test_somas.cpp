@@ -7,7 +7,6 @@
 #include "memplan/somas.h"
 #include "oracle.h"
 #include "published/somas/blocks.h"
-#include "published/somas/fit.h"
 
 using namespace memplan;
 

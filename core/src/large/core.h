@@ -1,4 +1,5 @@
-// The critical core: the buffers that have hardly any freedom, placed before all others.
+// How tight each section of a problem is at a target for its peak, and the critical core: the
+// buffers that have hardly any freedom, placed before all others.
 #pragma once
 
 #include <vector>
@@ -7,6 +8,11 @@
 #include "memplan/sections.h"
 
 namespace memplan::chain {
+
+// For every section: how many buffers as large as its largest would fit into what the target leaves
+// above its load. The load alone is a poor measure: a section at 0.8 of the target whose largest
+// buffer needs 0.18 of it in one piece is tighter than one at 0.95 full of crumbs.
+std::vector<double> rooms(const Problem& problem, const Sections& sections, Bytes target);
 
 // A core is a set of hard sections and every buffer that is live in one of them, over its whole
 // lifetime.

@@ -9,12 +9,10 @@
 
 #include "greedy/best_pass.h"
 #include "large/core.h"
-#include "large/core_placer.h"
 #include "large/course.h"
 #include "large/ejection.h"
 #include "large/part.h"
 #include "large/ranking.h"
-#include "large/rooms.h"
 #include "large/windows.h"
 #include "memplan/greedy.h"
 #include "model/items.h"

@@ -1,9 +1,12 @@
-// A part of a problem, which the exact search places again.
+// A part of a problem: the exact search places it again, or, for a core, first fit where that is
+// enough, as it is fast.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "greedy/passes.h"
+#include "large/ranking.h"
 #include "memplan/budget.h"
 #include "memplan/plan.h"
 #include "memplan/problem.h"
@@ -29,5 +32,45 @@ struct Effort {
 // too much work, or where the search does not suit the part.
 Plan fit_part(const Part& part, Bytes capacity, const Effort& effort, std::uint64_t seed,
               Stopper& stopper);
+
+// When passes over a part are given up. One pass is made in any case.
+struct Patience {
+  int passes = 1;
+  std::int64_t steps = 0;  // of work, all together
+  std::int64_t nodes = 0;  // placements, all together
+};
+
+// Runs first fit on a part again and again, each time with what it rejected ranked higher.
+class PartPacker {
+ public:
+  // Both must outlive it.
+  PartPacker(const Part& part, Stopper& stopper);
+
+  // Returns the pass that rejected the fewest, with the work of all passes. The offsets are by row
+  // of the part; the rejected, which stay without a place, are buffers of the whole. `fixed`: by
+  // buffer of the whole, or empty.
+  Packing pack(const std::vector<Bytes>& fixed, Bytes goal, const Patience& patience,
+               Ranking* ranking);
+
+ private:
+  std::vector<BufferIdx> ranked_rows(const Ranking& ranking);
+
+  const Part& part_;
+  Stopper& stopper_;
+  Sections sections_;
+  Passes passes_;
+};
+
+struct PlacedCore {
+  std::vector<Bytes> offsets;  // by row of the part; kNoOffset for those that found no place
+  bool whole = false;          // every row found a place
+  bool refuted = false;        // proved: the part does not fit, so neither does the whole problem
+  std::int64_t nodes = 0;      // spent, placements and search
+};
+
+// Places the part below `goal`: by first fit, or else by the exact search. Without success, it
+// returns the pass that rejected the fewest. `search.nodes` is for both together.
+PlacedCore place_core(const Part& part, Bytes goal, const Patience& patience, const Effort& search,
+                      std::uint64_t seed, Ranking* ranking, Stopper& stopper);
 
 }  // namespace memplan::chain

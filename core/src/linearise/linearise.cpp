@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "linearise/cliques.h"
-#include "linearise/relation.h"
 #include "util/invariants.h"
 
 namespace memplan {

@@ -1,16 +1,74 @@
-#include "published/rectangles/absolute.h"
-
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "memplan/budget.h"
+#include "memplan/rectangles.h"
+#include "model/answers.h"
+#include "model/items.h"
+#include "published/rectangles/geometry.h"
 #include "util/invariants.h"
 
 namespace memplan {
 
 namespace {
+
 constexpr ItemIdx kWide = 1024;  // items from which sorting a neighbourhood takes long
-}
+
+// Absolute placements: one buffer after another at one offset after another.
+//
+//   C +--------------------+    A section's free runs, here of 2 and 1. In all, the three cells
+//     |    |######|        |    would hold buffers of 1 and 2; and for buffers of 3, none of them
+//     |    |######|        |    counts.
+//     |    |      |        |
+//   0 +--------------------+
+class AbsoluteSearch {
+ public:
+  // Tries offsets in steps of `step` from each other: see grid_step.
+  AbsoluteSearch(const Rectangles& rectangles, const CspOptions& options, Bytes step,
+                 Stopper& stopper);
+
+  Outcome run(std::int64_t node_budget);
+
+  std::int64_t nodes() const { return nodes_; }
+  const std::vector<Bytes>& offsets() const { return offset_; }
+
+  // The first of the order, up to the depth, are placed, and where witnesses are kept none is
+  // touched by them.
+  bool check_invariants(std::size_t depth) const;
+
+ private:
+  bool placed(ItemIdx i) const { return offset_[i] != kNoOffset; }
+  bool late();
+  Bytes first_free(ItemIdx i, Bytes from);
+  Bytes lowest_roof(ItemIdx i) const;
+  bool consistent(ItemIdx i);
+  bool neighbours_fit(ItemIdx i);
+  bool sections_fit(ItemIdx i);
+  bool section_fits(SectionIdx s);
+  void list_runs(SectionIdx s);
+
+  const Rectangles& rectangles_;
+  const Items& items_;
+  const CspOptions options_;
+  const Bytes step_;
+  Stopper& stopper_;
+  std::vector<ItemIdx> order_;
+  std::vector<Bytes> offset_;
+  std::vector<Bytes> next_;  // by depth: the offset to be tried next
+  // By item: an offset that nothing placed touches. Backtracking keeps it so.
+  std::vector<Bytes> witness_;
+  std::vector<std::pair<Bytes, Bytes>> taken_;  // of the item or section at work; and its free runs
+  std::vector<Bytes> runs_;
+  std::int64_t nodes_ = 0;
+};
+
+}  // namespace
 
 AbsoluteSearch::AbsoluteSearch(const Rectangles& rectangles, const CspOptions& options, Bytes step,
                                Stopper& stopper)
@@ -167,6 +225,43 @@ void AbsoluteSearch::list_runs(SectionIdx s) {
     top = upper;
   }
   std::sort(runs_.begin(), runs_.end(), std::greater<>());
+}
+
+namespace {
+
+Bytes largest_domain(const Items& items, Bytes step) {
+  Bytes most = 0;
+  for (ItemIdx i = 0; i < items.count(); ++i) {
+    most = std::max(most, (items.latest[i] - items.earliest[i]) / step + 1);
+  }
+  return most;
+}
+
+Plan place_absolutely(const Problem& problem, const Items& items, const CspOptions& options,
+                      std::int64_t node_budget, Stopper& stopper) {
+  Rectangles rectangles(items);
+  if (const char* refusal = rectangles.build(problem, stopper)) return unknown(refusal);
+  const Bytes step = grid_step(problem, items);
+  AbsoluteSearch search(rectangles, options, step, stopper);
+  const Outcome outcome = search.run(node_budget);
+  // The note has the number of offsets, since no time is enough for a fine grid (source 000,
+  // section 8.1).
+  Plan plan =
+      plan_of_outcome(outcome, problem, items, search.offsets(),
+                      "the budget ran out, with up to " +
+                          std::to_string(largest_domain(items, step)) + " offsets for a buffer");
+  plan.stats.nodes = search.nodes();
+  return plan;
+}
+
+}  // namespace
+
+Plan csp(const Problem& problem, const Sections& sections, Bytes capacity,
+         const CspOptions& options, std::int64_t node_budget, Stopper& stopper) {
+  const Items items = make_items(problem, sections, capacity);
+  std::optional<Plan> plan = refuted_at_once(items);
+  if (!plan) plan = place_absolutely(problem, items, options, node_budget, stopper);
+  return found_by("csp", *std::move(plan));
 }
 
 }  // namespace memplan

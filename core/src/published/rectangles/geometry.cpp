@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "model/answers.h"
 #include "model/meetings.h"
 #include "util/invariants.h"
 
@@ -71,6 +72,17 @@ Bytes grid_step(const Problem& problem, const Items& items) {
   MEMPLAN_ASSERT(step > 0 || items.count() == 0);
   for (ItemIdx i = 0; i < items.count(); ++i) MEMPLAN_ASSERT(items.size[i] % step == 0);
   return step;
+}
+
+Plan plan_of_outcome(Outcome outcome, const Problem& problem, const Items& items,
+                     const std::vector<Bytes>& offsets, const std::string& cut_short) {
+  if (outcome == Outcome::kSolved) {
+    return plan_of(problem, items, offsets, "the search found a solution");
+  }
+  if (outcome == Outcome::kCutShort) return unknown(cut_short);
+  std::vector<ItemIdx> all(items.size.size());
+  std::iota(all.begin(), all.end(), 0);
+  return infeasible(buffers_of(items, all), "the search is exhausted");
 }
 
 }  // namespace memplan

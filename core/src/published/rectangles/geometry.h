@@ -1,9 +1,11 @@
-// The data on the rectangles that both formulations of rectangle packing share.
+// What both formulations of rectangle packing share: the data on the rectangles, and the answer.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "memplan/budget.h"
+#include "memplan/plan.h"
 #include "model/items.h"
 
 namespace memplan {
@@ -28,5 +30,9 @@ struct Rectangles {
 // reserved range or of a buffer below it, rounded up to its alignment: the step divides sizes,
 // pins and ends of reserved ranges, and with an alignment one divides the other.
 Bytes grid_step(const Problem& problem, const Items& items);
+
+// The plan of a search that ended so. `cut_short` says what ended it where the outcome is that.
+Plan plan_of_outcome(Outcome outcome, const Problem& problem, const Items& items,
+                     const std::vector<Bytes>& offsets, const std::string& cut_short);
 
 }  // namespace memplan

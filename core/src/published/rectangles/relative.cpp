@@ -1,9 +1,17 @@
-#include "published/rectangles/relative.h"
-
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <numeric>
+#include <optional>
 #include <utility>
+#include <vector>
 
+#include "memplan/budget.h"
+#include "memplan/rectangles.h"
+#include "model/answers.h"
+#include "model/items.h"
+#include "published/rectangles/distances.h"
+#include "published/rectangles/geometry.h"
 #include "util/invariants.h"
 
 namespace memplan {
@@ -14,6 +22,72 @@ constexpr std::int32_t kNoPair = -1;
 constexpr std::size_t kMostChanges = std::size_t{1} << 25;  // 512 MiB
 constexpr ItemIdx kWideRelation =
     256;  // items from which a scan of a row takes longer than reading the clock
+
+// Relative placements: the search decides for one pair of buffers after another which of them lies
+// below.
+class RelativeSearch {
+ public:
+  RelativeSearch(const Rectangles& rectangles, const MetaCspOptions& options, Distances& distances,
+                 Stopper& stopper);
+
+  // Null, or why the pairs could not be listed.
+  const char* build();
+
+  // Once solved, the lower bounds of the distances are a plan: they are legal, each having been
+  // rounded, and every pair is in order, so that they are a size apart.
+  Outcome run(std::int64_t node_budget);
+
+  std::int64_t nodes() const { return nodes_; }
+
+ private:
+  using PairIdx = std::int32_t;
+
+  struct Decision {
+    PairIdx pair;
+    bool first_below;  // the value: which of the pair lies below
+    bool last;         // no other value is left
+    std::size_t next;
+    std::size_t changes;
+    std::size_t given;
+  };
+
+  void list_pairs_of(ItemIdx i, const std::vector<std::int32_t>& rank);
+  bool start();
+  bool decide(PairIdx pair);
+  bool go_back();
+  bool try_value(const Decision& decision);
+  bool assign(PairIdx pair, bool first_below);
+  bool late();
+  bool propagate();
+  bool round(ItemIdx i);
+  bool narrow(PairIdx pair);
+  bool pile_below(ItemIdx i);
+  bool pile_above(ItemIdx i);
+  PairIdx next_pair();
+
+  Bytes size(ItemIdx i) const { return items_.size[i]; }
+  bool lies_below(ItemIdx i, ItemIdx j) const { return distances_.least(i, j) >= size(i); }
+  bool may_lie_below(ItemIdx i, ItemIdx j) const { return distances_.least(j, i) <= -size(i); }
+  bool ordered(PairIdx pair) const;
+  PairIdx pair_of(ItemIdx i, ItemIdx j) const { return pair_of_[i * items_.size.size() + j]; }
+  bool top_and_bottom_are_alike() const;
+
+  const Rectangles& rectangles_;
+  const Items& items_;
+  const MetaCspOptions options_;
+  Distances& distances_;
+  Stopper& stopper_;
+  std::vector<std::pair<ItemIdx, ItemIdx>> pairs_;  // in the order of trial
+  std::vector<PairIdx> pair_of_;                    // by items, or -1
+  std::size_t next_ = 0;                            // pairs before it are in order
+  std::vector<char> is_given_;                      // by pair: it has a value
+  std::vector<PairIdx> given_;                      // in this order
+  std::vector<Decision> decisions_;
+  std::size_t seen_ = 0;  // changes of distances before it have been followed up
+  std::int64_t nodes_ = 0;
+  std::int64_t nodes_end_ = 0;
+  bool cut_short_ = false;
+};
 
 }  // namespace
 
@@ -231,6 +305,34 @@ bool RelativeSearch::top_and_bottom_are_alike() const {
     if (!free || items_.alignment[i] != 1) return false;
   }
   return items_.reserved.empty();
+}
+
+namespace {
+
+Plan place_relatively(const Problem& problem, const Items& items, const MetaCspOptions& options,
+                      std::int64_t node_budget, Stopper& stopper) {
+  Rectangles rectangles(items);
+  if (const char* refusal = rectangles.build(problem, stopper)) return unknown(refusal);
+  Distances distances;
+  if (const char* refusal = distances.build(items, stopper)) return unknown(refusal);
+  RelativeSearch search(rectangles, options, distances, stopper);
+  if (const char* refusal = search.build()) return unknown(refusal);
+  const Outcome outcome = search.run(node_budget);
+  std::vector<Bytes> offsets;
+  for (ItemIdx i = 0; i < items.count(); ++i) offsets.push_back(distances.lower(i));
+  Plan plan = plan_of_outcome(outcome, problem, items, offsets, "the budget ran out");
+  plan.stats.nodes = search.nodes();
+  return plan;
+}
+
+}  // namespace
+
+Plan meta_csp(const Problem& problem, const Sections& sections, Bytes capacity,
+              const MetaCspOptions& options, std::int64_t node_budget, Stopper& stopper) {
+  const Items items = make_items(problem, sections, capacity);
+  std::optional<Plan> plan = refuted_at_once(items);
+  if (!plan) plan = place_relatively(problem, items, options, node_budget, stopper);
+  return found_by("meta_csp", *std::move(plan));
 }
 
 }  // namespace memplan

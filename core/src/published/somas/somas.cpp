@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "published/somas/blocks.h"
-#include "published/somas/fit.h"
 #include "util/invariants.h"
 
 namespace memplan {

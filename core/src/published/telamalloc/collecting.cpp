@@ -1,10 +1,79 @@
 #include "published/telamalloc/collecting.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "memplan/exact.h"
+#include "model/subproblem.h"
 #include "util/invariants.h"
 
 namespace memplan {
+
+namespace {
+
+std::vector<BufferIdx> sorted(std::vector<BufferIdx> rows) {
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+}  // namespace
+
+Oracle::Oracle(const Problem& problem, const std::vector<BufferIdx>& part, Bytes capacity,
+               std::int64_t nodes, Stopper& stopper)
+    : part_(sorted(part)),
+      problem_(subproblem(problem, part_)),
+      sections_(sweep(problem_)),
+      capacity_(capacity),
+      nodes_(nodes),
+      stopper_(stopper) {
+  problem_.pin.resize(part.size(), kNoOffset);
+  pins_ = problem_.pin;
+  if (ask(0) != Answer::kSolvable) open_ = kPatience + 1;
+}
+
+std::optional<std::int32_t> Oracle::deepest_solvable(const std::vector<Placement>& path) {
+  if (open_ > kPatience) return std::nullopt;
+  keep_what_holds(path);
+
+  // A solvable path stays solvable when its end is cut off, so a binary search finds the longest.
+  std::int32_t end = std::min(dead_, static_cast<std::int32_t>(path.size()) + 1);
+  while (end - solvable_ > 1) {
+    const std::int32_t middle = solvable_ + (end - solvable_) / 2;
+    const Answer answer = ask(middle);
+    if (answer == Answer::kOpen) {
+      ++open_;
+      return std::nullopt;
+    }
+    if (answer == Answer::kSolvable) {
+      solvable_ = middle;
+    } else {
+      end = dead_ = middle;
+    }
+  }
+  MEMPLAN_ASSERT(solvable_ < dead_ && solvable_ <= static_cast<std::int32_t>(path.size()));
+  return solvable_;
+}
+
+void Oracle::keep_what_holds(const std::vector<Placement>& path) {
+  const auto differs = std::mismatch(path.begin(), path.end(), path_.begin(), path_.end());
+  const auto common = static_cast<std::int32_t>(differs.first - path.begin());
+  solvable_ = std::min(solvable_, common);
+  if (dead_ > common) dead_ = kNone;
+  path_ = path;
+}
+
+Oracle::Answer Oracle::ask(std::int32_t length) {
+  problem_.pin = pins_;
+  for (std::int32_t level = 0; level < length; ++level) {
+    const auto row = std::lower_bound(part_.begin(), part_.end(), path_[level].buffer);
+    MEMPLAN_ASSERT(row != part_.end() && *row == path_[level].buffer);
+    problem_.pin[row - part_.begin()] = path_[level].offset;
+  }
+  const Plan plan =
+      exact_fit(problem_, sections_, capacity_, ExactOptions(), nodes_, 1, 0, stopper_);
+  if (plan.has_offsets()) return Answer::kSolvable;
+  return plan.status == Status::kInfeasible ? Answer::kDead : Answer::kOpen;
+}
 
 CollectingPolicy::CollectingPolicy(const Problem& problem, const CollectOptions& options,
                                    Stopper& stopper)

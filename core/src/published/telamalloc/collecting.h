@@ -1,22 +1,61 @@
-// A policy that asks the oracle how far to go back, and records samples of that (source 001,
-// section 6.3).
+// Samples of how far to go back (source 001, section 6.3): an oracle finds by the exact search
+// which part of a path leads to a solution, and a policy asks it and records its answers.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "memplan/budget.h"
 #include "memplan/learning.h"
 #include "memplan/problem.h"
+#include "memplan/sections.h"
 #include "published/telamalloc/backtracking.h"
 #include "published/telamalloc/learned.h"
-#include "published/telamalloc/oracle.h"
 #include "util/random.h"
 
 namespace memplan {
+
+// Answers for one subproblem.
+class Oracle {
+ public:
+  // Every question may take `nodes` of the exact search.
+  Oracle(const Problem& problem, const std::vector<BufferIdx>& part, Bytes capacity,
+         std::int64_t nodes, Stopper& stopper);
+
+  // How many placements of the path, from its first, some solution has as well; none where a
+  // question stays open, or too many have, or where no solution is known at all.
+  std::optional<std::int32_t> deepest_solvable(const std::vector<Placement>& path);
+
+ private:
+  enum class Answer { kSolvable, kDead, kOpen };
+
+  Answer ask(std::int32_t length);
+  void keep_what_holds(const std::vector<Placement>& path);
+
+  std::vector<BufferIdx> part_;  // sorted
+  Problem problem_;              // of the part
+  std::vector<Bytes> pins_;      // those that the problem has itself
+  Sections sections_;
+  Bytes capacity_;
+  std::int64_t nodes_;
+  Stopper& stopper_;
+
+  // The path of the last question. Of two paths that begin alike, what is known of the beginning of
+  // one holds for the other: so every decision point costs one question while it is on the path.
+  std::vector<Placement> path_;
+  std::int32_t solvable_ = 0;  // the longest beginning that is known to lead to a solution
+  std::int32_t dead_ = kNone;  // the shortest that is known to lead to none
+  static constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
+
+  // Where many questions stayed open, later ones would too, and each costs all of its nodes.
+  static constexpr int kPatience = 50;
+  int open_ = 0;
+};
 
 class CollectingPolicy : public BacktrackPolicy {
  public:
