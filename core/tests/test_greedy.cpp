@@ -7,11 +7,11 @@
 
 #include "check.h"
 #include "greedy/coalescing.h"
-#include "greedy/neighbours.h"
-#include "greedy/occupancy.h"
 #include "greedy/passes.h"
 #include "greedy/skyline.h"
 #include "memplan/greedy.h"
+#include "model/neighbours.h"
+#include "model/occupancy.h"
 #include "oracle.h"
 #include "util/interval_lists.h"
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "greedy/occupancy.h"
+#include "model/occupancy.h"
 #include "util/invariants.h"
 #include "util/ranked.h"
 

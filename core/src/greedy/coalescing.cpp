@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "greedy/blocks.h"
+#include "model/blocks.h"
 #include "util/interval_lists.h"
 #include "util/lowest_bit.h"
 #include "util/ranked.h"

@@ -10,7 +10,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "greedy/blocks.h"
+#include "model/blocks.h"
 #include "util/range_best.h"
 #include "util/ranked.h"
 

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "greedy/occupancy.h"
 #include "greedy/orders.h"
 #include "memplan/budget.h"
 #include "memplan/problem.h"
 #include "memplan/sections.h"
+#include "model/occupancy.h"
 
 namespace memplan {
 

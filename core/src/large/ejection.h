@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "greedy/blocks.h"
 #include "memplan/budget.h"
 #include "memplan/problem.h"
 #include "memplan/sections.h"
+#include "model/blocks.h"
 #include "util/random.h"
 
 namespace memplan::chain {

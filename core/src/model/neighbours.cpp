@@ -1,4 +1,4 @@
-#include "greedy/neighbours.h"
+#include "model/neighbours.h"
 
 #include <algorithm>
 #include <cstddef>

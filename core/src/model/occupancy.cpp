@@ -1,4 +1,4 @@
-#include "greedy/occupancy.h"
+#include "model/occupancy.h"
 
 #include <algorithm>
 #include <limits>

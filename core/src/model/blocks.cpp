@@ -1,4 +1,4 @@
-#include "greedy/blocks.h"
+#include "model/blocks.h"
 
 #include <algorithm>
 #include <cstddef>

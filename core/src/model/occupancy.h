@@ -19,10 +19,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "greedy/blocks.h"
-#include "greedy/neighbours.h"
 #include "memplan/problem.h"
 #include "memplan/sections.h"
+#include "model/blocks.h"
+#include "model/neighbours.h"
 #include "util/interval_lists.h"
 
 namespace memplan {
