@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "check.h"
-#include "linearise/cliques.h"
 #include "memplan/linearise.h"
 #include "oracle.h"
+#include "solve/conflict_cliques.h"
 
 using namespace memplan;
 

@@ -1,4 +1,4 @@
-#include "linearise/cliques.h"
+#include "solve/conflict_cliques.h"
 
 #include <algorithm>
 #include <cstddef>

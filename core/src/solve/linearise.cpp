@@ -6,14 +6,18 @@
 #include <utility>
 #include <vector>
 
-#include "linearise/cliques.h"
+#include "solve/conflict_cliques.h"
 #include "util/invariants.h"
 
 namespace memplan {
 
-using namespace intervals;
-
 namespace {
+
+using intervals::CliqueForest;
+using intervals::CliqueIdx;
+using intervals::Graph;
+using intervals::kNoClique;
+using intervals::Vertex;
 
 // The algorithm of Habib, McConnell, Paul and Viennot (2000, section 5). The cliques lie in classes
 // whose order is known; within a class it is not.
@@ -198,9 +202,9 @@ bool says_the_same(const Problem& problem, const Problem& result) {
 std::optional<Problem> linearised(const Problem& problem, Stopper& stopper,
                                   std::int64_t most_pairs) {
   if (!problem.gaps.empty()) return std::nullopt;
-  const std::optional<Graph> graph = conflict_graph(problem, most_pairs, stopper);
+  const std::optional<Graph> graph = intervals::conflict_graph(problem, most_pairs, stopper);
   if (!graph) return std::nullopt;
-  const std::optional<CliqueForest> forest = maximal_cliques(*graph, stopper);
+  const std::optional<CliqueForest> forest = intervals::maximal_cliques(*graph, stopper);
   if (!forest) return std::nullopt;
   const std::vector<CliqueIdx> path = clique_path(*forest, problem.count(), stopper);
   if (stopper.look()) return std::nullopt;
