@@ -2,9 +2,9 @@
 #include <limits>
 
 #include "check.h"
+#include "exact/pair_propagation.h"
+#include "exact/pairs.h"
 #include "oracle.h"
-#include "pairs/pairs.h"
-#include "pairs/propagation.h"
 
 using namespace memplan;
 

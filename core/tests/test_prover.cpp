@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "check.h"
+#include "exact/pairs.h"
 #include "exact/task.h"
 #include "memplan/exact.h"
 #include "model/items.h"
 #include "oracle.h"
-#include "pairs/pairs.h"
 #include "prover/clique_cover.h"
 #include "prover/engine.h"
 #include "prover/halt.h"

@@ -1,8 +1,8 @@
 #include "memplan/exact.h"
 
 #include "exact/fit_search.h"
+#include "exact/pairs.h"
 #include "exact/search_makers.h"
-#include "pairs/pairs.h"
 
 namespace memplan {
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "exact/pair_relations.h"
 #include "memplan/budget.h"
-#include "pairs/relations.h"
 
 namespace memplan {
 

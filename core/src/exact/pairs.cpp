@@ -1,4 +1,4 @@
-#include "pairs/pairs.h"
+#include "exact/pairs.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "exact/pair_propagation.h"
+#include "exact/pair_relations.h"
 #include "model/answers.h"
 #include "model/items.h"
-#include "pairs/propagation.h"
-#include "pairs/relations.h"
 #include "util/invariants.h"
 
 namespace memplan {

@@ -1,4 +1,4 @@
-#include "pairs/relations.h"
+#include "exact/pair_relations.h"
 
 #include <algorithm>
 

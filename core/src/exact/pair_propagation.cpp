@@ -1,4 +1,4 @@
-#include "pairs/propagation.h"
+#include "exact/pair_propagation.h"
 
 #include <algorithm>
 #include <functional>
