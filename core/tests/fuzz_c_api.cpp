@@ -125,7 +125,7 @@ class Sentence {
   }
   char* text() { return text_.get(); }
   std::size_t size() const { return size_; }
-  std::string said() const {
+  std::string sentence() const {
     if (size_ == 0) return {};
     expect(std::memchr(text_.get(), '\0', size_) != nullptr, "a sentence has no end");
     return text_.get();
@@ -140,8 +140,8 @@ constexpr std::size_t kRoom = 400;
 constexpr std::size_t kLongest = 300;
 
 void expect_sentence(const Sentence& error, const std::string& of) {
-  expect(!error.said().empty(), of + " failed without a sentence");
-  expect(error.said().size() < kLongest, of + " has too long a sentence: " + error.said());
+  expect(!error.sentence().empty(), of + " failed without a sentence");
+  expect(error.sentence().size() < kLongest, of + " has too long a sentence: " + error.sentence());
 }
 
 // ---- problems
@@ -245,7 +245,7 @@ memplan_problem* hand_over(Bytes& in, Asked* asked) {
     expect_sentence(error, "create");
     return nullptr;
   }
-  const auto done = [&](int ok, const char* what) { expect(ok == 1, what + error.said()); };
+  const auto done = [&](int ok, const char* what) { expect(ok == 1, what + error.sentence()); };
   const auto size = error.size();
   done(memplan_problem_set_alignment(to, data_or_null(p.alignment), error.text(), size), "align");
   done(memplan_problem_set_pins(to, data_or_null(p.pin), error.text(), size), "pins");
@@ -307,7 +307,7 @@ memplan_problem* hand_over(Bytes& in, Asked* asked) {
 // ---- options
 
 struct Callbacks {
-  int asked = 0, told = 0, most = 0;
+  int asked = 0, reports = 0, most = 0;
   bool has_plan = false;
   std::int64_t peak = 0, bound = 0;
   std::string proof;
@@ -323,7 +323,7 @@ int interrupt(void* user_data) {
 void progress(const memplan_progress* known, void* user_data) {
   auto* callbacks = static_cast<Callbacks*>(user_data);
   if (callbacks == nullptr) return;
-  ++callbacks->told;
+  ++callbacks->reports;
   expect(known->seconds >= 0 && known->nodes >= 0, "progress runs backwards");
   expect(known->lower_bound >= callbacks->bound, "the bound of progress falls");
   expect(!callbacks->has_plan || (known->has_plan == 1 && known->peak <= callbacks->peak),
@@ -426,7 +426,7 @@ void check_answer(const Problem& p, const memplan_plan* plan, bool fit, Known* k
   known->bound = std::max(known->bound, bound);
   for (std::size_t i = 0; i < memplan_plan_conflict_count(plan); ++i) {
     const std::int32_t b = memplan_plan_conflict(plan)[i];
-    expect(b >= 0 && b < p.count(), "a conflict of nobody");
+    expect(b >= 0 && b < p.count(), "a conflict of no buffer");
   }
   const std::int64_t* offsets = memplan_plan_offsets(plan);
   const bool has_plan = status == MEMPLAN_OPTIMAL || status == MEMPLAN_FEASIBLE;
@@ -467,8 +467,8 @@ void call(Bytes& in, const Problem& p, const memplan_problem* problem, bool well
   const Chosen chosen = draw_options(in, &callbacks, which != 4);
   const memplan_options& options = chosen.options;
   Sentence error(in.one_in(4) ? static_cast<std::size_t>(in.below(40)) : kRoom);
-  const bool nobody = in.one_in(64);
-  const memplan_problem* asked = nobody ? nullptr : problem;
+  const bool no_problem = in.one_in(64);
+  const memplan_problem* asked = no_problem ? nullptr : problem;
   memplan_plan* plan = nullptr;
   if (which == 4) {
     callbacks.proof_most = in.one_in(3) ? in.byte() : std::size_t{1} << 20;
@@ -488,10 +488,10 @@ void call(Bytes& in, const Problem& p, const memplan_problem* problem, bool well
            "NULL has a plan");
     return;
   }
-  expect(well_formed && chosen.sound && !nobody, "a call that should have failed");
+  expect(well_formed && chosen.sound && !no_problem, "a call that should have failed");
   expect(callbacks.asked <= callbacks.most || memplan_plan_interrupted(plan) == 1 ||
              options.interrupt == nullptr,
-         "an interrupt is not said");
+         "an interrupt is not reported");
   ++answers;
   check_answer(p, plan, options.objective == MEMPLAN_FIT, known);
   memplan_plan_free(plan);

@@ -160,8 +160,8 @@ TEST(listed_conflicts_by_exchange) {
   check_bound(problem, 20, "conflicts");
 }
 
-// Tests with more buffers than a word has bits that what is found is a clique to which nobody can
-// be added, at least as heavy as the fullest time; a planted one is found.
+// Tests with more buffers than a word has bits that what is found is a clique to which no buffer
+// can be added, at least as heavy as the fullest time; a planted one is found.
 TEST(listed_conflicts_of_many) {
   oracle::Generator generator(17);
   for (int round = 0; round < 40; ++round) {

@@ -32,14 +32,14 @@ TEST(deadline) {
   CHECK(Stopper(0).look());
 }
 
-// Tests that the interrupt of the caller stops, and is told apart from the deadline.
+// Tests that an interrupt by the caller stops, and is distinguished from the deadline.
 TEST(interrupt) {
   int asked = 0;
   Stopper stopper(kForever, [&asked] { return ++asked == 1; });
   CHECK(stopper.look());
   CHECK(stopper.interrupted());
   CHECK(stopper.stopped());
-  CHECK(stopper.look());  // though the caller would say no now
+  CHECK(stopper.look());  // though the function would now return false
 }
 
 // Tests that the interrupt is not asked at every look: it may have to take a lock.

@@ -427,7 +427,7 @@ TEST(no_plan_at_all_has_neutral_answers) {
 
 TEST(values_out_of_range_are_refused_with_a_sentence) {
   constexpr int64_t kMost = int64_t{1} << 62;
-  const auto said = [](int64_t start, int64_t end, int64_t size) {
+  const auto fault_of = [](int64_t start, int64_t end, int64_t size) {
     memplan_problem* problem = memplan_problem_create(1, &start, &end, &size, nullptr, 0);
     char error[300] = "";
     const int ok = memplan_problem_check(problem, error, sizeof error);
@@ -438,14 +438,14 @@ TEST(values_out_of_range_are_refused_with_a_sentence) {
     memplan_problem_free(problem);
     return std::string(error);
   };
-  CHECK_EQ(said(-kMost, kMost, kMost), "");
+  CHECK_EQ(fault_of(-kMost, kMost, kMost), "");
   for (const int64_t time : {kMost + 1, INT64_MAX}) {
-    CHECK(said(0, time, 1).find("times must be between -2^62 and 2^62") != std::string::npos);
-    CHECK(said(-time, 1, 1).find("times must be between -2^62 and 2^62") != std::string::npos);
+    CHECK(fault_of(0, time, 1).find("times must be between -2^62 and 2^62") != std::string::npos);
+    CHECK(fault_of(-time, 1, 1).find("times must be between -2^62 and 2^62") != std::string::npos);
   }
-  CHECK(said(INT64_MIN, INT64_MAX, 1).find("buffer 0: ") == 0);
-  CHECK(said(0, 1, kMost + 1).find("size is") != std::string::npos);
-  CHECK(said(0, 1, -1).find("size is") != std::string::npos);
+  CHECK(fault_of(INT64_MIN, INT64_MAX, 1).find("buffer 0: ") == 0);
+  CHECK(fault_of(0, 1, kMost + 1).find("size is") != std::string::npos);
+  CHECK(fault_of(0, 1, -1).find("size is") != std::string::npos);
 
   const Five five;
   const auto refused = [&five](const memplan_options& options) {
@@ -500,10 +500,10 @@ TEST(conflicts_reach_the_solver) {
   CHECK_EQ(peak(), 15);
 
   char error[200] = "";
-  const int32_t nobody[] = {0, 3}, self[] = {1, 1};
-  CHECK_EQ(memplan_problem_set_conflicts(problem, 2, nobody, self, error, sizeof error), 0);
+  const int32_t missing[] = {0, 3}, self[] = {1, 1};
+  CHECK_EQ(memplan_problem_set_conflicts(problem, 2, missing, self, error, sizeof error), 0);
   CHECK_EQ(std::string(error), "conflict 1: there is no buffer 3");
-  CHECK_EQ(memplan_problem_set_conflicts(problem, 2, self, nobody + 1, error, sizeof error), 0);
+  CHECK_EQ(memplan_problem_set_conflicts(problem, 2, self, missing + 1, error, sizeof error), 0);
   CHECK_EQ(memplan_problem_set_conflicts(problem, 1, self, self, error, sizeof error), 0);
   CHECK_EQ(std::string(error), "conflict 0: buffer 1 cannot conflict with itself");
   CHECK_EQ(peak(), 15);  // those that were there before
@@ -545,15 +545,15 @@ TEST(groups_and_hints_reach_the_solver) {
   memplan_problem_free(problem);
 }
 
-TEST(progress_is_told_to_the_caller) {
-  struct Told {
+TEST(the_caller_is_shown_progress) {
+  struct Progress {
     int calls = 0;
     memplan_progress last{};
-  } told;
+  } progress;
   memplan_options options = defaults();
-  options.user_data = &told;
+  options.user_data = &progress;
   options.progress = [](const memplan_progress* known, void* user_data) {
-    auto* into = static_cast<Told*>(user_data);
+    auto* into = static_cast<Progress*>(user_data);
     ++into->calls;
     CHECK(std::strlen(known->phase) > 0);
     CHECK(known->seconds >= 0);
@@ -561,11 +561,11 @@ TEST(progress_is_told_to_the_caller) {
   };
   const Five five;
   memplan_plan* plan = memplan_solve(five.problem, &options, nullptr, 0);
-  CHECK(told.calls > 0);
-  CHECK_EQ(told.last.has_plan, 1);
-  CHECK_EQ(told.last.peak, 12);
-  CHECK_EQ(told.last.lower_bound, 12);
-  CHECK(told.last.nodes <= memplan_plan_nodes(plan));
+  CHECK(progress.calls > 0);
+  CHECK_EQ(progress.last.has_plan, 1);
+  CHECK_EQ(progress.last.peak, 12);
+  CHECK_EQ(progress.last.lower_bound, 12);
+  CHECK(progress.last.nodes <= memplan_plan_nodes(plan));
   memplan_plan_free(plan);
 }
 

@@ -44,7 +44,7 @@ Problem subset(const Problem& problem, const std::vector<BufferIdx>& rows) {
   return result;
 }
 
-// At the optimum there is a plan, one byte below it there is none, and the conflict says why.
+// At the optimum there is a plan, one byte below it there is none, and the conflict is a reason.
 void check_optimum(const Problem& problem, const ExactOptions& options) {
   constexpr Bytes kLimit = 36;
   const Bytes best = oracle::least_peak(problem, kLimit);
@@ -229,7 +229,7 @@ TEST(nogoods_keep_their_invariants) {
   CHECK(refuted > 200);
 }
 
-// Tests that items and tasks are what they say, under every mix of constraints.
+// Tests that items and tasks keep their invariants, under every mix of constraints.
 TEST(items_and_tasks_keep_their_invariants) {
   oracle::Generator random(14);
   for (int round = 0; round < 500; ++round) {

@@ -366,7 +366,7 @@ TEST(skyline_matches_its_rule) {
     CHECK(draft.offsets == offsets);
     CHECK(oracle::valid(problem, draft.offsets));
 
-    // Below its own peak it ends with a buffer that has no place, and says which.
+    // Below its own peak it ends with a buffer that has no place, and names it.
     limits.bytes = draft.peak - 1;
     const Draft cut = Passes(problem, sections, stopper).on_skyline(order, limits);
     CHECK(!cut.complete || draft.peak == 0);
@@ -459,7 +459,7 @@ TEST(hints_reproduce_a_plan) {
 }
 
 // Tests every order, fit and mix of constraints on random problems against the definition, with
-// and without contraction, and the peak against what the offsets say.
+// and without contraction, and the peak against the offsets.
 TEST(every_order_with_every_constraint) {
   oracle::Generator generator(7);
   for (int round = 0; round < 8 * oracle::kFeatureSets; ++round) {
@@ -585,7 +585,7 @@ TEST(stopper) {
   CHECK(plan.offsets.empty());
 }
 
-// Tests that the interrupt of the caller is seen and told.
+// Tests that an interrupt by the caller ends the run and is in the statistics.
 TEST(interrupt) {
   Stopper stopper(1e9, [] { return true; });
   const Problem problem = five_buffers();
@@ -653,7 +653,7 @@ TEST(squeaky_wheel_with_every_constraint) {
   CHECK(wheel.missed > 0);
 }
 
-// Tests that the squeaky wheel leaves the nodes of a whole pass, and stops when it is told to.
+// Tests that the squeaky wheel leaves the nodes of a whole pass, and stops when the stopper does.
 TEST(squeaky_wheel_in_a_budget) {
   const Problem problem = five_buffers();
   const Sections sections = sweep(problem);

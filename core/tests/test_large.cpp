@@ -130,7 +130,7 @@ TEST(empty) {
 }
 
 // Tests every mix of constraints on random problems against the definition, and the peak against
-// what the offsets say.
+// the offsets.
 TEST(every_constraint) {
   oracle::Generator generator(2);
   const int rounds = static_cast<int>(check::rounds(2, 6)) * oracle::kFeatureSets;
@@ -234,9 +234,9 @@ TEST(node_budget) {
   }
 }
 
-// Tests that improved() is told of every plan, each better than the one before, the last one
+// Tests that improved() is called with every plan, each better than the one before, the last one
 // being the answer.
-TEST(improved_is_told) {
+TEST(improved_gets_every_plan) {
   oracle::Generator generator(9);
   bool several = false;
   const int rounds = static_cast<int>(check::rounds(8, 30));
@@ -288,7 +288,8 @@ TEST(target) {
   CHECK_EQ(plan.stats.nodes, 50);
 }
 
-// Tests that a stopper that has run out leaves no half of a plan, and that an interrupt is told.
+// Tests that a stopper that has run out leaves no half of a plan, and that an interrupt is in the
+// statistics.
 TEST(stopper) {
   const Problem problem = five_buffers();
   Stopper out_of_time(0);

@@ -180,7 +180,7 @@ TEST(a_search_without_a_solution_teaches_nothing) {
   CHECK(policy.take().length.empty());
 }
 
-// A forest of one leaf for each level: what is said of a target depends on its level alone.
+// A forest of one leaf for each level: the score of a target depends on its level alone.
 Forest by_level(const std::vector<double>& scores) {
   ForestColumns columns;
   columns.root = {0};

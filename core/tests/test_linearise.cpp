@@ -1,4 +1,4 @@
-// Tests that relations of interval orders are told from others, and said by lifetimes.
+// Tests that relations of interval orders are recognised, and expressed by lifetimes.
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -132,7 +132,8 @@ TEST(all_small_graphs) {
   CHECK_EQ(interval_graphs, 1 + 1 + 2 + 8 + 61 + 822 + 17914);
 }
 
-// Tests that what lifetimes can say is found again, whatever share of it they still say.
+// Tests that a relation that came from lifetimes is recognised, whatever share of its pairs the
+// lifetimes still express.
 TEST(interval_orders_are_recognised) {
   oracle::Generator generator(41);
   for (int round = 0; round < 300; ++round) {
@@ -166,7 +167,7 @@ TEST(others_are_not) {
   }
 }
 
-// Tests that buffers without bytes conflict with nobody, whatever their lifetimes are.
+// Tests that buffers without bytes conflict with none, whatever their lifetimes are.
 TEST(empty_buffers) {
   Problem square = timeless(4, {{0, 1}, {1, 2}, {2, 3}, {3, 0}});
   square.size[3] = 0;

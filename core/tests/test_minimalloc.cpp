@@ -217,7 +217,7 @@ TEST(undo_restores_a_partial_solution) {
   }
 }
 
-// Tests that sums, heights and offsets stay what they say, through random placements and returns.
+// Tests that sums, heights and offsets stay true, through random placements and returns.
 TEST(a_partial_solution_keeps_its_invariants) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     const Problem problem = random_problem(seed, seed % 2 == 0);

@@ -285,7 +285,8 @@ TEST(members_of_a_group_share_what_each_may) {
   check_infeasible(problem, 100);
 }
 
-// Tests that members whose distances put one on the other are a proof, unless they never conflict.
+// Tests that a group in which the distances make two members overlap is infeasible, unless these
+// members never conflict.
 TEST(a_group_that_collides_with_itself_never_fits) {
   Problem problem = stack({4, 4});
   problem.group = {0, 0};

@@ -127,8 +127,8 @@ TEST(reserved) {
   CHECK_SAYS(p.reserved[1].lower = 200, "");
 }
 
-// Tests that conflicts are sorted and symmetric; who names whom in vain is told right, whether the
-// entry is the first, one between others, or the last of its row.
+// Tests that conflicts are sorted and symmetric, and that the error names the right pair, whether
+// the entry is the first, one between others, or the last of its row.
 TEST(conflicts) {
   CHECK_SAYS((p.conflicts = {{0, 1, 3, 4}, {1, 0, 2, 1}}), "");
   CHECK_SAYS((p.conflicts = {{0, 1, 1, 1}, {3}}), "buffer 0: conflicts: there is no buffer 3");

@@ -356,8 +356,8 @@ TEST(a_cancelled_run_makes_no_claim) {
   }
 }
 
-// Tests that cliques, whose making may take longer than the search, are not made when nobody wants
-// them any more, by the word of another thread as well as by the clock.
+// Tests that making the cliques, which may take longer than the search, ends early when another
+// thread cancels it, and when the time is up.
 TEST(a_cover_is_given_up) {
   const Problem problem = tangle(1, 70);
   const Items items = make_items(problem, sweep(problem), 1000);
@@ -381,8 +381,8 @@ TEST(a_cover_is_given_up) {
   }
 }
 
-// Tests that a prover that is stopped at any moment says that it does not know, and that it knows
-// when it is asked again with more time.
+// Tests that a prover that is stopped at any moment answers "unknown", and finds the answer when it
+// is run again with more time.
 TEST(a_prover_that_was_stopped_goes_on) {
   const Problem problem = tangle(2, 120);
   const Sections sections = sweep(problem);

@@ -355,7 +355,7 @@ TEST(the_least_peak_is_asked_for) {
   }
 }
 
-// Tests that a problem too large for the matrix is said to be so.
+// Tests that a problem too large for the matrix is refused with that reason.
 TEST(a_matrix_has_its_limit) {
   Problem problem = pile(std::vector<Bytes>(4097, 1));
   const Plan plan = relative(problem, 5000);

@@ -85,7 +85,7 @@ Bytes ample(const Problem& problem) {
 
 }  // namespace
 
-TEST(places_all_that_it_is_given_and_moves_nobody_without_need) {
+TEST(places_all_that_it_is_given_and_moves_no_buffer_without_need) {
   Repacker repacker;
   const auto first = repacker.add(buffers({0, 3, 0, 9, 0}, {3, 9, 9, 21, 21}, {4, 4, 4, 4, 4}));
   const Repacked made = fit(repacker, 12);
@@ -277,7 +277,7 @@ TEST(refuses_what_it_cannot_keep_and_stays_as_it_was) {
 
 TEST(an_error_of_the_solver_changes_nothing) {
   SolveOptions options;
-  options.solver = "nobody";
+  options.solver = "no such solver";
   int asked = 0;
   for (unsigned seed = 0; seed < check::rounds(8, 20); ++seed) {
     oracle::Generator generator(seed);
@@ -323,7 +323,7 @@ TEST(a_copy_goes_its_own_way) {
   CHECK_EQ(repacker.peak(), 12);
 }
 
-TEST(nobody_comes_in_between) {
+TEST(no_other_call_comes_in_between) {
   oracle::Generator generator(23);
   Repacker repacker;
   const auto slots = repacker.add(generator.problem(60, 9, 30, {}));

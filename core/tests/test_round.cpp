@@ -1,4 +1,4 @@
-// Tests of traces: what is said of rounds is true, complete and the same every time.
+// Tests of traces: the lines on rounds are true, complete and the same every time.
 #include <set>
 #include <sstream>
 #include <string>
@@ -135,7 +135,7 @@ void check_lines(const Traced& traced) {
 
 }  // namespace
 
-// Tests that every node is in a line, and that no line says what the answer belies.
+// Tests that every node is in a line, and that no line contradicts the answer.
 TEST(rounds_add_up_to_the_answer) {
   int lines = 0;
   for (const char* solver : kSolvers) {

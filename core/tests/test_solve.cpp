@@ -98,8 +98,8 @@ TEST(the_toy_of_source_004_is_solved) {
   }
 }
 
-// A ring of five has no lifetimes that say it, and no three of it conflict: the optimum is above
-// every clique. Beside it a pair in a group, so that both kinds of relation are there.
+// A ring of five cannot be expressed by lifetimes, and no three of it conflict: the optimum is
+// above every clique. Beside it a pair in a group, so that both kinds of relation are there.
 TEST(above_every_clique) {
   Problem problem;
   problem.size = {4, 4, 4, 4, 4, 2, 3};
@@ -122,7 +122,7 @@ TEST(above_every_clique) {
       problem.capacity = best - 1;
       const Plan none = solve(problem, options(solver, Objective::kFit));
       CHECK_EQ(name(none.status), std::string("infeasible"));
-      // Nobody says that it takes the ring alone, but it does take all of it.
+      // The conflict may have more than the ring, but it has all of the ring.
       for (BufferIdx b = 0; b < 5; ++b) {
         CHECK(std::binary_search(none.conflict.begin(), none.conflict.end(), b));
       }
@@ -131,7 +131,7 @@ TEST(above_every_clique) {
   }
 }
 
-// Three that all conflict need 15 bytes, whatever the times say; those three are named.
+// Three that all conflict need 15 bytes, whatever the times are; those three are named.
 TEST(listed_conflicts_above_the_capacity_are_named) {
   Problem problem;
   problem.start = {0, 1, 2, 3};
@@ -139,7 +139,7 @@ TEST(listed_conflicts_above_the_capacity_are_named) {
   problem.size = {5, 9, 5, 5};
   problem.capacity = 14;
   problem.conflicts = oracle::relation(4, {{0, 2}, {0, 3}, {2, 3}});
-  problem.group = {kNoGroup, 0, kNoGroup, kNoGroup};  // not to be said by lifetimes
+  problem.group = {kNoGroup, 0, kNoGroup, kNoGroup};  // lifetimes cannot express it
   problem.lead = {0, 0, 0, 0};
   const Plan plan = solve(problem, options("auto", Objective::kFit));
   CHECK_EQ(name(plan.status), std::string("infeasible"));
@@ -224,7 +224,7 @@ TEST(many_buffers_have_a_plan_at_once) {
   }
 }
 
-// A caller may say so only once, while it is looked whether lifetimes can say the conflicts.
+// An interrupt may come only once, while it is tried to express the conflicts by lifetimes.
 TEST(an_interrupt_before_the_search_is_not_lost) {
   Problem problem;
   for (int b = 0; b < 5; ++b) {

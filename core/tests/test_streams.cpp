@@ -364,8 +364,8 @@ TEST(bad_graphs_are_refused_with_a_sentence) {
   CHECK(thrown);
 }
 
-// Source 004, figure 2. The text gives the streams, who makes and reads most tensors, and these
-// facts; the rest (5 makes g, 8 reads e, h and i) is one way to make all of them hold.
+// Source 004, figure 2. The text gives the streams, which operators make and read most tensors, and
+// these facts; the rest (5 makes g, 8 reads e, h and i) is one way to make all of them hold.
 TEST(facts_of_figure_2) {
   enum : TensorIdx { a, b, c, d, e, f, g, h, i };
   // Operators 1 to 8; here they count from 0.

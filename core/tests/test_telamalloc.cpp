@@ -1,5 +1,5 @@
-// Tests of TelaMalloc's search: what propagation infers and whom it blames against brute force,
-// and every switch against the least peak there is.
+// Tests of TelaMalloc's search: what propagation infers and which levels it blames against brute
+// force, and every switch against the least peak there is.
 #include <algorithm>
 #include <limits>
 #include <random>
@@ -128,7 +128,7 @@ struct Bench {
   Culprits culprits;
 };
 
-// Says what it is told to, and keeps what it was asked.
+// Gives the same answer each time, and records the questions.
 class Scripted : public BacktrackPolicy {
  public:
   explicit Scripted(int answer) : answer_(answer) {}
@@ -172,7 +172,7 @@ class Scripted : public BacktrackPolicy {
 }  // namespace
 
 // Tests that with every switch set and selection, plans are legal, that nothing is found below the
-// least peak, and that "infeasible" is only said where it is true.
+// least peak, and that "infeasible" is the answer only where it is true.
 TEST(every_switch_set_agrees_with_brute_force) {
   int tight = 0, solved = 0, refuted = 0;
   for (unsigned seed = 0; seed < 320; ++seed) {
@@ -414,8 +414,8 @@ TEST(the_unplaced_keep_their_invariants) {
   }
 }
 
-// Tests that a policy is asked at every major backtrack with targets as described, that what it
-// says is done, and that it hears of the solution.
+// Tests that a policy is asked at every major backtrack with targets as described, that the
+// search follows its answer, and that it receives the solution.
 TEST(a_policy_is_asked_and_obeyed) {
   std::int64_t steps[3] = {};
   int asked = 0;
@@ -571,7 +571,7 @@ TEST(the_greatest_times_are_safe) {
 }
 
 // Tests that the least peak is searched for from a plan of greedy, ends without a budget where
-// questions stay open, and is a proved one only where the bound says so.
+// questions stay open, and is called optimal only where the bound equals it.
 TEST(the_least_peak_is_looked_for_without_a_budget) {
   int better = 0;
   for (unsigned seed = 0; seed < 12; ++seed) {

@@ -113,7 +113,7 @@ std::vector<Bytes> parts_of(oracle::Generator& random, Bytes sum) {
   return parts;
 }
 
-// Every section is full, but nothing says that a plan exists.
+// Every section is full; a plan need not exist.
 Problem full_everywhere(oracle::Generator& random, Bytes capacity, int sections) {
   Problem problem;
   std::vector<BufferIdx> live;

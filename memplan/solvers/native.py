@@ -32,7 +32,7 @@ __all__ = [
 
 # An empty column says that no buffer has such a constraint. The core's rules for problems without
 # pins are stronger, and it recognises these problems by the empty column.
-_NOBODY = frozen(np.empty(0, dtype=np.int64))
+_NO_COLUMN = frozen(np.empty(0, dtype=np.int64))
 
 
 Repacked = _core.Repacked
@@ -271,7 +271,7 @@ def _tracer(
 def _ranges(problem: Problem) -> tuple[Column, Column]:
     """Return the lower and the upper ends of the reserved ranges."""
     if not problem.reserved:
-        return _NOBODY, _NOBODY
+        return _NO_COLUMN, _NO_COLUMN
     reserved = np.array([(r.lower, r.upper) for r in problem.reserved], dtype=np.int64).T
     lower, upper = np.ascontiguousarray(reserved)
     return lower, upper
@@ -283,9 +283,9 @@ def _converted(problem: Problem) -> _core.Problem:
         problem.start,
         problem.end,
         problem.size,
-        problem.alignment if problem.has_alignment else _NOBODY,
-        problem.pin if problem.has_pins else _NOBODY,
-        problem.hint if problem.has_hints else _NOBODY,
+        problem.alignment if problem.has_alignment else _NO_COLUMN,
+        problem.pin if problem.has_pins else _NO_COLUMN,
+        problem.hint if problem.has_hints else _NO_COLUMN,
         problem.gap_buffer,
         problem.gap_start,
         problem.gap_end,

@@ -52,8 +52,8 @@ class Finder {
       by_size_.push_back(b);
     }
     words_ = (by_size_.size() + kBits - 1) / kBits;
-    everybody_.assign(words_, 0);
-    for (Rank rank = 0; rank < static_cast<Rank>(by_size_.size()); ++rank) add(rank, &everybody_);
+    all_.assign(words_, 0);
+    for (Rank rank = 0; rank < static_cast<Rank>(by_size_.size()); ++rank) add(rank, &all_);
     conflicts_.resize(by_size_.size());
   }
 
@@ -80,7 +80,7 @@ class Finder {
   Rows by_size_;            // by rank
   std::vector<Rank> rank_;  // by row; kNone for those without a byte
   std::size_t words_ = 0;
-  Set everybody_;
+  Set all_;
   std::vector<Set> conflicts_;  // by rank, what each conflicts with; empty until it is needed
   std::int64_t looked_ = 0;     // words visited
   std::vector<Rank> best_;
@@ -130,7 +130,7 @@ std::vector<Rank> Finder::heaviest_first(Set candidates) {
 }
 
 std::vector<Rank> Finder::grown(std::vector<Rank> clique) {
-  Set candidates = everybody_;
+  Set candidates = all_;
   for (const Rank member : clique) {
     if (spent()) return clique;
     keep(conflicts(member), &candidates);
@@ -156,7 +156,7 @@ bool Finder::exchange(std::vector<Rank>* clique) {
   for (std::size_t k = 0; k < clique->size() && !spent(); ++k) {
     const Rank member = (*clique)[k];
     const Set& others = conflicts(member);
-    Set candidates = everybody_;
+    Set candidates = all_;
     for (std::size_t w = 0; w < words_; ++w) candidates[w] &= once[w] & ~twice[w] & ~others[w];
     candidates[member / kBits] &= ~(Word{1} << (member % kBits));  // it lacks itself, too
     looked_ += static_cast<std::int64_t>(words_);

@@ -186,7 +186,7 @@ class Free {
 };
 
 // A block, which is placed in one piece, and the sections in which some of it may be held.
-struct Lodger {
+struct TimedBlock {
   Shape shape;
   BufferIdx first;  // of a group, any member
   SectionIdx begin;
@@ -235,22 +235,22 @@ class CoalescingFit {
   }
 
   void gather() {
-    lodger_of_.assign(problem_.size.size(), kNone);
+    timed_block_of_.assign(problem_.size.size(), kNone);
     for (BufferIdx b = 0; b < problem_.count(); ++b) {
-      if (draft_.offsets[b] != kNoOffset || lodger_of_[b] != kNone) continue;
-      Lodger lodger{blocks_.shape(b), b, sections_.count, 0};
-      const auto row = static_cast<std::int32_t>(lodgers_.size());
+      if (draft_.offsets[b] != kNoOffset || timed_block_of_[b] != kNone) continue;
+      TimedBlock timed{blocks_.shape(b), b, sections_.count, 0};
+      const auto row = static_cast<std::int32_t>(timed_blocks_.size());
       blocks_.for_each(b, [&](BufferIdx member, Bytes) {
-        lodger_of_[member] = row;
+        timed_block_of_[member] = row;
         const std::int32_t from = sections_.span_begin[member];
         const std::int32_t to = sections_.span_begin[member + 1];
         if (from == to) return;
-        lodger.begin = std::min(lodger.begin, sections_.spans[from].first);
-        lodger.end = std::max(lodger.end, sections_.spans[to - 1].last);
+        timed.begin = std::min(timed.begin, sections_.spans[from].first);
+        timed.end = std::max(timed.end, sections_.spans[to - 1].last);
       });
       // A block that never holds anything still needs addresses that are not reserved.
-      if (lodger.begin > lodger.end) lodger.begin = lodger.end;
-      lodgers_.push_back(lodger);
+      if (timed.begin > timed.end) timed.begin = timed.end;
+      timed_blocks_.push_back(timed);
     }
   }
 
@@ -258,40 +258,41 @@ class CoalescingFit {
   void stretch() {
     for (BufferIdx b = 0; b < problem_.count(); ++b) {
       for (auto other = problem_.conflicts.first(b); other != problem_.conflicts.last(b); ++other) {
-        if (lodger_of_[b] == kNone || lodger_of_[*other] == kNone) continue;
-        Lodger& lodger = lodgers_[lodger_of_[b]];
-        lodger.end = std::max(lodger.end, lodgers_[lodger_of_[*other]].begin);
+        if (timed_block_of_[b] == kNone || timed_block_of_[*other] == kNone) continue;
+        TimedBlock& timed = timed_blocks_[timed_block_of_[b]];
+        timed.end = std::max(timed.end, timed_blocks_[timed_block_of_[*other]].begin);
       }
     }
   }
 
   // Where several begin at once, the larger class of size goes first, as it has fewer places.
   bool place_in_time() {
-    const std::vector<Ranked> by_begin = ranked(lodgers_.size(), [this](std::int32_t i) {
-      return Free::kClasses * (std::int64_t{lodgers_[i].begin} + 1) - Free::rank(lodgers_[i].shape);
+    const std::vector<Ranked> by_begin = ranked(timed_blocks_.size(), [this](std::int32_t i) {
+      return Free::kClasses * (std::int64_t{timed_blocks_[i].begin} + 1) -
+             Free::rank(timed_blocks_[i].shape);
     });
     const std::vector<Ranked> by_end =
-        ranked(lodgers_.size(), [this](std::int32_t i) { return lodgers_[i].end; });
+        ranked(timed_blocks_.size(), [this](std::int32_t i) { return timed_blocks_[i].end; });
     auto leaving = by_end.begin();
     for (const auto& [key, row] : by_begin) {
-      Lodger& lodger = lodgers_[row];
-      for (; leaving->key < lodger.begin; ++leaving) {
-        const std::int32_t piece = lodgers_[leaving->row].piece;
+      TimedBlock& timed = timed_blocks_[row];
+      for (; leaving->key < timed.begin; ++leaving) {
+        const std::int32_t piece = timed_blocks_[leaving->row].piece;
         if (piece != kNone) free_.release(piece);
       }
-      if (!place(&lodger)) return false;
+      if (!place(&timed)) return false;
     }
     return true;
   }
 
-  bool place(Lodger* lodger) {
-    const Shape& shape = lodger->shape;
+  bool place(TimedBlock* timed) {
+    const Shape& shape = timed->shape;
     Bytes offset = 0;
     if (shape.below > 0 || shape.above > 0) {
-      lodger->piece = free_.take(shape, &offset);
-      if (lodger->piece == kNone) return false;
+      timed->piece = free_.take(shape, &offset);
+      if (timed->piece == kNone) return false;
     }
-    blocks_.for_each(lodger->first, [&](BufferIdx member, Bytes shift) {
+    blocks_.for_each(timed->first, [&](BufferIdx member, Bytes shift) {
       draft_.offsets[member] = offset + shift;
       draft_.peak = std::max(draft_.peak, offset + shift + problem_.size[member]);
       ++draft_.nodes;
@@ -304,8 +305,8 @@ class CoalescingFit {
   Blocks blocks_;
   Free free_;
   Draft draft_;
-  std::vector<Lodger> lodgers_;
-  std::vector<std::int32_t> lodger_of_;  // by buffer; kNone: it is pinned
+  std::vector<TimedBlock> timed_blocks_;
+  std::vector<std::int32_t> timed_block_of_;  // by buffer; kNone: it is pinned
 };
 
 }  // namespace

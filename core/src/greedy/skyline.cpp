@@ -82,7 +82,7 @@ Draft Passes::on_skyline(const std::vector<BufferIdx>& order, const Limits& limi
     if (!apart.empty() && apart.top() < next) {
       next = apart.top();
       apart.pop();
-    } else if (next.place != kNobody) {
+    } else if (next.place != kNoneWaits) {
       skyline.pop();
     } else {
       break;

@@ -17,7 +17,7 @@
 namespace memplan {
 
 constexpr SectionIdx kNowhere = -1;
-constexpr std::int32_t kNobody = std::numeric_limits<std::int32_t>::max();
+constexpr std::int32_t kNoneWaits = std::numeric_limits<std::int32_t>::max();
 
 struct Summit {
   Bytes height;
@@ -82,7 +82,7 @@ class Skyline {
       const std::vector<std::int32_t>& all = waiting_[s];
       MEMPLAN_ASSERT(nodes_[leaves_ + s].flat);
       MEMPLAN_ASSERT(std::is_heap(all.begin(), all.end(), std::greater<>()));
-      MEMPLAN_ASSERT(nodes_[leaves_ + s].first == (all.empty() ? kNobody : all.front()));
+      MEMPLAN_ASSERT(nodes_[leaves_ + s].first == (all.empty() ? kNoneWaits : all.front()));
     }
     return true;
   }
@@ -109,9 +109,9 @@ class Skyline {
  private:
   struct Node {
     Summit summit{0, 0};
-    bool flat = true;              // as high in all sections: no height below the node counts
-    std::int32_t first = kNobody;  // of all that wait
-    Turn next{0, kNobody};         // of those that wait, where it is not flat
+    bool flat = true;                 // as high in all sections: no height below the node counts
+    std::int32_t first = kNoneWaits;  // of all that wait
+    Turn next{0, kNoneWaits};         // of those that wait, where it is not flat
   };
   struct Range {
     std::size_t node;
@@ -137,7 +137,7 @@ class Skyline {
   }
 
   static Turn lowest(const Node& node) {
-    if (node.first == kNobody) return {kMaxBytes, kNobody};
+    if (node.first == kNoneWaits) return {kMaxBytes, kNoneWaits};
     return node.flat ? Turn{node.summit.height, node.first} : node.next;
   }
 
@@ -161,7 +161,7 @@ class Skyline {
   void show(SectionIdx section) {
     const std::vector<std::int32_t>& all = waiting_[section];
     std::size_t node = leaves_ + static_cast<std::size_t>(section);
-    nodes_[node].first = all.empty() ? kNobody : all.front();
+    nodes_[node].first = all.empty() ? kNoneWaits : all.front();
     while ((node /= 2) > 0) merge(node);
   }
 

@@ -11,7 +11,7 @@ namespace memplan::chain {
 
 namespace {
 
-constexpr BufferIdx kNobody = -1;
+constexpr BufferIdx kFixed = -1;
 constexpr Bytes kUnitsToTarget = 1 << 16;  // units of size to a target
 constexpr std::int64_t kMostFailures = 1 << 16;
 
@@ -59,11 +59,11 @@ bool Ejection::insert(Bytes target, std::int64_t node_budget, std::vector<Bytes>
 
   // The loop ends, since rejected buffers without a size are tried once and each other turn costs a
   // node.
-  std::vector<BufferIdx> homeless = blocks_.firsts(rejected);
-  while (!homeless.empty()) {
+  std::vector<BufferIdx> unplaced = blocks_.firsts(rejected);
+  while (!unplaced.empty()) {
     if (nodes_ >= end || stopper_.look()) return false;
-    const BufferIdx b = homeless.back();
-    homeless.pop_back();
+    const BufferIdx b = unplaced.back();
+    unplaced.pop_back();
     const Shape shape = blocks_.shape(b);
     const Bytes top = target - shape.above;
     if (shape.below > top) return false;
@@ -75,7 +75,7 @@ bool Ejection::insert(Bytes target, std::int64_t node_budget, std::vector<Bytes>
       });
       offset = cheapest_place(shape, top);
       if (offset == kNoOffset) return false;
-      eject(offset, &homeless);
+      eject(offset, &unplaced);
     }
     MEMPLAN_ASSERT(shape.below <= offset && (offset + shape.phase) % shape.alignment == 0);
     place(b, offset);
@@ -151,10 +151,10 @@ void Ejection::bar_with_member(BufferIdx member, Bytes shift) {
     const bool meets = other.first <= own.last && own.first <= other.last;
     if (!meets && marked_[other.buffer] == 0) continue;
     bars_.push_back({other.offset - reach, other.offset + other.size - shift,
-                     stays_[other.buffer] != 0 ? kNobody : other.buffer});
+                     stays_[other.buffer] != 0 ? kFixed : other.buffer});
   }
   for (const Reserved& r : problem_.reserved) {
-    bars_.push_back({r.lower - reach, r.upper - shift, kNobody});
+    bars_.push_back({r.lower - reach, r.upper - shift, kFixed});
   }
   for (auto i = beyond.first(member); i != beyond.last(member); ++i) marked_[*i] = 0;
   nodes_ += 1 + static_cast<std::int64_t>(by_address_.size()) / kVisitsPerNode;
@@ -185,10 +185,10 @@ Bytes Ejection::cheapest_place(const Shape& shape, Bytes top) {
   auto ended = by_upper_.begin();
   const auto try_at = [&](Bytes offset) {
     for (; next != bars_.end() && next->lower < offset; ++next) {
-      (next->buffer == kNobody ? fixed : sum) += weight(*next);
+      (next->buffer == kFixed ? fixed : sum) += weight(*next);
     }
     for (; ended != by_upper_.end() && ended->upper <= offset; ++ended) {
-      (ended->buffer == kNobody ? fixed : sum) -= weight(*ended);
+      (ended->buffer == kFixed ? fixed : sum) -= weight(*ended);
     }
     MEMPLAN_ASSERT(sum >= 0 && fixed >= 0);
     const std::int64_t cost = sum * (kSurely + static_cast<std::int64_t>(random_.below(kNoise)));
@@ -209,23 +209,23 @@ Bytes Ejection::cheapest_place(const Shape& shape, Bytes top) {
   return best;
 }
 
-void Ejection::eject(Bytes offset, std::vector<BufferIdx>* homeless) {
-  const auto first = static_cast<std::ptrdiff_t>(homeless->size());
+void Ejection::eject(Bytes offset, std::vector<BufferIdx>* unplaced) {
+  const auto first = static_cast<std::ptrdiff_t>(unplaced->size());
   for (const Bar& bar : bars_) {
     if (bar.lower >= offset) break;
     if (bar.upper <= offset || at_[bar.buffer].offset == kNoOffset) continue;
-    MEMPLAN_ASSERT(bar.buffer != kNobody);
+    MEMPLAN_ASSERT(bar.buffer != kFixed);
     remove(bar.buffer);
-    homeless->push_back(bar.buffer);
+    unplaced->push_back(bar.buffer);
   }
   // The largest is on top, so that it is the next to be placed.
-  std::sort(homeless->begin() + first, homeless->end(), [this](BufferIdx x, BufferIdx y) {
+  std::sort(unplaced->begin() + first, unplaced->end(), [this](BufferIdx x, BufferIdx y) {
     return at_[x].size != at_[y].size ? at_[x].size < at_[y].size : x > y;
   });
 }
 
 std::int64_t Ejection::weight(const Bar& bar) const {
-  if (bar.buffer == kNobody) return 1;
+  if (bar.buffer == kFixed) return 1;
   return failures_[bar.buffer] * (1 + at_[bar.buffer].size / unit_);
 }
 

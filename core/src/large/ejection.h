@@ -49,7 +49,7 @@ class Ejection {
   struct Bar {
     Bytes lower;
     Bytes upper;
-    BufferIdx buffer;  // kNobody: it stays, a pin or a reserved range
+    BufferIdx buffer;  // kFixed: a pin or a reserved range
   };
 
   void place(BufferIdx b, Bytes offset);
@@ -58,7 +58,7 @@ class Ejection {
   void bar_with_member(BufferIdx member, Bytes shift);
   Bytes free_place(const Shape& shape, Bytes top) const;
   Bytes cheapest_place(const Shape& shape, Bytes top);
-  void eject(Bytes offset, std::vector<BufferIdx>* homeless);
+  void eject(Bytes offset, std::vector<BufferIdx>* unplaced);
   std::int64_t weight(const Bar& bar) const;
   static bool below(const Placed& x, const Placed& y);
 

@@ -104,7 +104,7 @@ struct Items {
   Bytes group_down(ItemIdx i, Bytes bound) const;
 };
 
-// Checks what the comments on the columns say.
+// Checks the comments on the columns.
 bool check_invariants(const Items& items);
 
 // Whether item i may lie at offsets[i]: at a legal offset, apart from all that it meets. Its time

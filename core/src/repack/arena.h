@@ -19,7 +19,7 @@ inline Bytes align_up(Bytes offset, Bytes alignment) {
   return over == 0 ? offset : offset + (alignment - over);
 }
 
-// Every buffer is one row, by slot; those that are not placed yet are homeless. Until
+// Every buffer is one row, by slot; those without an offset are unplaced. Until
 // settle(), undo_to() takes back what was placed and displaced.
 class Arena {
  public:
@@ -54,7 +54,7 @@ class Arena {
   std::vector<Slot> slots() const;
   Problem problem(const std::vector<Slot>& slots) const;
 
-  // Appends the buffers that are homeless or end above the limit.
+  // Appends the buffers that are unplaced or end above the limit.
   void above(Bytes limit, std::vector<Slot>* slots) const;
   // The lowest free offset that ends at or below the limit, or kNoOffset.
   Bytes lowest_place(Slot slot, Bytes limit);

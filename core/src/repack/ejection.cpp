@@ -31,12 +31,12 @@ Ejection::Ejection(Arena& arena, std::uint64_t seed, Stopper& stopper)
       stopper_(stopper),
       failures_(static_cast<std::size_t>(arena.slot_count()), 1) {}
 
-bool Ejection::insert(std::vector<Slot> homeless, Bytes limit, std::int64_t steps) {
-  while (!homeless.empty()) {
+bool Ejection::insert(std::vector<Slot> unplaced, Bytes limit, std::int64_t steps) {
+  while (!unplaced.empty()) {
     if (steps_ >= steps || stopper_.expired()) return false;
     ++steps_;
-    const Slot slot = homeless.back();
-    homeless.pop_back();
+    const Slot slot = unplaced.back();
+    unplaced.pop_back();
     Bytes offset = arena_.lowest_place(slot, limit);
     if (offset == kNoOffset) {
       failures_[slot] = std::min(failures_[slot] + 1, kMostFailures);
@@ -51,7 +51,7 @@ bool Ejection::insert(std::vector<Slot> homeless, Bytes limit, std::int64_t step
       std::sort(ejected_.begin(), ejected_.end(), [this](Slot x, Slot y) {
         return arena_.size(x) != arena_.size(y) ? arena_.size(x) < arena_.size(y) : x > y;
       });
-      homeless.insert(homeless.end(), ejected_.begin(), ejected_.end());
+      unplaced.insert(unplaced.end(), ejected_.begin(), ejected_.end());
     }
     arena_.place(slot, offset);
   }

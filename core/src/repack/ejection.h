@@ -17,9 +17,9 @@ class Ejection {
   // Both must outlive it.
   Ejection(Arena& arena, std::uint64_t seed, Stopper& stopper);
 
-  // Places the homeless, none above the limit, within so many steps. Where it fails, the placed
-  // buffers do not overlap, and the others are homeless.
-  bool insert(std::vector<Slot> homeless, Bytes limit, std::int64_t steps);
+  // Places the unplaced buffers, none above the limit, within so many steps. Where it fails, the
+  // placed buffers do not overlap, and the others are unplaced.
+  bool insert(std::vector<Slot> unplaced, Bytes limit, std::int64_t steps);
 
   std::int64_t steps() const { return steps_; }
 

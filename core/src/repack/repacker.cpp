@@ -76,13 +76,13 @@ class Repacker::State {
   bool settle_pins(Bytes limit);
   Status mend(Bytes limit, Call* call);
   void look_up();
-  bool solve_anew(std::optional<Bytes> capacity, Objective objective, Call* call);
+  bool solve_from_scratch(std::optional<Bytes> capacity, Objective objective, Call* call);
   void minimise(std::optional<Bytes> capacity, Call* call);
   bool mends_to(Bytes limit, Call* call);
   void put(const std::vector<Bytes>& offsets);
 
   Bytes total_ = 0;  // of all sizes
-  std::vector<Slot> homeless_;
+  std::vector<Slot> unplaced_;
   std::vector<Slot> rejected_;
   // The buffers by row, if they were looked at as a problem.
   bool looked_up_ = false;
@@ -208,7 +208,7 @@ bool Repacker::State::answer(std::optional<Bytes> capacity, Call* call) {
     answer.stats.note = note_;
     return false;
   }
-  if (answer.status == Status::kUnknown && !solve_anew(capacity, Objective::kFit, call)) {
+  if (answer.status == Status::kUnknown && !solve_from_scratch(capacity, Objective::kFit, call)) {
     return false;
   }
   MEMPLAN_ASSERT(arena.peak() <= capacity.value_or(kMaxBytes));
@@ -220,23 +220,23 @@ bool Repacker::State::answer(std::optional<Bytes> capacity, Call* call) {
 
 // Tries to fit by mending the plan that is there.
 Status Repacker::State::fit(Bytes limit, Call* call) {
-  homeless_.clear();
-  arena.above(limit, &homeless_);
-  if (homeless_.empty()) return Status::kOptimal;
+  unplaced_.clear();
+  arena.above(limit, &unplaced_);
+  if (unplaced_.empty()) return Status::kOptimal;
   const std::size_t before = arena.mark();
   const Status status = settle_pins(limit) ? mend(limit, call) : Status::kInfeasible;
   if (status != Status::kOptimal) arena.undo_to(before);
   return status;
 }
 
-// Puts pinned buffers at their pins; those in the way become homeless. Returns false if a pinned
+// Puts pinned buffers at their pins; those in the way become unplaced. Returns false if a pinned
 // buffer ends above the limit.
 bool Repacker::State::settle_pins(Bytes limit) {
-  const auto pinned = std::stable_partition(homeless_.begin(), homeless_.end(),
+  const auto pinned = std::stable_partition(unplaced_.begin(), unplaced_.end(),
                                             [this](Slot slot) { return arena.is_pinned(slot); });
-  const std::vector<Slot> pins(homeless_.begin(), pinned);
-  homeless_.erase(homeless_.begin(), pinned);
-  for (const Slot slot : homeless_) {
+  const std::vector<Slot> pins(unplaced_.begin(), pinned);
+  unplaced_.erase(unplaced_.begin(), pinned);
+  for (const Slot slot : unplaced_) {
     if (arena.offset(slot) != kNoOffset) arena.displace(slot);
   }
   std::vector<Slot> others;
@@ -251,23 +251,24 @@ bool Repacker::State::settle_pins(Bytes limit) {
     for (const Slot other : others) {
       if (arena.is_pinned(other)) continue;  // in one of its gaps
       arena.displace(other);
-      homeless_.push_back(other);
+      unplaced_.push_back(other);
     }
     arena.place(slot, arena.pin(slot));
   }
   return true;
 }
 
-// Places the homeless into holes, the largest first; where that is not enough, others give way.
+// Places the unplaced buffers into holes, the largest first; where that is not enough, others give
+// way.
 Status Repacker::State::mend(Bytes limit, Call* call) {
   Stats& stats = call->answer.stats;
-  stats.nodes += static_cast<std::int64_t>(homeless_.size());
+  stats.nodes += static_cast<std::int64_t>(unplaced_.size());
   if (call->nodes_left() < 0) return Status::kUnknown;
-  std::sort(homeless_.begin(), homeless_.end(), [this](Slot x, Slot y) {
+  std::sort(unplaced_.begin(), unplaced_.end(), [this](Slot x, Slot y) {
     return arena.size(x) != arena.size(y) ? arena.size(x) > arena.size(y) : x < y;
   });
   rejected_.clear();
-  for (const Slot slot : homeless_) {
+  for (const Slot slot : unplaced_) {
     const Bytes offset = arena.lowest_place(slot, limit);
     if (offset != kNoOffset) {
       arena.place(slot, offset);
@@ -308,7 +309,8 @@ void Repacker::State::look_up() {
   }
 }
 
-bool Repacker::State::solve_anew(std::optional<Bytes> capacity, Objective objective, Call* call) {
+bool Repacker::State::solve_from_scratch(std::optional<Bytes> capacity, Objective objective,
+                                         Call* call) {
   if (call->nodes_left() <= 0 || call->stopper.look()) return false;
   look_up();
   problem_.capacity = objective == Objective::kFit ? capacity.value_or(kMaxBytes) : capacity;
@@ -359,7 +361,7 @@ void Repacker::State::minimise(std::optional<Bytes> capacity, Call* call) {
   answer.lower_bound = std::max(answer.lower_bound, bound_);
   if (peak <= answer.lower_bound || mends_to(answer.lower_bound, call)) return;
   const std::size_t before = arena.mark();
-  if (solve_anew(capacity, Objective::kMinPeak, call) && arena.peak() >= peak) {
+  if (solve_from_scratch(capacity, Objective::kMinPeak, call) && arena.peak() >= peak) {
     arena.undo_to(before);  // the plan before is as good, and moves no buffer
   }
   MEMPLAN_ASSERT(arena.peak() <= peak);  // it only falls

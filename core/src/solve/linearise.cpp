@@ -181,7 +181,7 @@ std::vector<CliqueIdx> clique_path(const CliqueForest& forest, Vertex vertices, 
 
 // Whether buffers conflict by lifetimes in `result` exactly where they conflict in `problem`. This
 // is not checked for very many buffers.
-bool says_the_same(const Problem& problem, const Problem& result) {
+bool has_same_conflicts(const Problem& problem, const Problem& result) {
   constexpr BufferIdx kMany = 256;
   const auto meet = [](const Problem& p, BufferIdx a, BufferIdx b) {
     return p.start[a] < p.end[b] && p.start[b] < p.end[a];
@@ -225,7 +225,7 @@ std::optional<Problem> linearised(const Problem& problem, Stopper& stopper,
   for (BufferIdx b = 0; b < problem.count(); ++b) {
     if (result.end[b] - result.start[b] != cliques[b]) return std::nullopt;
   }
-  MEMPLAN_ASSERT(says_the_same(problem, result));
+  MEMPLAN_ASSERT(has_same_conflicts(problem, result));
   return result;
 }
 

@@ -58,7 +58,7 @@ Nodes dest_nodes(const StreamGraph& graph) {
 
 Nodes max_nodes(const StreamGraph& graph, StreamIdx streams) {
   Nodes result;
-  std::vector<OperatorIdx> last(streams, kNobody);
+  std::vector<OperatorIdx> last(streams, kNoOperator);
   for (TensorIdx t = 0; t < graph.tensors(); ++t) {
     result.begin.push_back(static_cast<std::int64_t>(result.node.size()));
     for_each_end(graph, t, [&](OperatorIdx n) {
@@ -67,8 +67,8 @@ Nodes max_nodes(const StreamGraph& graph, StreamIdx streams) {
     });
     for_each_end(graph, t, [&](OperatorIdx n) {
       OperatorIdx& known = last[graph.stream[n]];
-      if (known != kNobody) result.node.push_back(known);
-      known = kNobody;
+      if (known != kNoOperator) result.node.push_back(known);
+      known = kNoOperator;
     });
   }
   result.begin.push_back(static_cast<std::int64_t>(result.node.size()));

@@ -13,7 +13,7 @@ Places places(const StreamGraph& graph) {
   result.length.assign(result.streams, 0);
   result.place.reserve(n);
   result.previous.reserve(n);
-  std::vector<OperatorIdx> last(result.streams, kNobody);
+  std::vector<OperatorIdx> last(result.streams, kNoOperator);
   for (OperatorIdx i = 0; i < n; ++i) {
     const StreamIdx s = graph.stream[i];
     result.place.push_back(++result.length[s]);

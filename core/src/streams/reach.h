@@ -10,21 +10,22 @@
 
 namespace memplan::streams {
 
-constexpr OperatorIdx kNobody = -1;
+constexpr OperatorIdx kNoOperator = -1;
 
 // The places of operators in their streams, and the operators that they wait for.
 struct Places {
   StreamIdx streams = 0;
-  std::vector<std::int32_t> place;     // by operator: 1, 2, ... in its stream, as in source 004
-  std::vector<std::int32_t> length;    // by stream: the place of its last operator, or 0
-  std::vector<OperatorIdx> previous;   // by operator: the one before it in its stream, or kNobody
+  std::vector<std::int32_t> place;   // by operator: 1, 2, ... in its stream, as in source 004
+  std::vector<std::int32_t> length;  // by stream: the place of its last operator, or 0
+  std::vector<OperatorIdx>
+      previous;  // by operator: the one before it in its stream, or kNoOperator
   std::vector<std::int64_t> in_begin;  // operator n waits for in[in_begin[n] ..], by its arcs
   std::vector<OperatorIdx> in;
 
   // Calls `visit` with every operator that an operator waits for directly.
   template <typename Visit>
   void for_each_awaited(OperatorIdx n, Visit visit) const {
-    if (previous[n] != kNobody) visit(previous[n]);
+    if (previous[n] != kNoOperator) visit(previous[n]);
     for (std::int64_t i = in_begin[n]; i < in_begin[n + 1]; ++i) visit(in[i]);
   }
 };

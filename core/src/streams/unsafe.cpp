@@ -73,7 +73,7 @@ Table free_from(const StreamGraph& graph, const Places& at) {
 
 // The last operator, by number, that needs a tensor.
 OperatorIdx last_end(const StreamGraph& graph, TensorIdx t) {
-  OperatorIdx last = kNobody;
+  OperatorIdx last = kNoOperator;
   for_each_end(graph, t, [&](OperatorIdx end) { last = std::max(last, end); });
   return last;
 }

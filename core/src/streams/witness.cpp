@@ -46,13 +46,13 @@ class Inquiry {
     Witness why;
     why.safe = true;
     why.first = first;
-    std::vector<OperatorIdx> last(at_.streams, kNobody);
+    std::vector<OperatorIdx> last(at_.streams, kNoOperator);
     for_each_end(graph_, first, [&](OperatorIdx end) {
       OperatorIdx& known = last[graph_.stream[end]];
       known = std::max(known, end);  // in a stream, numbers ascend
     });
     for (const OperatorIdx end : last) {
-      if (end != kNobody) why.paths.push_back(path(end, graph_.producer[second]));
+      if (end != kNoOperator) why.paths.push_back(path(end, graph_.producer[second]));
     }
     return why;
   }
@@ -62,11 +62,11 @@ class Inquiry {
   std::vector<OperatorIdx> path(OperatorIdx from, OperatorIdx n) const {
     std::vector<OperatorIdx> found{n};
     while (n != from) {
-      OperatorIdx next = kNobody;
+      OperatorIdx next = kNoOperator;
       at_.for_each_awaited(n, [&](OperatorIdx m) {
-        if (next == kNobody && (m == from || before(from, m))) next = m;
+        if (next == kNoOperator && (m == from || before(from, m))) next = m;
       });
-      MEMPLAN_ASSERT(next != kNobody && next < n && from <= next);
+      MEMPLAN_ASSERT(next != kNoOperator && next < n && from <= next);
       const bool goes_on = found.size() >= 2 &&
                            graph_.stream[found.back()] == graph_.stream[next] &&
                            graph_.stream[found[found.size() - 2]] == graph_.stream[next];

@@ -66,7 +66,7 @@ class Assignment {
     for (const Block& block : blocks_) {
       if (nodes_ >= node_budget || stopper_.look()) return;
       const auto takes = [&](Object& object) {
-        return !spanned_by_enemy(object, block) && put_into(&object, block);
+        return !is_spanned_by_unsafe(object, block) && put_into(&object, block);
       };
       if (std::any_of(all.begin(), all.end(), takes)) continue;
       if (block.size > kMaxBytes - end) return;
@@ -101,7 +101,7 @@ class Assignment {
 
  private:
   // Algorithm 7, lines 8 to 10.
-  bool spanned_by_enemy(const Object& object, const Block& block) {
+  bool is_spanned_by_unsafe(const Object& object, const Block& block) {
     const Block& first = *object.blocks[0];
     if (block.tensors.size() > 1 || first.tensors.size() > 1) return false;
     unsafe_.look_from(block.tensors[0]);

@@ -35,8 +35,8 @@ class Unplaced {
   std::int32_t first_phase() const { return next_phase_.back(); }
   std::int32_t phase_after(std::int32_t phase) const { return next_phase_[phase]; }
 
-  // Circles that close both ways, as long as they are said to be, with items of the phase only; and
-  // the phases in which something is left, each once.
+  // Circles that close both ways, of the counted length, with items of the phase only; and the
+  // phases in which something is left, each once.
   bool check_invariants() const;
 
  private:

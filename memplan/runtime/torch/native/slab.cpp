@@ -29,10 +29,10 @@ Slab::~Slab() {
 }
 
 bool Slab::begin(By by) {
-  std::int64_t nobody = 0;
+  std::int64_t unused = 0;
   // Acquire, so that the writes of the last user into the slab are complete.
   if (used_.load(std::memory_order_relaxed) != 0 ||
-      !used_.compare_exchange_strong(nobody, kCall, std::memory_order_acquire)) {
+      !used_.compare_exchange_strong(unused, kCall, std::memory_order_acquire)) {
     return false;
   }
   frames_.clear();
