@@ -13,7 +13,7 @@ namespace memplan {
 // answer, only the number of nodes it takes.
 #define MEMPLAN_EXACT_OPTIONS(OPTION)                                                            \
   OPTION(bool, portfolio, true, "restarts over several branching rules")                         \
-  OPTION(bool, release_dates, true, "a bound that looks at the floors of a section's buffers")   \
+  OPTION(bool, release_dates, true, "a bound from the floors of a section's buffers")            \
   OPTION(bool, backjumping, true, "return through nodes that a conflict does not depend on")     \
   OPTION(bool, gap_jump, true, "raise an empty floor to the next level that can carry a buffer") \
   OPTION(bool, contraction, true, "drop sections that another one contains")                     \

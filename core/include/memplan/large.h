@@ -20,8 +20,8 @@ namespace memplan {
   OPTION(bool, promote, true, "first fit of a core again, with the rejected ranked as tighter") \
   OPTION(bool, shells, true, "around a core, try what is nearly as tight before all the rest")  \
   OPTION(bool, portfolio, true, "first-fit passes over many orders at the target")              \
-  OPTION(bool, bump, true, "of these, the rejected go to the front of the order, and again")    \
-  OPTION(bool, best_fit, true, "for some orders, after first fit")                              \
+  OPTION(bool, bump, true, "repeat a pass with the rejected at the front of its order")         \
+  OPTION(bool, best_fit, true, "best fit for some orders, after first fit")                     \
   OPTION(bool, windows, true,                                                                   \
          "place stretches of time around the rejected again, their surroundings pinned")        \
   OPTION(bool, ejection, true,                                                                  \

@@ -15,12 +15,12 @@ namespace memplan {
   OPTION(bool, set_bounds, true, "a buffer is above the sum of what is decided to lie below it")  \
   OPTION(bool, overload, true, "a set of a clique does not fit between its bounds")               \
   OPTION(bool, edge_finding, true, "a buffer that does not fit among a set lies above all of it") \
-  OPTION(bool, transitivity, true, "below what is below something is below it")                   \
+  OPTION(bool, transitivity, true, "if a is below b, and b below c, then a is below c")           \
   OPTION(bool, cuts, true,                                                                        \
-         "of two times: what lives at both takes room on one side of a buffer, whichever it is")  \
+         "of two times: what lives at both counts in full, above or below a buffer")              \
   OPTION(bool, foundation, true, "a buffer that conflicts with all others goes to the bottom")    \
-  OPTION(bool, symmetry, true, "interchangeable buffers by index; one pair fixes up and down")    \
-  OPTION(bool, phases, true, "decide first as the best plan has it")                              \
+  OPTION(bool, symmetry, true, "interchangeable buffers go by index; one pair has a fixed order") \
+  OPTION(bool, phases, true, "decide a pair first as it is in the best plan")                     \
   OPTION(bool, restarts, true, "start the search again now and then, and keep what was learned")
 
 struct ProverOptions {

@@ -36,7 +36,7 @@ struct CspOptions {
   OPTION(bool, area_order, true,                                                                 \
          "then the pairs of the largest buffer, and so on (off: as they come)")                  \
   OPTION(bool, subsumption, true, "pairs that the distances order already need no value")        \
-  OPTION(bool, cliques, true, "what lies below a buffer at one time lies below it in a pile")    \
+  OPTION(bool, cliques, true, "the buffers below one at a time need the sum of their sizes")     \
   OPTION(bool, symmetry, true, "the first pair has one value, where top and bottom are alike")
 
 struct MetaCspOptions {
