@@ -128,7 +128,7 @@ TEST(next_reachable_with_alignment) {
   CHECK_EQ(next_reachable_peak(problem, sweep(problem), 7), 7);
 }
 
-// Tests that sums of thousands of large sizes are left alone rather than waited for.
+// Tests that sums of thousands of large sizes are not enumerated, which would take too long.
 TEST(next_reachable_is_bounded) {
   std::vector<Bytes> sizes;
   for (Bytes i = 0; i < 3000; ++i) sizes.push_back((Bytes{1} << 40) + 2 * i + 1);

@@ -15,7 +15,7 @@ constexpr std::int64_t kVisits = 100'000;
 
 }  // namespace
 
-// Tests that no bound passes the least peak, for every width, with conflicts, with groups, and
+// Tests that no bound is above the least peak, for every width, with conflicts, with groups, and
 // with both; and that some are above all that is known before.
 TEST(bounds_of_kernels_are_true) {
   constexpr Bytes kLimit = 40;

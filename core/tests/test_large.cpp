@@ -122,7 +122,7 @@ TEST(known_optima) {
   }
 }
 
-// Tests that no problem at all is no problem.
+// Tests that a problem without buffers has a plan.
 TEST(empty) {
   const Plan plan = run({});
   CHECK(plan.has_offsets());

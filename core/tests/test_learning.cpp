@@ -47,7 +47,7 @@ std::optional<std::int32_t> deepest(const Problem& problem, const std::vector<Pl
   return found;
 }
 
-// Placements after `path` that no pair of them contradicts, whatever becomes of the rest.
+// Adds a random placement to `path` if it is legal and contradicts none of those before it.
 void go_on(const Problem& problem, oracle::Generator* chance, std::vector<Placement>* path) {
   const BufferIdx b = static_cast<BufferIdx>(chance->pick(0, problem.count() - 1));
   const Bytes offset = chance->pick(0, *problem.capacity);

@@ -46,7 +46,7 @@ Problem example() {
   return problem;
 }
 
-// The example on the bench: items, overlaps and a partial solution.
+// The example with its items, overlaps and a partial solution.
 struct Bench {
   explicit Bench(Bytes capacity, int bits = kSwitchSets - 1)
       : problem(example()),
@@ -316,7 +316,7 @@ TEST(the_conflict_is_the_part_that_fails) {
   CHECK(fit(problem, 12).conflict == plan.conflict);
 }
 
-// Tests that a node budget is kept, and that it makes no promise.
+// Tests that a node budget ends the search with the answer "unknown".
 TEST(a_node_budget_ends_the_search) {
   oracle::Generator generator(7);
   const Problem problem = generator.problem(40, 20, 100, {});
@@ -340,7 +340,7 @@ TEST(a_spent_stopper_ends_the_set_up) {
   CHECK_EQ(plan.stats.nodes, 0);
 }
 
-// Tests that depth costs no stack: a chain of overlaps, placed in one sequence.
+// Tests that a deep search needs no deep call stack: a chain of overlaps, placed in one sequence.
 TEST(a_long_chain_is_one_deep_path) {
   Problem problem;
   constexpr int kCount = 3000;

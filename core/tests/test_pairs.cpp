@@ -364,7 +364,7 @@ TEST(the_conflict_is_the_part_that_fails) {
   check_fits(problem, 15);
 }
 
-// Tests that a node budget and a spent stopper are kept, and promise nothing.
+// Tests that a node budget and a spent stopper end the search with the answer "unknown".
 TEST(budgets_are_kept) {
   oracle::Generator generator(11);
   const Problem problem = generator.problem(60, 30, 100, oracle::features(8));

@@ -137,7 +137,8 @@ TEST(the_example_of_the_paper) {
   }
 }
 
-// Tests that offsets are tried in steps of what divides all sizes, so that bytes are no burden.
+// Tests that offsets are tried in steps of what divides all sizes, so that sizes in bytes take as
+// many nodes as sizes in pages.
 TEST(the_grid_is_as_coarse_as_the_sizes) {
   const std::int64_t nodes = absolute(example(), 12).stats.nodes;
   CHECK_EQ(absolute(example(4096), 3 * 4096).stats.nodes, nodes);
@@ -159,7 +160,7 @@ TEST(the_grid_is_as_coarse_as_the_sizes) {
   CHECK_EQ(step(problem), 3);
 }
 
-// Tests that no technique is idle where only a search can refute.
+// Tests that each technique saves nodes where only a search can refute.
 TEST(techniques_save_nodes) {
   const Problem problem = no_fit();
   check_refuted(absolute(problem, 12));
@@ -258,7 +259,7 @@ TEST(distances_are_longest_paths) {
   CHECK(possible > 200 && impossible > 200);
 }
 
-// Tests that upside-down plans are tried where something tells top from bottom.
+// Tests that mirrored plans are left out only where top and bottom are alike.
 TEST(symmetry_is_used_where_it_is) {
   constexpr int kSymmetry = 32, kAll = kMetaSets - 1;
   const auto saved = [](const Problem& problem) {
@@ -279,7 +280,7 @@ TEST(symmetry_is_used_where_it_is) {
   CHECK_EQ(saved(problem), 0);
 }
 
-// Tests that a node budget is kept, and that it makes no promise.
+// Tests that a node budget ends the search with the answer "unknown".
 TEST(a_node_budget_ends_the_search) {
   for (const auto& search : {absolute, relative}) {
     const Plan plan = search(no_fit(), 12, 0, 20);
@@ -304,7 +305,7 @@ TEST(a_spent_stopper_ends_the_set_up) {
   }
 }
 
-// Tests that depth costs no stack: a decision for each of many pairs.
+// Tests that a deep search needs no deep call stack: a decision for each of many pairs.
 TEST(a_long_chain_is_one_deep_path) {
   Problem problem;
   constexpr int kCount = 400;

@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kSolvers[] = {"auto",   "greedy", "minimalloc", "telamalloc", "exact",
                                     "prover", "large",  "somas",      "csp",        "meta_csp"};
 
-// Without the seconds, and with words that outlive the call.
+// A round without its seconds, and with copies of its words, which the call does not keep.
 struct Line {
   std::string engine, stage, part, ended_by;
   Bytes target, lower_bound, peak;
@@ -213,8 +213,8 @@ TEST(kernels_ejections_and_proofs_are_in_the_trace) {
   CHECK_EQ(proved.lines.back().ended_by, std::string("refuted"));
 }
 
-// Tests that nodes are an end for a proof as well: the search refutes this at once, the prover
-// takes minutes.
+// Tests that a budget of nodes ends a proof as well: the search refutes this at once, while the
+// prover would take minutes.
 TEST(a_proof_ends_with_its_budget) {
   Problem problem;
   problem.start = {2, 1, 1, 0, 1, 0, 0, 2, 2, 0, 2, 0, 2, 2, 0, 2, 2, 2, 0, 0, 1, 1, 2, 0, 1, 0, 1};

@@ -171,7 +171,7 @@ TEST(an_interrupt_ends_the_search_with_the_best_plan) {
   CHECK(oracle::valid(problem, plan.offsets));
 }
 
-// Tests that there is a plan however little may be spent, under every mix of constraints; and that
+// Tests that there is a plan however small the budget is, under every mix of constraints; and that
 // nodes stay within their budget.
 TEST(without_a_capacity_there_is_always_a_plan) {
   for (unsigned seed = 0; seed < 2000; ++seed) {

@@ -469,7 +469,7 @@ TEST(the_search_repeats) {
   }
 }
 
-// Tests that each technique changes some search, so that none is a switch in name only.
+// Tests that each technique changes some search, so that every switch has an effect.
 TEST(every_switch_does_something) {
   for (int bit = 0; bit < 7; ++bit) {
     int changed = 0;
@@ -506,7 +506,7 @@ TEST(what_needs_no_search_has_none) {
   }
 }
 
-// Tests that a node budget is kept, and that it makes no promise.
+// Tests that a node budget ends the search with the answer "unknown".
 TEST(a_node_budget_ends_the_search) {
   const Problem problem = hard_problem(3);
   const Plan plan = fit(problem, load(problem), {}, 10);
@@ -525,7 +525,7 @@ TEST(a_spent_stopper_ends_the_set_up) {
   CHECK_EQ(plan.stats.nodes, 0);
 }
 
-// Tests that depth costs no stack: a chain of overlaps, placed in one path.
+// Tests that a deep search needs no deep call stack: a chain of overlaps, placed in one path.
 TEST(a_long_chain_is_one_deep_path) {
   Problem problem;
   constexpr int kCount = 20000;
@@ -552,8 +552,8 @@ TEST(the_greatest_sizes_are_safe) {
   CHECK_EQ(name(fit(problem, kMaxBytes).status), std::string("infeasible"));
 }
 
-// Tests that times as far apart as there are numbers give the plan of small ones: a lifetime may be
-// more than the greatest of them.
+// Tests that the least and greatest times give the plan of small ones: the length of a lifetime may
+// be more than a time can be.
 TEST(the_greatest_times_are_safe) {
   oracle::Generator random(29);
   for (int round = 0; round < 300; ++round) {
