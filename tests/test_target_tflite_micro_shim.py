@@ -20,7 +20,7 @@ from memplan.solvers import solve
 from memplan.sources.tflite.graph import find_folded, graph_of
 from memplan.sources.tflite.model import load
 from memplan.targets.tflite_micro import shim_header
-from memplan.yardsticks.tflite_micro import Request, requests
+from memplan.yardsticks.tflite_micro import Request, list_requests
 
 MODELS = [path for path in models() if not any(find_folded(load(path)).values())]
 every_model = pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_the_order_is_tflm_s(path: Path | None) -> None:
     plan = plain_plan(path)
     offsets, peak = entries(shim_header(path, plan))
     assert peak == plan.peak
-    require_apart(list(requests(load(path))), offsets, peak)
+    require_apart(list(list_requests(load(path))), offsets, peak)
 
 
 @pytest.mark.parametrize("name", [name for name in WRITTEN if not WRITTEN[name].offsets])
@@ -81,8 +81,8 @@ def test_scratch_and_sub_graphs_are_in_order(tmp_path: Path, name: str) -> None:
     """Tests kernels with scratch, control flow, and tensors that no operator uses."""
     path = written(tmp_path, name)
     offsets, peak = entries(shim_header(path, plain_plan(path)))
-    asked = [r for r in requests(load(path)) if r.first >= 0]
-    kept = [o for r, o in zip(requests(load(path)), offsets, strict=True) if r.first >= 0]
+    asked = [r for r in list_requests(load(path)) if r.first >= 0]
+    kept = [o for r, o in zip(list_requests(load(path)), offsets, strict=True) if r.first >= 0]
     require_apart(asked, kept, peak)
 
 
@@ -90,7 +90,7 @@ def test_more_scratch_of_one_operator_is_apart(tmp_path: Path) -> None:
     """Tests that the parts of what the plan has in one piece follow each other."""
     path = written(tmp_path, "mean")
     offsets, _ = entries(shim_header(path))
-    sizes = [request.size for request in requests(load(path))][-3:]
+    sizes = [request.size for request in list_requests(load(path))][-3:]
     assert [b - a for a, b in pairwise(offsets[-3:])] == sizes[:-1]
 
 

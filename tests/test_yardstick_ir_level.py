@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 
 from memplan.errors import MemplanError  # noqa: E402
 from memplan.runtime.torch import record  # noqa: E402
-from memplan.yardsticks.ir_level import Row, compare, exported, total  # noqa: E402
+from memplan.yardsticks.ir_level import Row, add_up, compare, export  # noqa: E402
 from memplan_lab.bench.models import NETWORKS  # noqa: E402
 
 
@@ -18,24 +18,24 @@ def test_a_pooling_and_a_view() -> None:
         torch.nn.MaxPool2d(2), torch.nn.Flatten(), torch.nn.ReLU(), torch.nn.Tanh()
     )
     image = torch.ones(1, 2, 8, 8)
-    rows = compare(exported(model, (image,), {}), record(model, image))
+    rows = compare(export(model, (image,), {}), record(model, image))
     assert rows == [
         Row("aten::max_pool2d", 1, 128, 2, 384),
         Row("aten::relu", 1, 128, 1, 128),
         Row("aten::tanh", 1, 128, 1, 128),
     ]
-    assert total(rows) == Row("total", 3, 384, 4, 640)
-    assert total([]) == Row("total", 0, 0, 0, 0)
+    assert add_up(rows) == Row("total", 3, 384, 4, 640)
+    assert add_up([]) == Row("total", 0, 0, 0, 0)
 
 
 def test_a_network() -> None:
     """Tests that the table of the paper holds for a network: the graph shows the lesser part."""
     model, inputs = NETWORKS["resnet18"](1, 64)
     trace = record(model, inputs)
-    rows = {row.operator: row for row in compare(exported(model, inputs, {}), trace)}
-    assert total(rows.values()).allocations == len(trace)
-    assert total(rows.values()).allocated_bytes == trace.size.sum()
-    assert total(rows.values()).tensors < 0.6 * len(trace)
+    rows = {row.operator: row for row in compare(export(model, inputs, {}), trace)}
+    assert add_up(rows.values()).allocations == len(trace)
+    assert add_up(rows.values()).allocated_bytes == trace.size.sum()
+    assert add_up(rows.values()).tensors < 0.6 * len(trace)
     assert rows["aten::relu"].tensors == rows["aten::relu"].allocations == 17
     for row in rows.values():
         assert row.tensor_bytes <= row.allocated_bytes
@@ -51,5 +51,5 @@ def test_no_graph() -> None:
     with pytest.raises(
         MemplanError, match=r"torch\.export makes no graph of the model: "
     ) as caught:
-        exported(Branches(), (torch.zeros(3),), {})
+        export(Branches(), (torch.zeros(3),), {})
     assert "\n" not in str(caught.value)

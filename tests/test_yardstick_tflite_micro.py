@@ -18,7 +18,7 @@ from memplan.sources.options import Options
 from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo, load
 from memplan.yardsticks import measure, tflite_micro
-from memplan.yardsticks.tflite_micro import Request, head, requests
+from memplan.yardsticks.tflite_micro import Request, compute_head, list_requests
 
 MODELS = models()
 every_model = pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_tflm_plans_every_model_as_re_implemented(path: Path | None) -> None:
     figure = measure("tflite", path, Options())
     assert figure is not None
     assert figure.how == "measured"
-    assert figure.bytes == head(load(path))
+    assert figure.bytes == compute_head(load(path))
 
 
 @pytest.mark.parametrize("name", WRITTEN)
@@ -212,7 +212,7 @@ def test_tflm_plans_small_models_as_re_implemented(tmp_path: Path, name: str) ->
     figure = measure("tflite", path, Options())
     assert figure is not None
     assert figure.how == "measured"
-    assert figure.bytes == head(load(path))
+    assert figure.bytes == compute_head(load(path))
 
 
 @every_model
@@ -222,7 +222,7 @@ def test_our_peak_is_never_above_tflm_s(path: Path | None) -> None:
         pytest.skip("no wheel with TFLite models is installed")
     plan = solve(tflite.read(path, Options()).problem)
     assert plan.peak is not None
-    assert plan.peak <= head(load(path))
+    assert plan.peak <= compute_head(load(path))
 
 
 RUN = """
@@ -329,14 +329,14 @@ def test_the_order_is_by_size_and_then_the_last_first() -> None:
     sizes = (4, 8, 4)
     tensors = tuple(floats(f"t{index}", size) for index, size in enumerate(sizes))
     model = replace(model, subgraphs=(replace(model.subgraphs[0], tensors=tensors),))
-    assert list(requests(model)) == [Request(16, 0, 1), Request(32, 1, 2), Request(16, 2, 2)]
-    assert head(model) == 48
+    assert list(list_requests(model)) == [Request(16, 0, 1), Request(32, 1, 2), Request(16, 2, 2)]
+    assert compute_head(model) == 48
 
 
 def test_nothing_to_plan_needs_nothing() -> None:
     """Tests a model whose only tensor is a constant."""
     model = Model("m", (SubGraph("", (constant("c", "int8", 4),), (), (), (0,)),))
-    assert head(model) == 0
+    assert compute_head(model) == 0
 
 
 def test_the_figure_is_labelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,7 +347,7 @@ def test_the_figure_is_labelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert figure is not None
     assert (figure.how, figure.bytes) == ("re-implemented", 128)
     path.write_bytes(Writer().write(chain("RELU")))
-    monkeypatch.setattr(tflite_micro, "_measured", lambda *_: None)
+    monkeypatch.setattr(tflite_micro, "_measure_head", lambda *_: None)
     figure = measure("tflite", path, Options())
     assert figure is not None
     assert figure.how == "re-implemented"

@@ -99,12 +99,12 @@ def _show_graph(trace: Recording, args: tuple[Any, ...], kwargs: dict[str, Any])
 
     from memplan.yardsticks import ir_level
 
-    rows = ir_level.compare(ir_level.exported(trace.model, args, kwargs), trace)
+    rows = ir_level.compare(ir_level.export(trace.model, args, kwargs), trace)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("operator", overflow="fold")
     for column in ("in the graph", "bytes", "recorded", "bytes"):
         table.add_column(column, justify="right")
-    for row in (*rows, ir_level.total(rows)):
+    for row in (*rows, ir_level.add_up(rows)):
         table.add_row(
             row.operator,
             f"{row.tensors:,}",

@@ -58,7 +58,7 @@ def main() -> None:
     except Exception:  # any native error: zero may be too small
         _run_twice(session, order["dims"], 1)
     events = json.loads(Path(session.end_profiling()).read_text())
-    print(json.dumps({"version": onnxruntime.__version__, **_held(events)}))
+    print(json.dumps({"version": onnxruntime.__version__, **_find_peaks(events)}))
 
 
 def _run_twice(session: Any, dims: Mapping[str, int], value: int) -> None:
@@ -75,20 +75,20 @@ def _run_twice(session: Any, dims: Mapping[str, int], value: int) -> None:
         session.run(None, feeds)
 
 
-def _held(events: list[dict[str, Any]]) -> dict[str, int]:
+def _find_peaks(events: list[dict[str, Any]]) -> dict[str, int]:
     """Return the most bytes that the arena had in use, as requested and as rounded."""
     seen = [event["args"] for event in events if "mem_in_use_peak" in event.get("args", {})]
     first, last = seen[0], seen[-1]
     # The arena is not empty before the first operator: it holds weights in another layout.
     loaded = int(first["mem_bytes_in_use"]) - int(first["mem_in_use_delta"])
-    asked = int(first["mem_bytes_requested_in_use"]) - int(first["mem_requested_in_use_delta"])
+    initial = int(first["mem_bytes_requested_in_use"]) - int(first["mem_requested_in_use_delta"])
     in_use = max(int(one["mem_bytes_in_use"]) for one in seen)
     # The arena's own high-water mark also counts scratch that a kernel frees before it ends. If the
     # mark did not rise during the run, it is from loading the model.
     if int(last["mem_in_use_peak"]) > int(first["mem_in_use_peak"]):
         in_use = max(in_use, int(last["mem_in_use_peak"]))
     requested = max(int(one["mem_bytes_requested_in_use"]) for one in seen)
-    return {"requested": requested - asked, "in_use": in_use - loaded}
+    return {"requested": requested - initial, "in_use": in_use - loaded}
 
 
 if __name__ == "__main__":

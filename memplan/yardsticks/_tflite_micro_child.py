@@ -42,7 +42,7 @@ def _fold(data: bytes, folded: list[list[int]]) -> bytes:
             for output in subgraph.operators[index].outputs:
                 tensor = subgraph.tensors[output]
                 tensor.buffer = len(model.buffers)
-                model.buffers.append(_zeros(schema, tensor))
+                model.buffers.append(_make_zeros(schema, tensor))
         gone = set(operators)
         subgraph.operators = [o for i, o in enumerate(subgraph.operators) if i not in gone]
     builder = flatbuffers.Builder(len(data))
@@ -50,7 +50,7 @@ def _fold(data: bytes, folded: list[list[int]]) -> bytes:
     return bytes(builder.Output())
 
 
-def _zeros(schema: Any, tensor: Any) -> Any:
+def _make_zeros(schema: Any, tensor: Any) -> Any:
     shape = [] if tensor.shape is None else [int(size) for size in tensor.shape]
     width = 4 if tensor.type == _FLOAT32 else 2
     buffer = schema.BufferT()

@@ -76,7 +76,7 @@ class CachingAllocator:
         small = size <= _SMALL
         cached = self._free[small]
         place = bisect_left(cached, (size, -1, -1), key=lambda entry: entry[0])
-        block = cached.pop(place)[1] if place < len(cached) else self._segment(size, small)
+        block = cached.pop(place)[1] if place < len(cached) else self._request_segment(size, small)
         block.free = False
         left = block.size - size
         if left >= _ROUND if small else left > _SMALL:
@@ -84,7 +84,7 @@ class CachingAllocator:
             if block.after is not None:
                 block.after.before = rest
             block.after, block.size = rest, size
-            self._cache(rest)
+            self._keep_free(rest)
         self.allocated += block.size
         self.most = max(self.most, self.allocated)
         return block
@@ -103,13 +103,13 @@ class CachingAllocator:
             if second.after is not None:
                 second.after.before = first
             block = first
-        self._cache(block)
+        self._keep_free(block)
 
-    def _cache(self, block: Block) -> None:
+    def _keep_free(self, block: Block) -> None:
         block.free = True
         insort(self._free[block.small], (block.key, block), key=lambda entry: entry[0])
 
-    def _segment(self, size: int, small: bool) -> Block:
+    def _request_segment(self, size: int, small: bool) -> Block:
         if small:
             size = 2 * _MIB
         elif size < _LARGE:

@@ -17,7 +17,7 @@ from memplan.graph import Kind
 from memplan.sources.loaded import Loaded
 from memplan.trace import Scope, Trace
 
-__all__ = ["Row", "compare", "exported", "total"]
+__all__ = ["Row", "add_up", "compare", "export"]
 
 _PLANNED = (Kind.INTERMEDIATE, Kind.OUTPUT)
 
@@ -43,7 +43,7 @@ class Row:
     allocated_bytes: int
 
 
-def exported(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Loaded:
+def export(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Loaded:
     """Return the graph that `torch.export` makes of a model.
 
     Raises
@@ -69,18 +69,18 @@ def compare(loaded: Loaded, trace: Trace) -> list[Row]:
     Parameters
     ----------
     loaded
-        The graph, from `exported`.
+        The graph, from `export`.
     trace
         The recording of the same model and inputs.
     """
-    shown, allocated = _in_graph(loaded), _in_trace(trace)
+    shown, allocated = _count_tensors(loaded), _count_allocations(trace)
     names = shown[0].keys() | allocated[0].keys()
     counts = (*shown, *allocated)
     rows = [Row(name, *(count[name] for count in counts)) for name in names]
     return sorted(rows, key=lambda r: (r.tensor_bytes - r.allocated_bytes, r.operator))
 
 
-def total(rows: Iterable[Row], name: str = "total") -> Row:
+def add_up(rows: Iterable[Row], name: str = "total") -> Row:
     """Return the sum of rows."""
     rows = list(rows)
     return Row(
@@ -92,7 +92,7 @@ def total(rows: Iterable[Row], name: str = "total") -> Row:
     )
 
 
-def _in_graph(loaded: Loaded) -> tuple[Counter[str], Counter[str]]:
+def _count_tensors(loaded: Loaded) -> tuple[Counter[str], Counter[str]]:
     """Return by operator the count and the bytes of its results."""
     assert loaded.graph is not None
     assert loaded.layout is not None
@@ -110,17 +110,17 @@ def _in_graph(loaded: Loaded) -> tuple[Counter[str], Counter[str]]:
     return count, bytes
 
 
-def _in_trace(trace: Trace) -> tuple[Counter[str], Counter[str]]:
+def _count_allocations(trace: Trace) -> tuple[Counter[str], Counter[str]]:
     """Return by operator the count and the bytes of the allocations recorded in it."""
     count: Counter[str] = Counter()
     bytes: Counter[str] = Counter()
     for scope, size in zip(trace.scopes, trace.size.tolist(), strict=True):
-        name = _operator(scope)
+        name = _find_operator(scope)
         count[name] += 1
         bytes[name] += size
     return count, bytes
 
 
-def _operator(scope: Scope) -> str:
+def _find_operator(scope: Scope) -> str:
     """Return the outermost operator, which is the one in the graph."""
     return next((name for name, _ in scope if not name.startswith(".")), "(no operator)")

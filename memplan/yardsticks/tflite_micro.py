@@ -26,7 +26,7 @@ from memplan.sources.tflite.kernels import compute_scratch
 from memplan.sources.tflite.model import Model, load
 from memplan.sources.tflite.sizes import resize
 
-__all__ = ["Request", "head", "measure", "requests"]
+__all__ = ["Request", "compute_head", "list_requests", "measure"]
 
 _NAME: Final = "TensorFlow Lite Micro"
 _CHILD: Final = Path(__file__).with_name("_tflite_micro_child.py")
@@ -60,44 +60,44 @@ def measure(path: Path, options: Options) -> Figure | None:
     what = "with float32 weights" if any(find_folded(model).values()) else ""
     if options.include not in (None, _PLANNED):
         what = f"{what}, inputs, outputs and kernel scratch".removeprefix(", ")
-    size = head(model)
-    measured = _measured(path, model, size) if model is stored and size <= _LARGEST else None
+    size = compute_head(model)
+    measured = _measure_head(path, model, size) if model is stored and size <= _LARGEST else None
     if measured is None:
         return Figure(_NAME, size, "re-implemented", what)
     return Figure(f"{_NAME} {measured[0]}", measured[1], "measured", what)
 
 
-def head(model: Model) -> int:
+def compute_head(model: Model) -> int:
     """Return the peak of TFLM's own plan in bytes, kernel scratch and pins included.
 
     The planner places pins first, in the order of the file, and then buffers by size, the largest
     first and among equal sizes the last one first. Each gets the first gap that is large enough
     between the buffers in use at the same time.
     """
-    asked = list(requests(model))
-    pinned = [r for r in asked if r.pin is not None]
-    free = [r for r in asked if r.pin is None]
+    needed = list(list_requests(model))
+    pinned = [r for r in needed if r.pin is not None]
+    free = [r for r in needed if r.pin is None]
     free.reverse()
     free.sort(key=lambda r: -r.size)
     placed: list[tuple[int, Request]] = []
     for request in (*pinned, *free):
-        offset = _first_gap(placed, request) if request.pin is None else request.pin
+        offset = _find_gap(placed, request) if request.pin is None else request.pin
         insort_right(placed, (offset, request), key=lambda entry: entry[0])
     return max((offset + request.size for offset, request in placed), default=0)
 
 
-def _first_gap(placed: list[tuple[int, Request]], wanted: Request) -> int:
+def _find_gap(placed: list[tuple[int, Request]], request: Request) -> int:
     offset = 0
     for other_offset, other in placed:
-        if other.first > wanted.last or wanted.first > other.last:
+        if other.first > request.last or request.first > other.last:
             continue
-        if other_offset - offset >= wanted.size:
+        if other_offset - offset >= request.size:
             break
         offset = max(offset, other_offset + other.size)
     return offset
 
 
-def requests(model: Model) -> Iterator[Request]:
+def list_requests(model: Model) -> Iterator[Request]:
     """Yield the buffers that TFLM plans, in its order: tensors, then kernel scratch.
 
     TFLM's clock goes on by one for every operator and every sub-graph that is entered. A tensor is
@@ -180,7 +180,7 @@ class _Uses:
                 yield Request(round_up(size), first, last)
 
 
-def _measured(path: Path, model: Model, size: int) -> tuple[str, int] | None:
+def _measure_head(path: Path, model: Model, size: int) -> tuple[str, int] | None:
     """Return version and head of TFLM, or `None` if it is missing or refuses the model."""
     try:
         release = version("tflite-micro")
@@ -188,8 +188,8 @@ def _measured(path: Path, model: Model, size: int) -> tuple[str, int] | None:
         return None
     order = {
         "path": str(path),
-        "arena": size + 2 * path.stat().st_size + sum(_kept(model)) + _SPARE,
-        "folded": _listed(find_folded(model)),
+        "arena": size + 2 * path.stat().st_size + sum(_iterate_unplanned(model)) + _SPARE,
+        "folded": _sort_operators(find_folded(model)),
     }
     # TFLM crashes on some models, so it gets a process of its own. With -P that imports nothing
     # from its working directory.
@@ -208,7 +208,7 @@ def _measured(path: Path, model: Model, size: int) -> tuple[str, int] | None:
     return (release, int(found.group(1))) if run.returncode == 0 and found else None
 
 
-def _kept(model: Model) -> Iterator[int]:
+def _iterate_unplanned(model: Model) -> Iterator[int]:
     """Yield the bytes of tensors outside of the plan: variables, and values of handles."""
     for subgraph in model.subgraphs:
         yield from (tensor.bytes for tensor in subgraph.tensors if tensor.variable)
@@ -217,5 +217,5 @@ def _kept(model: Model) -> Iterator[int]:
                 yield from (subgraph.tensors[i].bytes for i in operator.inputs if i >= 0)
 
 
-def _listed(operators: Mapping[int, set[int]]) -> list[list[int]]:
+def _sort_operators(operators: Mapping[int, set[int]]) -> list[list[int]]:
     return [sorted(operators[number]) for number in sorted(operators)]

@@ -100,8 +100,8 @@ def measure_file(path: Path, options: Options) -> Measured:
     try:
         program = torch.export.load(path)
     except Exception as error:  # torch raises errors of many classes
-        raise FormatError(str(path), f"torch cannot load it: {_reason(error)}") from None
-    return _measured(program, shown, None)
+        raise FormatError(str(path), f"torch cannot load it: {_format_reason(error)}") from None
+    return _measure(program, shown, None)
 
 
 def measure_run(
@@ -131,23 +131,23 @@ def measure_run(
         if args is None:
             raise MemplanError("a module is measured with the arguments of a call: give args")
         program = torch.export.export(model, args)
-    return _measured(program, program_in_memory(program, dict(dims or {})), args)
+    return _measure(program, program_in_memory(program, dict(dims or {})), args)
 
 
-def _measured(program: Any, shown: Program, args: tuple[Any, ...] | None) -> Measured:
+def _measure(program: Any, shown: Program, args: tuple[Any, ...] | None) -> Measured:
     if shown.device not in ("cpu", "meta"):
         raise MemplanError(f"the program is for {shown.device}; only programs for a CPU are run")
-    trace = _recorded(program, shown, _inputs(program, shown, args))
+    trace = _record(program, shown, _collect_inputs(program, shown, args))
     # PyTorch writes no result in place here, so the layout must not either.
-    return _compared(lay_out(graph_of_program(with_casts(shown))), trace)
+    return _compare(lay_out(graph_of_program(with_casts(shown))), trace)
 
 
-def _recorded(program: Any, shown: Program, inputs: list[Any]) -> Recording:
+def _record(program: Any, shown: Program, inputs: list[Any]) -> Recording:
     """Run every operator in a scope of its own."""
     torch = require("torch", extra="torch")
     record = require("memplan.runtime.torch", extra="torch").record
-    graph = _caching(program.graph_module)
-    run = _runner(graph, "")
+    graph = _switch_on_caching(program.graph_module)
+    run = _make_runner(graph, "")
     whole = get_region(shown)
 
     def call(*given: Any) -> Any:
@@ -162,11 +162,11 @@ def _recorded(program: Any, shown: Program, inputs: list[Any]) -> Recording:
     except MemplanError:
         raise
     except Exception as error:  # an operator may reject its arguments with any error
-        raise MemplanError(f"the program does not run: {_reason(error)}") from None
+        raise MemplanError(f"the program does not run: {_format_reason(error)}") from None
     return found
 
 
-def _caching(module: Any) -> Any:
+def _switch_on_caching(module: Any) -> Any:
     """Return a copy of a graph with regions of autocast that cache, as in the user's module."""
     import copy
 
@@ -178,13 +178,13 @@ def _caching(module: Any) -> Any:
     return copied
 
 
-def _runner(module: Any, prefix: str) -> Any:
+def _make_runner(module: Any, prefix: str) -> Any:
     """Return a function that runs a graph node by node, with bodies of higher-order operators."""
     fx: Any = require("torch.fx", extra="torch")
     scope = require("torch.profiler", extra="torch").record_function
     for node in module.graph.nodes:
         for inner, body in bodies(module, prefix, node):
-            body.forward = _runner(body, inner)
+            body.forward = _make_runner(body, inner)
 
     class Run(fx.Interpreter):  # type: ignore[misc]
         def run_node(self, n: Any) -> Any:
@@ -196,10 +196,10 @@ def _runner(module: Any, prefix: str) -> Any:
     return lambda *args: Run(module).run(*args)
 
 
-def _inputs(program: Any, shown: Program, args: tuple[Any, ...] | None) -> list[Any]:
+def _collect_inputs(program: Any, shown: Program, args: tuple[Any, ...] | None) -> list[Any]:
     """Return the inputs of the graph: weights, and the user's arguments."""
     torch = require("torch", extra="torch")
-    given = iter(_leaves(args) if args is not None else _examples(program, shown))
+    given = iter(_leaves(args) if args is not None else _get_examples(program, shown))
     made: list[Any] = []
     values = {each.value.name: each.value for each in shown.inputs}
     torch.manual_seed(0)
@@ -208,35 +208,35 @@ def _inputs(program: Any, shown: Program, args: tuple[Any, ...] | None) -> list[
         if spec.kind.name == "USER_INPUT":
             one = next(given, None)
             if value is not None:
-                one = _random(value) if one is None else one
+                one = _make_random(value) if one is None else one
             elif one is None:
                 one = getattr(spec.arg, "value", None)
             made.append(one)
         else:
             held = program.state_dict.get(spec.target, program.constants.get(spec.target))
-            made.append(_real(held, value, spec.kind.name == "PARAMETER"))
+            made.append(_make_input(held, value, spec.kind.name == "PARAMETER"))
     return made
 
 
-def _real(held: Any, value: Value | None, parameter: bool) -> Any:
+def _make_input(held: Any, value: Value | None, parameter: bool) -> Any:
     """Return a weight for the run; buffers are copied, as a run may change them."""
     torch = require("torch", extra="torch")
     if not isinstance(held, torch.Tensor):
         return held
     if held.device.type == "meta" and value is not None:
-        made = _random(value)
+        made = _make_random(value)
         return torch.nn.Parameter(made, held.requires_grad) if parameter else made
     return held if parameter else held.clone()
 
 
-def _examples(program: Any, shown: Program) -> list[Any]:
+def _get_examples(program: Any, shown: Program) -> list[Any]:
     """Return the arguments that the program was exported with, if they have the given sizes."""
     torch = require("torch", extra="torch")
     found = _leaves(program.example_inputs) if program.example_inputs else []
     tensors = [one for one in found if isinstance(one, torch.Tensor)]
-    asked = [each.value.sizes for each in shown.inputs if each.kind is Kind.INPUT]
+    expected = [each.value.sizes for each in shown.inputs if each.kind is Kind.INPUT]
     real = all(one.device.type == "cpu" for one in tensors)
-    return found if real and [tuple(one.shape) for one in tensors] == asked else []
+    return found if real and [tuple(one.shape) for one in tensors] == expected else []
 
 
 def _leaves(args: Any) -> list[Any]:
@@ -244,7 +244,7 @@ def _leaves(args: Any) -> list[Any]:
     return leaves
 
 
-def _random(value: Value) -> Any:
+def _make_random(value: Value) -> Any:
     """Return a tensor of random floating-point numbers, or of zeros for other types."""
     torch = require("torch", extra="torch")
     dtype = getattr(torch, value.dtype)
@@ -254,22 +254,22 @@ def _random(value: Value) -> Any:
     return flat.as_strided(value.sizes, value.strides)
 
 
-def _compared(layout: Layout, trace: Trace) -> Measured:
-    names = dict(_operators(layout.graph))
-    planned = _planned(layout)
+def _compare(layout: Layout, trace: Trace) -> Measured:
+    names = dict(_iterate_operators(layout.graph))
+    planned = _add_up_planned(layout)
     rows: dict[str, list[int]] = {}
     for row, scope in enumerate(trace.scopes):
-        rows.setdefault(_operator(scope), []).append(row)
+        rows.setdefault(_find_operator(scope), []).append(row)
     differences = []
     for key in names.keys() | rows.keys():
         mine = rows.get(key, [])
-        real = _worst(trace, mine)[0]
+        real = _find_worst(trace, mine)[0]
         if real != planned.get(key, 0):
             label = names.get(key, key or "outside of all operators")
             differences.append(Difference(label, planned.get(key, 0), real))
     differences.sort(key=lambda each: (-abs(each.real - each.planned), each.operator))
-    peak, at = _worst(trace, list(range(len(trace))))
-    during = _operator(trace.scopes[at]) if len(trace) else ""
+    peak, at = _find_worst(trace, list(range(len(trace))))
+    during = _find_operator(trace.scopes[at]) if len(trace) else ""
     beyond = 0
     if during:
         alive = [row for row in rows[during] if trace.start[row] <= trace.start[at]]
@@ -285,7 +285,7 @@ def _compared(layout: Layout, trace: Trace) -> Measured:
     )
 
 
-def _worst(trace: Trace, rows: list[int]) -> tuple[int, int]:
+def _find_worst(trace: Trace, rows: list[int]) -> tuple[int, int]:
     """Return the most bytes that some allocations hold at once, and the last of these."""
     events = [(int(trace.end[row]), 0, row) for row in rows]
     events += [(int(trace.start[row]), 1, row) for row in rows]
@@ -297,21 +297,21 @@ def _worst(trace: Trace, rows: list[int]) -> tuple[int, int]:
     return most, at
 
 
-def _operators(graph: Graph) -> Iterator[tuple[str, str]]:
+def _iterate_operators(graph: Graph) -> Iterator[tuple[str, str]]:
     """Yield key and name for people of every operator; casts belong to their users."""
     for operator in graph.walk():
-        key = _key(operator.name, operator.module)
+        key = _make_key(operator.name, operator.module)
         if key and operator.type != CAST:
             yield key, f"{operator.name} ({operator.type})"
 
 
-def _key(name: str, module: str) -> str:
+def _make_key(name: str, module: str) -> str:
     """Return the name of the node of an operator, without its module."""
     prefix, slash, last = name.rpartition("/")
     return prefix + slash + (last.removeprefix(f"{module}.") if module else last)
 
 
-def _planned(layout: Layout) -> dict[str, int]:
+def _add_up_planned(layout: Layout) -> dict[str, int]:
     """Return the bytes of the storages that every operator makes."""
     found: dict[str, int] = {}
     first: dict[int, str] = {}
@@ -321,7 +321,7 @@ def _planned(layout: Layout) -> dict[str, int]:
             waiting += operator.outputs
         elif not operator.blocks:
             for index in (*waiting, *operator.outputs):
-                first.setdefault(index, _key(operator.name, operator.module))
+                first.setdefault(index, _make_key(operator.name, operator.module))
             waiting = []
     for storage in layout.storages:
         maker = next((first[index] for index in storage.tensors if index in first), None)
@@ -330,11 +330,11 @@ def _planned(layout: Layout) -> dict[str, int]:
     return found
 
 
-def _operator(scope: Any) -> str:
+def _find_operator(scope: Any) -> str:
     """Return the innermost of the program's operators around an allocation."""
     marked = (name for name, _ in reversed(scope) if str(name).startswith(_MARK))
     return next(marked, _MARK).removeprefix(_MARK)
 
 
-def _reason(error: Exception) -> str:
+def _format_reason(error: Exception) -> str:
     return quoted(f"{type(error).__name__}: {error}".split("\n")[0])

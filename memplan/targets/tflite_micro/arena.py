@@ -16,7 +16,7 @@ from typing import Final
 
 from memplan.errors import MemplanError
 from memplan.sources.tflite.model import Model, load
-from memplan.yardsticks.tflite_micro import head
+from memplan.yardsticks.tflite_micro import compute_head
 
 __all__ = ["minimal_arena"]
 
@@ -55,7 +55,7 @@ def minimal_arena(path: Path, *, timeout: float = 120.0) -> int | None:
         return None
     if sys.platform == "win32":
         return None
-    low = head(model)
+    low = compute_head(model)
     kept = sum(t.bytes for t in model.tensors() if t.variable or t.data)
     order = {"path": str(path), "low": low, "limit": min(2 * low + kept + _SPARE, _LARGEST)}
     try:
