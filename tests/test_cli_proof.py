@@ -13,7 +13,7 @@ import pytest
 from test_cli import FIVE, assert_refused, memplan
 
 from memplan import formats
-from memplan.cli.progress import ProgressLine, text
+from memplan.cli.progress import ProgressLine, format_progress
 from memplan.problem import Problem
 from memplan.solvers import Progress
 from memplan_lab.bench import generators
@@ -229,6 +229,6 @@ def test_a_terminal_is_not_flooded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_a_line_says() -> None:
     """Tests the words before and after there is a plan."""
     early = Progress(0.25, None, 4096, None, "", 0)
-    assert text(early) == "   0.2 s  no plan yet  bound 4 KiB"
+    assert format_progress(early) == "   0.2 s  no plan yet  bound 4 KiB"
     late = Progress(12.0, 5120, 4096, 0.25, "prover", 9)
-    assert text(late) == "  12.0 s  peak 5 KiB  bound 4 KiB (gap 25.00%)  prover"
+    assert format_progress(late) == "  12.0 s  peak 5 KiB  bound 4 KiB (gap 25.00%)  prover"

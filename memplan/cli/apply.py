@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memplan.cli import options, output
-from memplan.cli.inputs import is_copy, kept
+from memplan.cli.inputs import is_copy, keep
 
 if TYPE_CHECKING:
     from memplan.notes import Note
@@ -43,7 +43,7 @@ def command(
     plan: Annotated[
         str | None,
         typer.Option(
-            "--plan", metavar="PLAN", help="This plan, instead of a new one.", callback=kept
+            "--plan", metavar="PLAN", help="This plan, instead of a new one.", callback=keep
         ),
     ] = None,
     budget: Annotated[
@@ -89,15 +89,15 @@ def command(
     reading = options.Model(
         dim, in_place=in_place, strict=strict, pins=not replan, limit_factor=limit_factor
     )
-    chosen = _planned(input, reading, plan, timeout, nodes, tflite=bool(model or shim))
-    _hold_to(budget, chosen)
+    chosen = _make_plan(input, reading, plan, timeout, nodes, tflite=bool(model or shim))
+    _check_budget(budget, chosen)
 
     from memplan import formats
 
     outputs: dict[str, bytes] = {}
     applied = None
     if model or shim:
-        applied, data = _patched(input, model or shim or "", chosen, budget)
+        applied, data = _patch(input, model or shim or "", chosen, budget)
         if model:
             outputs[model] = data
     if shim:
@@ -132,7 +132,7 @@ def _check_outputs(
         raise typer.BadParameter("two things cannot be written to one file")
 
 
-def _planned(
+def _make_plan(
     input: str,
     model: options.Model,
     plan: str | None,
@@ -165,7 +165,7 @@ def _planned(
     return found
 
 
-def _hold_to(budget: int | None, chosen: Planned) -> None:
+def _check_budget(budget: int | None, chosen: Planned) -> None:
     """Refuse a plan above the budget for the arena; a later check counts what TFLM adds to it."""
     from memplan.errors import MemplanError
 
@@ -177,7 +177,7 @@ def _hold_to(budget: int | None, chosen: Planned) -> None:
         )
 
 
-def _patched(input: str, out: str, chosen: Planned, budget: int | None) -> tuple[Applied, bytes]:
+def _patch(input: str, out: str, chosen: Planned, budget: int | None) -> tuple[Applied, bytes]:
     from memplan.targets import tflite_micro
 
     return tflite_micro.patch(Path(input), Path(out), chosen.plan, budget)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memplan.cli import options, output
-from memplan.cli.inputs import kept
+from memplan.cli.inputs import keep
 
 if TYPE_CHECKING:
     from memplan.analysis.compare import Comparison
@@ -56,8 +56,8 @@ _WHAT = "A model, a dump, a snapshot, a graph, a problem or a plan; its content 
 
 
 def command(
-    before: Annotated[str, typer.Argument(metavar="BEFORE", help=_WHAT, callback=kept)],
-    after: Annotated[str, typer.Argument(metavar="AFTER", help="Likewise.", callback=kept)],
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help=_WHAT, callback=keep)],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help="Likewise.", callback=keep)],
     peak_limit: Annotated[
         str | None,
         typer.Option(
@@ -99,7 +99,7 @@ def command(
     The peak of a plan is its own; anything else is planned, whatever its capacity. Exit 1 if a
     limit on growth is passed, 3 if one is set and there is no plan to hold it against.
     """
-    gates = _gates(peak_limit, load_limit)
+    gates = _parse_gates(peak_limit, load_limit)
     output.check_output(out, before, after)
     model = options.Model(dim, include, exclude, in_place, strict, limit_factor=limit_factor)
 
@@ -159,7 +159,7 @@ class Gate:
         return Verdict(f"Failed: the {self.what} grew {growth}{doubt}.", output.INFEASIBLE)
 
 
-def _gates(peak: str | None, load: str | None) -> list[Gate]:
+def _parse_gates(peak: str | None, load: str | None) -> list[Gate]:
     gates = []
     for what, text in (("peak", peak), ("load", load)):
         if text is not None:
@@ -211,7 +211,7 @@ def _write(
         output.console().print(comparison(report))
         return
     if format is Format.TEXT:
-        text = output.plain(comparison(report))
+        text = output.render_plain(comparison(report))
     elif format is Format.MARKDOWN:
         text = format_report(report)
     else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memplan.cli import options, output
-from memplan.cli.inputs import kept
+from memplan.cli.inputs import keep
 
 if TYPE_CHECKING:
     from memplan.plan import Plan
@@ -19,7 +19,7 @@ NAME = "convert"
 def command(
     input: Annotated[
         str,
-        typer.Argument(metavar="IN", help="A problem or a plan: CSV or JSON.", callback=kept),
+        typer.Argument(metavar="IN", help="A problem or a plan: CSV or JSON.", callback=keep),
     ],
     out: Annotated[str, typer.Argument(metavar="OUT", help="The file to write.")],
     to: Annotated[
@@ -35,7 +35,7 @@ def command(
             "--problem",
             metavar="FILE",
             help="What a plan is for: JSON plans have no lifetimes.",
-            callback=kept,
+            callback=keep,
         ),
     ] = None,
     plan: Annotated[

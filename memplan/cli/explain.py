@@ -66,7 +66,7 @@ def command(
             threads=threads,
             seed=seed,
         )
-        if best is None or _hope(found) > _hope(best[0]):
+        if best is None or _rank_layout(found) > _rank_layout(best[0]):
             best = found, layout.problem
         if found.fits:
             break
@@ -74,7 +74,7 @@ def command(
     output.console().print(explanations.explanation(best[1], best[0], top))
 
 
-def _hope(found: Explanation) -> tuple[int, float]:
+def _rank_layout(found: Explanation) -> tuple[int, float]:
     """Return a key for layouts of one model: the greatest one fits, or is the nearest to it."""
     required = math.inf if found.required is None else found.required
     return {True: 2, None: 1, False: 0}[found.fits], -required

@@ -17,7 +17,7 @@ import typer
 from memplan.cli import output
 from memplan.errors import FormatError
 
-__all__ = ["is_copy", "kept"]
+__all__ = ["is_copy", "keep"]
 
 MOST_BYTES = 256 << 20  # only copies have this limit: a file on disk may be larger
 _CHUNK = 1 << 20
@@ -30,7 +30,7 @@ def is_copy(path: str) -> bool:
     return path in _streams.values()
 
 
-def kept(context: typer.Context, path: str | None) -> str | None:
+def keep(context: typer.Context, path: str | None) -> str | None:
     """Return a file that can be read again: the one of this path, or a copy until the end.
 
     Raises

@@ -67,7 +67,7 @@ def command(
     model = options.Model(dim, include, exclude, in_place, strict, limit_factor=limit_factor)
     loaded = options.read_input(input, capacity, reserve, pin, model)
     if why is not None:
-        output.line(_why(loaded, *why))
+        output.line(_explain_sharing(loaded, *why))
         return
 
     from memplan.analysis.inspection import NODES, inspect
@@ -75,7 +75,7 @@ def command(
     found = inspect(
         loaded,
         in_place=in_place,
-        figures=_measured(loaded, input, model) if runtime else (),
+        figures=_measure(loaded, input, model) if runtime else (),
         nodes=NODES if nodes is None else nodes,
         timeout=timeout,
         threads=threads,
@@ -83,8 +83,8 @@ def command(
     )
     measured = options.measure(loaded, input, model) if measure else None
     if as_json:
-        told = None if measured is None else asdict(measured)
-        output.line(json.dumps(_summary(found) | {"measured": told}))
+        record = None if measured is None else asdict(measured)
+        output.line(json.dumps(_summary(found) | {"measured": record}))
         return
 
     from memplan.view.words import measured as words
@@ -100,7 +100,7 @@ def command(
         console.print(words.describe_run(measured, found.plan.peak))
 
 
-def _measured(loaded: Loaded, path: str, model: options.Model) -> tuple[Figure, ...]:
+def _measure(loaded: Loaded, path: str, model: options.Model) -> tuple[Figure, ...]:
     """Return what the format's own runtime needs, where it can be asked."""
     if not loaded.labels:
         return ()
@@ -133,8 +133,8 @@ def _summary(found: Inspection) -> dict[str, Any]:
             "end": savings.end,
             "sections": savings.count,
         },
-        "live": _live(found),
-        "trials": [_trial(found, trial) for trial in found.trials],
+        "live": _list_live(found),
+        "trials": [_summarise_trial(found, trial) for trial in found.trials],
         "capacity": None
         if shortage is None
         else {
@@ -149,7 +149,7 @@ def _summary(found: Inspection) -> dict[str, Any]:
     }
 
 
-def _live(found: Inspection) -> list[dict[str, Any]]:
+def _list_live(found: Inspection) -> list[dict[str, Any]]:
     """Return the buffers live at the greatest load, the most bytes first, with their savings."""
     from memplan.analysis.savings import Change
 
@@ -186,13 +186,13 @@ def _live(found: Inspection) -> list[dict[str, Any]]:
     return live
 
 
-def _trial(found: Inspection, trial: Trial) -> dict[str, Any]:
+def _summarise_trial(found: Inspection, trial: Trial) -> dict[str, Any]:
     """Return what was found of one change."""
     from memplan.analysis.savings import Change
 
     savings = found.savings
     ids = savings.problem.ids
-    told: dict[str, Any] = {
+    record: dict[str, Any] = {
         "change": trial.change,
         "ids": [ids[row] for row in trial.rows],
         "max_load": trial.worst.load,
@@ -203,9 +203,9 @@ def _trial(found: Inspection, trial: Trial) -> dict[str, Any]:
     }
     if trial.change is Change.RECOMPUTED:
         remake = savings.remakes[trial.rows[0]]
-        told |= {"dropped": remake.dropped, "again": remake.again, "by": remake.by}
-        told["kept"] = [ids[each] for each in remake.kept]
-    return told
+        record |= {"dropped": remake.dropped, "again": remake.again, "by": remake.by}
+        record["kept"] = [ids[each] for each in remake.kept]
+    return record
 
 
 def _print_streams(loaded: Loaded, console: Console, suggest: bool, in_place: bool) -> None:
@@ -235,7 +235,7 @@ def _print_streams(loaded: Loaded, console: Console, suggest: bool, in_place: bo
         console.print(view.suggestions(graph, found))
 
 
-def _why(loaded: Loaded, a: str, b: str) -> str:
+def _explain_sharing(loaded: Loaded, a: str, b: str) -> str:
     from memplan.errors import MemplanError
     from memplan.graph import why
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from memplan.cli.inputs import kept
+from memplan.cli.inputs import keep
 
 if TYPE_CHECKING:
     from memplan.graph import Kind
@@ -111,11 +111,11 @@ Input = Annotated[
         metavar="INPUT",
         help="A model (.onnx, .tflite, .pt2), a dump, a snapshot, a graph, or a problem as CSV or "
         "JSON; its content says which. `-` is standard input.",
-        callback=kept,
+        callback=keep,
     ),
 ]
 PlanInput = Annotated[
-    str, typer.Argument(metavar="PLAN", help="A plan: CSV or JSON.", callback=kept)
+    str, typer.Argument(metavar="PLAN", help="A plan: CSV or JSON.", callback=keep)
 ]
 Capacity = Annotated[
     int | None,
@@ -255,7 +255,7 @@ class Model:
         """Return the same for a source."""
         from memplan.sources.options import Options
 
-        dims = _dims(self.dim or ())
+        dims = _parse_dims(self.dim or ())
         return Options(dims=dims, in_place=self.in_place, limit_factor=self.limit_factor)
 
 
@@ -295,7 +295,7 @@ def read_input(
     loaded = sources.load(
         path,
         capacity=capacity,
-        dims=_dims(model.dim or ()),
+        dims=_parse_dims(model.dim or ()),
         pins=model.pins,
         limit_factor=model.limit_factor,
     )
@@ -304,9 +304,9 @@ def read_input(
         loaded = _with_kinds(loaded, model)
     problem = loaded.problem
     if reserve:
-        problem = problem.with_reserved([*problem.reserved, *map(_block, reserve)])
+        problem = problem.with_reserved([*problem.reserved, *map(_parse_block, reserve)])
     if pin:
-        problem = problem.with_pins(_pins(pin))
+        problem = problem.with_pins(_parse_pins(pin))
     return replace(loaded, problem=problem)
 
 
@@ -330,8 +330,8 @@ def _with_kinds(loaded: Loaded, model: Model) -> Loaded:
     from memplan import sources
     from memplan.errors import MemplanError
 
-    also = _kinds(model.include or (), "'--include'")
-    never = _kinds(model.exclude or (), "'--exclude'")
+    also = _parse_kinds(model.include or (), "'--include'")
+    never = _parse_kinds(model.exclude or (), "'--exclude'")
     if loaded.graph is None:
         raise MemplanError(f"a {loaded.source} file does not tell kinds of tensors apart")
     chosen = sources.of_graph(
@@ -342,7 +342,7 @@ def _with_kinds(loaded: Loaded, model: Model) -> Loaded:
     return replace(chosen, problem=chosen.problem.with_capacity(loaded.problem.capacity))
 
 
-def _dims(texts: Sequence[str]) -> dict[str, int]:
+def _parse_dims(texts: Sequence[str]) -> dict[str, int]:
     dims: dict[str, int] = {}
     for text in texts:
         name, _, value = text.rpartition("=")
@@ -354,7 +354,7 @@ def _dims(texts: Sequence[str]) -> dict[str, int]:
     return dims
 
 
-def _kinds(texts: Sequence[str], hint: str) -> frozenset[Kind]:
+def _parse_kinds(texts: Sequence[str], hint: str) -> frozenset[Kind]:
     from memplan.graph import Kind
 
     kinds = []
@@ -367,22 +367,22 @@ def _kinds(texts: Sequence[str], hint: str) -> frozenset[Kind]:
     return frozenset(kinds)
 
 
-def _block(text: str) -> tuple[int, int]:
+def _parse_block(text: str) -> tuple[int, int]:
     lower, _, upper = text.partition(":")
-    return _address(lower, text, "LOWER:UPPER"), _address(upper, text, "LOWER:UPPER")
+    return _parse_address(lower, text, "LOWER:UPPER"), _parse_address(upper, text, "LOWER:UPPER")
 
 
-def _pins(texts: Sequence[str]) -> dict[str, int | None]:
+def _parse_pins(texts: Sequence[str]) -> dict[str, int | None]:
     pins: dict[str, int | None] = {}
     for text in texts:
         id, _, offset = text.rpartition("=")  # an id may have a "=" in it, an offset has none
         if id in pins:
             raise typer.BadParameter(f"{id!r} is pinned twice", param_hint="'--pin'")
-        pins[id] = _address(offset, text, "ID=OFFSET")
+        pins[id] = _parse_address(offset, text, "ID=OFFSET")
     return pins
 
 
-def _address(part: str, text: str, form: str) -> int:
+def _parse_address(part: str, text: str, form: str) -> int:
     try:
         return parse_bytes(part)
     except typer.BadParameter:

@@ -41,14 +41,14 @@ def console() -> Console:
 
     class Output(Console):
         def on_broken_pipe(self) -> None:
-            broken_pipe()
+            exit_on_broken_pipe()
 
     # A file has no width, and Rich's default of 80 would fold names.
     wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDTH_OF_FILES
     return Output(width=wide, markup=False, highlight=False, emoji=False, soft_wrap=False)
 
 
-def plain(what: RenderableType) -> str:
+def render_plain(what: RenderableType) -> str:
     """Return what a file gets of this, without spaces at the ends of lines."""
     from rich.console import Console
 
@@ -63,7 +63,7 @@ def line(text: str) -> None:
     try:
         typer.echo(text)
     except BrokenPipeError:  # Click would exit with 1, which means infeasible here
-        broken_pipe()
+        exit_on_broken_pipe()
 
 
 def message(text: str) -> None:
@@ -74,13 +74,13 @@ def message(text: str) -> None:
         typer.echo(f"memplan: {text}", err=True)
 
 
-def broken_pipe() -> NoReturn:
+def exit_on_broken_pipe() -> NoReturn:
     """End quietly, because the program that read the results has closed its end."""
     _drop_results()
     raise SystemExit(BROKEN_PIPE)
 
 
-def unwritten(error: OSError) -> int:
+def report_unwritten(error: OSError) -> int:
     """Say that the results cannot be written; return the exit code.
 
     Raises

@@ -15,7 +15,7 @@ import typer
 
 from memplan.cli import options, output
 from memplan.cli.progress import ProgressLine
-from memplan.cli.rounds import round_log
+from memplan.cli.rounds import open_log
 
 if TYPE_CHECKING:
     from memplan.plan import Plan
@@ -100,7 +100,7 @@ def command(
     from memplan import formats
     from memplan.planning import plan_model
 
-    tracer = None if trace is None else context.with_resource(round_log(trace))
+    tracer = None if trace is None else context.with_resource(open_log(trace))
     if progress is None:
         progress = sys.stderr.isatty() and not quiet and not as_json
 
@@ -127,7 +127,7 @@ def command(
         formats.save(found, out, format=format.literal if format else None)
     if as_json or not quiet:
         measured = options.measure(planned.loaded, input, model) if measure else None
-        figures = _figures(planned.loaded, input, model, runtime)
+        figures = _collect_figures(planned.loaded, input, model, runtime)
         report = Report(planned.loaded, found, planned.seconds, interrupted, figures, measured)
         if as_json:
             output.line(json.dumps(report.summary(out, proof)))
@@ -150,7 +150,9 @@ def _check_trace(trace: str | None, *outputs: str | None) -> None:
         raise typer.BadParameter("something else is written there", param_hint="'--trace'")
 
 
-def _figures(loaded: Loaded, path: str, model: options.Model, runtime: bool) -> tuple[Figure, ...]:
+def _collect_figures(
+    loaded: Loaded, path: str, model: options.Model, runtime: bool
+) -> tuple[Figure, ...]:
     """Return what other planners need: what the file says, and what can be measured."""
     if not runtime or not loaded.labels:
         return loaded.figures

@@ -52,16 +52,16 @@ class ProgressLine:
         self._shown_at, self._known = now, known
         if self._in_place:
             width = shutil.get_terminal_size().columns - 1
-            self._write(f"{_CLEAR}{text(progress)[:width]}")
+            self._write(f"{_CLEAR}{format_progress(progress)[:width]}")
         else:
-            self._write(f"memplan: {text(progress)}\n")
+            self._write(f"memplan: {format_progress(progress)}\n")
 
     def _write(self, what: str) -> None:
         self._stream.write(what)
         self._stream.flush()
 
 
-def text(progress: Progress) -> str:
+def format_progress(progress: Progress) -> str:
     """Return elapsed time, best plan, bound, gap and phase in a line."""
     peak = "no plan yet" if progress.peak is None else f"peak {human(progress.peak)}"
     gap = "" if progress.gap is None else f" (gap {progress.gap:.2%})"

@@ -61,12 +61,12 @@ def command(
     file = script.Script(path)
     model, inputs = file.model(name)
     if input:
-        inputs = tuple(map(script.tensor, input))
+        inputs = tuple(map(script.make_tensor, input))
     if inputs is None:
         raise FormatError(
             path, f"{name}() returns no example inputs; return them, or give --input 1x3x224x224"
         )
-    with file.blamed("the model raises"):
+    with file.blame("the model raises"):
         trace = record(model, inputs, warmup=warmup)
     formats.save(trace, out)
     _show(trace)

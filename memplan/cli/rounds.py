@@ -12,11 +12,11 @@ from memplan.errors import FormatError
 if TYPE_CHECKING:
     from memplan.solvers import Round
 
-__all__ = ["round_log"]
+__all__ = ["open_log"]
 
 
 @contextmanager
-def round_log(path: str) -> Iterator[Callable[[Round], None]]:
+def open_log(path: str) -> Iterator[Callable[[Round], None]]:
     """Open a file for a trace; a file of this name is replaced.
 
     Unlike an output it is not written all at once, so that it shows what a search did which still
@@ -34,12 +34,12 @@ def round_log(path: str) -> Iterator[Callable[[Round], None]]:
         If nothing can be written there.
     """
     with ExitStack() as stack:
-        with _reworded(path):
+        with _reword_errors(path):
             file = open(path, "w", encoding="utf-8", newline="\n", buffering=1)  # noqa: SIM115
 
         def write(round: Round) -> None:
             line = round._replace(seconds=float(f"{round.seconds:.6f}"))._asdict()
-            with _reworded(path):
+            with _reword_errors(path):
                 file.write(json.dumps(line) + "\n")
 
         def close() -> None:
@@ -51,7 +51,7 @@ def round_log(path: str) -> Iterator[Callable[[Round], None]]:
 
 
 @contextmanager
-def _reworded(path: str) -> Iterator[None]:
+def _reword_errors(path: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as error:

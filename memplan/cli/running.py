@@ -80,7 +80,7 @@ def run(app: typer.Typer, program: str, arguments: Sequence[str] | None) -> int:
     except typer.Abort:
         return output.INTERRUPTED
     except _ClickException as error:
-        output.message(_usage(error, program))
+        output.message(_format_usage(error, program))
         return output.BAD_INPUT
     except MemoryError:
         output.message("there is not enough memory for this")
@@ -97,13 +97,13 @@ def _finish(app: typer.Typer, program: str, arguments: Sequence[str] | None) -> 
         code = command.main(arguments, prog_name=program, standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        output.broken_pipe()
+        output.exit_on_broken_pipe()
     except OSError as error:
-        return output.unwritten(error)
+        return output.report_unwritten(error)
     return code if isinstance(code, int) else output.OK
 
 
-def _usage(error: Any, program: str) -> str:
+def _format_usage(error: Any, program: str) -> str:
     """Return a mistake on the command line as one sentence."""
     text = " ".join(error.format_message().split()).rstrip(".")
     context = getattr(error, "ctx", None)

@@ -17,7 +17,7 @@ import typer
 from memplan.errors import FormatError, MemplanError, quoted
 from memplan.extras import require
 
-__all__ = ["Script", "parse_target", "tensor"]
+__all__ = ["Script", "make_tensor", "parse_target"]
 
 _MOST = 200  # characters of a script's error that a message repeats
 _INPUT = re.compile(r"([0-9]{1,18}(?:x[0-9]{1,18})*)(?::([a-z0-9_]+))?", re.ASCII)
@@ -63,7 +63,7 @@ class Script:
         self._module.__file__ = self._full
         sys.modules[self._module.__name__] = self._module  # dataclasses look their module up
         sys.path.insert(0, os.path.dirname(self._full))
-        with self.blamed("raises"):
+        with self.blame("raises"):
             code = compile(source, self._full, "exec", dont_inherit=True)
             exec(code, self._module.__dict__)
 
@@ -80,7 +80,7 @@ class Script:
             raise FormatError(self.path, f"has no {quoted(name)[1:-1]}")
         if not callable(make):
             raise FormatError(self.path, f"{name} is no function")
-        with self.blamed(f"{name}() raises"):
+        with self.blame(f"{name}() raises"):
             made = make()
         model, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
         if not callable(model):
@@ -92,14 +92,14 @@ class Script:
         return model, inputs
 
     @contextmanager
-    def blamed(self, what: str) -> Iterator[None]:
+    def blame(self, what: str) -> Iterator[None]:
         """Raise one sentence for an error that is raised inside, with the line of the script."""
         try:
             yield
         except MemplanError:
             raise
         except (Exception, SystemExit) as error:
-            message = f"{what} {_reason(error)}"
+            message = f"{what} {_format_reason(error)}"
             raise FormatError(self.path, message, line=self._line(error)) from None
 
     def _line(self, error: BaseException) -> int | None:
@@ -111,7 +111,7 @@ class Script:
         return next(own, None)
 
 
-def _reason(error: BaseException) -> str:
+def _format_reason(error: BaseException) -> str:
     """Return a script's error as a part of a sentence: one line, not too long."""
     name = type(error).__name__
     first = str(error).strip().split("\n")[0]
@@ -120,7 +120,7 @@ def _reason(error: BaseException) -> str:
     return f"{name}: {safe}" if safe else name
 
 
-def tensor(text: str) -> Any:
+def make_tensor(text: str) -> Any:
     """Make an input for a model: `1x3x224x224`, `1x128:int64`.
 
     Floats are random, always the same; whole numbers are 0, which is an index of anything.
@@ -144,4 +144,6 @@ def tensor(text: str) -> Any:
             return torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype)
         return torch.zeros(shape, dtype=dtype)
     except RuntimeError as error:
-        raise typer.BadParameter(f"{text!r}: {_reason(error)}", param_hint="'--input'") from None
+        raise typer.BadParameter(
+            f"{text!r}: {_format_reason(error)}", param_hint="'--input'"
+        ) from None

@@ -38,12 +38,12 @@ def command(
 
     from memplan.view.units import exact, plural
 
-    answered, asked = valid_plan(loaded, plan, in_place)
+    answered, asked = load_valid_plan(loaded, plan, in_place)
     limit = "" if asked.capacity is None else f" within {exact(asked.capacity)}"
     output.line(f"OK: {plural(len(asked), 'buffer')}, peak {exact(answered.peak or 0)}{limit}")
 
 
-def valid_plan(loaded: Loaded, path: str, in_place: bool = False) -> tuple[Plan, Problem]:
+def load_valid_plan(loaded: Loaded, path: str, in_place: bool = False) -> tuple[Plan, Problem]:
     """Read a plan that the referee lets pass, and return it with the problem that it is for.
 
     For a plan that it rejects, say why, and exit with 1.

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from memplan.cli import options, output
-from memplan.cli.inputs import kept
-from memplan.cli.verify import valid_plan
+from memplan.cli.inputs import keep
+from memplan.cli.verify import load_valid_plan
 
 NAME = "verify-proof"
 
@@ -17,7 +17,7 @@ def command(
     problem: options.Input,
     proof: Annotated[
         str,
-        typer.Argument(metavar="PROOF", help="From `memplan plan --proof`.", callback=kept),
+        typer.Argument(metavar="PROOF", help="From `memplan plan --proof`.", callback=keep),
     ],
     plan: Annotated[
         str | None,
@@ -42,7 +42,7 @@ def command(
     from memplan.referee import verify_proof
     from memplan.view.units import exact, plural
 
-    peak = None if plan is None else valid_plan(asked, plan)[0].peak
+    peak = None if plan is None else load_valid_plan(asked, plan)[0].peak
     try:
         claim = verify_proof(asked, proof)
     except ProofError as error:

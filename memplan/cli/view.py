@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from memplan.cli import options, output
-from memplan.cli.inputs import kept
+from memplan.cli.inputs import keep
 
 if TYPE_CHECKING:
     from memplan.plan import Plan
@@ -62,7 +62,7 @@ def command(
     problem: options.Input,
     plan: Annotated[
         str | None,
-        typer.Argument(metavar="PLAN", help="A plan: CSV or JSON.", callback=kept),
+        typer.Argument(metavar="PLAN", help="A plan: CSV or JSON.", callback=keep),
     ] = None,
     *,
     out: Annotated[
@@ -136,7 +136,7 @@ def command(
     """
     if out is None and not terminal:
         raise typer.BadParameter("name a file with --output, or choose --terminal")
-    form = None if out is None else _form(out)
+    form = None if out is None else _choose_format(out)
     if width is not None and form in (None, "html"):
         raise typer.BadParameter("--width is for pictures: .png, .svg or .pdf")
     others = recorded_from or []
@@ -144,15 +144,15 @@ def command(
     model = options.Model(dim, include, exclude, in_place, strict, limit_factor=limit_factor)
     loaded, alone = _read(problem, plan, capacity, reserve, pin, model)
 
-    plans = _given(problem, plan, alone)
+    plans = _load_given(problem, plan, alone)
     for given in plans.values() if in_place else ():
         loaded = _layout_of(loaded, given)
     settled = bool(plans) or not in_place
     for name in solver or ([] if plans else ["auto"]):
-        found = _solved(loaded, name, timeout, nodes, in_place=not settled)
+        found = _solve(loaded, name, timeout, nodes, in_place=not settled)
         if found is not None:
             loaded, plans[name], settled = found.loaded, found.plan, True
-    runs = _recordings({problem: loaded} if recorded else {}, others)
+    runs = _collect_recordings({problem: loaded} if recorded else {}, others)
     if not plans and not runs:
         raise typer.Exit(output.UNKNOWN)
     seen = _Seen(problem, loaded, plans, runs)
@@ -165,7 +165,7 @@ def command(
             _write_picture(seen, out, colour, width)
 
 
-def _form(path: str) -> str:
+def _choose_format(path: str) -> str:
     """Return the format that a suffix asks for."""
     from memplan.errors import FormatError
     from memplan.view import picture
@@ -218,7 +218,7 @@ def _is_plan(path: str) -> bool:
     return True
 
 
-def _recordings(own: dict[str, Loaded], others: Sequence[str]) -> dict[str, Loaded]:
+def _collect_recordings(own: dict[str, Loaded], others: Sequence[str]) -> dict[str, Loaded]:
     """Return runs by their files, all of which say where their buffers lay.
 
     Raises
@@ -236,7 +236,7 @@ def _recordings(own: dict[str, Loaded], others: Sequence[str]) -> dict[str, Load
     return runs
 
 
-def _given(path: str, plan: str | None, alone: Plan | None) -> dict[str, Plan]:
+def _load_given(path: str, plan: str | None, alone: Plan | None) -> dict[str, Plan]:
     """Return the plan that the command line names, if any, by its name."""
     from memplan import formats
 
@@ -256,7 +256,7 @@ def _layout_of(loaded: Loaded, plan: Plan) -> Loaded:
         return loaded
 
 
-def _solved(
+def _solve(
     loaded: Loaded, solver: str, timeout: float | None, nodes: int | None, *, in_place: bool
 ) -> Planned | None:
     """Return the solver's best plan, whatever it needs; `None`, after saying so, if it has none.
@@ -324,7 +324,7 @@ def _with_recordings(seen: _Seen) -> dict[str, Plan]:
 def _write_picture(seen: _Seen, out: str, colour: Colour, width: float | None) -> None:
     from memplan.view import heap_map, panel, plot
 
-    problem, classes = seen.loaded.problem, _classes(seen.path, seen.loaded, colour)
+    problem, classes = seen.loaded.problem, _find_classes(seen.path, seen.loaded, colour)
     if len(seen.plans) == 1 and not seen.recordings:
         (plan,) = seen.plans.values()
         plot.save(problem, plan, out, width=width, classes=classes)
@@ -332,24 +332,24 @@ def _write_picture(seen: _Seen, out: str, colour: Colour, width: float | None) -
     if width is not None:
         raise typer.BadParameter("--width is for one plan; let a heap map of several scale")
     panels = [panel.of_plan(name, problem, each, classes) for name, each in seen.plans.items()]
-    panels += [_recording(path, run, colour) for path, run in seen.recordings.items()]
+    panels += [_draw_recording(path, run, colour) for path, run in seen.recordings.items()]
     mode: Literal["size", "class"] = "size" if colour is Colour.SIZE else "class"
-    heap_map.save(panels, out, colour=mode, title=_title(seen))
+    heap_map.save(panels, out, colour=mode, title=_make_title(seen))
 
 
-def _recording(path: str, run: Loaded, colour: Colour) -> Panel:
+def _draw_recording(path: str, run: Loaded, colour: Colour) -> Panel:
     from memplan.view import panel
     from memplan.view.recorded import find_recorded
 
-    name, classes = f"recorded: {os.path.basename(path)}", _classes(path, run, colour)
+    name, classes = f"recorded: {os.path.basename(path)}", _find_classes(path, run, colour)
     if run.trace is not None:
         return replace(panel.of_recording(name, run.trace), classes=classes)
     offsets = find_recorded(run)
-    assert offsets is not None  # `_recordings` has refused runs without
+    assert offsets is not None  # `_collect_recordings` has refused runs without
     return panel.of_plan(name, run.problem, offsets, classes)
 
 
-def _classes(path: str, loaded: Loaded, colour: Colour) -> tuple[str, ...] | None:
+def _find_classes(path: str, loaded: Loaded, colour: Colour) -> tuple[str, ...] | None:
     """Return what colours say of every buffer; `None` for sizes."""
     from memplan.errors import FormatError
     from memplan.view.facts import find_facts
@@ -365,7 +365,7 @@ def _classes(path: str, loaded: Loaded, colour: Colour) -> tuple[str, ...] | Non
     return classes
 
 
-def _title(seen: _Seen) -> str:
+def _make_title(seen: _Seen) -> str:
     from memplan.view import units
 
     problem = seen.loaded.problem
