@@ -3,7 +3,7 @@
 It is for programs that link the plan and keep the model's file as it is
 (tensorflow/lite/micro/memory_planner/non_persistent_buffer_planner_shim.h). The shim
 identifies buffers only by their order: planned tensors of all sub-graphs, then the kernels'
-scratch, as `memplan.yardsticks.tflite_micro.requests` yields them.
+scratch, as `memplan.yardsticks.tflite_micro.list_requests` yields them.
 """
 
 from __future__ import annotations
