@@ -69,8 +69,8 @@ def _check_operators(graph: Graph) -> None:
                 f"{_describe(operator)} has a workspace of {operator.workspace} bytes; "
                 "it must be between 0 and 2^62"
             )
-        for source, target in operator.in_place:
-            if source not in operator.inputs or target not in operator.outputs:
+        for operand, result in operator.in_place:
+            if operand not in operator.inputs or result not in operator.outputs:
                 raise GraphError(
                     f"{_describe(operator)} has an in-place pair that is not an input and an output"
                 )
@@ -182,15 +182,15 @@ class _Order:
                 self._there.add(index)
 
     def _read(self, index: int, how: str) -> None:
-        source = index
-        while source not in self._there and source in self._base:
-            source = self._base[source]
-        if source in self._there:
+        root = index
+        while root not in self._there and root in self._base:
+            root = self._base[root]
+        if root in self._there:
             return
-        name = f"tensor {quoted(self._graph.tensors[source].name)}"
-        if source != index:
+        name = f"tensor {quoted(self._graph.tensors[root].name)}"
+        if root != index:
             how = f"has the view {quoted(self._graph.tensors[index].name)}, which {how}"
-        if source not in self._find_all_made():
+        if root not in self._find_all_made():
             raise GraphError(f"nothing makes {name}, which {how}")
         self._check_cycles()
         raise GraphError(

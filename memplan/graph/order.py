@@ -41,13 +41,13 @@ def waits(operators: Sequence[Operator], views: Iterable[View] = ()) -> Waits:
     for number, operator in enumerate(operators):
         awaited: dict[int, int] = {}
         for tensor in _iterate_inputs(operator):
-            source = tensor
+            root = tensor
             for _ in base:  # a limit, because views may form a cycle
-                if source in maker or source not in base:
+                if root in maker or root not in base:
                     break
-                source = base[source]
-            if maker.get(source, number) != number:
-                awaited.setdefault(maker[source], tensor)
+                root = base[root]
+            if maker.get(root, number) != number:
+                awaited.setdefault(maker[root], tensor)
         arcs.append(awaited)
     return arcs
 

@@ -149,13 +149,13 @@ class _History:
         extra: dict[int, None] = {}
         for each in written:
             assert each.operator is not None
-            for source in self._find_storages(each.operator.inputs):
-                if source == index:
+            for operand in self._find_storages(each.operator.inputs):
+                if operand == index:
                     continue
-                if self._is_overwritten(source, each.start, again):
+                if self._is_overwritten(operand, each.start, again):
                     return None
-                if self._layout.storages[source].end <= again and source in self._row_of:
-                    kept[self._row_of[source]] = None
+                if self._layout.storages[operand].end <= again and operand in self._row_of:
+                    kept[self._row_of[operand]] = None
             workspace = self._workspace_of.get(id(each.operator), NONE)
             for other in (*self._find_storages(each.operator.outputs), workspace):
                 if other != index and other in self._row_of and not self._is_held(other, again):

@@ -117,17 +117,17 @@ class Sharing:
         fixed = {self.find(tensor)[0] for group in self._graph.groups for tensor in group}
         for stream, operator in self._walk():
             over: set[int] = set()
-            for source, target in operator.in_place:
-                (old, at), (new, inside) = self.find(source), self.find(target)
+            for operand, result in operator.in_place:
+                (old, at), (new, inside) = self.find(operand), self.find(result)
                 if inside != 0 or old == new or {old, new} & over:
                     continue
                 if new in fixed or users[old] != {stream}:
                     continue
                 if not {groups[old].kind, groups[new].kind} <= planned:
                     continue
-                if not self._may_overwrite(groups[old], groups[new], source, at):
+                if not self._may_overwrite(groups[old], groups[new], operand, at):
                     continue
-                if self._reads_another(operator, source, old):
+                if self._reads_another(operator, operand, old):
                     continue
                 self._parent[new], self._offset[new] = old, at
                 users[old] |= users[new]
@@ -149,8 +149,8 @@ class Sharing:
                 found[self.find(tensor)[0]].add(stream)
         return found
 
-    def _may_overwrite(self, old: Group, new: Group, source: int, at: int) -> bool:
-        """Return whether `new` can be written over the input `source`, at offset `at` in `old`."""
+    def _may_overwrite(self, old: Group, new: Group, operand: int, at: int) -> bool:
+        """Return whether `new` can be written over the input `operand`, at offset `at` in `old`."""
         if old.kind not in (Kind.INTERMEDIATE, Kind.INPUT):
             return False
         if old.kind is Kind.INPUT and new.kind is Kind.OUTPUT:
@@ -164,13 +164,13 @@ class Sharing:
         here = None if old.pin is None else old.pin + at
         return (
             old.end == new.start + 1
-            and new.bytes <= self._graph.tensors[source].bytes
+            and new.bytes <= self._graph.tensors[operand].bytes
             and new.pin == here
         )
 
-    def _reads_another(self, operator: Operator, source: int, base: int) -> bool:
+    def _reads_another(self, operator: Operator, operand: int, base: int) -> bool:
         """Return whether an operator reads another tensor of this base, which it would destroy."""
-        return any(t != source and self.find(t)[0] == base for t in operator.inputs)
+        return any(t != operand and self.find(t)[0] == base for t in operator.inputs)
 
     def _require_inside(self, tensor: int) -> None:
         base, offset = self.find(tensor)

@@ -20,7 +20,7 @@ from memplan.solvers._limits import (
     MAX_THREADS,
     check_seconds,
     check_whole,
-    cores,
+    count_cpus,
 )
 
 __all__ = ["Repacker", "require_lifetimes"]
@@ -93,7 +93,7 @@ class Repacker:
         require_lifetimes(start)
         self._solver = _require_core_solver(solver)
         self._threads = (
-            cores() if threads is None else check_whole(threads, "threads", 1, MAX_THREADS)
+            count_cpus() if threads is None else check_whole(threads, "threads", 1, MAX_THREADS)
         )
         self._seed = check_whole(seed, "seed", 0, MAX_SEED)
         self._capacity = start.capacity if capacity is None else take_capacity(capacity)

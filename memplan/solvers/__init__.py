@@ -18,7 +18,7 @@ from memplan.solvers._limits import (
     MAX_THREADS,
     check_seconds,
     check_whole,
-    cores,
+    count_cpus,
 )
 from memplan.solvers._proof_file import open_proof
 from memplan.solvers.native import Bound, Progress, Round, greedy_orders
@@ -104,8 +104,8 @@ def solve(
         Search nodes (for greedy: placements), or `None` for no limit. The answer is the same on
         every machine.
     threads
-        Threads of the search, or `None` for one per available core. Their number never changes the
-        answer unless the clock ends the search. Baselines have one thread.
+        Threads of the search, or `None` for one for each available CPU. Their number never changes
+        the answer unless the clock ends the search. Baselines have one thread.
     seed
         Seed of the search's random choices.
     budget
@@ -167,7 +167,9 @@ def solve(
         minimize=_must_minimize(objective, asked),
         seconds=check_seconds(timeout),
         nodes=None if nodes is None else check_whole(nodes, "nodes", 1, MAX_COUNT),
-        threads=cores() if threads is None else check_whole(threads, "threads", 1, MAX_THREADS),
+        threads=count_cpus()
+        if threads is None
+        else check_whole(threads, "threads", 1, MAX_THREADS),
         seed=check_whole(seed, "seed", 0, MAX_SEED),
         options={**known.preset, **options},
         progress=progress,

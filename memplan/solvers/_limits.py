@@ -37,8 +37,8 @@ def check_whole(value: int, name: str, least: int, most: int) -> int:
     return int(value)
 
 
-def cores() -> int:
-    """Return the number of cores that this process may use."""
+def count_cpus() -> int:
+    """Return the number of CPUs that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return min(len(os.sched_getaffinity(0)), MAX_THREADS)
     return min(os.cpu_count() or 1, MAX_THREADS)

@@ -134,7 +134,7 @@ _OF_THE_CORE = {
         ),
         _somas(
             "single_object",
-            "into one arena, gap by gap (source 004, Algorithm 6)",
+            "into one arena, hole by hole (source 004, Algorithm 6)",
             objects="single",
         ),
         _somas(

@@ -90,7 +90,7 @@ def draw(panels: Sequence[Panel], *, colour: Colour = "size", title: str = "") -
     Returns
     -------
     matplotlib.figure.Figure
-        Not attached to any window.
+        Not attached to any display.
 
     Raises
     ------

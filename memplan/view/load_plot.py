@@ -36,7 +36,7 @@ def draw(problem: Problem, *, width: float | None = None) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Not attached to any window.
+        Not attached to any display.
 
     Raises
     ------

@@ -77,7 +77,7 @@ def check_installed() -> None:
 
 
 def make_figure(width: float, height: float) -> Figure:
-    """Return a figure of so many inches that is attached to no window, and that notebooks show.
+    """Return a figure of so many inches that is attached to no display, and that notebooks show.
 
     Raises
     ------

@@ -103,7 +103,7 @@ def draw(
     Returns
     -------
     matplotlib.figure.Figure
-        Not attached to any window.
+        Not attached to any display.
 
     Raises
     ------

@@ -5,7 +5,7 @@
     offset_i + size_i <= offset_j + z_ij * top              for every pair that conflicts
     offset_j + size_j <= offset_i + (1 - z_ij) * top
 
-The source multiplies by the peak itself, which no linear solver takes: `top` is a constant that no
+The paper multiplies by the peak itself, which no linear solver takes: `top` is a constant that no
 plan of interest ends above. Alignment is `offset_i = alignment_i * k_i` with a whole `k_i`; of a
 reserved range a buffer lies below or above, as of another buffer; a pin is the offset.
 """

@@ -14,7 +14,7 @@ buffer that meets it and no other piece, and is cut at the buffer's ends:
 A buffer may be longer than its piece. At times outside of the piece no piece is left, so that this
 part is not checked, and may overlap a buffer from the other side. A piece that no buffer can take
 is dropped. The top is at most the load, because buffers that span all of a piece lie below it
-without a gap. Three colours are enough, because a buffer overlaps none of those placed before it
+without a hole. Three colours are enough, because a buffer overlaps none of those placed before it
 inside its piece, and on each side at most one: that which holds the time of its start or end.
 """
 

@@ -13,7 +13,7 @@ buffers swap turns, and the first of them is one which put the bottleneck there:
     +-+              +--+
 
 An order that is no worse is kept. Buffers which are no neighbours, but lie under one (A), make the
-gaps; so every other swap moves one of these, if there is any. The first order is that of Vela: by
+holes; so every other swap moves one of these, if there is any. The first order is that of Vela: by
 the highest load of the lifetime, then by length of life, start and size.
 """
 

@@ -51,7 +51,7 @@ def solve(run: Run) -> None:
     slack = (len(problem) + 1) * (top / scale + 2) * _TOLERANCE * scale / unit
     counted = 0
     # The least peak is a whole number of units, so that an error of half of one does no harm.
-    with highs(program, _options(run, gap=0.5 * unit / scale)) as reports:
+    with highs(program, _options(run, tolerance=0.5 * unit / scale)) as reports:
         for known in reports:
             if known is not None:
                 run.charge(known.nodes - counted)
@@ -86,14 +86,14 @@ def _learn(
         run.note = "refuted by HiGHS"
 
 
-def _options(run: Run, gap: float) -> dict[str, object]:
+def _options(run: Run, tolerance: float) -> dict[str, object]:
     options: dict[str, object] = {
         "threads": 1,
         "random_seed": run.seed % (_MOST + 1),
         "mip_feasibility_tolerance": _TOLERANCE,
         "primal_feasibility_tolerance": _TOLERANCE,
         "mip_rel_gap": 0.0,
-        "mip_abs_gap": gap,
+        "mip_abs_gap": tolerance,
     }
     if run.nodes_left is not None:
         options["mip_max_nodes"] = min(run.nodes_left, _MOST)

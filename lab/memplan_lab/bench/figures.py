@@ -74,7 +74,7 @@ def draw(rows: Iterable[Row]) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Not attached to any window.
+        Not attached to any display.
 
     Raises
     ------

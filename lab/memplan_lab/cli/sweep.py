@@ -1,4 +1,4 @@
-"""`memplan-lab sweep`: problems x solvers, on all cores or a cluster, into a folder of Parquet."""
+"""`memplan-lab sweep`: problems x solvers, on all CPUs or a cluster, into a folder of Parquet."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def command(
     ] = "local",
     workers: Annotated[
         int | None,
-        typer.Option("--workers", min=1, help="Processes, where local; one for each core."),
+        typer.Option("--workers", min=1, help="Processes, where local; one for each CPU."),
     ] = None,
     memory: Annotated[
         str, typer.Option("--memory", metavar="SIZE", help="Limit of each task.")
@@ -82,7 +82,7 @@ def command(
         bool, typer.Option("--resume", help="Go on with the sweep in the folder.")
     ] = False,
 ) -> None:
-    """Run a suite of problems through solvers, on all cores or on a cluster.
+    """Run a suite of problems through solvers, on all CPUs or on a cluster.
 
     Every solve has a process of its own, with limits of time and memory; what fails is tried once
     more. Results are appended to a folder of Parquet files as they come: a sweep that was stopped,

@@ -43,7 +43,7 @@ class Chart:
     caption
         What it shows, in a sentence; it is also the text for readers who cannot see it.
     figure
-        Attached to no window.
+        Attached to no display.
     """
 
     name: str

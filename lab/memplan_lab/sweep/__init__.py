@@ -1,4 +1,4 @@
-"""Sweeps: many problems x many solvers, on all cores of a machine or on many machines, by Dask.
+"""Sweeps: many problems x many solvers, on all CPUs of a machine or on many machines, by Dask.
 
     from memplan_lab import sweep
 

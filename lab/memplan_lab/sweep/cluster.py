@@ -11,7 +11,7 @@ from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any
 
 from memplan.errors import MemplanError, MissingExtraError
-from memplan.solvers._limits import cores
+from memplan.solvers._limits import count_cpus
 from memplan_lab.extras import require
 from memplan_lab.sweep import remote
 
@@ -23,7 +23,7 @@ _CONNECT = 5.0  # seconds for a scheduler to answer
 _FIRST_WORKER = 15.0
 _WORKER_MEMORY = 2 << 30  # at least: it is for the problems that wait, not for tasks
 # Dask looks at every thread 100 times a second, at its event loops 50 times, and at the memory of
-# every worker ten times; that would take time from the cores that solve.
+# every worker ten times; that would take time from the solvers.
 _LEAN = {
     "distributed.admin.tick.interval": "1s",
     "distributed.worker.profile.enabled": False,
@@ -43,7 +43,7 @@ def connect(scheduler: str, workers: int | None, memory: int) -> Iterator[Client
     scheduler
         "local", or the address of a scheduler: `tcp://host:8786`.
     workers
-        Processes of a local cluster; None: one for each core.
+        Processes of a local cluster; None: one for each CPU.
     memory
         Bytes for each task.
 
@@ -81,7 +81,7 @@ def _local(workers: int | None, memory: int) -> Iterator[Client]:
         with _without_ctrl_c():
             # Dask starts a dead worker again, and its rows say so; a log would break the bar.
             cluster = LocalCluster(
-                n_workers=cores() if workers is None else workers,
+                n_workers=count_cpus() if workers is None else workers,
                 threads_per_worker=1,
                 processes=True,
                 memory_limit=max(memory, _WORKER_MEMORY),

@@ -82,7 +82,7 @@ def run(
     scheduler
         "local" for processes of this machine, or the address of a scheduler of Dask.
     workers
-        How many processes, where they are local; None: one for each core.
+        How many processes, where they are local; None: one for each CPU.
     resume
         Go on with the sweep that the folder holds.
     command

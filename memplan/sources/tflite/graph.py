@@ -52,9 +52,9 @@ def find_folded(model: Model) -> dict[int, set[int]]:
         for index, operator in enumerate(subgraph.operators):
             if operator.type not in ("DEQUANTIZE", "DENSIFY") or len(operator.inputs) != 1:
                 continue
-            source = operator.inputs[0]
-            packed = operator.type == "DENSIFY" or subgraph.tensors[source].dtype == "float16"
-            if source in known and packed:
+            operand = operator.inputs[0]
+            packed = operator.type == "DENSIFY" or subgraph.tensors[operand].dtype == "float16"
+            if operand in known and packed:
                 known.update(operator.outputs)
                 found[number].add(index)
     return found
@@ -97,14 +97,14 @@ def _find_planned_views(graph: Graph) -> Iterator[View]:
     times = lives(graph)
     taken: set[int] = set()
     for operator in graph.walk():
-        for source, target in operator.in_place:
-            pin = graph.tensors[source].pin
-            same = pin is not None and pin == graph.tensors[target].pin
-            dies_here = times.end[source] == times.start[target] + 1
-            fits = graph.tensors[target].bytes <= graph.tensors[source].bytes
-            if same and dies_here and fits and target not in taken:
-                taken.add(target)
-                yield View(target, source)
+        for operand, result in operator.in_place:
+            pin = graph.tensors[operand].pin
+            same = pin is not None and pin == graph.tensors[result].pin
+            dies_here = times.end[operand] == times.start[result] + 1
+            fits = graph.tensors[result].bytes <= graph.tensors[operand].bytes
+            if same and dies_here and fits and result not in taken:
+                taken.add(result)
+                yield View(result, operand)
 
 
 class _Builder:
@@ -275,10 +275,10 @@ class _Builder:
         if not outputs:
             return
         for position in find_overwritable(type_, infos, self._infos[outputs[0]]):
-            source = inputs[position]
+            operand = inputs[position]
             # If the file gives one of the two an offset, the file decides whether they share it.
-            if source is not None and self._tensors[source].pin == self._tensors[outputs[0]].pin:
-                yield source, outputs[0]
+            if operand is not None and self._tensors[operand].pin == self._tensors[outputs[0]].pin:
+                yield operand, outputs[0]
 
     def _with_blocks(
         self, operator: Operator, info: OperatorInfo, path: tuple[int, ...]

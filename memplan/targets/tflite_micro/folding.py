@@ -72,9 +72,9 @@ class _Folder:
         operators = self._subgraph.operators
         gone = [operators[index] for index in indices]
         for operator in gone:
-            source, target = int(operator.inputs[0]), int(operator.outputs[0])
-            self._values[target] = self._value(source).astype(
-                _STORED[self._subgraph.tensors[target].type]
+            operand, result = int(operator.inputs[0]), int(operator.outputs[0])
+            self._values[result] = self._value(operand).astype(
+                _STORED[self._subgraph.tensors[result].type]
             )
         left = set(indices)
         self._subgraph.operators = [o for i, o in enumerate(operators) if i not in left]
@@ -82,9 +82,9 @@ class _Folder:
         for index in self._values.keys() & read:
             self._store(index)
         for operator in reversed(gone):
-            source, target = int(operator.inputs[0]), int(operator.outputs[0])
-            if source not in read:
-                self._become(source, target)
+            operand, result = int(operator.inputs[0]), int(operator.outputs[0])
+            if operand not in read:
+                self._become(operand, result)
 
     def _read(self) -> set[int]:
         """Return the tensors that the remaining operators read, and the outputs."""
