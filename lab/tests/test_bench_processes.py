@@ -34,7 +34,7 @@ def work(
     return Work(order, exchange.pack(problem.with_capacity(None)))
 
 
-def ended(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
     """Whether a process is gone, or will be soon; a zombie without a parent to reap it is gone."""
     for _ in range(200):
         try:
@@ -104,7 +104,7 @@ def test_every_task_has_a_process_of_its_own(
         assert stubborn.run(work(five, "many_objects", None)).peak == 12
     processes = [int(start[2]) for start in misbehaving.starts(tmp_path)]
     assert len(set(processes)) == 3
-    assert all(map(ended, processes))
+    assert all(map(has_ended, processes))
 
 
 @pytest.mark.parametrize(
@@ -132,9 +132,9 @@ def test_tasks_that_fail_are_said_to(
     assert (found.status, found.peak) == (status, None)
     assert error in found.error
     (start,) = misbehaving.starts(tmp_path)
-    assert ended(int(start[2]))
+    assert has_ended(int(start[2]))
     if solver == "gergov":  # with what it has started
-        assert ended(int((tmp_path / "hanging").read_text()))
+        assert has_ended(int((tmp_path / "hanging").read_text()))
     assert stubborn.run(work(five, "exact", None)).status == "optimal"
 
 
@@ -178,7 +178,7 @@ def test_nothing_outlives_a_worker(five: Problem, tmp_path: Path) -> None:
     (start,) = misbehaving.starts(tmp_path)
     assert [int(start[2])] == tasks
     for pid in (zygote, *tasks, int(note.read_text())):
-        assert ended(pid)
+        assert has_ended(pid)
 
 
 def test_a_warm_process_that_dies_is_replaced(five: Problem) -> None:

@@ -29,7 +29,7 @@ KNOWN = {
 }
 
 
-def made(name: str) -> Problem:
+def make_model(name: str) -> Problem:
     """Return one of the models, or skip the test where its library is missing."""
     try:
         return REAL_MODELS[name]()
@@ -46,11 +46,11 @@ def test_models_are_those_that_are_known() -> None:
 @pytest.mark.parametrize("name", KNOWN)
 def test_models(name: str) -> None:
     """Tests that a model has its buffers and no capacity, and is the same each time."""
-    problem = made(name)
+    problem = make_model(name)
     assert len(problem) == KNOWN[name]
     assert problem.capacity is None
     assert not problem.has_alignment
-    assert problem == made(name)
+    assert problem == make_model(name)
     assert 0 < problem.max_load < problem.size.sum()
 
 
@@ -59,7 +59,7 @@ def test_capacity_is_a_share_of_the_least_peak(percent: int | None) -> None:
     """Tests that it is 110 % by default, of a peak that was proved to be the least."""
     options = suites.Options(capacity_percent=percent)
     cases = {case.name: case for case in suites.cases("models", options)}
-    least = solve(made("face-landmark-x8"), solver="exact", threads=1)
+    least = solve(make_model("face-landmark-x8"), solver="exact", threads=1)
     assert least.status.value == "optimal"
     assert least.peak is not None
     assert cases["face-landmark-x8"].make().capacity == least.peak * (percent or 110) // 100

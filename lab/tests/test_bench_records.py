@@ -154,7 +154,7 @@ def test_the_corpus_is_a_suite(path: Path) -> None:
 # Files that are none -----------------------------------------------------------------------------
 
 
-def refused(path: Path, reason: str) -> None:
+def check_refused(path: Path, reason: str) -> None:
     """Check that a file is refused with a sentence that names it and says what to do."""
     with pytest.raises(FormatError, match=reason) as caught:
         for _ in bench.corpus(path):
@@ -166,8 +166,8 @@ def refused(path: Path, reason: str) -> None:
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     """Tests that a path with nothing behind it is an error of the file."""
-    refused(tmp_path / "none.parquet", "cannot be read: no such file")
-    refused(tmp_path, "cannot be read: is a directory")
+    check_refused(tmp_path / "none.parquet", "cannot be read: no such file")
+    check_refused(tmp_path, "cannot be read: is a directory")
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_what_is_no_parquet_is_refused(tmp_path: Path, data: bytes) -> None:
     """Tests files that are empty, cut off, or something else."""
     file = tmp_path / "c.parquet"
     file.write_bytes(data)
-    refused(file, "is damaged, or no Parquet file")
+    check_refused(file, "is damaged, or no Parquet file")
 
 
 def test_a_table_of_others_is_refused(tmp_path: Path) -> None:
@@ -185,11 +185,11 @@ def test_a_table_of_others_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "c.parquet"
     table = pa.table({"name": ["a"]})
     pq.write_table(table, file)
-    refused(file, "is no corpus of memplan")
+    check_refused(file, "is no corpus of memplan")
     pq.write_table(table.replace_schema_metadata({"memplan.corpus": "[1]"}), file)
-    refused(file, "is no corpus of memplan")
+    check_refused(file, "is no corpus of memplan")
     pq.write_table(table.replace_schema_metadata({"memplan.corpus": "{"}), file)
-    refused(file, "is damaged")
+    check_refused(file, "is damaged")
 
 
 def test_another_schema_is_refused(path: Path) -> None:
@@ -198,9 +198,9 @@ def test_another_schema_is_refused(path: Path) -> None:
     about = json.loads(table.schema.metadata[b"memplan.corpus"])
     old = json.dumps({**about, "schema": 99})
     pq.write_table(table.replace_schema_metadata({"memplan.corpus": old}), path)
-    refused(path, "has schema 99 and this version of memplan reads 1")
+    check_refused(path, "has schema 99 and this version of memplan reads 1")
     pq.write_table(table.drop_columns(["size"]), path)
-    refused(path, "has other columns")
+    check_refused(path, "has other columns")
 
 
 @pytest.mark.parametrize("column", ["best_peak", "name", "size"])
@@ -211,7 +211,9 @@ def test_changed_values_are_refused(path: Path, column: str) -> None:
     changed = {"best_peak": 1, "name": "other", "size": [8] * 100}
     rows[100][column] = changed[column]
     pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
-    refused(path, 'damaged in the problem "p100"' if column == "size" else "its checksum is wrong")
+    check_refused(
+        path, 'damaged in the problem "p100"' if column == "size" else "its checksum is wrong"
+    )
 
 
 def test_every_flipped_byte_is_refused_or_harmless(path: Path) -> None:

@@ -42,7 +42,7 @@ ROWS = [
 ]
 
 
-def shown(renderable: object, width: int = 200) -> str:
+def render(renderable: object, width: int = 200) -> str:
     """Return what a terminal of that width shows."""
     console = Console(width=width, force_terminal=False)
     with console.capture() as capture:
@@ -154,7 +154,7 @@ def test_suites_are_kept_apart() -> None:
 
 def test_table() -> None:
     """Tests that the terminal shows a line a solver with counts, times with units and ratios."""
-    lines = [" ".join(line.split()) for line in shown(report.table(ROWS)).splitlines()]
+    lines = [" ".join(line.split()) for line in render(report.table(ROWS)).splitlines()]
     assert "s" in lines
     assert "ours 3/4 3 3 ms 10 ms 14 ms 14 ms 1.0000 / 1.0000 1" in lines
     assert any(line.startswith("peer 3/4 1 252 ms 9 s 9.51 s") for line in lines)
@@ -162,7 +162,7 @@ def test_table() -> None:
 
 def test_details() -> None:
     """Tests that every row has a line, in order, and an error is shown as it is, with brackets."""
-    lines = shown(report.details(ROWS)).splitlines()
+    lines = render(report.details(ROWS)).splitlines()
     words = [line.split()[:2] for line in lines if "peer" in line or "ours" in line]
     assert words == [[row.case, row.solver] for row in ROWS]
     (killed,) = [line for line in lines if "killed" in line]
@@ -171,7 +171,7 @@ def test_details() -> None:
 
 def test_comparison() -> None:
     """Tests that the comparison shows both solvers and the ratios."""
-    text = shown(report.comparison(ROWS))
+    text = render(report.comparison(ROWS))
     assert "ours peer 2 1 1 0.5 1 0.9535 1.0000" in " ".join(text.split())
 
 

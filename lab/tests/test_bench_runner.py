@@ -271,10 +271,10 @@ def test_peer_that_hangs_is_killed(peer, data: Path, monkeypatch: pytest.MonkeyP
     row = run_peer(peer(hang), data / "wide.100.csv", timeout=1.5, repeat=3)
     assert row.status == "killed"
     assert row.peak is None
-    assert ended(int((data / "child").read_text()))
+    assert has_ended(int((data / "child").read_text()))
 
 
-def ended(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
     """Whether a process is gone, or a zombie that no process has waited for yet."""
     try:
         os.kill(pid, 0)
@@ -446,8 +446,8 @@ def test_interrupt_leaves_no_process(
         bench.run(["csv"], ["gergov"], data=data, on_row=seen.append)
     thread.join()
     assert seen == []
-    assert all(ended(int(start[2])) for start in misbehaving.starts(tmp_path))
-    assert ended(int(note.read_text()))
+    assert all(has_ended(int(start[2])) for start in misbehaving.starts(tmp_path))
+    assert has_ended(int(note.read_text()))
 
 
 def test_progress_goes_to_standard_error(

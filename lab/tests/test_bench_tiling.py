@@ -110,7 +110,7 @@ def test_tiles_read_the_rows_that_they_need(tiles: int, halo: int) -> None:
                     needed = needs(own, height, rows_of(graph.tensors[index]), around)
                     if count == 1:
                         needed = set(range(rows_of(graph.tensors[index])))
-                    expected |= holding(cut, graph.tensors[index], needed)
+                    expected |= tiles_holding(cut, graph.tensors[index], needed)
                 assert set(by_name.pop(name).inputs) == expected
         assert not by_name
 
@@ -136,7 +136,7 @@ def needs(own: range, height: int, rows: int, around: int) -> set[int]:
     }
 
 
-def holding(graph: Graph, tensor: Tensor, rows: set[int]) -> set[int]:
+def tiles_holding(graph: Graph, tensor: Tensor, rows: set[int]) -> set[int]:
     """Return the tiles of a tensor that have one of these rows, by the bytes before each."""
     found, before = set(), 0
     for tile in tiles_of(graph, tensor.name):

@@ -36,7 +36,7 @@ def empty(*shape: int) -> Any:
     return torch.empty(*shape, device="meta")
 
 
-def made(recording: Recording) -> list[tuple[int, int, int]]:
+def allocations(recording: Recording) -> list[tuple[int, int, int]]:
     """Return start, end and bytes of what operators allocated."""
     return [(one.start, one.end, one.bytes) for one in recording.storages if one.start >= 0]
 
@@ -56,7 +56,7 @@ def test_a_storage_is_held_as_long_as_python_holds_it() -> None:
         del b
         return c * 4  # step 3; c is a variable until the function ends
 
-    assert made(record(run, ())) == [(0, 2, 40), (1, 3, 40), (2, 4, 40), (3, 4, 40)]
+    assert allocations(record(run, ())) == [(0, 2, 40), (1, 3, 40), (2, 4, 40), (3, 4, 40)]
 
 
 def test_views_are_no_steps_and_hold_their_base() -> None:
@@ -72,7 +72,7 @@ def test_views_are_no_steps_and_hold_their_base() -> None:
         return half
 
     recording = record(run, ())
-    assert made(recording) == [(0, 2, 64), (1, 3, 64), (2, 3, 64)]
+    assert allocations(recording) == [(0, 2, 64), (1, 3, 64), (2, 3, 64)]
     assert [step.operator for step in recording.steps] == ["aten.add", "aten.clone", "aten.add"]
 
 
@@ -80,7 +80,7 @@ def test_what_is_changed_in_place_is_no_new_storage() -> None:
     """Tests that operators that write over their input are steps that change it."""
     x = empty(10)
     recording = record(lambda: (x + 1).relu_().mul_(2), ())
-    assert made(recording) == [(0, 3, 40)]
+    assert allocations(recording) == [(0, 3, 40)]
     assert [step.changes for step in recording.steps] == [(), (1,), (1,)]
 
 
@@ -92,7 +92,7 @@ def test_autograd_holds_what_the_backward_pass_reads() -> None:
         loss = x.exp().sum()  # steps 0 and 1; exp saves its result
         loss.backward()  # ones (2), the gradient of exp (3)
 
-    exp, *_, gradient = made(record(run, [x]))
+    exp, *_, gradient = allocations(record(run, [x]))
     steps = gradient[1]
     assert exp[0] == 0
     assert exp[1] == steps
@@ -104,7 +104,9 @@ def test_results_without_a_reader_last_a_step() -> None:
     norm = nn.LayerNorm(8).to("meta")
     with torch.no_grad():
         recording = record(lambda: norm(norm(empty(4, 8))), norm.parameters())
-    lengths = sorted((end - start, size) for start, end, size in made(recording) if size == 16)
+    lengths = sorted(
+        (end - start, size) for start, end, size in allocations(recording) if size == 16
+    )
     assert lengths == [(1, 16)] * 4
 
 
@@ -115,7 +117,7 @@ def test_real_tensors_give_the_same_recording() -> None:
         module, args = NETWORKS["resnet18"](2, 32)
         module = module.to(device)
         ready = Ready(module, (args[0].to(device),), loss=lambda scores: scores.square().mean())
-        return made(runs._record_training(ready, "kept"))
+        return allocations(runs._record_training(ready, "kept"))
 
     assert training("meta") == training("cpu")
 

@@ -26,7 +26,7 @@ from memplan_lab.learn.training import columns_of
 WIDTH = len(backtracking.features())
 
 
-def grown(seed: int, trees: int, splits: int) -> dict[str, np.ndarray]:
+def grow_trees(seed: int, trees: int, splits: int) -> dict[str, np.ndarray]:
     """Return the columns of trees that are split at random leaves."""
     chance = np.random.default_rng(seed)
     feature, threshold, left, right, value, root = [], [], [], [], [], []
@@ -57,7 +57,7 @@ def grown(seed: int, trees: int, splits: int) -> dict[str, np.ndarray]:
     }
 
 
-def walked(columns: dict[str, np.ndarray], row: np.ndarray) -> float:
+def sum_leaves(columns: dict[str, np.ndarray], row: np.ndarray) -> float:
     """Return the sum over the trees, by the definition."""
     total = 0.0
     for node in columns["root"]:
@@ -78,7 +78,7 @@ def samples() -> Samples:
 @pytest.fixture
 def model() -> backtracking.Model:
     """Return a model whose trees are drawn by lot."""
-    return backtracking.Model(grown(1, 5, 6), 2.5, 0.25, {"by": "lot"})
+    return backtracking.Model(grow_trees(1, 5, 6), 2.5, 0.25, {"by": "lot"})
 
 
 def outcome(status: bool, backtracks: int, seconds: float = 0.0) -> Run:
@@ -92,10 +92,10 @@ def outcome(status: bool, backtracks: int, seconds: float = 0.0) -> Run:
 @pytest.mark.parametrize("seed", range(5))
 def test_scores_are_those_of_a_plain_walk(seed: int) -> None:
     """Tests the forest against a walk down its trees, one by one."""
-    columns = grown(seed, trees=seed * 5, splits=seed * 4)
+    columns = grow_trees(seed, trees=seed * 5, splits=seed * 4)
     rows = np.random.default_rng(seed).integers(8, size=(33, WIDTH)).astype(np.float32)
     scores = _core.Forest(**columns).score(rows)
-    assert scores.tolist() == [walked(columns, row) for row in rows]
+    assert scores.tolist() == [sum_leaves(columns, row) for row in rows]
 
 
 def test_scores_are_those_of_lightgbm() -> None:
@@ -116,7 +116,7 @@ def test_scores_are_those_of_lightgbm() -> None:
 def test_columns_that_are_no_forest_are_refused() -> None:
     """Tests that a child that goes back, or is not there, is an error and no endless walk."""
     for name, node, cell in (("left", 0, 0), ("right", 0, 99), ("root", 0, -1), ("feature", 0, -1)):
-        columns = grown(0, 1, 1)
+        columns = grow_trees(0, 1, 1)
         columns[name][node] = cell
         with pytest.raises(ValueError, match="forest"):
             _core.Forest(**columns)
@@ -226,7 +226,7 @@ def test_models_survive_the_disk(model: backtracking.Model, tmp_path: Path) -> N
 @given(st.data())
 def test_the_reader_of_models_takes_no_harm(tmp_path_factory, data: st.DataObject) -> None:
     """Tests that a damaged file is a model or an error of ours, whatever was done to it."""
-    text = backtracking.Model(grown(1, 2, 2), 1, 0, {}).text()
+    text = backtracking.Model(grow_trees(1, 2, 2), 1, 0, {}).text()
     content = json.loads(text)
     if data.draw(st.booleans()):
         where = data.draw(st.sampled_from([content, content["forest"]]))

@@ -35,7 +35,7 @@ def run(case: str, solver: str, cpu: float | None, peak: int | None, **other: ob
     return Run(**{**fields, **other}, case=case, solver=solver, cpu_s=cpu, peak=peak)
 
 
-def proved(case: str, solver: str, cpu: float, peak: int = 100, **other: object) -> Run:
+def proved_run(case: str, solver: str, cpu: float, peak: int = 100, **other: object) -> Run:
     """Return a run that ended with a proof."""
     return run(case, solver, cpu, peak, status="optimal", lower_bound=peak, **other)
 
@@ -54,9 +54,9 @@ def only_charts(section: Section | None) -> list[Chart]:
 
 # auto proves a (100), b (104) and c; greedy reaches the peak of a, misses that of b, has no c.
 RUNS = [
-    proved("a", "auto", 0.0005),
-    proved("b", "auto", 0.5, peak=104),
-    proved("c", "auto", 2.0),
+    proved_run("a", "auto", 0.0005),
+    proved_run("b", "auto", 0.5, peak=104),
+    proved_run("c", "auto", 2.0),
     run("a", "greedy", 0.0004, 100),
     run("b", "greedy", 0.0004, 130),
     run("c", "greedy", 0.001, None),
@@ -115,18 +115,18 @@ def test_quality() -> None:
         *([1.0, 0.0], [1.0, pytest.approx(100 / 3)]),
         *([1.25, pytest.approx(200 / 3)], [1.25, pytest.approx(200 / 3)]),
     ]
-    assert quality.section([proved("a", "auto", 1.0, objective="fit")]) is None
+    assert quality.section([proved_run("a", "auto", 1.0, objective="fit")]) is None
 
 
 def test_figure_9_is_drawn_by_group() -> None:
     """Tests a chart for each suite and capacity, with the shares as stairs to the last time."""
     tight = {"suite": "corpus at 110 % of the best peak", "objective": "fit"}
     runs = [
-        *(proved(f"{at}", "auto", 0.1 * (at + 1)) for at in range(10)),
+        *(proved_run(f"{at}", "auto", 0.1 * (at + 1)) for at in range(10)),
         *(run(f"{at}", "greedy", 0.01, 100 + (at >= 5)) for at in range(10)),
         *(run(f"{at}", "bump", 0.01, 200) for at in range(10)),
-        *(proved(f"{at}", "auto", 1.0, **tight) for at in range(10)),
-        *(proved(f"{at}", "auto", 1.0, suite="few") for at in range(9)),
+        *(proved_run(f"{at}", "auto", 1.0, **tight) for at in range(10)),
+        *(proved_run(f"{at}", "auto", 1.0, suite="few") for at in range(9)),
     ]
     charts = only_charts(curves.solved_against_time(runs))
     assert [chart.name for chart in charts] == [
@@ -147,7 +147,7 @@ def test_figure_10_counts_the_best_peak_alone() -> None:
     runs = [
         made
         for at in range(3)
-        for made in (proved(f"{at}", "auto", 0.1), run(f"{at}", "greedy", 0.1, 100 + at))
+        for made in (proved_run(f"{at}", "auto", 0.1), run(f"{at}", "greedy", 0.1, 100 + at))
     ]
     (chart,) = only_charts(curves.time_against_size(runs))
     _, success = chart.figure.axes
@@ -180,13 +180,13 @@ def test_the_challenging_table() -> None:
     """Tests times by solver, with what ran out of time or does not support it, and the paper's."""
     hard = {"suite": "challenging", "objective": "fit"}
     runs = [
-        proved("C", "minimalloc", 0.5, **hard),
+        proved_run("C", "minimalloc", 0.5, **hard),
         run("C", "telamalloc", 60.0, None, wall_s=60.0, timeout_s=60.0, **hard),
         run("E", "telamalloc", 2.0, None, wall_s=3.0, timeout_s=60.0, **hard),
         run("E", "minimalloc", 1.0, None, **hard),
-        proved("A", "minimalloc", 4.0, **hard),
+        proved_run("A", "minimalloc", 4.0, **hard),
         run("A", "telamalloc", None, None, **hard | {"status": "unsupported"}),
-        proved("A", "minimalloc:dominance=off", 9.0, **hard),
+        proved_run("A", "minimalloc:dominance=off", 9.0, **hard),
     ]
     (table,) = only_tables(papers.challenging(runs))
     assert table.headings == ("benchmark", "minimalloc", "telamalloc", "MiniMalloc in the paper")
@@ -202,9 +202,9 @@ def test_the_table_of_microbenchmarks() -> None:
     micro = {"suite": "microbenchmarks", "objective": "fit"}
     often = {"nodes": 100, "spread_s": 0.001, "repeats": 5}
     runs = [
-        proved("full-overlap-100", "telamalloc", 0.05, **often, **micro),
-        proved("other", "telamalloc", 0.05, nodes=0, **micro),
-        proved("other", "auto", 0.01, **micro),
+        proved_run("full-overlap-100", "telamalloc", 0.05, **often, **micro),
+        proved_run("other", "telamalloc", 0.05, nodes=0, **micro),
+        proved_run("other", "auto", 0.01, **micro),
     ]
     (table,) = only_tables(papers.microbenchmarks(runs))
     assert table.lines == [
@@ -217,7 +217,7 @@ def test_the_table_of_heuristics() -> None:
     """Tests memory over the least peak that any solver reached, and whether that is proved."""
     models = {"suite": "models"}
     runs = [
-        proved("m", "auto", 0.1, peak=200, **models),
+        proved_run("m", "auto", 0.1, peak=200, **models),
         run("m", "contention_skyline", 0.002, 250, **models),
         run("k", "contention_skyline", 0.002, 110, **models),
         run("k", "greedy", 0.001, 100, lower_bound=99, max_load=99, **models),
@@ -235,30 +235,30 @@ def test_ablations_compare_with_the_solver_as_it_is() -> None:
     """Tests sums over all problems, and geometric means over those that both solved."""
     base, off = "minimalloc", "minimalloc:dominance=off"
     runs = [
-        proved("a", base, 0.1, nodes=100),
-        proved("a", off, 0.2, nodes=400),
-        proved("b", base, 0.1, nodes=100),
-        proved("b", off, 0.8, nodes=1_600),
-        proved("c", base, 0.1, nodes=100),
+        proved_run("a", base, 0.1, nodes=100),
+        proved_run("a", off, 0.2, nodes=400),
+        proved_run("b", base, 0.1, nodes=100),
+        proved_run("b", off, 0.8, nodes=1_600),
+        proved_run("c", base, 0.1, nodes=100),
         run("c", off, 9.0, None, nodes=50_000),
-        proved("c", "auto", 0.1),
+        proved_run("c", "auto", 0.1),
     ]
     (table,) = only_tables(ablations.section(runs))
     plain, switched = table.lines
     assert plain[:4] == ("(as it is)", "3 of 3", "3", "300")
     assert switched == ("dominance=off", "2 of 3", "2", "52,000", "–", "10 s", "8.00", "4.00")
-    learned = [proved("a", "telamalloc", 1.0), proved("a", "telamalloc:learned=on", 1.0)]
+    learned = [proved_run("a", "telamalloc", 1.0), proved_run("a", "telamalloc:learned=on", 1.0)]
     assert ablations.section(learned) is None
 
 
 def test_backtracks_with_and_without_the_model() -> None:
     """Tests pairs of counts, with a search that fails at the most of its group, and the verdict."""
     runs = [
-        proved("easy", backtracks.PLAIN, 0.1, backtracks=0),
-        proved("easy", backtracks.LEARNED, 0.1, backtracks=3),
+        proved_run("easy", backtracks.PLAIN, 0.1, backtracks=0),
+        proved_run("easy", backtracks.LEARNED, 0.1, backtracks=3),
         run("hard", backtracks.PLAIN, 2.0, None, backtracks=10),
-        proved("hard", backtracks.LEARNED, 0.5, backtracks=5_000),
-        proved("alone", backtracks.PLAIN, 0.5, backtracks=7_000),
+        proved_run("hard", backtracks.LEARNED, 0.5, backtracks=5_000),
+        proved_run("alone", backtracks.PLAIN, 0.5, backtracks=7_000),
     ]
     section = backtracks.section(runs)
     (table,), (chart,) = only_tables(section), only_charts(section)

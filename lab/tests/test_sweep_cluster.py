@@ -73,7 +73,7 @@ def is_worker(process: psutil.Process) -> bool:
         return False
 
 
-def gone(process: psutil.Process) -> bool:
+def has_ended(process: psutil.Process) -> bool:
     """Whether a process has ended, reaped or not."""
     try:
         return process.status() == psutil.STATUS_ZOMBIE
@@ -215,7 +215,7 @@ def test_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
     children = family(psutil.Process(client.pid))
     client.kill()
     client.wait()
-    wait_for(lambda: all(map(gone, children)))
+    wait_for(lambda: all(map(has_ended, children)))
     assert rows_so_far(out) < 45, "it ended before it could be killed"
     client = begin(out, environment, "--resume")
     kill_workers(client.pid, 5, moment)
@@ -258,7 +258,7 @@ def test_an_interrupt_leaves_a_readable_folder(
     assert f"of 60 tasks, which are in {out}; the same command with --resume" in error
     assert "Traceback" not in error
     assert 0 < rows_so_far(out) < 60
-    wait_for(lambda: all(map(gone, children)))
+    wait_for(lambda: all(map(has_ended, children)))
 
 
 def test_an_interrupt_while_workers_start(tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ def test_an_interrupt_while_workers_start(tmp_path: Path) -> None:
     assert client.returncode == 130
     assert error.strip() == "memplan: interrupted before the first task"
     assert not (tmp_path / "out").exists()
-    wait_for(lambda: all(map(gone, children)))
+    wait_for(lambda: all(map(has_ended, children)))
 
 
 # Other hosts
