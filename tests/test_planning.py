@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tflite_models import Writer, chain, floats, models
+from tflite_models import Writer, chain, floats, for_each_model
 
 import memplan as mp
 from memplan import planning
@@ -63,9 +63,7 @@ class TestOnePlan:
     """`plan`, `apply` in all of its outputs, and Python."""
 
     @pytest.mark.parametrize("in_place", [False, True])
-    @pytest.mark.parametrize(
-        "path", models() or [None], ids=lambda p: f"{p.parent.name}/{p.name}" if p else "none"
-    )
+    @for_each_model()
     def test_models_of_wheels(
         self,
         path: Path | None,

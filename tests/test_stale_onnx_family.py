@@ -121,6 +121,7 @@ def _networks() -> dict[str, Any]:
     return {one.name: one for one in stale_networks.networks()}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("old", [False, True], ids=["today's", "before"])
 def test_pytorch_exports(old: bool) -> None:
     """Tests recurrent, attention and vision networks, exported with dynamic axes and without."""

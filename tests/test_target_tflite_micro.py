@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from tflite_models import Writer, chain, floats, model_named, models
+from tflite_models import Writer, chain, floats, for_each_model, model_named, models
 
 from memplan import Plan, formats, solve
 from memplan.errors import FormatError, MemplanError, PlanError
@@ -25,11 +25,8 @@ from memplan.targets.tflite_micro import Applied, apply, minimal_arena
 from memplan.targets.tflite_micro.folding import unpack
 from memplan.yardsticks import tflite_micro as runtime
 
-MODELS = models()
-PACKED = [path for path in MODELS if any(find_folded(load(path)).values())]
-every_model = pytest.mark.parametrize(
-    "path", MODELS or [None], ids=lambda p: f"{p.parent.name}/{p.name}" if p else "none"
-)
+PACKED = [path for path in models() if any(find_folded(load(path)).values())]
+every_model = for_each_model()
 
 RUN = """
 import hashlib, json, resource, sys

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tflite_models import Writer, chain, constant, floats, models
+from tflite_models import Writer, chain, constant, floats, for_each_model
 
 from memplan import solve
 from memplan.sources import tflite
@@ -20,10 +20,7 @@ from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorIn
 from memplan.yardsticks import measure, tflite_micro
 from memplan.yardsticks.tflite_micro import Request, compute_head, list_requests
 
-MODELS = models()
-every_model = pytest.mark.parametrize(
-    "path", MODELS or [None], ids=lambda p: f"{p.parent.name}/{p.name}" if p else "none"
-)
+every_model = for_each_model()
 KEEP_DIMS_OFF = (27, {0: ("b", 0)})
 ALONG_FIRST = (10, {0: ("i", 0)})
 

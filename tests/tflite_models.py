@@ -28,6 +28,27 @@ def models() -> list[Path]:
     return sorted(found)
 
 
+_FEW = 4
+
+
+def for_each_model() -> pytest.MarkDecorator:
+    """Run a test with each model of the wheels as `path`, or with `None` where there is none.
+
+    `make test` takes the smallest few, `make deep` takes the others.
+    """
+    found = models()
+    few = sorted(found, key=lambda path: path.stat().st_size)[:_FEW]
+    each = [
+        pytest.param(
+            path,
+            id=f"{path.parent.name}/{path.name}",
+            marks=[] if path in few else [pytest.mark.deep],
+        )
+        for path in found
+    ]
+    return pytest.mark.parametrize("path", each or [pytest.param(None, id="none")])
+
+
 def model_named(name: str) -> Path:
     """Return a model by its package and file name, or skip the test."""
     for path in models():

@@ -232,6 +232,7 @@ def test_every_flipped_byte_is_refused_or_harmless(path: Path) -> None:
 # What is shipped ---------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 def test_what_is_shipped_is_whole() -> None:
     """Tests every record of the corpus: its size, its structure, and a peak that can be."""
     opened = bench.corpus()

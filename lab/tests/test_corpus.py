@@ -291,6 +291,7 @@ def test_features_of_nothing() -> None:
 # Building ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 def test_the_same_libraries_make_the_same_corpus(tmp_path: Path) -> None:
     """Tests a part of the corpus, made twice and in two processes: the same bytes."""
     files = [tmp_path / "one.parquet", tmp_path / "two.parquet"]
