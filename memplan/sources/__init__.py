@@ -12,6 +12,7 @@ from typing import Any
 from memplan import formats
 from memplan.errors import FormatError, MemplanError
 from memplan.graph import Kind
+from memplan.sources import foreign
 from memplan.sources.loaded import Figure, Label, Loaded, lay_out_again, of_graph, of_problem
 from memplan.sources.options import Options
 
@@ -125,6 +126,9 @@ def detect(path: str | os.PathLike[str]) -> str:
     for name in _SOURCES:
         if _import_source(name).matches(head, path):
             return name
+    advice = foreign.advise(head, path)
+    if advice is not None:
+        raise FormatError(str(path), advice)
     if path.is_dir():
         raise FormatError(str(path), "is a folder, but not one of --xla_dump_to")
     if not head:

@@ -22,6 +22,7 @@ from typing import Any
 from memplan.errors import FormatError, ProblemError, listed, shown
 from memplan.notes import Code, Note
 from memplan.sources._plain_pickle import PickleError, load
+from memplan.sources.foreign import TORCH_PICKLE
 from memplan.sources.loaded import Figure, Label, Loaded
 from memplan.sources.options import Options
 from memplan.trace import Trace, format_scope
@@ -37,7 +38,8 @@ _LIVE = ("active_allocated", "active_pending_free", "active_awaiting_free")
 
 def matches(head: bytes, path: Path) -> bool:
     """Return whether a file with this beginning is a pickle (of protocol 2 or later)."""
-    return len(head) > 1 and head[0] == 0x80 and 2 <= head[1] <= 5
+    is_pickle = len(head) > 1 and head[0] == 0x80 and 2 <= head[1] <= 5
+    return is_pickle and not head.startswith(TORCH_PICKLE)
 
 
 def read(path: Path, options: Options) -> Loaded:

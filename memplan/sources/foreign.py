@@ -1,0 +1,329 @@
+"""Recognises files that memplan does not read, and says what leads from each of them to a plan."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+__all__ = ["TORCH_PICKLE", "advise"]
+
+# The first bytes of `torch.save` before PyTorch 1.6: a pickle of this number.
+TORCH_PICKLE: Final = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """A format of others.
+
+    Attributes
+    ----------
+    matches
+        Whether a file with these first bytes at this path is one.
+    what
+        What the file is, and why no plan can be made of it.
+    steps
+        What to do, and the lines to type; `{stem}` and `{name}` are those of the file.
+    """
+
+    matches: Callable[[bytes, Path], bool]
+    what: str
+    steps: tuple[str, ...]
+
+
+def advise(head: bytes, path: Path) -> str | None:
+    """Return what a file is and how to come from it to a plan, or `None` if it is not recognised.
+
+    Parameters
+    ----------
+    head
+        The first bytes of the file, some thousands; empty for a folder.
+    path
+        The file or folder; an archive, and the fields of a Core ML model, are looked into.
+    """
+    try:
+        for each in _FORMATS:
+            if each.matches(head, path):
+                return f"is {each.what}; " + "\n    ".join(_filled(each.steps, path))
+    except OSError:  # it was there when its first bytes were read
+        return None
+    return None
+
+
+def _filled(steps: tuple[str, ...], path: Path) -> Iterator[str]:
+    """Yield the lines with the names of the file in them, quoted where a shell reads them."""
+    for step in steps:
+        quote = shlex.quote if step.startswith("memplan ") else str
+        yield step.replace("{stem}", quote(path.stem)).replace("{name}", quote(path.name))
+
+
+# ---- how each is recognised
+
+
+def _starts_with(*magics: bytes) -> Callable[[bytes, Path], bool]:
+    return lambda head, path: head.startswith(magics)
+
+
+def _has_identifier(identifier: bytes) -> Callable[[bytes, Path], bool]:
+    """Return a test for the identifier of a FlatBuffer, which follows the offset of its root."""
+    return lambda head, path: head[4 : 4 + len(identifier)] == identifier
+
+
+def _holds(*names: str) -> Callable[[bytes, Path], bool]:
+    """Return a test for a folder with one of these files."""
+    return lambda head, path: not head and any((path / name).is_file() for name in names)
+
+
+def _is_archive_with(pattern: str) -> Callable[[bytes, Path], bool]:
+    """Return a test for a ZIP archive that has a file whose whole name matches."""
+    wanted = re.compile(pattern)
+
+    def matches(head: bytes, path: Path) -> bool:
+        if not head.startswith(b"PK\x03\x04"):
+            return False
+        try:
+            with zipfile.ZipFile(path) as archive:
+                return any(wanted.fullmatch(name) for name in archive.namelist())
+        except (zipfile.BadZipFile, ValueError, NotImplementedError):
+            return False
+
+    return matches
+
+
+def _is_text(pattern: str) -> Callable[[bytes, Path], bool]:
+    """Return a test for text that begins with a pattern, after space and a byte-order mark."""
+    wanted = re.compile(rb"(?:\xef\xbb\xbf)?\s*" + pattern.encode())
+    return lambda head, path: wanted.match(head) is not None
+
+
+def _is_safetensors(head: bytes, path: Path) -> bool:
+    """Return whether the file begins with the length of a JSON object, and that object."""
+    return head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], "little") <= path.stat().st_size - 8
+
+
+_UUID = re.compile(rb"\x24\0\0\0[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\0")
+
+
+def _is_mnn(head: bytes, path: Path) -> bool:
+    """Return whether the file is one of MNN, which has no identifier.
+
+    Its converter writes the identity of the model next to the root of the FlatBuffer; files of
+    earlier versions are known by their names.
+    """
+    root = int.from_bytes(head[:4], "little")
+    if not 4 <= root < len(head):
+        return False
+    return path.suffix == ".mnn" or _UUID.search(head, 0, root + 256) is not None
+
+
+# A model of Core ML begins with its version and the description of its inputs and outputs, and has
+# its kind (`neuralNetwork` is field 500, `mlProgram` 502) as the number of a later field.
+_CORE_ML_KINDS: Final = range(200, 3001)
+_FIELDS: Final = 16  # fields at the top of a Core ML model, of which most are left out
+
+
+def _is_core_ml(head: bytes, path: Path) -> bool:
+    if head[:1] != b"\x08" or head[2:3] != b"\x12":
+        return False
+    with path.open("rb") as file:
+        return any(number in _CORE_ML_KINDS for number in _field_numbers(file))
+
+
+def _field_numbers(file: BinaryIO) -> Iterator[int]:
+    """Yield the numbers of the first fields of a protocol buffer; stop where it is none."""
+    for _ in range(_FIELDS):
+        tag = _read_varint(file)
+        if not tag:
+            return
+        yield tag >> 3
+        match tag & 7:
+            case 0:
+                _read_varint(file)
+            case 1:
+                file.seek(8, 1)
+            case 2:
+                length = _read_varint(file)
+                if length is None:
+                    return
+                file.seek(length, 1)
+            case 5:
+                file.seek(4, 1)
+            case _:
+                return
+
+
+def _read_varint(file: BinaryIO) -> int | None:
+    value = 0
+    for shift in range(0, 35, 7):
+        byte = file.read(1)
+        if not byte:
+            return None
+        value |= (byte[0] & 0x7F) << shift
+        if byte[0] < 0x80:
+            return value
+    return None
+
+
+# ---- what leads from each to a plan
+
+_EXPORT: Final = (
+    'torch.export.save(torch.export.export(module, inputs), "{stem}.pt2")',
+    "memplan plan {stem}.pt2",
+)
+
+_DUMP: Final = (
+    'XLA_FLAGS="--xla_dump_to=dump --xla_dump_hlo_as_proto" python script.py',
+    "memplan plan dump",
+)
+
+_FORMATS: Final = (
+    _Format(
+        _is_archive_with(r"[^/]+/code/.*\.py"),
+        "a TorchScript program, which does not say how large its tensors are",
+        ("in Python, export the module that it was made from, with example inputs:", *_EXPORT),
+    ),
+    _Format(
+        _is_archive_with(r"[^/]+/data\.pkl"),
+        "a file of torch.save with weights, or with a module as a pickle, and no program",
+        ("in Python, load it into its module, and export that with example inputs:", *_EXPORT),
+    ),
+    _Format(
+        _starts_with(TORCH_PICKLE),
+        "a file of torch.save in its old form, with weights and no program",
+        ("in Python, load it into its module, and export that with example inputs:", *_EXPORT),
+    ),
+    _Format(
+        _is_archive_with(r"(?:[^/]+/)?data/aotinductor/.*|.*\.wrapper\.so"),
+        "a package of AOTInductor, which is compiled and has its memory planned",
+        ("plan the exported program that it was compiled from:", *_EXPORT),
+    ),
+    _Format(
+        _has_identifier(b"ORTM"),
+        "a model in the ORT format, which memplan does not read",
+        (
+            "plan the .onnx file that it was converted from, or write it as ONNX again:",
+            "options = onnxruntime.SessionOptions()",
+            "off = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL",
+            "options.graph_optimization_level = off",
+            'options.optimized_model_filepath = "{stem}.onnx"',
+            'options.add_session_config_entry("session.save_model_format", "ONNX")',
+            'onnxruntime.InferenceSession("{name}", options)',
+            "memplan plan {stem}.onnx",
+        ),
+    ),
+    _Format(
+        _has_identifier(b"ET"),
+        "an ExecuTorch program, whose memory is planned already",
+        (
+            "plan it while it is made, with memplan as the planner:",
+            "planning = MemoryPlanningPass(memplan.targets.executorch.planner())",
+            "edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning))",
+        ),
+    ),
+    _Format(
+        _starts_with(b"GGUF"),
+        "a GGUF file, which has weights and settings and no graph",
+        ("plan the same network as ONNX or as an exported PyTorch program:", *_EXPORT),
+    ),
+    _Format(
+        _is_safetensors,
+        "a safetensors file, which has weights and no program",
+        (
+            "in Python, load it into its module, and export that with example inputs:",
+            'module.load_state_dict(safetensors.torch.load_file("{name}"))',
+            *_EXPORT,
+        ),
+    ),
+    _Format(
+        _is_text(r"(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<net\s+name="),
+        "a model of OpenVINO, which memplan does not read",
+        ("plan the model that it was converted from:", "memplan plan {stem}.onnx"),
+    ),
+    _Format(
+        _is_text(
+            r"(?:(?://|#)[^\n]*\n\s*)*"
+            r'(?:(?:builtin\.)?module(?:\s+@[\w.$"-]+)?\s*(?:attributes\s*)?\{'
+            r'|"builtin\.module"|func\.func\b)'
+        ),
+        "a program as MLIR text, in which buffers have no lifetimes yet",
+        ("let XLA compile it and write down what it allocates, and plan that folder:", *_DUMP),
+    ),
+    _Format(
+        _starts_with(b"ML\xefR"),
+        "a program as MLIR bytecode, in which buffers have no lifetimes yet",
+        ("let XLA compile it and write down what it allocates, and plan that folder:", *_DUMP),
+    ),
+    _Format(
+        _is_text(r"HloModule\s"),
+        "a program as HLO text, without the assignment of its buffers",
+        ("plan the folder into which XLA writes both:", *_DUMP),
+    ),
+    _Format(
+        lambda head, path: (
+            _holds("coremldata.bin", "Manifest.json")(head, path) or _is_core_ml(head, path)
+        ),
+        "a Core ML model, which memplan does not read",
+        ("plan the module or the model that it was converted from:", *_EXPORT),
+    ),
+    _Format(
+        _is_mnn,
+        "a model of MNN, which memplan does not read",
+        ("plan the model that it was converted from:", "memplan plan {stem}.onnx"),
+    ),
+    _Format(
+        _is_text(r"7767517\s"),
+        "a network of ncnn or PNNX, which memplan does not read",
+        ("plan the module or the model that it was converted from:", *_EXPORT),
+    ),
+    _Format(
+        _starts_with((7767517).to_bytes(4, "little")),
+        "a network of ncnn in binary form, which memplan does not read",
+        ("plan the module or the model that it was converted from:", *_EXPORT),
+    ),
+    _Format(
+        _is_archive_with(r"model\.weights\.h5"),
+        "a Keras model, which memplan does not read",
+        (
+            "in Python, write it as ONNX (Keras 3) or convert it to TFLite:",
+            'keras.saving.load_model("{name}").export("{stem}.onnx", format="onnx")',
+            "memplan plan {stem}.onnx",
+        ),
+    ),
+    _Format(
+        _starts_with(b"\x89HDF\r\n\x1a\n"),
+        "an HDF5 file, in which Keras keeps models and weights",
+        (
+            "in Python, convert the model to TFLite:",
+            'model = tf.keras.models.load_model("{name}")',
+            "converter = tf.lite.TFLiteConverter.from_keras_model(model)",
+            'pathlib.Path("{stem}.tflite").write_bytes(converter.convert())',
+            "memplan plan {stem}.tflite",
+        ),
+    ),
+    _Format(
+        lambda head, path: (
+            _holds("saved_model.pb", "saved_model.pbtxt")(head, path)
+            or path.name in ("saved_model.pb", "saved_model.pbtxt")
+        ),
+        "a SavedModel of TensorFlow, which memplan does not read",
+        (
+            "convert the folder to TFLite in Python, or to ONNX:",
+            'data = tf.lite.TFLiteConverter.from_saved_model("FOLDER").convert()',
+            "python -m tf2onnx.convert --saved-model FOLDER --output model.onnx",
+            "memplan plan model.onnx",
+        ),
+    ),
+    _Format(
+        lambda head, path: path.suffix == ".py" and bool(head) and b"\0" not in head,
+        "a Python script",
+        (
+            "name the function in it that returns a PyTorch module and inputs, and record a run:",
+            "memplan record {name}:make_model -o trace.json",
+            "memplan plan trace.json",
+        ),
+    ),
+)
