@@ -7,7 +7,7 @@ import json
 import re
 import tomllib
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -228,18 +228,6 @@ def test_paths_that_contributors_read_exist(page: str) -> None:
     for path in named:
         is_made = path.startswith("build/") or "NAME" in path
         assert is_made or any((base / path).exists() for base in bases), path
-
-
-def test_measurements_are_those_of_the_readme() -> None:
-    """Tests that the table on the site is the one of README.md, and other pages are left alone."""
-    config = SimpleNamespace(config_file_path=str(ROOT / "mkdocs.yml"))
-    put = hook("measurements").on_page_markdown
-    page = put((DOCS / "results.md").read_text(), config=config)
-    readme = (ROOT / "README.md").read_text().splitlines()
-    rows = [row for row in readme if "memplan-lab bench " in row]
-    assert len(rows) > 10
-    assert [row for row in rows if row.startswith("| ") and row not in page] == []
-    assert put("words", config=config) == "words"
 
 
 def test_a_notebook_becomes_a_page() -> None:

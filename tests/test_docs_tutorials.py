@@ -58,6 +58,12 @@ def read(text: str, name: str, folder: Path) -> None:
             reader.follow(block)
 
 
+def test_what_the_readme_shows_is_what_happens(tmp_path: Path) -> None:
+    """Tests every block of README.md, in order, in a folder with the examples of a clone."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    read((ROOT / "README.md").read_text(), "README.md", tmp_path)
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_what_a_page_shows_is_what_happens(page: str, tmp_path: Path) -> None:
     """Tests every program and every command of a page, in order, with what it prints."""
