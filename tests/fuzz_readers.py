@@ -61,7 +61,7 @@ def examine(number: int, mutants: Any) -> tuple[str, str, str]:
         sentence = str(error)
         if len(sentence.replace(getattr(error, "path", "\0"), "")) > LONGEST:
             return mutant.reader, "long", sentence[:400]
-        if "\n" in sentence:
+        if "\n" in sentence.replace("\n    ", ""):  # indented lines are what to type
             return mutant.reader, "lines", sentence[:400]
         if "takes more memory" in sentence:
             return mutant.reader, "memory", sentence
