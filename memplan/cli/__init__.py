@@ -35,16 +35,19 @@ app = typer.Typer(
     help="Plan the memory of a program: place every buffer in one arena, and prove how good it is.",
     epilog="Exit codes: 0 done, 1 infeasible, an invalid plan or growth beyond a limit, "
     "2 bad input, 3 no plan in time.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 running.add_root(app)
-for module in (
-    *(plan, verify, verify_proof, inspect, compare, explain),
-    *(record, convert, apply, view, solvers),
-):
-    running.add_command(app, module)
+_PANELS = {
+    "Plan": (plan, verify, verify_proof),
+    "Understand": (inspect, explain, compare, view),
+    "Hand over": (apply, convert, record),
+    "Research": (solvers,),
+}
+for panel, modules in _PANELS.items():
+    for module in modules:
+        running.add_command(app, module, panel)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -69,7 +69,7 @@ def command(
     strict: options.Strict = False,
     limit_factor: options.LimitFactor = 1,
 ) -> None:
-    """Write a plan where a runtime obeys it: into a TFLite model, or as a C header.
+    """Write a plan where a runtime uses it: into a TFLite model, or as a C header.
 
     The input is never the output, unless --overwrite is given. All outputs have one plan, which is
     that of `memplan plan` with the same options, and all of them are written, or none is. A plan of

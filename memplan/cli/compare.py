@@ -94,7 +94,7 @@ def command(
     limit_factor: options.LimitFactor = 1,
     top: options.Top = 10,
 ) -> None:
-    """Say what grew from BEFORE to AFTER, which buffers did, and what is live at the peak instead.
+    """Show what grew from BEFORE to AFTER, and which buffers are live at the peak now.
 
     The peak of a plan is its own; anything else is planned, whatever its capacity. Exit 1 if a
     limit on growth is passed, 3 if one is set and there is no plan to hold it against.

@@ -43,7 +43,7 @@ def command(
         typer.Option("--plan", help="IN is a plan; MiniMalloc's own plans do not say so."),
     ] = False,
 ) -> None:
-    """Write a problem or a plan in another format; nothing is dropped in silence."""
+    """Write a problem or a plan in another format, without losing anything."""
     output.check_output(out, input, *([problem] if problem else []))
 
     from memplan import formats

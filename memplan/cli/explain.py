@@ -39,7 +39,7 @@ def command(
     limit_factor: options.LimitFactor = 1,
     top: options.Top = 10,
 ) -> None:
-    """Say whether a problem fits into a capacity, and if not: by how much, when, whose fault.
+    """Show whether a problem fits; if not, how many bytes are missing, when, and why.
 
     Exit 0 whenever there is an answer to print, also where the problem does not fit.
     """

@@ -57,7 +57,7 @@ def command(
         ),
     ] = False,
 ) -> None:
-    """Say how much memory is needed, when, whose fault it is and what would make it less.
+    """Show how much memory is needed and when, which buffers cause it, and what would reduce it.
 
     With a capacity, also what is missing, and which single change would do. Exit 0 whenever there
     is an answer to print, also where the problem does not fit.

@@ -79,7 +79,7 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Place every buffer, and say how good the plan is.
+    """Place every buffer, and report how good the plan is.
 
     With a capacity, the first plan that fits is taken; without one, or with --minimize, the
     smallest peak is looked for. Ctrl-C ends the search with the best plan so far.

@@ -50,6 +50,7 @@ def _load(entry: EntryPoint) -> Any:
         found = app
     command: Any = typer.main.get_command(found)
     command.name = entry.name
+    command.rich_help_panel = "Of other packages"
     return command
 
 

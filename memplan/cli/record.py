@@ -43,7 +43,7 @@ def command(
         ),
     ] = False,
 ) -> None:
-    """Run a PyTorch model once, and write down every allocation with its operator and module.
+    """Run a PyTorch model once, and record every allocation with its operator and module.
 
     The trace can be planned, viewed, inspected and explained as any problem. Needs the extra
     `torch`.

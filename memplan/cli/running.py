@@ -22,12 +22,15 @@ __all__ = ["add_command", "add_root", "run"]
 _ClickException: type[Exception] = typer.BadParameter.__mro__[2]
 
 
-def add_command(app: typer.Typer, module: Any) -> None:
-    """Add the `command` of a module under its `NAME`; its docstring is the help."""
+def add_command(app: typer.Typer, module: Any, panel: str | None = None) -> None:
+    """Add the `command` of a module under its `NAME`; its docstring is the help.
+
+    The help of the program shows the commands of one panel together.
+    """
     # Rich keeps the line breaks of a docstring; help is as wide as the terminal.
     paragraphs = cleandoc(module.command.__doc__ or "").split("\n\n")
     text = "\n\n".join(" ".join(each.split()) for each in paragraphs)
-    app.command(module.NAME, help=text)(module.command)
+    app.command(module.NAME, help=text, rich_help_panel=panel)(module.command)
 
 
 def add_root(app: typer.Typer) -> None:
@@ -46,7 +49,9 @@ def _root(
     context: typer.Context,
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+        typer.Option(
+            "-V", "--version", callback=_show_version, is_eager=True, help="Show the version."
+        ),
     ] = False,
 ) -> None:
     if context.invoked_subcommand is None:

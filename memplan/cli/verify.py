@@ -28,7 +28,7 @@ def command(
     in_place: options.InPlace = False,
     limit_factor: options.LimitFactor = 1,
 ) -> None:
-    """Check a plan against its problem: exit 0 if it is safe, 1 if it is not.
+    """Check a plan against its problem: exit code 0 if it is safe, 1 if it is not.
 
     The check shares no code with any solver. A plan is checked with the same options that
     it was made with: --pin, --reserve, --dim, ...

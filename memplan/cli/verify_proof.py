@@ -30,7 +30,7 @@ def command(
     exclude: options.Exclude = None,
     limit_factor: options.LimitFactor = 1,
 ) -> None:
-    """Check a proof that no plan is better: exit 0 if it is right, 1 if it is not.
+    """Check a proof that no plan is better: exit code 0 if it is right, 1 if it is not.
 
     The check shares no code with any solver. What was proved with --pin, --reserve or --dim is
     checked with the same.

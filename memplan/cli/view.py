@@ -75,7 +75,7 @@ def command(
         ),
     ] = None,
     terminal: Annotated[
-        bool, typer.Option("--terminal", help="Print a picture made of characters.")
+        bool, typer.Option("--terminal", help="Draw in the terminal, as without --output.")
     ] = False,
     solver: Annotated[
         list[str] | None,
@@ -134,8 +134,7 @@ def command(
     Pictures (the extra `plot`) are for print: one plan as in MiniMalloc's paper, or a heap map of
     several. A plan as CSV says its lifetimes, and may stand alone.
     """
-    if out is None and not terminal:
-        raise typer.BadParameter("name a file with --output, or choose --terminal")
+    terminal = terminal or out is None
     form = None if out is None else _choose_format(out)
     if width is not None and form in (None, "html"):
         raise typer.BadParameter("--width is for pictures: .png, .svg or .pdf")
