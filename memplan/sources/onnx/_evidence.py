@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 from memplan.errors import MemplanError, listed, quoted
 from memplan.extras import require
 from memplan.notes import Code, Note
+from memplan.sources.onnx._foreign import has_rule
 from memplan.sources.onnx._lineage import Lineage
 from memplan.sources.onnx._order import initializers, subgraphs
-from memplan.sources.onnx._types import tensor_type
+from memplan.sources.onnx._types import opsets_of, tensor_type
 
 __all__ = ["Ask", "Evidence", "Open", "make_note"]
 
@@ -85,7 +86,7 @@ class Evidence:
         found = Evidence(dims, frozenset(named), Lineage.of(model.graph, dims))
         found._strip(model.graph)
         found._settle(model.graph)
-        found._keep_foreign(model.graph)
+        found._keep_foreign(model.graph, opsets_of(model))
         return found
 
     def _strip(self, graph: Any, *, inner: bool = False) -> None:
@@ -140,16 +141,17 @@ class Evidence:
                 dim.dim_value = self.dims[key]
                 self._used.add(key)
 
-    def _keep_foreign(self, graph: Any) -> None:
-        """Keep the declared results of operators that the library lacks: it cannot infer them."""
+    def _keep_foreign(self, graph: Any, opsets: Mapping[str, int]) -> None:
+        """Keep the declared results of operators that neither the library nor a rule infers."""
         has = require("onnx.defs", extra="onnx").has
         types = {one.name: one.type for one in (*graph.value_info, *graph.output)}
         for node in graph.node:
-            if not has(node.op_type, "" if node.domain == "ai.onnx" else node.domain):
+            there = has(node.op_type, "" if node.domain == "ai.onnx" else node.domain)
+            if not there and not has_rule(node, opsets):
                 for name in node.output:
                     self.fill(Open(name, types.get(name), node.op_type))
             for _, inner in subgraphs(node):
-                self._keep_foreign(inner)
+                self._keep_foreign(inner, opsets)
 
     def fill(self, one: Open) -> bool:
         """Complete an open shape with the sizes that the user gives, or else the declared ones.

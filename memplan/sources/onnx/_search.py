@@ -15,8 +15,10 @@ from memplan.sources.onnx._arithmetic import array_of
 from memplan.sources.onnx._evidence import Open
 from memplan.sources.onnx._fit import is_contradictory
 from memplan.sources.onnx._fold import open_branches
+from memplan.sources.onnx._foreign import has_rule
+from memplan.sources.onnx._forward import explain_misfit
 from memplan.sources.onnx._order import initializers, subgraphs
-from memplan.sources.onnx._types import is_known, known_shape, tensor_type, types_of
+from memplan.sources.onnx._types import is_known, known_shape, opsets_of, tensor_type, types_of
 
 __all__ = ["Search"]
 
@@ -46,7 +48,7 @@ class Search:
     @staticmethod
     def through(model: Any) -> Search:
         """Return the search through a model, which has all shapes that can be inferred."""
-        found = Search({one.domain: one.version for one in model.opset_import})
+        found = Search(opsets_of(model))
         found._run(model.graph, _Scope(ChainMap(), ChainMap(), ChainMap()))
         return found
 
@@ -114,8 +116,10 @@ class Search:
         names = [name for name in node.input if name]
         if any(True for _ in subgraphs(node)) or any(name not in scope.types for name in names):
             return ""
+        if has_rule(node, self.opsets):
+            return explain_misfit(node, scope.types, {})
         defs = require("onnx.defs", extra="onnx")
-        version = self.opsets.get(domain, self.opsets.get("ai.onnx", 1))
+        version = self.opsets.get(domain, 1)
         try:
             require("onnx.shape_inference", extra="onnx").infer_node_outputs(
                 defs.get_schema(node.op_type, version, domain),

@@ -14,11 +14,12 @@ from memplan.notes import Code, Note
 from memplan.sources._limits import SHAPE_SIZES, check_growth
 from memplan.sources.onnx._evidence import Evidence, make_note
 from memplan.sources.onnx._fold import Folder
+from memplan.sources.onnx._forward import follow
 from memplan.sources.onnx._growth import most_sizes
 from memplan.sources.onnx._order import initializers, subgraphs
 from memplan.sources.onnx._rules import SAME_SHAPE
 from memplan.sources.onnx._search import Search
-from memplan.sources.onnx._types import is_known, types_of
+from memplan.sources.onnx._types import is_known, opsets_of, types_of
 
 __all__ = ["with_shapes"]
 
@@ -56,13 +57,14 @@ def with_shapes(
     """
     evidence = Evidence.take(model, dims)
     folder = Folder()
+    opsets = opsets_of(model)
     notes: list[Note] = []
     folded = False  # whether the graph was folded after all shapes were last removed
     for _ in range(_ROUNDS):
         model, complaint = _infer(model, limit_factor)
         if "existing elem type" in complaint and evidence.forget_elements(model.graph):
             continue
-        changed = _spread(model.graph, ChainMap())
+        changed = _spread(model.graph, ChainMap(), opsets)
         if folder.fold(model.graph):
             folded = changed = True
         if changed:
@@ -128,7 +130,7 @@ def _shorten(complaint: str) -> str:
     return textwrap.shorten(printable, _SHOWN, placeholder=" ...")
 
 
-def _spread(graph: Any, outside: ChainMap[str, Any]) -> bool:
+def _spread(graph: Any, outside: ChainMap[str, Any], opsets: Mapping[str, int]) -> bool:
     """Give shapes to values that the library leaves open: states of loops, and some results.
 
     The library assumes that the state of a loop may change its shape. Returns whether any shape
@@ -137,7 +139,7 @@ def _spread(graph: Any, outside: ChainMap[str, Any]) -> bool:
     types = outside.new_child(types_of(graph))
     for name, (element, shape) in initializers(graph).items():
         types[name] = _make_type(element, shape)
-    changed = False
+    changed = follow(graph, types, opsets)
     for node in graph.node:
         if node.op_type in SAME_SHAPE and node.domain in ("", "ai.onnx"):
             changed |= _copy_type(graph, types, node.output[0], types.get(node.input[0]))
@@ -152,7 +154,7 @@ def _spread(graph: Any, outside: ChainMap[str, Any]) -> bool:
                 for name, before, after in states:
                     if name and before.type == after.type:
                         changed |= _copy_type(graph, types, name, after.type)
-            changed |= _spread(inner, types)
+            changed |= _spread(inner, types, opsets)
     return changed
 
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-__all__ = ["STRING", "bytes_of", "dtype_of", "is_known", "known_shape", "tensor_type", "types_of"]
+__all__ = [
+    "STRING",
+    "bytes_of",
+    "dtype_of",
+    "is_known",
+    "known_shape",
+    "opsets_of",
+    "tensor_type",
+    "types_of",
+]
 
 STRING = 8
 
@@ -48,6 +57,13 @@ def dtype_of(number: int) -> str | None:
 def bytes_of(number: int, shape: tuple[int, ...]) -> int:
     """Return the bytes of a tensor; types below a byte are packed, and the last byte padded."""
     return -(-prod(shape) * _TYPES[number][1] // 8)
+
+
+def opsets_of(model: Any) -> dict[str, int]:
+    """Return the versions of the domains that a model uses; that of ONNX is ""."""
+    return {
+        "" if one.domain == "ai.onnx" else one.domain: one.version for one in model.opset_import
+    }
 
 
 def types_of(graph: Any) -> dict[str, Any]:

@@ -1,0 +1,463 @@
+"""Shapes of the operators that onnxruntime adds to ONNX, which its optimiser and quantiser write.
+
+What an operator does is in `docs/ContribOperators.md` of onnxruntime; what its kernels for the CPU
+make is what these rules say. An operator that is like one of ONNX has the shape that the library
+infers for that one. A rule that does not cover a case leaves the result open: nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from memplan.extras import require
+from memplan.sources.onnx._arithmetic import Array
+from memplan.sources.onnx._fit import is_contradictory
+
+__all__ = ["Call", "MisfitError", "Value", "has_rule", "infer"]
+
+_FLOAT, _UINT8, _INT32 = 1, 2, 6
+_INTEGERS = frozenset({2, 3, 4, 5, 6, 7, 12, 13})
+_OPSET = 13  # of the operators whose rules are borrowed
+_OF_ONNX = 17  # LayerNormalization is an operator of ONNX from this version on
+_BLOCK = 16  # the most channels that the layout NCHWc has in a block, and a multiple of all others
+
+
+class MisfitError(ValueError):
+    """The shapes that an operator reads contradict each other; the text says how."""
+
+
+class Value(NamedTuple):
+    """An element type, by its number in ONNX, and a shape, with `None` for an open size."""
+
+    element: int
+    shape: tuple[int | None, ...]
+
+
+class _Known(NamedTuple):
+    """What an operator reads: all sizes are known."""
+
+    element: int
+    shape: tuple[int, ...]
+
+
+@dataclass
+class Call:
+    """An operator with what it reads.
+
+    Attributes
+    ----------
+    inputs
+        `None` for one that is left out.
+    data
+        Values of the inputs, `None` for those that are not known before the run.
+    filters
+        For each nchwc convolution that reads the result: the shape of its filter.
+    """
+
+    node: Any
+    inputs: list[tuple[int, tuple[int, ...]] | None]
+    data: list[Array | None]
+    filters: Callable[[], list[tuple[int, ...]]] = list
+
+    def get(self, at: int) -> _Known | None:
+        """Return an input, or `None` if it is left out."""
+        found = self.inputs[at] if at < len(self.inputs) else None
+        return None if found is None else _Known(*found)
+
+    def need(self, at: int, rank: int | None = None) -> _Known:
+        """Return an input that must be there, with this many axes."""
+        found = self.get(at)
+        if found is None or (rank is not None and len(found.shape) != rank):
+            raise _OpenError
+        return found
+
+    def number(self, name: str, default: int | None = None) -> int:
+        """Return an attribute; without a default it must be there."""
+        for one in self.node.attribute:
+            if one.name == name:
+                return int(one.i)
+        if default is None:
+            raise _OpenError
+        return default
+
+    def numbers(self, name: str) -> list[int]:
+        """Return an attribute that is a list, or an empty one."""
+        return next((list(map(int, a.ints)) for a in self.node.attribute if a.name == name), [])
+
+
+class _OpenError(Exception):
+    """The rule does not cover this case."""
+
+
+_Results = list[Value | None]
+_Rule = Callable[[Call], _Results]
+
+
+def has_rule(node: Any, opsets: Mapping[str, int]) -> bool:
+    """Whether there is a rule for an operator, in a model with these versions of the domains."""
+    if node.op_type == "LayerNormalization" and opsets.get("", 1) >= _OF_ONNX:
+        return False
+    return (node.domain, node.op_type) in _RULES
+
+
+def infer(call: Call) -> _Results:
+    """Return what the outputs are, in order, as far as the rules say.
+
+    Raises
+    ------
+    MisfitError
+        If the operator cannot run at the sizes of its inputs.
+    """
+    rule = _RULES.get((call.node.domain, call.node.op_type))
+    if rule is None:
+        return []
+    try:
+        found = rule(call)
+    except (_OpenError, IndexError, ZeroDivisionError):
+        return []
+    return [one if one is None or _is_possible(one) else None for one in found]
+
+
+def _is_possible(value: Value) -> bool:
+    return value.element != 0 and all(size is None or size >= 0 for size in value.shape)
+
+
+def _require(fits: bool, why: str) -> None:
+    if not fits:
+        raise MisfitError(why)
+
+
+def _borrow(
+    call: Call, kind: str, shapes: list[tuple[int, ...] | None], *, fit: bool = True
+) -> tuple[int, ...]:
+    """Return the shape that an operator of ONNX with the same attributes makes.
+
+    With `fit` it is also checked what the library leaves unchecked.
+    """
+    defs, helper = require("onnx.defs", extra="onnx"), require("onnx.helper", extra="onnx")
+    schema = defs.get_schema(kind, _OPSET, "")
+    names = ["" if shape is None else f"i{at}" for at, shape in enumerate(shapes)]
+    node = helper.make_node(kind, names, ["o"])
+    node.attribute.extend(one for one in call.node.attribute if one.name in schema.attributes)
+    types = {
+        name: helper.make_tensor_type_proto(_FLOAT, shape)
+        for name, shape in zip(names, shapes, strict=True)
+        if name
+    }
+    inference = require("onnx.shape_inference", extra="onnx")
+    opsets = [helper.make_opsetid("", _OPSET)]
+    try:
+        found = inference.infer_node_outputs(schema, node, types, opset_imports=opsets)
+    except Exception as error:  # the native library raises types of its own, and bare ones
+        _, told, text = str(error).rpartition("[ShapeInferenceError]")
+        if told:
+            raise MisfitError(text.strip()) from None
+        raise _OpenError from None
+    if "o" not in found or not found["o"].tensor_type.HasField("shape"):
+        raise _OpenError
+    dims = found["o"].tensor_type.shape.dim
+    if not all(dim.HasField("dim_value") for dim in dims):
+        raise _OpenError
+    shape = tuple(dim.dim_value for dim in dims)
+    _require(not fit or not is_contradictory(node, shapes, [shape]), f"as {kind}")
+    return shape
+
+
+# Results like an input.
+
+
+def _like(*outputs: int) -> _Rule:
+    """Return the rule of outputs like input 0."""
+
+    def rule(call: Call) -> _Results:
+        one = call.need(0)
+        return [Value(*one) if at in outputs else None for at in range(max(outputs) + 1)]
+
+    return rule
+
+
+def _with_bias(call: Call) -> _Results:
+    data, bias = call.need(0), call.get(1)
+    if bias is not None:
+        _require(bias.shape == data.shape[-1:], "the bias has another length than the rows")
+    return [Value(*data)]
+
+
+def _quantize(call: Call) -> _Results:
+    zero = call.get(2)
+    return [Value(_UINT8 if zero is None else zero.element, call.need(0).shape)]
+
+
+def _dequantize(call: Call) -> _Results:
+    return [Value(call.need(1).element, call.need(0).shape)]
+
+
+def _normalize(call: Call) -> _Results:
+    # The scale has the type of the result; what else these make is left open.
+    data, scale = call.need(0), call.need(1)
+    return [Value(scale.element, data.shape)]
+
+
+def _skip_normalize(call: Call) -> _Results:
+    data, skip, scale = call.need(0), call.need(1), call.need(2)
+    _require(scale.shape == data.shape[-1:], "the scale has another length than the rows")
+    fits = [data.shape, data.shape[1:], (1, *data.shape[1:])]
+    _require(skip.shape in fits, "what is added has another shape")
+    return [Value(*data), None, None, Value(*data)]
+
+
+def _embed(call: Call) -> _Results:
+    words = call.need(2, 2)
+    hidden = words.shape[1]
+    batch, length = call.need(0, 2).shape
+    one = Value(words.element, (batch, length, hidden))
+    return [one, Value(_INT32, (batch,)), one]
+
+
+# Products.
+
+
+def _turned(shape: tuple[int, ...], turn: int) -> tuple[int, ...]:
+    if turn and len(shape) < 2:
+        raise _OpenError
+    return (*shape[:-2], shape[-1], shape[-2]) if turn else shape
+
+
+def _product(a: int, b: int, element: int) -> _Rule:
+    """Return the rule of a MatMul of two inputs; the result has the type of a third one."""
+
+    def rule(call: Call) -> _Results:
+        if call.number("transBatchA", 0) or call.number("transBatchB", 0):
+            raise _OpenError
+        one = _turned(call.need(a).shape, call.number("transA", 0))
+        other = _turned(call.need(b).shape, call.number("transB", 0))
+        return [Value(call.need(element).element, _borrow(call, "MatMul", [one, other]))]
+
+    return rule
+
+
+def _fused_gemm(call: Call) -> _Results:
+    bias = call.get(2)
+    shapes = [call.need(0).shape, call.need(1).shape, None if bias is None else bias.shape]
+    return [Value(call.need(0).element, _borrow(call, "Gemm", shapes))]
+
+
+def _quantized_gemm(call: Call) -> _Results:
+    bias, zero = call.get(6), call.get(8)
+    shapes = [call.need(0).shape, call.need(3).shape, None if bias is None else bias.shape]
+    shape = _borrow(call, "Gemm", shapes)
+    return [Value(_FLOAT if zero is None else zero.element, shape)]
+
+
+def _blocks_product(call: Call) -> _Results:
+    data = call.need(0)
+    _require(data.shape[-1] == call.number("K"), "K is another size than the rows have")
+    return [Value(data.element, (*data.shape[:-1], call.number("N")))]
+
+
+def _gather_blocks(call: Call) -> _Results:
+    data, where, scales = call.need(0), call.need(1), call.need(2)
+    if where.element not in _INTEGERS:
+        raise _OpenError
+    shape, axis = list(data.shape), call.number("gather_axis", 0)
+    if data.element == _UINT8:
+        shape[-1] *= 8 // call.number("bits", 4)
+    if not 0 <= axis < len(shape):
+        raise _OpenError
+    return [Value(scales.element, (*shape[:axis], *where.shape, *shape[axis + 1 :]))]
+
+
+# By window, and by element.
+
+
+def _windows(kind: str, positions: tuple[int, ...], element: int, **fixed: int) -> _Rule:
+    """Return the rule of an operator like one of ONNX; `fixed` are attributes that it implies.
+
+    `positions` are its data, and for convolutions its filter and its bias.
+    """
+
+    def rule(call: Call) -> _Results:
+        given = [call.get(at) for at in positions]
+        shapes = [None if one is None else one.shape for one in given]
+        data = call.need(positions[0]).shape
+        last = fixed.get("channels_last", call.number("channels_last", 0))
+        if last and len(data) > 1:
+            shapes[0] = (data[0], data[-1], *data[1:-1])
+        while shapes and shapes[-1] is None:
+            shapes.pop()
+        shape = _borrow(call, kind, shapes, fit=not fixed.get("blocks", 0))
+        if last:
+            shape = (shape[0], *shape[2:], shape[1])
+        return [Value(call.need(element).element, shape)]
+
+    return rule
+
+
+def _broadcast(kind: str, positions: tuple[int, ...], element: int) -> _Rule:
+    def rule(call: Call) -> _Results:
+        shapes: list[tuple[int, ...] | None] = [call.need(at).shape for at in positions]
+        return [Value(call.need(element).element, _borrow(call, kind, shapes))]
+
+    return rule
+
+
+def _concatenate(call: Call) -> _Results:
+    parts = [call.need(at) for at in range(2, len(call.inputs), 3)]
+    return [Value(parts[0].element, _borrow(call, "Concat", [one.shape for one in parts]))]
+
+
+def _reorder_input(call: Call) -> _Results:
+    data = call.need(0)
+    shape = data.shape
+    if call.number("channels_last", 0):
+        shape = (shape[0], shape[-1], *shape[1:-1])
+    channels = shape[1]
+    if channels % _BLOCK:
+        # How many channels are in a block depends on the machine that wrote the file: it shows in
+        # the filters, whose channels are filled up too.
+        sizes = {one[1] if one[1] > 1 else one[0] for one in call.filters() if len(one) > 1}
+        full = sizes.pop() if len(sizes) == 1 else 0
+        if not channels <= full < channels + _BLOCK:
+            raise _OpenError
+        channels = full
+    return [Value(data.element, (shape[0], channels, *shape[2:]))]
+
+
+def _reorder_output(call: Call) -> _Results:
+    data, channels = call.need(0), call.number("channels")
+    batch, _, *spatial = data.shape
+    if call.number("channels_last", 0):
+        return [Value(data.element, (batch, *spatial, channels))]
+    return [Value(data.element, (batch, channels, *spatial))]
+
+
+def _upsample(call: Call) -> _Results:
+    data, scales = call.need(0), call.numbers("scales")
+    if len(scales) != len(data.shape):
+        raise _OpenError
+    return [Value(data.element, tuple(a * b for a, b in zip(data.shape, scales, strict=True)))]
+
+
+# Attention.
+
+
+def _attention(past: int, element: int) -> _Rule:
+    """Return the rule of Attention, with its projection inside."""
+
+    def rule(call: Call) -> _Results:
+        batch, length, width = call.need(0, 3).shape
+        weights, heads = call.need(1, 2).shape, call.number("num_heads")
+        before, sizes = call.get(past), call.numbers("qkv_hidden_sizes")
+        _require(weights[0] == width, "the weights have another length than the rows")
+        hidden = sizes[2] if sizes else weights[1] // 3
+        one = call.need(element).element
+        made: _Results = [Value(one, (batch, length, hidden)), None]
+        if not call.number("past_present_share_buffer", 0) and not sizes:
+            total = length + (call.need(past, 5).shape[3] if before is not None else 0)
+            made[1] = Value(one, (2, batch, heads, total, hidden // heads))
+        return made
+
+    return rule
+
+
+def _multi_head(call: Call) -> _Results:
+    query, key, value = call.need(0, 3), call.need(1), call.need(2)
+    batch, length, _ = query.shape
+    heads = call.number("num_heads")
+    before, before_value = call.get(6), call.get(7)
+    if call.get(8) is not None or len(key.shape) != len(value.shape):
+        raise _OpenError  # the cache is a buffer of its greatest length
+    if len(value.shape) == 3:
+        total, hidden, wide = key.shape[1], value.shape[2], key.shape[2] // heads
+    elif len(value.shape) == 4:
+        total, hidden, wide = key.shape[2], heads * value.shape[3], key.shape[3]
+    else:
+        raise _OpenError
+    if before is not None and before_value is not None:
+        total += call.need(6, 4).shape[2]
+    made = Value(query.element, (batch, length, hidden))
+    keys = Value(query.element, (batch, heads, total, wide))
+    return [made, keys, Value(query.element, (batch, heads, total, hidden // heads))]
+
+
+def _group_query(call: Call) -> _Results:
+    query, key = call.need(0, 3), call.get(1)
+    batch, length, width = query.shape
+    heads, groups = call.number("num_heads"), call.number("kv_num_heads")
+    wide = width // (heads if key is not None else heads + 2 * groups)
+    made = Value(query.element, (batch, length, heads * wide))
+    if call.number("kv_cache_bit_width", 0) or call.number("sliding_window_cache", 0):
+        return [made]
+    past, told = call.get(3), call.data[6] if len(call.data) > 6 else None
+    total: int | None = None
+    if told is not None and told.size == 1:
+        total = max(int(told.item()), 0 if past is None else call.need(3, 4).shape[2])
+    element = query.element if past is None else past.element
+    cache = Value(element, (batch, groups, total, wide))
+    return [made, cache, cache]
+
+
+def _quantized_lstm(call: Call) -> _Results:
+    length, batch, _ = call.need(0, 3).shape
+    directions, hidden = call.need(2, 3).shape[0], call.number("hidden_size")
+    state = Value(_FLOAT, (directions, batch, hidden))
+    return [Value(_FLOAT, (length, directions, batch, hidden)), state, state]
+
+
+_SAME = """
+    Gelu QLinearLeakyRelu QLinearSigmoid QLinearSoftmax QuickGelu RotaryEmbedding
+"""
+_OWN: dict[str, _Rule] = {
+    **dict.fromkeys(_SAME.split(), _like(0)),
+    **dict.fromkeys(("BiasGelu", "FastGelu"), _with_bias),
+    **dict.fromkeys(
+        ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _skip_normalize
+    ),
+    **dict.fromkeys(("FusedMatMul", "FusedMatMulActivation", "TransposeMatMul"), _product(0, 1, 0)),
+    **dict.fromkeys(("MatMulNBits", "MatMulBnb4"), _blocks_product),
+    "Attention": _attention(4, 0),
+    "DequantizeLinear": _dequantize,
+    "DynamicQuantizeLSTM": _quantized_lstm,
+    "DynamicQuantizeMatMul": _product(0, 1, 0),
+    "EmbedLayerNormalization": _embed,
+    "FusedConv": _windows("Conv", (0, 1, 2), 0),
+    "FusedGemm": _fused_gemm,
+    "GatherBlockQuantized": _gather_blocks,
+    "GroupQueryAttention": _group_query,
+    "MatMulIntegerToFloat": _product(0, 1, 2),
+    "MultiHeadAttention": _multi_head,
+    "NhwcMaxPool": _windows("MaxPool", (0,), 0, channels_last=1),
+    "QAttention": _attention(8, 3),
+    "QGemm": _quantized_gemm,
+    "QLinearAdd": _broadcast("Add", (0, 3), 0),
+    "QLinearAveragePool": _windows("AveragePool", (0,), 0),
+    "QLinearConcat": _concatenate,
+    "QLinearConv": _windows("Conv", (0, 3), 7),
+    "QLinearGlobalAveragePool": _windows("GlobalAveragePool", (0,), 0),
+    "QLinearMul": _broadcast("Mul", (0, 3), 0),
+    "QLinearWhere": _broadcast("Where", (0, 1, 4), 1),
+    "QuantizeLinear": _quantize,
+}
+# The layout NCHWc: tensors keep the axes of NCHW, with channels filled up to whole blocks.
+_BLOCKED: dict[str, _Rule] = {
+    "AveragePool": _windows("AveragePool", (0,), 0),
+    "Conv": _windows("Conv", (0, 1), 0, blocks=1),
+    "GlobalAveragePool": _windows("GlobalAveragePool", (0,), 0),
+    "GlobalMaxPool": _windows("GlobalMaxPool", (0,), 0),
+    "MaxPool": _windows("MaxPool", (0,), 0),
+    "ReorderInput": _reorder_input,
+    "ReorderOutput": _reorder_output,
+    "Upsample": _upsample,
+}
+# onnxruntime has these without a domain of their own, LayerNormalization before opset 17.
+_INTERNAL: dict[str, _Rule] = {
+    "LayerNormalization": _normalize,
+    "SimplifiedLayerNormalization": _normalize,
+}
+_RULES: Mapping[tuple[str, str], _Rule] = {
+    **{("com.microsoft", kind): rule for kind, rule in _OWN.items()},
+    **{("com.microsoft.nchwc", kind): rule for kind, rule in _BLOCKED.items()},
+    **{("", kind): rule for kind, rule in _INTERNAL.items()},
+}

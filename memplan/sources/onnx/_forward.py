@@ -1,0 +1,172 @@
+"""Follows shapes through the operators of onnxruntime, and through those of ONNX between them.
+
+The library stops at an operator that it does not know. One pass in the order of the graph goes on
+behind it, operator by operator, so that a model of a hundred layers does not need a hundred rounds.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memplan.extras import require
+from memplan.sources.onnx._arithmetic import Array, array_of, evaluate, evaluate_shape_query
+from memplan.sources.onnx._foreign import Call, MisfitError, Value, has_rule, infer
+from memplan.sources.onnx._order import subgraphs
+from memplan.sources.onnx._rules import SHAPE_ONLY
+from memplan.sources.onnx._types import is_known, known_shape, tensor_type
+
+__all__ = ["explain_misfit", "follow"]
+
+
+def follow(graph: Any, types: ChainMap[str, Any], opsets: Mapping[str, int]) -> bool:
+    """Give types to the results of a graph's operators as far as they follow from their inputs.
+
+    Parameters
+    ----------
+    graph
+        Its sub-graphs are not followed. Where it has no operator of onnxruntime, nothing is done.
+    types
+        The types of its values, and of those around it; new ones are added.
+    opsets
+        The versions of the domains.
+
+    Returns whether any type was set.
+    """
+    if not any(has_rule(node, opsets) for node in graph.node):
+        return False
+    return _Pass(graph, types, opsets).run()
+
+
+def explain_misfit(node: Any, types: Mapping[str, Any], data: Mapping[str, Array]) -> str:
+    """Return why an operator of onnxruntime cannot run; an empty text if no reason is known."""
+    try:
+        infer(_make_call(node, types, data))
+    except MisfitError as error:
+        return str(error)
+    return ""
+
+
+def _make_call(node: Any, types: Mapping[str, Any], data: Mapping[str, Array]) -> Call:
+    inputs: list[tuple[int, tuple[int, ...]] | None] = []
+    for name in node.input:
+        declared = types.get(name) if name else None
+        shape = None if declared is None else known_shape(declared)
+        one = None if declared is None else tensor_type(declared)
+        inputs.append(None if one is None or shape is None else (one.elem_type, shape))
+    return Call(node, inputs, [data.get(name) if name else None for name in node.input])
+
+
+@dataclass
+class _Pass:
+    graph: Any
+    types: ChainMap[str, Any]
+    opsets: Mapping[str, int]
+    data: dict[str, Array] = field(default_factory=dict)  # small values that are known
+    fresh: set[str] = field(default_factory=set)  # values whose types this pass has set
+    filters: dict[str, list[str]] | None = None  # of nchwc convolutions, by what they read
+
+    def run(self) -> bool:
+        for one in self.graph.initializer:
+            self._take(one.name, array_of(one))
+        changed = False
+        for node in self.graph.node:
+            read = [name for name in node.input if name]
+            if not all(is_known(self.types.get(name)) for name in read):
+                continue
+            if not all(is_known(self.types.get(name)) for name in node.output if name):
+                changed |= self._settle(node, read)
+            if node.domain == "" and len(node.output) == 1:
+                self._compute(node)
+        return changed
+
+    def _settle(self, node: Any, read: list[str]) -> bool:
+        """Find the types of a node's results; return whether any was set."""
+        if has_rule(node, self.opsets):
+            call = _make_call(node, self.types, self.data)
+            call.filters = lambda: self._find_filters(node.output[0])
+            try:
+                found = infer(call)
+            except MisfitError:
+                return False
+            pairs = zip(node.output, found, strict=False)
+            return self._give_all({name: one for name, one in pairs if name and one is not None})
+        if node.domain or any(True for _ in subgraphs(node)) or not self.fresh.intersection(read):
+            return False
+        return self._give_all(self._ask_library(node, read))
+
+    def _ask_library(self, node: Any, read: list[str]) -> dict[str, Value]:
+        """Return what the library infers for one operator, where all of it is known."""
+        helper, numpy = (require(f"onnx.{one}", extra="onnx") for one in ("helper", "numpy_helper"))
+        try:
+            found = require("onnx.shape_inference", extra="onnx").infer_node_outputs(
+                require("onnx.defs", extra="onnx").get_schema(
+                    node.op_type, self.opsets.get("", 1), ""
+                ),
+                node,
+                {name: self.types[name] for name in read},
+                {name: numpy.from_array(self.data[name]) for name in read if name in self.data},
+                opset_imports=[helper.make_opsetid(*one) for one in self.opsets.items()],
+            )
+        except Exception:  # of the native library; the search for faults says what is wrong
+            return {}
+        known = ((name, known_shape(one)) for name, one in found.items() if is_known(one))
+        return {
+            name: Value(found[name].tensor_type.elem_type, shape)
+            for name, shape in known
+            if shape is not None
+        }
+
+    def _give_all(self, values: Mapping[str, Value]) -> bool:
+        return sum(self._give(name, one) for name, one in values.items()) > 0
+
+    def _give(self, name: str, value: Value) -> bool:
+        """Set what is open of a type; return whether that changed anything."""
+        declared = self.types.maps[0].get(name)
+        if declared is None:
+            declared = self.graph.value_info.add(name=name).type
+            self.types[name] = declared
+        if declared.WhichOneof("value") not in (None, "tensor_type"):
+            return False
+        self.fresh.add(name)
+        one = declared.tensor_type
+        changed = one.elem_type != value.element
+        one.elem_type = value.element
+        if not one.HasField("shape"):
+            changed = True
+            one.shape.SetInParent()
+            for _ in value.shape:
+                one.shape.dim.add()
+        if len(one.shape.dim) != len(value.shape):
+            return changed
+        for dim, size in zip(one.shape.dim, value.shape, strict=True):
+            if size is not None and not dim.HasField("dim_value"):
+                dim.dim_value = size
+                changed = True
+        return changed
+
+    def _compute(self, node: Any) -> None:
+        """Remember the result of a small operator on values that are known."""
+        if node.op_type in SHAPE_ONLY:
+            shape = known_shape(self.types[node.input[0]]) if node.input else None
+            found = None if shape is None else evaluate_shape_query(node, shape)
+        else:
+            found = evaluate(node, [self.data.get(name) if name else None for name in node.input])
+        self._take(node.output[0], found)
+
+    def _take(self, name: str, value: Array | None) -> None:
+        if value is not None:
+            self.data[name] = value
+
+    def _find_filters(self, name: str) -> list[tuple[int, ...]]:
+        """Return the shapes of the filters of nchwc convolutions that read a tensor."""
+        if self.filters is None:
+            self.filters = {}
+            for node in self.graph.node:
+                if node.domain == "com.microsoft.nchwc" and node.op_type == "Conv":
+                    self.filters.setdefault(node.input[0], []).append(node.input[1])
+        types = (self.types.get(one) for one in self.filters.get(name, ()))
+        shapes = (known_shape(one) for one in types if one is not None)
+        return [shape for shape in shapes if shape is not None]
