@@ -211,8 +211,8 @@ def decoder(layers: int = 2) -> Any:
         ]
         residual = f"{p}e"
         for each in ("key", "value"):
-            kept = ["batch_size", groups, "past_sequence_length", wide]
-            grown = ["batch_size", groups, "total_sequence_length", wide]
+            kept: list[int | str | None] = ["batch_size", groups, "past_sequence_length", wide]
+            grown: list[int | str | None] = ["batch_size", groups, "total_sequence_length", wide]
             inputs.append(value(f"past.{at}.{each}", kept))
             outputs.append(value(f"present.{at}.{each}", grown))
     nodes.append(product(f"n{2 * layers}", "Wl", "logits", 40, hidden))

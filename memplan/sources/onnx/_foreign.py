@@ -15,7 +15,9 @@ from memplan.extras import require
 from memplan.sources.onnx._arithmetic import Array
 from memplan.sources.onnx._fit import is_contradictory
 
-__all__ = ["Call", "MisfitError", "Value", "has_rule", "infer"]
+__all__ = ["DOMAINS", "Call", "MisfitError", "Value", "has_rule", "infer"]
+
+DOMAINS = frozenset({"com.microsoft", "com.microsoft.nchwc"})
 
 _FLOAT, _UINT8, _INT32 = 1, 2, 6
 _INTEGERS = frozenset({2, 3, 4, 5, 6, 7, 12, 13})
@@ -415,7 +417,7 @@ _OWN: dict[str, _Rule] = {
     **dict.fromkeys(
         ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _skip_normalize
     ),
-    **dict.fromkeys(("FusedMatMul", "FusedMatMulActivation", "TransposeMatMul"), _product(0, 1, 0)),
+    **dict.fromkeys(("FusedMatMul", "TransposeMatMul"), _product(0, 1, 0)),
     **dict.fromkeys(("MatMulNBits", "MatMulBnb4"), _blocks_product),
     "Attention": _attention(4, 0),
     "DequantizeLinear": _dequantize,
@@ -437,7 +439,7 @@ _OWN: dict[str, _Rule] = {
     "QLinearConv": _windows("Conv", (0, 3), 7),
     "QLinearGlobalAveragePool": _windows("GlobalAveragePool", (0,), 0),
     "QLinearMul": _broadcast("Mul", (0, 3), 0),
-    "QLinearWhere": _broadcast("Where", (0, 1, 4), 1),
+    "QLinearWhere": _broadcast("Max", (0, 1, 4), 1),
     "QuantizeLinear": _quantize,
 }
 # The layout NCHWc: tensors keep the axes of NCHW, with channels filled up to whole blocks.

@@ -132,7 +132,7 @@ class _Pass:
             return False
         self.fresh.add(name)
         one = declared.tensor_type
-        changed = one.elem_type != value.element
+        changed = bool(one.elem_type != value.element)
         one.elem_type = value.element
         if not one.HasField("shape"):
             changed = True

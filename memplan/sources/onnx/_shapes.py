@@ -14,6 +14,7 @@ from memplan.notes import Code, Note
 from memplan.sources._limits import SHAPE_SIZES, check_growth
 from memplan.sources.onnx._evidence import Evidence, make_note
 from memplan.sources.onnx._fold import Folder
+from memplan.sources.onnx._foreign import DOMAINS
 from memplan.sources.onnx._forward import follow
 from memplan.sources.onnx._growth import most_sizes
 from memplan.sources.onnx._order import initializers, subgraphs
@@ -27,6 +28,7 @@ __all__ = ["with_shapes"]
 # the state of a loop, one level down.
 _ROUNDS = 32
 _LONGEST_NAME = 60  # of a dimension that a sentence repeats without quotes
+_NAMES = 300  # characters of the dimensions that a sentence asks for, without where they are
 _SHOWN = 70  # characters of the library's error on a model
 # The library writes these before its sentences.
 _NOISE = re.compile(r"\[\w+\] |Inference error\(s\): ")
@@ -55,9 +57,9 @@ def with_shapes(
     MemplanError
         If a given dimension is negative, or not in the model, or contradicts it.
     """
+    opsets = _import_domains(model)
     evidence = Evidence.take(model, dims)
     folder = Folder()
-    opsets = opsets_of(model)
     notes: list[Note] = []
     folded = False  # whether the graph was folded after all shapes were last removed
     for _ in range(_ROUNDS):
@@ -99,6 +101,15 @@ def with_shapes(
         text = "operators make other element types than the file declares, which do not count: "
         notes.append(Note(Code.SHAPE_OVERRIDDEN, text + listed(other), tuple(other)))
     return model, (*notes, *_find_changing_states(model.graph))
+
+
+def _import_domains(model: Any) -> dict[str, int]:
+    """Add what onnxruntime takes for granted, the version of its domains; return all versions."""
+    opsets = opsets_of(model)
+    for domain in sorted(DOMAINS - opsets.keys()):
+        model.opset_import.add(domain=domain, version=1)
+        opsets[domain] = 1
+    return opsets
 
 
 def _infer(model: Any, limit_factor: int) -> tuple[Any, str]:
@@ -200,9 +211,17 @@ def _ask(missing: list[tuple[str, str]], complaint: str) -> str:
             f"nothing says what shape {missing[0][1]} has{because}; write it into the file, as "
             "onnx.shape_inference does"
         )
-    every = listed([f"{name} ({names[name]})" for name in reversed(names)], quote=False)
+    every = _list_dims([(name, names[name]) for name in reversed(names)])
     first = next(reversed(names))
     return f"the file leaves sizes open: {every}; give each a value, as in --dim {first}=8{because}"
+
+
+def _list_dims(dims: list[tuple[str, str]]) -> str:
+    """List dimensions and where they are; without the latter, if all of them fit only so."""
+    text = listed([f"{name} ({where})" for name, where in dims], quote=False)
+    names = ", ".join(name for name, _ in dims)
+    is_whole = all(f"{name} ({where})" in text for name, where in dims)
+    return text if is_whole or len(names) > _NAMES else names
 
 
 def _format_name(name: str) -> str:
