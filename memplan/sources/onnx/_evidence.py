@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from memplan.errors import MemplanError, listed, quoted
 from memplan.extras import require
 from memplan.notes import Code, Note
+from memplan.sources.onnx._expression import evaluate, names_in
 from memplan.sources.onnx._foreign import has_rule
 from memplan.sources.onnx._lineage import Lineage
 from memplan.sources.onnx._order import initializers, subgraphs
@@ -49,7 +50,7 @@ class Evidence:
     dims
         Sizes that the user gives, by the name of a dimension or by "TENSOR:AXIS".
     named
-        The names of dimensions in the file.
+        The names of dimensions in the file, also those inside of expressions.
     """
 
     dims: Mapping[str, int]
@@ -65,6 +66,7 @@ class Evidence:
     _believed: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))  # axes
     _filled: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))  # axes
     _used: set[str] = field(default_factory=set)  # of `dims`
+    _sizes: dict[str, int | None] = field(default_factory=dict)  # of expressions
 
     @staticmethod
     def take(model: Any, dims: Mapping[str, int]) -> Evidence:
@@ -83,6 +85,7 @@ class Evidence:
             if dim.dim_value < 0:  # some exporters write -1 for an unknown size
                 dim.ClearField("dim_value")
         named = {dim.dim_param for one in types for dim in one.shape.dim} - _NAMELESS
+        named = named.union(*map(names_in, named))
         found = Evidence(dims, frozenset(named), Lineage.of(model.graph, dims))
         found._strip(model.graph)
         found._settle(model.graph)
@@ -133,13 +136,12 @@ class Evidence:
                 while f"{value.name}:{len(declared.shape.dim)}" in self.dims:
                     declared.shape.dim.add()
             for axis, dim in enumerate(declared.shape.dim):
-                key = dim.dim_param if dim.dim_param in self.dims else f"{value.name}:{axis}"
-                if key not in self.dims:
+                given = self._find_given(dim.dim_param, f"{value.name}:{axis}")
+                if given is None:
                     continue
-                if dim.HasField("dim_value") and dim.dim_value != self.dims[key]:
-                    raise _make_error(value.name, axis, dim.dim_value, self.dims[key])
-                dim.dim_value = self.dims[key]
-                self._used.add(key)
+                if dim.HasField("dim_value") and dim.dim_value != given:
+                    raise _make_error(value.name, axis, dim.dim_value, given)
+                dim.dim_value = given
 
     def _keep_foreign(self, graph: Any, opsets: Mapping[str, int]) -> None:
         """Keep the declared results of operators that neither the library nor a rule infers."""
@@ -176,10 +178,10 @@ class Evidence:
             if dim.HasField("dim_value"):
                 continue
             size = "" if evidence is None else evidence[axis]
-            key = size if isinstance(size, str) and size in self.dims else f"{one.name}:{axis}"
-            if key in self.dims:
-                dim.dim_value = self.dims[key]
-                self._used.add(key)
+            name = size if isinstance(size, str) else ""
+            given = self._find_given(name, f"{one.name}:{axis}")
+            if given is not None:
+                dim.dim_value = given
             elif isinstance(size, int):
                 dim.dim_value = size
                 self._believed[one.name].add(axis)
@@ -188,6 +190,23 @@ class Evidence:
             self._filled[one.name].add(axis)
             changed = True
         return changed
+
+    def _find_given(self, name: str, place: str) -> int | None:
+        """Return the size that the user gives: by a name, by "TENSOR:AXIS", or inside a name."""
+        key = name if name in self.dims else place
+        if key in self.dims:
+            self._used.add(key)
+            return self.dims[key]
+        size = self._evaluate(name)
+        if size is not None:
+            self._used |= names_in(name)
+        return size
+
+    def _evaluate(self, name: str) -> int | None:
+        """Return the size of an expression, as far as the user gives what it is computed from."""
+        if name not in self._sizes:
+            self._sizes[name] = evaluate(name, self.dims)
+        return self._sizes[name]
 
     def forget_inferred(self, graph: Any, *, inner: bool = False) -> None:
         """Remove all shapes that were neither given nor believed, so that they are inferred again.
@@ -237,7 +256,9 @@ class Evidence:
             if not dim.HasField("dim_value"):
                 names = (dim.dim_param, "" if evidence is None else str(evidence[axis]))
                 key = next((name for name in names if name in self.named), f"{one.name}:{axis}")
-                yield key, f"axis {axis} of {quoted(one.name)}"
+                # An expression is asked for by its names; by itself, if they give it no size.
+                for name in sorted(names_in(key) - self.dims.keys()) or [key]:
+                    yield name, f"axis {axis} of {quoted(one.name)}"
 
     def _find_declared(self, name: str, declared: Any) -> _Shape | None:
         """Return the declared shape that agrees with all known sizes, if there is exactly one."""
@@ -255,7 +276,11 @@ class Evidence:
         )
 
     def _insert_sizes(self, shape: _Shape) -> _Shape:
-        return tuple(self.dims.get(one, one) if isinstance(one, str) else one for one in shape)
+        return tuple(self._insert_size(one) if isinstance(one, str) else one for one in shape)
+
+    def _insert_size(self, name: str) -> int | str:
+        size = self.dims.get(name, self._evaluate(name))
+        return name if size is None else size
 
     def find_overridden(self, graph: Any) -> dict[str, tuple[_Shape, _Shape]]:
         """Return the declared shapes that do not count: by tensor, the declared and the true shape.
@@ -291,7 +316,10 @@ class Evidence:
                 inputs |= self._lineage.inputs[name]
         for name, axes in self._believed.items():
             declared = {dim for group in self._shapes[name] for shape in group for dim in shape}
-            sizes = set(self._lineage.names(self._lineage.sizes[name])) - declared
+            inside = (names_in(dim) for dim in declared if isinstance(dim, str))
+            sizes = set(self._lineage.names(self._lineage.sizes[name])).difference(
+                declared, *inside
+            )
             if "" in declared:  # sizes without a name may be any of the unnamed ones
                 sizes &= self.named
             if self._lineage.inputs[name] & inputs or sizes:

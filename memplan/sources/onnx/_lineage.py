@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from memplan.sources.onnx._expression import names_in
 from memplan.sources.onnx._order import initializers, subgraphs
 from memplan.sources.onnx._types import tensor_type
 
@@ -53,7 +54,8 @@ class Lineage:
 
     def _find_names(self, value: Any) -> int:
         declared = tensor_type(value.type)
-        params = {dim.dim_param for dim in declared.shape.dim} if declared is not None else ()
+        dims = declared.shape.dim if declared is not None else ()
+        params = {name for dim in dims for name in (dim.dim_param, *names_in(dim.dim_param))}
         named = sum(1 << at for at, key in enumerate(self._given) if key in params)
         return named | self._own.get(value.name, 0)
 
