@@ -25,7 +25,12 @@ limits.restore_interrupts()
 SLOW = (
     *("test_source_torch*", "test_source_onnx.*", "test_source_tflite.*", "test_source_xla*"),
     *("test_source_cuda_snapshot*", "test_runtime_torch*", "test_yardstick_*", "test_caching_*"),
-    *("test_stale_onnx_family*", "test_target_[ce]*", "test_target_tflite_micro.*"),
+    *(
+        "test_stale_onnx_family*",
+        "test_source_onnx_foreign*",
+        "test_target_[ce]*",
+        "test_target_tflite_micro.*",
+    ),
     *("test_target_tflite_micro_file*", "test_plot*", "test_view_heap_map*", "test_view_page*"),
     *("test_bench_*", "test_sweep*", "test_study*", "test_corpus*", "test_learn*"),
     *("test_best_known*", "test_solvers_*", "test_cli_inputs*", "test_cli_[lm]*"),

@@ -551,6 +551,7 @@ def _tflites() -> list[bytes]:
 def _onnx_models() -> list[bytes]:
     from offenders import called
     from onnx_models import branching, ints, looping, model, node, value
+    from ort_models import decoder
 
     small = model(
         [node("Shape", "x", "s"), node("Concat", "s k", "t", axis=0), node("Reshape", "x t", "y")],
@@ -559,7 +560,7 @@ def _onnx_models() -> list[bytes]:
         [ints("k", [1])],
     )
     conditional = branching([node("Neg", "a", "r")], [node("Abs", "a", "r")])
-    models = [small, conditional, looping([], [])]
+    models = [small, conditional, looping([], []), decoder(1)]
     return [*(each.SerializeToString() for each in models), called()]
 
 

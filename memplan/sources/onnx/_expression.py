@@ -143,6 +143,7 @@ class _Parser:
                 found = self._check(found / other)
             else:
                 found = Fraction(floor(found / other)) if sign == "//" else _mod(found, other)
+                found = self._check(found)
         return found
 
     def _signed(self) -> Fraction:

@@ -7,13 +7,15 @@ infers for that one. A rule that does not cover a case leaves the result open: n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from memplan.extras import require
 from memplan.sources.onnx._arithmetic import Array
 from memplan.sources.onnx._fit import is_contradictory
+from memplan.sources.onnx._types import known_shape
 
 __all__ = ["DOMAINS", "Call", "MisfitError", "Value", "has_rule", "infer"]
 
@@ -21,6 +23,7 @@ DOMAINS = frozenset({"com.microsoft", "com.microsoft.nchwc"})
 
 _FLOAT, _UINT8, _INT32 = 1, 2, 6
 _INTEGERS = frozenset({2, 3, 4, 5, 6, 7, 12, 13})
+_LARGEST = 1 << 62
 _OPSET = 13  # of the operators whose rules are borrowed
 _OF_ONNX = 17  # LayerNormalization is an operator of ONNX from this version on
 _BLOCK = 16  # the most channels that the layout NCHWc has in a block, and a multiple of all others
@@ -117,13 +120,15 @@ def infer(call: Call) -> _Results:
         return []
     try:
         found = rule(call)
-    except (_OpenError, IndexError, ZeroDivisionError):
+    except MisfitError:
+        raise
+    except (_OpenError, ArithmeticError, LookupError, ValueError):  # too few axes, no heads
         return []
     return [one if one is None or _is_possible(one) else None for one in found]
 
 
 def _is_possible(value: Value) -> bool:
-    return value.element != 0 and all(size is None or size >= 0 for size in value.shape)
+    return value.element != 0 and all(size is None or 0 <= size < _LARGEST for size in value.shape)
 
 
 def _require(fits: bool, why: str) -> None:
@@ -132,17 +137,27 @@ def _require(fits: bool, why: str) -> None:
 
 
 def _borrow(
-    call: Call, kind: str, shapes: list[tuple[int, ...] | None], *, fit: bool = True
+    call: Call, kind: str, shapes: Sequence[tuple[int, ...] | None], *, fit: bool = True
 ) -> tuple[int, ...]:
     """Return the shape that an operator of ONNX with the same attributes makes.
 
     With `fit` it is also checked what the library leaves unchecked.
     """
-    defs, helper = require("onnx.defs", extra="onnx"), require("onnx.helper", extra="onnx")
+    attributes = tuple(one.SerializeToString() for one in call.node.attribute)
+    return _ask_library(kind, tuple(shapes), attributes, fit)
+
+
+@lru_cache(maxsize=4096)
+def _ask_library(
+    kind: str, shapes: tuple[tuple[int, ...] | None, ...], attributes: tuple[bytes, ...], fit: bool
+) -> tuple[int, ...]:
+    onnx, defs = require("onnx", extra="onnx"), require("onnx.defs", extra="onnx")
+    helper = onnx.helper
     schema = defs.get_schema(kind, _OPSET, "")
     names = ["" if shape is None else f"i{at}" for at, shape in enumerate(shapes)]
     node = helper.make_node(kind, names, ["o"])
-    node.attribute.extend(one for one in call.node.attribute if one.name in schema.attributes)
+    given = (onnx.AttributeProto.FromString(one) for one in attributes)
+    node.attribute.extend(one for one in given if one.name in schema.attributes)
     types = {
         name: helper.make_tensor_type_proto(_FLOAT, shape)
         for name, shape in zip(names, shapes, strict=True)
@@ -157,13 +172,10 @@ def _borrow(
         if told:
             raise MisfitError(text.strip()) from None
         raise _OpenError from None
-    if "o" not in found or not found["o"].tensor_type.HasField("shape"):
+    shape = known_shape(found["o"]) if "o" in found else None
+    if shape is None:
         raise _OpenError
-    dims = found["o"].tensor_type.shape.dim
-    if not all(dim.HasField("dim_value") for dim in dims):
-        raise _OpenError
-    shape = tuple(dim.dim_value for dim in dims)
-    _require(not fit or not is_contradictory(node, shapes, [shape]), f"as {kind}")
+    _require(not fit or not is_contradictory(node, list(shapes), [shape]), f"as {kind}")
     return shape
 
 

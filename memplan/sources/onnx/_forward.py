@@ -150,7 +150,8 @@ class _Pass:
     def _compute(self, node: Any) -> None:
         """Remember the result of a small operator on values that are known."""
         if node.op_type in SHAPE_ONLY:
-            shape = known_shape(self.types[node.input[0]]) if node.input else None
+            declared = self.types.get(node.input[0]) if node.input else None
+            shape = None if declared is None else known_shape(declared)
             found = None if shape is None else evaluate_shape_query(node, shape)
         else:
             found = evaluate(node, [self.data.get(name) if name else None for name in node.input])
@@ -165,7 +166,8 @@ class _Pass:
         if self.filters is None:
             self.filters = {}
             for node in self.graph.node:
-                if node.domain == "com.microsoft.nchwc" and node.op_type == "Conv":
+                is_blocked = node.domain == "com.microsoft.nchwc" and node.op_type == "Conv"
+                if is_blocked and len(node.input) > 1:
                     self.filters.setdefault(node.input[0], []).append(node.input[1])
         types = (self.types.get(one) for one in self.filters.get(name, ()))
         shapes = (known_shape(one) for one in types if one is not None)
