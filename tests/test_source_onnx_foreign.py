@@ -381,6 +381,19 @@ UNFIT: list[tuple[Any, list[Any], list[Any]]] = [
     (foreign("BiasGelu", "x w", "y"), [_X], [numbers("w", 15)]),
     (foreign("SkipLayerNormalization", "x x w", "y"), [_X], [numbers("w", 15)]),
     (
+        foreign("MultiHeadAttention", "q k k", "y", num_heads=4),
+        [value("q", [2, 3, 64]), value("k", [2, 7, 32])],
+        [],
+    ),
+    (
+        foreign("GroupQueryAttention", "q - - - - l t", "y", num_heads=4, kv_num_heads=4),
+        [value("q", [1, 3, 190])],
+        [
+            onnx.numpy_helper.from_array(np.array([2], np.int32), "l"),
+            onnx.numpy_helper.from_array(np.array(3, np.int32), "t"),
+        ],
+    ),
+    (
         foreign("Attention", "x w w1", "y", num_heads=4),
         [value("x", [2, 3, 60])],
         [numbers("w", 64, 192), numbers("w1", 192)],

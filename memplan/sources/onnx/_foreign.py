@@ -366,6 +366,7 @@ def _attention(past: int, element: int) -> _Rule:
         before, sizes = call.get(past), call.numbers("qkv_hidden_sizes")
         _require(weights[0] == width, "the weights have another length than the rows")
         hidden = sizes[2] if sizes else weights[1] // 3
+        _require(hidden % heads == 0, "the rows cannot be divided among the heads")
         one = call.need(element).element
         made: _Results = [Value(one, (batch, length, hidden)), None]
         if not call.number("past_present_share_buffer", 0) and not sizes:
@@ -384,6 +385,8 @@ def _multi_head(call: Call) -> _Results:
     if call.get(8) is not None or len(key.shape) != len(value.shape):
         raise _OpenError  # the cache is a buffer of its greatest length
     if len(value.shape) == 3:
+        _require(key.shape[2] == query.shape[2], "query and key have rows of another length")
+        _require(key.shape[:2] == value.shape[:2], "key and value have another length")
         total, hidden, wide = key.shape[1], value.shape[2], key.shape[2] // heads
     elif len(value.shape) == 4:
         total, hidden, wide = key.shape[2], heads * value.shape[3], key.shape[3]
@@ -400,7 +403,9 @@ def _group_query(call: Call) -> _Results:
     query, key = call.need(0, 3), call.get(1)
     batch, length, width = query.shape
     heads, groups = call.number("num_heads"), call.number("kv_num_heads")
-    wide = width // (heads if key is not None else heads + 2 * groups)
+    parts = heads if key is not None else heads + 2 * groups
+    _require(width % parts == 0, "the rows cannot be divided among the heads")
+    wide = width // parts
     made = Value(query.element, (batch, length, heads * wide))
     if call.number("kv_cache_bit_width", 0) or call.number("sliding_window_cache", 0):
         return [made]
