@@ -299,7 +299,7 @@ def test_an_infeasible_problem_exits_1_and_writes_nothing(five_csv: Path) -> Non
     out.write_text("yesterday")
     run = memplan("plan", five_csv, "--capacity", "11", "-o", out)
     assert run.returncode == 1
-    assert "infeasible: proved" in run.stdout
+    assert "infeasible: it is proved" in run.stdout
     assert run.stderr == f"memplan: there is no plan to write; {out} was not touched\n"
     assert out.read_text() == "yesterday"
 
@@ -440,7 +440,7 @@ def test_inspect_shows_load_and_bound(five_csv: Path) -> None:
     """Tests the facts, the buffers at the greatest load and the curve."""
     run = memplan("inspect", five_csv)
     assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout.startswith("At time [0, 3), 12 bytes are held, by 3 buffers;")
+    assert run.stdout.startswith("At time [0, 3), 3 buffers hold 12 bytes;")
     assert "Live at the greatest load, time [0, 3): 3 buffers" in run.stdout
     assert "█" in run.stdout
 

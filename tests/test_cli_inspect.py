@@ -64,15 +64,15 @@ def test_words(net: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests the answer, the amounts, the live set with makers, and what each change brings."""
     lines = told(capsys, net, "--no-runtime")
     assert lines[0] == (
-        'At time [3, 4), 80 bytes are held, by 3 buffers; "t3" is 50.0 % of it. '
-        "A plan needs no more, and none needs less."
+        'At time [3, 4), 3 buffers hold 80 bytes; "t3" is 50.0 % of it. '
+        "The plan meets this lower bound, so it is optimal."
     )
     for line in (
-        "naive 91 91 bytes 113.8 % every buffer has memory of its own",
-        "planned 80 80 bytes 100.0 % proved to be the least",
-        "bound 80 80 bytes 100.0 % the max load: no plan needs less",
+        "naive 91 113.8 % each buffer has memory of its own",
+        "planned 80 100.0 % proved to be optimal",
+        "bound 80 100.0 % the max load",
         "Live at the greatest load, time [3, 4): 3 buffers",
-        "t3 40 40 bytes 50.0 % [2, 4) pad (Pad) -> pool (Pool)",
+        "t3 40 50.0 % [2, 4) pad (Pad) -> pool (Pool)",
         "buffer halved removed or moved recomputed",
         "t3 20 bytes less 39 bytes less -",
         "t4 15 bytes less 22 bytes less -",
@@ -81,13 +81,13 @@ def test_words(net: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert line in lines, line
     said = " ".join(lines)
     for sentence in (
-        'With "t3" at half its size the load comes down by 20 bytes (25.0 %): then time [3, 4) is '
-        "the worst, with 60 bytes. Planned, it needs 60 bytes: proved to be the least.",
-        'Without "t3", or with it in another memory, the load comes down by 39 bytes (48.8 %): '
-        "then time [4, 5) is the worst, with 41 bytes.",
+        'With "t3" at half its size the load falls by 20 bytes (25.0 %): it is then greatest at '
+        "time [3, 4) with 60 bytes. The plan then needs 60 bytes, proved to be optimal.",
+        'Without "t3", or with it in another memory, the load falls by 39 bytes (48.8 %): '
+        "it is then greatest at time [4, 5) with 41 bytes.",
         'With "t2" dropped at time 2 and made again by add (Add) just before 4, for which "t1" '
-        "must be kept until then, the load comes down by 8 bytes (10.0 %): then time [3, 4) is "
-        "the worst, with 72 bytes.",
+        "must be kept until then, the load falls by 8 bytes (10.0 %): it is then greatest at "
+        "time [3, 4) with 72 bytes.",
     ):
         assert sentence in said, sentence
 
@@ -125,7 +125,7 @@ def test_what_the_runtime_needs(
 
     monkeypatch.setattr(yardsticks, "measure", measure)
     lines = told(capsys, net)
-    assert "runtime 1.2 160 160 bytes 200.0 % measured, with scratch" in lines
+    assert "runtime 1.2 160 200.0 % measured, with scratch" in lines
     (figure,) = summary(capsys, net)["runtimes"]
     assert (figure["runtime"], figure["bytes"]) == ("runtime 1.2", 160)
     assert summary(capsys, net, "--no-runtime")["runtimes"] == []
@@ -163,7 +163,7 @@ def test_a_misfit_that_the_load_does_not_show(capsys: pytest.CaptureFixture[str]
     )
     said = " ".join(told(capsys, "odd.json"))
     assert "It does not fit into 12 bytes." in said
-    assert "By the load it would fit: what is missing is lost between the buffers" in said
+    assert "The load is within the capacity, but every plan wastes memory between buffers." in said
 
 
 def test_pins_that_contradict_a_group(capsys: pytest.CaptureFixture[str]) -> None:
@@ -185,17 +185,17 @@ def test_two_peaks_take_two_buffers(capsys: pytest.CaptureFixture[str]) -> None:
     Path("two.csv").write_text(HEAD + "a,0,2,8\nb,4,6,8\nc,0,6,1\nd,2,3,2\n")
     lines = told(capsys, "two.csv", "-c", "8")
     said = " ".join(lines)
-    assert 'At time [0, 2), 9 bytes are held, by 2 buffers; "a" is 88.9 % of it.' in said
+    assert 'At time [0, 2), 2 buffers hold 9 bytes; "a" is 88.9 % of it.' in said
     assert 'One of these alone brings the load within the capacity: removing or moving "c".' in said
     Path("two.csv").write_text(HEAD + "a,0,2,8\nb,4,6,8\n")
     said = " ".join(told(capsys, "two.csv", "-c", "5"))
-    assert 'At time [0, 2), 8 bytes are held, all of them "a".' in said
+    assert 'At time [0, 2), "a" alone holds 8 bytes.' in said
     assert (
-        "Nothing: the load is as great in 1 other section, and none of them alone is live in all. "
-        "It takes 2 buffers together:" in said
+        "No single change lowers the load: it is as great in 1 other section, and no buffer is "
+        "live in all of them. 2 buffers changed together lower it:" in said
     )
-    assert 'With "a" and "b" at half their sizes the load comes down by 4 bytes (50.0 %)' in said
-    assert 'Without "a" and "b", or with them in another memory, the load comes down by 8' in said
+    assert 'With "a" and "b" at half their sizes the load falls by 4 bytes (50.0 %)' in said
+    assert 'Without "a" and "b", or with them in another memory, the load falls by 8' in said
     assert (
         'No change to one buffer alone brings the load within the capacity. A plan fits with "a" '
         'and "b" halved (4 bytes) and without "a" and "b" (0 bytes).' in said

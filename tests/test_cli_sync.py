@@ -56,7 +56,7 @@ def test_suggestions(tmp_path: Path) -> None:
     assert "Together they save 3,000 bytes" in found.stdout
     without = inspect(path, "--exclude", "input", "--suggest-sync").stdout
     lines = [line.split() for line in without.splitlines()]
-    assert ["one", "stream,", "planned", "1,000", "1000", "bytes", "-"] in lines
+    assert ["one", "stream,", "planned", "1,000", "-"] in lines
     assert "Together they save 3,000 bytes" in without
 
 

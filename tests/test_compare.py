@@ -224,7 +224,7 @@ def test_words(five: Problem, five_offsets: list[int]) -> None:
     worse = Plan.of(five.with_capacity(None), [0, 0, 4, 12, 8])
     none = Plan.of(five, None)
     for one, other, sentence in (
-        (best, best, "The peak is the same, 12 bytes; both are proved to be the least."),
+        (best, best, "The peak is the same, 12 bytes; both are proved to be optimal."),
         (
             best,
             worse,

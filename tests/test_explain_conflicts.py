@@ -83,7 +83,7 @@ def test_conflicts_beside_lifetimes(solver: None) -> None:
     assert (found.subset, found.irreducible) == (("a", "c", "e"), True)
     lines = told(problem)
     assert (
-        "These 3 buffers cannot be placed together, though no more than 4 bytes of them live at"
+        "These 3 buffers cannot be placed together, although at most 4 bytes of them are live at"
         in (" ".join(lines))
     )
     assert '"a" and "c" conflict though their lifetimes do not meet.' in lines
@@ -141,7 +141,7 @@ def test_no_capacity_is_enough(solver: None) -> None:
     assert lines[0] == (
         "It does not fit, whatever the capacity: pins and groups contradict each other."
     )
-    assert "required   no capacity is enough, proved" in lines
+    assert "required   it is proved that no capacity is enough" in lines
 
 
 def test_many_reasons_are_cut(solver: None) -> None:

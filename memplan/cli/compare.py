@@ -150,7 +150,9 @@ class Gate:
         before, after = getattr(found.before, self.what), getattr(found.after, self.what)
         growth = f"by more than {self.text}"
         if before is None or after is None:
-            return Verdict(f"Nobody knows whether the {self.what} grew {growth}.", output.UNKNOWN)
+            return Verdict(
+                f"It is not known whether the {self.what} grew {growth}.", output.UNKNOWN
+            )
         if not grows_beyond(before, after, self.limit):
             return Verdict(f"Passed: the {self.what} did not grow {growth}.", output.OK)
         doubt = ""

@@ -36,11 +36,10 @@ def command(
     model = options.Model(dim, include, exclude, in_place, limit_factor=limit_factor)
     loaded = options.read_input(problem, capacity, reserve, pin, model)
 
-    from memplan.view.units import exact, plural
+    from memplan.view.words.plans import verified
 
     answered, asked = load_valid_plan(loaded, plan, in_place)
-    limit = "" if asked.capacity is None else f" within {exact(asked.capacity)}"
-    output.line(f"OK: {plural(len(asked), 'buffer')}, peak {exact(answered.peak or 0)}{limit}")
+    output.console().print(verified(asked, answered))
 
 
 def load_valid_plan(loaded: Loaded, path: str, in_place: bool = False) -> tuple[Plan, Problem]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from memplan.analysis.compare import Comparison, Match, Side
 from memplan.view.units import exact, human, lifetime, percent, plural
 
-__all__ = ["Cell", "Name", "Report", "Table", "make_report"]
+__all__ = ["Amount", "Cell", "Name", "Report", "Table", "make_report"]
 
 _UNKNOWN = "unknown"
 
@@ -20,7 +20,14 @@ class Name(NamedTuple):
     text: str
 
 
-Cell = str | Name
+class Amount(NamedTuple):
+    """Bytes, to the last one and, where there is no room for that, in a unit alone."""
+
+    text: str
+    brief: str
+
+
+Cell = str | Name | Amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +100,7 @@ def make_report(
             "Live at the peak after, and not at the peak before",
             most,
             ("bytes", "before"),
-            lambda match: (exact(match.bytes_after), _describe_absence(match.before)),
+            lambda match: (_format_amount(match.bytes_after), _describe_absence(match.before)),
             _get_bytes,
         ),
         _make_table(
@@ -101,7 +108,7 @@ def make_report(
             "Live at the peak before, and not at the peak after",
             most,
             ("bytes", "after"),
-            lambda match: (exact(match.bytes_before), _describe_absence(match.after)),
+            lambda match: (_format_amount(match.bytes_before), _describe_absence(match.after)),
             lambda match: match.bytes_before,
         ),
     )
@@ -121,7 +128,7 @@ def _describe_peak(before: Side, after: Side) -> str:
             which = "before or after"
         return f"There is no plan {which}, so the peaks cannot be compared."
     known = {
-        (True, True): "both are proved to be the least",
+        (True, True): "both are proved to be optimal",
         (True, False): "less is not ruled out after",
         (False, True): "less was not ruled out before",
         (False, False): "less is not ruled out in either",
@@ -154,18 +161,23 @@ def _list_amounts(found: Comparison, names: tuple[str, str]) -> Table:
     return Table("", ("", "before", "after", "change"), tuple(rows))
 
 
-def _format_both(before: int | None, after: int | None) -> tuple[str, str, str]:
-    shown = [_UNKNOWN if amount is None else exact(amount) for amount in (before, after)]
+def _format_amount(count: int) -> Amount:
+    return Amount(exact(count), human(count))
+
+
+def _format_both(before: int | None, after: int | None) -> tuple[Cell, Cell, Cell]:
+    shown = [_UNKNOWN if amount is None else _format_amount(amount) for amount in (before, after)]
     change = "" if before is None or after is None else _format_change(before, after)
     return shown[0], shown[1], change
 
 
-def _format_change(before: int, after: int) -> str:
+def _format_change(before: int, after: int) -> Cell:
     if before == after:
         return "-"
     sign = "+" if after > before else "-"
     share = percent(abs(after - before), before)
-    return f"{sign}{human(abs(after - before))}" + (f" ({sign}{share})" if before else "")
+    change = f"{sign}{human(abs(after - before))}"
+    return Amount(f"{change} ({sign}{share})", change) if before else change
 
 
 def _format_count_change(before: Side, after: Side) -> str:
@@ -209,13 +221,13 @@ def _describe_absence(other: str | None) -> str:
 
 
 def _format_size(match: Match) -> tuple[Cell, ...]:
-    return (exact(match.bytes),)
+    return (_format_amount(match.bytes),)
 
 
 def _format_resized(match: Match) -> tuple[Cell, ...]:
     before, after = match.bytes_before, match.bytes_after
-    return exact(before), exact(after), _format_change(before, after)
+    return _format_amount(before), _format_amount(after), _format_change(before, after)
 
 
 def _format_renamed(match: Match) -> tuple[Cell, ...]:
-    return Name(match.before or ""), exact(match.bytes)
+    return Name(match.before or ""), _format_amount(match.bytes)

@@ -39,8 +39,13 @@ def _format_table(table: Table) -> str:
 
 
 def _format_row(cells: tuple[Cell, ...]) -> str:
-    shown = (format_code(cell.text) if isinstance(cell, Name) else cell for cell in cells)
-    return f"| {' | '.join(shown)} |"
+    return f"| {' | '.join(map(_format_cell, cells))} |"
+
+
+def _format_cell(cell: Cell) -> str:
+    if isinstance(cell, Name):
+        return format_code(cell.text)
+    return cell if isinstance(cell, str) else cell.text
 
 
 def format_code(text: str) -> str:

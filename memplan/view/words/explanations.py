@@ -12,7 +12,17 @@ from memplan.problem import Problem
 from memplan.problem.loads import Held, Loads
 from memplan.view import relations
 from memplan.view.units import exact, lifetime, plural
-from memplan.view.words.parts import MOST_ROWS, Fact, HeldTable, list_facts, make_name, make_table
+from memplan.view.words.parts import (
+    BAD,
+    GOOD,
+    MOST_ROWS,
+    OPEN,
+    Fact,
+    HeldTable,
+    list_facts,
+    make_name,
+)
+from memplan.view.words.tables import Column, FittedTable
 
 __all__ = ["amounts", "explanation"]
 
@@ -36,13 +46,13 @@ def _verdict(found: Explanation) -> Text:
     capacity = exact(found.capacity)
     if found.fits is None:
         text = f"Unknown: neither a plan nor a proof was found for {capacity} within the budget."
-        return Text(text, style="bold yellow")
+        return Text(text, style=OPEN)
     if found.fits:
-        return Text(f"It fits into {capacity}.", style="bold green")
+        return Text(f"It fits into {capacity}.", style=GOOD)
     if found.required is None:
         text = "It does not fit, whatever the capacity: pins and groups contradict each other."
-        return Text(text, style="bold red")
-    return Text(f"It does not fit into {capacity}.", style="bold red")
+        return Text(text, style=BAD)
+    return Text(f"It does not fit into {capacity}.", style=BAD)
 
 
 def amounts(found: Explanation) -> RenderableType:
@@ -50,11 +60,9 @@ def amounts(found: Explanation) -> RenderableType:
     known = found.required == found.sufficient
     facts: list[Fact] = []
     if found.required is None:
-        facts.append(("required", "no capacity is enough, proved"))
+        facts.append(("required", "it is proved that no capacity is enough"))
     elif known:
-        facts.append(
-            ("required", f"{exact(found.required)}, proved: no less is enough, and this is")
-        )
+        facts.append(("required", f"{exact(found.required)}, proved to be the minimum"))
     else:
         facts.append(("required", f"at least {exact(found.required)}, proved"))
         if found.sufficient is not None:
@@ -83,7 +91,9 @@ def _fault(section: SectionAtFault, most: int) -> RenderableType:
 
 def _other_faults(sections: Sequence[SectionAtFault], uncounted: int) -> RenderableType:
     """Return the milder faults, a line each with its largest buffer."""
-    made = make_table("time", "bytes", "too many", "buffers", "largest", "bytes")
+    columns = [Column("bytes", 4), Column("too many", 5), Column("buffers", 1)]
+    largest_of = [Column("largest", 3, left=True), Column("bytes", 2)]
+    made = FittedTable([Column("time"), *columns, *largest_of])
     for section in sections:
         largest = section.buffers[0]
         made.add_row(
@@ -95,7 +105,9 @@ def _other_faults(sections: Sequence[SectionAtFault], uncounted: int) -> Rendera
             f"{largest.bytes:,}",
         )
     more = f", and {uncounted:,} more" if uncounted else ""
-    return Group(Text(f"Also too much at {plural(len(sections), 'other time')}{more}"), made)
+    return Group(
+        Text(f"The load is also too high at {plural(len(sections), 'other time')}{more}"), made
+    )
 
 
 def _subset(problem: Problem, found: Explanation, most: int) -> RenderableType:
@@ -117,13 +129,13 @@ def _subset(problem: Problem, found: Explanation, most: int) -> RenderableType:
     else:
         heading = (
             f"These {len(rows):,} buffers cannot be placed together, "
-            f"though no more than {exact(load)} of them live at one time"
+            f"although at most {exact(load)} of them are live at one time"
         )
     closing = "Leave out any one of them and the rest fits: the subset is irreducible."
     if not found.irreducible:
         closing = (
-            "The budget ended before every one of them was tried: "
-            "a part of them may be enough (raise --nodes)."
+            "The budget ended before each of them was tried: a smaller subset may also be "
+            "infeasible (raise --nodes)."
         )
     total = sum(each.size for each in buffers)
     sentences = [*relations.list_reasons(part), *([closing] if len(rows) > 1 else [])]

@@ -28,21 +28,21 @@ def describe_run(found: Measured, planned: int | None) -> RenderableType:
     planned
         The peak of the plan, or `None` where there is none.
     """
-    facts: list[Fact] = [("real peak", exact(found.peak))]
+    facts: list[Fact] = [("real peak", Text(exact(found.peak), style="bold"))]
     if found.during:
         more = f", {exact(found.beyond)} beyond what is planned for it" if found.beyond else ""
         facts.append(("", f"during {escape_sentence(found.during)}{more}"))
     if planned is not None:
-        facts.append(("planned peak", exact(planned)))
+        facts.append(("planned peak", Text(exact(planned), style="bold")))
     facts.append(("shown by the program", exact(found.load)))
-    parts: list[RenderableType] = [Text("measured in one run of PyTorch", style="bold")]
+    parts: list[RenderableType] = [Text("Measured in one run of PyTorch", style="bold")]
     parts.append(list_facts(facts))
     if not found.differences:
-        return Group(*parts, Text("every operator allocates what is planned for it"))
+        return Group(*parts, Text("Every operator allocates what is planned for it."))
     made = make_table("operator", "planned", "real", "difference")
     for each in found.differences[:_MOST]:
         amounts = f"{each.planned:,}", f"{each.real:,}", f"{each.real - each.planned:+,}"
         made.add_row(make_name(each.operator), *amounts)
     rest = len(found.differences) - _MOST
-    last = [Text(f"and {rest:,} more operators", style="dim")] if rest > 0 else []
+    last = [Text(f"and {rest:,} more operators")] if rest > 0 else []
     return Group(*parts, made, *last)

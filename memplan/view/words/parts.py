@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.table import Table
 from rich.text import Text
 
 from memplan.errors import quoted
@@ -15,10 +13,21 @@ from memplan.notes import Note
 from memplan.problem import Problem
 from memplan.problem.loads import Held
 from memplan.sources.loaded import Label, Loaded
-from memplan.view.units import human, lifetime, percent
+from memplan.view.units import exact, human, lifetime, percent
+from memplan.view.words.tables import (
+    Cell,
+    Column,
+    FittedTable,
+    shorten,
+    shorten_end,
+    shorten_pair,
+)
 
 __all__ = [
+    "BAD",
+    "GOOD",
     "MOST_ROWS",
+    "OPEN",
     "Fact",
     "HeldTable",
     "add_up",
@@ -28,21 +37,50 @@ __all__ = [
     "labels_of",
     "list_facts",
     "list_origin",
+    "make_amount",
     "make_name",
+    "make_sentence",
     "make_table",
+    "quote_name",
     "render_notes",
+    "unit_of",
 ]
 
+# Colours that are legible on black and on white; bold, because these words are looked for.
+GOOD, OPEN, BAD = "bold green", "bold yellow", "bold bright_red"
+
 MOST_ROWS = 10
-_WIDE = 120  # columns from which on there is room for lines of source
+_NARROWEST = 14  # columns for a value beside its label; below that it has lines of its own
+_MOST_LETTERS = 240  # of a name that a table may show
+_IN_SENTENCES = 32  # columns of a name in a sentence, so that it is on one line
 
 Fact = tuple[str, str | Text]
 
 
+class _Facts:
+    """A label and a value a line; a value that is longer continues under itself."""
+
+    def __init__(self, facts: Sequence[Fact]) -> None:
+        self._facts = facts
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        margin = max(len(label) for label, _ in self._facts) + 2
+        beside = options.max_width - margin >= _NARROWEST
+        for label, value in self._facts:
+            value = value if isinstance(value, Text) else Text(value)
+            indent = margin if beside else 2
+            lines = list(value.wrap(console, max(1, options.max_width - indent))) or [Text("")]
+            if not beside:
+                yield Text(label, no_wrap=True, overflow="ellipsis")
+            for number, line in enumerate(lines):
+                line.rstrip()
+                first = f"{label:<{margin}}" if beside and not number else " " * indent
+                yield Text(first, no_wrap=True, overflow="crop").append_text(line)
+
+
 def list_facts(facts: Sequence[Fact]) -> RenderableType:
-    """Return a name and a value a line, as text: a table would fill lines up with spaces."""
-    width = max(len(name) for name, _ in facts) + 2
-    return Group(*(Text(f"{name:<{width}}", style="dim").append(value) for name, value in facts))
+    """Return a label and a value a line, as text: a table would fill lines up with spaces."""
+    return _Facts(facts)
 
 
 def list_origin(loaded: Loaded | None) -> list[Fact]:
@@ -54,16 +92,15 @@ def list_origin(loaded: Loaded | None) -> list[Fact]:
 
 def render_notes(notes: Iterable[Note]) -> RenderableType:
     """Return what was left out or assumed when a model was read."""
-    return Group(*(Text(f"note: {escape_sentence(note.text)}", style="dim") for note in notes))
+    return Group(*(Text(f"note: {escape_sentence(note.text)}") for note in notes))
 
 
-def make_table(first: str, *others: str) -> Table:
-    """Return an empty table: one column of names, and others of amounts."""
-    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    made.add_column(first, overflow="fold")
-    for other in others:
-        made.add_column(other, justify="right", no_wrap=True)
-    return made
+def make_table(first: str, *others: str) -> FittedTable:
+    """Return an empty table: one column of names, and others of amounts, the last one kept longest.
+
+    A table whose columns have another order of importance is made of `Column` directly.
+    """
+    return FittedTable([Column(first), *(Column(other, rank) for rank, other in enumerate(others))])
 
 
 class HeldTable:
@@ -96,40 +133,52 @@ class HeldTable:
         self._offsets, self._labels = offsets, labels
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield self._table(options.max_width >= _WIDE)
+        yield self._table()
 
-    def _table(self, wide: bool) -> Table:
+    def _table(self) -> FittedTable:
         labels = self._labels or {}
-        shown = [labels[each.id] for each in self._held[: self._most] if each.id in labels]
-        modules = any(label.module for label in shown)
-        lines = wide and any(label.line for label in shown)
-        columns = ["bytes", "", "share", "lifetime"]
-        made = make_table("buffer", *columns, *(["offset"] if self._offsets is not None else []))
+        columns = [
+            Column("buffer"),
+            Column("bytes", 9),
+            Column("", 4),
+            Column("share", 7),
+            Column("lifetime", 8),
+        ]
+        if self._offsets is not None:
+            columns.append(Column("offset", 5))
         if self._labels is not None:
-            made.add_column("made by -> used by", overflow="fold")
-        for there, column in ((modules, "in module"), (lines, "at")):
-            if there:
-                made.add_column(column, overflow="fold")
+            columns += [
+                Column("made by -> used by", 6, left=True, least=32),
+                Column("in module" if self._has("module") else "", 3, left=True),
+                Column("at" if self._has("line") else "", 2, left=True),
+            ]
+        made = FittedTable(columns)
         for each in self._held[: self._most]:
             size = f"{each.bytes:,}" + (f" of {each.size:,}" if each.bytes != each.size else "")
-            cells = [size, human(each.bytes), percent(each.bytes, self._total)]
+            cells: list[Cell | str] = [size, unit_of(each.bytes), percent(each.bytes, self._total)]
             cells.append(lifetime(each.start, each.end))
             if self._offsets is not None:
                 cells.append(f"{self._offsets[each.id]:,}")
             if self._labels is not None:
                 label = labels[each.id]
-                cells.append(describe_operators(label))
-                cells += [escape(label.module)] * modules + [escape(label.line)] * lines
-            made.add_row(make_name(each.id), *map(Text, cells))
+                cells.append(Cell(describe_operators(label), cut=shorten_pair))
+                cells += [make_name(label.module), make_name(label.line)]
+            made.add_row(make_name(each.id), *cells)
         self._add_rest(made)
         return made
 
-    def _add_rest(self, made: Table) -> None:
+    def _has(self, what: str) -> bool:
+        """Return whether any of the labels that are shown has a module, or a line."""
+        labels = self._labels or {}
+        shown = [labels[each.id] for each in self._held[: self._most] if each.id in labels]
+        return any(getattr(label, what) for label in shown)
+
+    def _add_rest(self, made: FittedTable) -> None:
         rest = self._held[self._most :]
         if rest:
             size = sum(each.bytes for each in rest)
-            cells = [f"{size:,}", human(size), percent(size, self._total)]
-            made.add_row(Text(f"{len(rest):,} smaller", style="dim"), *map(Text, cells))
+            share = percent(size, self._total)
+            made.add_row(f"{len(rest):,} smaller", f"{size:,}", unit_of(size), share)
 
 
 def labels_of(
@@ -148,9 +197,33 @@ def describe_operators(label: Label) -> str:
     return f"{made} -> {reads}" if reads else made
 
 
-def make_name(id: str) -> Text:
-    """Return a name that a terminal shows and does not obey."""
-    return Text(escape(id))
+def make_name(id: str) -> Cell:
+    """Return a name that a terminal shows and does not obey, to be shortened in the middle."""
+    return Cell(_escape_letters(shorten(id, _MOST_LETTERS)), cut=shorten)
+
+
+def make_sentence(text: str) -> Cell:
+    """Return a sentence that a narrow table shows the beginning of."""
+    return Cell(text, cut=shorten_end)
+
+
+def make_amount(count: int) -> Cell:
+    """Return bytes to the last one, and in a unit alone where there is no room."""
+    return Cell(exact(count), brief=human(count))
+
+
+def unit_of(count: int) -> str:
+    """Return bytes in a unit, beside their number; nothing below 1 KiB, where it says the same."""
+    return human(count) if count >= 1024 else ""
+
+
+def quote_name(id: str) -> str:
+    """Return a name for a sentence: in quotes, and so short that it stands on one line."""
+    return f'"{shorten(_escape_letters(shorten(id, _MOST_LETTERS)), _IN_SENTENCES)}"'
+
+
+def _escape_letters(text: str) -> str:
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def escape(text: str) -> str:

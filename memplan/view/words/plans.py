@@ -14,8 +14,12 @@ from memplan.problem.loads import Loads
 from memplan.sources.loaded import Figure, Label, Loaded
 from memplan.view import relations
 from memplan.view.units import exact, lifetime, plural, seconds
+from memplan.view.words.bars import Bars
 from memplan.view.words.parts import (
+    BAD,
+    GOOD,
     MOST_ROWS,
+    OPEN,
     Fact,
     HeldTable,
     add_up,
@@ -25,13 +29,13 @@ from memplan.view.words.parts import (
     list_origin,
 )
 
-__all__ = ["peak_buffers", "plan_summary", "status_text"]
+__all__ = ["peak_buffers", "plan_summary", "status_text", "verified"]
 
 _STATUS_STYLE = {
-    Status.OPTIMAL: "green",
-    Status.FEASIBLE: "yellow",
-    Status.INFEASIBLE: "red",
-    Status.UNKNOWN: "red",
+    Status.OPTIMAL: GOOD,
+    Status.FEASIBLE: OPEN,
+    Status.INFEASIBLE: BAD,
+    Status.UNKNOWN: BAD,
 }
 
 
@@ -44,7 +48,7 @@ def plan_summary(
     loaded: Loaded | None = None,
     figures: Sequence[Figure] = (),
 ) -> RenderableType:
-    """Return what was asked and what was answered, one fact a line.
+    """Return what was asked and what was answered, one fact a line; on terminals, bars first.
 
     Parameters
     ----------
@@ -70,15 +74,27 @@ def plan_summary(
         facts.append(("capacity", exact(problem.capacity)))
     facts.append(("lower bound", exact(plan.lower_bound)))
     if plan.peak is not None:
-        facts.append(("peak", exact(plan.peak)))
+        facts.append(("peak", Text(exact(plan.peak), style="bold")))
+    facts.append(("status", status_text(plan, interrupted)))
     if plan.gap is not None:
         facts.append(("gap", f"{plan.gap:.2%}"))
-    facts.append(("status", status_text(plan, interrupted)))
     if plan.conflict:
-        facts.append(("conflict", f"{plural(len(plan.conflict), 'buffer')} cannot be together"))
+        facts.append(
+            ("conflict", f"{plural(len(plan.conflict), 'buffer')} cannot be placed together")
+        )
     facts.append(("solver", plan.solver or "-"))
     facts.append(("time", seconds(elapsed)))
-    return list_facts(facts)
+    return Group(_bars(problem, plan, figures), list_facts(facts))
+
+
+def _bars(problem: Problem, plan: Plan, figures: Sequence[Figure]) -> Bars:
+    """Return what the plan is worth: the memory that it needs, beside that of others."""
+    amounts = [("naive", add_up(problem.size), "")]
+    amounts += [(escape(figure.runtime), figure.bytes, "") for figure in figures]
+    if plan.peak is not None:
+        amounts.append(("planned", plan.peak, _STATUS_STYLE[plan.status]))
+    amounts.append(("bound", plan.lower_bound, ""))
+    return Bars(amounts)
 
 
 def _figures(figures: Sequence[Figure]) -> list[Fact]:
@@ -94,7 +110,7 @@ def status_text(plan: Plan, interrupted: bool) -> Text:
     meaning = _meaning(plan)
     if interrupted:
         meaning = f"not proved; {meaning}" if plan.has_offsets else meaning
-        return Text(f"interrupted: {plan.status}, {meaning}", style="yellow")
+        return Text(f"interrupted: {plan.status}, {meaning}", style=OPEN)
     return Text(f"{plan.status}: {meaning}", style=_STATUS_STYLE[plan.status])
 
 
@@ -105,11 +121,22 @@ def _meaning(plan: Plan) -> str:
         case Status.OPTIMAL:
             return "it fits the capacity; a smaller peak was not asked for"
         case Status.FEASIBLE:
-            return "the best plan so far, a smaller peak is not ruled out"
+            return "the best plan so far; a smaller peak is not ruled out"
         case Status.INFEASIBLE:
-            return "proved, there is no plan within the capacity"
+            return "it is proved that no plan fits the capacity"
         case Status.UNKNOWN:
             return "the budget ended without a plan and without a proof"
+
+
+def verified(problem: Problem, plan: Plan) -> Text:
+    """Return what the check of a valid plan says, on one line."""
+    limit = "" if problem.capacity is None else f" within {exact(problem.capacity)}"
+    return Text.assemble(
+        ("OK", GOOD),
+        f": {plural(len(problem), 'buffer')}, peak ",
+        (exact(plan.peak or 0), "bold"),
+        limit,
+    )
 
 
 def peak_buffers(
@@ -125,7 +152,7 @@ def peak_buffers(
     loads = Loads(problem)
     section = loads.highest_of(np.flatnonzero(plan.offsets + problem.size == plan.peak))
     if section is None or plan.peak is None:
-        return Text("no buffer holds anything at any time")
+        return Text("No buffer holds anything at any time.")
     held = loads.held(section)
     load = int(loads.load[section])
     when = lifetime(int(loads.start[section]), int(loads.end[section]))

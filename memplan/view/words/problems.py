@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.table import Table
 from rich.text import Text
 
 from memplan.analysis.inspection import Inspection
-from memplan.errors import quoted
 from memplan.plan import Status
 from memplan.problem import Problem
 from memplan.problem.loads import Loads
@@ -17,7 +15,10 @@ from memplan.view.curve import load_curve
 from memplan.view.units import exact, human, lifetime, percent, plural
 from memplan.view.words.explanations import amounts
 from memplan.view.words.parts import (
+    BAD,
+    GOOD,
     MOST_ROWS,
+    OPEN,
     Fact,
     HeldTable,
     add_up,
@@ -26,9 +27,12 @@ from memplan.view.words.parts import (
     list_facts,
     list_origin,
     make_name,
-    make_table,
+    make_sentence,
+    quote_name,
+    unit_of,
 )
 from memplan.view.words.savings import describe_savings, list_missing
+from memplan.view.words.tables import Column, FittedTable
 
 __all__ = ["inspection"]
 
@@ -56,7 +60,7 @@ def inspection(found: Inspection, most: int = MOST_ROWS) -> RenderableType:
     """
     problem, savings = found.loaded.problem, found.savings
     loads = Loads(problem)
-    parts: list[RenderableType] = [Text(_answer(found)), Text(), _amounts(found)]
+    parts: list[RenderableType] = [_answer(found), Text(), _amounts(found)]
     if found.shortage is not None:
         parts += [Text(), _capacity(found)]
     parts += [Text(), list_facts(_constraints(found))]
@@ -75,57 +79,68 @@ def inspection(found: Inspection, most: int = MOST_ROWS) -> RenderableType:
     return Group(*parts)
 
 
-def _answer(found: Inspection) -> str:
+def _answer(found: Inspection) -> Text:
     """Say in two sentences how much is needed, when, and because of which buffers."""
+    first, second, style = _describe_load(found), *_describe_plan(found)
+    return Text(first).append(f" {second}", style=style) if len(found.savings) else Text(first)
+
+
+def _describe_load(found: Inspection) -> str:
     problem, savings = found.loaded.problem, found.savings
     if not len(savings):
         return "No buffer holds anything at any time."
     when = lifetime(savings.start, savings.end)
-    largest = quoted(problem.ids[savings.rows[0]])
+    largest = quote_name(problem.ids[savings.rows[0]])
     share = percent(int(savings.bytes[0]), savings.peak)
+    held = exact(savings.peak)
     if len(savings) == 1:
-        share_of_all = f"all of them {largest}"
-    else:
-        share_of_all = f"by {plural(len(savings), 'buffer')}; {largest} is {share} of it"
-    first = f"At time {when}, {exact(savings.peak)} are held, {share_of_all}."
+        return f"At time {when}, {largest} alone holds {held}."
+    buffers = plural(len(savings), "buffer")
+    return f"At time {when}, {buffers} hold {held}; {largest} is {share} of it."
+
+
+def _describe_plan(found: Inspection) -> tuple[str, str]:
+    """Return a sentence about the plan, and its style."""
     peak = found.plan.peak
     if peak is None:
         if found.plan.status is Status.INFEASIBLE:
-            return f"{first} There is no plan: pins and groups contradict each other."
-        return f"{first} No plan was found within the budget."
-    if found.proved:
-        second = f"A plan needs {'no more' if peak == savings.peak else exact(peak)}"
-        return f"{first} {second}, and none needs less."
-    return f"{first} The best plan found needs {exact(peak)}; less is not ruled out."
+            return "There is no plan: pins and groups contradict each other.", BAD
+        return "No plan was found within the budget.", BAD
+    if not found.proved:
+        return f"The best plan found needs {exact(peak)}; less is not ruled out.", OPEN
+    if peak == found.savings.peak:
+        return "The plan meets this lower bound, so it is optimal.", GOOD
+    return f"The plan needs {exact(peak)}, and it is proved that no plan needs less.", GOOD
 
 
-def _amounts(found: Inspection) -> Table:
+def _amounts(found: Inspection) -> FittedTable:
     """Return what different planners need, and what is proved to be needed."""
     problem, bound = found.loaded.problem, found.lower_bound
-    made = make_table("how much", "bytes", "", "of the bound")
-    made.add_column("")
-    rows = [("naive", add_up(problem.size), "every buffer has memory of its own")]
+    columns = [Column("bytes", 4), Column("", 3), Column("of the bound", 2)]
+    made = FittedTable([Column("memory"), *columns, Column("", 1, left=True, least=24)])
+    rows = [("naive", add_up(problem.size), "each buffer has memory of its own")]
     for figure in found.figures:
         how = figure.how + (f", {figure.what}" if figure.what else "")
         rows.append((escape(figure.runtime), figure.bytes, how))
     if found.plan.peak is not None:
-        known = "proved to be the least" if found.proved else "the best plan found"
+        known = "proved to be optimal" if found.proved else "the best plan found"
         rows.append(("planned", found.plan.peak, known))
     rows.append(("bound", bound, _rule(found)))
     if found.savings.peak < bound:
         rows.append(("max load", found.savings.peak, _explain_beyond_load(problem)))
     for planner, bytes_needed, how in rows:
         share = percent(bytes_needed, bound)
-        made.add_row(make_name(planner), f"{bytes_needed:,}", human(bytes_needed), share, how)
+        cells = f"{bytes_needed:,}", unit_of(bytes_needed), share, make_sentence(how)
+        made.add_row(make_name(planner), *cells)
     return made
 
 
 def _rule(found: Inspection) -> str:
     if found.plan.lower_bound > found.bound.bytes:
-        return "proved by search: no plan needs less"
+        return "proved by search"
     if found.bound.bytes == found.savings.peak:
-        return "the max load: no plan needs less"
-    return f"by the rule {found.bound.rule}: no plan needs less"
+        return "the max load"
+    return f"by the rule {found.bound.rule}"
 
 
 def _explain_beyond_load(problem: Problem) -> str:
@@ -141,9 +156,9 @@ def _capacity(found: Inspection) -> RenderableType:
     heading = {
         True: f"It fits into {limit}.",
         False: f"It does not fit into {limit}.",
-        None: f"Nobody knows whether it fits into {limit}: the budget ended first.",
+        None: f"It is not known whether it fits into {limit}: the budget ended first.",
     }
-    style = {True: "bold green", False: "bold red", None: "bold yellow"}
+    style = {True: GOOD, False: BAD, None: OPEN}
     answer = Text(heading[shortage.fits], style=style[shortage.fits])
     return Group(answer, amounts(shortage), *map(Text, list_missing(found)))
 
@@ -179,9 +194,11 @@ def _constraints(found: Inspection) -> list[Fact]:
     return facts
 
 
-def _distribution(problem: Problem) -> Table:
+def _distribution(problem: Problem) -> FittedTable:
     shares = (0, 25, 50, 75, 90, 99, 100)
-    made = make_table("", "smallest", "25 %", "median", "75 %", "90 %", "99 %", "largest")
+    names = ("smallest", "25 %", "median", "75 %", "90 %", "99 %", "largest")
+    ranks = (5, 1, 6, 2, 3, 4, 7)
+    made = FittedTable([Column(""), *map(Column, names, ranks)])
     # Quantiles are elements of the sorted column, because a mean of two may be no buffer's size.
     at = np.array(shares) * (len(problem) - 1) // 100
     # A lifetime of 2^63 does not fit in 63 bits; the difference that wraps is right as unsigned.

@@ -9,10 +9,9 @@ from rich.text import Text
 
 from memplan.analysis.inspection import Inspection, Trial
 from memplan.analysis.savings import Change, Savings
-from memplan.errors import quoted
 from memplan.problem.columns import NONE
 from memplan.view.units import human, lifetime, percent, plural
-from memplan.view.words.parts import escape, make_name, make_table
+from memplan.view.words.parts import escape, make_name, make_table, quote_name
 
 __all__ = ["describe_savings", "list_missing"]
 
@@ -40,7 +39,7 @@ def describe_savings(found: Inspection, most: int) -> RenderableType:
         How many buffers to name.
     """
     savings = found.savings
-    heading = Text("What would come down, if one of them were changed", style="bold")
+    heading = Text("What the load would be if one of them were changed", style="bold")
     sentences = [Text(_describe_trial(found, trial)) for trial in found.trials]
     if not any(savings.saved(change).any() for change in Change):
         return Group(heading, Text(_explain_no_savings(savings)), *sentences)
@@ -50,11 +49,12 @@ def describe_savings(found: Inspection, most: int) -> RenderableType:
 def _explain_no_savings(savings: Savings) -> str:
     sections = plural(savings.count - 1, "other section")
     sentence = (
-        f"Nothing: the load is as great in {sections}, and none of them alone is live in all."
+        f"No single change lowers the load: it is as great in {sections}, and no buffer is live in "
+        "all of them."
     )
     if not savings.together:
         return sentence
-    return f"{sentence} It takes {plural(len(savings.together), 'buffer')} together:"
+    return f"{sentence} {plural(len(savings.together), 'buffer')} changed together lower it:"
 
 
 def _tabulate(savings: Savings, most: int) -> RenderableType:
@@ -83,8 +83,8 @@ def _describe_trial(found: Inspection, trial: Trial) -> str:
         _describe_plan(trial),
     )
     return (
-        f"{change} the load comes down by {human(saved)} ({share}): then {worst} is the worst, "
-        f"with {human(trial.worst.load)}. {plan}"
+        f"{change} the load falls by {human(saved)} ({share}): it is then greatest at {worst} with "
+        f"{human(trial.worst.load)}. {plan}"
     )
 
 
@@ -117,10 +117,10 @@ def _describe_worst(trial: Trial) -> str:
 def _describe_plan(trial: Trial) -> str:
     peak = trial.plan.peak
     if peak is None:
-        return "No plan of that was found within the budget."
+        return "No plan for this was found within the budget."
     if trial.proved:
-        return f"Planned, it needs {human(peak)}: proved to be the least."
-    return f"Planned, it needs {human(peak)} at most: less is not ruled out."
+        return f"The plan then needs {human(peak)}, proved to be optimal."
+    return f"The plan then needs {human(peak)}; less is not ruled out."
 
 
 def list_missing(found: Inspection) -> list[str]:
@@ -132,10 +132,10 @@ def list_missing(found: Inspection) -> list[str]:
         return ["No smaller buffer helps: pins and groups contradict each other."]
     if savings.peak <= shortage.available:
         if shortage.fits is None:
-            return ["By the load it would fit."]
+            return ["The load is within the capacity."]
         return [
-            "By the load it would fit: what is missing is lost between the buffers, in every "
-            "plan. `memplan explain` names those that cannot be together."
+            "The load is within the capacity, but every plan wastes memory between buffers. "
+            "`memplan explain` names the buffers that do not fit together."
         ]
     ways = []
     for change, verb in _VERBS.items():
@@ -165,7 +165,7 @@ def _describe_fit(found: Inspection, trial: Trial) -> str:
 
 def _join_names(ids: Sequence[str], word: str = "and") -> str:
     """Return the names: "a", "b" and "c", or "a", "b", "c" and 4 others."""
-    return _join([quoted(id) for id in ids], word)
+    return _join([quote_name(id) for id in ids], word)
 
 
 def _join(texts: Sequence[str], word: str = "and") -> str:
