@@ -38,10 +38,10 @@ SLOW = (
     *("test_hostile*", "test_promises*", "test_oracle*", "test_progress*", "test_selection*"),
     *("test_planning*", "test_cli_proof*", "test_rounds*", "test_cli_bench*", "test_plugins*"),
 )
-# Files that only `make deep` runs: a browser, the built site, models out of wheels, fuzzers.
+# Files that only `make deep` runs: a browser, the built site, clusters, sanitized slabs, fuzzers.
 DEEP = (
     *("browser/*", "test_docs_tutorials*", "test_bench_real_models*"),
-    *("test_fuzz_readers*", "test_watchdog*"),
+    *("test_fuzz_readers*", "test_watchdog*", "test_sweep_cluster*", "test_runtime_torch_native*"),
 )
 
 

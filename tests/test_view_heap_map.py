@@ -507,7 +507,6 @@ def test_a_solver_without_a_plan_is_left_out(files: Path, drawn: list[list[panel
         ("view five.csv --width 10 -o map.png", "width is 10 mm; give 40 to 2,000"),
         ("view five.csv plan.csv --solver greedy --width 85 -o map.png", "--width is for one plan"),
         ("view five.csv --width 85 -o map.html", "--width is for pictures"),
-        ("view five.csv", "--output"),
     ],
 )
 def test_a_bad_command_line_is_one_sentence(

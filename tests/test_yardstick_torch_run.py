@@ -55,12 +55,22 @@ def saved(tmp_path: Path, model: Any, *args: Any, **options: Any) -> Path:
     [
         lambda x: torch.relu(torch.tanh(x) @ x.t()),
         lambda x: aten.copy(x.neg()[:, :4], x[:, 4:]),
-        lambda x: torch.slice_scatter(x.neg()[:, :4], x[:8, 4:], 0, 0, 8),
-        lambda x: torch.select_scatter(x.neg()[4:], x[0], 0, 0),
-        lambda x: torch.diagonal_scatter(x.neg()[:, :4], x[0, :4]),
-        lambda x: torch.as_strided_scatter(x.neg(), x[:2], (2, 8), (8, 1), 32),
         lambda x: torch.softmax(torch.cat([x, x], 1), -1).sum(0),
         lambda x: x.neg()[:, :4].add_(x[:, 4:]),
+        pytest.param(
+            lambda x: torch.slice_scatter(x.neg()[:, :4], x[:8, 4:], 0, 0, 8),
+            marks=pytest.mark.deep,
+        ),
+        pytest.param(
+            lambda x: torch.select_scatter(x.neg()[4:], x[0], 0, 0), marks=pytest.mark.deep
+        ),
+        pytest.param(
+            lambda x: torch.diagonal_scatter(x.neg()[:, :4], x[0, :4]), marks=pytest.mark.deep
+        ),
+        pytest.param(
+            lambda x: torch.as_strided_scatter(x.neg(), x[:2], (2, 8), (8, 1), 32),
+            marks=pytest.mark.deep,
+        ),
     ],
 )
 def test_nothing_beyond_the_plan(function: Any, tmp_path: Path) -> None:

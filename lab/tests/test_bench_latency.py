@@ -367,6 +367,7 @@ def can_profile() -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not can_profile(), reason="needs perf, and the right to use it")
 @pytest.mark.skipif(shutil.which("c++") is None, reason="the slab needs a compiler")
 def test_contention() -> None:

@@ -55,6 +55,7 @@ def test_models_compute() -> None:
     assert all(parameter.grad is not None for parameter in small.parameters())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", NETWORKS)
 def test_networks_have_weights(name: str) -> None:
     """Tests that a network is the same each time, in both halves of a batch, and finite."""

@@ -202,7 +202,6 @@ def kill_workers(client: int, count: int, moment: random.Random) -> None:
         time.sleep(moment.uniform(0.0, 1.0))
 
 
-@pytest.mark.deep
 def test_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
     """Tests ten kills of workers at random moments, one of the client, and a resumed sweep.
 
