@@ -17,6 +17,7 @@ export CXX
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 export CTEST_PARALLEL_LEVEL := $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export MEMPLAN_WERROR := ON
 
 NATIVE := pyproject.toml lab/pyproject.toml CMakeLists.txt $(shell find core bindings -path core/tests -prune -o -type f -print)
 CXX_FILES := $(shell find core bindings examples memplan/runtime tests/native -name '*.h' -o -name '*.cpp' -o -name '*.c')

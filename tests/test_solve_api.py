@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -605,8 +606,15 @@ def test_an_interrupt_of_the_core_is_raised(
 
 
 def test_version() -> None:
-    """Tests that the version of the native module is that of the package."""
+    """Tests that module, package, laboratory and the list of changes have one version."""
     assert mp.__version__ == importlib.metadata.version("memplan")
+    root = Path(__file__).parents[1]
+    laboratory = tomllib.loads((root / "lab" / "pyproject.toml").read_text())["project"]
+    assert laboratory["version"] == mp.__version__
+    assert f"memplan=={mp.__version__}" in laboratory["dependencies"]
+    newest = re.search(r"^## (\S+)", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == mp.__version__
 
 
 def test_every_public_name_is_there() -> None:
