@@ -164,6 +164,13 @@ class TestRefusals:
         wide = chain[:1000] + [{"name": "b", "parent": 998}] * 20000
         assert "too many" in refusal(changed("frames", wide))
 
+    def test_a_key_with_a_line_end(self) -> None:
+        """Tests that a key of the file does not break the sentence about its value."""
+        document = json.loads(FULL_TEXT) | {"about": {"a\nb": False}}
+        with pytest.raises(FormatError, match=r"about\.a\\nb is false") as caught:
+            read_trace(json.dumps(document), "t.json")
+        assert "\n" not in str(caught.value)
+
     @given(st.data())
     def test_any_change(self, data: st.DataObject) -> None:
         """Tests that a document with something else somewhere is read or refused, never worse."""

@@ -22,7 +22,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from memplan.errors import FormatError, ProblemError
+from memplan.errors import FormatError, ProblemError, quoted
 from memplan.formats._fields import Fields, shown
 from memplan.problem.columns import MAX_BYTES
 from memplan.trace import Scope, Trace
@@ -177,7 +177,11 @@ class _Reader(Fields):
     def about(self, value: object) -> dict[str, str]:
         """Return the facts about the recording, which are texts by name."""
         about = self.scalar(value, "about", dict) or {}
-        return {key: self.scalar(about[key], f"about.{key}", str) or "" for key in about}
+        # A key of the file may be any text, and the error of one is a single line.
+        return {
+            key: self.scalar(value, f"about.{quoted(key)[1:-1]}", str) or ""
+            for key, value in about.items()
+        }
 
     def whole(self, value: object, where: str, most: int) -> int:
         """Return a whole number of at least 0."""

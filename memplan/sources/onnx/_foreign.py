@@ -168,8 +168,8 @@ def _ask_library(
     try:
         found = inference.infer_node_outputs(schema, node, types, opset_imports=opsets)
     except Exception as error:  # the native library raises types of its own, and bare ones
-        _, told, text = str(error).rpartition("[ShapeInferenceError]")
-        if told:
+        _, marker, text = str(error).rpartition("[ShapeInferenceError]")
+        if marker:
             raise MisfitError(text.strip()) from None
         raise _OpenError from None
     shape = known_shape(found["o"]) if "o" in found else None
@@ -409,10 +409,10 @@ def _group_query(call: Call) -> _Results:
     made = Value(query.element, (batch, length, heads * wide))
     if call.number("kv_cache_bit_width", 0) or call.number("sliding_window_cache", 0):
         return [made]
-    past, told = call.get(3), call.data[6] if len(call.data) > 6 else None
+    past, given = call.get(3), call.data[6] if len(call.data) > 6 else None
     total: int | None = None
-    if told is not None and told.size == 1:
-        total = max(int(told.item()), 0 if past is None else call.need(3, 4).shape[2])
+    if given is not None and given.size == 1:
+        total = max(int(given.item()), 0 if past is None else call.need(3, 4).shape[2])
     element = query.element if past is None else past.element
     cache = Value(element, (batch, groups, total, wide))
     return [made, cache, cache]
