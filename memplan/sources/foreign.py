@@ -88,7 +88,7 @@ def _is_archive_with(pattern: str) -> Callable[[bytes, Path], bool]:
         try:
             with zipfile.ZipFile(path) as archive:
                 return any(wanted.fullmatch(name) for name in archive.namelist())
-        except (zipfile.BadZipFile, ValueError, NotImplementedError):
+        except Exception:  # a damaged directory raises errors of many types
             return False
 
     return matches
