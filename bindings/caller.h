@@ -27,8 +27,8 @@ using RoundTracer =
                                  std::optional<Bytes>, std::int64_t, std::int64_t, std::string)>;
 
 // The callbacks from the core to its caller while the GIL is released. Ctrl-C ends the search with
-// the best plan, also where it comes while `watcher` or `tracer` runs; what any other signal
-// handler or one of them raises is kept, and thrown when the search has ended.
+// the best plan, also where it comes while `watcher`, `tracer` or a policy runs; what any other
+// signal handler or one of them raises is kept, and thrown when the search has ended.
 class Caller {
  public:
   Caller(std::optional<Watcher> watcher, std::optional<RoundTracer> tracer)
@@ -39,28 +39,31 @@ class Caller {
     if (!interrupted_ && !raised_ && PyErr_CheckSignals() != 0) take(nb::python_error());
     return interrupted_ || raised_;
   }
-  void watch(const Progress& progress) {
+  // Runs a function with the GIL, unless the search is to end; keeps what it raises.
+  template <typename Function>
+  void call(const Function& function) {
     const nb::gil_scoped_acquire gil;
     if (interrupted_ || raised_) return;
-    std::optional<Bytes> peak;
-    if (progress.has_plan) peak = progress.peak;
     try {
-      (*watcher_)(progress.seconds, peak, progress.lower_bound, progress.phase, progress.nodes);
+      function();
     } catch (const nb::python_error& error) {
       take(error);
     }
   }
+  void watch(const Progress& progress) {
+    call([&] {
+      std::optional<Bytes> peak;
+      if (progress.has_plan) peak = progress.peak;
+      (*watcher_)(progress.seconds, peak, progress.lower_bound, progress.phase, progress.nodes);
+    });
+  }
   void trace(const Round& round) {
-    const nb::gil_scoped_acquire gil;
-    if (interrupted_ || raised_) return;
-    std::optional<Bytes> peak;
-    if (round.has_plan) peak = round.peak;
-    try {
+    call([&] {
+      std::optional<Bytes> peak;
+      if (round.has_plan) peak = round.peak;
       (*tracer_)(round.seconds, round.engine, round.stage, round.part, round.target,
                  round.lower_bound, peak, round.nodes, round.conflicts, round.ended_by);
-    } catch (const nb::python_error& error) {
-      take(error);
-    }
+    });
   }
   bool watches() const { return watcher_.has_value(); }
   bool traces() const { return tracer_.has_value(); }

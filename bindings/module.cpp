@@ -108,6 +108,7 @@ Plan call_solve(const Problem& problem, const std::string& solver, bool minimize
                 std::uint64_t seed, const nb::typed<nb::dict, nb::str, nb::object>& options,
                 std::optional<Watcher> progress, std::optional<RoundTracer> trace,
                 const std::optional<std::string>& proof) {
+  Caller caller(std::move(progress), std::move(trace));
   SolveOptions chosen;
   chosen.solver = solver;
   chosen.objective = minimize ? Objective::kMinPeak : Objective::kFit;
@@ -115,8 +116,7 @@ Plan call_solve(const Problem& problem, const std::string& solver, bool minimize
   chosen.budget.nodes = nodes.value_or(chosen.budget.nodes);
   chosen.threads = threads;
   chosen.seed = seed;
-  set_options(&chosen, options);
-  Caller caller(std::move(progress), std::move(trace));
+  set_options(&chosen, options, &caller);
   chosen.interrupt = [&caller] { return caller.stops(); };
   if (caller.watches()) {
     chosen.progress = [&caller](const Progress& known) { caller.watch(known); };

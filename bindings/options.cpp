@@ -1,15 +1,18 @@
 #include "options.h"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "memplan/learning.h"
+#include "policy.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -25,6 +28,7 @@ struct Setter {
   std::string option;  // in words
   std::string solver;
   nb::handle value;
+  Caller* caller;
 
   template <typename T>
   T value_of(const char* kind) const {
@@ -58,15 +62,24 @@ struct Setter {
     if (!nb::isinstance<BacktrackModel>(value)) refuse(option + " must be a BacktrackModel");
     *taken = nb::cast<std::shared_ptr<const BacktrackModel>>(value);
   }
+
+  // Python checks the answers of the two functions.
+  void operator()(std::shared_ptr<SearchPolicy>* taken) const {
+    if (nb::isinstance<nb::bool_>(value) && !nb::cast<bool>(value)) return taken->reset();
+    std::pair<nb::object, nb::object> functions;
+    if (!nb::try_cast(value, functions, false)) refuse(option + " must be two functions");
+    *taken = make_policy(caller, functions.first, functions.second);
+  }
 };
 
-// The default of an option, as a value of Python. Without a model it is False.
+// The default of an option, as a value of Python. Without a model or a policy it is False.
 struct Default {
   template <typename T>
   nb::object operator()(const T* value) const {
     return nb::cast(*value);
   }
-  nb::object operator()(const std::shared_ptr<const BacktrackModel>*) const {
+  template <typename T>
+  nb::object operator()(const std::shared_ptr<T>*) const {
     return nb::cast(false);
   }
 };
@@ -91,13 +104,13 @@ std::vector<std::string> lacks(const Solver& solver) {
 
 }  // namespace
 
-void set_options(SolveOptions* options, const nb::dict& given) {
+void set_options(SolveOptions* options, const nb::dict& given, Caller* caller) {
   for (const auto& [key, value] : given) {
     const std::string name = nb::cast<std::string>(key);
     bool known = false;
     for (const Option& each : options_of(options)) {
       if (name != each.name) continue;
-      std::visit(Setter{"the option " + name, options->solver, value}, each.value);
+      std::visit(Setter{"the option " + name, options->solver, value, caller}, each.value);
       known = true;
     }
     if (!known) refuse(options->solver + " has no option " + name);

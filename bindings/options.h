@@ -3,14 +3,16 @@
 
 #include <nanobind/nanobind.h>
 
+#include "caller.h"
 #include "memplan/solve.h"
 
 namespace memplan::python {
 
 // Sets every option named in `given`, in every part of the solver that has it. Throws
 // nanobind::value_error, with one sentence that names the solver and the option, for a name that
-// `options->solver` does not have and for a value of another kind.
-void set_options(SolveOptions* options, const nanobind::dict& given);
+// `options->solver` does not have and for a value of another kind. A policy reports to `caller`,
+// which must outlive the options.
+void set_options(SolveOptions* options, const nanobind::dict& given, Caller* caller);
 
 void bind_solvers(nanobind::module_& m);
 

@@ -25,7 +25,7 @@ namespace memplan::python {
 namespace {
 
 using Column = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Offsets = nb::ndarray<nb::numpy, const Bytes, nb::ndim<1>>;
+using Columns = nb::ndarray<nb::numpy, const Bytes, nb::ndim<2>>;
 
 // Reads attributes of Python objects. The names are made once, since that takes time.
 class Fields {
@@ -45,8 +45,20 @@ class Fields {
 
 struct BufferFields {
   Fields id{"id"}, start{"start"}, end{"end"}, size{"size"}, alignment{"alignment"}, pin{"pin"},
-      gaps{"gaps"};
+      hint{"hint"}, gaps{"gaps"};
 };
+
+// Whether a string has ASCII alone, and any of it. As UTF-8 it then has a byte for each character,
+// which is what the stable ABI can tell.
+bool is_plain_ascii(nb::handle text) {
+  const Py_ssize_t count = PyUnicode_GetLength(text.ptr());
+  Py_ssize_t bytes = 0;
+  if (PyUnicode_AsUTF8AndSize(text.ptr(), &bytes) == nullptr) {
+    PyErr_Clear();  // half of a surrogate pair
+    return false;
+  }
+  return count > 0 && count == bytes;
+}
 
 // Converts objects of memplan.Buffer to rows. Returns nothing where one is not of the plainest
 // kind: then memplan.Problem takes it, or raises an error.
@@ -59,10 +71,7 @@ std::optional<Problem> rows_of(const BufferFields& fields, const nb::tuple& buff
   bool pinned = false;
   for (const nb::handle buffer : buffers) {
     const nb::object id = fields.id.of(buffer);
-    if (PyUnicode_CheckExact(id.ptr()) == 0 || PyUnicode_IS_ASCII(id.ptr()) == 0 ||
-        PyUnicode_GET_LENGTH(id.ptr()) == 0) {
-      return std::nullopt;
-    }
+    if (PyUnicode_CheckExact(id.ptr()) == 0 || !is_plain_ascii(id)) return std::nullopt;
     std::int64_t start = 0, end = 0, size = 0, alignment = 1, pin = kNoOffset;
     if (!fields.start.read(buffer, &start) || !fields.end.read(buffer, &end) ||
         !fields.size.read(buffer, &size) || !fields.alignment.read(buffer, &alignment)) {
@@ -70,8 +79,9 @@ std::optional<Problem> rows_of(const BufferFields& fields, const nb::tuple& buff
     }
     const nb::object given = fields.pin.of(buffer);
     if (!given.is_none() && (!nb::try_cast(given, pin, false) || pin < 0)) return std::nullopt;
+    if (!fields.hint.of(buffer).is_none()) return std::nullopt;
     const nb::object gaps = fields.gaps.of(buffer);
-    if (!PyTuple_CheckExact(gaps.ptr()) || PyTuple_GET_SIZE(gaps.ptr()) > 0) return std::nullopt;
+    if (!PyTuple_CheckExact(gaps.ptr()) || PyTuple_Size(gaps.ptr()) > 0) return std::nullopt;
     rows.start.push_back(start);
     rows.end.push_back(end);
     rows.size.push_back(size);
@@ -107,15 +117,13 @@ Repacked call_repack(Repacker& repacker, std::optional<Bytes> capacity, const st
   return answer;
 }
 
-Offsets offsets_of(const Repacker& repacker, const std::vector<Slot>& slots) {
-  auto owned = std::make_unique<std::vector<Bytes>>();
-  owned->reserve(slots.size());
-  for (const Slot slot : slots) owned->push_back(repacker.offset(slot));
-  const std::vector<Bytes>* column = owned.get();
+Columns columns_of(const Repacker& repacker, const std::vector<Slot>& slots) {
+  auto owned = std::make_unique<std::vector<Bytes>>(repacker.columns(slots));
+  const std::vector<Bytes>* columns = owned.get();
   nb::capsule owner(owned.get(),
                     [](void* p) noexcept { delete static_cast<std::vector<Bytes>*>(p); });
   owned.release();
-  return Offsets(column->data(), {column->size()}, owner);
+  return Columns(columns->data(), {Repacker::kColumns, slots.size()}, owner);
 }
 
 }  // namespace
@@ -165,7 +173,9 @@ void bind_repacker(nb::module_& m) {
       .def("lower_bound", &Repacker::lower_bound, "No plan has a smaller peak.")
       .def_prop_ro("peak", &Repacker::peak, "Of those that are placed.")
       .def("offset", &Repacker::offset, "slot"_a, "In bytes; -1 where it is not placed yet.")
-      .def("offsets", &offsets_of, "slots"_a);
+      .def("columns", &columns_of, "slots"_a,
+           "One row for each of start, end, size, alignment, pin and offset; -1 stands for no pin "
+           "and no offset.");
 }
 
 }  // namespace memplan::python

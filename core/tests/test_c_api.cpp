@@ -16,7 +16,7 @@ extern "C" int c99_round_trip(void);  // of test_c_api_header.c
 
 namespace {
 
-// The five buffers of source 000, figure 2: they fit into 12 bytes and into no fewer.
+// The five buffers of MiniMalloc, figure 2: they fit into 12 bytes and into no fewer.
 const std::vector<int64_t> kStart = {0, 3, 0, 9, 0};
 const std::vector<int64_t> kEnd = {3, 9, 9, 21, 21};
 const std::vector<int64_t> kSize = {4, 4, 4, 4, 4};

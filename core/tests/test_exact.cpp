@@ -72,7 +72,7 @@ ExactOptions switches(int bits) {
   return options;
 }
 
-// Source 000, section 2.2.
+// MiniMalloc, section 2.2.
 Problem five() {
   Problem problem;
   problem.start = {0, 3, 0, 9, 0};

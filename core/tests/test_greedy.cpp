@@ -8,6 +8,7 @@
 #include "check.h"
 #include "greedy/coalescing.h"
 #include "greedy/passes.h"
+#include "greedy/short_list.h"
 #include "greedy/skyline.h"
 #include "memplan/greedy.h"
 #include "model/neighbours.h"
@@ -35,7 +36,7 @@ GreedyOptions only(const std::string& order, bool best_fit = false) {
   return options;
 }
 
-// The example of source 000, figure 2.
+// The example of MiniMalloc, figure 2.
 Problem five_buffers() {
   Problem problem;
   problem.start = {0, 3, 0, 9, 0};
@@ -255,7 +256,7 @@ TEST(fits_of_groups_match_every_offset) {
   }
 }
 
-// Tests that the example of source 000 is planned at its capacity of 12, and no pass does worse
+// Tests that the example of MiniMalloc is planned at its capacity of 12, and no pass does worse
 // than 16.
 TEST(five_buffer_example) {
   CHECK_EQ(run(five_buffers(), {}).peak, 12);
@@ -264,7 +265,7 @@ TEST(five_buffer_example) {
   }
 }
 
-// Tests the example of source 003: 330 without reuse, 230 planned, in all orders.
+// Tests the example of static memory planning: 330 without reuse, 230 planned, in all orders.
 TEST(example_of_source_003) {
   Problem problem;
   problem.start = {0, 2, 3, 10};
@@ -627,6 +628,47 @@ TEST(extremes_of_groups) {
     const Plan plan = run(problem, only(order));
     CHECK_EQ(plan.has_offsets(), plan.peak == kMaxBytes);
   }
+}
+
+// Tests that few buffers get the same draft from a list as from the trees, also where it ends
+// early.
+TEST(short_list_matches_passes) {
+  oracle::Generator generator(13);
+  int complete = 0, stuck = 0, out_of_nodes = 0, unsuited = 0;
+  for (int round = 0; round < 2000; ++round) {
+    Problem problem = generator.problem(generator.pick(1, 40), 12, 6, oracle::features(round % 16));
+    for (Gap& gap :
+         problem.gaps) {  // some buffers that hold nothing, as one with a hole is unsuited
+      if (round % 32 >= 16) break;
+      gap = {gap.buffer, problem.start[gap.buffer], problem.end[gap.buffer], 0, 0};
+    }
+    const Sections sections = sweep(problem);
+    if (!ShortList::suits(problem, sections)) {
+      ++unsuited;
+      continue;
+    }
+    std::vector<BufferIdx> order(problem.size.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<BufferIdx>(i);
+    for (std::size_t i = order.size(); i > 1; --i) {
+      std::swap(order[i - 1], order[generator.pick(0, static_cast<Bytes>(i) - 1)]);
+    }
+    Limits limits{generator.pick(1, 90), kNoLimit, generator.pick(0, 9) == 0 ? 5 : kNoLimit};
+    Stopper stopper(std::numeric_limits<double>::infinity());
+    const Draft expected = Passes(problem, sections, stopper).in_order(order, Fit::kFirst, limits);
+    ShortList list(problem, sections, stopper);
+    for (int again = 0; again < 2; ++again) {
+      const Draft draft = list.in_order(order, limits);
+      CHECK(draft.offsets == expected.offsets);
+      CHECK_EQ(draft.peak, expected.peak);
+      CHECK_EQ(draft.nodes, expected.nodes);
+      CHECK_EQ(draft.stuck, expected.stuck);
+      CHECK_EQ(draft.complete, expected.complete);
+    }
+    complete += expected.complete;
+    stuck += expected.stuck >= 0;
+    out_of_nodes += !expected.complete && expected.stuck < 0;
+  }
+  for (const int count : {complete, stuck, out_of_nodes, unsuited}) CHECK(count > 50);
 }
 
 // Tests the squeaky wheel with every constraint: plans are valid and at the least peak that there

@@ -28,7 +28,7 @@ Plan run(const Problem& problem, const LargeOptions& options = {}, std::int64_t 
   return large(problem, sweep(problem), options, nodes, seed, stopper, improved);
 }
 
-// The example of source 000, figure 2.
+// The example of MiniMalloc, figure 2.
 Problem five_buffers() {
   Problem problem;
   problem.start = {0, 3, 0, 9, 0};

@@ -246,9 +246,9 @@ TEST(a_model_that_is_none_is_refused) {
 TEST(a_search_with_a_model_keeps_every_constraint_and_repeats) {
   oracle::Generator chance(23);
   TelamallocOptions options;
-  options.learned = std::make_shared<BacktrackModel>(by_level({4, 9, 3, 2, 6}), 2.5, 0.5);
+  options.learned = "published";
+  options.model = std::make_shared<BacktrackModel>(by_level({4, 9, 3, 2, 6}), 2.5, 0.5);
   int solved = 0;
-  int won = 0;
   for (int round = 0; round < 600; ++round) {
     const int without_gaps = round % oracle::kFeatureSets & ~8;
     Problem problem = chance.problem(6, 6, 4, oracle::features(without_gaps));
@@ -265,10 +265,30 @@ TEST(a_search_with_a_model_keeps_every_constraint_and_repeats) {
     problem.capacity = least;
     CHECK(oracle::valid(problem, plan.offsets));
     ++solved;
-    won += !search({}, 10'000).has_offsets();
   }
   CHECK(solved > 300);
-  CHECK(won > 0);
+}
+
+TEST(how_to_learn_is_one_of_three) {
+  const auto refused = [](const char* learned) {
+    Problem problem;
+    problem.start = {0};
+    problem.end = {1};
+    problem.size = {1};
+    TelamallocOptions options;
+    options.learned = learned;
+    Stopper stopper = never();
+    try {
+      telamalloc(problem, sweep(problem), 1, options, 1, stopper);
+    } catch (const std::invalid_argument&) {
+      return true;
+    }
+    return false;
+  };
+  CHECK(!refused("off"));
+  CHECK(!refused("on"));
+  CHECK(refused("published"));  // there is no model
+  CHECK(refused("yes"));
 }
 
 TEST(features_have_names) {

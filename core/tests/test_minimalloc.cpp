@@ -1,4 +1,4 @@
-// Tests of MiniMalloc's search: the worked example of source 000, and every switch against brute
+// Tests of MiniMalloc's search: the worked example of MiniMalloc, and every switch against brute
 // force.
 #include <algorithm>
 #include <limits>
@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 constexpr int kSwitchSets = 512;
+constexpr int kDominanceAlone = 16;
 
 MiniMallocOptions switches(int bits) {
   MiniMallocOptions on;
@@ -37,7 +38,7 @@ Plan fit(const Problem& problem, Bytes capacity, const MiniMallocOptions& option
   return minimalloc(problem, sweep(problem), capacity, options, nodes, stopper);
 }
 
-// Figure 2 of source 000: five buffers of four bytes, b1 to b5 in rows 0 to 4.
+// Figure 2 of MiniMalloc: five buffers of four bytes, b1 to b5 in rows 0 to 4.
 Problem example() {
   Problem problem;
   problem.start = {0, 3, 0, 9, 0};
@@ -255,6 +256,7 @@ TEST(techniques_save_nodes_on_the_example) {
   for (const int technique : {16, 256}) {  // dominance, decomposition
     CHECK(fit(example(), 11, switches(kCanonical | technique)).stats.nodes < canonical);
   }
+  CHECK(fit(example(), 11, switches(16)).stats.nodes < none);  // dominance without canonical
   const std::int64_t inference = fit(example(), 11, switches(kCanonical | 2)).stats.nodes;
   CHECK_EQ(inference, 0);  // equation 1: no section of 12 bytes fits
 }
@@ -270,6 +272,40 @@ TEST(every_switch_set_agrees_with_brute_force) {
     for (int bits = static_cast<int>(seed) % stride; bits < kSwitchSets; bits += stride) {
       check_against_brute_force(problem, least, kLimit, bits);
     }
+  }
+}
+
+// Tests that dominance works without the canonical rule: with it the search visits fewer nodes, and
+// on the way to a refutation never more. (The sets of switches above compare its answers.)
+TEST(dominance_needs_no_canonical_rule) {
+  std::int64_t with = 0, without = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    const Problem problem = random_problem(seed, false);
+    const Bytes least = oracle::least_peak(problem, 25);
+    if (least == 0 || least == 25) continue;
+    for (const int others : {0, 64, 8 | 256}) {  // none, dynamic ordering, a floor and parts
+      const Plan on = fit(problem, least - 1, switches(others | kDominanceAlone));
+      const Plan off = fit(problem, least - 1, switches(others));
+      CHECK(on.status == Status::kInfeasible && off.status == Status::kInfeasible);
+      CHECK(on.stats.nodes <= off.stats.nodes);
+      with += on.stats.nodes;
+      without += off.stats.nodes;
+    }
+  }
+  CHECK(with < without * 9 / 10);
+}
+
+// Tests that the rules which need items to rest on one another are off where windows forbid that.
+TEST(windows_that_nest_switch_rules_off) {
+  Overlaps overlaps;
+  for (const bool positive : {true, false}) {
+    overlaps.all_positive = positive;
+    const Rules rules(switches(kSwitchSets - 1), overlaps);
+    CHECK_EQ(rules.on.canonical, positive);
+    CHECK_EQ(rules.on.dominance, positive);
+    CHECK_EQ(rules.on.monotonic_floor, positive);
+    CHECK(rules.on.section_inference && rules.on.hatless);
+    CHECK_EQ(Rules(switches(kDominanceAlone), overlaps).on.dominance, positive);
   }
 }
 

@@ -51,7 +51,7 @@ Plan relative(const Problem& problem, Bytes capacity, int bits = kMetaSets - 1,
   return meta_csp(problem, sweep(problem), capacity, meta_switches(bits), nodes, stopper);
 }
 
-// Figure 2 of source 000: five buffers of four bytes.
+// Figure 2 of MiniMalloc: five buffers of four bytes.
 Problem example(Bytes size = 4) {
   Problem problem;
   problem.start = {0, 3, 0, 9, 0};

@@ -76,7 +76,7 @@ bool contains(const Live& outer, const Live& inner) {
 
 }  // namespace
 
-// Tests that the example of source 000, section 6.2, has its three cross sections.
+// Tests that the example of MiniMalloc, section 6.2, has its three cross sections.
 TEST(example_of_source_000) {
   Problem problem;
   problem.start = {0, 3, 0, 9, 0};

@@ -81,7 +81,7 @@ TEST(a_plan_above_the_capacity_is_never_returned) {
   }
 }
 
-// Source 004, figure 7, as the relation of its appendix E: 1920 in one object, 1664 in many.
+// SOMAS, figure 7, as the relation of its appendix E: 1920 in one object, 1664 in many.
 TEST(the_toy_of_source_004_is_solved) {
   Problem problem;
   problem.size = {1024, 768, 640, 512, 256};

@@ -1,4 +1,4 @@
-// Tests of the algorithms of source 004, section 4 and appendices D and E.
+// Tests of the algorithms of SOMAS, section 4 and appendices D and E.
 #include <limits>
 #include <stdexcept>
 #include <string>

@@ -298,7 +298,7 @@ TEST(pairs_beyond_the_order_are_those_without_a_common_time) {
 
 TEST(one_stream_is_a_matter_of_intervals) {
   const StreamGraph graph = graph_of({0, 0, 0, 0, 0, 0}, {{0, 1}, {3, 4}, {1, 2}, {4, 5}, {2, 4}});
-  // Source 004, appendix E: tensors A to E.
+  // SOMAS, appendix E: tensors A to E.
   const Pairs expected = {{0, 2}, {1, 3}, {1, 4}, {2, 4}, {3, 4}};
   CHECK(set_of(unsafe_pairs(graph)) == expected);
   for (const SafetyRule rule : kPublished) CHECK(set_of(unsafe_pairs(graph, rule)) == expected);
@@ -364,7 +364,7 @@ TEST(bad_graphs_are_refused_with_a_sentence) {
   CHECK(thrown);
 }
 
-// Source 004, figure 2. The text gives the streams, which operators make and read most tensors, and
+// SOMAS, figure 2. The text gives the streams, which operators make and read most tensors, and
 // these facts; the rest (5 makes g, 8 reads e, h and i) is one way to make all of them hold.
 TEST(facts_of_figure_2) {
   enum : TensorIdx { a, b, c, d, e, f, g, h, i };

@@ -134,7 +134,10 @@ class Scripted : public BacktrackPolicy {
   explicit Scripted(int answer) : answer_(answer) {}
 
   int choose(const Impasse& now) override {
-    ++asked;
+    if (++asked == 1) {
+      first_path = now.path;
+      for (const BacktrackTarget& target : now.targets) first.push_back(target.level);
+    }
     CHECK(!now.path.empty());
     CHECK(!now.targets.empty());
     CHECK(std::is_sorted(now.part.begin(), now.part.end()));
@@ -163,6 +166,8 @@ class Scripted : public BacktrackPolicy {
   }
 
   int asked = 0;
+  std::vector<std::int32_t> first;  // the targets of the first question
+  std::vector<Placement> first_path;
   std::vector<Placement> found;
 
  private:
@@ -379,6 +384,142 @@ TEST(candidates_come_in_order) {
   CHECK(candidates.has_more(point));
   CHECK(all(&point) == std::vector<ItemIdx>({4, 5}));
   CHECK(!candidates.has_more(point));
+}
+
+// Tests the same as published: three of home, then three of each other phase, and a bound that does
+// not count those that have been tried.
+TEST(candidates_come_as_published) {
+  // Each row is in a phase of its own, so that the three heuristics agree.
+  Problem problem;
+  for (int k = 0; k < 14; ++k) {
+    problem.start.push_back(0);
+    problem.end.push_back(100 - k);
+    problem.size.push_back(1);
+  }
+  const Items items = make_items(problem, sweep(problem), 20);
+  Stopper stopper(kForever);
+  Adjacency adjacent;
+  CHECK(adjacent.build(items, stopper) == nullptr);
+  Phases phases = make_phases(problem, items, adjacent, true, true);
+  for (ItemIdx i = 0; i < 14; ++i) phases.phase_of[i] = i;  // one for each
+  phases.count = 14;
+  const Unplaced unplaced(problem, items, phases);
+  const ValidRanges ranges(items, adjacent, stopper);
+  const auto listed = [&](const TelamallocOptions& options, DecisionPoint* point, int tried) {
+    Candidates candidates(options, unplaced, ranges);
+    candidates.limit_phases(14);
+    DecisionPoint below;
+    candidates.open(point, 7);
+    candidates.open(&below, 3);
+    for (int k = 0; k < 14; ++k) candidates.next(&below);
+    for (int k = 0; k < tried; ++k) CHECK(candidates.next(point) != kNoItem);
+    candidates.hoist(below, point);
+    CHECK(!candidates.widen(14) || !options.published);
+    return point->candidates.size();
+  };
+  TelamallocOptions published;
+  published.published = true;
+  DecisionPoint point;
+  CHECK_EQ(listed({}, &point, 2), std::size_t{2});          // two in all, tried or not
+  CHECK_EQ(listed(published, &point, 3), std::size_t{13});  // ten that wait
+  CHECK(point.candidates == std::vector<ItemIdx>({7, 0, 1, 3, 2, 4, 5, 6, 8, 9, 10, 11, 12}));
+  Candidates candidates(published, unplaced, ranges);
+  candidates.limit_phases(14);
+  candidates.open(&point, 7);
+  std::vector<ItemIdx> all;
+  for (ItemIdx i = candidates.next(&point); i != kNoItem; i = candidates.next(&point)) {
+    all.push_back(i);
+  }
+  CHECK(all == std::vector<ItemIdx>({7, 0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13}));
+
+  const Problem five = of({{0, 20, 1}, {0, 1, 9}, {0, 9, 4}, {1, 2, 1}, {19, 22, 1}});
+  const Items few = make_items(five, sweep(five), 14);
+  Adjacency near;
+  CHECK(near.build(few, stopper) == nullptr);
+  Phases one = make_phases(five, few, near, true, false);
+  const Unplaced open(five, few, one);
+  const ValidRanges bounds(few, near, stopper);
+  Candidates three(published, open, bounds);
+  three.limit_phases(1);
+  three.open(&point, -1);
+  CHECK_EQ(three.next(&point), 0);  // the longest, the largest and the largest area, and no more
+  CHECK_EQ(three.next(&point), 1);
+  CHECK_EQ(three.next(&point), 2);
+  CHECK_EQ(three.next(&point), kNoItem);
+}
+
+// Tests against brute force that the published rules, with any technique off, make legal plans and
+// refute only what has none.
+TEST(the_published_rules_agree_with_brute_force) {
+  int tight = 0, solved = 0, ended = 0;
+  for (unsigned seed = 0; seed < 320; ++seed) {
+    Problem problem = random_problem(seed);
+    const Bytes least = oracle::least_peak(problem, kHighest);
+    for (int bits = static_cast<int>(seed) % 37; bits < kSwitchSets; bits += 37) {
+      TelamallocOptions options = switches(bits);
+      options.published = true;
+      if (least < kHighest) {
+        problem.capacity = least;
+        const Plan plan = fit(problem, least, options, 20000);
+        CHECK(plan.status != Status::kInfeasible);
+        ++tight;
+        if (plan.has_offsets()) {
+          ++solved;
+          CHECK(oracle::valid(problem, plan.offsets));
+        } else if (plan.stats.nodes < 20000) {
+          ++ended;  // where the default starts again with more candidates
+          CHECK(plan.stats.note.find("no proof") != std::string::npos);
+        }
+      }
+      if (least > 0) CHECK(!fit(problem, least - 1, options, 20000).has_offsets());
+    }
+  }
+  CHECK(tight > 1000);
+  CHECK(solved > tight * 7 / 10);
+  CHECK(ended > 0);
+}
+
+// Tests that as published the reasons of a major backtrack are those of the last failure, which are
+// some of those of all failures, and that each technique changes some search.
+TEST(the_published_rules_differ_as_described) {
+  TelamallocOptions published;
+  published.published = true;
+  int fewer = 0, differ = 0, changed[7] = {};
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    const Problem problem = hard_problem(seed);
+    const Bytes capacity = load(problem);
+    const Plan plan = fit(problem, capacity, published, 2000);
+    CHECK(plan.status != Status::kInfeasible);
+    CHECK_EQ(fit(problem, capacity, published, 2000).stats.nodes, plan.stats.nodes);
+    if (plan.stats.backtracks != fit(problem, capacity, {}, 2000).stats.backtracks) ++differ;
+    for (int bit = 0; bit < 7; ++bit) {
+      TelamallocOptions without = switches((kSwitchSets - 1) & ~(1 << bit));
+      without.published = true;
+      const Plan other = fit(problem, capacity, without, 2000);
+      if (other.stats.backtracks != plan.stats.backtracks) ++changed[bit];
+    }
+    // Without hoisting and bounds, both go the same way up to the first major backtrack.
+    TelamallocOptions plain;
+    plain.bounded = plain.hoisting = false;
+    Scripted ours(BacktrackPolicy::kByRule), theirs(BacktrackPolicy::kByRule);
+    fit(problem, capacity, plain, 2000, &ours);
+    plain.published = true;
+    fit(problem, capacity, plain, 2000, &theirs);
+    if (ours.first.empty() || theirs.first.empty()) continue;
+    CHECK(ours.first_path == theirs.first_path);
+    CHECK(theirs.first.back() <= ours.first.front());
+    for (const std::int32_t level : theirs.first) {
+      const bool fills = level == 4 || level == 8 || level == 16 ||
+                         level + 1 == static_cast<std::int32_t>(theirs.first_path.size());
+      CHECK(fills || std::count(ours.first.begin(), ours.first.end(), level) == 1);
+    }
+    if (theirs.first != ours.first) ++fewer;
+  }
+  CHECK(fewer > 2);
+  CHECK(differ > 10);
+  for (int bit = 0; bit < 7; ++bit) {
+    if ((1 << bit) != 32) CHECK(changed[bit] > 0);  // the bound of ten is seldom reached
+  }
 }
 
 // Tests that what is unplaced stays in its lists, through items that go out in any order and come

@@ -11,18 +11,22 @@ namespace memplan {
 
 // Each technique is a switch, so that an ablation is a table and not an edit. None changes an
 // answer, only the number of nodes it takes.
-#define MEMPLAN_EXACT_OPTIONS(OPTION)                                                            \
-  OPTION(bool, portfolio, true, "restarts over several branching rules")                         \
-  OPTION(bool, release_dates, true, "a bound from the floors of a section's buffers")            \
-  OPTION(bool, backjumping, true, "return through nodes that a conflict does not depend on")     \
-  OPTION(bool, gap_jump, true, "raise an empty floor to the next level that can carry a buffer") \
-  OPTION(bool, contraction, true, "drop sections that another one contains")                     \
-  OPTION(bool, decomposition, true, "split at times that no buffer crosses")                     \
-  OPTION(bool, nogoods, true, "remember refuted problems, compare by dominance")                 \
-  OPTION(bool, twins, true, "identical buffers in one order only")                               \
-  OPTION(bool, full_span, true, "buffers alive in every section go to the ceiling or the floor") \
-  OPTION(bool, mirror, true, "half of the portfolio on the reversed time axis")                  \
-  OPTION(bool, tiling, true, "full sections in a row: all address orders at once, by a PQ-tree")
+#define MEMPLAN_EXACT_OPTIONS(OPTION)                                                    \
+  OPTION(bool, portfolio, true, "restart the search with several branching rules")       \
+  OPTION(bool, release_dates, true,                                                      \
+         "compute a bound from the lowest offsets of the buffers in a section")          \
+  OPTION(bool, backjumping, true, "skip the nodes that a conflict does not depend on")   \
+  OPTION(bool, gap_jump, true,                                                           \
+         "raise an empty floor to the next level at which a buffer can rest")            \
+  OPTION(bool, contraction, true, "drop sections that are contained in another one")     \
+  OPTION(bool, decomposition, true, "split the problem at times that no buffer crosses") \
+  OPTION(bool, nogoods, true, "remember refuted subproblems and compare by dominance")   \
+  OPTION(bool, twins, true, "place identical buffers in one order only")                 \
+  OPTION(bool, full_span, true,                                                          \
+         "place buffers that are live in every section at the bottom or the top")        \
+  OPTION(bool, mirror, true, "run half of the portfolio on the reversed time axis")      \
+  OPTION(bool, tiling, true,                                                             \
+         "handle all address orders of adjacent full sections at once, with a PQ-tree")
 
 struct ExactOptions {
   MEMPLAN_EXACT_OPTIONS(MEMPLAN_FIELD)

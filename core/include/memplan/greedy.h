@@ -13,11 +13,12 @@
 
 namespace memplan {
 
-#define MEMPLAN_GREEDY_OPTIONS(OPTION)                                         \
-  OPTION(Names, orders, Names(),                                               \
-         "names from greedy_orders(), tried in this order; none: all of them") \
-  OPTION(bool, first_fit, true, "place at the lowest offset that is free")     \
-  OPTION(bool, best_fit, true, "then into the tightest hole, the most promising orders first")
+#define MEMPLAN_GREEDY_OPTIONS(OPTION)                                                       \
+  OPTION(Names, orders, Names(),                                                             \
+         "names of orders from greedy_orders(), tried in this sequence; the default is all") \
+  OPTION(bool, first_fit, true, "place each buffer at its lowest free offset")               \
+  OPTION(bool, best_fit, true,                                                               \
+         "then place into the tightest hole, with the most promising orders first")
 
 struct GreedyOptions {
   // The orders "hint" and "tela" place in their own way, and count as first fit.
@@ -37,7 +38,7 @@ const std::vector<std::string>& greedy_orders();
 Plan squeaky_wheel(const Problem& problem, const Sections& sections, Bytes target,
                    std::int64_t node_budget, Stopper& stopper);
 
-// The same on the skyline (source 001, section 3.1), for problems with listed conflicts and groups:
+// The same on the skyline (TelaMalloc, section 3.1), for problems with listed conflicts and groups:
 // a plan at the target may waste nothing where the load is greatest, and filling the lowest place
 // first leaves no holes next to a group of which a part is not live yet. When one order is
 // exhausted, similar ones follow until the nodes are spent.

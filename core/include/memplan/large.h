@@ -14,19 +14,20 @@
 namespace memplan {
 
 // Each stage is a switch. One pass of first fit is made in any case.
-#define MEMPLAN_LARGE_OPTIONS(OPTION)                                                           \
-  OPTION(bool, core, true,                                                                      \
-         "the buffers of the tightest sections first, grown by what is rejected")               \
-  OPTION(bool, promote, true, "first fit of a core again, with the rejected ranked as tighter") \
-  OPTION(bool, shells, true, "around a core, try what is nearly as tight before all the rest")  \
-  OPTION(bool, portfolio, true, "first-fit passes over many orders at the target")              \
-  OPTION(bool, bump, true, "repeat a pass with the rejected at the front of its order")         \
-  OPTION(bool, best_fit, true, "best fit for some orders, after first fit")                     \
-  OPTION(bool, windows, true,                                                                   \
-         "place stretches of time around the rejected again, their surroundings pinned")        \
-  OPTION(bool, ejection, true,                                                                  \
-         "with conflicts or groups, in place of cores and windows: the rejected throw others "  \
-         "out, which move in turn")
+#define MEMPLAN_LARGE_OPTIONS(OPTION)                                                              \
+  OPTION(bool, core, true,                                                                         \
+         "place the buffers of the tightest sections first, and add the rejected ones to them")    \
+  OPTION(bool, promote, true,                                                                      \
+         "repeat first fit of the core with the rejected buffers ranked as tighter")               \
+  OPTION(bool, shells, true, "after a core, place the nearly as tight buffers before the others")  \
+  OPTION(bool, portfolio, true, "try first fit at the target with many orders")                    \
+  OPTION(bool, bump, true, "repeat a pass with the rejected buffers at the front of its order")    \
+  OPTION(bool, best_fit, true, "after first fit, try best fit for some orders")                    \
+  OPTION(bool, windows, true,                                                                      \
+         "replan short time windows around the rejected buffers, with everything else pinned")     \
+  OPTION(bool, ejection, true,                                                                     \
+         "for problems with conflicts or groups: rejected buffers displace others, which move in " \
+         "turn; replaces core and windows")
 
 struct LargeOptions {
   MEMPLAN_LARGE_OPTIONS(MEMPLAN_FIELD)

@@ -1,4 +1,4 @@
-// Learned backtracking (source 001, section 6): the model that says where the search of telamalloc
+// Learned backtracking (TelaMalloc, section 6): the model that says where the search of telamalloc
 // goes back to, and the samples that it is trained on.
 #pragma once
 

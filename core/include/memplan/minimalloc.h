@@ -1,4 +1,4 @@
-// The search of MiniMalloc as published (source 000, sections 5 to 7), each technique a switch.
+// The search of MiniMalloc as published (sections 5 to 7), each technique a switch.
 #pragma once
 
 #include <string>
@@ -12,23 +12,24 @@
 
 namespace memplan {
 
-// Sections are those of source 000. Static orders are tried round robin, with node limits that
+// Sections are those of MiniMalloc. Static orders are tried round robin, with node limits that
 // double. Every part is sorted when it is cut off, where T counts only what is not placed yet.
-#define MEMPLAN_MINIMALLOC_OPTIONS(OPTION)                                                         \
-  OPTION(bool, canonical, true, "only offset- and index-monotonic sequences (6.1)")                \
-  OPTION(bool, section_inference, true, "bound by the load still to come (6.2, equation 3)")       \
-  OPTION(bool, monotonic_floor, true, "no section floor below the last offset (6.2)")              \
-  OPTION(bool, unallocated_floor, true,                                                            \
-         "a section is as high as what is still to come can reach (6.2)")                          \
-  OPTION(bool, dominance, true, "no offset that leaves room for another buffer below (6.3)")       \
-  OPTION(bool, hatless, true, "a buffer with nothing overhead has no alternatives (7)")            \
-  OPTION(bool, dynamic_ordering, true, "lowest viable offset first (7)")                           \
-  OPTION(bool, static_ordering, true,                                                              \
-         "sort by the orders, at the start and each part when it is cut off (7)")                  \
-  OPTION(bool, dynamic_decomposition, true, "split where no unplaced buffer crosses (7)")          \
-  OPTION(Names, orders, Names({"WAT", "TAW", "TWA"}),                                              \
-         "tried in turn; keys: W width, A area, T total of the fullest section, Z size, L lower, " \
-         "U upper, C sections, O overlaps (7)")
+#define MEMPLAN_MINIMALLOC_OPTIONS(OPTION)                                                        \
+  OPTION(bool, canonical, true, "search only offset- and index-monotonic sequences (6.1)")        \
+  OPTION(bool, section_inference, true,                                                           \
+         "prune by the load that is still to be placed (6.2, equation 3)")                        \
+  OPTION(bool, monotonic_floor, true, "keep no section floor below the last offset (6.2)")        \
+  OPTION(bool, unallocated_floor, true,                                                           \
+         "bound a section by what its unplaced buffers can reach (6.2)")                          \
+  OPTION(bool, dominance, true, "skip offsets that leave room for another buffer below (6.3)")    \
+  OPTION(bool, hatless, true, "try no alternatives for a buffer with nothing above it (7)")       \
+  OPTION(bool, dynamic_ordering, true, "try the buffer with the lowest viable offset first (7)")  \
+  OPTION(bool, static_ordering, true,                                                             \
+         "sort by the orders, at the start and for each part after a split (7)")                  \
+  OPTION(bool, dynamic_decomposition, true, "split at times that no unplaced buffer crosses (7)") \
+  OPTION(Names, orders, Names({"WAT", "TAW", "TWA"}),                                             \
+         "orders, tried in turn; keys: W width, A area, T total of the fullest section, Z size, " \
+         "L lower, U upper, C sections, O overlaps (7)")
 
 struct MiniMallocOptions {
   MEMPLAN_MINIMALLOC_OPTIONS(MEMPLAN_FIELD)

@@ -17,6 +17,7 @@
 namespace memplan {
 
 struct BacktrackModel;  // learning.h
+class SearchPolicy;     // policy.h
 
 using Names = std::vector<std::string>;
 
@@ -25,7 +26,9 @@ struct Option {
   const char* name;
   const char* says;  // what it does, or what it does when it is on
   // Where its value is, in the options of a call.
-  std::variant<bool*, std::string*, Names*, std::shared_ptr<const BacktrackModel>*> value;
+  std::variant<bool*, std::string*, Names*, std::shared_ptr<const BacktrackModel>*,
+               std::shared_ptr<SearchPolicy>*>
+      value;
 };
 
 }  // namespace memplan

@@ -7,21 +7,26 @@ namespace memplan {
 
 // Each technique is a switch, so that an ablation is a table and not an edit. None changes an
 // answer, only the number of conflicts it takes.
-#define MEMPLAN_PROVER_OPTIONS(OPTION)                                                            \
-  OPTION(bool, learning, true,                                                                    \
-         "clauses from conflicts (off: plain backtracking on the last decision)")                 \
-  OPTION(bool, minimisation, true, "drop literals of a learned clause that the others imply")     \
-  OPTION(bool, lifting, true, "weaken explanations as far as their use allows")                   \
-  OPTION(bool, set_bounds, true, "a buffer is above the sum of what is decided to lie below it")  \
-  OPTION(bool, overload, true, "a set of a clique does not fit between its bounds")               \
-  OPTION(bool, edge_finding, true, "a buffer that does not fit among a set lies above all of it") \
-  OPTION(bool, transitivity, true, "if a is below b, and b below c, then a is below c")           \
-  OPTION(bool, cuts, true,                                                                        \
-         "of two times: what lives at both counts in full, above or below a buffer")              \
-  OPTION(bool, foundation, true, "a buffer that conflicts with all others goes to the bottom")    \
-  OPTION(bool, symmetry, true, "interchangeable buffers go by index; one pair has a fixed order") \
-  OPTION(bool, phases, true, "decide a pair first as it is in the best plan")                     \
-  OPTION(bool, restarts, true, "start the search again now and then, and keep what was learned")
+#define MEMPLAN_PROVER_OPTIONS(OPTION)                                                           \
+  OPTION(bool, learning, true,                                                                   \
+         "learn clauses from conflicts (off: backtrack to the last decision)")                   \
+  OPTION(bool, minimisation, true,                                                               \
+         "drop literals of a learned clause that the other literals imply")                      \
+  OPTION(bool, lifting, true, "weaken explanations as far as possible")                          \
+  OPTION(bool, set_bounds, true,                                                                 \
+         "a buffer lies above the sum of the buffers that are decided to be below it")           \
+  OPTION(bool, overload, true, "detect sets of a clique that do not fit between their bounds")   \
+  OPTION(bool, edge_finding, true,                                                               \
+         "a buffer that does not fit among a set lies above the whole set")                      \
+  OPTION(bool, transitivity, true, "if a is below b and b is below c, then a is below c")        \
+  OPTION(bool, cuts, true,                                                                       \
+         "bounds from two times: buffers that are live at both count in full, above or below a " \
+         "buffer")                                                                               \
+  OPTION(bool, foundation, true, "place a buffer that conflicts with all others at the bottom")  \
+  OPTION(bool, symmetry, true,                                                                   \
+         "order interchangeable buffers by index, and fix the order of one pair")                \
+  OPTION(bool, phases, true, "first decide a pair as in the best plan")                          \
+  OPTION(bool, restarts, true, "restart the search from time to time, and keep the learned clauses")
 
 struct ProverOptions {
   MEMPLAN_PROVER_OPTIONS(MEMPLAN_FIELD)

@@ -1,4 +1,4 @@
-// The two formulations of rectangle packing that source 000 compares with (sections 2.2 and 8), cut
+// The two formulations of rectangle packing that MiniMalloc compares with (sections 2.2 and 8), cut
 // down to fixed times as it says: only offsets are left to be found. Baselines; each technique is a
 // switch.
 #pragma once
@@ -13,12 +13,14 @@ namespace memplan {
 
 // Each buffer is a variable, with all legal offsets as values, from the lowest up (Korf 2003; Huang
 // and Korf 2013). Buffers are placed in one order, with plain backtracking.
-#define MEMPLAN_CSP_OPTIONS(OPTION)                                                       \
-  OPTION(bool, area_order, true, "largest size times lifetime first (off: as they come)") \
-  OPTION(bool, forward_checking, true, "every buffer that is not placed keeps an offset") \
-  OPTION(bool, wasted_space, true,                                                        \
-         "bin packing, section by section: a free run counts only for what is no larger") \
-  OPTION(bool, dominance, true, "no strip at the floor that nothing can fill (Korf 2004)")
+#define MEMPLAN_CSP_OPTIONS(OPTION)                                                             \
+  OPTION(bool, area_order, true,                                                                \
+         "place the largest size times lifetime first (off: in the given order)")               \
+  OPTION(bool, forward_checking, true, "backtrack when an unplaced buffer has no offset left")  \
+  OPTION(bool, wasted_space, true,                                                              \
+         "prune by bin packing in each section: a free range counts only for buffers that fit " \
+         "into it")                                                                             \
+  OPTION(bool, dominance, true, "leave no strip at the bottom that no buffer can fill (Korf 2004)")
 
 struct CspOptions {
   MEMPLAN_CSP_OPTIONS(MEMPLAN_FIELD)
@@ -30,14 +32,17 @@ struct CspOptions {
 //
 // Semantic branching, which adds the negation of a value that failed, is no switch: for two buffers
 // that share a time, the other value implies it.
-#define MEMPLAN_META_CSP_OPTIONS(OPTION)                                                         \
-  OPTION(bool, forward_checking, true, "drop above or below once the distances contradict it")   \
-  OPTION(bool, fewest_first, true, "a pair with one value left is next; needs forward_checking") \
-  OPTION(bool, area_order, true,                                                                 \
-         "then the pairs of the largest buffer, and so on (off: as they come)")                  \
-  OPTION(bool, subsumption, true, "pairs that the distances order already need no value")        \
-  OPTION(bool, cliques, true, "the buffers below one at a time need the sum of their sizes")     \
-  OPTION(bool, symmetry, true, "the first pair has one value, where top and bottom are alike")
+#define MEMPLAN_META_CSP_OPTIONS(OPTION)                                                     \
+  OPTION(bool, forward_checking, true,                                                       \
+         "drop `above` or `below` of a pair as soon as the distances contradict it")         \
+  OPTION(bool, fewest_first, true,                                                           \
+         "decide pairs with one value left first; needs forward_checking")                   \
+  OPTION(bool, area_order, true,                                                             \
+         "then decide the pairs of the largest buffer, and so on (off: in the given order)") \
+  OPTION(bool, subsumption, true, "skip pairs that the distances already order")             \
+  OPTION(bool, cliques, true,                                                                \
+         "buffers below another one that are live together need the sum of their sizes")     \
+  OPTION(bool, symmetry, true, "fix the first pair if top and bottom are symmetric")
 
 struct MetaCspOptions {
   MEMPLAN_META_CSP_OPTIONS(MEMPLAN_FIELD)

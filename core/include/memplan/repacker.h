@@ -1,7 +1,8 @@
 // Planning again and again with a few buffers changed in between, as a compiler does that decides
-// step by step what lives in fast memory (source 001, sections 5.6 and 7.4).
+// step by step what lives in fast memory (TelaMalloc, sections 5.6 and 7.4).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -65,6 +66,10 @@ class Repacker {
   Bytes peak() const;               // of those that are placed
   Bytes offset(Slot slot) const;    // or kNoOffset, where it is not placed yet
   std::vector<Slot> slots() const;  // in use, by rising number
+  // Start, end, size, alignment, pin and offset of these buffers, one column behind the other, in
+  // this order.
+  static constexpr std::size_t kColumns = 6;
+  std::vector<Bytes> columns(const std::vector<Slot>& slots) const;
   // These buffers as a problem, in this order, with the reserved ranges.
   Problem problem(const std::vector<Slot>& slots) const;
 

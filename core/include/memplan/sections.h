@@ -33,14 +33,14 @@ struct Sections {
 
 // See docs/algorithms.md, "Sections and contraction".
 enum class Contract {
-  kNo,   // every section of source 000, section 6.2
+  kNo,   // every section of MiniMalloc, section 6.2
   kYes,  // only sections whose live set is maximal: the others imply nothing new
 };
 
 // O(n log n) in the number of buffers and gaps.
 Sections sweep(const Problem& problem, Contract contract = Contract::kYes);
 
-// The sum of live bytes in every section (source 000, equation 1).
+// The sum of live bytes in every section (MiniMalloc, equation 1).
 std::vector<Bytes> loads(const Sections& sections);
 
 }  // namespace memplan

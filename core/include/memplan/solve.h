@@ -41,10 +41,10 @@ struct Progress {
 // A solver that begins with a plan runs the squeaky wheel first, as it often ends there. It does
 // not where hints are to be kept, and not where greedy is to run without first fit or with certain
 // orders only.
-#define MEMPLAN_FIRST_OPTIONS(OPTION)                                                              \
-  OPTION(bool, squeaky_wheel, true,                                                                \
-         "first of all: first fit at the target, again and again, where what finds no place goes " \
-         "earlier")
+#define MEMPLAN_FIRST_OPTIONS(OPTION)                                                            \
+  OPTION(bool, squeaky_wheel, true,                                                              \
+         "begin with repeated first fit at the target; rejected buffers go earlier in the next " \
+         "order")
 
 struct SolveOptions {
   std::string solver = "auto";  // a name from solvers()

@@ -1,4 +1,4 @@
-// The offset assignment of source 004, as published: Single Object and Many Objects.
+// The offset assignment of SOMAS, as published: Single Object and Many Objects.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,12 @@ namespace memplan {
 
 // Single Object (Algorithm 6): every block into the arena. Many Objects (Algorithm 7): objects side
 // by side, each as large as the block that began it, every other one wholly inside of one.
-#define MEMPLAN_SOMAS_OPTIONS(OPTION)                                                              \
-  OPTION(std::string, objects, "single", "single (source 004, Algorithm 6) or many (Algorithm 7)") \
-  OPTION(std::string, sort, "size",                                                                \
-         "which block is placed first: size, breadth, source or unsafe (source 004, 5.2)")         \
-  OPTION(std::string, fit, "first", "where: first (the lowest gap) or best (the smallest)")
+#define MEMPLAN_SOMAS_OPTIONS(OPTION)                                                         \
+  OPTION(std::string, objects, "single", "single (SOMAS, Algorithm 6) or many (Algorithm 7)") \
+  OPTION(std::string, sort, "size",                                                           \
+         "which block is placed first: size, breadth, source or unsafe (SOMAS, 5.2)")         \
+  OPTION(std::string, fit, "first",                                                           \
+         "where a block is placed: first (the lowest gap) or best (the smallest gap)")
 
 struct SomasOptions {
   MEMPLAN_SOMAS_OPTIONS(MEMPLAN_FIELD)

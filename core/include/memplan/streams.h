@@ -1,4 +1,4 @@
-// Programs on parallel streams: which tensors may be needed at the same time (source 004,
+// Programs on parallel streams: which tensors may be needed at the same time (SOMAS,
 // sections 2 and 3).
 //
 //   stream 0    1 ------> 3        within a stream operators run one after the other;
@@ -47,7 +47,7 @@ struct StreamGraph {
 // std::invalid_argument.
 std::string check(const StreamGraph& graph);
 
-// MaxAncId of source 004, by operator and stream: the place (1, 2, ...) of the last operator of the
+// MaxAncId of SOMAS, by operator and stream: the place (1, 2, ...) of the last operator of the
 // stream that is over before the operator begins, or 0. Row by row, operators x streams.
 std::vector<std::int32_t> latest_ancestors(const StreamGraph& graph);
 

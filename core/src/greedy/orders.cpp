@@ -62,6 +62,11 @@ double length_class(const Profile& p, BufferIdx b) {
   return p.length[b] > 0 ? std::ilogb(p.length[b]) : 0;
 }
 
+int room_class(double room, double size) {
+  constexpr double kLeast = 0x1p-10;
+  return std::ilogb(std::max(kLeast, room / std::max(1.0, size)));
+}
+
 // There are 32 classes between 0 and the peak.
 double load_class(const Profile& p, BufferIdx b) {
   return p.max_load > 0 ? std::floor(32 * (p.contention[b] / p.max_load)) : 0;
@@ -75,7 +80,7 @@ Key tflite_by_size(const Profile& p, BufferIdx b) {
   return {0, p.extent(b), -start_of(p, b), 0};
 }
 
-// Source 001, section 3.1: contention, then alignment, size * lifetime^2, lifetime.
+// TelaMalloc, section 3.1: contention, then alignment, size * lifetime^2, lifetime.
 Key tela_key(const Profile& p, BufferIdx b) {
   const double lifetime = p.lifetime(b);
   return {p.contention[b], static_cast<double>(p.problem.alignment_of(b)),
@@ -100,9 +105,11 @@ double Profile::extent(BufferIdx b) const {
 }
 
 int Profile::room_class(BufferIdx b) const {
-  constexpr double kLeast = 0x1p-10;
-  const double size = std::max(1.0, extent(b));
-  return std::ilogb(std::max(kLeast, (max_load - contention[b]) / size));
+  return memplan::room_class(max_load - contention[b], extent(b));
+}
+
+Key room_length_key(double room, double length, double size) {
+  return {-static_cast<double>(room_class(room, size)), length, size};
 }
 
 Profile::Profile(const Problem& asked, const Sections& sections, Stopper& stopper)
@@ -169,13 +176,13 @@ const std::vector<Order>& orders() {
       {"tflite_by_breadth",
        [](P p, B b) { return Key{-static_cast<double>(p.breadth_rank[b]), p.extent(b)}; }},
       {"tela", tela_key},
-      // Greedy Breadth and Greedy Unsafe of source 004, section 5.2.
+      // Greedy Breadth and Greedy Unsafe of SOMAS, section 5.2.
       {"breadth", [](P p, B b) { return Key{p.breadth[b], p.extent(b)}; }},
       {"conflicts", [](P p, B b) { return Key{p.conflicts[b], p.extent(b)}; }},
       // The rest follow no publication; they won on measured problems.
       {"room_length",
        [](P p, B b) {
-         return Key{-static_cast<double>(p.room_class(b)), p.length[b], p.extent(b)};
+         return room_length_key(p.max_load - p.contention[b], p.length[b], p.extent(b));
        }},
       {"contention_length", [](P p, B b) { return Key{p.contention[b], p.length[b]}; }},
       {"load_class", [](P p, B b) { return Key{load_class(p, b), p.extent(b)}; }},

@@ -41,6 +41,10 @@ struct Profile {
 using Key = std::array<double, 4>;
 using KeyOf = Key (*)(const Profile&, BufferIdx);
 
+// The key of the order "room_length" for a buffer of so many bytes and sections, where the load is
+// below the greatest by at least `room`.
+Key room_length_key(double room, double length, double size);
+
 struct Order {
   const char* name;
   KeyOf key;

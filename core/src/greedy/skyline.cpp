@@ -1,4 +1,4 @@
-// TelaMalloc's baseline (source 001, section 3.1 and figure 4).
+// TelaMalloc's baseline (section 3.1 and figure 4).
 //
 //   |        . . . .            The skyline is the highest address in use in each section. Rows
 //   |   +--+      +---+         are taken bottom-up: of the buffers that fit on the current row

@@ -7,6 +7,7 @@
 #include "greedy/insist.h"
 #include "greedy/orders.h"
 #include "greedy/passes.h"
+#include "greedy/short_list.h"
 #include "memplan/greedy.h"
 
 namespace memplan {
@@ -28,16 +29,17 @@ constexpr std::int64_t kBeginning = 32;
 // must still be possible afterwards.
 constexpr std::int64_t kWorstCase = 4;
 
-void begin_with(const Start& start, const Profile& profile, Passes& passes, Bytes target,
-                BestPass* best, Stopper& stopper) {
+// Calls pass(order, limits) from each start in turn.
+template <typename Pass>
+void squeak(const Profile& profile, Bytes target, BestPass* best, Stopper& stopper, Pass pass) {
   const std::int64_t count = profile.problem.count();
-  const auto nodes = static_cast<std::int64_t>(start.nodes * static_cast<double>(count));
-  insist(sorted(order_of(start.order).key, profile, stopper), std::max(kLeastNodes, nodes),
-         count > kInCache ? count / kBeginning : 0, std::string(start.order) + ", first fit",
-         target, stopper, best,
-         [&passes](const std::vector<BufferIdx>& order, const Limits& limits) {
-           return passes.in_order(order, Fit::kFirst, limits);
-         });
+  for (const Start& start : kStarts) {
+    if (best->enough(target, stopper)) return;
+    const auto nodes = static_cast<std::int64_t>(start.nodes * static_cast<double>(count));
+    insist(sorted(order_of(start.order).key, profile, stopper), std::max(kLeastNodes, nodes),
+           count > kInCache ? count / kBeginning : 0, std::string(start.order) + ", first fit",
+           target, stopper, best, pass);
+  }
 }
 
 }  // namespace
@@ -50,9 +52,18 @@ Plan squeaky_wheel(const Problem& problem, const Sections& sections, Bytes targe
   best.limits.steps = kNoLimit;
   if (node_budget / kWorstCase < problem.count()) return std::move(best.plan);
   const Profile profile(problem, sections, stopper);
-  Passes passes(problem, sections, stopper);
-  for (const Start& start : kStarts) {
-    if (!best.enough(target, stopper)) begin_with(start, profile, passes, target, &best, stopper);
+  if (ShortList::suits(problem, sections)) {
+    ShortList list(problem, sections, stopper);
+    squeak(profile, target, &best, stopper,
+           [&list](const std::vector<BufferIdx>& order, const Limits& limits) {
+             return list.in_order(order, limits);
+           });
+  } else {
+    Passes passes(problem, sections, stopper);
+    squeak(profile, target, &best, stopper,
+           [&passes](const std::vector<BufferIdx>& order, const Limits& limits) {
+             return passes.in_order(order, Fit::kFirst, limits);
+           });
   }
   best.plan.stats.interrupted = stopper.interrupted();
   return std::move(best.plan);

@@ -214,7 +214,7 @@ class Chain {
 
 // ---- The chain where buffers conflict beyond their lifetimes, or are in contiguous groups.
 
-// The orders of publications come first (source 004, section 5.2), then those that win without
+// The orders of publications come first (SOMAS, section 5.2), then those that win without
 // conflicts.
 constexpr const char* kRelatedOrders[] = {
     "breadth",  "size",       "conflicts", "length_class_start",

@@ -35,7 +35,7 @@ inline std::optional<Plan> refuted_by_a_misfit(const Items& items) {
   return infeasible(items.misfits, items.misfit_note());
 }
 
-// The bytes of some section do not fit (source 000, equation 1).
+// The bytes of some section do not fit (MiniMalloc, equation 1).
 inline std::optional<Plan> refuted_by_load(const Items& items) {
   const SectionIdx full = overfull_section(items);
   if (full < 0) return std::nullopt;

@@ -119,7 +119,7 @@ Plan plan_of(const Problem& problem, const Items& items, const std::vector<Bytes
 // max(offset + size)
 Bytes peak_of(const Problem& problem, const std::vector<Bytes>& offsets);
 
-// The first section whose bytes do not fit between 0 and the capacity, or -1 (source 000,
+// The first section whose bytes do not fit between 0 and the capacity, or -1 (MiniMalloc,
 // equation 1, less what is reserved).
 SectionIdx overfull_section(const Items& items);
 

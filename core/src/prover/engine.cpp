@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "util/invariants.h"
+#include "util/luby.h"
 #include "util/random.h"
 
 namespace memplan::prover {
@@ -18,21 +19,6 @@ constexpr std::int64_t kStepsInOneGo = 1 << 20;  // without a look at the clock
 constexpr std::int64_t kCheckEvery = 64;         // conflicts, where invariants are checked
 constexpr std::int64_t kFirstReduction = 2000;
 constexpr std::int64_t kReductionGrowth = 300;
-
-// 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ... from index 0 (Luby, Sinclair and Zuckerman, 1993).
-std::int64_t luby(std::int64_t index) {
-  std::int64_t size = 1, value = 1;
-  while (size < index + 1) {
-    size = 2 * size + 1;
-    value *= 2;
-  }
-  while (size - 1 != index) {
-    size = (size - 1) / 2;
-    value /= 2;
-    index %= size;
-  }
-  return value;
-}
 
 std::int64_t sum_or_most(std::int64_t a, std::int64_t b) {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();

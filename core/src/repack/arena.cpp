@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <utility>
 
 #include "util/invariants.h"
 
@@ -14,19 +15,27 @@ Arena::Arena(std::vector<Reserved> reserved)
 // Reserves twice what is asked for, so that a sequence of calls grows the arena a few times only.
 void Arena::make_room(Time first, Time last, std::size_t more) {
   if (count_ + more <= room_ && timetable_.covers(first, last)) return;
-  std::vector<Tenant> tenants;
-  timetable_.for_each([&](const Tenant& tenant) {
-    tenants.push_back(tenant);
-    first = std::min(first, tenant.start);
-    last = std::max(last, tenant.end);
-  });
+  for (Slot slot = 0; slot < slot_count(); ++slot) {
+    if (top_[slot] == kUnused) continue;
+    first = std::min(first, rows_[slot].start);
+    last = std::max(last, rows_[slot].end);
+  }
   constexpr Time kUtmost = Time{1} << 62;
   const Time half = last / 2 - first / 2;
   first = std::max(first, half - kUtmost) - half;
   last = std::min(last, kUtmost - half) + half;
   room_ = 2 * (count_ + more);
   timetable_ = Timetable(first, last, room_);
-  for (const Tenant& tenant : tenants) timetable_.put(tenant);
+  if (std::exchange(filed_, false)) file();
+}
+
+void Arena::file() {
+  if (filed_) return;
+  filed_ = true;
+  timetable_.clear();
+  for (Slot slot = 0; slot < slot_count(); ++slot) {
+    if (top_[slot] != kUnused && top_[slot] != kHomeless) put(slot, offset(slot));
+  }
 }
 
 Slot Arena::add(const Problem& problem, BufferIdx row, std::vector<Gap> gaps) {
@@ -34,6 +43,7 @@ Slot Arena::add(const Problem& problem, BufferIdx row, std::vector<Gap> gaps) {
   if (free_.empty()) {
     rows_.emplace_back();
     top_.push_back(kHomeless);
+    before_.push_back(kUnchanged);
   } else {
     slot = free_.back();
     free_.pop_back();
@@ -48,7 +58,7 @@ Slot Arena::add(const Problem& problem, BufferIdx row, std::vector<Gap> gaps) {
 
 void Arena::remove(Slot slot) {
   MEMPLAN_ASSERT(uses(slot) && changes_.empty());
-  if (timetable_.has(slot)) timetable_.take(slot);
+  take(slot);
   top_[slot] = kUnused;
   free_.push_back(slot);
   --count_;
@@ -70,6 +80,7 @@ Bytes Arena::held_at(const Row& row, Time time) {
 }
 
 Bytes Arena::load_at(Time time) const {
+  MEMPLAN_ASSERT(filed_);
   Bytes load = 0;
   timetable_.meet(time, time + 1, [&](const Tenant& tenant) {
     load += has_gaps_ ? held_at(rows_[tenant.slot], time) : tenant.upper - tenant.lower;
@@ -144,6 +155,19 @@ Problem Arena::problem(const std::vector<Slot>& slots) const {
   return problem;
 }
 
+std::vector<Bytes> Arena::columns(const std::vector<Slot>& slots) const {
+  const std::size_t count = slots.size();
+  std::vector<Bytes> columns(Repacker::kColumns * count);
+  Bytes* at = columns.data();
+  for (const Slot slot : slots) {
+    const Row& row = rows_[slot];
+    const Bytes values[] = {row.start, row.end, row.size, row.alignment, row.pin, offset(slot)};
+    for (std::size_t k = 0; k < Repacker::kColumns; ++k) at[k * count] = values[k];
+    ++at;
+  }
+  return columns;
+}
+
 void Arena::above(Bytes limit, std::vector<Slot>* slots) const {
   for (Slot slot = 0; slot < slot_count(); ++slot) {
     if (top_[slot] > limit) slots->push_back(slot);
@@ -153,6 +177,7 @@ void Arena::above(Bytes limit, std::vector<Slot>* slots) const {
 // Raises the offset until it is free in every run. A run never goes back, since what it has passed
 // lies below the offset.
 Bytes Arena::lowest_place(Slot slot, Bytes limit) {
+  MEMPLAN_ASSERT(filed_);
   const Row& row = rows_[slot];
   const Bytes top = limit - row.size;  // the highest offset allowed
   if (top < 0) return kNoOffset;
@@ -188,6 +213,7 @@ Bytes Arena::lowest_beside_reserved(Bytes from, const Row& row) const {
 }
 
 void Arena::in_the_way(Slot slot, Bytes offset, std::vector<Slot>* others) const {
+  MEMPLAN_ASSERT(filed_);
   const Row& row = rows_[slot];
   if (row.size == 0) return;
   timetable_.meet(row.start, row.end, [&](const Tenant& tenant) {
@@ -211,7 +237,14 @@ bool Arena::may_lie(Slot slot, Bytes offset) const {
 
 bool Arena::check_invariants() const {
   if (!kAssertions) return true;
+  if (!filed_) {
+    Arena filed = *this;
+    filed.file();
+    return filed.check_invariants();
+  }
   MEMPLAN_ASSERT(rows_.size() == top_.size() && timetable_.check_invariants());
+  MEMPLAN_ASSERT(rows_.size() == before_.size());
+  for (const Bytes before : before_) MEMPLAN_ASSERT(!changes_.empty() || before == kUnchanged);
   MEMPLAN_ASSERT(free_.size() + count_ == rows_.size());
   for (const Slot slot : free_) MEMPLAN_ASSERT(top_[slot] == kUnused);
   std::size_t used = 0, held = 0, tenants = 0;
@@ -233,35 +266,48 @@ bool Arena::check_invariants() const {
 }
 void Arena::place(Slot slot, Bytes offset) {
   MEMPLAN_ASSERT(uses(slot) && this->offset(slot) == kNoOffset && may_lie(slot, offset));
-  changes_.emplace_back(slot, this->offset(slot));
+  note_change(slot);
   put(slot, offset);
 }
 
 void Arena::displace(Slot slot) {
   MEMPLAN_ASSERT(uses(slot) && offset(slot) != kNoOffset);
-  changes_.emplace_back(slot, offset(slot));
+  note_change(slot);
   take(slot);
+}
+
+void Arena::note_change(Slot slot) {
+  changes_.emplace_back(slot, offset(slot));
+  if (before_[slot] == kUnchanged) before_[slot] = offset(slot);
 }
 
 void Arena::put(Slot slot, Bytes offset) {
   const Row& row = rows_[slot];
   top_[slot] = offset + row.size;
-  if (row.size > 0) timetable_.put({offset, offset + row.size, row.start, row.end, slot});
+  if (!filed_ || row.size == 0) return;
+  timetable_.put({offset, offset + row.size, row.start, row.end, slot});
 }
 
 void Arena::take(Slot slot) {
   top_[slot] = kHomeless;
-  if (timetable_.has(slot)) timetable_.take(slot);
+  if (filed_ && timetable_.has(slot)) timetable_.take(slot);
+}
+
+void Arena::replace(const std::vector<Slot>& slots, const std::vector<Bytes>& offsets) {
+  MEMPLAN_ASSERT(slots.size() == offsets.size());
+  filed_ = false;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (offset(slots[i]) == offsets[i]) continue;
+    note_change(slots[i]);
+    put(slots[i], offsets[i]);
+  }
 }
 
 std::int64_t Arena::settle() {
-  std::stable_sort(changes_.begin(), changes_.end(),
-                   [](const auto& x, const auto& y) { return x.first < y.first; });
   std::int64_t moved = 0;
-  Slot last = -1;
-  for (const auto& [slot, before] : changes_) {
-    if (slot != last && before != kNoOffset && before != offset(slot)) ++moved;
-    last = slot;
+  for (const auto& [slot, last] : changes_) {
+    const Bytes before = std::exchange(before_[slot], kUnchanged);
+    if (before != kUnchanged && before != kNoOffset && before != offset(slot)) ++moved;
   }
   changes_.clear();
   return moved;
@@ -273,6 +319,10 @@ void Arena::undo_to(std::size_t mark) {
     const auto [slot, before] = changes_.back();
     take(slot);
     if (before != kNoOffset) put(slot, before);
+    before_[slot] = kUnchanged;
+  }
+  for (const auto& [slot, before] : changes_) {
+    if (before_[slot] == kUnchanged) before_[slot] = before;
   }
 }
 

@@ -10,6 +10,7 @@
 #include "memplan/problem.h"
 #include "memplan/repacker.h"
 #include "repack/timetable.h"
+#include "util/invariants.h"
 
 namespace memplan::repack {
 
@@ -53,6 +54,8 @@ class Arena {
   std::vector<Slot> holding(Time time) const;
   std::vector<Slot> slots() const;
   Problem problem(const std::vector<Slot>& slots) const;
+  // Repacker::columns().
+  std::vector<Bytes> columns(const std::vector<Slot>& slots) const;
 
   // Appends the buffers that are unplaced or end above the limit.
   void above(Bytes limit, std::vector<Slot>* slots) const;
@@ -63,10 +66,15 @@ class Arena {
   // Visits all buffers with which this one shares a time, wherever they lie.
   template <typename Visit>
   void meet(Slot slot, Visit visit) const {
+    MEMPLAN_ASSERT(filed_);
     if (rows_[slot].size > 0) timetable_.meet(rows_[slot].start, rows_[slot].end, visit);
   }
   void place(Slot slot, Bytes offset);
   void displace(Slot slot);
+  // Gives every one of these buffers its offset, whatever lies there now, as part of a new plan.
+  void replace(const std::vector<Slot>& slots, const std::vector<Bytes>& offsets);
+  // A new plan leaves the timetable out of date. This brings it up to date for the calls above.
+  void file();
 
   // Returns how many of the buffers that were placed before lie elsewhere now.
   std::int64_t settle();
@@ -81,6 +89,7 @@ class Arena {
  private:
   static constexpr Bytes kUnused = -1;
   static constexpr Bytes kHomeless = kMaxBytes + 1;
+  static constexpr Bytes kUnchanged = kMaxBytes + 2;  // in before_
 
   struct Row {
     Time start = 0;
@@ -91,6 +100,7 @@ class Arena {
     std::vector<Gap> gaps;
   };
   static Bytes held_at(const Row& row, Time time);
+  void note_change(Slot slot);
   void put(Slot slot, Bytes offset);
   void take(Slot slot);
   bool may_lie(Slot slot, Bytes offset) const;
@@ -98,6 +108,7 @@ class Arena {
 
   std::vector<Reserved> reserved_;
   Timetable timetable_;
+  bool filed_ = true;       // the timetable has what is placed
   std::vector<Row> rows_;   // by slot
   std::vector<Bytes> top_;  // offset + size, or one of the above: a column, as it is read through
   std::vector<Slot> free_;
@@ -105,7 +116,8 @@ class Arena {
   std::size_t room_ = 0;  // for so many slots
   bool has_gaps_ = false;
   std::vector<std::pair<Slot, Bytes>> changes_;  // and the offset before
-  std::vector<Timetable::Run> runs_;             // at work
+  std::vector<Bytes> before_;         // by slot: the offset at settle(), if changed since
+  std::vector<Timetable::Run> runs_;  // at work
 };
 
 }  // namespace memplan::repack

@@ -3,13 +3,19 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "greedy/orders.h"
+#include "greedy/passes.h"
+#include "greedy/short_list.h"
+#include "memplan/bounds.h"
 #include "memplan/budget.h"
+#include "memplan/greedy.h"
 #include "memplan/sections.h"
 #include "model/subproblem.h"
 #include "repack/arena.h"
@@ -21,15 +27,48 @@ namespace memplan {
 namespace {
 
 constexpr const char* kName = "repack";
+constexpr const char* kAuto = "auto";
+constexpr const char* kOrder = "room_length";  // of the first pass of the squeaky wheel
 
 // The steps of an ejection search; beyond these a new plan costs less.
 constexpr std::int64_t kEjections = 100;
 constexpr std::int64_t kEjectionsEach = 32;      // for each that found no place,
 constexpr std::int64_t kBuffersPerEjection = 4;  // but at most one for so many that are in
-
-constexpr int kLongestPause = 15;
+// The same for the least peak: the bound is reached by a few steps or by none (measured).
+constexpr std::int64_t kEjectionsToBound = 16;
 
 }  // namespace
+
+namespace repack {
+
+// Learns whether something is worth trying: after so many failures in a row it pauses, longer and
+// longer up to kLongestPause calls.
+class Trial {
+ public:
+  explicit Trial(int patience) : patience_(patience) {}
+
+  // To be asked once for each call.
+  bool due() {
+    if (waits_ == 0) return true;
+    --waits_;
+    return false;
+  }
+  void end(bool success) {
+    failures_ = success ? 0 : failures_ + 1;
+    pause_ = failures_ < patience_ ? 0 : std::min(2 * pause_ + 1, kLongestPause);
+    waits_ = pause_;
+  }
+
+ private:
+  static constexpr int kLongestPause = 15;
+
+  int patience_;
+  int failures_ = 0;
+  int pause_ = 0;  // between two trials, in calls
+  int waits_ = 0;  // calls that are left of it
+};
+
+}  // namespace repack
 
 // The state of a repacker, and its calls.
 class Repacker::State {
@@ -70,30 +109,45 @@ class Repacker::State {
     std::int64_t nodes_left() const { return options.budget.nodes - answer.stats.nodes; }
   };
 
+  // A buffer in the order of a pass: the greatest key goes first.
+  struct KeyedSlot {
+    Key key;
+    Slot slot;
+    bool operator<(const KeyedSlot& o) const { return key != o.key ? key > o.key : slot < o.slot; }
+  };
+
   void check_pins(const Problem& rows) const;
   bool answer(std::optional<Bytes> capacity, Call* call);
-  Status fit(Bytes limit, Call* call);
+  Status fit(Bytes limit, std::int64_t ejections, Call* call);
   bool settle_pins(Bytes limit);
-  Status mend(Bytes limit, Call* call);
+  Status mend(Bytes limit, std::int64_t ejections, Call* call);
   void look_up();
   bool solve_from_scratch(std::optional<Bytes> capacity, Objective objective, Call* call);
   void minimise(std::optional<Bytes> capacity, Call* call);
-  bool mends_to(Bytes limit, Call* call);
-  void put(const std::vector<Bytes>& offsets);
+  bool mends_to_bound(Bytes peak, Call* call);
+  bool squeaks_to_bound(Call* call);
+  bool packs_as_before(Call* call);
+  void remember_order(Call* call);
 
   Bytes total_ = 0;  // of all sizes
   std::vector<Slot> unplaced_;
   std::vector<Slot> rejected_;
   // The buffers by row, if they were looked at as a problem.
   bool looked_up_ = false;
+  bool squeaked_ = false;  // in this call
   std::vector<Slot> slots_;
   Problem problem_;
+  Sections sections_;
   Bytes bound_ = 0;
   Time fullest_ = 0;            // when the load was greatest, the last time that it was looked for
   std::vector<Slot> conflict_;  // why fit() said kInfeasible
   const char* note_ = "";
-  int pause_ = 0;  // of mends_to(): calls between two trials, and those left
-  int waits_ = 0;
+  // The order in which a pass reached the bound, with keys that may be out of date.
+  std::vector<KeyedSlot> order_;
+  std::vector<char> ordered_;  // by slot: the buffer is in the order
+  // For the least peak: whether mending is enough, and whether ejections are part of it.
+  repack::Trial mending_{8};
+  repack::Trial ejections_{1};
 };
 
 std::vector<Slot> Repacker::State::add(const Problem& rows) {
@@ -168,6 +222,7 @@ void Repacker::State::remove(const std::vector<Slot>& slots) {
   for (const Slot slot : slots) {
     total_ -= arena.size(slot);
     arena.remove(slot);
+    if (static_cast<std::size_t>(slot) < ordered_.size()) ordered_[slot] = 0;
   }
 }
 
@@ -175,6 +230,7 @@ Repacked Repacker::State::repack(std::optional<Bytes> capacity, const SolveOptio
   Call call(options);
   call.answer.stats.solver = kName;
   looked_up_ = false;
+  squeaked_ = false;
   busy = true;
   try {
     if (!answer(capacity, &call)) arena.undo_to(0);
@@ -202,7 +258,13 @@ bool Repacker::State::check_invariants() const {
 // Whether there is a plan.
 bool Repacker::State::answer(std::optional<Bytes> capacity, Call* call) {
   Repacked& answer = call->answer;
-  answer.status = fit(capacity.value_or(kMaxBytes), call);
+  const bool least = call->options.objective == Objective::kMinPeak;
+  const Bytes limit = capacity.value_or(kMaxBytes);
+  if (least && !mending_.due()) {
+    look_up();
+    if (bound_ <= limit && squeaks_to_bound(call)) return true;
+  }
+  answer.status = fit(limit, std::numeric_limits<std::int64_t>::max(), call);
   if (answer.status == Status::kInfeasible) {
     answer.conflict = std::move(conflict_);
     answer.stats.note = note_;
@@ -211,20 +273,22 @@ bool Repacker::State::answer(std::optional<Bytes> capacity, Call* call) {
   if (answer.status == Status::kUnknown && !solve_from_scratch(capacity, Objective::kFit, call)) {
     return false;
   }
-  MEMPLAN_ASSERT(arena.peak() <= capacity.value_or(kMaxBytes));
+  MEMPLAN_ASSERT(arena.peak() <= limit);
+  arena.file();
   answer.status = Status::kOptimal;
   answer.lower_bound = std::max(answer.lower_bound, arena.load_at(fullest_));
-  if (call->options.objective == Objective::kMinPeak) minimise(capacity, call);
+  if (least) minimise(capacity, call);
   return true;
 }
 
 // Tries to fit by mending the plan that is there.
-Status Repacker::State::fit(Bytes limit, Call* call) {
+Status Repacker::State::fit(Bytes limit, std::int64_t ejections, Call* call) {
+  arena.file();
   unplaced_.clear();
   arena.above(limit, &unplaced_);
   if (unplaced_.empty()) return Status::kOptimal;
   const std::size_t before = arena.mark();
-  const Status status = settle_pins(limit) ? mend(limit, call) : Status::kInfeasible;
+  const Status status = settle_pins(limit) ? mend(limit, ejections, call) : Status::kInfeasible;
   if (status != Status::kOptimal) arena.undo_to(before);
   return status;
 }
@@ -260,7 +324,7 @@ bool Repacker::State::settle_pins(Bytes limit) {
 
 // Places the unplaced buffers into holes, the largest first; where that is not enough, others give
 // way.
-Status Repacker::State::mend(Bytes limit, Call* call) {
+Status Repacker::State::mend(Bytes limit, std::int64_t ejections, Call* call) {
   Stats& stats = call->answer.stats;
   stats.nodes += static_cast<std::int64_t>(unplaced_.size());
   if (call->nodes_left() < 0) return Status::kUnknown;
@@ -288,7 +352,8 @@ Status Repacker::State::mend(Bytes limit, Call* call) {
   const std::int64_t steps =
       std::min(kEjections + kEjectionsEach * static_cast<std::int64_t>(rejected_.size()),
                kEjections + static_cast<std::int64_t>(arena.count()) / kBuffersPerEjection);
-  const bool done = ejection.insert(rejected_, limit, std::min(steps, call->nodes_left()));
+  const bool done =
+      ejection.insert(rejected_, limit, std::min({steps, ejections, call->nodes_left()}));
   stats.nodes += ejection.steps();
   return done ? Status::kOptimal : Status::kUnknown;
 }
@@ -298,15 +363,10 @@ void Repacker::State::look_up() {
   looked_up_ = true;
   slots_ = arena.slots();
   problem_ = arena.problem(slots_);
-  const Sections sections = sweep(problem_);
-  const std::vector<Bytes> load = loads(sections);
-  const auto most = std::max_element(load.begin(), load.end());
-  bound_ = most == load.end() ? 0 : *most;
-  if (most != load.end()) fullest_ = sections.start[most - load.begin()];
-  for (std::size_t row = 0; row < problem_.pin.size(); ++row) {
-    if (problem_.pin[row] == kNoOffset) continue;
-    bound_ = std::max(bound_, problem_.pin[row] + problem_.size[row]);
-  }
+  sections_ = sweep(problem_);
+  const Bound bound = bound_of_lifetimes(problem_, sections_);
+  bound_ = bound.bytes;
+  if (bound.section >= 0) fullest_ = sections_.start[bound.section];
 }
 
 bool Repacker::State::solve_from_scratch(std::optional<Bytes> capacity, Objective objective,
@@ -318,6 +378,7 @@ bool Repacker::State::solve_from_scratch(std::optional<Bytes> capacity, Objectiv
   options.objective = objective;
   options.budget.seconds -= call->stopper.elapsed();
   options.budget.nodes -= call->answer.stats.nodes;
+  if (squeaked_ && objective == Objective::kMinPeak) options.squeaky_wheel = false;
   Plan plan = solve(problem_, options);
   Repacked& answer = call->answer;
   answer.status = plan.status;
@@ -325,41 +386,116 @@ bool Repacker::State::solve_from_scratch(std::optional<Bytes> capacity, Objectiv
   for (const BufferIdx row : plan.conflict) answer.conflict.push_back(slots_[row]);
   plan.stats.nodes += answer.stats.nodes;
   answer.stats = std::move(plan.stats);
-  if (plan.has_offsets()) put(plan.offsets);
+  if (plan.has_offsets()) arena.replace(slots_, plan.offsets);
   return plan.has_offsets();
 }
 
-void Repacker::State::put(const std::vector<Bytes>& offsets) {
-  std::vector<std::size_t> changed;
-  for (std::size_t row = 0; row < slots_.size(); ++row) {
-    if (arena.offset(slots_[row]) == offsets[row]) continue;
-    changed.push_back(row);
-    if (arena.offset(slots_[row]) != kNoOffset) arena.displace(slots_[row]);
-  }
-  for (const std::size_t row : changed) arena.place(slots_[row], offsets[row]);
-}
-
-// Where mending has failed before, it is tried less and less often, since the bound may be out of
-// reach.
-bool Repacker::State::mends_to(Bytes limit, Call* call) {
-  if (waits_ > 0) {
-    --waits_;
-    return false;
-  }
-  const bool done = fit(limit, call) == Status::kOptimal;
-  pause_ = done ? 0 : std::min(2 * pause_ + 1, kLongestPause);
-  waits_ = pause_;
+// Whether the plan after fit() is at the bound, or a few ejections bring it there.
+bool Repacker::State::mends_to_bound(Bytes peak, Call* call) {
+  Repacked& answer = call->answer;
+  if (peak <= answer.lower_bound) return true;
+  look_up();
+  answer.lower_bound = std::max(answer.lower_bound, bound_);
+  if (peak <= answer.lower_bound) return true;
+  if (!ejections_.due()) return false;
+  const bool done = fit(answer.lower_bound, kEjectionsToBound, call) == Status::kOptimal;
+  ejections_.end(done);
   return done;
 }
 
-// Lowers the peak of the plan to the bound, by mending if that is enough.
+// Sorts all buffers as the first pass of the squeaky wheel does.
+void Repacker::State::remember_order(Call* call) {
+  const Profile profile(problem_, sections_, call->stopper);
+  const KeyOf key = order_of(kOrder).key;
+  order_.clear();
+  ordered_.assign(static_cast<std::size_t>(arena.slot_count()), 0);
+  for (std::size_t row = 0; row < slots_.size(); ++row) {
+    order_.push_back({key(profile, static_cast<BufferIdx>(row)), slots_[row]});
+    ordered_[slots_[row]] = 1;
+  }
+  std::sort(order_.begin(), order_.end());
+}
+
+// Tries one pass of first fit at the bound in the order of the last time, in which new buffers go
+// where their keys belong. Sorting all costs as much as half of the pass.
+bool Repacker::State::packs_as_before(Call* call) {
+  if (order_.empty()) return false;
+  const auto gone = [this](const KeyedSlot& each) { return ordered_[each.slot] == 0; };
+  order_.erase(std::remove_if(order_.begin(), order_.end(), gone), order_.end());
+  const auto kept = static_cast<std::ptrdiff_t>(order_.size());
+  ordered_.resize(static_cast<std::size_t>(arena.slot_count()), 0);
+  std::vector<BufferIdx> row_of(ordered_.size());
+  const std::vector<Bytes> load = loads(sections_);
+  const auto max_load =
+      static_cast<double>(load.empty() ? 0 : *std::max_element(load.begin(), load.end()));
+  for (std::size_t row = 0; row < slots_.size(); ++row) {
+    const Slot slot = slots_[row];
+    row_of[slot] = static_cast<BufferIdx>(row);
+    if (std::exchange(ordered_[slot], char{1}) != 0) continue;
+    double length = 0, contention = 0;
+    for (auto k = sections_.span_begin[row]; k < sections_.span_begin[row + 1]; ++k) {
+      const Span& span = sections_.spans[k];
+      length += span.last - span.first + 1;
+      const auto begin = load.begin() + span.first;
+      const auto end = load.begin() + span.last + 1;
+      contention = std::max(contention, static_cast<double>(*std::max_element(begin, end)));
+    }
+    const auto size = static_cast<double>(problem_.size[row]);
+    order_.push_back({room_length_key(max_load - contention, length, size), slot});
+  }
+  std::sort(order_.begin() + kept, order_.end());
+  std::inplace_merge(order_.begin(), order_.begin() + kept, order_.end());
+  std::vector<BufferIdx> rows;
+  rows.reserve(order_.size());
+  for (const KeyedSlot& each : order_) rows.push_back(row_of[each.slot]);
+  Limits limits;
+  limits.bytes = bound_;
+  limits.nodes = call->nodes_left();
+  limits.steps = std::numeric_limits<std::int64_t>::max();
+  const Draft draft =
+      ShortList::suits(problem_, sections_)
+          ? ShortList(problem_, sections_, call->stopper).in_order(rows, limits)
+          : Passes(problem_, sections_, call->stopper).in_order(rows, Fit::kFirst, limits);
+  Stats& stats = call->answer.stats;
+  stats.nodes += draft.nodes;
+  ++stats.restarts;
+  if (!draft.complete) return false;
+  stats.solver = "greedy";
+  stats.note = "first fit in the order of the plan before";
+  arena.replace(slots_, draft.offsets);
+  return true;
+}
+
+// Tries to plan all again at the bound: by the order of the plan before, or else by what `auto`
+// would try first.
+bool Repacker::State::squeaks_to_bound(Call* call) {
+  if (squeaked_ || call->options.solver != kAuto || !call->options.squeaky_wheel) return false;
+  squeaked_ = true;
+  look_up();
+  problem_.capacity.reset();
+  Repacked& answer = call->answer;
+  if (!packs_as_before(call)) {
+    Plan plan = squeaky_wheel(problem_, sections_, bound_, call->nodes_left(), call->stopper);
+    answer.stats.nodes += plan.stats.nodes;
+    answer.stats.restarts += plan.stats.restarts;
+    if (!plan.has_offsets()) return false;
+    answer.stats.solver = plan.stats.solver;
+    answer.stats.note = plan.stats.note;
+    arena.replace(slots_, plan.offsets);
+    remember_order(call);
+  }
+  answer.status = Status::kOptimal;
+  answer.lower_bound = bound_;
+  return true;
+}
+
+// Lowers the peak of the plan as far as it finds, by the cheapest means that is enough.
 void Repacker::State::minimise(std::optional<Bytes> capacity, Call* call) {
   Repacked& answer = call->answer;
   const Bytes peak = arena.peak();
-  if (peak <= answer.lower_bound) return;
-  look_up();
-  answer.lower_bound = std::max(answer.lower_bound, bound_);
-  if (peak <= answer.lower_bound || mends_to(answer.lower_bound, call)) return;
+  const bool mended = mends_to_bound(peak, call);
+  mending_.end(mended);
+  if (mended || squeaks_to_bound(call)) return;
   const std::size_t before = arena.mark();
   if (solve_from_scratch(capacity, Objective::kMinPeak, call) && arena.peak() >= peak) {
     arena.undo_to(before);  // the plan before is as good, and moves no buffer
@@ -405,6 +541,12 @@ std::vector<Slot> Repacker::slots() const { return idle().arena.slots(); }
 Bytes Repacker::offset(Slot slot) const {
   idle().require(slot);
   return state_->arena.offset(slot);
+}
+
+std::vector<Bytes> Repacker::columns(const std::vector<Slot>& slots) const {
+  const State& state = idle();
+  for (const Slot slot : slots) state.require(slot);
+  return state.arena.columns(slots);
 }
 
 Problem Repacker::problem(const std::vector<Slot>& slots) const {

@@ -67,4 +67,9 @@ void Timetable::take(Slot slot) {
   bucket_of_[slot] = -1;
 }
 
+void Timetable::clear() {
+  for (std::vector<Tenant>& bucket : buckets_) bucket.clear();
+  std::fill(bucket_of_.begin(), bucket_of_.end(), -1);
+}
+
 }  // namespace memplan::repack

@@ -35,6 +35,7 @@ class Timetable {
 
   void put(const Tenant& tenant);
   void take(Slot slot);
+  void clear();
 
   bool covers(Time start, Time end) const { return start >= origin_ && end <= last_; }
   bool has(Slot slot) const {

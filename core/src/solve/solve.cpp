@@ -51,7 +51,7 @@ constexpr std::int64_t kAutoVisits = 100000000;
 // to half of the problem, and then start again with longer slices.
 constexpr BufferIdx kFirstWidth = 24;
 
-// The budget of telamalloc: the steps after which source 001 calls a problem unsolved (section
+// The budget of telamalloc: the steps after which TelaMalloc calls a problem unsolved (section
 // 7.2).
 constexpr std::int64_t kTelamallocSteps = 500000;
 
@@ -279,7 +279,7 @@ class Run {
 constexpr Entry kSolvers[] = {
     {&Run::run_auto,
      OurPlans::kAlways,
-     {"auto", "large and greedy, then exact where that can improve it", 0,
+     {"auto", "large and greedy, then exact if it can improve the plan", 0,
       kFirstOptions | kGreedyOptions | kLargeOptions | kExactOptions | kProverOptions, true}},
     {&Run::run_greedy,
      OurPlans::kAlways,
@@ -287,33 +287,35 @@ constexpr Entry kSolvers[] = {
       kFirstOptions | kGreedyOptions}},
     {&Run::run_minimalloc,
      OurPlans::kForPeak,
-     {"minimalloc", "the search of MiniMalloc as published", kRelations, kMiniMallocOptions}},
+     {"minimalloc", "the search of MiniMalloc, as published", kRelations, kMiniMallocOptions}},
     {&Run::run_telamalloc,
      OurPlans::kForPeak,
-     {"telamalloc", "the search of TelaMalloc as published: heuristics over propagation",
+     {"telamalloc",
+      "the search of TelaMalloc, as published: heuristics with constraint propagation",
       kWindows | kRelations, kTelamallocOptions}},
     {&Run::run_exact,
      OurPlans::kForPeak,
-     {"exact", "branch and bound beside the prover", 0, kExactOptions | kProverOptions, true}},
+     {"exact", "branch and bound, alternating with the prover", 0, kExactOptions | kProverOptions,
+      true}},
     {&Run::run_prover,
      OurPlans::kForPeak,
-     {"prover", "clause learning over pair orders, by itself", kWindows, kProverOptions, true}},
+     {"prover", "clause learning over the orders of pairs", kWindows, kProverOptions, true}},
     {&Run::run_large,
      OurPlans::kAlways,
-     {"large", "for a million buffers: orders, critical core, windows", 0,
+     {"large", "for up to a million buffers: many orders, critical cores, windows", 0,
       kFirstOptions | kLargeOptions}},
     {&Run::run_somas,
      OurPlans::kNever,
-     {"somas", "the offsets of source 004 as published", kPlaces | kWindows, kSomasOptions, false,
+     {"somas", "the offsets of SOMAS, as published", kPlaces | kWindows, kSomasOptions, false,
       true}},
     {&Run::run_csp,
      OurPlans::kForPeak,
-     {"csp", "a variable a buffer: its offset, of all that there are", kWindows | kRelations,
-      kCspOptions, false, true}},
+     {"csp", "constraint satisfaction: one variable for each buffer, its offset",
+      kWindows | kRelations, kCspOptions, false, true}},
     {&Run::run_meta_csp,
      OurPlans::kForPeak,
-     {"meta_csp", "a variable a pair of buffers: above or below", kWindows | kRelations,
-      kMetaCspOptions, false, true}},
+     {"meta_csp", "constraint satisfaction: one variable for each pair of buffers, above or below",
+      kWindows | kRelations, kMetaCspOptions, false, true}},
 };
 
 const Entry& entry_of(const std::string& solver) {

@@ -1,4 +1,4 @@
-// Algorithm 1 of source 004 and its variant 1opt: paths between operators, as sets of bits
+// Algorithm 1 of SOMAS and its variant 1opt: paths between operators, as sets of bits
 // (appendix B).
 //
 // Two things differ from the print. A tensor without consumers counts as consumed by its producer:

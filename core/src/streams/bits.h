@@ -12,7 +12,7 @@ namespace memplan::streams {
 using Word = std::uint64_t;
 constexpr std::int32_t kBits = 64;
 
-// All pairs of different tensors at first; one bit for each (source 004, appendix B).
+// All pairs of different tensors at first; one bit for each (SOMAS, appendix B).
 class PairSet {
  public:
   explicit PairSet(TensorIdx tensors);

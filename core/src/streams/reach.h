@@ -15,7 +15,7 @@ constexpr OperatorIdx kNoOperator = -1;
 // The places of operators in their streams, and the operators that they wait for.
 struct Places {
   StreamIdx streams = 0;
-  std::vector<std::int32_t> place;   // by operator: 1, 2, ... in its stream, as in source 004
+  std::vector<std::int32_t> place;   // by operator: 1, 2, ... in its stream, as in SOMAS
   std::vector<std::int32_t> length;  // by stream: the place of its last operator, or 0
   std::vector<OperatorIdx>
       previous;  // by operator: the one before it in its stream, or kNoOperator

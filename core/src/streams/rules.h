@@ -6,7 +6,7 @@
 namespace memplan::streams {
 
 UnsafePairs by_runs(const StreamGraph& graph);                  // ours
-UnsafePairs by_ancestor_tensors(const StreamGraph& graph);      // Algorithm 1 of source 004
+UnsafePairs by_ancestor_tensors(const StreamGraph& graph);      // Algorithm 1 of SOMAS
 UnsafePairs by_ancestor_tensors_opt(const StreamGraph& graph);  // Algorithm 1opt
 UnsafePairs by_stream_graph(const StreamGraph& graph);          // Algorithms 2 to 5
 

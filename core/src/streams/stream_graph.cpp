@@ -1,4 +1,4 @@
-// Algorithms 2 to 5 of source 004, with its names: MaxAncId takes the place of paths, and only
+// Algorithms 2 to 5 of SOMAS, with its names: MaxAncId takes the place of paths, and only
 // pairs of streams are compared of which one can wait for the other.
 //
 // The listing of Algorithm 5 ends before its lines 14 to 16 (two tensors of which neither is

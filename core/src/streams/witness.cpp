@@ -1,4 +1,4 @@
-// Shows why a pair of tensors is safe or not, after the proof of Theorem 1 in source 004.
+// Shows why a pair of tensors is safe or not, after the proof of Theorem 1 in SOMAS.
 #include <algorithm>
 #include <stdexcept>
 #include <utility>

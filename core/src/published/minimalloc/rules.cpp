@@ -70,16 +70,18 @@ const char* Overlaps::build(const Items& items, Stopper& stopper) {
 //                      true of every sequence, whatever its order.
 //   monotonic floor    Nothing will be placed below the last offset: true of canonical ones only.
 //   unallocated floor  Minimum viable offsets only ever rise: true of every sequence.
-//   dominance          If b_i comes next at o_i >= h_min, all the rest lies at h_min or above, and
-//                      b_d could sink into the gap below: not the least sum. (If b_d is pinned, it
-//                      is not monotonic to place it later than b_i.) Canonical ones only.
+//   dominance          If b_i comes next at o_i >= h_min, all the rest of the sequence, which is
+//                      sorted, lies at h_min or above, and b_d could sink into the gap below: not
+//                      the least sum. (If b_d is pinned, the sequence has it before b_i.) So this
+//                      needs positive effective sizes too. It does not need the canonical rule:
+//                      a search of more sequences than the canonical ones meets this one as well.
 //
 // Alignment, pins and reserved ranges replace an offset by the next legal one, which is monotone;
 // no step above uses more. Only the rule of the hatless is left, which is in the search.
 Rules::Rules(const MiniMallocOptions& options, const Overlaps& overlaps) : on(options) {
   on.canonical = on.canonical && overlaps.all_positive;
   on.monotonic_floor = on.monotonic_floor && on.canonical;
-  on.dominance = on.dominance && on.canonical;
+  on.dominance = on.dominance && overlaps.all_positive;
 }
 
 PartialSolution::PartialSolution(const Items& items, const Overlaps& overlaps, const Rules& rules)

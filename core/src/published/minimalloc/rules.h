@@ -1,4 +1,4 @@
-// A partial solution of source 000, and the rules that prune it (sections 6.2 and 6.3).
+// A partial solution of MiniMalloc, and the rules that prune it (sections 6.2 and 6.3).
 #pragma once
 
 #include <cstddef>

@@ -244,7 +244,7 @@ Plan place_absolutely(const Problem& problem, const Items& items, const CspOptio
   const Bytes step = grid_step(problem, items);
   AbsoluteSearch search(rectangles, options, step, stopper);
   const Outcome outcome = search.run(node_budget);
-  // The note has the number of offsets, since no time is enough for a fine grid (source 000,
+  // The note has the number of offsets, since no time is enough for a fine grid (MiniMalloc,
   // section 8.1).
   Plan plan =
       plan_of_outcome(outcome, problem, items, search.offsets(),

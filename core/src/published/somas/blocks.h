@@ -1,4 +1,4 @@
-// The blocks that the algorithms of source 004 place, their order (section 5.2), which pairs of
+// The blocks that the algorithms of SOMAS place, their order (section 5.2), which pairs of
 // them may not overlap, and where one fits (appendix D, Algorithms 9 to 12).
 #pragma once
 

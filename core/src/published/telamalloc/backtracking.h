@@ -1,5 +1,5 @@
 // The policy that decides where the search goes back to when a decision point has no candidates
-// left (source 001, sections 5.4 and 6).
+// left (TelaMalloc, sections 5.4 and 6).
 //
 //   level   0      1      2      3      4
 //   path    b7 --- b2 --- b9 --- b4 --- (impasse: every candidate here is a dead end)
@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "memplan/policy.h"
 #include "memplan/types.h"
 
 namespace memplan {
@@ -29,14 +30,6 @@ enum BacktrackFeature : std::size_t {
   kSamePhaseFeature,    // 1 if it is in the phase of the last block of the path, else 0
   kBacktracksFeature,   // all backtracks so far, minor and major
   kBacktrackFeatures,
-};
-
-// One decision: a buffer and the place it was given.
-struct Placement {
-  BufferIdx buffer = 0;
-  Bytes offset = 0;
-
-  bool operator==(const Placement& o) const { return buffer == o.buffer && offset == o.offset; }
 };
 
 // The features of a decision that the search could go back to.

@@ -12,6 +12,7 @@ namespace memplan {
 namespace {
 
 constexpr std::size_t kFewestCandidates = 2;
+constexpr std::size_t kPublishedBound = 10;  // the paper has a bound, and no number
 constexpr Unplaced::Order kOrders[] = {Unplaced::kLongest, Unplaced::kLargest,
                                        Unplaced::kLargestArea};
 
@@ -24,7 +25,10 @@ bool holds(const std::vector<ItemIdx>& list, ItemIdx i) {
 Candidates::Candidates(const TelamallocOptions& options, const Unplaced& unplaced,
                        const ValidRanges& ranges)
     : select_(parse(options.select)),
-      fewest_(options.bounded ? kFewestCandidates : std::numeric_limits<std::size_t>::max()),
+      published_(options.published),
+      fewest_(!options.bounded    ? std::numeric_limits<std::size_t>::max()
+              : options.published ? kPublishedBound
+                                  : kFewestCandidates),
       most_(fewest_),
       unplaced_(unplaced),
       ranges_(ranges),
@@ -38,11 +42,6 @@ Candidates::Select Candidates::parse(const std::string& name) {
   if (name == "lowest") return Select::kLowest;
   throw std::invalid_argument("there is no selection '" + name +
                               "': choose tela, size, area, lifetime or lowest.");
-}
-
-void Candidates::draw(std::uint64_t seed) {
-  draws_ = seed != 0;
-  random_ = Random(seed);
 }
 
 void Candidates::open(DecisionPoint* point, std::int32_t home) const {
@@ -74,26 +73,13 @@ ItemIdx Candidates::next(DecisionPoint* point) {
 bool Candidates::list_next_phase(DecisionPoint* point) {
   const std::int32_t phase = next_phase(point);
   if (phase < 0) return false;
-  const std::size_t turn = draws_ ? random_.below(std::size(kOrders)) : 0;
-  for (std::size_t k = 0; k < std::size(kOrders); ++k) {
-    const Unplaced::Order order = kOrders[(k + turn) % std::size(kOrders)];
-    const ItemIdx i = draws_ ? drawn(order, phase) : unplaced_.first(order, phase);
-    if (point->candidates.size() < most_ && !holds(point->candidates, i)) {
+  for (const Unplaced::Order order : kOrders) {
+    const ItemIdx i = unplaced_.first(order, phase);
+    if (!full(*point) && !holds(point->candidates, i)) {
       point->candidates.push_back(i);
     }
   }
   return true;
-}
-
-// The first with a chance of a half, else the second, and so on.
-ItemIdx Candidates::drawn(Unplaced::Order order, std::int32_t phase) {
-  ItemIdx i = unplaced_.first(order, phase);
-  while (random_.below(2) == 0) {
-    const ItemIdx other = unplaced_.after(order, i);
-    if (other == kNoItem) break;
-    i = other;
-  }
-  return i;
 }
 
 // The home phase comes first, then the others in their order.
@@ -117,14 +103,16 @@ void Candidates::hoist(const DecisionPoint& failed, DecisionPoint* above) {
   waiting_.assign(list.begin() + tried, list.end());
   list.resize(above->tried);
   const std::vector<ItemIdx>* const sources[] = {&failed.candidates, &waiting_};
+  const std::size_t counted = first_counted(*above);
   for (const auto* source : sources) {
     for (const ItemIdx i : *source) {
-      if (list.size() >= most_ || is_listed_[i]) continue;
+      if (list.size() - counted >= most_ || is_listed_[i]) continue;
       is_listed_[i] = 1;
       list.push_back(i);
     }
   }
-  MEMPLAN_ASSERT(list.size() <= std::max(most_, above->tried) && above->tried <= list.size());
+  MEMPLAN_ASSERT(above->tried <= list.size());
+  MEMPLAN_ASSERT(list.size() - counted <= std::max(most_, above->tried - counted));
   for (const ItemIdx i : list) is_listed_[i] = 0;
 }
 

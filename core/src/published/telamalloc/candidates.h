@@ -1,4 +1,4 @@
-// Which blocks are tried at a decision point, and in which order (source 001, sections 5.1 to 5.4).
+// Which blocks are tried at a decision point, and in which order (TelaMalloc, sections 5.1 to 5.4).
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,6 @@
 #include "model/items.h"
 #include "published/telamalloc/ranges.h"
 #include "published/telamalloc/unplaced.h"
-#include "util/random.h"
 
 namespace memplan {
 
@@ -37,16 +36,12 @@ class Candidates {
   // Whether `select` names one heuristic, which lists all that is unplaced.
   bool one_heuristic() const { return select_ != Select::kTela; }
 
-  // From now on the heuristics take turns in a random order, and each may skip its best blocks. 0
-  // stands for the order of section 5.1.
-  void draw(std::uint64_t seed);
-
   // Allows only a few candidates at a point again, as for a new subproblem.
   void narrow() { most_ = fewest_; }
   // Allows one more, where the search has tried all that are allowed. Returns false if it has tried
   // all there are, for a subproblem of so many blocks.
   bool widen(std::size_t blocks) {
-    if (one_heuristic() || most_ >= blocks) return false;
+    if (one_heuristic() || published_ || most_ >= blocks) return false;
     ++most_;
     return true;
   }
@@ -71,23 +66,26 @@ class Candidates {
   enum class Select { kTela, kSize, kArea, kLifetime, kLowest };
 
   static Select parse(const std::string& name);
+  // The first of the candidates of a point that count for the bound: as published, those that have
+  // been tried do not.
+  std::size_t first_counted(const DecisionPoint& point) const {
+    return published_ ? point.tried : 0;
+  }
   bool full(const DecisionPoint& point) const {
-    return point.all || point.candidates.size() >= most_;
+    return point.all || point.candidates.size() - first_counted(point) >= most_;
   }
   bool list_next_phase(DecisionPoint* point);
-  ItemIdx drawn(Unplaced::Order order, std::int32_t phase);
   std::int32_t next_phase(DecisionPoint* point) const;
   ItemIdx only_after(ItemIdx last) const;
   ItemIdx lowest_after(ItemIdx last) const;
 
   const Select select_;
+  const bool published_;
   const std::size_t fewest_;
   std::size_t most_;
   const Unplaced& unplaced_;
   const ValidRanges& ranges_;
   std::int32_t phase_end_ = 0;
-  bool draws_ = false;
-  Random random_{0};
   std::vector<ItemIdx> waiting_;
   std::vector<char> is_listed_;  // by item; 0 for all between calls
 };

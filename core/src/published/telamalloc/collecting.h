@@ -1,4 +1,4 @@
-// Samples of how far to go back (source 001, section 6.3): an oracle finds by the exact search
+// Samples of how far to go back (TelaMalloc, section 6.3): an oracle finds by the exact search
 // which part of a path leads to a solution, and a policy asks it and records its answers.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A model that says where to go back to (source 001, section 6.5).
+// A model that says where to go back to (TelaMalloc, section 6.5).
 #pragma once
 
 #include <vector>

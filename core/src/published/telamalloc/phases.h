@@ -1,4 +1,4 @@
-// Subproblems, and the phases of high contention within them (source 001, section 5.3).
+// Subproblems, and the phases of high contention within them (TelaMalloc, section 5.3).
 #pragma once
 
 #include <cstdint>

@@ -10,10 +10,11 @@ namespace memplan {
 namespace {
 
 constexpr std::int64_t kCheckEvery = 64;  // steps, where invariants are checked
-// A single heuristic turns off the options that need several.
+// A single heuristic turns off the options that need several, and is the same as published.
 TelamallocOptions consistent(TelamallocOptions options) {
   if (options.select != "tela") {
     options.phases = options.culprits = options.hoisting = options.stuck_rule = false;
+    options.published = false;
   }
   return options;
 }
@@ -53,19 +54,30 @@ std::vector<ItemIdx> TelamallocSearch::refutation() {
   return culprits_.involved();
 }
 
-void TelamallocSearch::follow(BacktrackPolicy* policy, std::uint64_t seed) {
-  policy_ = candidates_.one_heuristic() ? nullptr : policy;
-  candidates_.draw(seed);
-}
-
 TelamallocSearch::Verdict TelamallocSearch::run(const Phases::Subproblem& part,
                                                 std::int64_t limit) {
   begin(part);
-  const Verdict verdict = search(part, limit);
-  if (verdict == Verdict::kSolved || depth_ == 0) return verdict;
+  const Verdict verdict = go_on(part, limit);
+  if (verdict != Verdict::kSolved) give_up();
+  return verdict;
+}
+
+void TelamallocSearch::give_up() {
+  if (depth_ == 0) return;
   for (std::int32_t level = depth_ - 1; level >= 0; --level) unplaced_.restore(item_at(level));
   ranges_.take_back(base_);
-  return verdict;
+  depth_ = 0;
+}
+
+bool TelamallocSearch::adopt(const Phases::Subproblem& part, const std::vector<Bytes>& offsets) {
+  give_up();
+  for (std::int32_t k = part.begin; k < part.end; ++k) {
+    const ItemIdx i = phases_.items[k];
+    if (!ranges_.place(i, offsets[i])) return false;
+    unplaced_.remove(i);
+    ++depth_;
+  }
+  return true;
 }
 
 bool TelamallocSearch::check_invariants() const {
@@ -86,10 +98,9 @@ bool TelamallocSearch::check_invariants() const {
   MEMPLAN_ASSERT(policy_ == nullptr || path_.size() == static_cast<std::size_t>(depth_));
   return ranges_.check_invariants();
 }
-TelamallocSearch::Verdict TelamallocSearch::search(const Phases::Subproblem& part,
-                                                   std::int64_t limit) {
-  candidates_.narrow();
-  open();
+
+TelamallocSearch::Verdict TelamallocSearch::go_on(const Phases::Subproblem& part,
+                                                  std::int64_t limit) {
   while (depth_ < part.size()) {
     if (steps_ >= limit || stopper_.expired()) return Verdict::kCutShort;
     MEMPLAN_ASSERT(steps_ % kCheckEvery != 0 || check_invariants());
@@ -97,6 +108,8 @@ TelamallocSearch::Verdict TelamallocSearch::search(const Phases::Subproblem& par
     MEMPLAN_ASSERT(i == kNoItem || !ranges_.placed(i));
     if (i != kNoItem) {
       advance(i);
+      // As published, the backtrack that is one too many may also be a minor one.
+      if (options_.published && options_.stuck_rule && policy_ == nullptr) leave_if_stuck();
     } else if (!go_back()) {
       if (!candidates_.widen(static_cast<std::size_t>(part.size()))) return Verdict::kExhausted;
       open();
@@ -113,7 +126,12 @@ void TelamallocSearch::begin(const Phases::Subproblem& part) {
   candidates_.limit_phases(part.phase_end);
   const auto deepest = static_cast<std::size_t>(part.size());
   if (points_.size() <= deepest) points_.resize(deepest + 1);
-  if (policy_ == nullptr) return;
+  if (policy_ != nullptr) tell_policy(part);
+  candidates_.narrow();
+  open();
+}
+
+void TelamallocSearch::tell_policy(const Phases::Subproblem& part) {
   path_.clear();
   part_.clear();
   Time start = problem_.start[items_.buffer[phases_.items[part.begin]]], end = start;
@@ -173,6 +191,8 @@ bool TelamallocSearch::fits_on_skyline(ItemIdx i, Bytes* offset) {
 // The failure at this point follows from these levels, and that of the candidate.
 void TelamallocSearch::blame(const std::vector<std::int32_t>& levels) {
   std::vector<std::int32_t>& known = points_[depth_].culprits;
+  // The paper speaks of the reasons of one failure, which is the last one.
+  if (options_.published) known.clear();
   merged_.clear();
   auto at = known.begin();
   for (const std::int32_t level : levels) {
@@ -186,7 +206,7 @@ void TelamallocSearch::blame(const std::vector<std::int32_t>& levels) {
   known.swap(merged_);
 }
 
-// ---- major backtracks (source 001, section 5.4), and the choice of a learned policy (section 6)
+// ---- major backtracks (TelaMalloc, section 5.4), and the choice of a learned policy (section 6)
 
 // The point at hand has no candidates left. Returns false if there is no level to go back to.
 bool TelamallocSearch::go_back() {
@@ -211,7 +231,9 @@ bool TelamallocSearch::go_back() {
   MEMPLAN_ASSERT(choice >= 0 && static_cast<std::size_t>(choice) < targets_.size());
   retreat_to(targets_[choice].level);
   // A subtree that may be solvable must not be left because its candidates ran out.
-  if (!candidates_.has_more(points_[depth_])) candidates_.list_all(&points_[depth_]);
+  if (!options_.published && !candidates_.has_more(points_[depth_])) {
+    candidates_.list_all(&points_[depth_]);
+  }
   return true;
 }
 
@@ -223,20 +245,28 @@ std::int32_t TelamallocSearch::level_by_rule() {
   return options_.stuck_rule ? leave_stuck_subtree(level) : level;
 }
 
+bool TelamallocSearch::is_stuck(std::int32_t level) const {
+  return backtracks() - points_[level].patient_since > kPatience;
+}
+
 // Section 5.4: "to the lowest such point" of those with too many backtracks below them. The root is
 // always one of them, where few candidates are; leaving only the deepest would give its neighbour
-// as much time, and so on. So it also goes back, in turn, to a half and a quarter of the depth.
+// as much time, and so on. So it also goes back, in turn, to a half and a quarter of the depth; as
+// published, to the deepest.
 std::int32_t TelamallocSearch::leave_stuck_subtree(std::int32_t level) {
-  const auto stuck = [this](std::int32_t l) {
-    return backtracks() - points_[l].patient_since > kPatience;
-  };
-  if (!stuck(0)) return level;  // no tree has had more than the whole
+  if (!is_stuck(0)) return level;  // no tree has had more than the whole
   std::int32_t deepest = level;
-  while (!stuck(deepest)) --deepest;
-  std::int32_t target = deepest / (++escapes_ % 2 != 0 ? 2 : 4);
+  while (!is_stuck(deepest)) --deepest;
+  std::int32_t target = deepest;
+  if (!options_.published) target /= ++escapes_ % 2 != 0 ? 2 : 4;
   while (target < level && !candidates_.has_more(points_[target])) ++target;
   for (std::int32_t l = 0; l <= target; ++l) points_[l].patient_since = backtracks();
   return target;
+}
+
+void TelamallocSearch::leave_if_stuck() {
+  const std::int32_t target = leave_stuck_subtree(depth_);
+  if (target < depth_) retreat_to(target);
 }
 
 void TelamallocSearch::retreat_to(std::int32_t level) {

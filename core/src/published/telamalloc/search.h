@@ -1,4 +1,4 @@
-// The search tree of source 001, section 5. It has a stack of its own, since it is as deep as there
+// The search tree of TelaMalloc, section 5. It has a stack of its own, since it is as deep as there
 // are buffers.
 #pragma once
 
@@ -26,6 +26,7 @@ class TelamallocSearch {
   TelamallocSearch(const Problem& problem, const Items& items, const Adjacency& adjacent,
                    const TelamallocOptions& options, BacktrackPolicy* policy, Stopper& stopper);
 
+  const Phases& phases() const { return phases_; }
   const std::vector<Phases::Subproblem>& subproblems() const { return phases_.subproblems; }
 
   // Infers what holds before anything is placed. Returns false if there is no solution (see
@@ -36,10 +37,14 @@ class TelamallocSearch {
   // Solves one subproblem until there have been `limit` steps in all. To be called in the order of
   // subproblems(); what it places stays placed if it solves it, and only then.
   Verdict run(const Phases::Subproblem& part, std::int64_t limit);
-
-  // Switches to another policy (null: the rules of 5.4), with random candidates (see Candidates).
-  // To be called between two runs.
-  void follow(BacktrackPolicy* policy, std::uint64_t seed);
+  // The same in pieces: what was cut short goes on where it was, if there may be more steps.
+  void begin(const Phases::Subproblem& part);
+  Verdict go_on(const Phases::Subproblem& part, std::int64_t limit);
+  // Gives up what the pieces have placed.
+  void give_up();
+  // Ends a subproblem with the places that another search found, by item. Returns false if the
+  // stopper ended it.
+  bool adopt(const Phases::Subproblem& part, const std::vector<Bytes>& offsets);
 
   Bytes offset(ItemIdx i) const { return ranges_.lower(i); }
   std::int64_t steps() const { return steps_; }
@@ -51,8 +56,7 @@ class TelamallocSearch {
   bool check_invariants() const;
 
  private:
-  void begin(const Phases::Subproblem& part);
-  Verdict search(const Phases::Subproblem& part, std::int64_t limit);
+  void tell_policy(const Phases::Subproblem& part);
   void open();
   void advance(ItemIdx i);
   bool fits_on_skyline(ItemIdx i, Bytes* offset);
@@ -60,7 +64,9 @@ class TelamallocSearch {
 
   bool go_back();
   std::int32_t level_by_rule();
+  bool is_stuck(std::int32_t level) const;
   std::int32_t leave_stuck_subtree(std::int32_t level);
+  void leave_if_stuck();
   void retreat_to(std::int32_t level);
   int ask_policy();
   void add_target(std::int32_t level);

@@ -1,15 +1,18 @@
 #include "memplan/telamalloc.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "memplan/budget.h"
 #include "model/answers.h"
 #include "published/telamalloc/backtracking.h"
+#include "published/telamalloc/beside.h"
 #include "published/telamalloc/learned.h"
+#include "published/telamalloc/policy_search.h"
 #include "published/telamalloc/search.h"
 
 namespace memplan {
@@ -18,57 +21,18 @@ namespace {
 
 using Verdict = TelamallocSearch::Verdict;
 
-// The turns, in steps. The rules start again in each turn, in the same order as before, so their
-// turns must grow much. What they do not find in the first turn, the model finds more often than
-// they do.
-constexpr std::int64_t kFirstTurn = 3000;
-constexpr std::int64_t kGrowth = 8;
-constexpr std::int64_t kModelShare = 15;
-// The steps of one restart: a few at first, and later a fixed share of all.
-constexpr std::int64_t kShortest = 50;
-constexpr std::int64_t kPart = 100;
-
-Plan solution(const Problem& problem, const Items& items, const TelamallocSearch& search) {
+template <typename Search>
+Plan solution(const Problem& problem, const Items& items, const Search& search) {
   std::vector<Bytes> offsets;
   offsets.reserve(items.size.size());
   for (ItemIdx i = 0; i < items.count(); ++i) offsets.push_back(search.offset(i));
   return plan_of(problem, items, offsets, "the search found a solution");
 }
 
-// Runs the search by the rules and restarts with a model in turns.
-//
-//   by the rules         |--|            |--------|                    |------ ...
-//   with the model          |-|-|-|-|-|-|         |--|--|--|--|-- ... -|
-//                           each from the top, with other random candidates
-//
-// As TelamallocSearch::run(). What the rules solve soon is solved as without a model. After that, a
-// model that is wrong about a problem, or stays in a part of the tree without solutions, costs no
-// more than its turn. It ends with a solution, or at the limit.
-Verdict run_in_turns(const Phases::Subproblem& part, std::int64_t limit, LearnedPolicy* model,
-                     TelamallocSearch* search, const Stopper& stopper) {
-  std::uint64_t seed = 0;
-  bool exhausted = false;  // by the rules: they would come to the same end
-  for (std::int64_t turn = kFirstTurn;; turn *= kGrowth) {
-    if (!exhausted) {
-      search->follow(nullptr, 0);
-      const Verdict verdict = search->run(part, std::min(limit, search->steps() + turn));
-      if (verdict == Verdict::kSolved) return verdict;
-      exhausted = verdict == Verdict::kExhausted;
-    }
-    const std::int64_t end = std::min(limit, search->steps() + kModelShare * turn);
-    while (search->steps() < end && !stopper.stopped()) {
-      const std::int64_t length = kShortest + search->steps() / kPart;
-      search->follow(model, ++seed);
-      const Verdict verdict = search->run(part, std::min(end, search->steps() + length));
-      if (verdict == Verdict::kSolved) return verdict;
-    }
-    if (search->steps() >= limit || stopper.stopped()) return Verdict::kCutShort;
-  }
-}
-
+// `Search` is one that runs from subproblem to subproblem, as TelamallocSearch does.
+template <typename Search>
 Plan solve_parts(const Problem& problem, const Items& items, std::int64_t node_budget,
-                 TelamallocSearch* search, std::optional<LearnedPolicy>* learned,
-                 const Stopper& stopper) {
+                 Search* search, const Stopper& stopper) {
   if (!search->settle()) {
     if (stopper.stopped()) return unknown("the budget ran out");
     return infeasible(buffers_of(items, search->refutation()),
@@ -76,8 +40,7 @@ Plan solve_parts(const Problem& problem, const Items& items, std::int64_t node_b
   }
   if (search->steps() > node_budget) return unknown("the budget ran out");
   for (const Phases::Subproblem& part : search->subproblems()) {
-    const Verdict verdict = *learned ? run_in_turns(part, node_budget, &**learned, search, stopper)
-                                     : search->run(part, node_budget);
+    const Verdict verdict = search->run(part, node_budget);
     if (verdict == Verdict::kCutShort) return unknown("the budget ran out");
     if (verdict == Verdict::kExhausted) {
       return unknown("all candidates have been tried, which is no proof that nothing fits");
@@ -86,22 +49,53 @@ Plan solve_parts(const Problem& problem, const Items& items, std::int64_t node_b
   return solution(problem, items, *search);
 }
 
+template <typename Search>
+Plan solve_with(const Problem& problem, const Items& items, std::int64_t node_budget,
+                Search* search, const Stopper& stopper) {
+  Plan plan = solve_parts(problem, items, node_budget, search, stopper);
+  plan.stats.nodes = search->steps();
+  plan.stats.backtracks = search->backtracks();
+  plan.stats.major_backtracks = search->major_backtracks();
+  return plan;
+}
+
+enum class Learned { kOff, kOn, kPublished };
+
+Learned parse(const TelamallocOptions& options) {
+  if (options.learned == "off") return Learned::kOff;
+  if (options.learned == "on") return Learned::kOn;
+  if (options.learned != "published") {
+    throw std::invalid_argument("there is no learned='" + options.learned +
+                                "': choose off, on or published.");
+  }
+  if (options.model == nullptr) {
+    throw std::invalid_argument("learned=published needs a model: give one as the option model.");
+  }
+  return Learned::kPublished;
+}
+
 Plan answer(const Problem& problem, const Items& items, const TelamallocOptions& options,
             std::int64_t node_budget, Stopper& stopper, BacktrackPolicy* policy) {
+  const Learned given = parse(options);
   if (std::optional<Plan> none = refuted_at_once(items)) return *std::move(none);
   Adjacency adjacent;
   if (const char* refusal = adjacent.build(items, stopper)) return unknown(refusal);
   if (stopper.look()) return unknown("the budget ran out");
 
-  std::optional<LearnedPolicy> learned;
+  if (options.policy != nullptr && policy == nullptr) {
+    PolicySearch search(problem, items, adjacent, options, stopper);
+    return solve_with(problem, items, node_budget, &search, stopper);
+  }
   const bool has_choice = policy == nullptr && options.select == "tela";
-  if (has_choice && options.learned != nullptr) learned.emplace(*options.learned);
+  const Learned learned = has_choice ? given : Learned::kOff;
+  if (learned == Learned::kOn) {
+    Beside search(problem, items, adjacent, options, stopper);
+    return solve_with(problem, items, node_budget, &search, stopper);
+  }
+  std::optional<LearnedPolicy> model;
+  if (learned == Learned::kPublished) policy = &model.emplace(*options.model);
   TelamallocSearch search(problem, items, adjacent, options, policy, stopper);
-  Plan plan = solve_parts(problem, items, node_budget, &search, &learned, stopper);
-  plan.stats.nodes = search.steps();
-  plan.stats.backtracks = search.backtracks();
-  plan.stats.major_backtracks = search.major_backtracks();
-  return plan;
+  return solve_with(problem, items, node_budget, &search, stopper);
 }
 
 }  // namespace

@@ -1,0 +1,83 @@
+#include "policy.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace memplan::python {
+
+namespace {
+
+using Column = nb::ndarray<nb::numpy, const std::int64_t, nb::ndim<1>>;
+
+// An array of what `value` says of each row.
+template <typename Row, typename Value>
+Column column_of(const std::vector<Row>& rows, const Value& value) {
+  auto cells = std::make_unique<std::vector<std::int64_t>>();
+  cells->reserve(rows.size());
+  for (const Row& row : rows) cells->push_back(value(row));
+  const std::vector<std::int64_t>& made = *cells;
+  const nb::capsule owner(
+      cells.release(), [](void* p) noexcept { delete static_cast<std::vector<std::int64_t>*>(p); });
+  return Column(made.data(), {made.size()}, owner);
+}
+
+template <typename Row>
+Column column_of(const std::vector<Row>& rows) {
+  return column_of(rows, [](Row row) -> std::int64_t { return row; });
+}
+
+class PythonPolicy : public SearchPolicy {
+ public:
+  PythonPolicy(Caller* caller, nb::object choose, nb::object go_back)
+      : caller_(*caller), choose_(std::move(choose)), go_back_(std::move(go_back)) {}
+
+  Choice choose(const SearchState& now) override {
+    Choice choice;
+    caller_.call([&] {
+      const nb::object answer = ask(choose_, now);
+      if (answer.is_none()) return;
+      const auto [row, offset] = nb::cast<std::pair<BufferIdx, std::optional<Bytes>>>(answer);
+      choice = {row, offset.value_or(kNoOffset)};
+    });
+    return choice;
+  }
+  std::int32_t go_back(const SearchState& now) override {
+    std::int32_t level = kByRule;
+    caller_.call([&] {
+      const nb::object answer = ask(go_back_, now);
+      if (!answer.is_none()) level = nb::cast<std::int32_t>(answer);
+    });
+    return level;
+  }
+
+ private:
+  static nb::object ask(const nb::object& function, const SearchState& now) {
+    const auto& [capacity, path, candidates, failed, culprits] = now;
+    return function(capacity, column_of(path, [](const Placement& p) { return p.buffer; }),
+                    column_of(path, [](const Placement& p) { return p.offset; }),
+                    column_of(candidates, [](const ValidRange& r) { return r.buffer; }),
+                    column_of(candidates, [](const ValidRange& r) { return r.lower; }),
+                    column_of(candidates, [](const ValidRange& r) { return r.upper; }),
+                    column_of(failed), column_of(culprits));
+  }
+
+  Caller& caller_;
+  nb::object choose_;
+  nb::object go_back_;
+};
+
+}  // namespace
+
+std::shared_ptr<SearchPolicy> make_policy(Caller* caller, nb::object choose, nb::object go_back) {
+  return std::make_shared<PythonPolicy>(caller, std::move(choose), std::move(go_back));
+}
+
+}  // namespace memplan::python
