@@ -1,4 +1,4 @@
-"""Runs PyTorch models in one slab: record a forward pass, plan it, replay it (source 002).
+"""Runs PyTorch models in one slab: record a forward pass, plan it, replay it (MemoMalloc).
 
     from memplan.runtime.torch import Slab, record
 

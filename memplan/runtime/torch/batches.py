@@ -65,7 +65,7 @@ class Batches:
             raise MemplanError(f"plans is {plans}; it must be at least 1")
         self.family = family
         self._recordings = dict(recordings)
-        self._model = recordings[0][1].model
+        self._model, self._trains = recordings[0][1].model, recordings[0][1].trains
         self._axis = axis
         self._plans = plans
         self._planner = planner
@@ -83,6 +83,7 @@ class Batches:
         sizes: tuple[int, int] = (2, 4),
         check: int = 8,
         *,
+        trains: Any = None,
         strict: bool = True,
         plans: int = 4,
         planner: Planner = _solve_in_a_second,
@@ -95,7 +96,7 @@ class Batches:
 
         Parameters
         ----------
-        model
+        model, trains
             As for `memplan.runtime.torch.record`.
         make_inputs
             Gives example inputs of a batch size, as `record` takes them.
@@ -125,7 +126,8 @@ class Batches:
         inputs = {batch: make_arguments(make_inputs(batch)) for batch in sorted({1, *sizes, check})}
         axis = _Axis.find(inputs)
         recordings = {
-            batch: record(model, args, kwargs) for batch, (args, kwargs) in inputs.items()
+            batch: record(model, args, kwargs, trains=trains)
+            for batch, (args, kwargs) in inputs.items()
         }
         family = Family.derive({n: recordings[n] for n in (*sizes, check)}, strict=strict)
         return cls(
@@ -192,7 +194,7 @@ class Batches:
         trace = self.at(size)
         slab = Slab(self._planner(trace.problem()), trace, slabs=self._slabs)
         with self._lock:  # two bindings at once could lose frames
-            return slab, slab.bind(self._model)
+            return slab, slab.bind(self._model, self._trains)
 
     def _drop_oldest(self) -> None:
         for size, bucket in list(self._cache.items()):

@@ -1,4 +1,4 @@
-"""Records every allocation of a real forward pass, also those of kernels (source 002, chapter 3.1).
+"""Records every allocation of a real run, also those of kernels (MemoMalloc, chapter 3.1).
 
 The profiler reports each allocation and the operator around it, for which the paper had to build an
 "auxiliary stack" next to the allocator. The profiler does not report modules, so each module opens
@@ -8,6 +8,12 @@ a profiler scope with its name while the recording runs.
       record_function("memplan:.conv1")      ./.conv1                                 module
         aten::conv2d                         ./.conv1/aten::conv2d                    operator
           [memory] +100352                   ./.conv1/aten::conv2d#0                  allocation
+
+The backward pass of a training step is outside of the modules. There, the nodes of the graph are
+the frames, as the autograd engine calls them on the thread of the call:
+
+    autograd::engine::evaluate_function: ReluBackward0            ReluBackward0           node
+      aten::threshold_backward                                    .../aten::thres...      operator
 
 An address is live at most once at a time, so a release belongs to the last allocation there. Events
 of all threads are in the order of the clock. Views allocate nothing and are not recorded. If
@@ -39,6 +45,7 @@ from memplan.trace import Scope, Trace
 __all__ = ["Recording", "make_arguments", "record"]
 
 _PREFIX = "memplan:"
+_NODE = "autograd::engine::evaluate_function: "  # as in native/frames.h
 _CALL = "memplan call"
 _ALIGNMENT = {"cpu": 64, "cuda": 512}
 _ALLOCATORS = ("jemalloc", "mimalloc", "tcmalloc")
@@ -53,9 +60,12 @@ class Recording(Trace):
     ----------
     model
         The model or function.
+    trains
+        The model that the function trains, or `None`.
     """
 
     model: Any = None
+    trains: Any = None
 
 
 def record(
@@ -63,14 +73,17 @@ def record(
     example_inputs: Any = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
+    trains: Any = None,
     warmup: int = 1,
     device: str = "cpu",
 ) -> Recording:
-    """Run a model once, and record its allocations.
+    """Run a model or a training step once, and record its allocations.
 
-    The model runs in its current mode (`eval`, `train`), and without gradients, as tensors for a
-    backward pass would outlive the call. The result is dropped, and allocations that are alive at
-    the return are marked as outliving the run.
+    A model runs in its current mode (`eval`, `train`), and without gradients, as tensors for a
+    backward pass would outlive the call. A training step is a function that runs the model, the
+    backward pass and the optimizer; each run of it, also a warm-up, changes the parameters. The
+    result is dropped, and allocations that are alive at the return are marked as outliving the run:
+    gradients too, unless the step releases them at its end.
 
     Parameters
     ----------
@@ -80,16 +93,21 @@ def record(
         Its arguments: a tuple or list, a mapping by name, or one argument.
     kwargs
         More arguments by name.
+    trains
+        The `torch.nn.Module` that `model`, a function, trains. The function then runs with
+        gradients, and its scopes have the names of this module. For several modules, pass them
+        in a `torch.nn.ModuleList`.
     warmup
-        Runs before the recorded one; the first run makes lasting data (packed weights, caches).
+        Runs before the recorded one; the first run makes lasting data (packed weights, caches, the
+        state of an optimizer).
     device
         The device of the recorded memory, "cpu" or "cuda".
 
     Raises
     ------
     MemplanError
-        If the profiler is in use already, `warmup` is negative, or `device` is another one.
-        Exceptions of the model pass through; the model is restored.
+        If the profiler is in use already, `warmup` is negative, `device` is another one, or
+        `trains` is no module. Exceptions of the model pass through; the model is restored.
     """
     if warmup < 0:
         raise MemplanError(f"warmup is {warmup}; it must be at least 0")
@@ -97,11 +115,17 @@ def record(
         raise MemplanError(f"device is {shown(device)}; it must be one of {', '.join(_ALIGNMENT)}")
     if torch.autograd._profiler_enabled():
         raise MemplanError("a profiler is running; record outside of it")
+    if trains is not None and not isinstance(trains, torch.nn.Module):
+        raise MemplanError(
+            f"trains is a {type(trains).__name__}; it must be the torch.nn.Module that the "
+            "function trains"
+        )
     positional, named = make_arguments(example_inputs, kwargs)
-    with torch.no_grad(), _no_garbage_collection():
+    modules = model if trains is None else trains
+    with torch.set_grad_enabled(trains is not None), _no_garbage_collection():
         for _ in range(warmup):
             model(*positional, **named)
-        restore = replace_forwards(model, _record_scope)
+        restore = replace_forwards(modules, _record_scope)
         try:
             with _silent_profiler() as profiler:
                 with record_function(_CALL):
@@ -111,7 +135,8 @@ def record(
         finally:
             restore()
     log = _Log(profiler.profiler.kineto_results.experimental_event_tree(), device)
-    return replace(log.recording(_describe_run(model, positional, named)), model=model)
+    about = _describe_run(model, trains, positional, named)
+    return replace(log.recording(about), model=model, trains=trains)
 
 
 def make_arguments(
@@ -262,12 +287,12 @@ def _name_event(event: Any) -> str:
     if event.tag != _EventType.TorchOp:
         return ""
     if event.extra_fields.scope == RecordScope.FUNCTION:
-        return str(event.name)
+        return str(event.name).removeprefix(_NODE)
     return event.name.removeprefix(_PREFIX) if event.name.startswith(_PREFIX) else ""
 
 
 def _describe_run(
-    model: Any, positional: tuple[Any, ...], named: Mapping[str, Any]
+    model: Any, trains: Any, positional: tuple[Any, ...], named: Mapping[str, Any]
 ) -> dict[str, str]:
     given = [
         *map(_describe_value, positional),
@@ -276,11 +301,17 @@ def _describe_run(
     return {
         "model": getattr(model, "__name__", type(model).__name__),
         "inputs": ", ".join(given),
-        "mode": "train" if getattr(model, "training", False) else "eval",
+        "mode": _name_mode(model, trains),
         "torch": str(torch.__version__),
         "threads": str(torch.get_num_threads()),
         "allocator": _find_allocator(),
     }
+
+
+def _name_mode(model: Any, trains: Any) -> str:
+    if trains is not None:
+        return "training step"
+    return "train" if getattr(model, "training", False) else "eval"
 
 
 def _find_allocator() -> str:

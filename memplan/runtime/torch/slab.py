@@ -1,6 +1,6 @@
 """Runs a model in one slab, with a planned offset for every allocation of a forward pass.
 
-This is MemoMalloc's runtime (source 002, chapter 3.2) with two differences. It identifies an
+This is MemoMalloc's runtime (chapter 3.2) with two differences. It identifies an
 allocation by the modules and operators around it, so these may run in another order. And it gives
 out a planned range only if that is free at this moment, so a wrong plan or another run is safe.
 """
@@ -43,7 +43,8 @@ class Statistics:
     hits, hit_bytes
         Allocations that got their planned range, and their bytes in total.
     outliving
-        In ordinary memory as planned, because they outlived the recorded call: the results.
+        In ordinary memory as planned, because they outlived the recorded call: the results, and
+        gradients that a training step leaves.
     unknown
         In ordinary memory, because no such allocation was recorded.
     resized
@@ -105,7 +106,7 @@ class Slab:
         The recording, or another trace.
     model
         The model to run; by default that of the recording, if there is one. `slab(model)` binds
-        other models of the same architecture.
+        other models of the same architecture, and `bind` also other training steps.
     slabs
         The most slabs; calls without a free slab run in ordinary memory. `None` allows twice the
         number of processors, and at least 16. Slabs are made when they are needed: for calls at
@@ -128,6 +129,7 @@ class Slab:
         self._limit = most_slabs(slabs)
         self._rows = make_table(plan, trace)
         self._model = getattr(trace, "model", None) if model is None else model
+        self._trains = getattr(trace, "trains", None) if model is None else None
         self._pool: Any = None
         self._native: Any = None
         self._bindings: list[Binding] = []
@@ -181,22 +183,24 @@ class Slab:
         if own is None:
             if self._model is None:
                 raise MemplanError("this trace has no model; bind one first: slab(model)(*inputs)")
-            own = self._own = self.bind(self._model)
+            own = self._own = self.bind(self._model, self._trains)
         return own(*args, **kwargs)
 
-    def bind(self, model: Any) -> Callable[..., Any]:
+    def bind(self, model: Any, trains: Any = None) -> Callable[..., Any]:
         """Return a function that runs a model in these slabs, until they are closed.
 
         Parameters
         ----------
         model
             A model of the recorded architecture; other allocations of it get ordinary memory.
+        trains
+            If `model` is a training step, the `torch.nn.Module` that it trains, as for `record`.
         """
         with self._lock:
             self._make_ready()
             runner = self._runners.get(id(model))
             if runner is None:
-                binding = Binding(self._native, model)
+                binding = Binding(self._native, model if trains is None else trains)
                 self._bindings.append(binding)
                 runner = self._native.Runner(self._pool, model, binding, self._settle)
                 self._runners[id(model)] = runner

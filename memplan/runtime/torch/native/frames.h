@@ -13,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 #include <vector>
 
@@ -46,22 +47,32 @@ inline Hash allocation_in(Hash frame, std::uint32_t ordinal) {
   return mix(frame, ~Hash{ordinal}) | 1;
 }
 
-// Caches the hashes of names by address. Names of operators live as long as their operators, so an
-// address stands for a name. If another name gets the same address, an allocation is not found in
-// the table, or a wrong row is found; both cost only time.
+// What the autograd engine puts before the name of a node; see recorder.py.
+constexpr std::string_view kNode = "autograd::engine::evaluate_function: ";
+
+// Caches the hashes of names of operators. The slot of a name comes from its address, which is
+// mostly that of the operator's own. But names of autograd nodes are in short-lived strings, so an
+// address may hold another name the next time, and the text decides.
 class NameHashes {
  public:
   Hash operator()(const char* name) {
     Known& entry = known_[(reinterpret_cast<Hash>(name) * 0x9e3779b97f4a7c15u) >> (64 - kBits)];
-    if (entry.name != name) entry = {name, hash_of(name)};
-    return entry.hash;
+    if (std::strcmp(entry.name, name) == 0) return entry.hash;
+    const std::string_view text(name);
+    const bool is_node = text.substr(0, kNode.size()) == kNode;
+    const Hash hash = hash_of(text.substr(is_node ? kNode.size() : 0));
+    if (text.size() < sizeof entry.name) {
+      std::memcpy(entry.name, name, text.size() + 1);
+      entry.hash = hash;
+    }
+    return hash;
   }
 
  private:
   static constexpr int kBits = 9;
   struct Known {
-    const char* name;
-    Hash hash;
+    char name[120] = "";
+    Hash hash = hash_of("");
   };
   std::array<Known, 1 << kBits> known_{};
 };
