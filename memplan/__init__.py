@@ -35,6 +35,7 @@ from memplan.solvers import Budget, Interrupted, Progress, Round, lower_bound, s
 if TYPE_CHECKING:
     from memplan.analysis.inspection import inspect
     from memplan.formats import load_plan, save
+    from memplan.paths import plan_paths
     from memplan.planning import Planned, plan_model
     from memplan.sources import Loaded, load
 
@@ -71,6 +72,7 @@ __all__ = [
     "lower_bound",
     "pack_most_valuable",
     "plan_model",
+    "plan_paths",
     "save",
     "solve",
     "verify",
@@ -85,6 +87,7 @@ _LATER = {
     "load": "memplan.sources",
     "load_plan": "memplan.formats",
     "plan_model": "memplan.planning",
+    "plan_paths": "memplan.paths",
     "save": "memplan.formats",
 }
 

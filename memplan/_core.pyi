@@ -226,7 +226,10 @@ class Repacker:
     def offset(self, slot: int) -> int:
         """In bytes; -1 where it is not placed yet."""
 
-    def offsets(self, slots: Sequence[int]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]: ...
+    def columns(self, slots: Sequence[int]) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None), writable=False)]:
+        """
+        One row for each of start, end, size, alignment, pin and offset; -1 stands for no pin and no offset.
+        """
 
 class StreamGraph:
     """Operators on streams, and tensors; columns, copied."""

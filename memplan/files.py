@@ -24,16 +24,16 @@ def read_text(path: str | os.PathLike[str]) -> str:
         with open(name, "rb") as file:
             data = file.read()
     except (OSError, ValueError) as error:
-        raise FormatError(name, f"cannot be read: {_reason(error)}") from None
+        raise FormatError(name, f"the file cannot be read: {_reason(error)}") from None
     if b"\0" in data:
-        raise FormatError(name, "is a binary file; a problem or plan is CSV or JSON, as UTF-8 text")
+        raise FormatError(name, "this is a binary file; a problem or plan is CSV or JSON (UTF-8)")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise FormatError(name, "is not UTF-8 text; save it as UTF-8", line=line) from None
+        raise FormatError(name, "the file is not UTF-8 text; save it as UTF-8", line=line) from None
     if not text.strip():
-        raise FormatError(name, "is empty")
+        raise FormatError(name, "the file is empty")
     return text
 
 
@@ -48,7 +48,9 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     try:
         data = text.encode()
     except UnicodeEncodeError as error:
-        raise FormatError(os.fspath(path), f"cannot be written: {_reason(error)}") from None
+        raise FormatError(
+            os.fspath(path), f"the file cannot be written: {_reason(error)}"
+        ) from None
     write_bytes(path, data)
 
 
@@ -107,7 +109,7 @@ def write_files(outputs: Mapping[str, bytes]) -> None:
             else:
                 os.unlink(target)
         if isinstance(error, (OSError, ValueError)):
-            raise FormatError(name, f"cannot be written: {_reason(error)}") from None
+            raise FormatError(name, f"the file cannot be written: {_reason(error)}") from None
         raise
     finally:
         for leftover in (*(new for _, new in staged.values()), *kept.values()):

@@ -284,7 +284,7 @@ class Plan:
         if self.solver:
             lines.append(("solver", self.solver))
         if self.conflict:
-            lines.append(("conflict", f"{len(self.conflict):,} buffers that cannot be together"))
+            lines.append(("conflict", f"{len(self.conflict):,} buffers cannot be placed together"))
         return "\n".join(f"{name:<12} {value}" for name, value in lines)
 
     # Drawings; their modules are imported on use because they need extras

@@ -1,14 +1,15 @@
-"""Changes one buffer of a problem."""
+"""Changes one buffer of a problem, or what fused operators store."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from memplan.graph.fusion import Fusion
 from memplan.graph.remake import Remake
 from memplan.problem import Problem
 from memplan.problem.columns import NONE
 
-__all__ = ["halve", "remake_row"]
+__all__ = ["fuse", "halve", "remake_row"]
 
 
 def halve(problem: Problem, row: int) -> Problem:
@@ -65,6 +66,37 @@ def remake_row(problem: Problem, remake: Remake) -> Problem:
         capacity=problem.capacity,
         reserved=problem.reserved,
         groups=(group, lead),
+    )
+
+
+def fuse(problem: Problem, *fusions: Fusion) -> Problem:
+    """Return the problem in which the steps of each fusion are one, and its rows are not stored.
+
+    The fusions must not share a step. The problem must have no gaps, as those of graphs have none.
+
+    Raises
+    ------
+    ProblemError
+        If pinned buffers that are needed in the same step then overlap.
+    """
+    freed = [row for each in fusions for row in each.rows]
+    rest = problem.subset(np.delete(np.arange(len(problem)), freed))
+    joined = np.zeros(int(problem.end.max(initial=0)) + 1, dtype=np.int64)
+    for each in fusions:
+        joined[each.start + 1 : each.end] = 1  # these steps join the one before
+    step = np.arange(len(joined)) - np.cumsum(joined)
+    return Problem.from_arrays(
+        step[rest.start],
+        step[rest.end - 1] + 1,
+        rest.size,
+        ids=rest.ids,
+        alignment=rest.alignment,
+        pin=rest.pin,
+        hint=rest.hint,
+        capacity=rest.capacity,
+        reserved=rest.reserved,
+        conflicts=rest.conflicts,
+        groups=(rest.group, rest.lead),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from memplan import solvers
-from memplan.analysis.explain import Explanation, explain
+from memplan.analysis.explain import DEFAULT_NODES, Explanation, explain
 from memplan.analysis.savings import Change, Savings, Worst, savings
 from memplan.errors import ProblemError
 from memplan.plan import Plan
@@ -65,7 +65,8 @@ class Inspection:
         The buffers that make the greatest load, and what a change to each would save.
     trials
         For each kind of change, the buffer that saves most by it, with a plan. If no single buffer
-        saves anything, a few together are tried. Changes that save nothing are left out.
+        saves anything, a few together are tried. Several runs of operators are fused together if
+        that saves more than one. Changes that save nothing are left out.
     shortage
         Whether it fits into the capacity, and what is missing; `None` if there is no capacity.
     """
@@ -104,7 +105,7 @@ def inspect(
     *,
     in_place: bool = False,
     figures: Iterable[Figure] = (),
-    nodes: int = NODES,
+    nodes: int | None = None,
     timeout: float | None = None,
     threads: int | None = None,
     seed: int = 0,
@@ -120,7 +121,8 @@ def inspect(
     figures
         How much other planners need for it, in addition to those that its file names.
     nodes
-        Search nodes for each plan, and for each question about the capacity.
+        Search nodes for each plan, and for each question about the capacity; by default `NODES`
+        and `memplan.analysis.explain.DEFAULT_NODES`.
     timeout
         Seconds for each plan, and for all questions about the capacity together, or `None`. A
         clock makes the answer depend on the machine.
@@ -135,15 +137,16 @@ def inspect(
     problem = problem_of(asked)
     loaded = asked if isinstance(asked, Loaded) else of_problem(problem)
     free = replace(loaded, problem=problem.with_capacity(None))
+    of_plan, of_question = (NODES, DEFAULT_NODES) if nodes is None else (nodes, nodes)
     planned = plan_model(
-        free, in_place=in_place, nodes=nodes, timeout=timeout, threads=threads, seed=seed
+        free, in_place=in_place, nodes=of_plan, timeout=timeout, threads=threads, seed=seed
     )
     problem = planned.problem.with_capacity(problem.capacity)
     loaded = replace(planned.loaded, problem=problem)
-    plan_of = partial(quick_plan, nodes=nodes, timeout=timeout, threads=threads, seed=seed)
+    plan_of = partial(quick_plan, nodes=of_plan, timeout=timeout, threads=threads, seed=seed)
     shortage = None
     if problem.capacity is not None:
-        shortage = explain(problem, nodes=nodes, timeout=timeout, threads=threads, seed=seed)
+        shortage = explain(problem, nodes=of_question, timeout=timeout, threads=threads, seed=seed)
     found = savings(problem, loaded.layout)
     return Inspection(
         loaded,
@@ -172,6 +175,6 @@ def _choose_changes(found: Savings) -> list[tuple[Change, tuple[int, ...]]]:
     alone: list[tuple[Change, tuple[int, ...]]] = [
         (change, (int(found.rows[at]),)) for change, at in best if at is not None
     ]
-    if alone or not found.together:
-        return alone
-    return [(change, found.together) for change in (Change.HALVED, Change.REMOVED)]
+    if not alone and found.together:
+        alone = [(change, found.together) for change in (Change.HALVED, Change.REMOVED)]
+    return [*alone, (Change.FUSED, found.runs_rows)] if found.runs else alone

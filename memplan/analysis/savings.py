@@ -1,4 +1,4 @@
-"""The greatest load after a buffer is made smaller, moved elsewhere, or dropped and made again.
+"""The greatest load after a buffer is made smaller, moved, dropped and made again, or fused away.
 
 The greatest load is a lower bound on every plan, and the effect of one change on it is quick to
 compute. Only a buffer that is live where the load is greatest can bring it down, and not below
@@ -21,8 +21,10 @@ from functools import reduce
 
 import numpy as np
 
-from memplan.analysis.changed import halve, remake_row
+from memplan.analysis.changed import fuse, halve, remake_row
+from memplan.errors import ProblemError
 from memplan.graph import Layout
+from memplan.graph.fusion import Fusion, choose_together, find_fusions
 from memplan.graph.remake import Remake, find_remakes
 from memplan.problem import Problem, spans
 from memplan.problem.columns import NONE, Column, frozen
@@ -39,6 +41,7 @@ class Change(StrEnum):
     HALVED = "halved"  # it holds half of its bytes, rounded up
     REMOVED = "removed"  # or moved to another memory, which is the same for this arena
     RECOMPUTED = "recomputed"  # dropped after one use, and made again just before the next
+    FUSED = "fused"  # not stored, because the operators around it are one
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,11 @@ class Savings:
         `peak` where it does not come down, -1 where the change is impossible or its effect unknown.
     remakes
         By row that can be made again: how it is made again.
+    fusions
+        By row that fused operators need not store: the fusion with the smallest load.
+    runs
+        The fewest runs of operators which, all fused, lower the load further than any one of them.
+        Empty if there are none.
     """
 
     problem: Problem
@@ -96,6 +104,17 @@ class Savings:
     bytes: Column
     after: Mapping[Change, Column]
     remakes: Mapping[int, Remake]
+    fusions: Mapping[int, Fusion]
+    runs: tuple[Fusion, ...] = ()
+
+    @property
+    def runs_rows(self) -> tuple[int, ...]:
+        """The rows that are not stored if all of `runs` are fused."""
+        return tuple(row for each in self.runs for row in each.rows)
+
+    def fusions_for(self, rows: Sequence[int]) -> tuple[Fusion, ...]:
+        """Return what to fuse so that these rows are not stored: one row, or `runs_rows`."""
+        return self.runs if len(rows) > 1 else (self.fusions[rows[0]],)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -119,7 +138,10 @@ class Savings:
         return np.flatnonzero((after != NONE) & (after <= limit))
 
     def changed(self, rows: Sequence[int], change: Change) -> Problem:
-        """Return the problem with a change to each of some rows; only one can be made again.
+        """Return the problem with a change to each of some rows.
+
+        Only one row can be made again; one row can be fused away, or all `runs_rows`. A fusion may
+        free other rows as well, and its operators take one step, so that later times move.
 
         A buffer that is made again becomes a second buffer; its id has "(again)" at its end. The
         moment at which it is made takes a unit of time, so that all later times move by one.
@@ -132,6 +154,8 @@ class Savings:
         if change is Change.RECOMPUTED:
             (row,) = rows
             return remake_row(self.problem, self.remakes[row])
+        if change is Change.FUSED:
+            return fuse(self.problem, *self.fusions_for(rows))
         if change is Change.HALVED:
             return reduce(halve, rows, self.problem)
         return self.problem.subset(np.delete(np.arange(len(self.problem)), rows))
@@ -152,6 +176,10 @@ class Savings:
         if change is Change.RECOMPUTED:
             again = self.remakes[rows[0]].again
             start, end = start - (start > again), end - (end > again)
+        if change is Change.FUSED:
+            for fusion in self.fusions_for(rows):  # in the order of time
+                fewer = fusion.end - fusion.start - 1
+                start, end = (time + fewer * (time > fusion.start) for time in (start, end))
         return Worst(loads.peak, start, end)
 
 
@@ -159,7 +187,8 @@ def savings(problem: Problem, layout: Layout | None = None) -> Savings:
     """Return what a change to each buffer that is live at the greatest load would save.
 
     The result is exact. The time is O(n log n), vectorised, plus O(n) for each buffer that has gaps
-    or can be made again.
+    or can be made again, O(n log n) for each of at most 12 runs of operators to fuse, and about as
+    much for all that are fused together.
 
     Parameters
     ----------
@@ -172,12 +201,19 @@ def savings(problem: Problem, layout: Layout | None = None) -> Savings:
     section = loads.peak_section
     if section is None:
         none = frozen(np.empty(0, dtype=np.int64))
-        return Savings(problem, 0, 0, 0, 0, (), none, none, dict.fromkeys(Change, none), {})
+        return Savings(problem, 0, 0, 0, 0, (), none, none, dict.fromkeys(Change, none), {}, {})
     start, end = int(loads.start[section]), int(loads.end[section])
     levels = _Levels(problem, loads, section)
     again = {each.row: each for each in (find_remakes(layout, start, end) if layout else ())}
     recomputed = [
         levels.remake_row(again[row]) if row in again else NONE for row in levels.rows.tolist()
+    ]
+    possible = find_fusions(layout) if layout else ()
+    fusions = _choose_fusions(problem, _find_around(layout, possible, start, end))
+    least = min([loads.peak, *(load for load, _ in fusions.values())])
+    runs = choose_together(problem, possible, least) or ()
+    fused = [
+        min(fusions[row][0], loads.peak) if row in fusions else NONE for row in levels.rows.tolist()
     ]
     return Savings(
         problem,
@@ -192,9 +228,40 @@ def savings(problem: Problem, layout: Layout | None = None) -> Savings:
             Change.HALVED: frozen(levels.reduce_spans(lambda held: held // 2)),
             Change.REMOVED: frozen(levels.reduce_spans(lambda held: held)),
             Change.RECOMPUTED: frozen(np.array(recomputed, dtype=np.int64)),
+            Change.FUSED: frozen(np.array(fused, dtype=np.int64)),
         },
         again,
+        {row: fusion for row, (_, fusion) in fusions.items()},
+        runs,
     )
+
+
+def _find_around(
+    layout: Layout | None, fusions: Sequence[Fusion], start: int, end: int
+) -> list[Fusion]:
+    """Return the fusions that free a row which is live during `[start, end)`."""
+    if layout is None:
+        return []
+    live = {
+        row
+        for row, index in enumerate(layout.rows)
+        if layout.storages[index].start <= start and end <= layout.storages[index].end
+    }
+    return [each for each in fusions if not live.isdisjoint(each.rows)]
+
+
+def _choose_fusions(problem: Problem, fusions: Sequence[Fusion]) -> dict[int, tuple[int, Fusion]]:
+    """Return by row the smallest load after a fusion, and this fusion; of equal ones a shortest."""
+    found: dict[int, tuple[int, Fusion]] = {}
+    for fusion in sorted(fusions, key=lambda each: each.end - each.start):
+        try:
+            load = Loads(fuse(problem, fusion)).peak
+        except ProblemError:  # pins contradict it
+            continue
+        for row in fusion.rows:
+            if row not in found or load < found[row][0]:
+                found[row] = load, fusion
+    return found
 
 
 class _Levels:

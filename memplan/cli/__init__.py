@@ -1,4 +1,4 @@
-"""The command line: `memplan plan`, `verify`, `inspect`, `explain`, ...
+"""The command line: `memplan plan`, `verify`, `inspect`, `compare`, ...
 
 A command parses, calls the library, and prints. `running` makes one sentence and an exit code of
 every error. Commands import slow modules inside of their functions, so that `memplan --version`
@@ -15,14 +15,13 @@ from memplan.cli import (
     apply,
     compare,
     convert,
-    explain,
+    describe,
     inspect,
     plan,
     record,
     running,
     solvers,
     verify,
-    verify_proof,
     view,
 )
 from memplan.cli.plugins import Commands
@@ -32,22 +31,24 @@ __all__ = ["main"]
 app = typer.Typer(
     name="memplan",
     cls=Commands,
-    help="Plan the memory of a program: place every buffer in one arena, and prove how good it is.",
-    epilog="Exit codes: 0 done, 1 infeasible, an invalid plan or growth beyond a limit, "
-    "2 bad input, 3 no plan in time.",
+    help="Plan the memory of a program: place every buffer in one arena, and prove how good the "
+    "plan is. `memplan FILE` shows what a file is, and what can be done with it.",
+    epilog="Exit codes: 0 done; 1 infeasible, an invalid plan, or growth beyond a limit; "
+    "2 bad input; 3 no plan in time.",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 running.add_root(app)
 _PANELS = {
-    "Plan": (plan, verify, verify_proof),
-    "Understand": (inspect, explain, compare, view),
+    "Plan": (plan, verify),
+    "Understand": (inspect, compare, view),
     "Hand over": (apply, convert, record),
     "Research": (solvers,),
 }
 for panel, modules in _PANELS.items():
     for module in modules:
         running.add_command(app, module, panel)
+running.add_command(app, describe, hidden=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,6 +14,7 @@ from memplan.cli.inputs import is_copy, keep
 
 if TYPE_CHECKING:
     from memplan.notes import Note
+    from memplan.plan import Plan
     from memplan.planning import Planned
     from memplan.targets.tflite_micro import Applied
 
@@ -25,25 +26,28 @@ def command(
     out: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="The model with the plan in it (.tflite)."
+            "--output", "-o", metavar="FILE", help="Write the model with the plan in it (.tflite)."
         ),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Write the plan into the model's own file.")
     ] = False,
     header: Annotated[
-        str | None, typer.Option("--c-header", metavar="FILE", help="The plan as C and C++.")
+        str | None,
+        typer.Option("--c-header", metavar="FILE", help="Write the plan as a C and C++ header."),
     ] = None,
     shim: Annotated[
         str | None,
         typer.Option(
-            "--shim", metavar="FILE", help="As a NonPersistentMemoryPlannerShim of TFLM, in C++."
+            "--shim",
+            metavar="FILE",
+            help="Write the plan as a NonPersistentMemoryPlannerShim of TFLM, in C++.",
         ),
     ] = None,
     plan: Annotated[
         str | None,
         typer.Option(
-            "--plan", metavar="PLAN", help="This plan, instead of a new one.", callback=keep
+            "--plan", metavar="PLAN", help="Use this plan instead of a new one.", callback=keep
         ),
     ] = None,
     budget: Annotated[
@@ -52,17 +56,20 @@ def command(
             "--arena-budget",
             parser=options.parse_bytes,
             metavar="SIZE",
-            help="Write nothing if the arena needs more.",
+            help="Write nothing if the arena would need more than this.",
         ),
     ] = None,
+    alignment: options.Alignment = 1,
     in_place: options.InPlace = False,
     replan: Annotated[
         bool,
-        typer.Option("--replan", help="Forget the offsets that the file carries; they are kept."),
+        typer.Option("--replan", help="Ignore the offsets in the file, which are kept by default."),
     ] = False,
     name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Of what is declared in C.")
+        str | None, typer.Option("--name", metavar="NAME", help="Name of the declarations in C.")
     ] = None,
+    path: options.Branches = None,
+    known: options.Known = None,
     dim: options.Dim = None,
     timeout: options.Timeout = None,
     nodes: options.Nodes = None,
@@ -71,39 +78,56 @@ def command(
 ) -> None:
     """Write a plan where a runtime uses it: into a TFLite model, or as a C header.
 
-    The input is never the output, unless --overwrite is given. All outputs have one plan, which is
-    that of `memplan plan` with the same options, and all of them are written, or none is. A plan of
-    another model is refused, with what differs.
+    The input file is not changed unless --overwrite is given. All outputs contain one plan, which
+    is that of `memplan plan` with the same options. Either all outputs are written or none. A plan
+    of another model is rejected, with the difference.
     """
     if overwrite and is_copy(input):
-        raise typer.BadParameter("the input is no file on disk", param_hint="'--overwrite'")
+        raise typer.BadParameter("the input is not a file on disk", param_hint="'--overwrite'")
     if overwrite and out is not None:
         raise typer.BadParameter("--output names another file", param_hint="'--overwrite'")
     model = input if overwrite else out
     _check_outputs(input, out, model, header, shim, plan)
-    if plan is not None and (in_place or replan):
-        raise typer.BadParameter("leave out --in-place and --replan", param_hint="'--plan'")
+    if plan is not None and (in_place or replan or alignment > 1):
+        raise typer.BadParameter(
+            "leave out --in-place, --replan and --alignment", param_hint="'--plan'"
+        )
     if dim and (model or shim):
-        message = "TFLM runs a file with the sizes that are stored in it: convert it with others"
+        message = (
+            "TFLM uses the sizes that are stored in the file: convert the model with other sizes"
+        )
         raise typer.BadParameter(message, param_hint="'--dim'")
     reading = options.Model(
-        dim, in_place=in_place, strict=strict, pins=not replan, limit_factor=limit_factor
+        dim,
+        in_place=in_place,
+        strict=strict,
+        pins=not replan,
+        alignment=alignment,
+        limit_factor=limit_factor,
     )
+    if path:
+        if model or shim or plan or not header:
+            raise typer.BadParameter("plans of paths need --c-header alone", param_hint="'--path'")
+        _write_paths(input, reading, path, known, header, name, budget, timeout, nodes)
+        return
+    if known:
+        raise typer.BadParameter("it needs --path", param_hint="'--known'")
     chosen = _make_plan(input, reading, plan, timeout, nodes, tflite=bool(model or shim))
-    _check_budget(budget, chosen)
+    _check_budget(budget, chosen.plan.peak or 0)
 
     from memplan import formats
 
     outputs: dict[str, bytes] = {}
     applied = None
     if model or shim:
-        applied, data = _patch(input, model or shim or "", chosen, budget)
+        stored = chosen.plan if alignment == 1 else _plan_of_file(input, chosen, pins=not replan)
+        applied, data = _patch(input, model or shim or "", stored, budget)
         if model:
             outputs[model] = data
     if shim:
         from memplan.targets.tflite_micro import shim_header
 
-        outputs[shim] = shim_header(Path(input), chosen.plan, name or "memory_plan").encode()
+        outputs[shim] = shim_header(Path(input), stored, name or "memory_plan").encode()
     if header:
         from memplan.targets.c_header import write_header
 
@@ -125,11 +149,11 @@ def _check_outputs(
     """Refuse outputs that could not be written, before the work and not after it."""
     written = [os.path.realpath(path) for path in (model, header, shim) if path]
     if not written:
-        raise typer.BadParameter("say what to write: --output, --overwrite, --c-header or --shim")
+        raise typer.BadParameter("name an output: --output, --overwrite, --c-header or --shim")
     for path in (out, header, shim):
         output.check_output(path, input, *([plan] if plan else []))
     if len(set(written)) < len(written):
-        raise typer.BadParameter("two things cannot be written to one file")
+        raise typer.BadParameter("two outputs have the same file")
 
 
 def _make_plan(
@@ -148,7 +172,7 @@ def _make_plan(
     from memplan.sources import detect
 
     if tflite and detect(input) != "tflite":
-        raise MemplanError(f"{input} is no TFLite model; only these carry their plan in them")
+        raise MemplanError(f"{input} is not a TFLite model; only TFLite models carry their plan")
     given = formats.load_plan(plan) if plan else None
     if given is not None and tflite:
         from memplan.targets.tflite_micro import plan_file
@@ -161,15 +185,42 @@ def _make_plan(
         return Planned(layout_of(loaded, given, in_place=True), given)
     found = plan_model(loaded, in_place=model.in_place, timeout=timeout, nodes=nodes)
     if not found.plan.has_offsets:
-        raise MemplanError(f"there is no plan to write ({found.plan.status}); nothing was written")
+        raise MemplanError(f"no plan was found ({found.plan.status}); nothing was written")
     return found
 
 
-def _check_budget(budget: int | None, chosen: Planned) -> None:
+def _write_paths(
+    input: str,
+    model: options.Model,
+    path: list[str],
+    known: list[str] | None,
+    header: str,
+    name: str | None,
+    budget: int | None,
+    timeout: float | None,
+    nodes: int | None,
+) -> None:
+    """Write one header with the plans of several paths."""
+    from memplan import formats
+    from memplan.paths import plan_paths
+    from memplan.targets.c_paths import write_paths_header
+    from memplan.view.words import paths as words
+
+    loaded = options.read_input(input, model=model)
+    asked = options.parse_paths(path, known)
+    if nodes is not None:
+        asked["nodes"] = nodes
+    found = plan_paths(loaded, **asked, in_place=model.in_place, timeout=timeout)
+    _check_budget(budget, found.peak)
+    formats.write_files({header: write_paths_header(found, name=name).encode()})
+    output.line(f"{header}: written")
+    output.console().print(words.describe_paths(found))
+
+
+def _check_budget(budget: int | None, peak: int) -> None:
     """Refuse a plan above the budget for the arena; a later check counts what TFLM adds to it."""
     from memplan.errors import MemplanError
 
-    peak = chosen.plan.peak or 0
     if budget is not None and peak > budget:
         raise MemplanError(
             f"the plan needs {peak} bytes, {peak - budget} more than the budget of {budget}: "
@@ -177,10 +228,20 @@ def _check_budget(budget: int | None, chosen: Planned) -> None:
         )
 
 
-def _patch(input: str, out: str, chosen: Planned, budget: int | None) -> tuple[Applied, bytes]:
+def _plan_of_file(input: str, chosen: Planned, *, pins: bool) -> Plan:
+    """Return a plan with a stricter alignment as a plan of the problem in the file."""
+    from memplan.plan import Plan
+    from memplan.planning import layouts
+
+    loaded = options.read_input(input, model=options.Model(pins=pins))
+    problem = layouts(loaded, in_place=chosen.in_place)[-1].problem
+    return Plan.of(problem, [chosen.plan.offset(id) for id in problem.ids])
+
+
+def _patch(input: str, out: str, plan: Plan, budget: int | None) -> tuple[Applied, bytes]:
     from memplan.targets import tflite_micro
 
-    return tflite_micro.patch(Path(input), Path(out), chosen.plan, budget)
+    return tflite_micro.patch(Path(input), Path(out), plan, budget)
 
 
 def _show(
@@ -197,13 +258,13 @@ def _show(
         for when, figure in (("before", applied.before), ("after", applied.after)):
             output.line(f"{when:<8}{exact(figure.bytes)} of {figure.runtime}, {figure.how}")
         if applied.arena is not None:
-            output.line(f"arena   {exact(applied.arena)} are enough for all of it, measured")
+            output.line(f"arena   {exact(applied.arena)} are enough for the whole model, measured")
         if applied.in_place:
-            output.line(f"sharing {plural(applied.in_place, 'tensor')} written over another one")
+            output.line(f"sharing {plural(applied.in_place, 'tensor')} overwrite another tensor")
         if applied.kept:
             kept = plural(applied.kept, "tensor")
-            output.line(f"kept    {kept} where the file had them; --replan forgets that")
+            output.line(f"kept    {kept} at the offsets in the file; --replan ignores them")
         if applied.folded:
-            output.line(f"folded  {plural(applied.folded, 'operator')} that only unpacked weights")
+            output.line(f"folded  {plural(applied.folded, 'operator')} that only unpack weights")
     if notes:
         output.console().print(parts.render_notes(notes))

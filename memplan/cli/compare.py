@@ -42,22 +42,24 @@ def parse_growth(text: str) -> Fraction | int:
         try:
             return options.parse_bytes(text)
         except typer.BadParameter:
-            raise typer.BadParameter(f"{text!r} is no growth; write 1%, 0% or 4KiB") from None
+            raise typer.BadParameter(f"{text!r} is not a growth; write 1%, 0% or 4KiB") from None
     number = text.rstrip().removesuffix("%").strip()
     if not number.isascii() or len(number) > 20 or number.strip("0123456789") not in ("", "."):
-        raise typer.BadParameter(f"{text!r} is no growth; write 1%, 0% or 4KiB")
+        raise typer.BadParameter(f"{text!r} is not a growth; write 1%, 0% or 4KiB")
     try:
         return Fraction(number) / 100
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no growth; write 1%, 0% or 4KiB") from None
+        raise typer.BadParameter(f"{text!r} is not a growth; write 1%, 0% or 4KiB") from None
 
 
-_WHAT = "A model, a dump, a snapshot, a graph, a problem or a plan; its content says which."
+_WHAT = "A model, a dump, a snapshot, a trace, a graph, a problem or a plan. `-` is standard input."
 
 
 def command(
     before: Annotated[str, typer.Argument(metavar="BEFORE", help=_WHAT, callback=keep)],
-    after: Annotated[str, typer.Argument(metavar="AFTER", help="Likewise.", callback=keep)],
+    after: Annotated[
+        str, typer.Argument(metavar="AFTER", help="The same, after the change.", callback=keep)
+    ],
     peak_limit: Annotated[
         str | None,
         typer.Option(
@@ -71,7 +73,7 @@ def command(
         typer.Option(
             "--fail-if-load-grows",
             metavar="GROWTH",
-            help="Likewise for the max load, which needs no plan.",
+            help="Exit with 1 if the max load grows by more than this; it needs no plan.",
         ),
     ] = None,
     format: Annotated[
@@ -80,12 +82,18 @@ def command(
     ] = None,
     out: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write it here, and print nothing."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the comparison to this file instead of printing it.",
+        ),
     ] = None,
     nodes: options.PlanNodes = None,
     timeout: options.PlanTimeout = None,
     threads: options.Threads = None,
     seed: options.Seed = 0,
+    alignment: options.Alignment = 1,
     dim: options.Dim = None,
     include: options.Include = None,
     exclude: options.Exclude = None,
@@ -96,12 +104,14 @@ def command(
 ) -> None:
     """Show what grew from BEFORE to AFTER, and which buffers are live at the peak now.
 
-    The peak of a plan is its own; anything else is planned, whatever its capacity. Exit 1 if a
-    limit on growth is passed, 3 if one is set and there is no plan to hold it against.
+    A plan has a peak; models and problems are planned first, without regard to their capacity. The
+    exit code is 1 if a limit on growth is exceeded, and 3 if no plan was found to compare with it.
     """
     gates = _parse_gates(peak_limit, load_limit)
     output.check_output(out, before, after)
-    model = options.Model(dim, include, exclude, in_place, strict, limit_factor=limit_factor)
+    model = options.Model(
+        dim, include, exclude, in_place, strict, alignment=alignment, limit_factor=limit_factor
+    )
 
     from memplan.analysis.compare import NODES, compare
 
@@ -175,18 +185,16 @@ def _parse_gates(peak: str | None, load: str | None) -> list[Gate]:
 
 def _read(path: str, model: options.Model) -> Loaded | Plan:
     """Read a model or a problem, or a plan that says that it is one."""
-    from memplan import formats, sources
+    from memplan import sources
     from memplan.errors import FormatError
 
     try:
         return options.read_input(path, model=model)
-    except FormatError as error:
-        if sources.detect(path) not in ("csv", "json"):
+    except FormatError:
+        plan = options.find_plan(path) if sources.detect(path) in ("csv", "json") else None
+        if plan is None:
             raise
-        try:
-            return formats.load_plan(path)
-        except FormatError:
-            raise error from None
+        return plan
 
 
 def _format_of(out: str | None) -> Format:

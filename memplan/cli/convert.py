@@ -1,8 +1,10 @@
-"""`memplan convert`: problems and plans from one format to another."""
+"""`memplan convert`: problems and plans from one format to another, and graphs of conflicts."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import os
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,6 +17,22 @@ if TYPE_CHECKING:
 
 NAME = "convert"
 
+_PICTURES = (".svg", ".png", ".pdf")
+
+
+class Format(StrEnum):
+    """What can be written; DOT and GraphML have the interference graph of a problem."""
+
+    CSV = "csv"
+    JSON = "json"
+    DOT = "dot"
+    GRAPHML = "graphml"
+
+    @property
+    def literal(self) -> Literal["csv", "json", "dot", "graphml"]:
+        """The format as the library names it."""
+        return self.value
+
 
 def command(
     input: Annotated[
@@ -22,40 +40,61 @@ def command(
         typer.Argument(metavar="IN", help="A problem or a plan: CSV or JSON.", callback=keep),
     ],
     out: Annotated[str, typer.Argument(metavar="OUT", help="The file to write.")],
-    to: Annotated[
-        options.Format | None,
-        typer.Option("--to", help="Format of OUT; by default its suffix decides."),
+    format: Annotated[
+        Format | None,
+        typer.Option("--format", help="Format of OUT; by default its suffix decides."),
     ] = None,
     dialect: Annotated[
-        options.Dialect, typer.Option("--dialect", help="Columns of CSV for lifetimes.")
+        options.Dialect, typer.Option("--dialect", help="Names of the CSV columns for lifetimes.")
     ] = options.Dialect.LOWER_UPPER,
     problem: Annotated[
         str | None,
         typer.Option(
             "--problem",
             metavar="FILE",
-            help="What a plan is for: JSON plans have no lifetimes.",
+            help="The problem of a JSON plan, which has no lifetimes.",
             callback=keep,
         ),
     ] = None,
     plan: Annotated[
         bool,
-        typer.Option("--plan", help="IN is a plan; MiniMalloc's own plans do not say so."),
+        typer.Option(
+            "--plan", help="Read IN as a plan; a plan of MiniMalloc has no sign that it is one."
+        ),
     ] = False,
 ) -> None:
-    """Write a problem or a plan in another format, without losing anything."""
+    """Write a problem or a plan in another format, or which of its buffers must be apart.
+
+    CSV and JSON store all of it. The interference graph, of which the buffers are the nodes and the
+    conflicts the edges, is for other tools: DOT (.dot, .gv), GraphML (.graphml), or for small
+    problems a picture (.svg, .png, .pdf).
+    """
     output.check_output(out, input, *([problem] if problem else []))
 
     from memplan import formats
-    from memplan.problem import Problem
+    from memplan.errors import FormatError
+    from memplan.plan import Plan
 
     what = formats.load_plan(input) if plan or problem else _load(input)
     owner = formats.load(problem) if problem else None
-    written = to.literal if to else None
-    formats.save(what, out, format=written, dialect=dialect.value, problem=owner)
-    as_csv = written == "csv" or (written is None and not out.lower().endswith(".json"))
-    if as_csv and isinstance(what, Problem) and what.capacity is not None:
-        output.message(f"CSV carries no capacity; give --capacity {what.capacity} with {out}")
+    drawn = format is None and os.path.splitext(out)[1].lower() in _PICTURES
+    written = format.literal if format else formats.choose_format(out)
+    if isinstance(what, Plan):
+        if drawn or written in ("dot", "graphml"):
+            raise FormatError(
+                input, "this is a plan; the interference graph is that of its problem"
+            )
+        formats.save(what, out, format=written, dialect=dialect.value, problem=owner)
+    elif drawn:
+        from memplan.view import interference
+
+        interference.save(what, out)
+    else:
+        formats.save(what, out, format=written, dialect=dialect.value)
+        if written == "csv" and what.capacity is not None:
+            output.message(
+                f"CSV has no place for the capacity; use --capacity {what.capacity} with {out}"
+            )
 
 
 def _load(path: str) -> Problem | Plan:
@@ -65,8 +104,8 @@ def _load(path: str) -> Problem | Plan:
 
     try:
         return formats.load(path)
-    except FormatError as error:
-        try:
-            return formats.load_plan(path)
-        except FormatError:
-            raise error from None
+    except FormatError:
+        plan = options.find_plan(path)
+        if plan is None:
+            raise
+        return plan

@@ -52,7 +52,7 @@ def keep(context: typer.Context, path: str | None) -> str | None:
             if not isinstance(error, OSError):
                 raise
             reason = (error.strerror or str(error)).lower()
-            raise FormatError(path, f"cannot be read: {reason}") from None
+            raise FormatError(path, f"the file cannot be read: {reason}") from None
         context.call_on_close(lambda: _forget(path, folder))
         _streams[path] = copy
         output.names[copy] = path
@@ -72,7 +72,9 @@ def _copy(path: str, copy: BinaryIO) -> None:
             left -= len(data)
             if left < 0:
                 most = f"{MOST_BYTES >> 20} MiB"
-                raise FormatError(path, f"has more than {most}: save it, and name the file")
+                raise FormatError(
+                    path, f"the input has more than {most}: save it, and name the file"
+                )
             copy.write(data)
 
 

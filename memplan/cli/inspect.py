@@ -1,4 +1,4 @@
-"""`memplan inspect`: how much a problem needs, when, and because of which buffers."""
+"""`memplan inspect`: how much a problem needs, when, because of which buffers, and if it fits."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from memplan.analysis.inspection import Inspection, Trial
+    from memplan.paths import PathPlans
     from memplan.sources import Figure, Loaded
 
 NAME = "inspect"
@@ -23,7 +24,16 @@ NAME = "inspect"
 def command(
     input: options.Input,
     capacity: options.Capacity = None,
-    nodes: options.PlanNodes = None,
+    alignment: options.Alignment = 1,
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            "--nodes",
+            min=1,
+            help="Search nodes for each plan that is tried and for each question about a capacity; "
+            "the defaults are 100,000 and 1,000,000.",
+        ),
+    ] = None,
     timeout: options.PlanTimeout = None,
     threads: options.Threads = None,
     seed: options.Seed = 0,
@@ -38,53 +48,70 @@ def command(
     runtime: options.Runtime = True,
     measure: options.Measure = False,
     top: options.Top = 10,
+    path: options.Branches = None,
+    known: options.Known = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the same as one JSON object, for scripts.")
+        bool, typer.Option("--json", help="Print the same facts as one JSON object, for scripts.")
     ] = False,
     why: Annotated[
         tuple[str, str] | None,
         typer.Option(
             "--why",
             metavar="A B",
-            help="Only say why these two tensors of a program may share memory, or may not.",
+            help="Only explain why these two tensors of a program may share memory, or may not.",
         ),
     ] = None,
     suggest_sync: Annotated[
         bool,
         typer.Option(
             "--suggest-sync",
-            help="Also say which waiting between streams of a program would save most memory.",
+            help="Also show which synchronization between streams of a program would save "
+            "most memory.",
         ),
     ] = False,
 ) -> None:
     """Show how much memory is needed and when, which buffers cause it, and what would reduce it.
 
-    With a capacity, also what is missing, and which single change would do. Exit 0 whenever there
-    is an answer to print, also where the problem does not fit.
+    With a capacity, also show whether a plan fits; if not, how many bytes are missing, when,
+    which buffers cannot be placed together, and which single change would help. The exit code is 0
+    whenever there is an answer, even if the problem does not fit.
     """
     if as_json and (why is not None or suggest_sync):
         raise typer.BadParameter("--why and --suggest-sync answer in words", param_hint="'--json'")
-    model = options.Model(dim, include, exclude, in_place, strict, limit_factor=limit_factor)
+    if known and not path:
+        raise typer.BadParameter("it needs --path", param_hint="'--known'")
+    model = options.Model(
+        dim, include, exclude, in_place, strict, alignment=alignment, limit_factor=limit_factor
+    )
     loaded = options.read_input(input, capacity, reserve, pin, model)
     if why is not None:
         output.line(_explain_sharing(loaded, *why))
         return
 
-    from memplan.analysis.inspection import NODES, inspect
+    from memplan.analysis.inspection import inspect
 
     found = inspect(
         loaded,
         in_place=in_place,
         figures=_measure(loaded, input, model) if runtime else (),
-        nodes=NODES if nodes is None else nodes,
+        nodes=nodes,
         timeout=timeout,
         threads=threads,
         seed=seed,
     )
     measured = options.measure(loaded, input, model) if measure else None
+    paths = None
+    if path:
+        from memplan.paths import plan_paths
+
+        asked = options.parse_paths(path, known)
+        if nodes is not None:
+            asked["nodes"] = nodes
+        paths = plan_paths(found.loaded, **asked, timeout=timeout, threads=threads, seed=seed)
     if as_json:
         record = None if measured is None else asdict(measured)
-        output.line(json.dumps(_summary(found) | {"measured": record}))
+        outcome = None if paths is None else _summarise_paths(paths)
+        output.line(json.dumps(_summary(found) | {"measured": record, "paths": outcome}))
         return
 
     from memplan.view.words import measured as words
@@ -92,6 +119,7 @@ def command(
 
     console = output.console()
     console.print(problems.inspection(found, top))
+    _print_paths(found.loaded, paths, console)
     _print_streams(found.loaded, console, suggest_sync, in_place)
     if loaded.notes:
         console.print(parts.render_notes(loaded.notes))
@@ -144,6 +172,10 @@ def _summary(found: Inspection) -> dict[str, Any]:
             "required": shortage.required,
             "sufficient": shortage.sufficient,
             "excess": shortage.excess,
+            "sections": [asdict(section) for section in shortage.sections],
+            "section_count": shortage.section_count,
+            "subset": list(shortage.subset),
+            "irreducible": shortage.irreducible,
         },
         "notes": [asdict(note) for note in found.loaded.notes],
     }
@@ -205,7 +237,44 @@ def _summarise_trial(found: Inspection, trial: Trial) -> dict[str, Any]:
         remake = savings.remakes[trial.rows[0]]
         record |= {"dropped": remake.dropped, "again": remake.again, "by": remake.by}
         record["kept"] = [ids[each] for each in remake.kept]
+    if trial.change is Change.FUSED:
+        fusions = savings.fusions_for(trial.rows)
+        record |= {
+            "operators": [name for each in fusions for name in each.operators],
+            "not_stored": [ids[row] for each in fusions for row in each.rows],
+            "runs": [each.operators for each in fusions],
+        }
     return record
+
+
+def _summarise_paths(found: PathPlans) -> dict[str, Any]:
+    """Return what is known of the paths of a program."""
+    return {
+        "conservative": found.conservative.plan.peak,
+        "fallback": found.fallback.plan.peak,
+        "peak": found.peak,
+        "complete": found.complete,
+        "paths": [
+            {
+                "choices": dict(each.choices),
+                "step": None if each.step < 0 else each.step,
+                "peak": each.peak,
+                "proved": each.planned.plan.status == "optimal",
+            }
+            for each in found.paths
+        ],
+    }
+
+
+def _print_paths(loaded: Loaded, found: PathPlans | None, console: Console) -> None:
+    """Show the plans of paths, or that there could be some."""
+    from memplan.paths import list_choices
+    from memplan.view.words import paths as words
+
+    choices = list_choices(loaded)
+    if found is not None or choices:
+        console.print()
+        console.print(words.describe_paths(found) if found else words.describe_choices(choices))
 
 
 def _print_streams(loaded: Loaded, console: Console, suggest: bool, in_place: bool) -> None:
@@ -216,12 +285,14 @@ def _print_streams(loaded: Loaded, console: Console, suggest: bool, in_place: bo
     if graph is None or layout is None:
         if suggest:
             raise MemplanError(
-                f"a {loaded.source} file does not tell operators: --suggest-sync is for programs"
+                f"a {loaded.source} file has no operators: --suggest-sync is for programs"
             )
         return
     if len({operator.stream for operator in graph.operators}) < 2:
         if suggest:
-            raise MemplanError("the program has one stream only; there is nothing to synchronise")
+            raise MemplanError(
+                "the program has only one stream, so there is nothing to synchronize"
+            )
         return
 
     from memplan.analysis import sync
@@ -240,5 +311,5 @@ def _explain_sharing(loaded: Loaded, a: str, b: str) -> str:
     from memplan.graph import why
 
     if loaded.layout is None:
-        raise MemplanError(f"a {loaded.source} file does not tell operators: --why is for programs")
+        raise MemplanError(f"a {loaded.source} file has no operators: --why is for programs")
     return str(why(loaded.layout, a, b))

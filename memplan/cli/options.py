@@ -9,15 +9,16 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from memplan.cli.inputs import keep
 
 if TYPE_CHECKING:
-    from memplan.graph import Kind
+    from memplan.graph import Graph, Kind
     from memplan.notes import Note
+    from memplan.plan import Plan
     from memplan.sources import Loaded
     from memplan.sources.options import Options as ModelOptions
     from memplan.yardsticks.torch_run import Measured
@@ -109,13 +110,11 @@ Input = Annotated[
     str,
     typer.Argument(
         metavar="INPUT",
-        help="A model (.onnx, .tflite, .pt2), a dump, a snapshot, a graph, or a problem as CSV or "
-        "JSON; its content says which. `-` is standard input.",
+        help="A model (.onnx, .tflite, .pt2), an XLA dump, a CUDA snapshot, a recorded trace, a "
+        "graph, or a problem (CSV or JSON). The content decides, not the name. `-` is standard "
+        "input.",
         callback=keep,
     ),
-]
-PlanInput = Annotated[
-    str, typer.Argument(metavar="PLAN", help="A plan: CSV or JSON.", callback=keep)
 ]
 Capacity = Annotated[
     int | None,
@@ -124,7 +123,18 @@ Capacity = Annotated[
         "-c",
         parser=parse_bytes,
         metavar="SIZE",
-        help="Limit on the peak: 1048576, 1MiB, 96K. In place of the file's own.",
+        help="Limit on the peak: 1048576, 1MiB, 96K. It replaces the capacity in the file.",
+    ),
+]
+Alignment = Annotated[
+    int,
+    typer.Option(
+        "--alignment",
+        metavar="N",
+        min=1,
+        max=1 << 62,
+        show_default=False,
+        help="Make every offset a multiple of N bytes, in addition to the file's own alignments.",
     ),
 ]
 Reserve = Annotated[
@@ -132,30 +142,39 @@ Reserve = Annotated[
     typer.Option(
         "--reserve",
         metavar="LOWER:UPPER",
-        help="Addresses that no buffer may touch, half-open. May be repeated.",
+        help="Addresses [LOWER, UPPER) that no buffer may use. May be repeated.",
     ),
 ]
 Pin = Annotated[
     list[str] | None,
-    typer.Option("--pin", metavar="ID=OFFSET", help="Fix a buffer's offset. May be repeated."),
+    typer.Option(
+        "--pin", metavar="ID=OFFSET", help="Place this buffer at this offset. May be repeated."
+    ),
 ]
 Timeout = Annotated[
     float | None,
     typer.Option(
-        "--timeout", "-t", parser=parse_seconds, metavar="SECONDS", help="Stop after this time."
+        "--timeout",
+        "-t",
+        parser=parse_seconds,
+        metavar="SECONDS",
+        help="Stop the search after this time.",
     ),
 ]
 Nodes = Annotated[
     int | None,
     typer.Option(
-        "--nodes", min=1, help="Stop after so many search nodes: a limit that repeats exactly."
+        "--nodes",
+        min=1,
+        help="Stop the search after this many nodes; unlike a time, this gives the same plan on "
+        "every machine.",
     ),
 ]
 # The budget of plans that a command makes for its answer, but does not print.
 PlanNodes = Annotated[
     int | None,
     typer.Option(
-        "--nodes", min=1, help="Search nodes for each plan that is tried; 100,000 if left out."
+        "--nodes", min=1, help="Search nodes for each plan that is tried; the default is 100,000."
     ),
 ]
 PlanTimeout = Annotated[
@@ -165,19 +184,23 @@ PlanTimeout = Annotated[
         "-t",
         parser=parse_seconds,
         metavar="SECONDS",
-        help="Stop each of these searches after this time.",
+        help="Stop each search after this time.",
     ),
 ]
 Threads = Annotated[
     int | None,
-    typer.Option("--threads", min=1, help="Threads; they change the time, never the plan."),
+    typer.Option(
+        "--threads", min=1, help="Number of threads. It changes the time, but never the plan."
+    ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Another seed, another plan as good.")]
-Top = Annotated[int, typer.Option("--top", min=1, help="How many buffers to name.")]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, help="Random seed; plans of equal quality may differ.")
+]
+Top = Annotated[int, typer.Option("--top", min=1, help="How many buffers to list.")]
 Dim = Annotated[
     list[str] | None,
     typer.Option(
-        "--dim", metavar="NAME=N", help="Size of a symbolic dimension of a model. May be repeated."
+        "--dim", metavar="NAME=N", help="Value of a symbolic dimension of a model. May be repeated."
     ),
 ]
 Include = Annotated[
@@ -191,20 +214,40 @@ Include = Annotated[
 ]
 Exclude = Annotated[
     list[str] | None,
-    typer.Option("--exclude", metavar="KIND", help="Do not plan this kind. May be repeated."),
+    typer.Option(
+        "--exclude", metavar="KIND", help="Do not plan this kind of tensor. May be repeated."
+    ),
+]
+Branches = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--path",
+        metavar="NAME=BRANCH",
+        help="Also plan runs that take this branch, and several if joined by commas; `all` plans "
+        "every path. May be repeated.",
+    ),
+]
+Known = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--known",
+        metavar="NAME",
+        help="With --path: the caller knows before the run which branch this operator takes. May "
+        "be repeated. The default are those whose condition is an input of the program.",
+    ),
 ]
 InPlace = Annotated[
     bool,
     typer.Option(
         "--in-place",
-        help="Let operators of a model write over inputs that no later operator reads.",
+        help="Let operators of a model overwrite inputs that no later operator reads.",
     ),
 ]
 Runtime = Annotated[
     bool,
     typer.Option(
         "--runtime/--no-runtime",
-        help="Ask the format's own runtime what it would use, where it is installed.",
+        help="Measure what the format's own runtime needs, if it is installed.",
     ),
 ]
 LimitFactor = Annotated[
@@ -214,34 +257,34 @@ LimitFactor = Annotated[
         metavar="N",
         min=1,
         max=10_000,
-        help="Let a file expand N times as far as usual while it is read; only where it is "
-        "trusted.",
+        help="Let a file expand to N times the usual limits while it is read. Use it only for "
+        "files that you trust.",
     ),
 ]
 Measure = Annotated[
     bool,
     typer.Option(
         "--measure",
-        help="Run a .pt2 program once with PyTorch, and say what each operator really allocates.",
+        help="Run a .pt2 program once with PyTorch, and show what each operator really allocates.",
     ),
 ]
 Strict = Annotated[
     bool,
     typer.Option(
-        "--strict", help="Exit with 2 where something was assumed or left out, as a note says."
+        "--strict", help="Exit with 2 if anything was assumed or left out (if there is a note)."
     ),
 ]
 Minimize = Annotated[
     bool,
     typer.Option(
-        "--minimize", help="Look for the smallest peak, also where there is a capacity to fit."
+        "--minimize", help="Look for the smallest peak even if there is a capacity to fit."
     ),
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What the command line says about reading a model; nothing, for a problem."""
+    """How the command line asks for an input to be read; a problem has only an alignment."""
 
     dim: Sequence[str] | None = None
     include: Sequence[str] | None = None
@@ -249,6 +292,7 @@ class Model:
     in_place: bool = False
     strict: bool = False
     pins: bool = True
+    alignment: int = 1
     limit_factor: int = 1
 
     def reading(self) -> ModelOptions:
@@ -302,12 +346,25 @@ def read_input(
     refuse_notes(path, loaded.notes if model.strict else ())
     if model.include or model.exclude:
         loaded = _with_kinds(loaded, model)
+    if model.alignment > 1:
+        loaded = _with_alignment(loaded, model.alignment)
     problem = loaded.problem
     if reserve:
         problem = problem.with_reserved([*problem.reserved, *map(_parse_block, reserve)])
     if pin:
         problem = problem.with_pins(_parse_pins(pin))
     return replace(loaded, problem=problem)
+
+
+def find_plan(path: str) -> Plan | None:
+    """Return the plan in a file, or `None` if the file is not a plan."""
+    from memplan import formats
+    from memplan.errors import FormatError
+
+    try:
+        return formats.load_plan(path)
+    except FormatError:
+        return None
 
 
 def refuse_notes(path: str, notes: Sequence[Note]) -> None:
@@ -327,19 +384,31 @@ def refuse_notes(path: str, notes: Sequence[Note]) -> None:
 
 
 def _with_kinds(loaded: Loaded, model: Model) -> Loaded:
-    from memplan import sources
     from memplan.errors import MemplanError
 
+    graph = loaded.graph
     also = _parse_kinds(model.include or (), "'--include'")
     never = _parse_kinds(model.exclude or (), "'--exclude'")
+    if graph is None:
+        raise MemplanError(f"a {loaded.source} file does not distinguish kinds of tensors")
+    return _with_graph(loaded, replace(graph, planned=(graph.planned | also) - never))
+
+
+def _with_alignment(loaded: Loaded, unit: int) -> Loaded:
+    """Align every offset to `unit` too; a program aligns the offsets of all its layouts."""
     if loaded.graph is None:
-        raise MemplanError(f"a {loaded.source} file does not tell kinds of tensors apart")
-    chosen = sources.of_graph(
-        replace(loaded.graph, planned=(loaded.graph.planned | also) - never),
-        figures=loaded.figures,
-        notes=loaded.notes,
-    )
-    return replace(chosen, problem=chosen.problem.with_capacity(loaded.problem.capacity))
+        return replace(loaded, problem=loaded.problem.with_alignment(unit))
+    both = math.lcm(loaded.graph.alignment, unit)
+    return _with_graph(loaded, replace(loaded.graph, alignment=both))
+
+
+def _with_graph(loaded: Loaded, graph: Graph) -> Loaded:
+    """Return an input whose graph was changed, laid out again."""
+    from memplan import sources
+
+    made = sources.of_graph(graph, figures=loaded.figures, notes=loaded.notes)
+    problem = made.problem.with_capacity(loaded.problem.capacity)
+    return replace(made, problem=problem, source=loaded.source)
 
 
 def _parse_dims(texts: Sequence[str]) -> dict[str, int]:
@@ -388,3 +457,23 @@ def _parse_address(part: str, text: str, form: str) -> int:
     except typer.BadParameter:
         hint = "'--pin'" if form.startswith("ID") else "'--reserve'"
         raise typer.BadParameter(f"{text!r} is not {form}", param_hint=hint) from None
+
+
+def parse_paths(path: list[str], known: list[str] | None) -> dict[str, Any]:
+    """Return the arguments of `memplan.paths.plan_paths` for what --path and --known say."""
+    if path == ["all"]:
+        return {"paths": None, "known": known}
+    paths = []
+    for text in path:
+        made: dict[str, str] = {}
+        for each in text.split(","):
+            name, equals, branch = each.rpartition("=")
+            if not (equals and name and branch) or name in made:
+                raise typer.BadParameter(
+                    f"{each!r} is not NAME=BRANCH, or the name is there twice; `--path all` plans "
+                    "every path",
+                    param_hint="'--path'",
+                )
+            made[name] = branch
+        paths.append(made)
+    return {"paths": paths, "known": known}

@@ -112,16 +112,16 @@ def check_output(path: str | None, *inputs: str) -> None:
     if path is None:
         return
     if any(_same(path, each) for each in inputs):
-        raise FormatError(path, "is the input; choose another file for the output")
+        raise FormatError(path, "this is the input; choose another file for the output")
     if os.path.isdir(path):
-        raise FormatError(path, "is a folder; name a file in it")
+        raise FormatError(path, "this is a folder; name a file in it")
     if os.path.exists(path) and not os.path.isfile(path):
         return  # a pipe or a device, such as /dev/stdout, needs no folder that can be written
     folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
-        raise FormatError(path, "cannot be written: its folder does not exist")
+        raise FormatError(path, "the file cannot be written: its folder does not exist")
     if not os.access(folder, os.W_OK):
-        raise FormatError(path, "cannot be written: its folder is read-only")
+        raise FormatError(path, "the file cannot be written: its folder is read-only")
 
 
 def _same(path: str, other: str) -> bool:

@@ -30,15 +30,19 @@ def command(
     context: typer.Context,
     input: options.Input,
     capacity: options.Capacity = None,
+    alignment: options.Alignment = 1,
     minimize: options.Minimize = False,
     out: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the plan here.")
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the plan to this file."),
     ] = None,
     format: Annotated[
         options.Format | None,
-        typer.Option("--format", help="Of the output; by default its suffix decides."),
+        typer.Option("--format", help="Format of the output; by default its suffix decides."),
     ] = None,
-    solver: Annotated[str, typer.Option("--solver", help="See `memplan solvers`.")] = "auto",
+    solver: Annotated[
+        str, typer.Option("--solver", help="The solver; see `memplan solvers`.")
+    ] = "auto",
     timeout: options.Timeout = None,
     nodes: options.Nodes = None,
     threads: options.Threads = None,
@@ -61,13 +65,17 @@ def command(
     proof: Annotated[
         str | None,
         typer.Option(
-            "--proof", metavar="FILE", help="Write down why no plan is better; see verify-proof."
+            "--proof",
+            metavar="FILE",
+            help="Write a proof that no plan is better; `memplan verify --proof` checks it.",
         ),
     ] = None,
     trace: Annotated[
         str | None,
         typer.Option(
-            "--trace", metavar="FILE", help="Write a line of JSON for each round of the search."
+            "--trace",
+            metavar="FILE",
+            help="Write one line of JSON for each round of the search.",
         ),
     ] = None,
     progress: Annotated[
@@ -81,20 +89,22 @@ def command(
 ) -> None:
     """Place every buffer, and report how good the plan is.
 
-    With a capacity, the first plan that fits is taken; without one, or with --minimize, the
-    smallest peak is looked for. Ctrl-C ends the search with the best plan so far.
+    With a capacity, the search stops at the first plan that fits. Without one, or with --minimize,
+    it looks for the smallest peak. Ctrl-C ends the search with the best plan so far.
     """
     output.check_output(out, input)
     output.check_output(proof, input)
     output.check_output(trace, input)
     _check_trace(trace, out, proof)
     if out is not None and proof is not None and os.path.realpath(out) == os.path.realpath(proof):
-        raise typer.BadParameter("the plan is written there", param_hint="'--proof'")
+        raise typer.BadParameter("the plan is written to this file", param_hint="'--proof'")
     if in_place and proof is not None:
         raise typer.BadParameter(
-            "a proof is of one plan; leave out --in-place", param_hint="'--proof'"
+            "a proof is of one layout; leave out --in-place", param_hint="'--proof'"
         )
-    model = options.Model(dim, include, exclude, in_place, strict, limit_factor=limit_factor)
+    model = options.Model(
+        dim, include, exclude, in_place, strict, alignment=alignment, limit_factor=limit_factor
+    )
     loaded = options.read_input(input, capacity, reserve, pin, model)
 
     from memplan import formats
@@ -122,7 +132,7 @@ def command(
         )
     found = planned.plan
     if in_place and loaded.graph is not None and not planned.in_place:
-        output.message("in place the buffers do not need less: the plan writes over no input")
+        output.message("--in-place does not reduce the peak: the plan overwrites no input")
     if out is not None and found.has_offsets:
         formats.save(found, out, format=format.literal if format else None)
     if as_json or not quiet:
@@ -136,9 +146,9 @@ def command(
     if interrupted:
         output.message(f"interrupted: {found.status}, not proved")
     if out is not None and not found.has_offsets:
-        output.message(f"there is no plan to write; {out} was not touched")
+        output.message(f"no plan was found; {out} was not changed")
     if proof is not None and not found.stats.get("proof"):
-        output.message(f"there is no complete proof to write; {proof} was not touched")
+        output.message(f"no complete proof was found; {proof} was not changed")
     raise typer.Exit(_exit_code(found, interrupted))
 
 
@@ -147,7 +157,7 @@ def _check_trace(trace: str | None, *outputs: str | None) -> None:
     for path in outputs:
         if trace is None or path is None or os.path.realpath(trace) != os.path.realpath(path):
             continue
-        raise typer.BadParameter("something else is written there", param_hint="'--trace'")
+        raise typer.BadParameter("another output has the same file", param_hint="'--trace'")
 
 
 def _collect_figures(

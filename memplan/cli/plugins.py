@@ -1,13 +1,15 @@
-"""Commands that other packages declare under the entry points `memplan.commands`."""
+"""Which command a word names: one of ours, one of another package, or a file to describe."""
 
 from __future__ import annotations
 
+import os
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
+from memplan.cli import describe
 from memplan.errors import MemplanError
 
 __all__ = ["GROUP", "Commands"]
@@ -18,8 +20,9 @@ GROUP = "memplan.commands"
 class Commands(TyperGroup):
     """Our commands, and those of other packages, which are loaded when they are asked for.
 
-    The name of an entry point is that of the command. It leads to a function with the parameters
-    of a Typer command, or to a `typer.Typer` with several.
+    Other packages declare theirs under the entry points `memplan.commands`. The name of an entry
+    point is that of the command. It leads to a function with the parameters of a Typer command, or
+    to a `typer.Typer` with several. A file in place of a command is described.
     """
 
     def list_commands(self, context: Any) -> list[str]:
@@ -37,6 +40,16 @@ class Commands(TyperGroup):
         for entry in entry_points(group=GROUP, name=name):
             return _load(entry)
         return None
+
+    def resolve_command(self, context: Any, words: list[str]) -> Any:
+        """Return the command that the first word names, and the words for it."""
+        name = words[0]
+        if self.get_command(context, name) is None:
+            if name == "-" or os.path.exists(name):
+                return describe.NAME, self.get_command(context, describe.NAME), words
+            if os.sep in name or os.path.splitext(name)[1]:
+                raise MemplanError(f"{name}: is neither a command nor a file (see memplan --help)")
+        return super().resolve_command(context, words)
 
 
 def _load(entry: EntryPoint) -> Any:

@@ -19,34 +19,38 @@ def command(
         str,
         typer.Argument(
             metavar="SCRIPT:FUNCTION",
-            help="A Python file, and the function in it that returns a torch model, or (model, "
-            "example_inputs).",
+            help="A Python file, and the function in it that returns a torch model, (model, "
+            "example_inputs), or (step, example_inputs, model) for a training step of a model.",
         ),
     ],
-    out: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The trace, as JSON.")],
+    out: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write the trace to this file, as JSON."
+        ),
+    ],
     input: Annotated[
         list[str] | None,
         typer.Option(
             "--input",
             metavar="SHAPE[:DTYPE]",
-            help="An input of the model: 1x3x224x224, 1x128:int64. In place of the function's "
-            "own. May be repeated.",
+            help="An input of the model: 1x3x224x224, 1x128:int64. It replaces the inputs that "
+            "the function returns. May be repeated.",
         ),
     ] = None,
     warmup: Annotated[
-        int, typer.Option("--warmup", min=0, help="Runs before the one that is recorded.")
+        int, typer.Option("--warmup", min=0, help="Number of runs before the recorded one.")
     ] = 1,
     compare_ir: Annotated[
         bool,
         typer.Option(
-            "--compare-ir", help="Also show what torch.export's graph has of these allocations."
+            "--compare-ir", help="Also show which of these allocations are in torch.export's graph."
         ),
     ] = False,
 ) -> None:
-    """Run a PyTorch model once, and record every allocation with its operator and module.
+    """Run a PyTorch model or a training step once; record its allocations by operator and module.
 
-    The trace can be planned, viewed, inspected and explained as any problem. Needs the extra
-    `torch`.
+    The trace can be planned, viewed and inspected like any problem. Needs the extra `torch`.
     """
     from memplan.cli import script
 
@@ -59,7 +63,7 @@ def command(
     from memplan.runtime.torch.recorder import make_arguments
 
     file = script.Script(path)
-    model, inputs = file.model(name)
+    model, inputs, trains = file.model(name)
     if input:
         inputs = tuple(map(script.make_tensor, input))
     if inputs is None:
@@ -67,7 +71,7 @@ def command(
             path, f"{name}() returns no example inputs; return them, or give --input 1x3x224x224"
         )
     with file.blame("the model raises"):
-        trace = record(model, inputs, warmup=warmup)
+        trace = record(model, inputs, trains=trains, warmup=warmup)
     formats.save(trace, out)
     _show(trace)
     if compare_ir:
@@ -82,9 +86,12 @@ def _show(trace: Recording) -> None:
     lasting = sum(trace.size[trace.outlives].tolist())
     facts = [
         *trace.about.items(),
-        ("allocations", f"{len(trace):,}, {exact(total)} in all"),
+        ("allocations", f"{len(trace):,}, {exact(total)} in total"),
         ("results", f"{trace.outlives.sum():,} outlive the run, {exact(lasting)}; not planned"),
-        ("to plan", f"{len(trace.planned):,}, {exact(trace.problem().max_load)} live at once"),
+        (
+            "to plan",
+            f"{len(trace.planned):,}, at most {exact(trace.problem().max_load)} live at one time",
+        ),
     ]
     width = max(len(name) for name, _ in facts) + 2
     for name, value in facts:

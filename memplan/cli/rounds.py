@@ -56,4 +56,6 @@ def _reword_errors(path: str) -> Iterator[None]:
         yield
     except (OSError, ValueError) as error:
         reason = (isinstance(error, OSError) and error.strerror) or str(error)
-        raise FormatError(path, f"cannot be written: {reason[:1].lower()}{reason[1:]}") from None
+        raise FormatError(
+            path, f"the file cannot be written: {reason[:1].lower()}{reason[1:]}"
+        ) from None

@@ -22,15 +22,18 @@ __all__ = ["add_command", "add_root", "run"]
 _ClickException: type[Exception] = typer.BadParameter.__mro__[2]
 
 
-def add_command(app: typer.Typer, module: Any, panel: str | None = None) -> None:
+def add_command(
+    app: typer.Typer, module: Any, panel: str | None = None, *, hidden: bool = False
+) -> None:
     """Add the `command` of a module under its `NAME`; its docstring is the help.
 
-    The help of the program shows the commands of one panel together.
+    The help of the program shows the commands of one panel together, and no hidden ones.
     """
     # Rich keeps the line breaks of a docstring; help is as wide as the terminal.
     paragraphs = cleandoc(module.command.__doc__ or "").split("\n\n")
     text = "\n\n".join(" ".join(each.split()) for each in paragraphs)
-    app.command(module.NAME, help=text, rich_help_panel=panel)(module.command)
+    add = app.command(module.NAME, help=text, rich_help_panel=panel, hidden=hidden)
+    add(module.command)
 
 
 def add_root(app: typer.Typer) -> None:

@@ -1,4 +1,4 @@
-"""Models that a script of the user's makes: `script.py:make_model`."""
+"""Models that a script of the user makes: `script.py:make_model`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _INPUT = re.compile(r"([0-9]{1,18}(?:x[0-9]{1,18})*)(?::([a-z0-9_]+))?", re.ASCI
 
 
 def parse_target(text: str) -> tuple[str, str]:
-    """Take `script.py:make_model` apart.
+    """Split `script.py:make_model` into the file and the function.
 
     Raises
     ------
@@ -58,7 +58,7 @@ class Script:
             source = Path(path).read_bytes()
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            raise FormatError(path, f"cannot be read: {reason}") from None
+            raise FormatError(path, f"the file cannot be read: {reason}") from None
         self._module = ModuleType(f"_script_{Path(path).stem}")
         self._module.__file__ = self._full
         sys.modules[self._module.__name__] = self._module  # dataclasses look their module up
@@ -67,8 +67,11 @@ class Script:
             code = compile(source, self._full, "exec", dont_inherit=True)
             exec(code, self._module.__dict__)
 
-    def model(self, name: str) -> tuple[Any, Any]:
-        """Return what a function of the script makes: a model, and its inputs or `None`.
+    def model(self, name: str) -> tuple[Any, Any, Any]:
+        """Call a function of the script; return its model, its inputs, and what it trains.
+
+        The inputs are `None` if the function returns only a model. The last is the module that a
+        training step trains, or `None`.
 
         Raises
         ------
@@ -77,19 +80,21 @@ class Script:
         """
         make = getattr(self._module, name, None)
         if make is None:
-            raise FormatError(self.path, f"has no {quoted(name)[1:-1]}")
+            raise FormatError(self.path, f"the script has no {quoted(name)[1:-1]}")
         if not callable(make):
-            raise FormatError(self.path, f"{name} is no function")
+            raise FormatError(self.path, f"{name} is not a function")
         with self.blame(f"{name}() raises"):
             made = make()
-        model, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+        several = isinstance(made, tuple) and len(made) in (2, 3)
+        model, inputs, trains = (*made, None)[:3] if several else (made, None, None)
         if not callable(model):
             kind = type(model).__name__
             raise FormatError(
                 self.path,
-                f"{name}() returns a {kind}; it must return a model, or (model, example_inputs)",
+                f"{name}() returns a {kind}; it must return a model, (model, example_inputs), or "
+                "(step, example_inputs, model)",
             )
-        return model, inputs
+        return model, inputs, trains
 
     @contextmanager
     def blame(self, what: str) -> Iterator[None]:

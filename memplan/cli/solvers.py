@@ -13,7 +13,8 @@ NAME = "solvers"
 
 def command(
     solver: Annotated[
-        str | None, typer.Argument(metavar="[SOLVER]", help="List the options of this one instead.")
+        str | None,
+        typer.Argument(metavar="[SOLVER]", help="List the options of this solver instead."),
     ] = None,
 ) -> None:
     """List the solvers, the constraints that each supports, and the extra that it needs."""
@@ -37,4 +38,4 @@ def command(
         ]
         console.print(title, style="bold")
         console.print(words.solver_table(rows, registry.CONSTRAINTS))
-    console.print("\n`memplan solvers SOLVER` lists the options of one.")
+    console.print("\n`memplan solvers SOLVER` lists the options of a solver.")

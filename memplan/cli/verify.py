@@ -1,12 +1,13 @@
-"""`memplan verify`: the independent check."""
+"""`memplan verify`: the independent check of a plan, and of a proof that no plan is better."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memplan.cli import options, output
+from memplan.cli.inputs import keep
 
 if TYPE_CHECKING:
     from memplan.plan import Plan
@@ -18,8 +19,26 @@ NAME = "verify"
 
 def command(
     problem: options.Input,
-    plan: options.PlanInput,
+    plan: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PLAN",
+            help="A plan (CSV or JSON). It may be left out if there is a proof.",
+            callback=keep,
+        ),
+    ] = None,
+    proof: Annotated[
+        str | None,
+        typer.Option(
+            "--proof",
+            metavar="FILE",
+            help="Check this proof, written by `memplan plan --proof`, and whether it shows that "
+            "the plan is optimal.",
+            callback=keep,
+        ),
+    ] = None,
     capacity: options.Capacity = None,
+    alignment: options.Alignment = 1,
     reserve: options.Reserve = None,
     pin: options.Pin = None,
     dim: options.Dim = None,
@@ -28,22 +47,35 @@ def command(
     in_place: options.InPlace = False,
     limit_factor: options.LimitFactor = 1,
 ) -> None:
-    """Check a plan against its problem: exit code 0 if it is safe, 1 if it is not.
+    """Check a plan, a proof, or both: exit code 0 if they are right, 1 if one is not.
 
-    The check shares no code with any solver. A plan is checked with the same options that
-    it was made with: --pin, --reserve, --dim, ...
+    The check shares no code with any solver. Give the options that the plan was made with:
+    --pin, --reserve, --alignment, --dim, ...
     """
-    model = options.Model(dim, include, exclude, in_place, limit_factor=limit_factor)
+    if plan is None and proof is None:
+        raise typer.BadParameter("say what to check: a PLAN, a --proof, or both")
+    if in_place and proof is not None:
+        raise typer.BadParameter(
+            "a proof is of one layout; leave out --in-place", param_hint="'--proof'"
+        )
+    model = options.Model(
+        dim, include, exclude, in_place, alignment=alignment, limit_factor=limit_factor
+    )
     loaded = options.read_input(problem, capacity, reserve, pin, model)
 
     from memplan.view.words.plans import verified
 
-    answered, asked = load_valid_plan(loaded, plan, in_place)
-    output.console().print(verified(asked, answered))
+    peak = None
+    if plan is not None:
+        answered, asked = _load_valid_plan(loaded, plan, in_place)
+        output.console().print(verified(asked, answered))
+        peak = answered.peak
+    if proof is not None:
+        _check_proof(loaded, proof, peak)
 
 
-def load_valid_plan(loaded: Loaded, path: str, in_place: bool = False) -> tuple[Plan, Problem]:
-    """Read a plan that the referee lets pass, and return it with the problem that it is for.
+def _load_valid_plan(loaded: Loaded, path: str, in_place: bool) -> tuple[Plan, Problem]:
+    """Read a plan that the referee accepts, and return it with the problem that it is for.
 
     For a plan that it rejects, say why, and exit with 1.
     """
@@ -57,3 +89,25 @@ def load_valid_plan(loaded: Loaded, path: str, in_place: bool = False) -> tuple[
     except PlanError as error:
         output.message(f"{path}: {error}")
         raise typer.Exit(output.INFEASIBLE) from None
+
+
+def _check_proof(loaded: Loaded, path: str, peak: int | None) -> None:
+    """Say what a proof proves, and whether a plan with this peak is optimal; exit with 1 if not."""
+    from memplan.errors import ProofError
+    from memplan.referee import verify_proof
+    from memplan.view.units import exact, plural
+
+    try:
+        claim = verify_proof(loaded, path)
+    except ProofError as error:
+        output.message(f"{path}: {error}")
+        raise typer.Exit(output.INFEASIBLE) from None
+    length = plural(claim.clauses, "clause")
+    output.line(f"proved: no plan has a peak of at most {exact(claim.cap)} ({length})")
+    if peak is None:
+        return
+    if peak > claim.lower_bound:
+        least = exact(claim.lower_bound)
+        output.line(f"the plan may not be optimal: its peak is {exact(peak)}, not {least}")
+        raise typer.Exit(output.INFEASIBLE)
+    output.line(f"the plan is optimal: its peak is {exact(peak)}")

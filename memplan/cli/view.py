@@ -23,7 +23,7 @@ NAME = "view"
 
 
 class Colour(StrEnum):
-    """What colours say."""
+    """What the colours show."""
 
     SIZE = "size"
     KIND = "kind"
@@ -38,7 +38,7 @@ class Colour(StrEnum):
 
 @dataclass(frozen=True)
 class _Seen:
-    """What is to be shown.
+    """What is drawn.
 
     Attributes
     ----------
@@ -71,26 +71,29 @@ def command(
             "--output",
             "-o",
             metavar="FILE",
-            help="A page to look around in, .html, or a picture, .png, .svg or .pdf.",
+            help="Write an interactive page (.html) or a picture (.png, .svg, .pdf).",
         ),
     ] = None,
     terminal: Annotated[
-        bool, typer.Option("--terminal", help="Draw in the terminal, as without --output.")
+        bool,
+        typer.Option(
+            "--terminal", help="Draw in the terminal too; without --output this is the default."
+        ),
     ] = False,
     solver: Annotated[
         list[str] | None,
         typer.Option(
             "--solver",
-            help="Also show the plan of this solver; see `memplan solvers`. May be repeated. "
-            "Without a plan: auto.",
+            help="Also show the plan of this solver; see `memplan solvers`. May be repeated. The "
+            "default is auto if no PLAN is given.",
         ),
     ] = None,
     recorded: Annotated[
         bool,
         typer.Option(
             "--recorded",
-            help="Also show where the file itself has its buffers: the allocator of a recorded "
-            "run, XLA's assignment, an offline plan.",
+            help="Also show the addresses in the file itself: those of a recorded run, of XLA's "
+            "assignment, or of an offline plan.",
         ),
     ] = False,
     recorded_from: Annotated[
@@ -98,22 +101,29 @@ def command(
         typer.Option(
             "--recorded-from",
             metavar="TRACE",
-            help="Also show another recording, under another allocator say. May be repeated.",
+            help="Also show another recorded run, for example under another allocator. May be "
+            "repeated.",
         ),
     ] = None,
     colour: Annotated[
-        Colour, typer.Option("--colour", help="What colours say; in a page, at first.")
-    ] = Colour.SIZE,
+        Colour | None,
+        typer.Option(
+            "--colour",
+            help="What the colours show; a page can change it later. By default a page shows "
+            "operators, if they are known, and everything else shows sizes.",
+        ),
+    ] = None,
     width: Annotated[
         float | None,
         typer.Option(
             "--width",
             metavar="MM",
-            help="Of a picture of one plan, in millimetres: 178, a page of two columns, or 85, "
-            "one of them, say.",
+            help="Width of a picture of one plan in millimetres, such as 178 for a page with two "
+            "columns, or 85 for one column.",
         ),
     ] = None,
     capacity: options.Capacity = None,
+    alignment: options.Alignment = 1,
     timeout: options.Timeout = None,
     nodes: options.Nodes = None,
     reserve: options.Reserve = None,
@@ -125,14 +135,14 @@ def command(
     strict: options.Strict = False,
     limit_factor: options.LimitFactor = 1,
 ) -> None:
-    """Show a plan: time to the right, addresses upwards.
+    """Draw a plan: time to the right, addresses upwards.
 
-    A page (.html; needs the extra `view`) is one file without a network: search, zoom, what is
-    live at a moment, what a buffer sits on. Several solvers, or a recorded run, stand side by
-    side with the same scales.
+    A page (.html; needs the extra `view`) is one file that loads nothing from a network. It has
+    search and zoom, and shows what is live at a moment. Plans of several solvers, or a recorded
+    run, are drawn side by side at the same scale.
 
     Pictures (the extra `plot`) are for print: one plan as in MiniMalloc's paper, or a heap map of
-    several. A plan as CSV says its lifetimes, and may stand alone.
+    several plans. A plan in CSV contains its lifetimes, so that it can be drawn without a problem.
     """
     terminal = terminal or out is None
     form = None if out is None else _choose_format(out)
@@ -140,7 +150,9 @@ def command(
         raise typer.BadParameter("--width is for pictures: .png, .svg or .pdf")
     others = recorded_from or []
     output.check_output(out, problem, *([plan] if plan else []), *others)
-    model = options.Model(dim, include, exclude, in_place, strict, limit_factor=limit_factor)
+    model = options.Model(
+        dim, include, exclude, in_place, strict, alignment=alignment, limit_factor=limit_factor
+    )
     loaded, alone = _read(problem, plan, capacity, reserve, pin, model)
 
     plans = _load_given(problem, plan, alone)
@@ -161,7 +173,7 @@ def command(
         if form == "html":
             _write_page(seen, out, colour)
         else:
-            _write_picture(seen, out, colour, width)
+            _write_picture(seen, out, colour or Colour.SIZE, width)
 
 
 def _choose_format(path: str) -> str:
@@ -174,9 +186,7 @@ def _choose_format(path: str) -> str:
     try:
         return picture.format_of(path)
     except FormatError:
-        message = (
-            "pictures are written as .png, .svg or .pdf, and pages as .html; choose by the suffix"
-        )
+        message = "the suffix must be .html for a page, or .png, .svg or .pdf for a picture"
         raise FormatError(path, message) from None
 
 
@@ -196,25 +206,16 @@ def _read(
     try:
         return options.read_input(path, capacity, reserve, pin, model), None
     except FormatError:
-        if plan is not None or not _is_plan(path):
+        if plan is not None or options.find_plan(path) is None:
             raise
     asked, answer = formats.load_planned(path)
     if reserve or pin:
-        raise FormatError(path, "is a plan by itself: --reserve and --pin come with its problem")
+        raise FormatError(
+            path, "this is a plan without its problem: --reserve and --pin need the problem"
+        )
     if capacity is not None:
         asked = asked.with_capacity(capacity)
     return Loaded(asked, "plan", len(asked)), answer
-
-
-def _is_plan(path: str) -> bool:
-    from memplan import formats
-    from memplan.errors import FormatError
-
-    try:
-        formats.load_plan(path)
-    except FormatError:
-        return False
-    return True
 
 
 def _collect_recordings(own: dict[str, Loaded], others: Sequence[str]) -> dict[str, Loaded]:
@@ -231,7 +232,9 @@ def _collect_recordings(own: dict[str, Loaded], others: Sequence[str]) -> dict[s
     runs = own | {path: options.read_input(path) for path in others}
     for path, run in runs.items():
         if find_recorded(run) is None:
-            raise FormatError(path, "has no addresses of a recorded run; see `memplan record`")
+            raise FormatError(
+                path, "the file has no addresses of a recorded run; see `memplan record`"
+            )
     return runs
 
 
@@ -268,14 +271,14 @@ def _solve(
     model = replace(loaded, problem=free) if in_place else free
     found = plan_model(model, in_place=in_place, solver=solver, timeout=timeout, nodes=nodes)
     if not found.plan.has_offsets:
-        output.message(f"{solver} found no plan in time; it is left out")
+        output.message(f"{solver} found no plan in time, so it is left out")
         return None
     chosen = found.loaded if in_place else loaded
     problem = chosen.problem.with_capacity(loaded.problem.capacity)
     return Planned(replace(chosen, problem=problem), found.plan)
 
 
-def _write_page(seen: _Seen, out: str, colour: Colour) -> None:
+def _write_page(seen: _Seen, out: str, colour: Colour | None) -> None:
     from memplan.view import page
 
     page.save(
@@ -283,7 +286,7 @@ def _write_page(seen: _Seen, out: str, colour: Colour) -> None:
         _with_recordings(seen),
         out,
         title=os.path.basename(seen.path),
-        colour=colour.literal,
+        colour=colour.literal if colour else None,
     )
 
 
@@ -329,7 +332,9 @@ def _write_picture(seen: _Seen, out: str, colour: Colour, width: float | None) -
         plot.save(problem, plan, out, width=width, classes=classes)
         return
     if width is not None:
-        raise typer.BadParameter("--width is for one plan; let a heap map of several scale")
+        raise typer.BadParameter(
+            "--width is for a picture of one plan; a heap map has a width of its own"
+        )
     panels = [panel.of_plan(name, problem, each, classes) for name, each in seen.plans.items()]
     panels += [_draw_recording(path, run, colour) for path, run in seen.recordings.items()]
     mode: Literal["size", "class"] = "size" if colour is Colour.SIZE else "class"
@@ -349,7 +354,7 @@ def _draw_recording(path: str, run: Loaded, colour: Colour) -> Panel:
 
 
 def _find_classes(path: str, loaded: Loaded, colour: Colour) -> tuple[str, ...] | None:
-    """Return what colours say of every buffer; `None` for sizes."""
+    """Return the class of each buffer, which sets its colour; `None` for sizes."""
     from memplan.errors import FormatError
     from memplan.view.facts import find_facts
 
@@ -358,7 +363,7 @@ def _find_classes(path: str, loaded: Loaded, colour: Colour) -> tuple[str, ...] 
     known = find_facts(loaded)
     classes: tuple[str, ...] = getattr(known, colour.value)
     if not any(classes):
-        raise FormatError(path, f"names no {colour.value}: it has no classes to colour by")
+        raise FormatError(path, f"the file names no {colour.value}s to colour by")
     if colour is Colour.OPERATOR:  # a buffer that no operator makes has a kind
         return tuple(name or kind for name, kind in zip(classes, known.kind, strict=True))
     return classes

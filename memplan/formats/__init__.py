@@ -1,17 +1,19 @@
 """Reads and writes problems, plans and traces as text files.
 
 The content of a file decides its format: one that begins with `{` or `[` is JSON
-(`memplan.formats.json`), any other is MiniMalloc's CSV (`memplan.formats.minimalloc_csv`).
+(`memplan.formats.json`), any other is MiniMalloc's CSV (`memplan.formats.minimalloc_csv`). The
+interference graph of a problem is only written (`memplan.formats.interference`).
 """
 
 from __future__ import annotations
 
 import os
-from typing import Literal
+from collections.abc import Callable
+from typing import Literal, get_args
 
 from memplan.errors import FormatError, MemplanError, quoted
 from memplan.files import read_text, write_bytes, write_files, write_text
-from memplan.formats import json, minimalloc_csv, trace_json
+from memplan.formats import interference, json, minimalloc_csv, trace_json
 from memplan.formats.minimalloc_csv import Dialect
 from memplan.plan import Plan
 from memplan.problem import Asked, Problem, problem_of
@@ -20,6 +22,7 @@ from memplan.trace import Trace
 
 __all__ = [
     "Dialect",
+    "choose_format",
     "load",
     "load_plan",
     "load_planned",
@@ -30,7 +33,20 @@ __all__ = [
     "write_text",
 ]
 
-Format = Literal["csv", "json"]
+Format = Literal["csv", "json", "dot", "graphml"]
+
+_SUFFIXES: dict[str, Format] = {
+    ".json": "json",
+    ".dot": "dot",
+    ".gv": "dot",
+    ".graphml": "graphml",
+}
+_NAMES = {"csv": "CSV", "json": "JSON", "dot": "DOT", "graphml": "GraphML"}
+_WRITERS: dict[Format, Callable[[Problem], str]] = {
+    "json": json.write_problem,
+    "dot": interference.write_dot,
+    "graphml": interference.write_graphml,
+}
 
 
 def load(path: str | os.PathLike[str], *, capacity: int | None = None) -> Problem:
@@ -86,7 +102,8 @@ def load_planned(path: str | os.PathLike[str]) -> tuple[Problem, Plan]:
     if _is_json(text):
         json.read_plan(text, name)
         raise FormatError(
-            name, "is a plan in JSON, which has no lifetimes: name the problem or model before it"
+            name,
+            "this is a plan in JSON, which has no lifetimes: give its problem or model first",
         )
     return minimalloc_csv.read_planned(text, name)
 
@@ -119,8 +136,9 @@ def save(
     path
         The file.
     format
-        "csv" or "json"; `None` takes JSON for names that end in `.json`, and CSV for all others.
-        Traces are always JSON.
+        "csv", "json", "dot" or "graphml"; `None` lets the suffix of the name decide, as
+        `choose_format` does. The last two store the interference graph of a problem; a plan with
+        such a name is CSV. Traces are always JSON.
     dialect
         The columns of lifetimes in CSV: "lower-upper", "start-end" or "begin-end".
     problem
@@ -134,16 +152,19 @@ def save(
         If the format cannot represent the problem, plan or trace.
     """
     if format is None:
-        is_json = isinstance(what, Trace) or os.fspath(path).lower().endswith(".json")
-        format = "json" if is_json else "csv"
-    if format not in ("csv", "json"):
-        raise MemplanError(f"unknown format {quoted(format)}; known are csv and json")
+        format = "json" if isinstance(what, Trace) else choose_format(path)
+        if isinstance(what, Plan) and format != "json":
+            format = "csv"
+    if format not in get_args(Format):
+        raise MemplanError(f"unknown format {quoted(format)}; choose csv, json, dot or graphml")
     if isinstance(what, Trace):
-        if format == "csv":
-            raise MemplanError("CSV cannot carry a trace; write it as JSON")
+        if format != "json":
+            raise MemplanError(f"{_NAMES[format]} cannot store a trace; write it as JSON")
         text = trace_json.write_trace(what)
     elif isinstance(what, Plan):
         owner = None if problem is None else problem_of(problem)
+        if format in ("dot", "graphml"):
+            raise MemplanError(f"{_NAMES[format]} cannot store a plan; write it as CSV or JSON")
         text = (
             json.write_plan(what)
             if format == "json"
@@ -151,12 +172,17 @@ def save(
         )
     else:
         asked = problem_of(what)
-        text = (
-            json.write_problem(asked)
-            if format == "json"
-            else minimalloc_csv.write_problem(asked, dialect)
-        )
+        if format == "csv":
+            text = minimalloc_csv.write_problem(asked, dialect)
+        else:
+            text = _WRITERS[format](asked)
     write_text(path, text)
+
+
+def choose_format(path: str | os.PathLike[str]) -> Format:
+    """Return the format that the suffix of a name asks for; CSV if it is none of the others."""
+    name = os.fspath(path).lower()
+    return next((kind for suffix, kind in _SUFFIXES.items() if name.endswith(suffix)), "csv")
 
 
 def _is_json(text: str) -> bool:

@@ -33,14 +33,14 @@ class Fields:
         try:
             return json.loads(text, object_pairs_hook=_make_object, parse_constant=_reject_constant)
         except json.JSONDecodeError as error:
-            message = f"is not JSON: {error.msg} at column {error.colno}"
+            message = f"the file is not valid JSON: {error.msg} at column {error.colno}"
             raise FormatError(self.name, message, line=error.lineno) from None
         except _RejectedError as error:
             raise self.error(str(error)) from None
         except ValueError:
-            raise self.error("has a number with thousands of digits") from None
+            raise self.error("the file has a number with thousands of digits") from None
         except RecursionError:
-            raise self.error("is nested too deeply") from None
+            raise self.error("the file is nested too deeply") from None
 
     def document(
         self, text: str, kind: str, version: int, fields: Mapping[str, bool]
@@ -50,13 +50,13 @@ class Fields:
         head = document.get("memplan") if isinstance(document, dict) else None
         if not isinstance(head, dict) or head.keys() != {"kind", "version"}:
             example = f'"memplan": {{"kind": "{kind}", "version": {version}}}'
-            raise self.error(f"is JSON, but not of memplan: it does not say {example}")
+            raise self.error(f"the file is JSON, but not of memplan: it does not contain {example}")
         if head["kind"] != kind:
-            raise self.error(f'says that it is {shown(head["kind"])}, not "{kind}"')
+            raise self.error(f'the file is of the kind {shown(head["kind"])}, not "{kind}"')
         found = head["version"]
         if type(found) is not int or found != version:
             raise self.error(
-                f"has version {shown(found)} of the format; this memplan reads {version}"
+                f"the file has version {shown(found)} of the format; this memplan reads {version}"
             )
         self.check(document, "the document", fields)
         return document  # type: ignore[no-any-return]
@@ -115,9 +115,9 @@ def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise _RejectedError(f"has the field {quoted(twice)} twice in one object")
+        raise _RejectedError(f"the file has the field {quoted(twice)} twice in one object")
     return fields
 
 
 def _reject_constant(word: str) -> float:
-    raise _RejectedError(f"has {word}, which is not JSON")
+    raise _RejectedError(f"the file has {word}, which is not valid JSON")

@@ -54,7 +54,7 @@ def records(
                 fields = [each.strip(" \t") for each in fields]
             yield number, fields
     if opened:
-        raise FormatError(name, "a quote is opened and never closed", line=number - len(opened) + 1)
+        raise FormatError(name, "a quoted field is not closed", line=number - len(opened) + 1)
 
 
 def _quoted_fields(record: str, field: re.Pattern[str], name: str, line: int) -> list[str]:

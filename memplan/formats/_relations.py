@@ -82,6 +82,6 @@ def _read_members(reader: Fields, ids: object, where: str, row_of: dict[str, int
         row = row_of.get(name) if isinstance(name, str) else None
         if row is None:
             what = quoted(name) if isinstance(name, str) else shown(name)
-            raise reader.error(f"{where}[{at}] is {what}, which is no buffer's id")
+            raise reader.error(f"{where}[{at}] is {what}, which is not the id of a buffer")
         found.append(row)
     return found

@@ -248,7 +248,7 @@ def _format_document(
     try:
         parts = [f"{_dumps(key)}: {_dumps(value)}" for key, value in fields.items()]
     except (TypeError, ValueError) as error:
-        raise MemplanError(f"JSON cannot carry the stats of this plan: {error}") from None
+        raise MemplanError(f"JSON cannot store the statistics of this plan: {error}") from None
     buffers = ",\n".join(f"    {_dumps(row)}" for row in rows)
     parts.append(f'"buffers": [\n{buffers}\n  ]')
     return "{\n  " + ",\n  ".join(parts) + "\n}\n"

@@ -1,4 +1,4 @@
-"""Reads and writes MiniMalloc's CSV (source 000, section A.3.4), in all of its dialects.
+"""Reads and writes MiniMalloc's CSV (section A.3.4), in all of its dialects.
 
 Columns may have any order. They are `id` (or `buffer`, `buffer_id`); `lower` and `upper`,
 half-open, or `start`/`begin` and `end`, where the end is inclusive; `size`; and optionally
@@ -30,7 +30,7 @@ from memplan.formats._records import cell, records
 from memplan.plan import Plan, Status
 from memplan.problem import Problem
 from memplan.problem.columns import MAX_BYTES, NONE, Column
-from memplan.problem.dialect import Header, format_gap, parse_gaps
+from memplan.problem.dialect import GapColumns, Header, format_gap, parse_gaps
 
 Dialect = Literal["lower-upper", "start-end", "begin-end"]
 DIALECTS: tuple[Dialect, ...] = ("lower-upper", "start-end", "begin-end")
@@ -59,7 +59,7 @@ def read_problem(text: str, name: str, *, capacity: int | None = None) -> Proble
     table = _Table.of(text, name)
     if table.trailer is not None:
         line = table.trailer[0]
-        raise FormatError(name, "is a plan (it says so at its end), not a problem", line=line)
+        raise FormatError(name, "this is a plan, as its last line says, not a problem", line=line)
     return _make_problem(table, pin=table.integers("offset"), capacity=capacity)
 
 
@@ -95,7 +95,7 @@ def write_problem(problem: Problem, dialect: Dialect = "lower-upper") -> str:
         (problem.has_groups, "groups"),
     ):
         if there:
-            raise MemplanError(f"CSV cannot carry {what}; write this problem as JSON")
+            raise MemplanError(f"CSV cannot store {what}; write this problem as JSON")
     columns = _problem_columns(problem, dialect)
     if problem.has_hints:
         columns["hint"] = map(str, problem.hint.tolist())
@@ -131,12 +131,12 @@ def write_plan(problem: Problem | None, plan: Plan, dialect: Dialect = "lower-up
         For a plan without offsets, a plan for other buffers, and ids with a NUL in them.
     """
     if plan.offsets is None:
-        raise MemplanError(f"CSV cannot carry a plan without offsets ({plan.status}); write JSON")
+        raise MemplanError(f"CSV cannot store a plan without offsets ({plan.status}); write JSON")
     if problem is None:
         problem = plan.problem
     if problem is None:
         if plan.start is None or plan.end is None:
-            raise MemplanError("CSV needs the lifetimes of the buffers: give the problem, too")
+            raise MemplanError("CSV needs the lifetimes of the buffers: give the problem too")
         problem = Problem.from_arrays(plan.start, plan.end, plan.size, ids=plan.ids)
     elif plan.fingerprint not in (None, problem.fingerprint):
         raise PlanError("the plan was made for another problem: the fingerprints differ")
@@ -161,7 +161,7 @@ class _Table:
         found = records(text, name, comments)
         line, names = next(found, (0, None))
         if names is None:
-            raise FormatError(name, "is empty but for comments")
+            raise FormatError(name, "the file has no header and no rows")
         try:
             header = Header.of(names)
         except ProblemError as error:
@@ -175,7 +175,7 @@ class _Table:
             lines.append(line)
         trailers = [comment for comment in comments if comment[1].startswith(_TRAILER)]
         if len(trailers) > 1:
-            raise FormatError(name, "ends as a plan twice", line=trailers[1][0])
+            raise FormatError(name, "the file ends a plan twice", line=trailers[1][0])
         return cls(
             name,
             header,
@@ -235,10 +235,10 @@ class _Table:
         if bad.any():
             row = int(bad.argmax())
             first, last = self.header.names["start"], self.header.names["end"]
-            order = "before" if self.header.inclusive else "not after"
+            order = "at least" if self.header.inclusive else "more than"
             message = (
-                f"{self.label(row)}: {last} is {self.columns['end'][row]}, "
-                f"{order} {first} ({self.columns['start'][row]})"
+                f"{self.label(row)}: {last} is {self.columns['end'][row]}; "
+                f"it must be {order} {first} ({self.columns['start'][row]})"
             )
             raise FormatError(self.name, message, line=self.lines[row])
         return start, end
@@ -261,6 +261,7 @@ def _make_problem(
         gaps = None
         if "gaps" in table.columns:
             gaps = parse_gaps(table.columns["gaps"], table.header.inclusive, table.label)
+            gaps = _cut_gaps(gaps, start, end)
         return Problem.from_arrays(
             start,
             end,
@@ -272,6 +273,24 @@ def _make_problem(
             gaps=gaps,
             capacity=capacity,
         )
+
+
+def _cut_gaps(gaps: GapColumns, start: Column, end: Column) -> GapColumns:
+    """Cut gaps to the lifetimes, and leave out those outside.
+
+    MiniMalloc's reader accepts gaps outside a lifetime, and its validator judges a plan as if they
+    were cut. Gaps that are errors in any case stay as they are.
+    """
+    first, last = start.tolist(), end.tolist()
+    kept: list[tuple[int, int, int, int, int]] = []
+    for row, since, until, lower, upper in zip(*gaps, strict=True):
+        if -MAX_BYTES <= since < until <= MAX_BYTES:
+            since, until = max(since, first[row]), min(until, last[row])
+            if since >= until:
+                continue
+        kept.append((row, since, until, lower, upper))
+    buffer, start_, end_, lower_, upper_ = zip(*kept, strict=True) if kept else ((),) * 5
+    return buffer, start_, end_, lower_, upper_
 
 
 def _make_plan(table: _Table) -> Plan:
@@ -291,18 +310,18 @@ def _make_plan(table: _Table) -> Plan:
 
 def _describe_count(fields: list[str], names: list[str]) -> str:
     if len(fields) > len(names):
-        return f"has {len(fields)} fields, but the header has {len(names)} columns"
-    return f"has {len(fields)} of {len(names)} fields; {names[len(fields)]} is missing"
+        return f"the row has {len(fields)} fields, but the header has {len(names)} columns"
+    return f"the row has {len(fields)} of {len(names)} fields; {names[len(fields)]} is missing"
 
 
 def _problem_columns(problem: Problem, dialect: Dialect) -> dict[str, Iterable[str]]:
     """Return the columns that problems and plans have in common, named as in the dialect."""
     if dialect not in DIALECTS:
-        raise MemplanError(f"unknown dialect {quoted(dialect)}; known are {', '.join(DIALECTS)}")
+        raise MemplanError(f"unknown dialect {quoted(dialect)}; choose {', '.join(DIALECTS)}")
     first, last = dialect.split("-")
     inclusive = last == "end"
     if any("\0" in id for id in problem.ids):
-        raise MemplanError("CSV cannot carry an id with a NUL in it; write JSON")
+        raise MemplanError("CSV cannot store an id with a NUL character; write JSON")
     columns: dict[str, Iterable[str]] = {
         "id": map(cell, problem.ids),
         first: map(str, problem.start.tolist()),
@@ -366,18 +385,19 @@ def _read_trailer(line: int, text: str, name: str) -> dict[str, object]:
     """Return the claims of a plan as the arguments of `Plan`."""
     version, *parts = text.removeprefix(_TRAILER).split()
     if version != "1":
-        message = f"is a plan of version {quoted(version)}; this memplan reads version 1"
+        message = f"the plan has version {quoted(version)}; this memplan reads version 1"
         raise FormatError(name, message, line=line)
     claims: dict[str, object] = {}
     for part in parts:
         key, _, value = part.partition("=")
         if key not in _CLAIMS or key in claims:
             raise FormatError(
-                name, f"the plan says {quoted(part)}, once too often or unknown", line=line
+                name, f"the plan has {quoted(part)}, which is unknown or repeated", line=line
             )
         argument, convert = _CLAIMS[key]
         try:
             claims[argument] = convert(value)
         except ValueError:
-            raise FormatError(name, f"the plan's {key} is {quoted(value)}", line=line) from None
+            message = f"the {key} of the plan is {quoted(value)}, which is not valid"
+            raise FormatError(name, message, line=line) from None
     return claims

@@ -139,7 +139,7 @@ class _Reader(Fields):
                 raise self.error(f"{where} is nested too deeply")
             steps += len(outer) + 1
             if steps > _MAX_STEPS:
-                raise self.error(f"has too many frames inside each other, at {where}")
+                raise self.error(f"the frames are nested too deeply, at {where}")
             scopes.append((*outer, (name, ordinal)))
         return scopes
 

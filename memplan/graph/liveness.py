@@ -1,4 +1,4 @@
-"""The lifetimes of tensors (source 003, section on liveness; with ranges instead of sets)."""
+"""The lifetimes of tensors: the liveness of static memory planning, with ranges for sets."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from memplan.graph.liveness import iterate_wanted
 from memplan.graph.model import Kind, Operator
 from memplan.problem.columns import NONE
 
-__all__ = ["Remake", "find_remakes"]
+__all__ = ["Remake", "describe_operator", "find_remakes"]
 
 _MADE_IN_THE_RUN = (Kind.INTERMEDIATE, Kind.OUTPUT)
 
@@ -160,7 +160,9 @@ class _History:
             for other in (*self._find_storages(each.operator.outputs), workspace):
                 if other != index and other in self._row_of and not self._is_held(other, again):
                     extra[self._row_of[other]] = None
-        by = tuple(_describe(each.operator) for each in written if each.operator is not None)
+        by = tuple(
+            describe_operator(each.operator) for each in written if each.operator is not None
+        )
         return Remake(row, dropped, again, by, tuple(kept), tuple(extra))
 
     def _find_idle_time(self, index: int, start: int, end: int) -> tuple[int, int] | None:
@@ -184,5 +186,6 @@ class _History:
         return [self._storage_of[tensor] for tensor in tensors if tensor in self._storage_of]
 
 
-def _describe(operator: Operator) -> str:
+def describe_operator(operator: Operator) -> str:
+    """Return "name (type)", or the type of an operator without a name."""
     return f"{operator.name} ({operator.type})" if operator.name else operator.type

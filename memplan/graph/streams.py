@@ -1,4 +1,4 @@
-"""Which storages of a program on parallel streams may share memory, and why (source 004)."""
+"""Which storages of a program on parallel streams may share memory, and why (SOMAS)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def unsafe_pairs(program: Graph | Layout, algorithm: Algorithm = "memplan") -> U
     program
         A graph stands for `lay_out(graph)`.
     algorithm
-        "memplan", or one of those published (source 004). All return the same pairs; "memplan" is
+        "memplan", or one of those published (SOMAS). All return the same pairs; "memplan" is
         the fastest.
 
     Raises

@@ -2,7 +2,7 @@
 
 Two buffers whose lifetimes meet conflict. Programs with parallel streams have more conflicts:
 pairs which are needed at the same time in some execution, though not in the order of operators
-that gave the lifetimes (source 004, definition 3). These are stored as compressed rows:
+that gave the lifetimes (SOMAS, definition 3). These are stored as compressed rows:
 
     begin  0     2  3     5  6     row 0 conflicts with 1 and 2, row 1 with 0, row 2 with 0 and 3;
     other  1  2  0  0  3  2        every pair is there twice, every row is sorted

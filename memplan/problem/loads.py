@@ -46,7 +46,7 @@ class Held:
 
 
 class Loads:
-    """The load of every section of a problem (source 000, section 6.2 and equation 1).
+    """The load of every section of a problem (MiniMalloc, section 6.2 and equation 1).
 
     Parameters
     ----------

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -191,6 +192,52 @@ class Problem:
         return problem
 
     @classmethod
+    def of_checked(
+        cls,
+        ids: tuple[str, ...],
+        start: Column,
+        end: Column,
+        size: Column,
+        alignment: Column,
+        pin: Column,
+        capacity: int | None,
+        reserved: tuple[Reserved, ...],
+    ) -> Problem:
+        """Make a problem of rows that were checked together before; no value is checked again.
+
+        It is for what keeps rows and changes few of them, such as a `Repacker`.
+
+        Parameters
+        ----------
+        ids
+            n distinct strings.
+        start, end, size, alignment, pin
+            Read-only int64 columns, shape (n,); -1 stands for no pin.
+        capacity, reserved
+            As attributes of another problem.
+
+        Raises
+        ------
+        ProblemError
+            If a pin ends above the capacity.
+        """
+        problem = cls.__new__(cls)
+        problem.__dict__.update(_blank_columns(len(ids)))
+        problem.__dict__.update(
+            _ids=ids,
+            start=start,
+            end=end,
+            size=size,
+            alignment=alignment,
+            pin=pin,
+            capacity=capacity,
+            reserved=reserved,
+        )
+        if capacity is not None:
+            checks.check_pins(problem)
+        return problem
+
+    @classmethod
     def from_frame(
         cls,
         frame: Any,
@@ -374,7 +421,7 @@ class Problem:
 
     @cached_property
     def max_load(self) -> int:
-        """The most bytes held at one time: a lower bound on the peak (source 000, equation 1)."""
+        """The most bytes held at one time: a lower bound on the peak (MiniMalloc, equation 1)."""
         return spans.max_load(spans.spans(self))
 
     @cached_property
@@ -456,6 +503,20 @@ class Problem:
                 NONE if offset is None else whole_number(offset, f"{self.label(row)}: pin", "pin")
             )
         return self._changed(pin=frozen(pin))
+
+    def with_alignment(self, unit: int) -> Problem:
+        """Return this problem with every offset a multiple of `unit` too, in bytes.
+
+        Raises
+        ------
+        ProblemError
+            If the pins or groups of the problem contradict it, or an alignment exceeds 2^62.
+        """
+        unit = whole_number(unit, "the alignment", "alignment")
+        both = [math.lcm(each, unit) for each in self.alignment.tolist()]
+        changed = self._changed(alignment=int_column(both, "alignment", self.label))
+        checks.check_columns(changed)
+        return changed
 
     def without_hints(self) -> Problem:
         """Return this problem without the hints of its buffers."""
@@ -543,6 +604,14 @@ class Problem:
         checks.check_pins(copy)
         check_groups(copy)
         return copy
+
+
+@lru_cache(maxsize=4)  # a repacker asks for the same again and again
+def _blank_columns(count: int) -> dict[str, object]:
+    """Return the attributes of a problem without hints, gaps, conflicts and groups."""
+    none = filled(count, NONE)
+    columns = {"hint": none, "group": none, "lead": filled(count, 0)}
+    return columns | dict.fromkeys(GAP_COLUMNS, filled(0, 0)) | {"conflicts": Conflicts.none(count)}
 
 
 class HasProblem(Protocol):

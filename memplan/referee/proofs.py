@@ -86,7 +86,7 @@ def verify_proof(problem: Asked, file: str | os.PathLike[str] | Iterable[str]) -
         lines = open(file, encoding="latin-1")  # noqa: SIM115 (closed below)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise FormatError(os.fspath(file), f"cannot be read: {reason}") from None
+        raise FormatError(os.fspath(file), f"the file cannot be read: {reason}") from None
     with lines:
         return _read(problem, lines)
 

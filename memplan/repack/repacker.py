@@ -1,12 +1,15 @@
 """Plans a problem repeatedly with small changes in between, at a cost that depends on the change.
 
-A compiler needs this when it decides step by step which buffers are in fast memory (source 001,
+A compiler needs this when it decides step by step which buffers are in fast memory (TelaMalloc,
 sections 5.6 and 7.4): it adds a few buffers, asks whether all still fit, and removes some again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
 
 from memplan.errors import MemplanError, ProblemError, UnsupportedError, quoted, shown
 from memplan.plan import Plan, Status
@@ -104,6 +107,8 @@ class Repacker:
             raise MemplanError(str(error)) from None
         self._buffers = dict(zip(start.ids, start.buffers, strict=True))
         self._slots = dict(zip(start.ids, slots, strict=True))
+        # Those that may have hints or gaps, which the columns of the core do not show.
+        self._special = set(start.ids) if start.has_gaps or start.has_hints else set()
         self._problem: Problem | None = None  # what was asked last, until something changes
         self._moved = 0
         self._nodes = 0
@@ -137,6 +142,7 @@ class Repacker:
             _native=self._native.copy(),
             _buffers=self._buffers.copy(),
             _slots=self._slots.copy(),
+            _special=self._special.copy(),
         )
         return other
 
@@ -166,6 +172,7 @@ class Repacker:
             raise MemplanError(str(error)) from None
         if slots is None:
             slots = self._add_as_problem(buffers)
+            self._special.update(new)
         self._slots.update(zip(new, slots, strict=True))
         self._buffers.update(new)
         self._problem = None
@@ -194,6 +201,7 @@ class Repacker:
             raise MemplanError(str(error)) from None
         for id in ids:
             del self._slots[id], self._buffers[id]
+        self._special.difference_update(ids)
         self._problem = None
 
     def fits(
@@ -292,8 +300,10 @@ class Repacker:
         ProblemError
             If a pin ends above that capacity.
         """
-        if self._problem is None:
+        if self._problem is None and self._special:
             self._problem = Problem(self._buffers.values(), reserved=self._reserved)
+        elif self._problem is None:
+            self._problem = self._make_plain_problem(self._read_columns())
         if self._problem.capacity != self._capacity:
             self._problem = self._problem.with_capacity(self._capacity)
         return self._problem
@@ -323,11 +333,17 @@ class Repacker:
         status = Status(answer.status)
         placed = status in (Status.OPTIMAL, Status.FEASIBLE)
         named = {slot: id for id, slot in self._slots.items()} if answer.conflict else {}
+        columns = self._read_columns()
+        if self._problem is None and not self._special:
+            self._problem = self._make_plain_problem(columns)
+        bound = answer.lower_bound
+        if not placed or bound < self._native.peak:
+            bound = max(bound, self._native.lower_bound())
         return Plan.of(
             self.problem(),
-            self._native.offsets(list(self._slots.values())) if placed else None,
+            columns[-1] if placed else None,
             status=status,
-            lower_bound=max(answer.lower_bound, self._native.lower_bound()),
+            lower_bound=bound,
             solver="repacker",
             stats={
                 "solver": answer.solver,
@@ -338,6 +354,19 @@ class Repacker:
                 "moved": answer.moved,
             },
             conflict=[named[slot] for slot in answer.conflict],
+        )
+
+    def _read_columns(self) -> npt.NDArray[np.int64]:
+        """Return start, end, size, alignment, pin and offset of all buffers, one row for each."""
+        return self._native.columns(list(self._slots.values()))
+
+    def _make_plain_problem(self, columns: npt.NDArray[np.int64]) -> Problem:
+        """Return the problem of all buffers, if none of them has hints or gaps."""
+        start, end, size, alignment, pin, _ = columns
+        return Problem.of_checked(
+            *(tuple(self._slots), start, end, size, alignment, pin),
+            capacity=self._capacity,
+            reserved=self._reserved,
         )
 
     def _must_minimize(self, objective: str | None) -> bool:

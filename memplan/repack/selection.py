@@ -1,4 +1,4 @@
-"""Chooses the buffers for fast memory: the most valuable that fit (source 001, section 7.4)."""
+"""Chooses the buffers for fast memory: the most valuable that fit (TelaMalloc, section 7.4)."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def open_proof(path: str | os.PathLike[str], problem: Problem) -> Iterator[Proof
     with _as_format_error(name):
         target = os.path.realpath(name)
     if os.path.exists(target) and not os.path.isfile(target):
-        raise FormatError(name, "cannot be written: it is not a regular file")
+        raise FormatError(name, "the file cannot be written: it is not a regular file")
     folder, base = os.path.split(target)
     # It must be in the same folder, so that the replacement is atomic.
     temporary = os.path.join(folder, f".{base[:32]}.{secrets.token_hex(4)}.tmp")
@@ -82,4 +82,6 @@ def _as_format_error(path: str) -> Iterator[None]:
         yield
     except (OSError, ValueError) as error:
         reason = (isinstance(error, OSError) and error.strerror) or str(error)
-        raise FormatError(path, f"cannot be written: {reason[:1].lower()}{reason[1:]}") from None
+        raise FormatError(
+            path, f"the file cannot be written: {reason[:1].lower()}{reason[1:]}"
+        ) from None

@@ -1,7 +1,7 @@
 """Reads and writes the model of learned backtracking: trees, and the recipe that made them.
 
 The file is JSON: `format` and `version`, the names of the `features` in the order of their columns,
-`threshold` and `discount` (source 001, section 6.5), the columns of the `forest` (see
+`threshold` and `discount` (TelaMalloc, section 6.5), the columns of the `forest` (see
 core/include/memplan/forest.h), and the `recipe`, which is for people and is not interpreted.
 """
 
@@ -113,11 +113,11 @@ def read(path: str | os.PathLike[str]) -> Model:
     content = _read_content(name)
     if content.get("features") != features():
         raise FormatError(
-            name, "is a model for other features; train one with this version of memplan"
+            name, "the model is for other features; train one with this version of memplan"
         )
     forest = content.get("forest")
     if not isinstance(forest, dict):
-        raise FormatError(name, "has no forest; it is no complete model")
+        raise FormatError(name, "the model has no forest, so it is not complete")
     columns: dict[str, npt.NDArray[np.generic]] = {}
     for column in _INTEGERS:
         columns[column] = _take_integers(name, column, forest.get(column))
@@ -134,7 +134,7 @@ def read(path: str | os.PathLike[str]) -> Model:
     try:
         model.native  # noqa: B018 (evaluated for its checks)
     except ValueError as error:
-        raise FormatError(name, f"is no model: {error}") from None
+        raise FormatError(name, f"this is not a model: {error}") from None
     return model
 
 
@@ -144,17 +144,19 @@ def _read_content(name: str) -> dict[str, object]:
             content = json.loads(file.read().decode())
     except OSError as error:
         raise FormatError(
-            name, f"cannot be read: {(error.strerror or 'no file').lower()}"
+            name, f"the file cannot be read: {(error.strerror or 'no file').lower()}"
         ) from None
     except (ValueError, RecursionError):  # not UTF-8, or not JSON
         raise FormatError(
-            name, "is not JSON; a model is what `memplan-lab learn train` writes"
+            name, "the file is not JSON; `memplan-lab learn train` writes models"
         ) from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise FormatError(name, "is no model; one is what `memplan-lab learn train` writes")
+        raise FormatError(name, "this is not a model; `memplan-lab learn train` writes models")
     if content.get("version") != VERSION:
         version = shown(content.get("version"))
-        raise FormatError(name, f"is a model of version {version}; this memplan reads {VERSION}")
+        raise FormatError(
+            name, f"the model has version {version}; this memplan reads version {VERSION}"
+        )
     return content
 
 

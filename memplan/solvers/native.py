@@ -14,6 +14,7 @@ from memplan.problem import Problem
 from memplan.problem.columns import Column, frozen
 from memplan.solvers._proof_file import ProofFile
 from memplan.solvers.backtracking import Model, shipped
+from memplan.solvers.policy import functions_of
 
 __all__ = [
     "Bound",
@@ -144,12 +145,13 @@ def solve(
     `core` is what the core calls the solver.
     """
     native = _converted(problem)
+    given = _taken(options, problem)
     watch = None if progress is None else _watch(progress)
     tell = None if trace is None else _tracer(trace)
     log = None if proof is None else proof.temporary
     try:
         answer = _core.solve(
-            native, core, minimize, seconds, nodes, threads, seed, _taken(options), watch, tell, log
+            native, core, minimize, seconds, nodes, threads, seed, given, watch, tell, log
         )
     except ValueError as error:
         if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
@@ -227,16 +229,31 @@ def collect_backtracks(
     )
 
 
-def _taken(options: Mapping[str, object]) -> dict[str, object]:
-    """Return the options with the model itself where `learned` is only True."""
-    learned = options.get("learned", False)
-    if learned is False:
-        return dict(options)
+def _taken(options: Mapping[str, object], problem: Problem) -> dict[str, object]:
+    """Return the options as the core has them, with the shipped model where one is needed."""
+    taken = dict(options)
+    model = taken.get("model", False)
+    if isinstance(model, Model):
+        taken["model"] = model.native
+    elif model is not False:
+        raise MemplanError(
+            "the option model of telamalloc must be what memplan.solvers.backtracking.read "
+            "returns; give it from Python"
+        )
+    learned = taken.get("learned")
     if isinstance(learned, Model):
-        return {**options, "learned": learned.native}
-    if learned is True:
-        return {**options, "learned": shipped()}
-    raise MemplanError("the option learned of telamalloc must be True or False, or a model")
+        taken |= {"learned": "published", "model": learned.native}
+    elif isinstance(learned, bool):
+        taken["learned"] = "on" if learned else "off"
+    elif learned in ("published", ["published"]):
+        taken["model"] = taken.get("model") or shipped()
+    elif learned is not None:
+        raise MemplanError(
+            "the option learned of telamalloc must be on, off, published, or a model"
+        )
+    if taken.get("policy", False) is not False:
+        taken["policy"] = functions_of(taken["policy"], problem)
+    return taken
 
 
 def _watch(

@@ -125,7 +125,7 @@ _OF_THE_CORE = {
     each.name: each
     for each in (
         *(_of_the_core(solver) for name, solver in _CORE.items() if name != "somas"),
-        # These are the planners of source 002 (section 2.3), and of source 004.
+        # These are the planners of MemoMalloc (section 2.3), and of SOMAS.
         _greedy(
             "greedy_by_size",
             "largest first, best fit (Pisarchyk and Lee 2020)",
@@ -134,18 +134,18 @@ _OF_THE_CORE = {
         ),
         _somas(
             "single_object",
-            "into one arena, hole by hole (source 004, Algorithm 6)",
+            "into one arena, hole by hole (SOMAS, Algorithm 6)",
             objects="single",
         ),
         _somas(
             "many_objects",
-            "into objects side by side (source 004, Algorithm 7)",
+            "into objects side by side (SOMAS, Algorithm 7)",
             objects="many",
         ),
-        # These are the planners that source 001 compares with, and those of other compilers.
+        # These are the planners that TelaMalloc compares with, and those of other compilers.
         _greedy(
             "contention_skyline",
-            "highest contention first, on the skyline (source 001, 3.1)",
+            "highest contention first, on the skyline (TelaMalloc, 3.1)",
             orders=["tela"],
             best_fit=False,
         ),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from memplan import formats
-from memplan.errors import FormatError, MemplanError
+from memplan.errors import FormatError, MemplanError, quoted, shown
 from memplan.graph import Kind
 from memplan.sources import foreign
 from memplan.sources.loaded import Figure, Label, Loaded, lay_out_again, of_graph, of_problem
@@ -40,6 +40,8 @@ _SOURCES = {
     "xla": "memplan.sources.xla",
     "onnx": "memplan.sources.onnx",
 }
+# Their sizes may depend on symbolic dimensions; in the other formats all sizes are numbers.
+_WITH_DIMENSIONS = frozenset({"tflite", "torch", "onnx"})
 
 
 def load(
@@ -90,6 +92,10 @@ def load(
     options = Options(dims or {}, _parse_kinds(include), in_place, pins, limit_factor)
     try:
         name = detect(path)
+        if dims and name not in _WITH_DIMENSIONS:
+            raise MemplanError(
+                f"{path} has no symbolic dimensions, so {quoted(next(iter(dims)))} has no meaning"
+            )
         if name not in _SOURCES:
             problem = formats.load(path, capacity=capacity)
             if not pins:
@@ -97,20 +103,23 @@ def load(
             return of_problem(problem, name)
         loaded: Loaded = _import_source(name).read(path, options)
     except MemoryError:
-        raise FormatError(str(path), "takes more memory to read than there is") from None
+        raise FormatError(str(path), "there is not enough memory to read the file") from None
     except RecursionError:
-        raise FormatError(str(path), "is nested too deeply") from None
+        raise FormatError(str(path), "the file is nested too deeply") from None
     if capacity is None:
         return loaded
     return replace(loaded, problem=loaded.problem.with_capacity(capacity))
 
 
 def _parse_kinds(include: Iterable[str] | None) -> frozenset[Kind] | None:
-    try:
-        return None if include is None else frozenset(map(Kind, include))
-    except ValueError as error:
-        known = ", ".join(Kind)
-        raise MemplanError(f"include has {error}; the kinds of tensors are {known}") from None
+    if include is None:
+        return None
+    names = tuple(include)
+    for name in names:
+        if name not in list(Kind):
+            known = ", ".join(Kind)
+            raise MemplanError(f"include has {shown(name)}; the kinds of tensors are {known}")
+    return frozenset(map(Kind, names))
 
 
 def detect(path: str | os.PathLike[str]) -> str:
@@ -130,12 +139,13 @@ def detect(path: str | os.PathLike[str]) -> str:
     if advice is not None:
         raise FormatError(str(path), advice)
     if path.is_dir():
-        raise FormatError(str(path), "is a folder, but not one of --xla_dump_to")
+        raise FormatError(str(path), "this folder has no files of an XLA dump (--xla_dump_to)")
     if not head:
-        raise FormatError(str(path), "is empty")
+        raise FormatError(str(path), "the file is empty")
     if b"\0" in head:
-        known = "ONNX, TFLite, torch.export, XLA nor a CUDA memory snapshot"
-        raise FormatError(str(path), f"is a binary file, but neither {known}")
+        known = "ONNX, TFLite, torch.export, XLA dumps and CUDA memory snapshots"
+        message = f"this is a binary file of an unknown format; memplan reads {known}"
+        raise FormatError(str(path), message)
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     return "json" if text[:1] in (b"{", b"[") else "csv"
 
@@ -148,7 +158,8 @@ def _read_head(path: Path) -> bytes:
             return file.read(_HEAD)
     except (OSError, ValueError) as error:
         reason = (isinstance(error, OSError) and error.strerror) or str(error)
-        raise FormatError(str(path), f"cannot be read: {reason[:1].lower()}{reason[1:]}") from None
+        reason = f"{reason[:1].lower()}{reason[1:]}"
+        raise FormatError(str(path), f"the file cannot be read: {reason}") from None
 
 
 def _import_source(name: str) -> Any:

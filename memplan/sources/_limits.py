@@ -60,8 +60,8 @@ def check_growth(what: str, amount: int, limit: int, factor: int, unit: str) -> 
     most = f"{limit * factor:,} {unit}"
     least = -(-amount // limit)
     if least > MAX_FACTOR:
-        raise GraphError(f"{what} would be far more than {most}: the file cannot be read")
+        raise GraphError(f"{what} would be far more than {most}, so memplan cannot read the file")
     raise GraphError(
-        f"{what} would be {amount:,} {unit}, more than {most}; if the file is trusted, raise the "
+        f"{what} would be {amount:,} {unit}, more than {most}; if you trust the file, raise the "
         f"limits with --limit-factor {least}"
     )

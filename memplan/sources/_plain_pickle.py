@@ -60,9 +60,9 @@ class _Machine:
                     raise PickleError(_explain_rejection(code))
                 step(self)
         except IndexError:  # of the data, or of the stack
-            raise PickleError("is cut off, or damaged") from None
+            raise PickleError("the pickle is cut off, or damaged") from None
         if len(self._stack) != 1 or self._below:
-            raise PickleError("is damaged: it ends with more or less than one value")
+            raise PickleError("the pickle is damaged: it ends with more or less than one value")
         return self._stack[0]
 
     # Reading the arguments of opcodes
@@ -71,7 +71,7 @@ class _Machine:
         start = self._at
         self._at = end = start + count
         if end > len(self._data):
-            raise PickleError("is cut off")
+            raise PickleError("the pickle is cut off")
         return self._data[start:end]
 
     def number(self, count: int) -> int:
@@ -98,11 +98,11 @@ class _Machine:
         try:
             self._stack.append(self.take(self.number(width)).decode("utf-8", "surrogatepass"))
         except UnicodeDecodeError:
-            raise PickleError("is damaged: it has text that is not UTF-8") from None
+            raise PickleError("the pickle is damaged: it has text that is not UTF-8") from None
 
     def signed(self, count: int) -> None:
         if count > _MAX_INT_BYTES:
-            raise PickleError(f"is damaged: it has a number of {count} bytes")
+            raise PickleError(f"the pickle is damaged: it has a number of {count} bytes")
         self._stack.append(int.from_bytes(self.take(count), "little", signed=True))
 
     def float(self) -> None:
@@ -115,18 +115,18 @@ class _Machine:
     def append(self, values: list[Any]) -> None:
         target = self._stack[-1]
         if type(target) is not list:
-            raise PickleError("is damaged: it appends to what is no list")
+            raise PickleError("the pickle is damaged: it appends to a value that is not a list")
         target.extend(values)
 
     def set_items(self, values: list[Any]) -> None:
         target, keys = self._stack[-1], values[::2]
         if type(target) is not dict or len(values) % 2:
-            raise PickleError("is damaged: it has keys without values, or outside of a dictionary")
+            raise PickleError("the pickle is damaged: it has keys without values or dictionary")
         if not _KEYS.issuperset(map(type, keys)):
-            raise PickleError("has a dictionary with keys that are neither text nor numbers")
+            raise PickleError("the pickle has a dictionary with keys other than text and numbers")
         self._large_keys += sum(type(key) is int and abs(key) > _LARGE_KEY for key in keys)
         if self._large_keys > _MAX_LARGE_KEYS:
-            raise PickleError(f"has more than {_MAX_LARGE_KEYS:,} keys beyond 2^60")
+            raise PickleError(f"the pickle has more than {_MAX_LARGE_KEYS:,} keys beyond 2^60")
         target.update(zip(keys, values[1::2], strict=True))
 
     def memoize(self) -> None:
@@ -135,7 +135,7 @@ class _Machine:
     def memoize_at(self, at: int) -> None:
         # Picklers count up. If any number were accepted, five bytes could ask for gigabytes.
         if at > len(self._memo):
-            raise PickleError("is damaged: it keeps values out of order")
+            raise PickleError("the pickle is damaged: it keeps values out of order")
         self._memo[at : at + 1] = [self._stack[-1]]
 
     def recall(self, at: int) -> None:
@@ -145,13 +145,12 @@ class _Machine:
 def _explain_rejection(code: int) -> str:
     name = next((op.name for op in pickletools.opcodes if ord(op.code) == code), None)
     if name is None:
-        return "is damaged: it has a byte that is no pickle opcode"
+        return "the pickle is damaged: it has a byte that is not an opcode"
     if code in _RUNS:
         return (
-            f"asks for code to be run when it is read (pickle opcode {name}), "
-            "which memplan never does"
+            f"the pickle would run code when it is read (opcode {name}), which memplan never allows"
         )
-    return f"holds more than plain data (pickle opcode {name})"
+    return f"the pickle holds more than plain data (opcode {name})"
 
 
 _STEPS: dict[int, Callable[[_Machine], None]] = {

@@ -54,7 +54,7 @@ def read(path: Path, options: Options) -> Loaded:
         data = path.read_bytes()
         snapshot = load(data)
     except OSError as error:
-        raise FormatError(str(path), f"cannot be read: {error.strerror}") from None
+        raise FormatError(str(path), f"the file cannot be read: {error.strerror}") from None
     except PickleError as error:
         raise FormatError(str(path), str(error)) from None
     try:
@@ -83,7 +83,7 @@ class _Snapshot:
         if isinstance(snapshot, list):  # torch.cuda.memory_snapshot() has segments only
             snapshot = {"segments": snapshot, "device_traces": []}
         if not isinstance(snapshot, dict) or "segments" not in snapshot:
-            raise _BadFieldError("is a pickle, but no memory snapshot: it has no segments")
+            raise _BadFieldError("this is a pickle, but not a memory snapshot: it has no segments")
         self.segments = _check_rows(snapshot["segments"], "segments")
         traces = snapshot.get("device_traces", [])
         if not isinstance(traces, list):
@@ -91,7 +91,7 @@ class _Snapshot:
         lists = [*traces, *(segment.get("blocks") for segment in self.segments)]
         if sum(len(entries) for entries in lists if isinstance(entries, list)) > bytes:
             # A pickle may put one list in many places, so that reading all would take years.
-            raise _BadFieldError("is damaged: it has more entries than bytes")
+            raise _BadFieldError("the file is damaged: it has more entries than bytes")
         self.traces = [
             _check_rows(trace, f"device_traces[{device}]") for device, trace in enumerate(traces)
         ]
@@ -122,13 +122,13 @@ class _Snapshot:
             entries[device] += len(trace)
         entries = +entries
         if not entries:
-            raise _BadFieldError("is a memory snapshot in which nothing was allocated")
+            raise _BadFieldError("the memory snapshot has no allocations")
         device = min(entries, key=lambda d: (-entries[d], d))
         others = [str(d) for d in sorted(entries) if d != device]
         if not others:
             return device, ()
         rest = listed(others, quote=False)
-        text = f"only device {device}, the busiest, is read; the snapshot has {rest}"
+        text = f"only device {device}, the busiest, is planned; the snapshot also has {rest}"
         return device, (Note(Code.PARTLY_READ, text),)
 
     def _find_figures(
@@ -190,8 +190,8 @@ class _History:
         if self._early == 0:
             return ()
         text = (
-            f"{self._early} buffers are older than the trace, and taken as live from its start: "
-            "record from the beginning, with enough max_entries, to know better"
+            f"{self._early} buffers are older than the trace and planned as live from its start: "
+            "to get their lifetimes, start recording earlier, with a larger max_entries"
         )
         return (Note(Code.TRACE_INCOMPLETE, text),)
 

@@ -48,7 +48,7 @@ def advise(head: bytes, path: Path) -> str | None:
     try:
         for each in _FORMATS:
             if each.matches(head, path):
-                return f"is {each.what}; " + "\n    ".join(_filled(each.steps, path))
+                return f"this is {each.what}; " + "\n    ".join(_filled(each.steps, path))
     except OSError:  # it was there when its first bytes were read
         return None
     return None
@@ -183,29 +183,29 @@ _DUMP: Final = (
 _FORMATS: Final = (
     _Format(
         _is_archive_with(r"[^/]+/code/.*\.py"),
-        "a TorchScript program, which does not say how large its tensors are",
+        "a TorchScript program, which has no tensor sizes",
         ("in Python, export the module that it was made from, with example inputs:", *_EXPORT),
     ),
     _Format(
         _is_archive_with(r"[^/]+/data\.pkl"),
-        "a file of torch.save with weights, or with a module as a pickle, and no program",
+        "a torch.save file, which has weights or a pickled module but no program",
         ("in Python, load it into its module, and export that with example inputs:", *_EXPORT),
     ),
     _Format(
         _starts_with(TORCH_PICKLE),
-        "a file of torch.save in its old form, with weights and no program",
+        "a torch.save file in the old format, which has weights but no program",
         ("in Python, load it into its module, and export that with example inputs:", *_EXPORT),
     ),
     _Format(
         _is_archive_with(r"(?:[^/]+/)?data/aotinductor/.*|.*\.wrapper\.so"),
-        "a package of AOTInductor, which is compiled and has its memory planned",
+        "an AOTInductor package, which is compiled and whose memory is already planned",
         ("plan the exported program that it was compiled from:", *_EXPORT),
     ),
     _Format(
         _has_identifier(b"ORTM"),
         "a model in the ORT format, which memplan does not read",
         (
-            "plan the .onnx file that it was converted from, or write it as ONNX again:",
+            "plan the .onnx file that it was converted from, or convert it back to ONNX:",
             "options = onnxruntime.SessionOptions()",
             "off = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL",
             "options.graph_optimization_level = off",
@@ -217,21 +217,21 @@ _FORMATS: Final = (
     ),
     _Format(
         _has_identifier(b"ET"),
-        "an ExecuTorch program, whose memory is planned already",
+        "an ExecuTorch program, whose memory is already planned",
         (
-            "plan it while it is made, with memplan as the planner:",
+            "use memplan as the planner when the program is made:",
             "planning = MemoryPlanningPass(memplan.targets.executorch.planner())",
             "edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning))",
         ),
     ),
     _Format(
         _starts_with(b"GGUF"),
-        "a GGUF file, which has weights and settings and no graph",
+        "a GGUF file, which has weights and settings but no graph",
         ("plan the same network as ONNX or as an exported PyTorch program:", *_EXPORT),
     ),
     _Format(
         _is_safetensors,
-        "a safetensors file, which has weights and no program",
+        "a safetensors file, which has weights but no program",
         (
             "in Python, load it into its module, and export that with example inputs:",
             'module.load_state_dict(safetensors.torch.load_file("{name}"))',
@@ -240,7 +240,7 @@ _FORMATS: Final = (
     ),
     _Format(
         _is_text(r"(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<net\s+name="),
-        "a model of OpenVINO, which memplan does not read",
+        "an OpenVINO model, which memplan does not read",
         ("plan the model that it was converted from:", "memplan plan {stem}.onnx"),
     ),
     _Format(
@@ -249,18 +249,18 @@ _FORMATS: Final = (
             r'(?:(?:builtin\.)?module(?:\s+@[\w.$"-]+)?\s*(?:attributes\s*)?\{'
             r'|"builtin\.module"|func\.func\b)'
         ),
-        "a program as MLIR text, in which buffers have no lifetimes yet",
-        ("let XLA compile it and write down what it allocates, and plan that folder:", *_DUMP),
+        "an MLIR program (text), in which buffers have no lifetimes yet",
+        ("let XLA compile it and dump its buffer assignment, then plan that folder:", *_DUMP),
     ),
     _Format(
         _starts_with(b"ML\xefR"),
-        "a program as MLIR bytecode, in which buffers have no lifetimes yet",
-        ("let XLA compile it and write down what it allocates, and plan that folder:", *_DUMP),
+        "an MLIR program (bytecode), in which buffers have no lifetimes yet",
+        ("let XLA compile it and dump its buffer assignment, then plan that folder:", *_DUMP),
     ),
     _Format(
         _is_text(r"HloModule\s"),
-        "a program as HLO text, without the assignment of its buffers",
-        ("plan the folder into which XLA writes both:", *_DUMP),
+        "an HLO program (text), which has no buffer assignment",
+        ("let XLA dump both, then plan that folder:", *_DUMP),
     ),
     _Format(
         lambda head, path: (
@@ -271,31 +271,31 @@ _FORMATS: Final = (
     ),
     _Format(
         _is_mnn,
-        "a model of MNN, which memplan does not read",
+        "an MNN model, which memplan does not read",
         ("plan the model that it was converted from:", "memplan plan {stem}.onnx"),
     ),
     _Format(
         _is_text(r"7767517\s"),
-        "a network of ncnn or PNNX, which memplan does not read",
+        "an ncnn or PNNX model, which memplan does not read",
         ("plan the module or the model that it was converted from:", *_EXPORT),
     ),
     _Format(
         _starts_with((7767517).to_bytes(4, "little")),
-        "a network of ncnn in binary form, which memplan does not read",
+        "a binary ncnn model, which memplan does not read",
         ("plan the module or the model that it was converted from:", *_EXPORT),
     ),
     _Format(
         _is_archive_with(r"model\.weights\.h5"),
         "a Keras model, which memplan does not read",
         (
-            "in Python, write it as ONNX (Keras 3) or convert it to TFLite:",
+            "in Python, export it to ONNX (Keras 3) or convert it to TFLite:",
             'keras.saving.load_model("{name}").export("{stem}.onnx", format="onnx")',
             "memplan plan {stem}.onnx",
         ),
     ),
     _Format(
         _starts_with(b"\x89HDF\r\n\x1a\n"),
-        "an HDF5 file, in which Keras keeps models and weights",
+        "an HDF5 file, as Keras writes for models and weights",
         (
             "in Python, convert the model to TFLite:",
             'model = tf.keras.models.load_model("{name}")',
@@ -309,9 +309,9 @@ _FORMATS: Final = (
             _holds("saved_model.pb", "saved_model.pbtxt")(head, path)
             or path.name in ("saved_model.pb", "saved_model.pbtxt")
         ),
-        "a SavedModel of TensorFlow, which memplan does not read",
+        "a TensorFlow SavedModel, which memplan does not read",
         (
-            "convert the folder to TFLite in Python, or to ONNX:",
+            "convert the folder to TFLite in Python, or to ONNX on the command line:",
             'data = tf.lite.TFLiteConverter.from_saved_model("FOLDER").convert()',
             "python -m tf2onnx.convert --saved-model FOLDER --output model.onnx",
             "memplan plan model.onnx",
@@ -321,7 +321,7 @@ _FORMATS: Final = (
         lambda head, path: path.suffix == ".py" and bool(head) and b"\0" not in head,
         "a Python script",
         (
-            "name the function in it that returns a PyTorch module and inputs, and record a run:",
+            "name a function in it that returns a PyTorch module and its inputs, and record a run:",
             "memplan record {name}:make_model -o trace.json",
             "memplan plan trace.json",
         ),

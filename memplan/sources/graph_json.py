@@ -149,10 +149,12 @@ class _Reader(Fields):
         document = self.parse(text)
         version = document.get("memplan_graph") if isinstance(document, dict) else None
         if version is None:
-            raise self.error(f'is JSON, but no graph: it does not say "memplan_graph": {VERSION}')
+            raise self.error(
+                f'the file is JSON, but not a graph: it does not contain "memplan_graph": {VERSION}'
+            )
         if type(version) is not int or version != VERSION:
             raise self.error(
-                f"has version {shown(version)} of memplan's graphs; this memplan reads {VERSION}"
+                f"the graph has version {shown(version)}; this memplan reads version {VERSION}"
             )
         self.check(document, "the document", _GRAPH)
         rows = self.objects(document["tensors"], "tensors", _TENSOR)
@@ -214,7 +216,7 @@ class _Reader(Fields):
         if row.get("bytes") is not None:
             size = self.whole(row, "bytes", where, 0)
         elif shape is None or not dtype:
-            raise self.error(f"{where} has no bytes; it needs them, or both dtype and shape")
+            raise self.error(f"{where} has no size: give bytes, or both dtype and shape")
         elif dtype not in BITS:
             raise self.error(
                 f"{where}.dtype is {shown(dtype)}, of unknown size: "
@@ -242,7 +244,7 @@ class _Reader(Fields):
 
     def operators(self, value: object, where: str, depth: int) -> tuple[Operator, ...]:
         if depth > MAX_DEPTH:
-            raise self.error(f"has blocks nested more than {MAX_DEPTH} deep")
+            raise self.error(f"the graph has blocks nested more than {MAX_DEPTH} deep")
         rows = self.objects([] if value is None else value, where, _OPERATOR)
         return tuple(self.operator(row, f"{where}[{at}]", depth) for at, row in enumerate(rows))
 

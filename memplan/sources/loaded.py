@@ -18,7 +18,15 @@ from memplan.trace import Trace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
-__all__ = ["Figure", "Label", "Loaded", "lay_out_again", "of_graph", "of_problem"]
+__all__ = [
+    "Figure",
+    "Label",
+    "Loaded",
+    "lay_out_again",
+    "make_labels",
+    "of_graph",
+    "of_problem",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +161,7 @@ def lay_out_again(loaded: Loaded, *, in_place: bool) -> Loaded:
     moved: list[int] = np.flatnonzero(asked.pin != old.pin).tolist() if same else []
     pins = {old.ids[row]: _get_pin(asked, row) for row in moved}
     if not old.with_pins(pins).with_reserved(asked.reserved).same_rows(asked):
-        raise MemplanError("the problem was changed, and is not that of its graph any more")
+        raise MemplanError("the problem was changed and does not match its graph any more")
     made = of_graph(_with_pins(layout, pins), in_place=in_place)
     problem = made.problem.with_reserved(asked.reserved).with_capacity(asked.capacity)
     for row in moved:  # rows without a tensor, such as a workspace
@@ -211,6 +219,22 @@ def of_graph(
     if not pins:
         graph = replace(graph, tensors=tuple(replace(each, pin=None) for each in graph.tensors))
     layout = lay_out(graph, in_place=in_place)
+    return Loaded(
+        layout.problem,
+        graph.source,
+        len(graph.tensors),
+        make_labels(layout),
+        graph,
+        layout,
+        figures=figures,
+        notes=notes,
+        in_place=in_place,
+    )
+
+
+def make_labels(layout: Layout) -> tuple[Label, ...]:
+    """Return for every row of the problem the operators that make and use it."""
+    graph = layout.graph
     made: dict[int, Operator] = {}
     used: dict[int, list[str]] = {}
     for operator in graph.walk():
@@ -236,17 +260,7 @@ def of_graph(
                 "" if source is None else source.line,
             )
         )
-    return Loaded(
-        layout.problem,
-        graph.source,
-        len(graph.tensors),
-        tuple(labels),
-        graph,
-        layout,
-        figures=figures,
-        notes=notes,
-        in_place=in_place,
-    )
+    return tuple(labels)
 
 
 def _describe(operator: Operator) -> str:

@@ -49,8 +49,8 @@ def of_trace(trace: Trace) -> Loaded:
     if trace.outlives.any():
         count, total = int(trace.outlives.sum()), sum(trace.size[trace.outlives].tolist())
         text = (
-            f"{count} of {len(trace)} allocations, {total} bytes, outlive the run (results, "
-            "mostly): they are not planned"
+            f"{count} of {len(trace)} allocations ({total} bytes) outlive the run, as results do, "
+            "and are not planned"
         )
         ids = tuple(trace.ids[row] for row in trace.outlives.nonzero()[0].tolist())
         notes.append(Note(Code.NOT_PLANNED, text, ids))

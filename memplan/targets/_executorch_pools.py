@@ -203,11 +203,13 @@ def _find_owner(spec: Spec, label: Mapping[Spec, str], alignment: int) -> tuple[
     while (base := owner.storage_base) is not None:
         if base not in label:
             raise GraphError(
-                f"{label[owner]} lies in a tensor that is not planned with it; "
+                f"{label[owner]} is a view of a tensor that is not planned with it; "
                 "plan the inputs, outputs and mutable buffers too, or give it its own memory"
             )
         if base in passed:
-            raise GraphError(f"{label[spec]} lies in itself: its storage_base leads back to it")
+            raise GraphError(
+                f"{label[spec]} is a view of itself: its storage_base leads back to it"
+            )
         passed.add(base)
         inner, size = owner.storage_base_offset, owner.allocated_memory
         if inner < 0 or inner + size > base.allocated_memory:
@@ -218,7 +220,7 @@ def _find_owner(spec: Spec, label: Mapping[Spec, str], alignment: int) -> tuple[
         owner, offset = base, offset + inner
     if offset % alignment:
         raise GraphError(
-            f"{label[spec]} lies {offset} bytes into {label[owner]}, "
+            f"{label[spec]} begins {offset} bytes into {label[owner]}, "
             f"which is not a multiple of the alignment {alignment}"
         )
     return owner, offset

@@ -23,7 +23,7 @@ from memplan.sources import Loaded
 from memplan.targets import _c_names as c
 from memplan.targets._neighbours import Below, find_neighbours
 
-__all__ = ["MAX_PAIRS", "write_header"]
+__all__ = ["MAX_PAIRS", "guard_linkage", "list_tensors", "write_header"]
 
 # Each assertion checks a pair of buffers. This limit is enough for all necessary pairs of about a
 # thousand buffers, and compilers take a fraction of a second for it.
@@ -80,7 +80,7 @@ class _Header:
         self._pairs, self._has_more = pairs[:MAX_PAIRS], len(pairs) > MAX_PAIRS
         self._buffers = c.make_identifiers(problem.ids)
         self._has_tensors = loaded.layout is not None
-        self._entries = list(_list_tensors(loaded) if self._has_tensors else _list_buffers(loaded))
+        self._entries = list(list_tensors(loaded) if self._has_tensors else _list_buffers(loaded))
         self._names = c.make_identifiers(entry.name for entry in self._entries)
         # Without tensors, a buffer is an entry itself and its constant needs no prefix of its own.
         self._family = "BUFFER_" if self._has_tensors else ""
@@ -100,18 +100,18 @@ class _Header:
 
     def _introduction(self) -> Iterator[str]:
         plan, upper = self._plan, self._upper
-        optimal = " (the least possible)" if plan.peak == plan.lower_bound else ""
+        optimal = " (optimal)" if plan.peak == plan.lower_bound else ""
         yield f"/* The memory of {c.escape_comment(self._title)}, planned by memplan; do not edit."
         yield " *"
         yield f" * {len(self._problem)} buffers in {plan.peak} bytes{optimal}."
         yield f" * Fingerprint of the problem: {self._problem.fingerprint}"
         if self._has_more:
-            yield f" * Asserted for the first {MAX_PAIRS} pairs only; memplan has checked all."
+            yield f" * The assertions cover the first {MAX_PAIRS} pairs; memplan has checked all."
         yield " *"
-        yield f" * In one source file, define {upper}_DEFINE_ARENA before including this for the"
-        yield f" * arena, and {upper}_DEFINE_TABLE for the table of what lies in it. A second"
-        yield " * definition is an error of the linker, not a second arena. Memory of your own does"
-        yield f" * as well: {upper}_ARENA_SIZE bytes, aligned to {upper}_ARENA_ALIGNMENT."
+        yield f" * Define {upper}_DEFINE_ARENA in one source file before including this header to"
+        yield f" * define the arena there, and {upper}_DEFINE_TABLE for a table of its contents."
+        yield " * A second definition is a linker error. Your own memory works as well:"
+        yield f" * {upper}_ARENA_SIZE bytes, aligned to {upper}_ARENA_ALIGNMENT."
         yield " */"
 
     def _arena_constants(self) -> Iterator[str]:
@@ -124,15 +124,15 @@ class _Header:
         yield ""
 
     def _buffer_constants(self) -> Iterator[str]:
-        yield "/* Buffers: what was placed. */"
+        yield "/* The buffers of the plan. */"
         for row, id in enumerate(self._problem.ids):
             yield f"#define {self._offset(row)} {self._offsets[row]}u /* {c.escape_comment(id)} */"
             yield f"#define {self._size(row)} {self._problem.size[row]}u"
         yield ""
 
     def _entry_constants(self) -> Iterator[str]:
-        what = "Tensors: where each lies" if self._has_tensors else "Buffers"
-        yield f"/* {what}, and the first and last step at which it is needed. */"
+        what = "tensor" if self._has_tensors else "buffer"
+        yield f"/* Each {what}: its offset, its size, and the first and last step that need it. */"
         for entry, name in zip(self._entries, self._names, strict=True):
             offset = f"{self._offsets[entry.row]}u"
             if self._has_tensors:
@@ -187,7 +187,7 @@ class _Header:
             f"}} {entry};",
             "",
         )
-        yield from _guard_linkage(
+        yield from guard_linkage(
             f"{self._name_alignment()} extern unsigned char {self._arena()};",
             f"extern const {entry} {self._table()};",
             before=self._alignment_macro(),
@@ -205,7 +205,7 @@ class _Header:
                 "",
                 f"#if defined({upper}_DEFINE_{what}) && !defined({upper}_{what}_DEFINED_)",
                 f"#define {upper}_{what}_DEFINED_",
-                *_guard_linkage(*lines),
+                *guard_linkage(*lines),
                 "#endif",
             )
 
@@ -248,7 +248,7 @@ class _Header:
         return f"{self._upper}_ALIGNED_"
 
 
-def _guard_linkage(*lines: str, before: tuple[str, ...] = ()) -> Iterator[str]:
+def guard_linkage(*lines: str, before: tuple[str, ...] = ()) -> Iterator[str]:
     """Yield declarations that C and C++ share."""
     yield from before
     yield from ("#ifdef __cplusplus", 'extern "C" {', "#endif")
@@ -263,7 +263,8 @@ def _list_buffers(loaded: Loaded) -> Iterator[_Entry]:
         yield _Entry(id, row, 0, int(problem.size[row]), int(problem.start[row]), last)
 
 
-def _list_tensors(loaded: Loaded) -> Iterator[_Entry]:
+def list_tensors(loaded: Loaded) -> Iterator[_Entry]:
+    """Yield the tensors and workspaces of a program that are in the arena."""
     layout = loaded.layout
     assert layout is not None
     lives = layout.lives

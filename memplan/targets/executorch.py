@@ -55,9 +55,9 @@ def planner(
         If ExecuTorch is not installed, and for arguments that `memplan.solve` refuses.
     """
     if alignment is not None and (type(alignment) is not int or alignment < 1):
-        raise MemplanError(f"alignment is {shown(alignment)}; it must be bytes, 1 or more")
+        raise MemplanError(f"alignment is {shown(alignment)}; it must be at least 1 byte")
     if "proof" in options:
-        raise MemplanError("a planner writes no proof: every graph and memory would have its own")
+        raise MemplanError("proof is not available: every graph and memory would have its own")
     library = require("executorch.exir.memory_planning", extra="executorch")
     result_type = _result_type(library)
 

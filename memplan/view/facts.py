@@ -1,4 +1,4 @@
-"""What people ask of a buffer that they point at: what it is, which operator makes it and where."""
+"""Facts about buffers for pages and pictures: kind, operator, module and line of source."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ __all__ = ["Facts", "find_facts", "find_problem_facts"]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of every buffer in addition to its numbers, as columns by row of the problem.
+    """What is known of every buffer besides its numbers: columns, by row of the problem.
 
     Attributes
     ----------
     name
         The id of the buffer.
     tensors
-        The names of all that share it; its own name where the file knows no tensors.
+        The names of the tensors in it; its own name where the file has no tensors.
     kind
-        What it is to the program (`memplan.graph.Kind`), or empty.
+        Its role in the program (`memplan.graph.Kind`), or empty.
     operator
-        The type of the operator that makes it ("Conv", "aten.mm"); empty where none does or none
-        is known, as for an input.
+        The type of the operator that makes it ("Conv", "aten.mm"); empty for an input, or where
+        the operator is not known.
     made_by
         That operator as "name (type)", or empty.
     used_by
-        Those that read it, likewise.
+        The operators that read it, in the same form.
     module
-        The module that it is made in ("layer1.0.conv1"), or empty.
+        The module of the operator that makes it ("layer1.0.conv1"), or empty.
     line
-        The line of the source that makes it ("model.py:41"), or empty.
+        The line of source code that makes it ("model.py:41"), or empty.
     """
 
     name: tuple[str, ...]
@@ -50,7 +50,7 @@ class Facts:
 
 
 def find_facts(asked: Asked) -> Facts:
-    """Return what a file says of the buffers of a problem; names alone where it says nothing."""
+    """Return the facts in a file about the buffers of a problem; only names where it has none."""
     loaded = asked.loaded if isinstance(asked, Planned) else asked
     if not isinstance(loaded, Loaded) or not loaded.labels:
         return find_problem_facts(problem_of(asked))
@@ -68,7 +68,7 @@ def find_facts(asked: Asked) -> Facts:
 
 
 def find_problem_facts(problem: Problem) -> Facts:
-    """Return what is known of the buffers of a problem that came without a program: names."""
+    """Return the facts about the buffers of a problem without a program: only names."""
     unknown = ("",) * len(problem)
     return Facts(
         name=problem.ids,

@@ -1,4 +1,4 @@
-"""Heap maps: where each of several planners has which buffer when (source 002, appendix 8.1).
+"""Heap maps: where each of several planners has which buffer when (MemoMalloc, appendix 8.1).
 
 Each planner has one panel, and all have the same scales: time from left to right, addresses
 upwards. One more panel shows what the allocator of a recorded run did with the same program.

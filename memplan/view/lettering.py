@@ -1,4 +1,4 @@
-"""Names of buffers inside of their boxes, where there is room for them."""
+"""Names of buffers inside of their boxes, or the ends of names, where there is room for them."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ def write_names(
 ) -> None:
     """Write each buffer's name into the largest of its boxes, upright where it is too narrow.
 
+    Where a name does not fit, its end does ("…_12"), or the box stays empty.
+
     Parameters
     ----------
     figure
@@ -57,6 +59,9 @@ def write_names(
         name = quoted(problem.ids[row])[1:-1]
         size, upright = _fit_size(name, *points[box].tolist())
         if size < _SMALLEST:
+            name = _shorten(name, float(points[box].max()))
+            size, upright = _fit_size(name, *points[box].tolist())
+        if not name or size < _SMALLEST:
             continue
         x, y = boxes[box].mean(axis=0)
         text = axes.text(
@@ -80,6 +85,20 @@ def _fit_size(name: str, width: float, height: float) -> tuple[float, bool]:
     return (flat, False) if flat >= min(upright, _SMALLEST) else (upright, True)
 
 
+def _shorten(name: str, length: float) -> str:
+    """Return the end of a name after "…", in so many points; empty if they are too few.
+
+    Three letters of a name are enough, and two where the first is a separator: "…_7".
+    """
+    room = length / _SMALLEST - (_LINE - 1)
+    count = min(int(len(name) * room / max(_measure_length(name), 1e-9)), len(name) - 1)
+    for letters in range(count, 1, -1):
+        end = name[-letters:]
+        if (letters > 2 or not end[0].isalnum()) and _measure_length(f"…{end}") <= room:
+            return f"…{end}"
+    return ""
+
+
 def _measure_length(name: str) -> float:
     """Return how long a name is, in sizes of its letters."""
     from matplotlib.font_manager import FontProperties
@@ -96,5 +115,9 @@ def _measure_length(name: str) -> float:
 def _is_light(colour: str) -> bool:
     from matplotlib.colors import to_rgb
 
-    red, green, blue = to_rgb(colour)
-    return 0.299 * red + 0.587 * green + 0.114 * blue > 0.4
+    # This is the luminance of WCAG, of which black and white differ equally at 0.179.
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in to_rgb(colour)
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179

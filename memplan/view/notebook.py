@@ -88,7 +88,9 @@ def _list_plan_facts(plan: Plan) -> Facts:
     if plan.solver:
         facts.append(("solver", plan.solver))
     if plan.conflict:
-        facts.append(("conflict", f"{plural(len(plan.conflict), 'buffer')} cannot be together"))
+        facts.append(
+            ("conflict", f"{plural(len(plan.conflict), 'buffer')} cannot be placed together")
+        )
     return facts
 
 

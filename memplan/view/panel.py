@@ -14,6 +14,7 @@ from memplan.trace import Scope, Trace
 from memplan.view import picture
 from memplan.view.addresses import compress
 from memplan.view.units import human, plural
+from memplan.view.verdict import Grade, verdict_of
 
 __all__ = ["Panel", "of_plan", "of_recording", "operators_of"]
 
@@ -69,7 +70,12 @@ def of_plan(name: str, problem: Asked, plan: Plan, classes: tuple[str, ...] | No
     problem = problem_of(problem)
     offset = picture.offsets(problem, plan)
     peak = int((offset + problem.size).max(initial=0))
-    facts = f"peak {human(peak)} {_compare_to_load(problem.max_load, peak)}"
+    verdict = verdict_of(problem, plan, peak)
+    facts = f"peak {human(peak)}"
+    if verdict.grade is Grade.OPEN:
+        facts += f" {_compare_to_load(problem.max_load, peak)}"
+    else:
+        facts += f", {verdict.text}"
     return Panel(name, problem, offset, peak, facts, classes=classes)
 
 

@@ -1,12 +1,13 @@
 """What figures for papers share: sizes, type, ticks and the lines of levels.
 
-All is sized for print at the width asked for: letters of 7 and 8 points, thin lines, and no frame
-on sides without labels. matplotlib's defaults, which are global, stay as they are.
+Everything is sized for print at the given width: letters of 7 and 8 points, thin lines, and no
+frame on sides without labels. matplotlib's defaults, which are global, do not change.
 """
 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,7 @@ _STYLE: dict[Any, Any] = {
 }
 _TICK = 7  # points, as above
 _KEY_LINE = 0.16  # inches
+_LETTERS = 16  # an inch of a title
 _EXACT = 16  # ticks at borders of boxes: beyond, a scale reads better
 
 # Dashes tell the lines apart in grey too; they stand from the most to the least important.
@@ -84,7 +86,7 @@ def figure(width: float | None, height: float, keys: int = 0) -> Figure:
     height
         In widths.
     keys
-        How many rows `add_key` is to write below it.
+        The number of rows that `add_key` writes below it.
 
     Raises
     ------
@@ -101,8 +103,10 @@ def figure(width: float | None, height: float, keys: int = 0) -> Figure:
     return made
 
 
-def draw_levels(axes: Axes, marked: Sequence[Level], unit: int, *, key: bool) -> None:
-    """Draw a line at each level; with a key, say above the axes what they are."""
+def draw_levels(
+    axes: Axes, marked: Sequence[Level], unit: int, *, key: bool, title: str = ""
+) -> None:
+    """Draw a line at each level; with a key, name them above the axes, below a title."""
     for level in marked:
         colour, dashes, width = _LINES[level.names[0]]
         axes.axhline(
@@ -116,6 +120,9 @@ def draw_levels(axes: Axes, marked: Sequence[Level], unit: int, *, key: bool) ->
     if key:
         width = axes.figure.get_figwidth()  # type: ignore[union-attr]
         axes.legend(
+            title=textwrap.fill(title, int(_LETTERS * width)) or None,
+            title_fontsize=_TICK + 1,
+            alignment="left",
             loc="lower left",
             bbox_to_anchor=(0, 1),
             ncols=3 if width > 5 else 2 if width > 2.5 else 1,
@@ -128,7 +135,7 @@ def draw_levels(axes: Axes, marked: Sequence[Level], unit: int, *, key: bool) ->
 
 
 def add_key(figure: Figure, rows: list[Patch]) -> None:
-    """Say below the axes what colours are."""
+    """Name the classes of the colours below the axes."""
     columns = _key_columns(figure.get_figwidth())
     key = figure.legend(
         handles=rows, loc="outside lower center", ncols=columns, frameon=False, handlelength=1.2

@@ -61,7 +61,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
     name = os.fspath(path)
     kind = os.path.splitext(name)[1].lower().removeprefix(".")
     if kind not in _DATELESS:
-        raise FormatError(name, "pictures are written as .png, .svg or .pdf; choose by the suffix")
+        raise FormatError(name, "the suffix of a picture must be .png, .svg or .pdf")
     return kind
 
 

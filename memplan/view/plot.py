@@ -1,9 +1,8 @@
 """A plan as papers print it: time from left to right, addresses upwards, a box for every buffer.
 
-It is the figure of source 000 (figure 2; figure 11 for many buffers): pale boxes with dark edges,
-names where they fit, and lines for capacity, peak and lower bound, as vectors, at the width of the
-page. A box is as high as its buffer is large, so that no colour needs a key; with classes, colours
-say what axes do not.
+It is the figure of MiniMalloc's paper (figure 2; figure 11 for many buffers): pale boxes with dark
+edges, names where they fit, and lines for capacity, peak and lower bound, as vectors, at the width
+of the page. The height of a box is the size of its buffer, so that tints by size need no key.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from memplan.view import lettering, load_plot, paper, picture
 from memplan.view.classes import Classes
 from memplan.view.levels import find_levels, find_top
 from memplan.view.picture import RASTER_FROM, Floats
+from memplan.view.verdict import verdict_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,7 +83,8 @@ def draw(
 
     Each buffer is a box, lifetime by size; in a gap only its window is filled, and a dotted line
     goes around the whole. A line goes around every contiguous group. Reserved ranges are hatched.
-    A capacity of more than twice of what is used is named, and lies beyond the picture.
+    Above the picture is the verdict: optimal, the gap to the lower bound, or invalid. A capacity of
+    more than twice the memory in use is only named, because it is above the picture.
 
     Parameters
     ----------
@@ -139,7 +140,7 @@ def draw(
             paper.add_key(figure, key.patches())
         _draw_outlines(space, problem, offset, unit)
         picture.draw_reserved(space, problem.reserved, unit)
-        paper.draw_levels(space, marked, unit, key=True)
+        paper.draw_levels(space, marked, unit, key=True, title=_write_title(problem, plan, offset))
         load_plot.set_times(strip or space, problem)
         if strip is not None:
             load_plot.fill(strip, problem, marked, unit)
@@ -150,6 +151,11 @@ def draw(
         paper.set_ticks(figure, space, strip or space, boxes, unit)
         lettering.write_names(figure, space, problem, held, boxes, colours)
     return figure
+
+
+def _write_title(problem: Problem, plan: Plan, offset: Column) -> str:
+    text = verdict_of(problem, plan, int((offset + problem.size).max(initial=0))).text
+    return text[0].upper() + text[1:]
 
 
 def _make_axes(figure: Figure, load: bool) -> tuple[Axes, Axes | None]:

@@ -1,8 +1,8 @@
 """A plan as a picture of characters, for terminals.
 
-Where a terminal has 256 colours and half blocks, a character is two cells, one above the other;
-elsewhere it is one cell, and buffers are letters. Names of buffers may hold any text: they are
-shown such that a terminal cannot take them for commands.
+In a terminal with 256 colours, a character is two cells, one above the other; elsewhere it is one
+cell, and buffers are letters. Names of buffers may hold any text, so that they are escaped: a
+terminal must not take them for commands.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from memplan.view.units import human, lifetime, plural
 
 __all__ = ["picture"]
 
-_HEIGHT = 20  # lines, so that all of it is on a screen of 40
+_HEIGHT = 20  # lines, so that picture and table fit on a screen of 40
 _NARROWEST = 10  # columns of the picture itself
 _KEYS = "ABCDEFGHJKLM"  # for the buffers that the legend names; I looks like a wall
-_MARKS = "#+o=:*%"  # for all others, without colours
+_MARKS = "#+o=:*%"  # for all other buffers, without colours
 _DARK = frozenset(("#0072b2",))  # colours of the palette on which white reads better than black
 
 
@@ -46,18 +46,18 @@ def picture(
 ) -> RenderableType:
     """Return the picture of a plan for Rich to print.
 
-    Time runs to the right, addresses upwards, both linearly. A cell shows the buffer which holds
-    most of it, and is empty only where none holds any of it. The buffers that take most of the
-    picture have a key, which a list below explains. Lines mark capacity, peak and lower bound.
+    Time runs to the right and addresses upwards, both linearly. A cell shows the buffer which holds
+    most of it, and is empty only where no buffer holds any of it. The buffers with most cells have
+    a key letter, which a table below explains. Lines mark capacity, peak and lower bound.
 
     Parameters
     ----------
     problem, plan
-        What was asked and answered; the order of the plan's buffers does not matter.
+        The problem and its plan; the order of the plan's buffers does not matter.
     width
-        Characters, with labels; `None` is the width of the terminal.
+        In characters, labels included; `None` is the width of the terminal.
     height
-        Lines of the picture itself; `None` is 20.
+        In lines, of the picture without its labels; `None` is 20.
 
     Raises
     ------
@@ -112,7 +112,7 @@ class _Picture:
         return Text("   ".join([plural(len(self.problem), "buffer"), *heights, self.plan.status]))
 
     def _labels(self, marked: list[Level], end: int) -> dict[int, str]:
-        """Return what is written at the lines just above the levels; of two, the higher one."""
+        """Return the labels of the lines just above levels; of two, that of the higher level."""
         labels: dict[int, str] = {}
         for level in marked:
             if level.bytes <= end:

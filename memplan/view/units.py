@@ -43,6 +43,11 @@ def seconds(value: float) -> str:
     return f"{value:.3g} s" if value < 1000 else f"{value:,.0f} s"
 
 
+def buffers_hold(count: int) -> str:
+    """Return the beginning of a sentence: `1 buffer holds`, `2 buffers hold`."""
+    return f"{plural(count, 'buffer')} {'holds' if count == 1 else 'hold'}"
+
+
 def plural(count: int, noun: str) -> str:
     """Return a number and its noun: `1 buffer`, `2 buffers`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

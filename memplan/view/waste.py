@@ -1,4 +1,4 @@
-"""Memory that a plan leaves unused below something that is in use: the holes of its picture.
+"""Memory that a plan leaves unused below the skyline: the holes of its picture.
 
     address
       9 +  +------+           `c` lies above a hole of 3 bytes while `a` is alive, and of 7 after
@@ -9,7 +9,8 @@
         |    a    | 7|
       0 +---------+--+
 
-What is reserved is not the plan's to use, and is no hole either.
+The skyline is the highest address in use, over time. A reserved range is no hole, because the plan
+cannot use it.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def main() -> None:
         _run_twice(session, order["dims"], 0)
     except Exception:  # any native error: zero may be too small
         _run_twice(session, order["dims"], 1)
-    events = json.loads(Path(session.end_profiling()).read_text())
+    events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
     print(json.dumps({"version": onnxruntime.__version__, **_find_peaks(events)}))
 
 

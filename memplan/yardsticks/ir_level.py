@@ -1,4 +1,4 @@
-"""Compares the allocations in a model's graph with recorded ones (source 002, table 3.1).
+"""Compares the allocations in a model's graph with recorded ones (MemoMalloc, table 3.1).
 
 A graph has an operator's results; the kernels of the operator also allocate memory that the graph
 does not show: indices of a pooling, statistics of a normalisation, packed weights, second copies.

@@ -46,7 +46,8 @@ def read(path: Path, options: Options) -> Loaded:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 serialized = strip_weights(data)
     except OSError as error:
-        raise FormatError(str(path), f"cannot be read: {error.strerror or error}") from None
+        reason = error.strerror or error
+        raise FormatError(str(path), f"the file cannot be read: {reason}") from None
     except WireError as error:
         raise FormatError(str(path), f"the file {error}") from None
     with of_file(path):
@@ -86,9 +87,9 @@ def _parse(serialized: bytes) -> Any:
     try:
         model.ParseFromString(serialized)
     except Exception as error:  # the class depends on the protobuf library that is installed
-        raise GraphError(f"the file is no ONNX model: {error}") from None
+        raise GraphError(f"the file is not an ONNX model: {error}") from None
     if not model.HasField("graph"):
-        raise GraphError("the file is no ONNX model: it has no graph")
+        raise GraphError("the file is not an ONNX model: it has no graph")
     return model
 
 

@@ -248,7 +248,7 @@ class _Builder:
         dtype = dtype_of(element)
         if dtype is None:
             raise GraphError(
-                f"tensor {quoted(name)} has the element type {element}, which ONNX does not have"
+                f"tensor {quoted(name)} has the element type {element}, which is not in ONNX"
             )
         if any(size < 0 for size in shape):
             raise GraphError(f"tensor {quoted(name)} has a negative size in its shape {shape}")
@@ -280,7 +280,7 @@ class _Builder:
         if not self.opaque:
             return ()
         left_out = listed(self.opaque)
-        text = f"sequences and texts are not planned, their size is not in the file: {left_out}"
+        text = f"sequences and strings have no size in the file and are not planned: {left_out}"
         return (Note(Code.NOT_PLANNED, text, tuple(self.opaque)),)
 
 

@@ -37,7 +37,7 @@ def inline_calls(model: Any, limit_factor: int = 1) -> Any:
     """
     functions = _index_by_name(model)
     operators, bytes = _Costs(functions).count_model(model)
-    what = "the model with its functions in the place of their calls"
+    what = "the model with its functions inlined"
     check_growth(what, operators, INLINED_OPERATORS, limit_factor, "operators")
     check_growth(what, bytes, INLINED_BYTES, limit_factor, "bytes")
     inliner = require("onnx.inliner", extra="onnx")
@@ -53,7 +53,7 @@ def _index_by_name(model: Any) -> dict[_Name, Any]:
     for function in model.functions:
         name = (function.domain, function.name, _get_overload(function))
         if name in found:
-            raise GraphError(f"the model has two functions of the name {quoted(function.name)}")
+            raise GraphError(f"the model has two functions with the name {quoted(function.name)}")
         found[name] = function
     return found
 
@@ -98,7 +98,7 @@ class _Costs:
                 )
                 self.depth[name] = 1 + inner
                 if self.depth[name] > CALL_DEPTH:
-                    raise GraphError(f"functions call each other more than {CALL_DEPTH} deep")
+                    raise GraphError(f"functions are nested more than {CALL_DEPTH} calls deep")
                 self.known[name] = self._add_up(function.node)
             elif name in path:
                 raise GraphError(f"the function {quoted(name[1])} calls itself")
@@ -127,7 +127,7 @@ class _Costs:
         ):
             if given > taken:
                 raise GraphError(
-                    f"operator {quoted(node.name or node.op_type)} has {given} {what}, and the "
+                    f"operator {quoted(node.name or node.op_type)} has {given} {what}, but the "
                     f"function that it calls has {taken}"
                 )
         return name

@@ -79,7 +79,7 @@ class Evidence:
         """
         for name, value in dims.items():
             if value < 0:
-                raise MemplanError(f"dimension {quoted(name)} has the value {value}; it is a size")
+                raise MemplanError(f"dimension {quoted(name)} is {value}; it must be 0 or more")
         types = [one for value in _walk_values(model.graph) if (one := tensor_type(value.type))]
         for dim in (dim for one in types for dim in one.shape.dim):
             if dim.dim_value < 0:  # some exporters write -1 for an unknown size
@@ -248,7 +248,7 @@ class Evidence:
         """Yield the dimensions of an open value that a user has to give."""
         declared = tensor_type(one.type) if one.type is not None else None
         if declared is None or declared.elem_type == 0 or not declared.HasField("shape"):
-            maker = f", which {one.maker} makes," if one.maker else ""
+            maker = f" (made by {one.maker})" if one.maker else ""
             yield "", f"tensor {quoted(one.name)}{maker}"
             return
         evidence = self._find_declared(one.name, declared)
@@ -348,14 +348,12 @@ class Evidence:
             name, _, number = key.rpartition(":")
             if not any(value.name == name and _has(value, number) for value in _walk_values(graph)):
                 there = listed(sorted(self.named)) or "none by name"
-                raise MemplanError(
-                    f"the model has no dimension {quoted(key)} to give a value; it has {there}"
-                )
+                raise MemplanError(f"the model has no dimension {quoted(key)}; it has {there}")
 
 
 def make_note(overridden: Mapping[str, tuple[_Shape, _Shape]]) -> Note:
     """Return the note on declared shapes that do not count."""
-    text = "the inputs contradict shapes that the file declares, which do not count: "
+    text = "declared shapes that contradict the inputs are ignored: "
     shown = 0
     for name, (declared, shape) in overridden.items():
         one = f"{quoted(name)} is {_format_shape(shape)}, not {_format_shape(declared)}"
@@ -408,6 +406,4 @@ def _has(value: Any, axis: str) -> bool:
 
 
 def _make_error(name: str, axis: int, size: int | str, given: int) -> MemplanError:
-    return MemplanError(
-        f"axis {axis} of {quoted(name)} has the size {size}, it cannot be given as {given}"
-    )
+    return MemplanError(f"axis {axis} of {quoted(name)} has the size {size}; it cannot be {given}")

@@ -195,7 +195,7 @@ def _like(*outputs: int) -> _Rule:
 def _with_bias(call: Call) -> _Results:
     data, bias = call.need(0), call.get(1)
     if bias is not None:
-        _require(bias.shape == data.shape[-1:], "the bias has another length than the rows")
+        _require(bias.shape == data.shape[-1:], "the bias and the rows have different lengths")
     return [Value(*data)]
 
 
@@ -216,9 +216,9 @@ def _normalize(call: Call) -> _Results:
 
 def _skip_normalize(call: Call) -> _Results:
     data, skip, scale = call.need(0), call.need(1), call.need(2)
-    _require(scale.shape == data.shape[-1:], "the scale has another length than the rows")
+    _require(scale.shape == data.shape[-1:], "the scale and the rows have different lengths")
     fits = [data.shape, data.shape[1:], (1, *data.shape[1:])]
-    _require(skip.shape in fits, "what is added has another shape")
+    _require(skip.shape in fits, "the tensors that are added have different shapes")
     return [Value(*data), None, None, Value(*data)]
 
 
@@ -267,7 +267,7 @@ def _quantized_gemm(call: Call) -> _Results:
 
 def _blocks_product(call: Call) -> _Results:
     data = call.need(0)
-    _require(data.shape[-1] == call.number("K"), "K is another size than the rows have")
+    _require(data.shape[-1] == call.number("K"), "K is not the size of the rows")
     return [Value(data.element, (*data.shape[:-1], call.number("N")))]
 
 
@@ -364,7 +364,7 @@ def _attention(past: int, element: int) -> _Rule:
         batch, length, width = call.need(0, 3).shape
         weights, heads = call.need(1, 2).shape, call.number("num_heads")
         before, sizes = call.get(past), call.numbers("qkv_hidden_sizes")
-        _require(weights[0] == width, "the weights have another length than the rows")
+        _require(weights[0] == width, "the weights and the rows have different lengths")
         hidden = sizes[2] if sizes else weights[1] // 3
         _require(hidden % heads == 0, "the rows cannot be divided among the heads")
         one = call.need(element).element
@@ -385,8 +385,8 @@ def _multi_head(call: Call) -> _Results:
     if call.get(8) is not None or len(key.shape) != len(value.shape):
         raise _OpenError  # the cache is a buffer of its greatest length
     if len(value.shape) == 3:
-        _require(key.shape[2] == query.shape[2], "query and key have rows of another length")
-        _require(key.shape[:2] == value.shape[:2], "key and value have another length")
+        _require(key.shape[2] == query.shape[2], "query and key have rows of different lengths")
+        _require(key.shape[:2] == value.shape[:2], "key and value have different lengths")
         total, hidden, wide = key.shape[1], value.shape[2], key.shape[2] // heads
     elif len(value.shape) == 4:
         total, hidden, wide = key.shape[2], heads * value.shape[3], key.shape[3]

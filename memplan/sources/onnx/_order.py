@@ -40,7 +40,7 @@ def check_texts(graphs: Iterable[Any]) -> None:
     for graph in graphs:
         for text in _iterate_names(graph):
             if not isinstance(text, str):
-                raise GraphError(f"a name in graph {quoted(str(graph.name))} is no UTF-8 text")
+                raise GraphError(f"a name in graph {quoted(str(graph.name))} is not UTF-8")
         check_texts(inner for node in graph.node for _, inner in subgraphs(node))
 
 
@@ -82,7 +82,7 @@ def check_order(graph: Any, outside: ChainMap[str, None] | None = None) -> None:
     for value in graph.output:
         if value.name not in known:
             raise GraphError(
-                f"nothing makes tensor {quoted(value.name)}, an output of graph "
+                f"no operator makes tensor {quoted(value.name)}, an output of graph "
                 f"{quoted(graph.name)}"
             )
 
@@ -91,9 +91,9 @@ def _explain_unknown(where: str, name: str, made_later: bool) -> str:
     if made_later:
         return (
             f"{where} reads tensor {quoted(name)} before it is made: the operators are not in "
-            "order, or run in a cycle"
+            "order, or form a cycle"
         )
-    return f"nothing makes tensor {quoted(name)}, which {where} reads"
+    return f"no operator makes tensor {quoted(name)}, which {where} reads"
 
 
 def drop_masks(graph: Any) -> None:

@@ -98,7 +98,7 @@ def with_shapes(
         notes.append(make_note(overridden))
     other = evidence.find_other_elements(model.graph)
     if other:
-        text = "operators make other element types than the file declares, which do not count: "
+        text = "declared element types that contradict the operators are ignored: "
         notes.append(Note(Code.SHAPE_OVERRIDDEN, text + listed(other), tuple(other)))
     return model, (*notes, *_find_changing_states(model.graph))
 
@@ -208,12 +208,12 @@ def _ask(missing: list[tuple[str, str]], complaint: str) -> str:
     names = {_format_name(name): where for name, where in reversed(missing) if name}
     if not names:
         return (
-            f"nothing says what shape {missing[0][1]} has{because}; write it into the file, as "
+            f"{missing[0][1]} has no known shape{because}; write the shape into the file, as "
             "onnx.shape_inference does"
         )
     every = _list_dims([(name, names[name]) for name in reversed(names)])
     first = next(reversed(names))
-    return f"the file leaves sizes open: {every}; give each a value, as in --dim {first}=8{because}"
+    return f"the file leaves sizes open: {every}; give each a value, like --dim {first}=8{because}"
 
 
 def _list_dims(dims: list[tuple[str, str]]) -> str:

@@ -66,7 +66,7 @@ def strip_weights(data: bytes | mmap.mmap) -> bytes:
 
 def _strip(data: bytes | mmap.mmap, begin: int, end: int, message: str, depth: int) -> bytes:
     if depth > _DEEPEST:
-        raise WireError(f"nests more than {_DEEPEST} messages")
+        raise WireError(f"nests messages more than {_DEEPEST} deep")
     inner = _INNER[message]
     pieces: list[bytes] = []
     kept = begin  # everything before it is in `pieces`, or left out
@@ -98,7 +98,7 @@ def _fields(data: bytes | mmap.mmap, begin: int, end: int) -> Iterator[_Field]:
         tag, at = _varint(data, at, end)
         number, wire = tag >> 3, tag & 7
         if number == 0:
-            raise WireError(f"is no protocol buffer: byte {start} begins no field")
+            raise WireError(f"is not a protocol buffer: no field begins at byte {start}")
         body = at
         if wire == _VARINT:
             _, at = _varint(data, at, end)
@@ -108,7 +108,7 @@ def _fields(data: bytes | mmap.mmap, begin: int, end: int) -> Iterator[_Field]:
         elif wire in _FIXED:
             at += _FIXED[wire]
         else:
-            raise WireError(f"is no protocol buffer: byte {start} begins no field")
+            raise WireError(f"is not a protocol buffer: no field begins at byte {start}")
         if at > end:
             raise WireError(f"is cut off: the field at byte {start} ends {at - end} bytes later")
         yield _Field(number, wire, start, body, at)
@@ -124,7 +124,7 @@ def _varint(data: bytes | mmap.mmap, at: int, end: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value, at
-    raise WireError(f"is no protocol buffer: the number before byte {at} does not end")
+    raise WireError(f"is not a protocol buffer: the number before byte {at} does not end")
 
 
 def _varint_bytes(value: int) -> bytes:

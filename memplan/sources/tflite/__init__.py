@@ -82,15 +82,15 @@ def _notes(model: Model) -> tuple[Note, ...]:
         several = any(len(tensor.open_axes) > 1 for tensor in model.tensors())
         other = "convert the model with fixed shapes" if several else "use --dim batch=N"
         text = (
-            "dimensions that the file leaves open have the size that it stores, as TFLM takes "
-            f"them: for another one, {other}"
+            "open dimensions have the size that is stored in the file, as in TFLM: for another "
+            f"size, {other}"
         )
         notes.append(Note(Code.DIM_ASSUMED, text, open))
     unpacked = sum(len(operators) for operators in find_folded(model).values())
     if unpacked:
         text = (
-            f"{unpacked} operators only unpack float16 or sparse weights, and are planned as "
-            "constants: TFLM runs this model with the weights stored as float32"
+            f"{unpacked} operators only unpack float16 or sparse weights and are not planned: "
+            "TFLM needs them stored as float32, which memplan apply does"
         )
         notes.append(Note(Code.WEIGHTS_UNPACKED, text))
     return tuple(notes)

@@ -44,12 +44,12 @@ class _File:
 
     def require(self, what: str, at: int, size: int) -> None:
         if not 0 <= at <= at + size <= len(self.data):
-            raise self.fail(f"{what} at byte {at} ends behind its {len(self.data)} bytes")
+            raise self.fail(f"{what} at byte {at} ends after its last byte ({len(self.data)})")
 
     def visit(self, count: int) -> None:
         self._left -= count
         if self._left < 0:
-            raise self.fail("its tables refer to the same bytes over and over")
+            raise self.fail("its tables refer to the same bytes too many times")
 
     def u32(self, what: str, at: int) -> int:
         self.require(what, at, 4)
@@ -82,7 +82,7 @@ class Table:
         if offset == 0:
             return None
         if not 4 <= offset <= offset + size <= self._size:
-            raise self._file.fail(f"a field of the table at byte {self._at} lies outside of it")
+            raise self._file.fail(f"a field of the table at byte {self._at} is outside of it")
         return self._at + int(offset)
 
     def number(self, slot: int, kind: str, default: int = 0) -> int:

@@ -184,14 +184,14 @@ class _Builder:
         if open_axes:
             raise FormatError(
                 self._model.name,
-                f"tensor {name} has no size along dimension {open_axes[0]}: give it as "
+                f"tensor {name} has no size along dimension {open_axes[0]}: give it with "
                 "--dim batch=N, or convert the model with fixed shapes",
             )
         if element_bytes(info.dtype) is None:
             raise FormatError(
                 self._model.name,
-                f"tensor {name} holds elements of {info.dtype}, whose size is not known before "
-                "the run: it cannot be planned",
+                f"tensor {name} has elements of type {info.dtype}, whose size is known only at run "
+                "time: it cannot be planned",
             )
         return info.bytes
 
@@ -230,7 +230,7 @@ class _Builder:
     ) -> Operator:
         name = f"#{index}" if number == 0 else f"#{number}.{index}"
         if info.type in _UNKNOWN_CONTROL:
-            raise self._fail(f"TFLM has no {info.type}, operator {name}, and its sub-graph")
+            raise self._fail(f"TFLM does not support {info.type} (operator {name})")
         inputs = [base + i if i >= 0 else None for i in info.inputs]
         outputs = _drop_missing(info.outputs, base)
         infos = [None if i is None else self._infos[i] for i in inputs]

@@ -167,7 +167,8 @@ def load(path: Path) -> Model:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise FormatError(str(path), f"cannot be read: {error.strerror or error}") from None
+        reason = error.strerror or error
+        raise FormatError(str(path), f"the file cannot be read: {reason}") from None
     return parse(data, str(path))
 
 
@@ -231,7 +232,7 @@ class _Reader:
         name = table.text(3)
         number, buffer = table.number(1, "b"), table.number(2, "I")
         if buffer >= len(self._buffers):
-            raise self._fail(f"tensor {quoted(name)} has its value in a buffer that is not there")
+            raise self._fail(f"tensor {quoted(name)} refers to a buffer that does not exist")
         known = 0 <= number < len(ELEMENT_TYPES)
         if table.length(0) > _MOST_AXES:
             raise self._fail(f"tensor {quoted(name)} has {table.length(0)} dimensions")
@@ -262,7 +263,7 @@ class _Reader:
     def _operator(self, where: str, table: Table, tensors: int) -> OperatorInfo:
         code = table.number(0, "I")
         if code >= len(self._types):
-            raise self._fail(f"{where} is of a type that is not there")
+            raise self._fail(f"{where} has a type that does not exist")
         return OperatorInfo(
             self._types[code],
             self._indices(where, table.numbers(1), tensors),
@@ -287,7 +288,7 @@ class _Reader:
     ) -> tuple[int, ...]:
         for index in indices or ():
             if not -1 <= index < tensors:
-                raise self._fail(f"{where} names tensor {index}, and there are {tensors}")
+                raise self._fail(f"{where} refers to tensor {index}, but there are {tensors}")
         return indices or ()
 
     def _read_entered(self, where: str, kind: str, table: Table) -> tuple[int, ...]:
@@ -301,7 +302,7 @@ class _Reader:
         for subgraph in entered:
             if not 0 <= subgraph < self._subgraph_count:
                 raise self._fail(
-                    f"{where} ({kind}) enters a sub-graph {subgraph} that is not there"
+                    f"{where} ({kind}) enters sub-graph {subgraph}, which does not exist"
                 )
         return entered
 

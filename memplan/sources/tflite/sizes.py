@@ -36,18 +36,18 @@ def resize(model: Model, dims: Mapping[str, int]) -> Model:
     for name, size in dims.items():
         if name != BATCH:
             raise MemplanError(
-                f"{model.name} names no dimension {quoted(name)}: the one that a TFLite file may "
-                f"leave open is given as {BATCH}"
+                f"{model.name} has no dimension {quoted(name)}: the open dimension of a TFLite "
+                f"file is called {BATCH}"
             )
         if size < 1:
-            raise MemplanError(f"dimension {BATCH} is {size}; it has to be 1 or more")
+            raise MemplanError(f"dimension {BATCH} is {size}; it must be 1 or more")
     if not any(tensor.open_axes for tensor in model.tensors()):
-        raise MemplanError(f"{model.name} has a size for every dimension: leave {BATCH} out")
+        raise MemplanError(f"{model.name} has no open dimension: leave {BATCH} out")
     for tensor in model.tensors():
         if len(tensor.open_axes) > 1:
             raise MemplanError(
                 f"tensor {quoted(tensor.name)} of {model.name} has {len(tensor.open_axes)} open "
-                "dimensions, and the file does not say how other sizes follow from them: convert "
+                "dimensions, and the file does not say how other sizes depend on them: convert "
                 "the model with fixed shapes"
             )
     size = dims[BATCH]
@@ -111,8 +111,8 @@ def note_guesses(stored: Model, model: Model) -> tuple[Note, ...]:
     if not names:
         return ()
     text = (
-        f"what {listed(types, quote=False)} make at this {BATCH} is taken from the dimensions that "
-        "the file leaves open, and not computed"
+        f"memplan has no rule for {listed(types, quote=False)}: the sizes of their results at this "
+        f"{BATCH} follow from the open dimensions in the file"
     )
     return (Note(Code.DIM_ASSUMED, text, tuple(names)),)
 
@@ -137,7 +137,7 @@ def check_shapes(model: Model) -> tuple[Note, ...]:
     sentence, tensors = fault
     if not any(tensor.open_axes for tensor in model.tensors()):
         raise FormatError(model.name, f"the model contradicts itself: {sentence}")
-    text = f"at the sizes that the file stores for its open dimensions it cannot run: {sentence}"
+    text = f"the model cannot run at the sizes stored for its open dimensions: {sentence}"
     return (Note(Code.DIM_ASSUMED, text, tensors),)
 
 
@@ -158,7 +158,7 @@ def _find_faults(model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
                 stored = (
                     f"tensor {quoted(made[0].name)} is stored as {_format_shape(made[0].shape)}"
                 )
-                yield f"{where} makes {_format_shape(shape)}, and {stored}", names
+                yield f"{where} makes {_format_shape(shape)}, but {stored}", names
 
 
 def _pair_with_inputs(subgraph: SubGraph) -> Iterator[tuple[OperatorInfo, list[TensorInfo | None]]]:

@@ -131,8 +131,8 @@ def _load_program(program: Program, options: Options) -> Loaded:
     if users:
         kernels = sorted({shorten_type(node.target) for node in users})
         text = (
-            f"scratch memory inside {listed(kernels, quote=False)} counts as zero: leave room for "
-            "it beside the arena (--measure says how much)"
+            f"scratch memory inside {listed(kernels, quote=False)} counts as zero: reserve more "
+            "memory for it (--measure shows how much)"
         )
         made = (value.name for node in users for value in node.outputs)
         notes.append(Note(Code.SCRATCH_UNKNOWN, text, tuple(dict.fromkeys(made))))

@@ -75,9 +75,9 @@ def read_model(path: Path, limit_factor: int = 1) -> Mapping[str, Any]:
     try:
         model = json.loads(text, parse_int=_parse_digits)
     except (ValueError, RecursionError):
-        raise FormatError(where, f"{name} is no JSON") from None
+        raise FormatError(where, f"{name} is not valid JSON") from None
     if not isinstance(model, dict):
-        raise FormatError(where, f"{name} is no exported program")
+        raise FormatError(where, f"{name} is not an exported program")
     return model
 
 
@@ -111,7 +111,7 @@ def _estimate_parsed(text: bytes) -> int:
 
 def _explain_count(models: list[str], names: Iterable[str]) -> str:
     if models:
-        return f"the archive has {len(models)} programs; save one of them alone"
+        return f"the archive has {len(models)} programs; save each in a file of its own"
     if any("aotinductor" in name for name in names):
         return "the archive has compiled code and no graph; save the program with torch.export.save"
     return "the archive has no exported program; save one with torch.export.save"

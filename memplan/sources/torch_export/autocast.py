@@ -181,7 +181,7 @@ class _Casts:
         elif self.assumed:
             text = (
                 f"{weights} live to the end of their region, as in the module; the exported "
-                "program caches none, and makes each again for every operator"
+                "program has no such cache and repeats every cast"
             )
             yield Note(Code.AUTOCAST_ASSUMED, text, names)
 

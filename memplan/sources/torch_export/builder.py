@@ -11,7 +11,7 @@ from memplan.sources.torch_export import aten
 from memplan.sources.torch_export.program import Body, Node, Program
 from memplan.sources.torch_export.values import Value
 
-__all__ = ["graph_of_program", "shorten_type"]
+__all__ = ["graph_of_program", "graph_with_indices", "shorten_type"]
 
 ALIGNMENT = 64  # of PyTorch's CPU allocator
 
@@ -24,6 +24,17 @@ def graph_of_program(program: Program) -> Graph:
     GraphError
         If the program names a tensor that it does not have, or makes one twice.
     """
+    return graph_with_indices(program)[0]
+
+
+def graph_with_indices(program: Program) -> tuple[Graph, dict[str, int]]:
+    """Return the graph of an exported program, and the index of each tensor by its name there.
+
+    Raises
+    ------
+    GraphError
+        As `graph_of_program`.
+    """
     builder = _Builder()
     replaced = {argument for _, argument in program.updates}
     for given in program.inputs:
@@ -32,7 +43,7 @@ def graph_of_program(program: Program) -> Graph:
     operators = builder.operators(program.nodes)
     operators += builder.make_copies(program.updates, operators)
     builder.mark_written(program.nodes)
-    return builder.graph(program, operators)
+    return builder.graph(program, operators), builder.indices
 
 
 class _Builder:
@@ -47,6 +58,11 @@ class _Builder:
         self._aliases: list[tuple[int, int]] = []
         self._index: dict[str, int] = {}
         self._labels: set[str] = set()
+
+    @property
+    def indices(self) -> dict[str, int]:
+        """The index of each tensor, by its name in the program."""
+        return self._index
 
     def add(self, value: Value, kind: Kind = Kind.INTERMEDIATE, *, label: str = "") -> int:
         """Add a tensor with a storage of its own."""
@@ -78,7 +94,7 @@ class _Builder:
     def _find(self, name: str) -> int:
         index = self._index.get(name)
         if index is None:
-            raise GraphError(f"nothing makes tensor {quoted(name)} before it is read")
+            raise GraphError(f"no operator makes tensor {quoted(name)} before it is read")
         return index
 
     def operators(self, nodes: Iterable[Node]) -> list[Operator]:

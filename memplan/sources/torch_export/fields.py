@@ -23,7 +23,7 @@ def get(record: Any, key: str, kind: type[T], where: str) -> T:
     """
     value = record.get(key) if isinstance(record, dict) else None
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise GraphError(f"{where} has no {quoted(key)} as torch.export writes it")
+        raise GraphError(f"{where} has no {quoted(key)} in the format of torch.export")
     return value
 
 
@@ -33,7 +33,7 @@ def get_only(record: Any, what: str) -> tuple[str, Json]:
         role, fields = next(iter(record.items()))
         if isinstance(fields, dict):
             return role, fields
-    raise GraphError(f"{what} is not described as torch.export writes it")
+    raise GraphError(f"{what} is not in the format of torch.export")
 
 
 def tensors(argument: Any, *, bare: bool = False) -> list[str]:

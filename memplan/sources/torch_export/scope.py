@@ -157,7 +157,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 def _meta(name: str, fake: Any, run: Any) -> Meta:
     """Describe a tensor; its place in the storage is from the run, as the graph lacks it."""
     if str(fake.layout) != "torch.strided":
-        raise GraphError(f"tensor {quoted(name)} is sparse: its memory is not known before the run")
+        raise GraphError(f"tensor {quoted(name)} is sparse: its size is known only at run time")
     storage = run.untyped_storage().nbytes()
     return Meta(
         str(fake.dtype).removeprefix("torch."),

@@ -67,7 +67,7 @@ class _Reader:
                 elif (changed := names.get(_label_in(fields))) is not None:
                     updates.append((result, changed))
                 else:
-                    raise GraphError(f"tensor {quoted(result)} is to replace an unknown input")
+                    raise GraphError(f"tensor {quoted(result)} replaces an unknown input")
         nodes = self._nodes(graph, "")
         device = next((meta.device for meta in self._metas[""].values()), "cpu")
         notes = self._sizes.notes()
@@ -213,13 +213,13 @@ def _meta(name: str, record: Any) -> Meta:
     where = f"tensor {quoted(name)}"
     code = get(record, "dtype", int, where)
     if code not in DTYPES:
-        raise GraphError(f"{where} has a type of elements that is not known ({code})")
+        raise GraphError(f"{where} has an unknown element type ({code})")
     if get(record, "layout", int, where) != _STRIDED:
-        raise GraphError(f"{where} is sparse: how much memory it takes is not in the file")
+        raise GraphError(f"{where} is sparse: its size in memory is not in the file")
     dtype, itemsize = DTYPES[code]
     sizes, strides = (get(record, field, list, where) for field in ("sizes", "strides"))
     if len(sizes) > _MOST_AXES:
-        raise GraphError(f"{where} has {len(sizes)} dimensions; torch has {_MOST_AXES} at most")
+        raise GraphError(f"{where} has {len(sizes)} dimensions; torch allows {_MOST_AXES}")
     return Meta(
         dtype,
         itemsize,

@@ -77,7 +77,7 @@ class Sizes:
         if missing:
             verb = "has" if len(missing) == 1 else "have"
             raise GraphError(
-                f"{listed(missing, quote=False)} {verb} no value and no upper limit: give one with "
+                f"{listed(missing, quote=False)} {verb} no value and no upper limit: set one with "
                 f"--dim {missing[0].split()[0]}=N"
             )
 
@@ -86,8 +86,8 @@ class Sizes:
         assumed = (
             Note(
                 Code.DIM_ASSUMED,
-                f"{symbol} ({self._where[symbol]}) is planned at {value}, the largest that the "
-                f"program takes: choose another with --dim {symbol}=N",
+                f"{symbol} ({self._where[symbol]}) is planned as {value}, the largest that the "
+                f"program accepts: set another with --dim {symbol}=N",
             )
             for symbol, value in self.assumed.items()
         )
@@ -122,8 +122,8 @@ class Sizes:
         sizes = listed([f"{name} = {value}" for name, value in self._known.items()], quote=False)
         one = next(iter(self._known), "NAME")
         return (
-            f"the program was exported for sizes with {quoted(condition)}, and {sizes} break this: "
-            f"give others with --dim {one}=N"
+            f"the program was exported for sizes with {quoted(condition)}, but {sizes} break this: "
+            f"give other sizes with --dim {one}=N"
         )
 
     def value(self, name: str, meta: Meta) -> Value:
@@ -139,7 +139,7 @@ class Sizes:
         offset = self._number(meta.offset)
         if len(sizes) != len(strides):
             raise GraphError(
-                f"tensor {quoted(name)} has {len(sizes)} sizes, {len(strides)} strides"
+                f"tensor {quoted(name)} has {len(sizes)} sizes but {len(strides)} strides"
             )
         if any(number < 0 for number in (*sizes, *strides, offset)):
             raise GraphError(f"tensor {quoted(name)} has a negative size, stride or offset")

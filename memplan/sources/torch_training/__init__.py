@@ -12,7 +12,7 @@ follow them:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from memplan.errors import MemplanError, shown
 from memplan.graph import Graph
@@ -20,7 +20,10 @@ from memplan.sources.torch_training.buckets import BUCKET_BYTES
 from memplan.sources.torch_training.partition import LIMIT, Streams, assign_streams
 from memplan.sources.torch_training.step import Optimizer, assemble
 
-__all__ = ["Optimizer", "Streams", "training_step"]
+if TYPE_CHECKING:
+    from memplan.sources.torch_training.capture import Captured, Origin
+
+__all__ = ["Optimizer", "Streams", "trace_step", "training_step"]
 
 
 def training_step(
@@ -59,7 +62,7 @@ def training_step(
         "ddp": all-reduces on a stream of their own, updates in the end, behind the backward pass.
         "overlap": updates behind the all-reduce of their bucket, on its stream, while the backward
         pass goes on. "category": the same, on streams of up to `limit` operators for compute,
-        communication and updates each (source 004, section 5.1). "one": as "ddp", without a second
+        communication and updates each (SOMAS, section 5.1). "one": as "ddp", without a second
         stream.
     limit
         Of operators on a stream of a category, at least 1.
@@ -70,6 +73,28 @@ def training_step(
         For an unknown optimizer or partition, a bucket or stream of less than 1, if no parameter
         is trained or one that is has no gradient, and if torch is not installed.
     """
+    return trace_step(
+        model,
+        inputs,
+        loss=loss,
+        optimizer=optimizer,
+        bucket_bytes=bucket_bytes,
+        streams=streams,
+        limit=limit,
+    )[0]
+
+
+def trace_step(
+    model: Any,
+    inputs: tuple[Any, ...],
+    *,
+    loss: Callable[[Any], Any] | None,
+    optimizer: Optimizer,
+    bucket_bytes: int,
+    streams: Streams,
+    limit: int,
+) -> tuple[Graph, Captured, Origin]:
+    """Return the graph of `training_step`, and what it was made from, for a runtime."""
     for what, value, known in (
         ("optimizer", optimizer, get_args(Optimizer)),
         ("partition into streams", streams, get_args(Streams)),
@@ -82,6 +107,6 @@ def training_step(
 
     from memplan.sources.torch_training.capture import capture
 
-    captured = capture(model, inputs, loss)
+    captured, origin = capture(model, inputs, loss)
     step = assemble(captured, optimizer, bucket_bytes, early=streams in ("overlap", "category"))
-    return assign_streams(step, streams, limit)
+    return assign_streams(step, streams, limit), captured, origin

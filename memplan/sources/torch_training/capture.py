@@ -8,11 +8,12 @@ from typing import Any
 
 from memplan.errors import MemplanError
 from memplan.graph import Graph, Kind
-from memplan.sources.torch_export.builder import graph_of_program
+from memplan.sources.torch_export.builder import graph_with_indices
 from memplan.sources.torch_export.memory import program_in_memory
+from memplan.sources.torch_export.program import Program
 from memplan.sources.torch_export.training import training_program
 
-__all__ = ["Captured", "capture"]
+__all__ = ["Captured", "Origin", "capture", "without_views"]
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,28 @@ class Captured:
     gradients: dict[int, int]
 
 
+@dataclass(frozen=True)
+class Origin:
+    """What a graph was captured from, for those who run it.
+
+    Attributes
+    ----------
+    exported
+        The `torch.export.ExportedProgram`.
+    program
+        The same as operators and tensors.
+    indices
+        By name of a tensor in these: its index in the graph.
+    """
+
+    exported: Any
+    program: Program
+    indices: dict[str, int]
+
+
 def capture(
     model: Any, inputs: tuple[Any, ...], loss: Callable[[Any], Any] | None = None
-) -> Captured:
+) -> tuple[Captured, Origin]:
     """Trace a module with fake tensors; see `training_program` for the parameters.
 
     Raises
@@ -49,7 +69,7 @@ def capture(
         reason = str(error).strip().partition("\n")[0]
         raise MemplanError(f"torch cannot trace a training step of the model: {reason}") from error
     program = program_in_memory(exported, {})
-    graph = graph_of_program(program)
+    graph, indices = graph_with_indices(program)
     parameter_of = {
         spec.arg.name: spec.target
         for spec in exported.graph_signature.output_specs
@@ -65,18 +85,24 @@ def capture(
         replace(tensor, kind=Kind.INTERMEDIATE) if index in found else tensor
         for index, tensor in enumerate(graph.tensors)
     )
-    views = {view.tensor for view in graph.views}
-    return Captured(
-        replace(
-            graph,
-            name=f"training step of {type(model).__name__}",
-            tensors=tensors,
-            operators=tuple(
-                operator
-                for operator in graph.operators
-                if not operator.outputs or not views.issuperset(operator.outputs)
-            ),
-            outputs=tuple(index for index in graph.outputs if index not in found),
-        ),
-        gradients,
+    captured = replace(
+        without_views(graph),
+        name=f"training step of {type(model).__name__}",
+        tensors=tensors,
+        outputs=tuple(index for index in graph.outputs if index not in found),
     )
+    return Captured(captured, gradients), Origin(exported, program, indices)
+
+
+def without_views(graph: Graph) -> Graph:
+    """Return a graph without the operators that make only views, as these do nothing at run time.
+
+    Readers of such a view wait for the maker of its base.
+    """
+    views = {view.tensor for view in graph.views}
+    operators = (
+        operator
+        for operator in graph.operators
+        if not operator.outputs or not views.issuperset(operator.outputs)
+    )
+    return replace(graph, operators=tuple(operators))

@@ -50,16 +50,18 @@ class _Step:
         sizes = [self._tensors[gradients[parameter]] for parameter in order]
         buckets = [[order[i] for i in bucket] for bucket in fill_buckets(sizes, bucket_bytes)]
         waiting = self._group_by_last(gradients, buckets)
-        updates = []
+        last_read = self._find_last_readers(order) if early else {}
+        updates: list[tuple[int, int]] = []
         operators, self._operators = self._operators, []
         for number, operator in enumerate(operators):
             self._operators.append(operator)
             for bucket in waiting[number]:
                 reduced = self._all_reduce(buckets[bucket], gradients, bucket)
                 updates += list(reduced.items())
-                if early:
-                    self._update(updates)
-                    updates = []
+            if early:
+                ready = [one for one in updates if last_read.get(one[0], 0) <= number]
+                self._update(ready)
+                updates = [one for one in updates if one not in ready]
         self._update(sorted(updates))
         return replace(
             graph,
@@ -107,6 +109,19 @@ class _Step:
         found: dict[int, list[int]] = defaultdict(list)
         for number, bucket in enumerate(buckets):
             found[max(maker[gradients[parameter]] for parameter in bucket)].append(number)
+        return found
+
+    def _find_last_readers(self, parameters: list[int]) -> dict[int, int]:
+        """Return by parameter the last operator that reads it, also through a view.
+
+        The backward pass may use a parameter after it has made the gradient.
+        """
+        base = {view.tensor: view.base for view in self._views}
+        wanted = set(parameters)
+        found = {}
+        for number, operator in enumerate(self._operators):
+            roots = {base.get(index, index) for index in operator.inputs}
+            found.update(dict.fromkeys(roots & wanted, number))
         return found
 
     def _all_reduce(

@@ -49,7 +49,7 @@ def read(path: Path, options: Options) -> Loaded:
     found = _read_heaps(path)
     if not found:
         raise FormatError(
-            str(path), "has no buffer assignment with temporary memory, so nothing to plan"
+            str(path), "this dump has no temporary memory, so there is nothing to plan"
         )
     largest = max(found, key=lambda heap: heap.bytes)
     notes = []
@@ -60,7 +60,7 @@ def read(path: Path, options: Options) -> Loaded:
         )
         notes.append(Note(Code.PARTLY_READ, text))
     if options.include is not None and options.include != {Kind.INTERMEDIATE}:
-        text = "XLA's dump has temporary buffers only; no other kinds can be included"
+        text = "an XLA dump has temporary buffers only; other kinds cannot be included"
         notes.append(Note(Code.KINDS_MISSING, text))
     return _make_loaded(path, largest, tuple(notes))
 
@@ -71,7 +71,7 @@ def _read_heaps(path: Path) -> list[Heap]:
     try:
         files = sorted(file for file in path.iterdir() if _is_dump(file))
     except OSError as error:
-        raise FormatError(str(path), f"cannot be read: {error.strerror}") from None
+        raise FormatError(str(path), f"the file cannot be read: {error.strerror}") from None
     protos = [file for file in files if file.name.endswith(_PROTO)]
     for some in (protos, [file for file in files if file not in protos]):
         found = [heap for file in some for heap in _choose_reader(file)(file)]
@@ -86,7 +86,7 @@ def _choose_reader(path: Path) -> Callable[[Path], list[Heap]]:
         with path.open("rb") as file:
             head = file.read(len(text.HEAD))
     except OSError as error:
-        raise FormatError(str(path), f"cannot be read: {error.strerror}") from None
+        raise FormatError(str(path), f"the file cannot be read: {error.strerror}") from None
     return text.read_heaps if head == text.HEAD else proto.read_heaps
 
 

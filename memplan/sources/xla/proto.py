@@ -62,9 +62,11 @@ def read_heaps(path: Path) -> list[Heap]:
     try:
         hlo.ParseFromString(path.read_bytes())
     except OSError as error:
-        raise FormatError(str(path), f"cannot be read: {error.strerror}") from None
+        raise FormatError(str(path), f"the file cannot be read: {error.strerror}") from None
     except message.DecodeError:
-        raise FormatError(str(path), "is no HLO protocol buffer of XLA, or is cut off") from None
+        raise FormatError(
+            str(path), "the file is not an HLO protocol buffer, or is cut off"
+        ) from None
     return _Assignment(path, hlo).heaps()
 
 
@@ -117,7 +119,7 @@ class _Assignment:
             defined = self._buffers.get(id)
             if defined is not None and defined.size and defined.size != assigned.size:
                 raise self._error(
-                    f"gives logical buffer {id} {assigned.size} bytes, and defines it with "
+                    f"gives logical buffer {id} {assigned.size} bytes, but defines it with "
                     f"{defined.size}"
                 )
         groups = self._groups(trace, places)
@@ -231,7 +233,9 @@ class _Assignment:
         return "" if place is None or file is None else line_at(file, place.line)
 
     def _error(self, message: str) -> FormatError:
-        return FormatError(str(self._path), f"{message}: the buffer assignment contradicts itself")
+        return FormatError(
+            str(self._path), f"the buffer assignment {message}, so it contradicts itself"
+        )
 
 
 def _get_row(rows: Sequence[T], number: int) -> T | None:

@@ -46,7 +46,7 @@ def read_heaps(path: Path) -> list[Heap]:
     """
     text = read_text(path)
     if not text.startswith(HEAD.decode()):
-        raise FormatError(str(path), "is no buffer assignment of XLA")
+        raise FormatError(str(path), "the file is not a buffer assignment of XLA")
     lines = text.splitlines()
     found: list[tuple[int, list[re.Match[str]]]] = []
     for number, line in enumerate(lines, 1):
@@ -55,7 +55,9 @@ def read_heaps(path: Path) -> list[Heap]:
         elif (value := _VALUE.match(line)) is not None and found:
             found[-1][1].append(value)
         elif line.lstrip().startswith(("allocation ", "value: ")):
-            raise FormatError(str(path), "is cut off, or not as XLA writes it", line=number)
+            raise FormatError(
+                str(path), "the report is cut off, or not in the format of XLA", line=number
+            )
     planned = [(size, values) for size, values in found if size > 0 and values]
     if not planned:
         return []
@@ -71,8 +73,8 @@ def _read_spans(path: Path) -> dict[str, tuple[int, int]]:
     if not path.name.endswith(END) or not report.is_file():
         raise FormatError(
             str(path),
-            "has no lifetimes: keep XLA's *live-range.txt beside it, or dump protocol buffers "
-            "(--xla_dump_hlo_as_proto)",
+            "the file has no lifetimes: put XLA's *live-range.txt into the same folder, or dump "
+            "protocol buffers (--xla_dump_hlo_as_proto)",
         )
     ranges = (_RANGE.match(line) for line in read_text(report).splitlines())
     # The report includes both ends, a lifetime here only the first.
@@ -95,7 +97,7 @@ def _heap(
         name = match[1] + (index if index != "{}" else "")
         value = Chunk((name,), int(match[4]), int(match[5]), start, end)
         if value.offset + value.bytes > size:
-            raise FormatError(str(path), f"has the value {name} outside of its allocation")
+            raise FormatError(str(path), f"the value {name} is outside of its allocation")
         if match[3]:
             looped.add((value.offset, value.bytes))
         values.append(value)
@@ -119,7 +121,7 @@ def _merge(path: Path, chunks: list[Chunk]) -> list[Chunk]:
     while True:
         steps += len(chunks)
         if steps > _MOST_STEPS:
-            raise FormatError(str(path), "has values that share memory in too long a chain")
+            raise FormatError(str(path), "too many values share memory in a chain")
         found = _merge_once(chunks)
         if len(found) == len(chunks):
             return found

@@ -122,7 +122,7 @@ def apply(
         time, or a library is missing. Then no file has been written.
     """
     if out.exists() and model.exists() and out.samefile(model) and not overwrite:
-        raise MemplanError(f"{out} is the model itself: name another file, or ask for --overwrite")
+        raise MemplanError(f"{out} is the model itself: name another file, or use --overwrite")
     if plan is None:
         plan = plan_file(
             model, None, in_place=in_place, replan=replan, timeout=timeout, nodes=nodes
@@ -164,7 +164,7 @@ def patch(
             if arena is None:
                 notes = (*notes, _note_unmeasured(after, arena_budget))
             else:
-                _require(out, "the smallest arena that TFLM takes", arena, arena_budget)
+                _require(out, "the smallest arena that TFLM accepts", arena, arena_budget)
     applied = Applied(
         out,
         plan,
@@ -185,7 +185,8 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise FormatError(str(path), f"cannot be read: {error.strerror or error}") from None
+        reason = error.strerror or error
+        raise FormatError(str(path), f"the file cannot be read: {reason}") from None
 
 
 def _measure_head(path: Path) -> Figure:
@@ -205,7 +206,7 @@ def _require(out: Path, what: str, size: int, budget: int) -> None:
 def _note_unmeasured(head: Figure, budget: int) -> Note:
     return Note(
         Code.ARENA_UNMEASURED,
-        f"the budget of {budget} bytes was held against the head of the arena alone ({head.bytes} "
-        f"bytes, {head.how}): what TFLM keeps behind it is unknown until tflite-micro measures it "
+        f"the budget of {budget} bytes was compared with the head of the arena only ({head.bytes} "
+        f"bytes, {head.how}): to measure the whole arena, install tflite-micro "
         "(pip install 'memplan[tflm]')",
     )

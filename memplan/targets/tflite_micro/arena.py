@@ -68,12 +68,12 @@ def minimal_arena(path: Path, *, timeout: float = 120.0) -> int | None:
         )
     except subprocess.TimeoutExpired:
         raise MemplanError(
-            f"{path}: TensorFlow Lite Micro was not done with it after {timeout:g} seconds"
+            f"{path}: TensorFlow Lite Micro did not finish within {timeout:g} seconds"
         ) from None
     if run.returncode != 0 or not run.stdout:
         raise MemplanError(
-            f"{path}: TensorFlow Lite Micro does not take this model, whatever its arena "
-            f"({_name_operators(model)}): is there one that it does not have?"
+            f"{path}: TensorFlow Lite Micro rejects this model with an arena of any size; maybe "
+            f"it lacks one of the operators {_name_operators(model)}"
         )
     return int(json.loads(run.stdout))
 

@@ -97,7 +97,9 @@ class _Folder:
         tensor = self._subgraph.tensors[index]
         name = quoted((tensor.name or b"").decode(errors="replace"))
         if tensor.type not in _STORED:
-            raise FormatError(self._name, f"tensor {name} is packed, with elements of an odd type")
+            raise FormatError(
+                self._name, f"tensor {name} is packed, with elements of an unsupported type"
+            )
         raw = np.asarray(self._tree.buffers[tensor.buffer].data, np.uint8)
         stored = raw.view(_STORED[tensor.type])
         shape = tuple(int(size) for size in tensor.shape)
@@ -105,7 +107,7 @@ class _Folder:
             stored = _densify(stored, shape, tensor.sparsity)
         if stored.size != np.prod(shape, dtype=np.int64):
             raise FormatError(
-                self._name, f"tensor {name} has {stored.size} elements, and a shape of {shape}"
+                self._name, f"tensor {name} has {stored.size} elements but the shape {shape}"
             )
         return stored
 
@@ -139,7 +141,7 @@ def _densify(values: _Array, shape: tuple[int, ...], sparsity: Any) -> _Array:
         else:
             width = int(level.denseSize)
             if len(places) * width > most:
-                raise ValueError("sparse weights are more than their shape has")
+                raise ValueError("there are more sparse weights than elements in their shape")
             counts = np.full(len(places), width)
             here = np.tile(np.arange(width), len(places))
             places = np.repeat(places, width) * width + here

@@ -58,9 +58,9 @@ def with_offsets(data: bytes, name: str, offsets: Sequence[int]) -> bytes:
         else:
             result = data[:place] + plan + data[place + len(plan) :]
     except struct.error:  # `parse` does not check fields that are only copied here
-        raise FormatError(name, "the file is damaged: its outermost tables lead nowhere") from None
+        raise FormatError(name, "the file is damaged: its root tables lead nowhere") from None
     if parse(result, name) != replace(model, offsets=tuple(offsets)):
-        raise FormatError(name, "the file is damaged: its tables lie over each other")
+        raise FormatError(name, "the file is damaged: its tables overlap")
     return result
 
 
@@ -73,7 +73,7 @@ def _refuse_absolute(data: bytes, name: str) -> None:
     if behind:
         raise FormatError(
             name,
-            "has weights behind the FlatBuffer (it is made for models over 2 GB): no "
+            "the file has weights behind the FlatBuffer, as models over 2 GB do: no "
             "microcontroller runs it, and no plan can be written into it",
         )
 

@@ -67,7 +67,7 @@ def _match(path: Path, plan: Plan) -> Planned:
         try:  # the plan may keep the offsets in the file
             return Planned(layout_of(load(path), plan, in_place=True), plan)
         except (PlanError, FormatError):
-            raise PlanError(f"this is no plan of {path}: {error}") from None
+            raise PlanError(f"this is not a plan of {path}: {error}") from None
 
 
 def get_layout(model: Planned) -> Layout:
@@ -80,7 +80,7 @@ def get_layout(model: Planned) -> Layout:
     """
     layout = model.loaded.layout
     if model.loaded.source != "tflite" or layout is None:
-        raise MemplanError("this is no TFLite model; only these carry their plan in them")
+        raise MemplanError("this is not a TFLite model; only these can contain a plan")
     return layout
 
 

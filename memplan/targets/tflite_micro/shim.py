@@ -33,14 +33,14 @@ _HEADER = """\
  *   tflite::NonPersistentMemoryPlannerShim planner(
  *       reinterpret_cast<const tflite::BufferPlan*>(&{name}));
  *
- * Valid for this model and the reference kernels only: buffers are told apart by their order.
+ * Valid for this model and the reference kernels only: buffers are identified by their order.
  */
 #ifndef {guard}
 #define {guard}
 
 #include <stdint.h>
 
-/* Bytes that the plan needs of the arena; what TFLM keeps behind it comes on top. */
+/* Bytes of the arena that the plan needs; TFLM needs more behind them. */
 #define {upper}_BYTES {bytes}
 #define {upper}_COUNT {count}
 
@@ -96,12 +96,12 @@ def shim_header(
         packed weights (`apply` unpacks them).
     """
     if not _IDENTIFIER.fullmatch(name):
-        raise MemplanError(f"{quoted(name)} is no name in C")
+        raise MemplanError(f"{quoted(name)} is not a valid name in C")
     stored = load(model)
     if any(find_folded(stored).values()):
         raise MemplanError(
             f"{model} has float16 or sparse weights, which TFLM does not unpack: write it with "
-            "`memplan apply` first, and make the header of what that writes"
+            "`memplan apply` first, and make the header from its output"
         )
     made = plan_file(model, plan, in_place=in_place, replan=replan, timeout=timeout)
     offsets = list(_order_offsets(stored, get_layout(made), made.plan))

@@ -1,7 +1,8 @@
-// Colours: of the page's theme, of buffers, and the legend that says what they mean.
+// Colours: those of the page's theme, those of buffers, and the key to them.
 
 const OTHERS = "#b0b0b0"; // as `memplan.view.classes` has it
-const OCTAVES = 12; // octaves of sizes with own colours: smaller boxes are too thin to be seen
+const OCTAVES = 12; // below the largest size; boxes of smaller sizes are too thin to be seen
+const STOPS = 12; // of the gradient in the key
 const FAINT = 0x1e; // alpha of buffers that a search did not find
 
 /** A colour of the style sheet, which has those of both themes. */
@@ -18,7 +19,7 @@ function isFaint(colour) {
   return (colour & 255) === FAINT;
 }
 
-/** The scale of amounts, without the end that the background swallows. */
+/** The scale of amounts, without the end that is too close to the background. */
 function scaleOf(memory, dark) {
   return dark ? memory.scale.slice(36) : memory.scale.slice(0, 236);
 }
@@ -58,7 +59,7 @@ function sizeLimits(memory) {
   return [Math.max(smallest, high / 2 ** OCTAVES), high];
 }
 
-/** Say what the colours of buffers mean. */
+/** Draw the key: what the colours of buffers mean. */
 function drawLegend(element, memory, by, dark) {
   element.replaceChildren();
   if (by === "size") {
@@ -66,8 +67,11 @@ function drawLegend(element, memory, by, dark) {
     if (low === high) return; // one colour needs no key
     const bar = element.appendChild(document.createElement("span"));
     bar.className = "scale";
-    const scale = scaleOf(memory, dark).filter((_, at) => at % 20 === 0);
-    bar.style.background = `linear-gradient(to right, ${scale.join(", ")})`;
+    const scale = scaleOf(memory, dark);
+    const stops = Array.from({ length: STOPS }, (_, at) =>
+      scale[Math.round((at / (STOPS - 1)) * (scale.length - 1))],
+    );
+    bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
     bar.before(human(Math.round(low)));
     bar.after(human(Math.round(high)));
     return;

@@ -1,7 +1,7 @@
 """What goes into a page: everything about a problem and its plans, as JSON that no text can leave.
 
-Columns are packed as base64 of little-endian integers, in 32 bits where they fit. Numbers that
-may be beyond 2^53, which is where JavaScript's lose their last digits, are strings.
+Columns are packed as base64 of little-endian integers, in the fewest bits that hold them. Numbers
+that may be beyond 2^53, where JavaScript's numbers lose their last digits, are strings.
 """
 
 from __future__ import annotations
@@ -25,20 +25,23 @@ from memplan.view import picture
 from memplan.view.classes import PALETTE, Classes
 from memplan.view.facts import Facts
 from memplan.view.supports import Ground, find_supports
+from memplan.view.units import human
+from memplan.view.verdict import Verdict, find_verdict
 from memplan.view.waste import find_waste
 
-__all__ = ["Shown", "check_plans", "format_json", "payload"]
+__all__ = ["Shown", "check_plans", "format_json", "payload", "write_headline"]
 
 _EXACT = 1 << 53  # whole numbers up to here are exact as floats
-_LISTED = 8  # names in a row; the model has the rest
+_LISTED = 8  # names in a row; the others are counted
+_SIZES = (1, 2, 4, 8)  # bytes of the integers in a column
 _GROUNDS = {
-    Ground.NONE: "could lie lower",
+    Ground.NONE: "nothing: it could be placed lower",
     Ground.ADDRESS_ZERO: "address 0",
     Ground.PIN: "its pin",
     Ground.RESERVED: "a reserved range",
 }
-# JSON has these characters only inside of strings, where `\uXXXX` means the same. Written so, no
-# string can end the <script>, begin a comment in it, or be a line end to an older parser.
+# JSON has these characters only inside of strings, where `\uXXXX` means the same. The escapes keep
+# a string from ending the <script>, from beginning a comment, and from ending a line.
 _ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
@@ -57,7 +60,7 @@ class Shown:
     peak
         Computed from the offsets.
     fault
-        What the referee says of an invalid plan, or empty.
+        The referee's error for an invalid plan, or empty.
     """
 
     name: str
@@ -68,7 +71,7 @@ class Shown:
 
 
 def check_plans(problem: Problem, plans: Mapping[str, Plan]) -> list[Shown]:
-    """Look at every plan: where it puts the buffers, and whether the referee lets it pass.
+    """Return every plan with its offsets and its peak, and with the referee's error if it has one.
 
     Raises
     ------
@@ -92,17 +95,18 @@ def check_plans(problem: Problem, plans: Mapping[str, Plan]) -> list[Shown]:
 def payload(
     problem: Problem, seen: list[Shown], facts: Facts, unit: tuple[int, str]
 ) -> dict[str, object]:
-    """Return what the scripts of a page read of a problem and its plans.
+    """Return the data of a page, as its scripts read them.
 
     Parameters
     ----------
     problem, seen, facts
         What is shown.
     unit
-        Of its addresses: bytes, and a name.
+        The unit of addresses: its bytes, and its name.
     """
     loads = Loads(problem)
     held = spans(problem)
+    bound = find_bound(problem, seen)
     whole = len(held.buffer) == len(problem) and not problem.has_gaps
     order = sorted(range(len(problem)), key=lambda row: (-int(problem.size[row]), facts.name[row]))
     return {
@@ -114,7 +118,9 @@ def payload(
             "peak": str(loads.peak),
         },
         "capacity": None if problem.capacity is None else str(problem.capacity),
-        "bound": str(find_bound(problem, seen)),
+        "bound": str(bound),
+        "naive": str(sum(problem.size.tolist())),
+        "best": seen.index(find_best(seen)),
         "buffers": {
             "name": facts.name,
             **{name: pack(getattr(problem, name)) for name in ("start", "end", "size")},
@@ -125,7 +131,7 @@ def payload(
         },
         "classes": {
             "kind": _describe_classes(facts.kind, problem.size),
-            "operator": _describe_classes(facts.operator, problem.size),
+            "operator": _describe_classes(_name_operators(facts), problem.size),
             "module": _describe_classes(cut_modules(facts.module), problem.size),
         },
         "spans": None
@@ -133,12 +139,12 @@ def payload(
         else {
             name: pack(getattr(held, name)) for name in ("buffer", "start", "end", "lower", "upper")
         },
-        "plans": [_describe_plan(problem, each) for each in seen],
+        "plans": [_describe_plan(problem, each, bound) for each in seen],
     }
 
 
 def find_origin(problem: Problem) -> int:
-    """Return the time that the page draws as 0: 0, unless times are too large for floats."""
+    """Return the time that the page draws as 0: the first one if times are too large for floats."""
     if not len(problem):
         return 0
     first, last = int(problem.start.min()), int(problem.end.max())
@@ -146,24 +152,44 @@ def find_origin(problem: Problem) -> int:
 
 
 def find_bound(problem: Problem, seen: Iterable[Shown]) -> int:
-    """Return the best bound that the plans bring: the load, or one that no valid plan refutes."""
+    """Return the best lower bound: the greatest load, or a claim of a plan that none refutes."""
     lowest = min((each.peak for each in seen if not each.fault), default=0)
     claims = [each.plan.lower_bound for each in seen if each.plan.lower_bound <= lowest]
     return max([problem.max_load, *claims])
 
 
-def _describe_plan(problem: Problem, each: Shown) -> dict[str, object]:
+def find_best(seen: Sequence[Shown]) -> Shown:
+    """Return the valid plan with the smallest peak; an invalid one if there are no others."""
+    return min(seen, key=lambda each: (bool(each.fault), each.peak))
+
+
+def write_headline(problem: Problem, seen: Sequence[Shown]) -> Verdict:
+    """Return the verdict on the best plan, as a sentence for the top of the page."""
+    best = find_best(seen)
+    found = _judge(problem, best, find_bound(problem, seen))
+    text = f"peak {human(best.peak)}, {found.text}"
+    text = f"{best.name}: {text}" if len(seen) > 1 else text[0].upper() + text[1:]
+    return Verdict(found.grade, text)
+
+
+def _judge(problem: Problem, each: Shown, bound: int) -> Verdict:
+    return find_verdict(each.peak, bound, problem.capacity, valid=not each.fault)
+
+
+def _describe_plan(problem: Problem, each: Shown, bound: int) -> dict[str, object]:
+    found = _judge(problem, each, bound)
     facts: dict[str, object] = {
         "name": each.name,
         "peak": str(each.peak),
-        "status": str(each.plan.status),
+        "grade": found.grade,
+        "verdict": found.text,
         "offset": pack(each.offset),
         "fault": each.fault,
         "supports": None,
         "waste": None,
     }
     if each.fault:
-        return facts  # where buffers overlap, "sits on" has no meaning
+        return facts  # "sits on" has no meaning where buffers overlap
     on, free = find_supports(problem, each.plan), find_waste(problem, each.plan)
     columns = ("below_begin", "below_row", "above_begin", "above_row", "ground", "next")
     facts["supports"] = {name: pack(getattr(on, name)) for name in columns} | {
@@ -176,11 +202,11 @@ def _describe_plan(problem: Problem, each: Shown) -> dict[str, object]:
 
 
 def pack(column: Column) -> dict[str, str]:
-    """Return a column as base64 of 32 or 64 bits each."""
-    fits = not len(column) or (column.min() >= -(1 << 31) and column.max() < 1 << 31)
-    kind = "int32" if fits else "int64"
-    data = column.astype("<i4" if fits else "<i8").tobytes()
-    return {"type": kind, "data": base64.b64encode(data).decode("ascii")}
+    """Return a column as base64 of integers of 8, 16, 32 or 64 bits, the fewest that hold all."""
+    low, high = int(column.min(initial=0)), int(column.max(initial=0))
+    size = next(size for size in _SIZES if -1 << 8 * size - 1 <= low and high < 1 << 8 * size - 1)
+    data = column.astype(f"<i{size}").tobytes()
+    return {"type": f"int{8 * size}", "data": base64.b64encode(data).decode("ascii")}
 
 
 def encode(texts: Iterable[str]) -> dict[str, object]:
@@ -190,8 +216,15 @@ def encode(texts: Iterable[str]) -> dict[str, object]:
     return {"code": pack(np.array(codes, dtype=np.int64)), "text": list(numbers)}
 
 
+def _name_operators(facts: Facts) -> list[str]:
+    """Return the type of operator of every buffer; its kind where no operator makes it."""
+    if not any(facts.operator):
+        return []
+    return [name or kind for name, kind in zip(facts.operator, facts.kind, strict=True)]
+
+
 def cut_modules(modules: Sequence[str]) -> list[str]:
-    """Cut the paths of modules to the longest for which there are colours."""
+    """Cut the paths of modules to a depth at which there is a colour for each, if there is one."""
     paths = [module.split(".") for module in modules]
     for depth in range(max(map(len, paths), default=1), 0, -1):
         cut = [".".join(path[:depth]) for path in paths]
@@ -224,5 +257,5 @@ def _join_names(names: tuple[str, ...]) -> str:
 
 
 def format_json(value: object) -> str:
-    """Return JSON that may stand in a <script>, whatever is in its strings."""
+    """Return JSON that is safe inside of a <script>, whatever its strings hold."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).translate(_ESCAPES)

@@ -1,7 +1,7 @@
-"""The figures of a page, for each plan: addresses over time, and the load under them.
+"""The figures of a page, two for each plan: addresses over time, and the load below them.
 
-They come without boxes. `plans.js` fills their sources with what can be seen at the current zoom;
-this module makes the sources, and the ranges that all figures share, which links them.
+They have no boxes yet: `plans.js` fills their sources with what is in sight at the current zoom.
+This module makes the sources, and the ranges that all figures share, which links them.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 __all__ = ["document", "scale", "scripts"]
 
-_LEFT, _RIGHT = 78, 14  # pixels at the sides of every frame, so that all of them line up
+_LEFT, _RIGHT = 78, 14  # pixels at the sides of every frame, so that all line up; see `plans.js`
 _FONT = "system-ui, sans-serif"
 _TOOLS = "pan,wheel_zoom"
 
 
 def document(problem: Problem, count: int, top: int, unit: tuple[int, str]) -> dict[str, Any]:
-    """Return the figures of so many plans as Bokeh's JSON; the same call gives the same.
+    """Return the figures of `count` plans as Bokeh's JSON; the same call gives the same text.
 
     Parameters
     ----------
     problem
-        What is planned: the limits of the time axis, and what is reserved.
+        Gives the limits of the time axis, and the reserved ranges.
     count
-        Of plans. The figures are called `memory-0`, `load-0`, `memory-1`, ...
+        How many plans. The figures are called `memory-0`, `load-0`, `memory-1`, ...
     top, unit
-        The highest address that can be looked at, and the unit of addresses: its bytes and name.
+        The highest address that can be shown, and the unit of addresses: its bytes and name.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def document(problem: Problem, count: int, top: int, unit: tuple[int, str]) -> d
     margin = 0.01 * (end - begin)
     ranges = {
         "time": _make_range(Range1d, begin - margin, end + margin),
-        "address": _make_range(Range1d, 0.0, top * 1.05 / unit[0]),
+        "address": _make_range(Range1d, 0.0, top * 1.08 / unit[0]),
         "load": Range1d(start=0.0, end=top / unit[0], name="load-range"),
     }
     blocks = [block for block in problem.reserved if block.lower < top]
@@ -77,12 +77,13 @@ def document(problem: Problem, count: int, top: int, unit: tuple[int, str]) -> d
         for each in (memory, load):
             _add_lines(each)
             document.add_root(each)
+        _add_peak(memory, load, at)
     made: dict[str, Any] = _renumber(document.to_json(deferred=False))
     return made
 
 
 def scripts() -> list[str]:
-    """Return Bokeh's own scripts: its core, and what draws with WebGL.
+    """Return Bokeh's own scripts: its core, and its part for WebGL.
 
     Raises
     ------
@@ -96,7 +97,7 @@ def scripts() -> list[str]:
 
 
 def scale() -> list[str]:
-    """Return colours for amounts, from little to much; they can be told apart in grey too."""
+    """Return colours for amounts, from little to much, which differ in grey too."""
     _check_bokeh()
     from bokeh.palettes import Viridis256
 
@@ -144,7 +145,7 @@ def _make_figure(name: str, time: Range1d, value: Range1d, label: str, backend: 
 
 
 def _fill_memory(drawn: Figure, at: int, reserved: dict[str, list[float]]) -> None:
-    """Add, from the lowest up: what is reserved, thin boxes, waste, boxes, their names, marks."""
+    """Add, from the back: reserved ranges, thin boxes, unused space, boxes, names, outlines."""
     from bokeh.core.properties import value
     from bokeh.models import ColumnDataSource
 
@@ -161,7 +162,7 @@ def _fill_memory(drawn: Figure, at: int, reserved: dict[str, list[float]]) -> No
             hatch_alpha=0.6,
             hatch_weight=1,
         )
-    # The image is one clear pixel, so that a script finds the class of arrays which it has to use.
+    # The image is one clear pixel, from which a script takes the class of arrays that Bokeh needs.
     nothing = {"image": [np.zeros((1, 1), dtype=np.uint32)]}
     place = {name: [0.0] for name in ("x", "y", "dw", "dh")}
     thin = ColumnDataSource(nothing | place, name=f"thin-{at}")
@@ -214,7 +215,7 @@ def _fill_load(drawn: Figure, at: int) -> None:
 
 
 def _add_lines(drawn: Figure) -> None:
-    """Add the lines of the limits and of the moment; a script says where they are."""
+    """Add the lines of the limits and of the moment; a script places them."""
     from bokeh.models import Span
 
     for name, across, dash in (
@@ -232,6 +233,21 @@ def _add_lines(drawn: Figure) -> None:
         drawn.add_layout(line)
 
 
+def _add_peak(memory: Figure, load: Figure, at: int) -> None:
+    """Add the lines of the peak; a script places them.
+
+    The boxes at the peak may be one pixel wide. So the line in the upper figure, a box without
+    width, begins above them.
+    """
+    from bokeh.models import BoxAnnotation, Span
+
+    shown = {"line_alpha": 1.0, "line_width": 1.5, "visible": False}
+    line = BoxAnnotation(name=f"peak-above-{at}", left=0, right=0, fill_color=None, **shown)
+    memory.add_layout(line)
+    below = Span(name=f"peak-load-{at}", dimension="height", level="underlay", **shown)
+    load.add_layout(below)
+
+
 def _make_source(name: str, *columns: str) -> ColumnDataSource:
     from bokeh.models import ColumnDataSource
 
@@ -239,7 +255,7 @@ def _make_source(name: str, *columns: str) -> ColumnDataSource:
 
 
 def _renumber(document: Any) -> Any:
-    """Count all models from 0: Bokeh counts on from the last document of the process."""
+    """Renumber all models from 0, because Bokeh counts on from document to document."""
     numbers: dict[str, str] = {}
 
     def walk(value: Any) -> Any:

@@ -14,9 +14,16 @@ from collections.abc import Sequence
 from importlib import resources
 from string import Template
 
+from memplan.view.units import plural
+from memplan.view.verdict import Verdict
+
 __all__ = ["markup"]
 
-_SCRIPTS = ("numbers", "memory", "colours", "raster", "plans", "view", "panels", "page")
+_SCRIPTS = (
+    *("numbers", "memory", "skyline", "colours", "raster", "names", "plans", "view"),
+    *("panels", "page"),
+)
+_OPEN = 3  # notes: a list of more is closed at first
 _POLICY = (
     "default-src 'none'; connect-src 'none'; base-uri 'none'; form-action 'none'; "
     "img-src data: blob:; font-src data:; style-src 'unsafe-inline'; "
@@ -25,7 +32,12 @@ _POLICY = (
 
 
 def markup(
-    title: str, data: str, figures: str, libraries: Sequence[str], notes: Sequence[str] = ()
+    title: str,
+    headline: Verdict,
+    data: str,
+    figures: str,
+    libraries: Sequence[str],
+    notes: Sequence[str] = (),
 ) -> str:
     """Return the page.
 
@@ -33,12 +45,14 @@ def markup(
     ----------
     title
         Any text.
+    headline
+        The verdict on the best plan; it may hold any text.
     data, figures
-        JSON that may stand in a <script> (`data.as_json`).
+        JSON that is safe inside of a <script> (`data.format_json`).
     libraries
         Scripts that ours need, in this order.
     notes
-        What was assumed or left out when the model was read; any text.
+        The assumptions and omissions of the reader of the model; any text.
     """
     # One function, so that nothing of it is a global name but `window.memplan`.
     ours = "\n".join(_asset(f"{name}.js") for name in _SCRIPTS)
@@ -47,6 +61,8 @@ def markup(
     return Template(_asset("page.html")).substitute(
         policy=_POLICY.format(hashes=hashes),
         title=html.escape(title),
+        headline=html.escape(headline.text),
+        grade=headline.grade,
         notes=_list(notes),
         style=_asset("page.css"),
         data=data,
@@ -56,8 +72,15 @@ def markup(
 
 
 def _list(notes: Sequence[str]) -> str:
+    if not notes:
+        return ""
     items = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
-    return f'<ul id="notes" aria-label="Notes">{items}</ul>' if items else ""
+    opened = " open" if len(notes) <= _OPEN else ""
+    count = plural(len(notes), "note")
+    return (
+        f'<details id="notes"{opened}><summary>{count} about how the file was read</summary>'
+        f"<ul>{items}</ul></details>"
+    )
 
 
 def _asset(name: str) -> str:

@@ -1,7 +1,7 @@
 // What the page shows: the columns of `data.py`, and questions about them.
 //
-// A buffer is a row. What it holds is one span, or several where it has gaps: numbers with an
-// `x` are times and those with a `y` addresses, as floats in the units of the axes, to draw with.
+// A buffer is a row. It holds one span of memory, or several where it has gaps. Numbers with an `x`
+// are times and those with a `y` are addresses, as floats in the units of the axes.
 
 class Memory {
   constructor(data) {
@@ -38,6 +38,8 @@ class Memory {
     this.loadBytes = unpack(load.bytes);
     this.loadHeight = floats(this.loadBytes, 0n, this.unit.bytes);
     this.loadPeak = BigInt(load.peak);
+    this.naive = BigInt(data.naive);
+    this.best = data.best;
     this.plans = data.plans.map((plan) => new Plan(plan, this));
   }
 
@@ -98,7 +100,8 @@ class Plan {
   constructor(data, memory) {
     this.memory = memory;
     this.name = data.name;
-    this.status = data.status;
+    this.verdict = data.verdict;
+    this.grade = data.grade;
     this.fault = data.fault;
     this.peak = BigInt(data.peak);
     this.offset = unpack(data.offset);
@@ -127,6 +130,45 @@ class Plan {
     };
   }
 
+  /** For every section of the load the span that reaches highest in it, or -1. */
+  get skyline() {
+    return (this._skyline ??= findSkyline(this, this.memory.loadTime));
+  }
+
+  /** The section in which the plan reaches its peak, -1 without one; of several the fullest. */
+  get peakSection() {
+    return (this._peakSection ??= this._findPeak());
+  }
+
+  _findPeak() {
+    const { loadTime } = this.memory;
+    const all = { x0: loadTime[0], perX: 1 / (loadTime.at(-1) - loadTime[0]), columns: 1 };
+    return this.tallest(all).section[0];
+  }
+
+  /** For every column of an area the tallest moment in it; see `tallestMoments`. */
+  tallest(area) {
+    const { loadTime, loadHeight } = this.memory;
+    return tallestMoments(this.skyline, this, loadTime, loadHeight, area);
+  }
+
+  /** Whether a place on the time axis is in the section of the peak. */
+  isPeak(x) {
+    const { loadTime: time } = this.memory;
+    const at = this.peakSection;
+    return x !== null && at >= 0 && time[at] <= x && x < time[at + 1];
+  }
+
+  /** The row that reaches highest at the peak. */
+  get peakRow() {
+    return this.memory.row[this.skyline[this.peakSection]];
+  }
+
+  /** Where the peak begins on the time axis. */
+  get peakTime() {
+    return this.memory.loadTime[this.peakSection];
+  }
+
   _supports({ grounds, ...columns }) {
     const names = Object.keys(columns);
     return Object.fromEntries([
@@ -147,7 +189,7 @@ class Plan {
     return above_row.subarray(above_begin[row], above_begin[row + 1]);
   }
 
-  /** What bounds a buffer from below: the rows under it down to the ground, and what that is. */
+  /** Why a buffer is as high as it is: the rows below it down to the ground, and what that is. */
   chain(row) {
     const { next, ground, grounds } = this.supports;
     const rows = [];

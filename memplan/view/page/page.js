@@ -1,4 +1,4 @@
-// The page: what is chosen, and what follows from it.
+// The page: what is selected, and what follows from it.
 
 const KEYS = {
   ArrowLeft: (view) => view.pan(-0.15, 0),
@@ -9,10 +9,10 @@ const KEYS = {
   "=": (view) => view.zoom(1 / 1.5),
   "-": (view) => view.zoom(1.5),
 };
-const REACH = 3; // pixels: how far from a thin box one may point at it
+const REACH = 3; // pixels: so near to a thin box, the pointer is on it
 // Bokeh calls a second click within 0.3 s a double one, wherever it goes, and a slow one a press.
 const CLICKS = ["tap", "doubletap", "press"];
-const OUTLINED = 400; // matches with a line around them; more would hide each other
+const OUTLINED = 400; // matches at most with a line around them; more would hide each other
 
 class Page {
   constructor(memory, figures, load, by) {
@@ -78,7 +78,7 @@ class Page {
     this.paint();
   }
 
-  /** Choose a buffer (null for none), as it lies in one of the plans. */
+  /** Select a buffer (null for none), as it lies in one of the plans. */
   select(row, at = this.plan) {
     this.row = row;
     this.plan = at;
@@ -86,11 +86,19 @@ class Page {
     this.mark();
   }
 
-  /** Choose a place on the time axis (null for none). */
-  moment(x) {
+  /** Select a place on the time axis (null for none). */
+  moment(x, at = this.plan) {
     this.x = x === null ? null : Math.floor(x);
-    drawMoment(this.memory, this.x);
-    for (const figure of this.figures) figure.setLine("moment", this.x);
+    drawMoment(this.memory, this.memory.plans[at], this.x);
+    for (const figure of this.figures) figure.setMoment(this.x);
+  }
+
+  /** Select the peak of a plan: its time, and the buffer that reaches highest then. */
+  peak(at) {
+    const plan = this.memory.plans[at];
+    const known = plan.peakSection >= 0;
+    this.select(known ? plan.peakRow : null, at);
+    this.moment(known ? plan.peakTime : null, at);
   }
 
   search(text) {
@@ -113,7 +121,7 @@ class Page {
     this.go(row);
   }
 
-  /** Choose a buffer and bring it into sight. */
+  /** Select a buffer and bring it into sight. */
   go(row) {
     const { figures, shown } = this;
     const figure = shown.includes(figures[this.plan]) ? figures[this.plan] : shown[0] ?? figures[0];
@@ -124,8 +132,7 @@ class Page {
   clear() {
     find("search").value = "";
     drawHover(this.memory, null, -1);
-    this.select(null);
-    this.moment(null);
+    this.peak(this.memory.best);
     this.search("");
   }
 
@@ -138,7 +145,7 @@ class Page {
 
   click(at, { x, y }) {
     const span = this.under(at, x, y);
-    this.moment(x);
+    this.moment(x, at);
     this.select(span < 0 ? null : this.memory.row[span], at);
   }
 
@@ -150,7 +157,7 @@ class Page {
     return this.memory.plans[at].find(x, y, ...reach);
   }
 
-  /** Draw lines around what was found, and around the chosen buffer and its neighbours. */
+  /** Draw lines around the matches, and around the selected buffer and its neighbours. */
   mark() {
     const [ink, below, above] = ["ink", "below", "above"].map(token);
     const found = this.found && this.found.count <= OUTLINED ? this.found.matches : [];
@@ -186,7 +193,7 @@ class Page {
   }
 }
 
-/** Let the controls and the keyboard do what they say. */
+/** Connect the controls and the keyboard. */
 function wire(page) {
   const search = find("search");
   let typing;
@@ -209,15 +216,18 @@ function wire(page) {
   find("home").addEventListener("click", () => page.home());
   find("zoom-in").addEventListener("click", () => KEYS["+"](page.view));
   find("zoom-out").addEventListener("click", () => KEYS["-"](page.view));
-  find("moment-all").addEventListener("click", () => drawMoment(page.memory, page.x, true));
+  find("moment-all").addEventListener("click", () =>
+    drawMoment(page.memory, page.memory.plans[page.plan], page.x, true),
+  );
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) =>
     page.theme(event.matches ? "dark" : "light"),
   );
   const chosen = (event) => {
-    const row = event.target.closest("[data-row]")?.dataset.row;
-    if (row === undefined) return;
+    const { row, peak } = event.target.closest("[data-row], [data-peak]")?.dataset ?? {};
+    if (row === undefined && peak === undefined) return;
     event.preventDefault();
-    page.go(Number(row));
+    if (peak === undefined) page.go(Number(row));
+    else page.peak(Number(peak));
   };
   document.addEventListener("click", chosen);
   document.addEventListener("keydown", (event) => {
@@ -234,7 +244,7 @@ function wire(page) {
   });
 }
 
-/** Go from row to row of a table with the arrows. */
+/** Move the focus from row to row of a table with the arrows. */
 function moveFocus(event) {
   const step = { ArrowUp: "previousElementSibling", ArrowDown: "nextElementSibling" }[event.key];
   if (!step) return false;
@@ -247,22 +257,24 @@ function moveFocus(event) {
 function placePlans(memory, document_) {
   const roots = {};
   const choices = find("plans");
-  choices.hidden = memory.plans.length < 2;
+  const several = memory.plans.length > 1;
+  choices.hidden = !several;
   for (const [at, plan] of memory.plans.entries()) {
     const place = find("plan").content.cloneNode(true).firstElementChild;
     place.id = `plan-${at}`;
-    const gap = plan.peak - memory.bound;
-    const words = [
-      `peak ${exact(plan.peak)}`,
-      gap > 0n ? `${human(gap)} above the bound` : "",
-      plan.waste ? `${percent(plan.waste.share, 1)} waste` : "",
-    ]
-      .filter((each) => each)
-      .join(", ");
+    const peak = `peak ${exact(plan.peak)}`;
+    const caption = place.querySelector("figcaption");
+    if (plan.peakSection >= 0) {
+      const when = ` at time ${WHOLE.format(memory.time(plan.peakTime))}`;
+      caption.append(make("a", { href: "#moment", "data-peak": at }, peak + when));
+    } else {
+      caption.append(peak);
+    }
+    // With one plan, the verdict is at the top of the page.
+    if (several && !plan.fault) caption.append(", ", make("span", { class: plan.grade }, plan.verdict));
     place.querySelector("h2").textContent = plan.name;
-    place.querySelector("figcaption").textContent = words;
     place.querySelector(".fault").textContent = plan.fault && `Invalid: ${plan.fault}`;
-    const about = `plan ${plan.name}: ${plural(memory.count, "buffer")}, ${words}`;
+    const about = `plan ${plan.name}: ${plural(memory.count, "buffer")}, ${peak}, ${plan.verdict}`;
     const texts = {
       memory: `Address over time of ${about}. The table below lists the buffers.`,
       load: `Load over time: at most ${exact(memory.loadPeak)}, lower bound ${exact(memory.bound)}.`,
@@ -284,6 +296,25 @@ function placePlans(memory, document_) {
   return roots;
 }
 
+function factsOfProblem(memory) {
+  const { capacity, bound, loadPeak } = memory;
+  return [
+    plural(memory.count, "buffer"),
+    `${human(memory.naive)} without sharing`,
+    bound === loadPeak ? "" : `greatest load ${human(loadPeak)}`,
+    `lower bound ${human(bound)}`,
+    capacity === null ? "" : `capacity ${human(capacity)}`,
+  ].filter((each) => each);
+}
+
+/** The share of memory that each plan does not use below its skyline. */
+function wordsOnUnused({ plans }) {
+  const shares = plans
+    .filter(({ waste }) => waste)
+    .map(({ name, waste }) => (plans.length > 1 ? `${name} ` : "") + percent(waste.share, 1));
+  return "unused below the skyline" + (shares.length ? `: ${shares.join(", ")}` : "");
+}
+
 async function start() {
   const read = (id) => JSON.parse(find(id).textContent);
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
@@ -302,15 +333,17 @@ async function start() {
   for (const option of find("colour").options) {
     option.disabled = option.value !== "size" && !memory.classes[option.value];
   }
-  find("facts").textContent =
-    `${plural(memory.count, "buffer")}, peak load ${exact(memory.loadPeak)}, ` +
-    `lower bound ${exact(memory.bound)}` +
-    (memory.capacity === null ? "" : `, capacity ${exact(memory.capacity)}`);
+  find("facts").textContent = factsOfProblem(memory).join(" · ");
   find("capacity-key").hidden = memory.capacity === null;
+  find("unused").textContent = wordsOnUnused(memory);
   wire(page);
   while (!(figures[0].pixels.width > 0)) await new Promise((resolve) => setTimeout(resolve, 5));
   page.home();
-  page.clear();
+  const above = Number(memory.capacity) > page.view.address.end * memory.unit.bytes;
+  find("capacity-key").lastElementChild.textContent = above
+    ? "capacity, above the figure"
+    : "capacity";
+  page.clear(); // which selects the peak
   window.memplan = {
     select: (row) => page.go(row),
     moment: (time) => page.moment(Number(BigInt(time) - memory.origin)),

@@ -1,8 +1,8 @@
-// The panels next to and below the figures. Names may hold any text: they become text nodes,
-// and nothing here parses HTML.
+// The panels next to and below the figures. Names may hold any text, so that they become text
+// nodes, and nothing here parses HTML.
 
 const PAGE = 50; // rows of the table of all buffers
-const LIVE = 200; // rows of the table of a moment, until the user asks for more
+const LIVE = 100; // rows of the table of a moment, until the user asks for more
 const LINKS = 60; // of a list
 
 const find = (id) => document.getElementById(id);
@@ -29,7 +29,7 @@ function lifetime(memory, row) {
   return `[${WHOLE.format(memory.start[row])}, ${WHOLE.format(memory.end[row])})`;
 }
 
-/** What there is to say of a buffer: pairs of a word and a text. */
+/** The facts of a buffer: pairs of a word and a text. */
 function factsOf(memory, plan, row) {
   const address = `${WHOLE.format(plan.offset[row])} – ${WHOLE.format(plan.endOf(row))}`;
   return [
@@ -69,7 +69,7 @@ function drawHover(memory, plan, span, pointer) {
   box.style.top = `${Math.max(Math.min(pointer.y + 16, innerHeight - box.offsetHeight - 4), 4)}px`;
 }
 
-/** Say what a buffer is, what it sits on and what bounds it; `row` null says what to do. */
+/** Show the facts of a buffer, what it sits on and why; `row` null shows a hint. */
 function drawBuffer(memory, plan, row) {
   const panel = find("buffer");
   panel.classList.toggle("empty", row === null);
@@ -78,10 +78,15 @@ function drawBuffer(memory, plan, row) {
   const known = row !== null && plan.supports !== null;
   drawLinks(find("sits-on"), memory, known ? plan.below(row) : [], "nothing");
   drawLinks(find("carries"), memory, known ? plan.above(row) : [], "nothing");
-  const chain = known ? plan.chain(row) : { rows: [], ground: "unknown: this plan is invalid" };
+  const chain = known ? plan.chain(row) : { rows: [], ground: "unknown: the plan is invalid" };
   drawLinks(find("bounds"), memory, chain.rows);
   find("bounds").append(make("li", {}, chain.ground));
-  find("buffer-plan").textContent = memory.plans.length > 1 ? `in ${plan.name}` : "";
+  find("buffer-plan").textContent = [
+    row !== null && plan.peakSection >= 0 && row === plan.peakRow ? "at the top of the peak" : "",
+    memory.plans.length > 1 ? `in ${plan.name}` : "",
+  ]
+    .filter((each) => each)
+    .join(", ");
 }
 
 function drawLinks(list, memory, rows, none) {
@@ -98,18 +103,20 @@ function drawLinks(list, memory, rows, none) {
   list.replaceChildren(...links);
 }
 
-/** List what is live at a place on the time axis, the largest first; `x` null says what to do. */
-function drawMoment(memory, x, all = false) {
+/** List the buffers that are live at a place on the time axis; `x` null shows a hint. */
+function drawMoment(memory, plan, x, all = false) {
   const panel = find("moment");
   panel.classList.toggle("empty", x === null);
   const live = x === null ? [] : memory.live(x);
   const load = live.reduce((sum, { bytes }) => sum + bytes, 0n);
   const rows = live.slice(0, all ? live.length : LIVE);
+  const time = x === null ? "" : `time ${WHOLE.format(memory.time(x))}`;
+  find("moment-time").textContent = plan.isPeak(x) ? `${time}, the peak` : time;
   panel.querySelector("caption").textContent =
     x === null
       ? ""
-      : `time ${WHOLE.format(memory.time(x))}: ${plural(live.length, "buffer")} ` +
-        `with ${exact(load)}, ${percent(load, memory.loadPeak)} of the peak load`;
+      : `${plural(live.length, "buffer")}, ${exact(load)}: ` +
+        `${percent(load, memory.loadPeak)} of the greatest load`;
   panel
     .querySelector("tbody")
     .replaceChildren(
@@ -164,7 +171,7 @@ class Table {
     const last = WHOLE.format(page * PAGE + shown.length);
     table.caption.textContent =
       `Buffers, largest first: ${first} to ${last} of ${WHOLE.format(rows.length)}` +
-      (rows.length < memory.count ? " that the search found" : "");
+      (rows.length < memory.count ? " found" : "");
     find("buffers-before").disabled = page === 0;
     find("buffers-after").disabled = (page + 1) * PAGE >= rows.length;
   }

@@ -1,15 +1,19 @@
-// The figures of a plan: what of it can be seen at the current zoom goes into Bokeh's sources.
+// The figures of a plan: what is in sight at the current zoom goes into Bokeh's sources.
 //
-// Boxes of at least a pixel each way are Bokeh's quads. What is thinner goes into a raster
-// (`raster.js`), so that the work is bounded by the screen and not by the plan; where there would
-// still be too many quads to pan, also what is thinner than 2, 4, 8, ... pixels. Both reach a
-// little beyond the frame, so that a small pan has something to show before the next drawing.
+// Boxes of at least two pixels each way are Bokeh's quads. Thinner ones go into a raster
+// (`raster.js`), so that the screen bounds the work, not the plan; where there would still be too
+// many quads to pan, so do boxes thinner than 4, 8, ... pixels. Both reach a little beyond the
+// frame, so that a small pan has something to show before the next drawing.
+//
+// A mean of colours would make a peak of one short moment as good as white. So each column of the
+// raster shows the tallest section of its time (`skyline.js`) in full colour.
 
 const MARGIN = 0.25; // of the frame, on every side
 const CELLS = 2e6; // of a raster; with more, they become larger than pixels
 const QUADS = 4000; // at once: as many as can be drawn in a frame without a graphics card
 const NAMES = 250; // written into boxes at once
-const LETTER = 6.3; // pixels, about
+const RIGHT = 14; // pixels from a frame to the end of its figure, as `figures.py` has it
+const THINNEST = 2; // pixels of a quad: WebGL makes the edges of boxes pale
 
 class PlanFigure {
   constructor(document, memory, plan, at) {
@@ -19,6 +23,7 @@ class PlanFigure {
     this.space = document.get_model_by_name(`memory-${at}`);
     this.strip = document.get_model_by_name(`load-${at}`);
     this.model = (name) => document.get_model_by_name(`${name}-${at}`);
+    this.label = this._makeLabel();
     this.Pixels = this.model("thin").get_column("image")[0].constructor;
     this.lines = ["memory", "load"].flatMap((figure) =>
       ["capacity", "bound", "moment"].map((name) => ({
@@ -26,6 +31,18 @@ class PlanFigure {
         model: document.get_model_by_name(`${name}-${figure}-${at}`),
       })),
     );
+  }
+
+  /** It is no annotation of Bokeh, whose boxes leave a path that the frame's outline draws again. */
+  _makeLabel() {
+    const { plan, memory } = this;
+    const label = make("div", { class: "peak-label", "aria-hidden": "true", hidden: "" });
+    if (plan.peakSection >= 0) {
+      const when = WHOLE.format(memory.time(plan.peakTime));
+      label.textContent = `peak ${human(plan.peak)} at time ${when}`;
+    }
+    find(`memory-${this.at}`).append(label);
+    return label;
   }
 
   /** Pixels of the frame; 0 while it is hidden. */
@@ -38,9 +55,11 @@ class PlanFigure {
     const { x_range: time, y_range: address } = this.space;
     const { width, height } = this.pixels;
     if (!(width > 0 && height > 0)) return null;
-    const [x, y] = [(time.end - time.start) * MARGIN, (address.end - address.start) * MARGIN];
-    const wide = width * (1 + 2 * MARGIN);
-    const high = height * (1 + 2 * MARGIN);
+    // Whole pixels, so that cells are pixels.
+    const [beside, above] = [Math.round(width * MARGIN), Math.round(height * MARGIN)];
+    const x = ((time.end - time.start) / width) * beside;
+    const y = ((address.end - address.start) / height) * above;
+    const [wide, high] = [width + 2 * beside, height + 2 * above];
     const scale = Math.min(1, Math.sqrt(CELLS / (wide * high)));
     const area = {
       x0: time.start - x,
@@ -63,7 +82,8 @@ class PlanFigure {
     const { row } = this.memory;
     const holes = look.waste && this.plan.waste;
     const open = holes ? split(holes, area, raster, () => rgba(look.waste, 56)) : [];
-    const boxes = split(this.plan, area, raster, (span) => look.fills[row[span]]);
+    const tallest = this.plan.tallest(area);
+    const boxes = split(this.plan, area, raster, (span) => look.fills[row[span]], tallest);
     this.model("thin").data = this._pixels(raster, area);
     this._fill("waste", corners(holes || this.plan, open, area));
     this._fill("boxes", {
@@ -73,6 +93,8 @@ class PlanFigure {
     });
     this.model("names").data = this._names(boxes, look.fills);
     this._drawLoad(area);
+    this._drawMarks(area);
+    this._drawPeak();
   }
 
   /** Give quads their corners. Bokeh copies a whole canvas for all that are visible, even for none. */
@@ -111,8 +133,8 @@ class PlanFigure {
       const [low, high] = [Math.max(y0[span], address.start), Math.min(y1[span], address.end)];
       const [wide, tall] = [(right - left) * perX, (high - low) * perY];
       const row = this.memory.row[span];
-      if (wide < 30 || tall < 13 || isFaint(colours[row])) continue;
-      const text = shortened(this.memory.name[row], Math.floor((wide - 8) / LETTER));
+      if (wide < 24 || tall < 13 || isFaint(colours[row])) continue;
+      const text = fitted(this.memory.name[row], wide - 4);
       if (!text) continue;
       const place = { x: (left + right) / 2, y: (low + high) / 2 };
       roomy.push({ ...place, text, ink: inkOn(colours[row]), size: wide * tall });
@@ -154,19 +176,63 @@ class PlanFigure {
 
   /** Draw lines around buffers: pairs of a row, and how (`colour`, `width`). */
   mark(marks) {
+    this.marks = marks;
+    const area = this.area();
+    if (area) this._drawMarks(area);
+  }
+
+  /** The lines lie inside of the boxes; around thin ones, which they would cover, and thinner. */
+  _drawMarks(area) {
     const { x0, x1, y0, y1 } = this.plan;
     const data = { left: [], right: [], bottom: [], top: [], colour: [], width: [] };
-    for (const [row, { colour, width }] of marks) {
+    for (const [row, { colour, width: full }] of this.marks ?? []) {
       for (const span of this.memory.spansOf(row)) {
-        data.left.push(x0[span]);
-        data.right.push(x1[span]);
-        data.bottom.push(y0[span]);
-        data.top.push(y1[span]);
+        const wide = (x1[span] - x0[span]) * area.perX;
+        const tall = (y1[span] - y0[span]) * area.perY;
+        const thin = Math.min(wide, tall) < 4 * full;
+        const width = thin ? Math.min(full, 1.5) : full;
+        const out = (thin ? width : -width) / 2;
+        const [x, y] = [out / area.perX, out / area.perY];
+        data.left.push(Math.max(x0[span] - x, area.x0));
+        data.right.push(Math.min(x1[span] + x, area.x1));
+        data.bottom.push(Math.max(y0[span] - y, area.y0));
+        data.top.push(Math.min(y1[span] + y, area.y1));
         data.colour.push(colour);
         data.width.push(width);
       }
     }
     this._fill("marks", data);
+  }
+
+  /** Draw the lines of the peak; its label is at the side with more room. */
+  _drawPeak() {
+    const { plan, memory } = this;
+    if (plan.peakSection < 0) return;
+    const x = plan.peakTime;
+    const bottom = Number(plan.peak) / memory.unit.bytes;
+    const visible = bottom < this.space.y_range.end;
+    this.model("peak-above").setv({ left: x, right: x, bottom, visible });
+    this.model("peak-load").setv({ location: x, visible: true });
+    this.placeLabel();
+  }
+
+  /** Move the label of the peak to its line, and hide it where the line is out of sight. */
+  placeLabel() {
+    const { plan, label } = this;
+    const { start, end } = this.space.x_range;
+    const x = plan.peakTime;
+    label.hidden = plan.peakSection < 0 || x < start || x > end;
+    if (label.hidden) return;
+    const { width } = this.pixels;
+    const fromRight = ((end - x) / (end - start)) * width;
+    const right = fromRight < width / 2;
+    label.style.right = right ? `${fromRight + RIGHT + 4}px` : "auto";
+    label.style.left = right ? "auto" : `calc(100% - ${fromRight + RIGHT - 4}px)`;
+  }
+
+  /** Put the line of the moment somewhere; the peak has a line already. */
+  setMoment(x) {
+    this.setLine("moment", this.plan.isPeak(x) ? null : x);
   }
 
   /** Put a line somewhere, in units of its axis; nowhere for null. */
@@ -194,6 +260,7 @@ class PlanFigure {
       }
     }
     const colours = { capacity: token("capacity"), bound: ink, moment: token("accent") };
+    for (const name of ["peak-above", "peak-load"]) this.model(name).line_color = ink;
     for (const { name, model } of this.lines) model.line_color = colours[name];
     this.model("boxes-quads").glyph.line_color = back;
     this.model("waste-quads").glyph.fill_color = token("waste");
@@ -202,8 +269,11 @@ class PlanFigure {
   }
 }
 
-/** Put thin boxes into the raster; return the numbers of all others. */
-function split({ x0, x1, y0, y1 }, area, raster, colourOf) {
+/** Put thin boxes into the raster, and return the numbers of all others.
+ *
+ *  With `tallest`, the moment in every column that is to be seen, that keeps its full colours.
+ */
+function split({ x0, x1, y0, y1 }, area, raster, colourOf, tallest = null) {
   const seen = [];
   for (let at = 0; at < x0.length; at++) {
     if (x1[at] <= area.x0 || x0[at] >= area.x1) continue;
@@ -213,23 +283,33 @@ function split({ x0, x1, y0, y1 }, area, raster, colourOf) {
   const thin = (at) =>
     Math.min((x1[at] - x0[at]) * area.perX, (y1[at] - y0[at]) * area.perY);
   const least = leastSide(seen, thin);
-  return seen.filter((at) => {
+  let box = -1;
+  const isTallest =
+    tallest && ((column) => x0[box] <= tallest.time[column] && tallest.time[column] < x1[box]);
+  const quads = seen.filter((at) => {
     if (thin(at) >= least) return true;
     const left = (x0[at] - area.x0) * area.perX;
     const right = (x1[at] - area.x0) * area.perX;
     const lower = (y0[at] - area.y0) * area.perY;
     const upper = (y1[at] - area.y0) * area.perY;
-    raster.add(left, right, lower, upper, colourOf(at));
+    box = at;
+    raster.add(left, right, lower, upper, colourOf(at), right - left < least ? isTallest : null);
     return false;
   });
+  tallest?.span.forEach((at, column) => {
+    if (at < 0 || thin(at) >= least) return;
+    raster.keep(column, Math.ceil((y1[at] - area.y0) * area.perY) - 1, colourOf(at));
+  });
+  return quads;
 }
 
-/** The shorter side, in cells, from which on boxes are few enough to be quads: 1, 2, 4, ... */
+/** The shorter side, in cells, from which on boxes are few enough to be quads: 2, 4, 8, ... */
 function leastSide(boxes, thin) {
   const count = new Uint32Array(33); // by the octave of the shorter side
   for (const at of boxes) count[Math.min(Math.max(Math.floor(Math.log2(thin(at))), -1), 31) + 1]++;
   let octave = 32;
-  for (let quads = count[octave]; octave > 1; octave--) {
+  const last = Math.log2(THINNEST) + 1;
+  for (let quads = count[octave]; octave > last; octave--) {
     quads += count[octave - 1];
     if (quads > QUADS) break;
   }
@@ -244,29 +324,4 @@ function corners({ x0, x1, y0, y1 }, which, area) {
     bottom: Float64Array.from(which, (at) => Math.max(y0[at], area.y0)),
     top: Float64Array.from(which, (at) => Math.min(y1[at], area.y1)),
   };
-}
-
-/** As much of a name as there is room for; empty if that says nothing. */
-function shortened(name, letters) {
-  if (name.length > letters && letters < 4) return "";
-  const text = name.length <= letters ? name : `${name.slice(0, letters - 1)}…`;
-  // Bokeh takes text between $$ or \( and \) for TeX; a space without a width keeps them apart.
-  return text.replace(/\s/g, " ").replace(/[$\\]/g, "$&\u200b");
-}
-
-/** Black or white, whichever reads better on a colour. */
-function inkOn(colour) {
-  const [red, green, blue] = [24, 16, 8].map((shift) => (colour >>> shift) & 255);
-  return 0.299 * red + 0.587 * green + 0.114 * blue > 140 ? "#111111" : "#ffffff";
-}
-
-/** The first place in a sorted column whose value is greater. */
-function upperBound(column, value) {
-  let [low, high] = [0, column.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (column[middle] <= value) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

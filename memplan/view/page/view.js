@@ -1,6 +1,7 @@
-// The view: the ranges that all figures share, and when they are drawn again.
+// The view: the ranges that all figures share, and when the figures are drawn again.
 
 const TALLEST = 3; // times the lowest plan is in sight; the rest of higher plans can be panned to
+const HEADROOM = 1.07; // of the axis of addresses: the label of the peak is above the peak
 const REST = 90; // milliseconds without a change before a view that is still covered is drawn
 
 class View {
@@ -42,7 +43,7 @@ class View {
     const peaks = shown.map(({ peak }) => Number(peak));
     const near = peaks.filter((peak) => peak <= TALLEST * Math.min(...peaks));
     this.load.setv({ start: 0, end: reach(Number(bound)) * 1.12 });
-    this.set(...this.time.bounds, 0, reach(Math.max(Number(bound), ...near)) * 1.04);
+    this.set(...this.time.bounds, 0, reach(Math.max(Number(bound), ...near)) * HEADROOM);
   }
 
   /** Move by shares of what is seen. */
@@ -78,6 +79,7 @@ class View {
 
   /** Draw soon: at once if something is missing, or else when nothing has changed for a while. */
   changed() {
+    for (const figure of this.figures) figure.placeLabel();
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.redraw(), this._covered() ? REST : 0);
   }

@@ -10,8 +10,9 @@ from rich.text import Text
 from memplan.analysis.explain import Explanation, SectionAtFault
 from memplan.problem import Problem
 from memplan.problem.loads import Held, Loads
+from memplan.sources import Label
 from memplan.view import relations
-from memplan.view.units import exact, lifetime, plural
+from memplan.view.units import buffers_hold, exact, lifetime, plural
 from memplan.view.words.parts import (
     BAD,
     GOOD,
@@ -19,26 +20,46 @@ from memplan.view.words.parts import (
     OPEN,
     Fact,
     HeldTable,
+    labels_of,
     list_facts,
     make_name,
 )
 from memplan.view.words.tables import Column, FittedTable
 
-__all__ = ["amounts", "explanation"]
+__all__ = ["explanation"]
 
 _FULL_SECTIONS = 3  # with their buffers; the others get a line
 
 
-def explanation(problem: Problem, found: Explanation, most: int = MOST_ROWS) -> RenderableType:
-    """Return whether a problem fits and why not, in the manner of an out-of-memory report."""
-    parts: list[RenderableType] = [_verdict(found), amounts(found)]
+def explanation(
+    problem: Problem,
+    found: Explanation,
+    most: int = MOST_ROWS,
+    *,
+    labels: Sequence[Label] = (),
+    advice: Sequence[str] = (),
+) -> RenderableType:
+    """Return whether a problem fits and why not, in the manner of an out-of-memory report.
+
+    Parameters
+    ----------
+    problem, found
+        The problem, and what is known of it.
+    most
+        How many buffers to name.
+    labels
+        The roles of the buffers, by row; empty if they are not known.
+    advice
+        Sentences about what would help, to stand after the verdict.
+    """
+    parts: list[RenderableType] = [_verdict(found), _amounts(found), *map(Text, advice)]
     for section in found.sections[:_FULL_SECTIONS]:
-        parts += [Text(), _fault(section, most)]
+        parts += [Text(), _fault(problem, section, most, labels)]
     others = found.sections[_FULL_SECTIONS:]
     if others:
         parts += [Text(), _other_faults(others, found.section_count - len(found.sections))]
     if found.subset:
-        parts += [Text(), _subset(problem, found, most)]
+        parts += [Text(), _subset(problem, found, most, labels)]
     return Group(*parts)
 
 
@@ -55,7 +76,7 @@ def _verdict(found: Explanation) -> Text:
     return Text(f"It does not fit into {capacity}.", style=BAD)
 
 
-def amounts(found: Explanation) -> RenderableType:
+def _amounts(found: Explanation) -> RenderableType:
     """Return what is required, what is available and what is missing, one fact a line."""
     known = found.required == found.sufficient
     facts: list[Fact] = []
@@ -78,14 +99,17 @@ def amounts(found: Explanation) -> RenderableType:
     return list_facts(facts)
 
 
-def _fault(section: SectionAtFault, most: int) -> RenderableType:
+def _fault(
+    problem: Problem, section: SectionAtFault, most: int, labels: Sequence[Label]
+) -> RenderableType:
     when = lifetime(section.start, section.end)
     worst = lifetime(section.peak_start, section.peak_end)
-    count = plural(len(section.buffers), "buffer")
+    held = buffers_hold(len(section.buffers))
+    roles = labels_of(problem, section.buffers[:most], labels)
     return Group(
         Text(f"Time {when}" + ("" if when == worst else f", worst in {worst}"), style="bold"),
-        Text(f"{count} hold {exact(section.load)}: {exact(section.excess)} too many"),
-        HeldTable(section.buffers, section.load, most),
+        Text(f"{held} {exact(section.load)}: {exact(section.excess)} too many"),
+        HeldTable(section.buffers, section.load, most, labels=roles),
     )
 
 
@@ -110,7 +134,9 @@ def _other_faults(sections: Sequence[SectionAtFault], uncounted: int) -> Rendera
     )
 
 
-def _subset(problem: Problem, found: Explanation, most: int) -> RenderableType:
+def _subset(
+    problem: Problem, found: Explanation, most: int, labels: Sequence[Label]
+) -> RenderableType:
     rows = [problem.index(id) for id in found.subset]
     buffers = [
         Held(id, size, size, start, end)
@@ -139,5 +165,5 @@ def _subset(problem: Problem, found: Explanation, most: int) -> RenderableType:
         )
     total = sum(each.size for each in buffers)
     sentences = [*relations.list_reasons(part), *([closing] if len(rows) > 1 else [])]
-    held = HeldTable(buffers, total, most)
+    held = HeldTable(buffers, total, most, labels=labels_of(problem, buffers[:most], labels))
     return Group(Text(heading, style="bold"), held, *map(Text, sentences))

@@ -12,7 +12,7 @@ from memplan.errors import quoted
 from memplan.notes import Note
 from memplan.problem import Problem
 from memplan.problem.loads import Held
-from memplan.sources.loaded import Label, Loaded
+from memplan.sources.loaded import Figure, Label, Loaded
 from memplan.view.units import exact, human, lifetime, percent
 from memplan.view.words.tables import (
     Cell,
@@ -31,6 +31,7 @@ __all__ = [
     "Fact",
     "HeldTable",
     "add_up",
+    "describe_figure",
     "describe_operators",
     "escape",
     "escape_sentence",
@@ -88,6 +89,15 @@ def list_origin(loaded: Loaded | None) -> list[Fact]:
     if loaded is None or not loaded.labels:
         return []
     return [("format", loaded.source), ("tensors", f"{loaded.tensors:,}")]
+
+
+def describe_figure(figure: Figure) -> tuple[str, str]:
+    """Return the name of another planner without its version, and how its need is known."""
+    name, _, version = figure.runtime.rpartition(" ")
+    if not name or not version[:1].isdigit():
+        name, version = figure.runtime, ""
+    parts = figure.how, f"version {version}" if version else "", figure.what
+    return escape(name), ", ".join(filter(None, parts))
 
 
 def render_notes(notes: Iterable[Note]) -> RenderableType:

@@ -13,7 +13,7 @@ from memplan.problem import Problem
 from memplan.problem.loads import Loads
 from memplan.sources.loaded import Figure, Label, Loaded
 from memplan.view import relations
-from memplan.view.units import exact, lifetime, plural, seconds
+from memplan.view.units import buffers_hold, exact, lifetime, plural, seconds
 from memplan.view.words.bars import Bars
 from memplan.view.words.parts import (
     BAD,
@@ -23,7 +23,7 @@ from memplan.view.words.parts import (
     Fact,
     HeldTable,
     add_up,
-    escape,
+    describe_figure,
     labels_of,
     list_facts,
     list_origin,
@@ -90,7 +90,7 @@ def plan_summary(
 def _bars(problem: Problem, plan: Plan, figures: Sequence[Figure]) -> Bars:
     """Return what the plan is worth: the memory that it needs, beside that of others."""
     amounts = [("naive", add_up(problem.size), "")]
-    amounts += [(escape(figure.runtime), figure.bytes, "") for figure in figures]
+    amounts += [(describe_figure(figure)[0], figure.bytes, "") for figure in figures]
     if plan.peak is not None:
         amounts.append(("planned", plan.peak, _STATUS_STYLE[plan.status]))
     amounts.append(("bound", plan.lower_bound, ""))
@@ -100,8 +100,8 @@ def _bars(problem: Problem, plan: Plan, figures: Sequence[Figure]) -> Bars:
 def _figures(figures: Sequence[Figure]) -> list[Fact]:
     facts: list[Fact] = []
     for figure in figures:
-        how = figure.how + (f", {figure.what}" if figure.what else "")
-        facts.append((escape(figure.runtime), f"{exact(figure.bytes)}, {how}"))
+        name, how = describe_figure(figure)
+        facts.append((name, f"{exact(figure.bytes)}, {how}"))
     return facts
 
 
@@ -160,6 +160,6 @@ def peak_buffers(
     offsets = {each.id: plan.offset(each.id) for each in held[:most]}
     return Group(
         Text(f"Live at the peak, time {when}", style="bold"),
-        Text(f"{plural(len(held), 'buffer')} hold {exact(load)}{unused}"),
+        Text(f"{buffers_hold(len(held))} {exact(load)}{unused}"),
         HeldTable(held, load, most, offsets, labels_of(problem, held[:most], labels)),
     )

@@ -13,7 +13,7 @@ from memplan.problem.loads import Loads
 from memplan.view import relations
 from memplan.view.curve import load_curve
 from memplan.view.units import exact, human, lifetime, percent, plural
-from memplan.view.words.explanations import amounts
+from memplan.view.words.explanations import explanation
 from memplan.view.words.parts import (
     BAD,
     GOOD,
@@ -22,7 +22,7 @@ from memplan.view.words.parts import (
     Fact,
     HeldTable,
     add_up,
-    escape,
+    describe_figure,
     labels_of,
     list_facts,
     list_origin,
@@ -61,19 +61,22 @@ def inspection(found: Inspection, most: int = MOST_ROWS) -> RenderableType:
     problem, savings = found.loaded.problem, found.savings
     loads = Loads(problem)
     parts: list[RenderableType] = [_answer(found), Text(), _amounts(found)]
-    if found.shortage is not None:
-        parts += [Text(), _capacity(found)]
+    if found.shortage is not None:  # the question of the user, so that its answer comes first
+        labels, advice = found.loaded.labels, list_missing(found)
+        fit = explanation(problem, found.shortage, most, labels=labels, advice=advice)
+        parts = [fit, Text(), *parts]
     parts += [Text(), list_facts(_constraints(found))]
     if len(problem):
         parts += [Text(), _distribution(problem)]
     section = loads.peak_section
-    if section is not None:
+    if section is not None and not (found.shortage and found.shortage.sections):
         held = loads.held(section)
         when = lifetime(savings.start, savings.end)
         heading = f"Live at the greatest load, time {when}: {plural(len(held), 'buffer')}"
-        labels = labels_of(problem, held[:most], found.loaded.labels)
-        live = HeldTable(held, loads.peak, most, labels=labels)
+        roles = labels_of(problem, held[:most], found.loaded.labels)
+        live = HeldTable(held, loads.peak, most, labels=roles)
         parts += [Text(), Text(heading, style="bold"), live]
+    if section is not None:
         parts += [Text(), describe_savings(found, most)]
         parts += [Text(), Text("Load over time", style="bold"), Curve(loads)]
     return Group(*parts)
@@ -120,8 +123,8 @@ def _amounts(found: Inspection) -> FittedTable:
     made = FittedTable([Column("memory"), *columns, Column("", 1, left=True, least=24)])
     rows = [("naive", add_up(problem.size), "each buffer has memory of its own")]
     for figure in found.figures:
-        how = figure.how + (f", {figure.what}" if figure.what else "")
-        rows.append((escape(figure.runtime), figure.bytes, how))
+        name, how = describe_figure(figure)
+        rows.append((name, figure.bytes, how))
     if found.plan.peak is not None:
         known = "proved to be optimal" if found.proved else "the best plan found"
         rows.append(("planned", found.plan.peak, known))
@@ -146,21 +149,6 @@ def _rule(found: Inspection) -> str:
 def _explain_beyond_load(problem: Problem) -> str:
     what = " and ".join(name for name, _ in relations.count_relations(problem))
     return f"{what} force more" if what else "at one time"
-
-
-def _capacity(found: Inspection) -> RenderableType:
-    """Return whether the problem fits into its capacity, what is missing, and what would help."""
-    shortage = found.shortage
-    assert shortage is not None
-    limit = exact(shortage.capacity)
-    heading = {
-        True: f"It fits into {limit}.",
-        False: f"It does not fit into {limit}.",
-        None: f"It is not known whether it fits into {limit}: the budget ended first.",
-    }
-    style = {True: GOOD, False: BAD, None: OPEN}
-    answer = Text(heading[shortage.fits], style=style[shortage.fits])
-    return Group(answer, amounts(shortage), *map(Text, list_missing(found)))
 
 
 def _constraints(found: Inspection) -> list[Fact]:

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from memplan.analysis.inspection import Inspection, Trial
 from memplan.analysis.savings import Change, Savings
+from memplan.graph.fusion import Fusion
 from memplan.problem.columns import NONE
 from memplan.view.units import human, lifetime, percent, plural
 from memplan.view.words.parts import escape, make_name, make_table, quote_name
@@ -19,12 +20,15 @@ _COLUMNS = {
     Change.HALVED: "halved",
     Change.REMOVED: "removed or moved",
     Change.RECOMPUTED: "recomputed",
+    Change.FUSED: "fused away",
 }
 _VERBS = {
     Change.HALVED: "halving",
     Change.REMOVED: "removing or moving",
     Change.RECOMPUTED: "recomputing",
+    Change.FUSED: "fusing the operators around",
 }
+_NOT_KNOWN = " The file does not say whether a runtime or compiler can fuse them."
 _NAMES = 3  # of those that would do; the others are counted
 
 
@@ -84,7 +88,7 @@ def _describe_trial(found: Inspection, trial: Trial) -> str:
     )
     return (
         f"{change} the load falls by {human(saved)} ({share}): it is then greatest at {worst} with "
-        f"{human(trial.worst.load)}. {plan}"
+        f"{human(trial.worst.load)}. {plan}{_NOT_KNOWN if trial.change is Change.FUSED else ''}"
     )
 
 
@@ -95,6 +99,18 @@ def _describe_change(found: Inspection, trial: Trial) -> str:
         return f"With {names} at half {'their sizes' if several else 'its size'}"
     if trial.change is Change.REMOVED:
         return f"Without {names}, or with {'them' if several else 'it'} in another memory,"
+    if trial.change is Change.FUSED:
+        fusions = found.savings.fusions_for(trial.rows)
+        rows = [row for each in fusions for row in each.rows]
+        freed = _join_names([ids[row] for row in rows])
+        verb = "is" if len(rows) == 1 else "are"
+        runs = [_join_run(each) for each in fusions]
+        what = f"{runs[0]} fused into one operator"
+        if len(runs) > 1:
+            listed = "; ".join(runs[:_NAMES])
+            more = f"; and {plural(len(runs) - _NAMES, 'other')}" if len(runs) > _NAMES else ""
+            what = f"{len(runs)} runs of operators fused, each into one ({listed}{more})"
+        return f"With {what}, so that {freed} {verb} not stored,"
     remake = found.savings.remakes[trial.rows[0]]
     by = _join([escape(operator) for operator in remake.by])
     needs = ""
@@ -105,6 +121,11 @@ def _describe_change(found: Inspection, trial: Trial) -> str:
         f"With {names} dropped at time {remake.dropped} and made again by {by} just before "
         f"{remake.again}{needs}"
     )
+
+
+def _join_run(fusion: Fusion) -> str:
+    *some, last = map(escape, fusion.operators)
+    return f"{', '.join(some)} and {last}"
 
 
 def _describe_worst(trial: Trial) -> str:
@@ -134,8 +155,7 @@ def list_missing(found: Inspection) -> list[str]:
         if shortage.fits is None:
             return ["The load is within the capacity."]
         return [
-            "The load is within the capacity, but every plan wastes memory between buffers. "
-            "`memplan explain` names the buffers that do not fit together."
+            "The load is within the capacity, but every plan leaves memory between buffers unused."
         ]
     ways = []
     for change, verb in _VERBS.items():
@@ -146,8 +166,7 @@ def list_missing(found: Inspection) -> list[str]:
     if ways:
         sentence = f"One of these alone brings the load within the capacity: {'; '.join(ways)}."
     fits = [each for each in (_describe_fit(found, trial) for trial in found.trials) if each]
-    too = ", too," if ways else ""
-    return [sentence, f"A plan fits{too} {' and '.join(fits)}."] if fits else [sentence]
+    return [sentence, f"A plan fits {', or '.join(fits)}."] if fits else [sentence]
 
 
 def _describe_fit(found: Inspection, trial: Trial) -> str:
@@ -155,12 +174,14 @@ def _describe_fit(found: Inspection, trial: Trial) -> str:
     if trial.plan.peak is None or trial.plan.peak > found.shortage.capacity:
         return ""
     names = _join_names([found.savings.problem.ids[row] for row in trial.rows])
+    verb = "is" if len(trial.rows) == 1 else "are"
     how = {
-        Change.HALVED: f"with {names} halved",
-        Change.REMOVED: f"without {names}",
-        Change.RECOMPUTED: f"with {names} recomputed",
+        Change.HALVED: "halved",
+        Change.REMOVED: "removed or moved",
+        Change.RECOMPUTED: "recomputed",
+        Change.FUSED: "not stored because operators are fused",
     }
-    return f"{how[trial.change]} ({human(trial.plan.peak)})"
+    return f"if {names} {verb} {how[trial.change]} ({human(trial.plan.peak)})"
 
 
 def _join_names(ids: Sequence[str], word: str = "and") -> str:

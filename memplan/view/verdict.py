@@ -1,0 +1,77 @@
+"""How good a plan is, in a few words: optimal, how far above the lower bound, or invalid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from memplan.errors import PlanError
+from memplan.plan import Plan
+from memplan.problem import Problem
+from memplan.referee import verify
+from memplan.view.units import human, percent
+
+__all__ = ["Grade", "Verdict", "find_verdict", "verdict_of"]
+
+
+class Grade(StrEnum):
+    """How a verdict is coloured."""
+
+    GOOD = "good"  # optimal
+    OPEN = "open"  # a smaller peak is not ruled out
+    BAD = "bad"  # invalid, or above the capacity
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A grade, and the words that go after "peak 12 bytes, "."""
+
+    grade: Grade
+    text: str
+
+
+def find_verdict(
+    peak: int, bound: int, capacity: int | None = None, *, valid: bool = True
+) -> Verdict:
+    """Compare the peak of a plan with what is proved.
+
+    Parameters
+    ----------
+    peak
+        Of the plan, computed from its offsets.
+    bound
+        No plan has a smaller peak.
+    capacity
+        Of the problem, if it has one.
+    valid
+        Whether the plan keeps all constraints other than the capacity.
+    """
+    if not valid:
+        return Verdict(Grade.BAD, "invalid")
+    if capacity is not None and capacity < peak:
+        excess = f"{human(peak - capacity)} above the capacity"
+        if capacity < bound:
+            return Verdict(Grade.BAD, f"{excess}, as is the lower bound: no plan fits")
+        return Verdict(Grade.BAD, f"{excess}; a plan that fits is not ruled out")
+    if peak <= bound:
+        return Verdict(Grade.GOOD, "optimal: equals the lower bound")
+    return Verdict(Grade.OPEN, f"{_describe_gap(peak, bound)}; a smaller peak is not ruled out")
+
+
+def _describe_gap(peak: int, bound: int) -> str:
+    if 0 < 2 * bound <= peak:
+        return f"{peak / bound:.1f} times the lower bound"
+    gap = f"{human(peak - bound)} above the lower bound"
+    share = percent(peak - bound, bound)
+    return gap if share in ("-", "0.0 %") else f"{gap} ({share})"
+
+
+def verdict_of(problem: Problem, plan: Plan, peak: int) -> Verdict:
+    """Check one plan and return the verdict on it; `peak` is computed from its offsets."""
+    try:
+        verify(problem.with_capacity(None), plan)
+        valid = True
+    except PlanError:
+        valid = False
+    bound = max(problem.max_load, plan.lower_bound)
+    return find_verdict(peak, bound, problem.capacity, valid=valid)
