@@ -38,6 +38,7 @@ RESULT = Result(
     capacity_base=None,
     capacity=None,
     timeout=2.0,
+    node_limit=None,
     seed=0,
     repeat=0,
     status="optimal",

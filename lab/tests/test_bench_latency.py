@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from memplan.errors import MemplanError
+from memplan.errors import FormatError, MemplanError
 from memplan_lab.bench.latency import (
     Allocator,
     Case,
@@ -31,6 +31,7 @@ from memplan_lab.bench.latency import (
 )
 from memplan_lab.bench.latency.contention import Contention
 from memplan_lab.bench.latency.server import Served
+from memplan_lab.bench.latency.summary import causes
 from memplan_lab.cli import main
 
 GLIBC = parse("glibc")
@@ -148,8 +149,43 @@ def test_json_has_everything(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     report.write(MEASURED, str(path))
     row = json.loads(path.read_text())["rows"][0]
-    assert row["case"] == {"network": "resnet18", "size": 128, "batch": 1, "threads": 1}
-    assert Outcome.from_json(row["outcome"]) == MEASURED[0].outcome
+    assert (row["case"]["network"], row["case"]["training"]) == ("resnet18", False)
+    assert report.read(path) == MEASURED
+
+
+@pytest.mark.parametrize("text", ["{}", "[1]", '{"rows": [{}]}', "no JSON"])
+def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
+    """Tests one sentence for a file that is not of this command."""
+    path = tmp_path / "rows.json"
+    path.write_text(text)
+    with pytest.raises(FormatError, match="holds no measurements of latencies"):
+        report.read(path)
+
+
+def test_the_whole_range_is_shown() -> None:
+    """Tests least, median and largest ratio of the slab to each allocator, and where they were."""
+    glibc, jemalloc = report.spread(MEASURED).lines
+    assert glibc[:4] == ("1", "glibc", "2", "0.800")
+    assert glibc[4:] == ("resnet18 1x128", "0.850", "0.900", "resnet18 8x256")
+    assert jemalloc[3:] == ("0.450", "resnet18 8x256", "0.475", "0.500", "resnet18 1x128")
+
+
+def test_what_decides_the_ratio_is_ranked() -> None:
+    """Tests rank correlations: faults fall as the ratio rises here, and sizes have no part."""
+
+    def case(side: int, faults: float, slab: float, planned: int) -> tuple[Case, str, int, Outcome]:
+        eager = Timing(0.01, 0.01, faults)
+        made = Outcome(eager, Timing(slab, slab, 0.0), planned=planned, bytes=1 << 20, equal=True)
+        return Case("resnet18", side, 1, 1), "glibc", 0, made
+
+    rows = rows_of(case(32, 900, 0.005, 10), case(64, 500, 0.007, 30), case(96, 100, 0.009, 20))
+    first, second, *others = causes(rows)
+    assert (first.name, first.correlation) == ("page faults per ms, eager", pytest.approx(-1.0))
+    assert (first.least, first.most) == (10.0, 90.0)
+    assert (second.name, second.correlation) == ("allocations per ms", pytest.approx(0.5))
+    assert all(cause.correlation == 0.0 for cause in others)
+    assert report.decided(rows).lines[0][:2] == ("page faults per ms, eager", "-1.00")
+    assert causes(rows[:2]) == []
 
 
 # Timing
@@ -236,7 +272,7 @@ def test_mistakes_cost_no_process(child) -> None:
     pytest.importorskip("torch")
     child("raise SystemExit(1)")
     for settings, words in (
-        ({"networks": ["resnet19"]}, "there is no network 'resnet19'; there are resnet18"),
+        ({"networks": ["resnet19"]}, "there is no network 'resnet19'; choose from resnet18"),
         ({"rounds": 0}, "rounds is 0"),
         ({"threads": [1, 0]}, "threads is 0"),
         ({"allocators": [GLIBC, GLIBC]}, "the same name"),
@@ -261,7 +297,7 @@ def test_a_small_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     pytest.importorskip("torch")
     path = tmp_path / "rows.json"
     arguments = "--networks squeezenet --inputs 32 --batches 2 --threads 2 --rounds 1 --runs 2"
-    options = ["--allocator", "glibc", "--details", "--json", str(path)]
+    options = ["--allocator", "glibc", "--details", "--output", str(path)]
     assert main(["bench-latency", *arguments.split(), *options]) == 0
     assert "squeezenet 2x32" in capsys.readouterr().out
     (row,) = json.loads(path.read_text())["rows"]

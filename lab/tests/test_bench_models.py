@@ -55,11 +55,44 @@ def test_models_compute() -> None:
     assert all(parameter.grad is not None for parameter in small.parameters())
 
 
+# Parameters of the networks as they are published, with a thousand (or 21) classes.
+PARAMETERS = {
+    "squeezenet": 1_248_424,
+    "vgg16": 138_357_544,
+    "googlenet": 6_624_904,
+    "wide_resnet50": 68_883_240,
+    "inception_v3": 23_834_568,
+    "regnet_x_8gf": 39_572_648,
+    "alexnet": 61_100_840,
+    "resnext50": 25_028_904,
+    "densenet121": 7_978_856,
+    "efficientnet_b0": 5_288_548,
+}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_networks_have_the_published_parameters(name: str) -> None:
+    """Tests that a network is that of its paper, by the number of its parameters."""
+    with torch.device("meta"):
+        module, _ = NETWORKS[name](1, 128)
+    assert sum(parameter.numel() for parameter in module.parameters()) == PARAMETERS[name]
+
+
+@pytest.mark.parametrize("name", ["fcn", "deeplabv3"])
+def test_segmentation_has_scores_for_every_pixel(name: str) -> None:
+    """Tests the shape, and that dilated stages keep an eighth of the size."""
+    with torch.device("meta"):
+        module, (x,) = NETWORKS[name](2, 64)
+    assert module.body(x).shape == (2, 2048, 8, 8)
+    assert module.eval()(x).shape == (2, 21, 64, 64)
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("name", NETWORKS)
 def test_networks_have_weights(name: str) -> None:
     """Tests that a network is the same each time, in both halves of a batch, and finite."""
-    (module, (x,)), (again, (same,)) = NETWORKS[name](2, 32), NETWORKS[name](2, 32)
+    side = 96 if name == "inception_v3" else 32  # it takes no smaller image
+    (module, (x,)), (again, (same,)) = NETWORKS[name](2, side), NETWORKS[name](2, side)
     assert torch.equal(x, same)
     with torch.inference_mode():
         y = module(x)

@@ -80,7 +80,7 @@ def test_what_is_not_proved_has_no_capacity(monkeypatch: pytest.MonkeyPatch) -> 
     """Tests that a case is refused where the least peak is not known in time."""
     monkeypatch.setattr(suites, "_PROOF_SECONDS", 1e-9)
     (case,) = suites.cases("flat-load", suites.Options(limit=1, capacity_percent=110))
-    with pytest.raises(MemplanError, match="the least peak is not proved"):
+    with pytest.raises(MemplanError, match="the smallest peak is not proved"):
         case.make()
     with pytest.raises(MemplanError, match="capacity_percent: 0 is below 1"):
         suites.Options(capacity_percent=0)
@@ -102,10 +102,10 @@ def test_missing_libraries_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_capacity_on_the_command_line() -> None:
-    """Tests that `--capacity-percent` reaches the suite: below 100 % nothing fits."""
-    arguments = ["bench", "bundled", "--limit", "1", "--solver", "exact", "--capacity-percent"]
-    for percent, solved in (("99", "0/1"), ("100", "1/1")):
-        result = CliRunner().invoke(app, [*arguments, percent])
+    """Tests that `--capacity-factor` reaches the suite: below 1 nothing fits."""
+    arguments = ["bench", "bundled", "--limit", "1", "--solver", "exact", "--capacity-factor"]
+    for factor, solved in (("0.99", "0/1"), ("1", "1/1")):
+        result = CliRunner().invoke(app, [*arguments, factor])
         assert result.exit_code == 0
         assert solved in result.stdout
 

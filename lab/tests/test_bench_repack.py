@@ -44,7 +44,7 @@ def test_rows_have_what_they_say() -> None:
 def test_the_command_prints_both_kinds_of_table(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests `memplan-lab bench-repack`, on a terminal and in Markdown."""
     small = [
-        "--families",
+        "--family",
         "nn",
         "--buffers",
         "40",
@@ -55,18 +55,18 @@ def test_the_command_prints_both_kinds_of_table(capsys: pytest.CaptureFixture[st
         "--seeds",
         "1",
     ]
-    assert main(["bench-repack", *small, "--percents", "110"]) == 0
+    assert main(["bench-repack", *small, "--capacity-factor", "1.1"]) == 0
     assert "110 %" in capsys.readouterr().out
-    assert main(["bench-repack", *small, "--percents", "110", "--markdown"]) == 0
+    assert main(["bench-repack", *small, "--capacity-factor", "1.1", "--markdown"]) == 0
     assert "| nn | 110 % |" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--families", "cnn"], "there is no family 'cnn'"),
+        (["--family", "cnn"], "there is no family 'cnn'"),
         (["--buffers", "10", "--changed", "11"], "changed is 11"),
-        (["--percents", "x"], "--percents"),
+        (["--capacity-factor", "x"], "'x' is not a ratio"),
     ],
 )
 def test_mistakes_are_one_sentence(

@@ -89,6 +89,16 @@ def test_suites(suite: str, count: int) -> None:
     assert {case.suite for case in cases} == {suite}
 
 
+def test_the_networks_of_memomalloc_are_recorded() -> None:
+    """Tests that a case is what an inference of its network allocates, results left out."""
+    pytest.importorskip("torch")
+    cases = {case.name: case for case in suites.cases("memomalloc")}
+    assert len(cases) == 9
+    problem = cases["squeezenet"].make()
+    assert len(problem) > 50
+    assert any(name.endswith("aten::mkldnn_convolution#0") for name in problem.ids)
+
+
 def test_microbenchmarks_have_their_published_names() -> None:
     """Tests that the names are those of the paper, and say the number of buffers."""
     cases = suites.cases("microbenchmarks")
@@ -152,7 +162,7 @@ def test_variants_of_variants(data: Path, five: Problem) -> None:
     [
         ("nothing", "there is no suite 'nothing'; the suites are bundled, challenging"),
         ("synthetic-upside", "there is no suite 'synthetic-upside'"),
-        ("challenging", "say where they are with --data"),
+        ("challenging", "name them with --data"),
     ],
 )
 def test_unknown_suites(suite: str, message: str) -> None:
@@ -164,7 +174,7 @@ def test_unknown_suites(suite: str, message: str) -> None:
 def test_missing_files(tmp_path: Path, five: Problem) -> None:
     """Tests that an empty folder, a missing one, and a name without a capacity are refused."""
     for folder in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(MemplanError, match="there is no CSV file here"):
+        with pytest.raises(MemplanError, match="there is no CSV file for the suite"):
             suites.cases("csv", suites.Options(data=folder))
     formats.save(five, tmp_path / "five.csv")
     with pytest.raises(MemplanError, match=r"call it NAME\.CAPACITY\.csv"):
@@ -384,7 +394,7 @@ def test_a_bad_file_is_a_row(peer, data: Path) -> None:
     [
         ({"solvers": []}, "name a solver or a peer"),
         ({"commands": {"auto": "python3 {input} {output}"}}, "has the name of a solver"),
-        ({"repeat": 0}, "solve at least once"),
+        ({"repeat": 0}, "repeat is 0; it must be at least 1"),
         ({"limit": 0}, "limit: 0 is below 1"),
         ({"seeds": -1}, "seeds: -1 is below 1"),
         ({"sizes": [10, 0]}, "sizes: 0 is below 1"),
@@ -401,7 +411,7 @@ def test_sweeps_that_make_no_sense(data: Path, options: dict[str, object], messa
     ("solver", "status", "error"),
     [
         ("greedy_by_size", "error", "crashed with SIGSEGV: terminate called: out of luck"),
-        ("gergov", "killed", "far past its time-out"),
+        ("gergov", "killed", "long after its timeout"),
     ],
 )
 def test_solvers_that_die(

@@ -242,7 +242,7 @@ def test_what_cannot_be_cut_is_refused() -> None:
         (replace(graph, operators=(f, replace(g, stream=1))), "streams"),
         (replace(graph, aliases=((0, 2),)), "aliases"),
         (replace(graph, groups=((1, 2),)), "groups"),
-        (replace(graph, operators=(f, inside)), "operators inside of operators"),
+        (replace(graph, operators=(f, inside)), "operators inside operators"),
     ):
         with pytest.raises(ValueError, match=message):
             tile_graph(bad, 2)

@@ -245,7 +245,7 @@ def test_a_claimed_proof_must_be_done_again(tmp_path: Path) -> None:
     assert stacked.peak is not None
     made = corpus(tmp_path, record("one", 1, stacked.peak))
     refused = update(made, {}, [claim(solver="bump", peak=stacked.peak)]).refused
-    assert [each.wrong.split(": ")[1] for each in refused] == ["it does not prove that here"]
+    assert [each.wrong.split(": ")[1] for each in refused] == ["it is not proved here"]
 
 
 def test_a_corpus_is_opened_with_what_is_kept_beside_it(
@@ -279,12 +279,12 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     update = ["corpus", "best", "update", str(tmp_path / "results"), *files]
     assert main(update) == output.INFEASIBLE
     captured = capsys.readouterr()
-    assert f"one: {LEAST:,} bytes, proved\n1 improved, 1 refused" in captured.out
-    assert "two is refused: auto claims 1: no plan is below" in captured.err
+    assert f"one: {LEAST:,} bytes, proved\n1 improved, 1 rejected" in captured.out
+    assert "two is rejected: auto claims 1: no plan is below" in captured.err
     assert [best.name for best in best_known.read(tmp_path / "best.jsonl").values()] == ["one"]
 
     assert main(["corpus", "best", "check", *files]) == output.OK
-    assert capsys.readouterr().out == "2 of 2 best known peaks hold\n"
+    assert capsys.readouterr().out == "2 of 2 best known peaks are confirmed\n"
     lines = (tmp_path / "best.jsonl").read_text()
     (tmp_path / "best.jsonl").write_text(lines.replace(f'"peak": {LEAST}', '"peak": 7'))
     assert main(["corpus", "best", "check", *files]) == output.INFEASIBLE

@@ -25,7 +25,7 @@ def lab(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     [
         ("bench", "--list"),
         ("bench nothing", "nothing"),
-        ("bench bundled --out rows.txt", ".parquet"),
+        ("bench bundled --output rows.txt", ".parquet"),
         ("bench bundled --figure rows.txt", ".svg"),
         ("bench bundled --sizes ten", "ten"),
         ("bench bundled --peer unknown", "unknown"),
@@ -71,7 +71,7 @@ def test_bench_prints_a_table_and_writes_rows(tmp_path: Path) -> None:
         "--peer",
         "no=false {input} {output}",
     ]
-    run = lab(*arguments, "--out", "rows.csv", cwd=tmp_path)
+    run = lab(*arguments, "--output", "rows.csv", cwd=tmp_path)
     assert (run.returncode, run.stderr) == (0, "")
     assert "2/2" in run.stdout
     assert "0/2" in run.stdout

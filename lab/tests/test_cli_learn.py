@@ -29,7 +29,17 @@ def test_samples_become_a_model_and_a_table(
     part = recipe["samples"]["parts"][0]
     assert (part["families"], part["seeds"], part["sizes"]) == (["synthetic"], "1000:1003", "20")
     unseen = ("--family", "dense", "--seeds", "0:1", "--sizes", "20")
-    command = ["learn", "evaluate", "--model", model, *unseen, *SHORT, "--markdown", "--out", rows]
+    command = [
+        "learn",
+        "evaluate",
+        "--model",
+        model,
+        *unseen,
+        *SHORT,
+        "--markdown",
+        "--output",
+        rows,
+    ]
     assert main(command) == output.OK
     assert "| dense |" in capsys.readouterr().out
     lines = Path(rows).read_text().splitlines()
@@ -44,6 +54,24 @@ def test_the_shipped_model_is_judged_on_files(
     (tmp_path / "five.csv").write_text("id,lower,upper,size\na,0,2,3\nb,1,3,4\nc,2,4,5\n")
     assert main(["learn", "evaluate", "--data", str(tmp_path), *SHORT]) == output.OK
     assert "five.csv" in capsys.readouterr().out
+
+
+def test_figures_are_drawn_by_one_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests the files of figures 15 to 17, with what they must name."""
+    pytest.importorskip("matplotlib")
+    (tmp_path / "five.csv").write_text("id,lower,upper,size\na,0,2,3\nb,1,3,4\nc,2,40,5\n")
+    samples, out = str(tmp_path / "s.npz"), tmp_path / "charts"
+    assert main(["learn", "collect", *FEW, *SHORT, "-o", samples]) == output.OK
+    capsys.readouterr()
+    command = ["learn", "figures", str(tmp_path / "five.csv"), "--samples", samples, "-o", str(out)]
+    assert main(command) == output.OK
+    assert capsys.readouterr().out.count(".svg") == 3
+    drawn = {path.stem: path.read_text() for path in out.iterdir()}
+    assert sorted(drawn) == ["figure-15", "figure-16", "figure-17"]
+    assert "learned=published" in drawn["figure-15"]
+    assert "tree_returns" in drawn["figure-17"]
 
 
 @pytest.mark.parametrize(

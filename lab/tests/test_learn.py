@@ -16,7 +16,7 @@ import memplan as mp
 from memplan import _core
 from memplan.errors import FormatError, MemplanError, MissingExtraError
 from memplan.solvers import backtracking
-from memplan_lab import learn
+from memplan_lab import bench, learn
 from memplan_lab.bench import generators
 from memplan_lab.learn import merit
 from memplan_lab.learn.evaluating import Row, Run
@@ -254,8 +254,8 @@ def test_files_that_are_no_models(model: backtracking.Model, tmp_path: Path) -> 
     for text, message in (
         ("\x93NUMPY", "not JSON"),
         ("[" * 100_000, "not JSON"),
-        ("[]", "no model"),
-        ('{"format": "memplan plan"}', "no model"),
+        ("[]", "not a model"),
+        ('{"format": "memplan plan"}', "not a model"),
         (model.text().replace('"version": 1', '"version": 2'), "version 2"),
         (model.text().replace('"size"', '"weight"'), "other features"),
         (model.text().replace('"discount": 0.25', '"discount": 2'), "discount"),
@@ -292,10 +292,10 @@ def test_training_needs_samples_and_the_extra(
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_search_with_a_model_is_legal_and_repeats(seed: int, model: backtracking.Model) -> None:
-    """Tests plans of the shipped model and of one that knows nothing."""
+    """Tests plans with a second search, of the shipped model, and of one that knows nothing."""
     problem = generators.synthetic(24, seed)
     roomy = problem.with_capacity(problem.capacity * 105 // 100)
-    for learned in (True, model):
+    for learned in (True, "published", model):
         plans = [mp.solve(roomy, "telamalloc", nodes=40_000, learned=learned) for _ in range(2)]
         assert plans[0].stats == {**plans[1].stats, "seconds": plans[0].stats["seconds"]}
         assert (plans[0].offsets is None) == (plans[1].offsets is None)
@@ -305,21 +305,49 @@ def test_a_search_with_a_model_is_legal_and_repeats(seed: int, model: backtracki
 
 
 def test_the_model_is_an_option(five: mp.Problem) -> None:
-    """Tests on, off and anything else."""
-    for spec in ("telamalloc", "telamalloc:learned=on", "telamalloc:learned=off"):
-        assert mp.solve(five, spec).offsets is not None
-    with pytest.raises(MemplanError, match="learned"):
+    """Tests on, off, published and anything else."""
+    for value in ("on", "off", "published"):
+        assert mp.solve(five, f"telamalloc:learned={value}").offsets is not None
+    with pytest.raises(MemplanError, match="on, off, published"):
         mp.solve(five, "telamalloc", learned="yes")
+    assert mp.solve(five, "telamalloc:learned=published,model=off").offsets is not None
+    with pytest.raises(MemplanError, match="model of telamalloc must be what"):
+        mp.solve(five, "telamalloc:learned=published,model=on")
 
 
-def test_what_the_rules_solve_soon_is_solved_as_without_a_model() -> None:
-    """Tests that easy problems do not know the model."""
-    problem = generators.nn_like(200, 3)
+@pytest.mark.parametrize("count", [200, 4000])
+def test_what_the_rules_solve_soon_is_solved_as_without_the_second_search(count: int) -> None:
+    """Tests that easy problems take the same steps, also where one pass takes thousands."""
+    problem = generators.nn_like(count, 0)
     roomy = problem.with_capacity(mp.lower_bound(problem) * 11 // 10)
     plans = [mp.solve(roomy, "telamalloc", learned=learned) for learned in (False, True)]
-    assert plans[0].offsets is not None
-    assert plans[0].offsets.tolist() == plans[1].offsets.tolist()
-    assert plans[0].stats["nodes"] == plans[1].stats["nodes"]
+    first, second = plans
+    assert first.offsets is not None
+    assert second.offsets is not None
+    assert first.offsets.tolist() == second.offsets.tolist()
+    nodes = first.stats["nodes"]
+    assert isinstance(nodes, int)
+    assert nodes == second.stats["nodes"]
+    assert nodes <= count * 5 // 4
+
+
+def test_the_second_search_solves_what_the_rules_do_not() -> None:
+    """Tests problems that the rules leave open, and that none is lost."""
+    won = 0
+    for seed in range(8):
+        problem = generators.synthetic(40, seed)  # its capacity is the least
+        plans = [
+            mp.solve(problem, "telamalloc", nodes=20_000, learned=learned)
+            for learned in (False, True)
+        ]
+        won += plans[0].offsets is None and plans[1].offsets is not None
+        nodes = plans[0].stats["nodes"]
+        assert isinstance(nodes, int)
+        if plans[0].offsets is not None and nodes <= 10_000:
+            assert plans[1].offsets is not None
+        if plans[1].offsets is not None:
+            mp.verify(problem, plans[1])
+    assert won >= 3
 
 
 # Evaluation
@@ -334,17 +362,36 @@ def test_evaluation_compares_the_same_problem() -> None:
     assert all(run.solved or run.backtracks >= 2_000 for r in rows for run in (r.plain, r.learned))
 
 
+def test_the_halves_of_the_corpus_share_no_network() -> None:
+    """Tests that both together are a sample, and that all problems of a network are in one half."""
+    pytest.importorskip("pyarrow")
+    halves = [list(learn.of_corpus(half, 60, [101])) for half in learn.HALVES]
+    names = [{each.name for each in half} for half in halves]
+    assert all(names)
+    assert not names[0] & names[1]
+    networks = {
+        record.name: record.provenance.get("model", record.name) for record in bench.corpus()
+    }
+    found = [{networks[name.removesuffix("@101%")] for name in half} for half in names]
+    assert not found[0] & found[1]
+    first = halves[0][0].make()
+    assert first.capacity is not None
+    with pytest.raises(MemplanError, match="first, second"):
+        next(learn.of_corpus("third"))
+
+
 def test_merits_count_what_they_say() -> None:
     """Tests a summary by hand."""
     rows = [
         Row("a", "x", outcome(False, 5_000), outcome(True, 100)),
         Row("b", "x", outcome(True, 3_000), outcome(False, 5_000)),
         Row("c", "x", outcome(True, 2_000), outcome(True, 1_000)),
-        Row("d", "y", outcome(True, 7, 0.5), outcome(True, 7, 0.6)),
+        Row("d", "y", outcome(True, 7, 0.5), replace(outcome(True, 7, 0.6), steps=3)),
     ]
     x, y, both = merit.judge(rows, 1_000)
     assert (x.hard, x.easy, x.unsolved, x.won, x.lost) == (3, 0, 1, 1, 1)
     assert (x.plain, x.learned, x.cpu) == (3_000, 1_000, None)
     assert (y.hard, y.easy, y.easy_lost, y.cpu, y.worst_cpu) == (0, 1, 0, 1.2, 1.2)
+    assert (x.easy_other, y.easy_other) == (0, 1)
     assert (both.family, both.hard, both.easy) == ("all", 3, 1)
     assert "| x | 3 |" in merit.markdown(rows, 1_000)

@@ -1,4 +1,4 @@
-"""Tests of the planners of sources 002 and 003, each against what its publication says of it."""
+"""Tests of published planners, each against what its publication says of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from memplan_lab.bench import generators
 needs_ortools = pytest.mark.skipif(is_missing("mincost_flow"), reason="ortools is not installed")
 
 KEPT = {
-    "bump": {"pins", "reserved", "gaps", "windows", "conflicts"},
+    "bump": {"pins", "reserved", "gaps", "windows", "conflicts", "groups"},
     "greedy_by_size": {"pins", "reserved", "gaps", "windows", "conflicts", "groups"},
     "gergov": set(),
     "shared_objects": {"reserved", "gaps"},
@@ -42,7 +42,7 @@ KEPT = {
 
 @pytest.fixture
 def course() -> mp.Problem:
-    """Return the four tensors of source 003, in kilobytes."""
+    """Return the four tensors of static memory planning, in kilobytes."""
     lives = [(0, 10, 100), (2, 12, 50), (3, 8, 80), (10, 15, 100)]
     return mp.Problem([mp.Buffer(f"T{n}", *life) for n, life in enumerate(lives, 1)])
 
@@ -152,6 +152,35 @@ def test_bump_shares_nothing(problem: mp.Problem) -> None:
     assert plan.peak == problem.size.sum()
 
 
+def test_bump_keeps_groups_together() -> None:
+    """Tests a group that begins with its first member, one with a pin, and one that is aligned."""
+    buffers = [
+        mp.Buffer("late", 8, 9, 4),
+        mp.Buffer("a", 5, 6, 3),
+        mp.Buffer("b", 1, 2, 2),
+        mp.Buffer("first", 0, 1, 3),
+        mp.Buffer("fixed", 0, 1, 2, pin=20),
+        mp.Buffer("behind", 3, 4, 6),
+        mp.Buffer("odd", 2, 3, 3),
+        mp.Buffer("even", 2, 3, 4, alignment=4),
+    ]
+    groups = [("a", "b"), ("fixed", "behind"), ("odd", "even")]
+    problem = mp.Problem(buffers, groups=groups)
+    plan = mp.solve(problem, "bump")
+    mp.verify(problem, plan)
+    assert plan.offsets is not None
+    # first, the group of b, a byte that aligns "even", its group; "late" reaches beyond no pin.
+    assert plan.offsets.tolist() == [16, 3, 6, 0, 20, 22, 9, 12]
+
+
+@given(problem=strategies.related(strategies.problems()))
+def test_bump_finds_a_plan_for_groups(problem: mp.Problem) -> None:
+    """Tests that plans with groups, pins and reserved ranges pass the referee."""
+    plan = mp.solve(problem.with_capacity(None), "bump")
+    if plan.offsets is not None:
+        mp.verify(problem.with_capacity(None), plan)
+
+
 # greedy_by_size --------------------------------------------------------------------------------
 
 
@@ -210,7 +239,7 @@ def objects_of(problem: mp.Problem, plan: mp.Plan) -> dict[int, set[int]]:
 @pytest.mark.parametrize("order", ["size", "start", "end"])
 @pytest.mark.parametrize("fit", ["first", "best", "worst"])
 def test_the_objects_of_the_course(course: mp.Problem, order: str, fit: str) -> None:
-    """Tests source 003: T4 takes over from T1, in every order and with every fit."""
+    """Tests static memory planning: T4 takes over from T1, in every order and with every fit."""
     plan = mp.solve(course, f"shared_objects:order={order},fit={fit}")
     mp.verify(course, plan)
     assert plan.peak == 230
@@ -229,7 +258,7 @@ def test_which_object_a_fit_takes(fit: str, object: int) -> None:
 
 
 def test_an_object_that_is_too_small_is_passed_over() -> None:
-    """Tests source 003: a buffer which fits no free object gets a new one."""
+    """Tests static memory planning: a buffer which fits no free object gets a new one."""
     problem = mp.Problem([mp.Buffer("small", 0, 1, 4), mp.Buffer("large", 1, 2, 9)])
     assert mp.solve(problem, "shared_objects", order=["start"]).peak == 13
     assert mp.solve(problem, "shared_objects", order=["size"]).peak == 9

@@ -1,4 +1,4 @@
-"""Tests of the baselines of source 001, and of the planners of other compilers."""
+"""Tests of the baselines of TelaMalloc, and of the planners of other compilers."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_bfc_wastes_less_than_128_mib(left: int, split: bool) -> None:
 
 
 def test_bfc_does_not_see_ends() -> None:
-    """Tests source 001, 3.1: without a look at ends, it loses what greedy saves."""
+    """Tests TelaMalloc, 3.1: without a look at ends, it loses what greedy saves."""
     problem = problem_of((0, 2, 4), (1, 9, 4), (2, 9, 8))
     assert mp.solve(problem, "bfc").peak == 16
     assert mp.solve(problem, "greedy").peak == 12
@@ -281,7 +281,7 @@ def test_xla_beats_the_largest_first() -> None:
 
 
 def test_the_skyline_takes_the_most_contended_first() -> None:
-    """Tests source 001, 3.1: contention before size; what is under a small load waits."""
+    """Tests TelaMalloc, 3.1: contention before size; what is under a small load waits."""
     problem = problem_of((0, 4, 5), (3, 6, 4), (5, 9, 7))  # loads 5, 9, 4, 11, 7
     # b1 and b2 have contention 11, and 7 * 4^2 > 4 * 3^2. So b2 is first; b0 is before b1, as it
     # fits into the lowest row and b1 does not.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memplan_lab.bench import summary
+from memplan_lab.bench.latency import Case, Outcome, Row, Timing
 from memplan_lab.bench.suites import five_buffers
 from memplan_lab.study import (
     ablations,
@@ -12,6 +13,8 @@ from memplan_lab.study import (
     curves,
     failures,
     measures,
+    memomalloc,
+    memory,
     papers,
     quality,
 )
@@ -118,6 +121,45 @@ def test_quality() -> None:
     assert quality.section([proved_run("a", "auto", 1.0, objective="fit")]) is None
 
 
+def test_the_share_that_fits() -> None:
+    """Tests lower bounds, best plans and no reuse by memory, and what counts as a problem."""
+    size = 1 << 10
+    runs = [
+        proved_run("a", "auto", 0.1, peak=size),
+        run("a", "bump", 0.1, 4 * size),
+        run("b", "auto", 0.1, 3 * size, lower_bound=2 * size),
+        run("b", "greedy", 0.1, 5 * size),
+        run("b", "bump", 0.1, 6 * size),
+        run("c", "auto", 0.1, None, lower_bound=size - 1),
+        run("wrong", "auto", 0.1, 5, status="invalid", lower_bound=9 * size),
+        run("no file", "auto", None, None, status="failed", n=0, lower_bound=0),
+        run("other", "auto", 0.1, 7, objective="fit", suite="fits"),
+    ]
+    (table,) = only_tables(memory.section(runs))
+    assert table.headings == ("memory", "lower bound", "best plan", "no reuse")
+    assert table.lines == [
+        ("1 KiB", "50.0 %", "25.0 %", "0.0 %"),
+        ("2 KiB", "75.0 %", "25.0 %", "0.0 %"),
+        ("4 KiB", "75.0 %", "50.0 %", "25.0 %"),
+        ("8 KiB", "75.0 %", "50.0 %", "50.0 %"),
+    ]
+    (chart,) = only_charts(memory.section(runs))
+    assert chart.name == "fits-corpus"
+    (axes,) = chart.figure.axes
+    drawn = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
+    assert drawn["best plan"] == [[1023, 0], [1024, 25], [3072, 50], [6144, 50]]
+    assert axes.xaxis.get_major_formatter()(65536.0) == "64 KiB"
+    assert memory.find_needs(runs[2:4]) == {"lower bound": [2048], "best plan": [3072]}
+    assert memory.section(runs[-4:]) is None
+
+
+def test_problems_that_need_nothing_fit() -> None:
+    """Tests that buffers without a size are drawn, though a logarithmic axis has no zero."""
+    empty = proved_run("a", "auto", 0.1, peak=0, max_load=0)
+    (table,) = only_tables(memory.section([empty]))
+    assert table.lines == [("1 byte", "100.0 %", "100.0 %")]
+
+
 def test_figure_9_is_drawn_by_group() -> None:
     """Tests a chart for each suite and capacity, with the shares as stairs to the last time."""
     tight = {"suite": "corpus at 110 % of the best peak", "objective": "fit"}
@@ -158,7 +200,7 @@ def test_figure_10_counts_the_best_peak_alone() -> None:
 
 
 def test_isomorphic_solutions_are_those_of_the_paper() -> None:
-    """Tests table 1 of source 000: eight orders, four and three monotonic, one canonical."""
+    """Tests table 1 of MiniMalloc: eight orders, four and three monotonic, one canonical."""
     found = list(find_isomorphic(five_buffers()))
     names = [" ".join(five_buffers().ids[row] for row in each.rows) for each in found]
     assert names == [
@@ -213,6 +255,42 @@ def test_the_table_of_microbenchmarks() -> None:
     ]
 
 
+def test_the_times_on_the_models() -> None:
+    """Tests ratios and times by hand, with limits hatched, and that ablations are left out."""
+    fits = {"suite": "models at 110 %", "objective": "fit"}
+    learned, mip = "telamalloc:learned=on", "mip:start=off"
+    runs = [
+        proved_run("a", "telamalloc", 0.002, **fits),
+        proved_run("a", learned, 0.003, **fits),
+        run("a", mip, 10.0, None, **fits),
+        proved_run("a", "telamalloc:phases=off", 0.001, **fits),
+        proved_run("b", "telamalloc", 0.004, **fits),
+        proved_run("b", learned, 0.002, **fits),
+        run("c", "telamalloc", 5.0, None, **fits),
+        proved_run("c", learned, 0.5, **fits),
+        proved_run("d", learned, 0.5, **fits),
+    ]
+    section = papers.times_on_models(runs)
+    (table,) = only_tables(section)
+    assert table.headings == ("benchmark", "telamalloc", learned, mip)
+    assert table.lines == [
+        ("a", "2 ms", "3 ms", "> 10 s"),
+        ("b", "4 ms", "2 ms", "–"),
+        ("c", "> 5 s", "500 ms", "–"),
+        ("median over telamalloc", "–", "1.00×", "≥ 5,000.00×"),
+    ]
+    relative, absolute = (chart.figure.axes[0] for chart in only_charts(section))
+    heights = [bar.get_height() for bar in relative.patches]
+    assert heights == pytest.approx([1.0, 1.0, 1.5, 0.5, 5000.0])
+    assert [bool(bar.get_hatch()) for bar in relative.patches] == [*[False] * 4, True]
+    heights = [bar.get_height() for bar in absolute.patches]
+    assert heights == pytest.approx([0.002, 0.004, 5.0, 0.003, 0.002, 0.5, 10.0])
+    assert absolute.get_yscale() == "log"
+    assert [label.get_text() for label in absolute.get_xticklabels()] == ["a", "b", "c"]
+    assert papers.times_on_models(runs[:1]) is None
+    assert papers.times_on_models([run("a", "telamalloc", 1.0, 100, suite="models")]) is None
+
+
 def test_the_table_of_heuristics() -> None:
     """Tests memory over the least peak that any solver reached, and whether that is proved."""
     models = {"suite": "models"}
@@ -245,7 +323,7 @@ def test_ablations_compare_with_the_solver_as_it_is() -> None:
     ]
     (table,) = only_tables(ablations.section(runs))
     plain, switched = table.lines
-    assert plain[:4] == ("(as it is)", "3 of 3", "3", "300")
+    assert plain[:4] == ("(default)", "3 of 3", "3", "300")
     assert switched == ("dominance=off", "2 of 3", "2", "52,000", "–", "10 s", "8.00", "4.00")
     learned = [proved_run("a", "telamalloc", 1.0), proved_run("a", "telamalloc:learned=on", 1.0)]
     assert ablations.section(learned) is None
@@ -274,3 +352,81 @@ def test_failures_are_listed_by_name() -> None:
     (table,) = only_tables(failures.section([*RUNS, wrong]))
     assert table.lines == [("corpus", "x", "auto", "failed", "it was killed")]
     assert failures.section(RUNS) is None
+
+
+# MemoMalloc --------------------------------------------------------------------------------------
+
+
+def latency(network: str, batch: int, allocator: str, eager: float, at: int = 0) -> Row:
+    """Return an inference that takes a second with the slab; half of its allocations are small."""
+    one, other = (Timing(seconds, seconds, 0.0) for seconds in (eager, 1.0))
+    outcome = Outcome(one, other, sizes=(0, 0, 2, 0, 1, 1), equal=True)
+    return Row(Case(network, 128, batch, 1), allocator, at, outcome)
+
+
+LATENCIES = [
+    latency(network, batch, allocator, eager, at)
+    for network, batch, allocator, eager, at in (
+        ("vgg16", 1, "glibc", 1.0, 0),
+        ("vgg16", 1, "jemalloc", 2.0, 0),
+        ("vgg16", 1, "glibc", 1.0, 1),
+        ("vgg16", 1, "jemalloc", 4.0, 1),
+        ("vgg16", 4, "glibc", 1.5, 0),
+        ("vgg16", 4, "jemalloc", 5.0, 0),
+        ("dcgan", 1, "glibc", 2.0, 0),
+        ("dcgan", 1, "jemalloc", 1.5, 0),
+    )
+]
+
+
+def test_the_figures_of_memomalloc() -> None:
+    """Tests ratios with their errors by unit size, and the shares of allocations by size."""
+    charts = {chart.name: chart for chart in only_charts(memomalloc.section([], LATENCIES))}
+    assert list(charts) == [
+        *("memomalloc-2-3", "memomalloc-5-1"),
+        *("memomalloc-4-1-glibc-1", "memomalloc-4-1-jemalloc-1"),
+    ]
+    axes = charts["memomalloc-4-1-jemalloc-1"].figure.axes[0]
+    drawn = {line.get_gid(): line for line in axes.lines}
+    assert list(drawn["vgg16"].get_xdata()) == [128, 512]
+    assert list(drawn["vgg16"].get_ydata()) == pytest.approx([3.0, 5.0])  # the mean of 2 and 4
+    assert list(drawn["dcgan"].get_ydata()) == pytest.approx([1.5])
+    band = axes.collections[0].get_paths()[0].vertices
+    assert {round(y, 6) for x, y in band if x == 128} == {2.0, 4.0}  # 3, more or less sqrt(2 / 2)
+    sizes = {line.get_gid(): line for line in charts["memomalloc-2-3"].figure.axes[0].lines}
+    steps = dict(zip(sizes["dcgan"].get_xdata(), sizes["dcgan"].get_ydata(), strict=True))
+    assert (steps[8.0], steps[16.0], steps[32.0]) == (50.0, 50.0, 75.0)
+    least = charts["memomalloc-5-1"].figure.axes[0].lines
+    assert [line.get_gid() for line in least] == ["vgg16", "dcgan"]
+
+
+def test_the_table_of_ratios() -> None:
+    """Tests the networks with the least and the largest ratio for each allocator."""
+    (table,) = only_tables(memomalloc.section([], LATENCIES))
+    assert table.lines == [
+        ("glibc", "1", "2", "1.25", "vgg16", "2.00", "dcgan"),
+        ("jemalloc", "1", "2", "1.50", "dcgan", "4.00", "vgg16"),
+    ]
+
+
+def test_the_planners_of_memomalloc() -> None:
+    """Tests times and peaks of planners; a run without a plan has neither."""
+    runs = [
+        run("vgg16", "greedy", 0.001, 1 << 20, suite="memomalloc"),
+        run("dcgan", "greedy", 0.002, 3 << 20, suite="memomalloc"),
+        run("vgg16", "mip", 2.0, None, suite="memomalloc"),
+        run("vgg16", "bump", 0.001, 1 << 20),  # of another suite
+    ]
+    times, peaks = only_charts(memomalloc.section(runs, []))
+    assert (times.name, peaks.name) == ("memomalloc-3-3", "memomalloc-3-4")
+    (points,) = times.figure.axes[0].lines
+    assert (points.get_gid(), list(points.get_ydata())) == ("greedy", [0.001, 0.002])
+    assert list(peaks.figure.axes[0].lines[0].get_ydata()) == [1.0, 3.0]
+
+
+def test_nothing_of_memomalloc() -> None:
+    """Tests that there is no section without data, and that training steps are no inferences."""
+    assert memomalloc.section(RUNS, []) is None
+    row = latency("vgg16", 1, "glibc", 1.0)
+    step = Row(Case("vgg16", 128, 1, 1, training=True), "glibc", 0, row.outcome)
+    assert memomalloc.section([], [step]) is None

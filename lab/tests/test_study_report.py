@@ -13,7 +13,8 @@ from sweep_folder import RESULT, SESSION, write_sweep
 from memplan.cli import output
 from memplan.errors import FormatError, MemplanError
 from memplan_lab import study
-from memplan_lab.bench import report
+from memplan_lab.bench import latency, report
+from memplan_lab.bench.latency import Case, Outcome, Timing
 from memplan_lab.bench.rows import COLUMNS, Row
 from memplan_lab.cli import main
 from memplan_lab.study import html, markdown
@@ -81,11 +82,13 @@ def test_repetitions_become_one_run(tmp_path: Path) -> None:
     assert run.spread_s == pytest.approx(0.0124722, rel=1e-4)
 
 
-@pytest.mark.parametrize("other", [{"timeout": 60.0}, {"seed": 1}, {"fingerprint": "sha256:2"}])
+@pytest.mark.parametrize(
+    "other", [{"timeout": 60.0}, {"node_limit": 9}, {"seed": 1}, {"fingerprint": "sha256:2"}]
+)
 def test_results_that_do_not_compare_are_refused(tmp_path: Path, other: dict[str, object]) -> None:
     """Tests that limits, seeds and problems of one name are not mixed."""
     folder = write_sweep(tmp_path / "swept", RESULT, replace(RESULT, **other))
-    with pytest.raises(MemplanError, match=r"auto on net of corpus .* report them apart"):
+    with pytest.raises(MemplanError, match=r"auto on net of corpus .* write separate reports"):
         study.read([folder])
 
 
@@ -94,7 +97,7 @@ ROW = Row("synthetic", "one", 20, "greedy", "fit", "feasible", 9, 8, 8, 1.125, 0
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.parquet"])
 def test_files_of_benchmarks_are_read(tmp_path: Path, name: str) -> None:
-    """Tests that what `memplan-lab bench --out` writes comes back with its types."""
+    """Tests that what `memplan-lab bench --output` writes comes back with its types."""
     report.write([ROW], tmp_path / name)
     (run,) = study.read([tmp_path / name]).runs
     assert astuple(run)[: len(COLUMNS)] == astuple(ROW)
@@ -126,8 +129,8 @@ def test_solvers_stand_as_the_registry_has_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "error"),
     [
-        ("rows.txt", "x", "is no result"),
-        ("rows.csv", "suite,case\n", "has not the columns"),
+        ("rows.txt", "x", "is not a result"),
+        ("rows.csv", "suite,case\n", "does not have the columns"),
         ("rows.csv", ",".join(COLUMNS) + "\na,b,many\n", "rows.csv:2: is damaged"),
         ("rows.parquet", "no parquet", "cannot be read"),
         ("nowhere/rows.csv", None, "cannot be read"),
@@ -145,7 +148,7 @@ def test_what_is_no_result_is_refused(
 
 def test_folders_that_are_no_sweeps_are_refused(tmp_path: Path) -> None:
     """Tests a folder of something else, one of another release, and one without a row."""
-    with pytest.raises(FormatError, match="is no sweep"):
+    with pytest.raises(FormatError, match="is not a sweep"):
         study.read([tmp_path])
     folder = write_sweep(tmp_path / "swept")
     with pytest.raises(MemplanError, match="swept: no result to report"):
@@ -217,7 +220,7 @@ def test_the_page_needs_nothing_beside_it() -> None:
     assert page.outside == []
     assert "script" not in page.tags
     assert "img" not in page.tags
-    assert page.tags.count("svg") == 5  # figures 9 and 10 of both groups, and peaks of one
+    assert page.tags.count("svg") == 6  # figures 9 and 10 of both groups, two of peaks of one
     assert len(set(page.ids)) == len(page.ids)
     assert {name.removeprefix("#") for name in page.wanted} <= set(page.ids)
 
@@ -252,8 +255,8 @@ def test_what_is_left_out_names_its_sweep() -> None:
     """Tests that every section is there, or the sweep that would fill it."""
     made = sections(Results(RUNS, []))
     titles = [title for title, _ in made]
-    assert titles[:4] == [
-        *("Results", "Peak over bound", "Share solved against time"),
+    assert titles[:5] == [
+        *("Results", "Peak over bound", "Share that fits, by memory", "Share solved against time"),
         "Time and success against the number of buffers",
     ]
     assert titles[-1] == "Left out"
@@ -263,10 +266,19 @@ def test_what_is_left_out_names_its_sweep() -> None:
         "MiniMalloc, table 2: the challenging suite",
         "TelaMalloc, table 1: microbenchmarks",
         "TelaMalloc, table 2: memory of heuristics",
+        "TelaMalloc, figures 12 and 13: times on the models",
         "Ablations",
         "Backtracks with and without learning",
+        "SOMAS, table 1: multi-stream safety",
+        "SOMAS, tables 2 and 3: offsets",
+        "SOMAS, table 4: groups",
+        "MemoMalloc",
     ]
-    assert all(line[1].startswith("memplan-lab sweep --suite ") for line in missing.lines)
+    commands = ("sweep --suite ", "bench-streams ", "bench-latency ")
+    assert all(
+        line[1].startswith(tuple(f"memplan-lab {command}" for command in commands))
+        for line in missing.lines
+    )
 
 
 def test_failures_alone_make_a_report_of_failures(tmp_path: Path) -> None:
@@ -287,12 +299,12 @@ def test_a_report_is_written_and_replaced(tmp_path: Path) -> None:
     study.write(Results(RUNS, []), out, "memplan-lab report x")
     images = re.findall(r"\]\((.*?\.svg)\)", (out / "report.md").read_text())
     assert sorted(images) == sorted(file.name for file in out.glob("*.svg"))
-    assert len(images) == 5
+    assert len(images) == 6
     first = {file.name: file.read_bytes() for file in out.iterdir()}
     study.write(Results(RUNS, []), out, "memplan-lab report x")
     assert {file.name: file.read_bytes() for file in out.iterdir()} == first
     study.write(Results(RUNS[:20], []), out)
-    assert len(list(out.glob("*.svg"))) == 3
+    assert len(list(out.glob("*.svg"))) == 4
     assert [file.name for file in tmp_path.iterdir()] == ["study"]
 
 
@@ -303,7 +315,7 @@ def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "folder" / "notes.txt").write_text("mine")
     for name, error in (
         ("file", "is a file"),
-        ("folder", "holds notes.txt, which is no part of a report"),
+        ("folder", "holds notes.txt, which is not part of a report"),
         ("file/study", "cannot be written"),
     ):
         with pytest.raises(FormatError, match=error):
@@ -342,8 +354,28 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report.write([ROW], "rows.csv")
     assert main(["report", "results", "rows.csv", "-o", "study"]) == output.OK
     text = (tmp_path / "study" / "report.md").read_text()
-    assert "Made by: memplan-lab report results rows.csv -o study" in text
+    assert "Command: memplan-lab report results rows.csv -o study" in text
     assert str(tmp_path) not in text
+
+
+def test_a_sweep_reports_at_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that one command answers how much memory problems need, with and without reuse."""
+    pytest.importorskip("distributed")
+    monkeypatch.chdir(tmp_path)
+    # Two buffers that share all of their memory: 4 KiB planned, 8 KiB with memory of their own.
+    Path("two.csv").write_text("id,lower,upper,size\na,0,1,4096\nb,1,2,4096\n")
+    problems = ["--suite", "csv", "--data", "two.csv", "--solver", "auto", "--solver", "bump"]
+    assert main(["sweep", *problems, "--workers", "1", "-o", "sizes", "--report", "memory"]) == 0
+    lines = (tmp_path / "memory" / "report.md").read_text().splitlines()
+    rows = [line for line in lines if line.startswith(("| 4 KiB", "| 8 KiB"))]
+    assert [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows] == [
+        ["4 KiB", "100.0 %", "100.0 %", "0.0 %"],
+        ["8 KiB", "100.0 %", "100.0 %", "100.0 %"],
+    ]
+    (tmp_path / "file").write_text("mine")
+    words = ["sweep", *problems, "-o", "other", "--report", "file"]
+    assert main(words) == output.BAD_INPUT
+    assert not (tmp_path / "other").exists()
 
 
 def test_the_command_refuses_in_a_sentence(
@@ -351,7 +383,20 @@ def test_the_command_refuses_in_a_sentence(
 ) -> None:
     """Tests that bad input ends with its code and names what is wrong, before anything is read."""
     assert main(["report", str(tmp_path), "-o", str(tmp_path / "study")]) == output.BAD_INPUT
-    assert "is no sweep" in capsys.readouterr().err
+    assert "is not a sweep" in capsys.readouterr().err
     (tmp_path / "file").write_text("mine")
     assert main(["report", "nowhere", "-o", str(tmp_path / "file")]) == output.BAD_INPUT
     assert "is a file" in capsys.readouterr().err
+
+
+def test_latencies_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that a file of `bench-latency` alone makes a report with its charts."""
+    timing = Timing(0.01, 0.01, 0.0)
+    outcome = Outcome(timing, timing, sizes=(1, 2), equal=True)
+    path = tmp_path / "latency.json"
+    latency.report.write([latency.Row(Case("vgg16", 128, 1, 1), "glibc", 0, outcome)], str(path))
+    assert main(["report", str(path), "-o", str(tmp_path / "out")]) == 0
+    assert "0 runs and 1 latencies reported" in capsys.readouterr().out
+    text = (tmp_path / "out" / "report.md").read_text()
+    assert "Figure 4.1: glibc relative to the slab, 1 thread." in text
+    assert (tmp_path / "out" / "memomalloc-2-3.svg").exists()

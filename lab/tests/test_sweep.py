@@ -72,16 +72,17 @@ def data(tmp_path: Path, five: Problem) -> Path:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"suites": []}, "suites: there is none"),
-        ({"solvers": []}, "solvers: there is none"),
+        ({"suites": []}, "suites is empty"),
+        ({"solvers": []}, "solvers is empty"),
         ({"solvers": ["nothing"]}, 'there is no solver "nothing"; choose one of auto, greedy'),
         ({"solvers": ["exact:luck=on"]}, 'exact has no option "luck"; it has portfolio'),
-        ({"capacities": ["0"]}, 'capacity "0" is neither a share such as 1.1, nor none'),
+        ({"capacities": ["0"]}, 'capacity "0" is neither a ratio such as 1.1 nor none'),
         ({"capacities": ["much"]}, 'capacity "much" is neither'),
         ({"capacities": ["1/0"]}, 'capacity "1/0" is neither'),
         ({"capacities": ["inf"]}, 'capacity "inf" is neither'),
         ({"timeout": 0.0}, "timeout is 0.0"),
         ({"timeout": float("nan")}, "timeout is nan"),
+        ({"node_limit": 0}, "node_limit is 0; it must be at least 1"),
         ({"memory": 1000}, "memory is 1000; it must be at least 1048576"),
         ({"repeat": 0}, "repeat is 0"),
         ({"sample": 0}, "sample is 0; it must be at least 1"),
@@ -102,7 +103,7 @@ def test_a_suite_that_is_not_there() -> None:
 
 def test_a_sample_of_too_many() -> None:
     """Tests that a sample is not larger than the suite."""
-    with pytest.raises(MemplanError, match="a sample of 600 is more than the 525 problems"):
+    with pytest.raises(MemplanError, match="a sample of 600 is more than all 525 problems"):
         Settings(suites=["synthetic"], sample=600).cases()
 
 
@@ -189,6 +190,7 @@ def test_keys_change_with_all_that_decides(five: Problem) -> None:
         key(capacities=["1.0"]),
         key(capacities=["1.1"]),
         key(timeout=1.0),
+        key(node_limit=1),
         key(seed=1),
     ]
     assert len(set(different)) == len(different)
@@ -309,15 +311,16 @@ def test_folders_that_are_refused(tmp_path: Path) -> None:
         dataset.begin({})
     refused = [
         (file, SETTINGS, False, "is a file; name a folder"),
-        (used, SETTINGS, False, "is not empty, and no sweep"),
-        (used, SETTINGS, True, "is no sweep: it has no metadata.json"),
-        (tmp_path / "new", SETTINGS, True, "is no sweep"),
-        (made, SETTINGS, False, "go on with it by --resume"),
+        (used, SETTINGS, False, "is neither empty nor a sweep"),
+        (used, SETTINGS, True, "is not a sweep: it has no metadata.json"),
+        (tmp_path / "new", SETTINGS, True, "is not a sweep"),
+        (made, SETTINGS, False, "continue it with --resume"),
         (
             made,
-            replace(SETTINGS, timeout=30.0, solvers=["auto", "greedy"]),
+            replace(SETTINGS, timeout=30.0, node_limit=9, solvers=["auto", "greedy"]),
             True,
-            "was begun with solvers auto and not auto,greedy, timeout 60.0 and not 30.0;",
+            "was started with solvers auto and not auto,greedy, timeout 60.0 and not 30.0, "
+            "node_limit None and not 9;",
         ),
     ]
     for folder, settings, resume, reason in refused:
@@ -333,13 +336,13 @@ def test_a_sweep_of_another_release_is_not_gone_on_with(tmp_path: Path) -> None:
         dataset.begin({})
     about = json.loads((tmp_path / "metadata.json").read_text())
     (tmp_path / "metadata.json").write_text(json.dumps({**about, "memplan": "0.0.1"}))
-    with pytest.raises(FormatError, match=r"was begun with memplan 0\.0\.1, and this is"):
+    with pytest.raises(FormatError, match=r"was started with memplan 0\.0\.1, and this is"):
         check(tmp_path, SETTINGS, resume=True)
     (tmp_path / "metadata.json").write_text(json.dumps({**about, "format": 2}))
-    with pytest.raises(FormatError, match="no description of a sweep of format 1"):
+    with pytest.raises(FormatError, match="does not describe a sweep of format 1"):
         sweep.read_metadata(tmp_path)
     (tmp_path / "metadata.json").write_text('{"format": 1,')
-    with pytest.raises(FormatError, match=r"metadata\.json:1: is not JSON"):
+    with pytest.raises(FormatError, match=r"metadata\.json:1: the file is not JSON"):
         sweep.read_metadata(tmp_path)
 
 
@@ -416,14 +419,15 @@ def test_versions_that_do() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--solvers", "nothing"], 'there is no solver "nothing"'),
-        (["--solvers", "exact:luck=on"], 'exact has no option "luck"'),
+        (["--solver", "nothing"], 'there is no solver "nothing"'),
+        (["--solver", "exact:luck=on"], 'exact has no option "luck"'),
         (["--sample", "0"], "invalid value for '--sample'"),
+        (["--nodes", "0"], "invalid value for '--nodes'"),
         (["--workers", "0"], "invalid value for '--workers'"),
         (["--timeout", "-1"], "'-1' is not a positive number of seconds"),
-        (["--capacity", "1.0,x"], 'capacity "x" is neither a share'),
+        (["--capacity-factor", "1.0", "--capacity-factor", "x"], 'capacity "x" is neither a ratio'),
         (["--memory", "much"], "'much' is not a size"),
-        (["--suite", ""], "suites: there is none"),
+        (["--suite", ""], "there is no suite ''"),
     ],
 )
 def test_bad_input(
@@ -436,14 +440,3 @@ def test_bad_input(
     assert message in error
     assert len(error.splitlines()) == 1
     assert not out.exists()
-
-
-def test_options_of_a_solver_may_have_commas() -> None:
-    """Tests that a comma between options is not one between solvers."""
-    from memplan_lab.cli.sweep import _solvers
-
-    assert _solvers("auto,exact:twins=off,mirror=off, greedy:orders=a+b") == [
-        "auto",
-        "exact:twins=off,mirror=off",
-        "greedy:orders=a+b",
-    ]

@@ -19,7 +19,7 @@ import pytest
 
 from memplan import formats
 from memplan.problem import Problem
-from memplan_lab import sweep
+from memplan_lab import study, sweep
 from memplan_lab.bench import processes
 from memplan_lab.cli import main
 
@@ -31,10 +31,12 @@ if sys.platform != "linux":
 
 # What two runs of a task have in common, wherever they ran.
 ANSWER = ("key", "suite", "instance", "fingerprint", "n", "max_load", "solver", "options")
-ANSWER += ("objective", "capacity_ratio", "capacity_base", "capacity", "timeout", "seed", "repeat")
+ANSWER += ("objective", "capacity_ratio", "capacity_base", "capacity")
+ANSWER += ("timeout", "node_limit", "seed", "repeat")
 ANSWER += ("status", "peak", "lower_bound", "verified", "error", "attempt")
-SMALL = ("--suite", "synthetic", "--sample", "6", "--solvers", "auto,greedy", "--timeout", "20")
-SMALL += ("--capacity", "none,1.5")
+SMALL = ("--suite", "synthetic", "--sample", "6", "--timeout", "20")
+SMALL += ("--solver", "auto", "--solver", "greedy")
+SMALL += ("--capacity-factor", "none", "--capacity-factor", "1.5")
 
 
 def command(out: Path, *arguments: str) -> list[str]:
@@ -132,10 +134,53 @@ def test_resuming_what_is_done_runs_nothing(local: Path, tmp_path: Path) -> None
 
     refused = subprocess.run(again, capture_output=True, text=True)
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "go on with it by --resume" in refused.stderr
+    assert "continue it with --resume" in refused.stderr
     other = subprocess.run([*again, "--resume", "--seed", "3"], capture_output=True, text=True)
     assert other.returncode == 2
-    assert "was begun with seed 0 and not 3" in other.stderr
+    assert "was started with seed 0 and not 3" in other.stderr
+
+
+def test_a_limit_of_nodes(tmp_path: Path) -> None:
+    """Tests that solves stop after these nodes, and that a sweep with other ones is not resumed."""
+    out = tmp_path / "out"
+    limited = ("--suite", "flat-load", "--sample", "3", "--workers", "1", "--nodes", "50")
+    begin = command(out, *limited, "--solver", "telamalloc", "--solver", "minimalloc")
+    done = subprocess.run(begin, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    rows = sweep.read(out).to_pylist()
+    assert len(rows) == 6
+    assert {row["node_limit"] for row in rows} == {50}
+    assert 40 < max(row["nodes"] for row in rows) <= 50
+    assert "optimal" not in {row["status"] for row in rows}
+    assert {row.node_limit for row in sweep.read_rows(out)} == {50}
+    assert sweep.read_metadata(out)["settings"]["node_limit"] == 50
+    other = subprocess.run([*begin, "--resume", "--nodes", "60"], capture_output=True, text=True)
+    assert other.returncode == 2
+    assert "was started with node_limit 50 and not 60" in other.stderr
+
+
+def test_figure_14_runs_as_the_page_says(tmp_path: Path) -> None:
+    """Tests the command of docs/studies.md on three problems, and the report of what it makes."""
+    page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text().replace("\\\n", " ")
+    (line,) = (each for each in page.splitlines() if each.endswith("-o figure-14"))
+    arguments = line.split()[3:-2]  # after `$ memplan-lab sweep`, up to the folder
+    for name, smaller in (("--suite", "flat-load"), ("--nodes", "300"), ("--timeout", "20")):
+        arguments[arguments.index(name) + 1] = smaller
+    at = arguments.index("--scheduler")
+    arguments[at : at + 2] = ["--workers", "1", "--sample", "3"]
+    out = tmp_path / "figure-14"
+    done = subprocess.run(command(out, *arguments), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    rows = sweep.read(out).to_pylist()
+    rules = ["", *(f"select={rule}" for rule in ("size", "area", "lifetime", "lowest"))]
+    assert Counter((row["solver"], row["options"]) for row in rows) == {
+        ("telamalloc", rule): 3 for rule in rules
+    }
+    assert all(row["nodes"] <= 300 and row["capacity_ratio"] == 1.1 for row in rows)
+    assert {row["objective"] for row in rows} == {"fit"}
+    made = dict(study.sections.sections(study.read([out])))
+    (table,) = made["Ablations"].blocks
+    assert [row[0] for row in table.lines] == ["(default)", *sorted(rules[1:])]
 
 
 # Tasks that fail
@@ -172,7 +217,7 @@ def test_tasks_that_fail_are_tried_twice(
         "exact": ("optimal", 1),
     }
     assert "crashed with SIGSEGV" in str(ends["greedy_by_size"]["error"])
-    assert "far past its time-out" in str(ends["gergov"]["error"])
+    assert "long after its timeout" in str(ends["gergov"]["error"])
     assert "more memory than its 500 MiB" in str(ends["single_object"]["error"])
     assert {rows["broken", solver]["status"] for solver in solvers} == {"failed"}
     assert "broken.csv:2" in str(rows["broken", "exact"]["error"])
@@ -186,7 +231,7 @@ def test_tasks_that_fail_are_tried_twice(
 def begin(out: Path, environment: dict[str, str], *more: str) -> subprocess.Popen[bytes]:
     """Start a sweep of 60 slow tasks; return when it has written a row more than there were."""
     before = rows_so_far(out)
-    arguments = ("--suite", "synthetic", "--sample", "60", "--solvers", "shared_objects")
+    arguments = ("--suite", "synthetic", "--sample", "60", "--solver", "shared_objects")
     client = subprocess.Popen(command(out, *arguments, "--workers", "2", *more), env=environment)
     wait_for(lambda: rows_so_far(out) > before)
     return client
@@ -241,7 +286,7 @@ def test_an_interrupt_leaves_a_readable_folder(
 ) -> None:
     """Tests that the code is the shell's, the sentence says how to go on, and no process stays."""
     out, environment = tmp_path / "out", os.environ | misbehaving.install(tmp_path)
-    arguments = ("--suite", "synthetic", "--sample", "60", "--solvers", "shared_objects")
+    arguments = ("--suite", "synthetic", "--sample", "60", "--solver", "shared_objects")
     client = subprocess.Popen(
         command(out, *arguments, "--workers", "1"),
         env=environment,
@@ -255,7 +300,7 @@ def test_an_interrupt_leaves_a_readable_folder(
     (os.killpg if number == signal.SIGINT else os.kill)(client.pid, number)
     _, error = client.communicate(timeout=60)
     assert client.returncode == code, error
-    assert f"of 60 tasks, which are in {out}; the same command with --resume" in error
+    assert f"of 60 tasks, which are in {out}; add --resume" in error
     assert "Traceback" not in error
     assert 0 < rows_so_far(out) < 60
     wait_for(lambda: all(map(has_ended, children)))
@@ -361,7 +406,9 @@ def test_a_scheduler_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFix
     for address in (f"tcp://127.0.0.1:{free_port()}", "nonsense", "tcp://nowhere.invalid:8786"):
         assert main(["sweep", *SMALL, "--scheduler", address, "-o", str(out)]) == 2
         error = capsys.readouterr().err
-        assert f"the scheduler {address!r} does not answer; start one by `dask scheduler`" in error
+        assert (
+            f"the scheduler {address!r} does not answer; start one with `dask scheduler`" in error
+        )
         assert len(error.splitlines()) == 1
     assert not out.exists()
 
@@ -372,7 +419,10 @@ def test_workers_are_given_where_they_start(
     """Tests that the number of workers of a cluster is not the client's to choose."""
     arguments = [*SMALL, "--scheduler", "tcp://127.0.0.1:8786", "--workers", "2"]
     assert main(["sweep", *arguments, "-o", str(tmp_path / "out")]) == 2
-    assert "workers is 2, but those of tcp://127.0.0.1:8786 are there" in capsys.readouterr().err
+    assert (
+        "workers is 2, but the workers of tcp://127.0.0.1:8786 are running already"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_cluster_that_cannot_solve(
@@ -396,7 +446,7 @@ def test_a_cluster_that_cannot_solve(
     with scheduler(free_port(), environment) as address:
         arguments = ["sweep", *SMALL, "--scheduler", address, "-o", str(out)]
         assert main(arguments) == 2
-        assert f"has no workers; start some by `dask worker {address}`" in capsys.readouterr().err
+        assert f"has no workers; start some with `dask worker {address}`" in capsys.readouterr().err
         monkeypatch.setattr(cluster, "_FIRST_WORKER", 60.0)
         with worker(address, "127.0.0.2", {**environment, "PYTHONPATH": str(site)}):
             assert main(arguments) == 2

@@ -17,14 +17,14 @@ from memplan.solvers.run import Run
 __all__ = ["SOLVERS"]
 
 _SHARED_OBJECTS = {
-    "order": "which buffer is placed first: size (default, largest), start or end (source 003)",
-    "fit": "into which object that is free: best (default, smallest), first or worst (largest)",
+    "order": "which buffer is placed first: size (default, largest), start or end",
+    "fit": "which free object is chosen: best (default, smallest), first or worst (largest)",
 }
 _CP_SAT = {
     "encoding": "pairs (default: which of two lies below) or no_overlap (rectangles)",
-    "start": "begin at greedy_by_size's plan and at our bound (off: nothing but the model)",
+    "start": "start from greedy_by_size's plan and memplan's bound (off: the model alone)",
 }
-_MIP = {"start": "begin at greedy_by_size's plan and at our bound (off: equation 2.1 alone)"}
+_MIP = {"start": "start from greedy_by_size's plan and memplan's bound (off: equation 2.1 alone)"}
 
 
 def _planner(
@@ -54,12 +54,12 @@ def _run_module(name: str, run: Run) -> None:
 
 
 SOLVERS = (
-    # They are those of source 002 (section 2.3), the shared objects of source 003, and those that
-    # source 001 compares with.
+    # They are those of MemoMalloc (section 2.3), the shared objects of static memory planning, and
+    # those that TelaMalloc compares with.
     _planner(
         "bump",
-        "no sharing: every buffer above the one before it",
-        keeps=["pins", "reserved", "gaps", "windows", "conflicts"],
+        "no sharing: each buffer above the one before it",
+        keeps=["pins", "reserved", "gaps", "windows", "conflicts", "groups"],
     ),
     _planner(
         "gergov",
@@ -68,7 +68,7 @@ SOLVERS = (
     ),
     _planner(
         "shared_objects",
-        "shared objects, each as large as its largest (source 003)",
+        "shared objects, each as large as its largest buffer",
         _SHARED_OBJECTS,
         keeps=["reserved", "gaps"],
     ),
@@ -89,7 +89,7 @@ SOLVERS = (
     ),
     _planner(
         "cp_sat",
-        "CP-SAT over pair orders or rectangles (source 001, 5.1)",
+        "CP-SAT over pair orders or rectangles (TelaMalloc, 5.1)",
         _CP_SAT,
         keeps=["pins", "reserved", "gaps"],
         libraries=("ortools", "pandas"),
@@ -97,7 +97,7 @@ SOLVERS = (
     ),
     _planner(
         "bfc",
-        "best fit with coalescing, by start, as TensorFlow at run time",
+        "best fit with coalescing at run time (TensorFlow)",
         keeps=[],
     ),
     _planner(
@@ -107,7 +107,7 @@ SOLVERS = (
     ),
     _planner(
         "hill_climb",
-        "swaps around the bottleneck of an order of placing (Vela)",
+        "swaps in a placement order around the bottleneck (Vela)",
         keeps=["pins", "reserved", "gaps"],
     ),
 )

@@ -10,15 +10,19 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import signal
 import sys
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 
 def main() -> None:
     """Read the program and the options from standard input, as NumPy's archive."""
+    # HiGHS 1.16 prints lines of its own even if it is silent, so they go to standard error.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
     import highspy
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent answers Ctrl-C
@@ -28,12 +32,11 @@ def main() -> None:
 
     def on_improvement(event: Any) -> None:
         out = event.data_out
-        _write(
-            out.mip_dual_bound, out.mip_node_count, [out.mip_solution[at] for at in range(shown)]
-        )
+        point = [out.mip_solution[at] for at in range(shown)]
+        _write(answers, out.mip_dual_bound, out.mip_node_count, point)
 
     def on_log(event: Any) -> None:
-        _write(event.data_out.mip_dual_bound, event.data_out.mip_node_count)
+        _write(answers, event.data_out.mip_dual_bound, event.data_out.mip_node_count)
 
     highs.cbMipImprovingSolution += on_improvement
     highs.cbMipLogging += on_log
@@ -42,7 +45,7 @@ def main() -> None:
     status = highs.modelStatusToString(highs.getModelStatus())
     solved = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     best = highs.getSolution().col_value[:shown] if solved else None
-    _write(info.mip_dual_bound, info.mip_node_count, best, status)
+    _write(answers, info.mip_dual_bound, info.mip_node_count, best, status)
 
 
 def _load(request: Any) -> Any:
@@ -75,14 +78,16 @@ def _load(request: Any) -> Any:
     return highs
 
 
-def _write(bound: float, nodes: int, point: Any | None = None, status: str | None = None) -> None:
+def _write(
+    answers: IO[str], bound: float, nodes: int, point: Any | None = None, status: str | None = None
+) -> None:
     known = {
         "bound": bound if math.isfinite(bound) else None,
         "nodes": max(0, nodes),
         "point": None if point is None else [float(at) for at in point],
         "status": status,
     }
-    print(json.dumps(known), flush=True)
+    print(json.dumps(known), file=answers, flush=True)
 
 
 if __name__ == "__main__":

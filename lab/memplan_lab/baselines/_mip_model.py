@@ -1,4 +1,4 @@
-"""Equation 2.1 of source 002 as arrays: offset and order of the buffers, and the peak.
+"""Equation 2.1 of MemoMalloc as arrays: offset and order of the buffers, and the peak.
 
     minimise  peak
     offset_i + size_i <= peak

@@ -1,4 +1,4 @@
-"""Best fit with coalescing, as TensorFlow's BFC allocator serves a program (source 001, 3.1).
+"""Best fit with coalescing, as TensorFlow's BFC allocator serves a program (TelaMalloc, 3.1).
 
 An allocator at run time: it hands out memory as the program asks for it, in order of start time,
 and does not know when it will get it back. Its memory is one region in chunks, free or in use:

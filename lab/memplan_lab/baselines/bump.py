@@ -1,4 +1,4 @@
-"""Bump allocation (source 002, section 2.3): an offset that every buffer raises by its size.
+"""Bump allocation (MemoMalloc, section 2.3): an offset that every buffer raises by its size.
 
 A program which never gives memory back needs as much: all sizes together, and what alignment adds.
 """
@@ -6,7 +6,9 @@ A program which never gives memory back needs as much: all sizes together, and w
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
+from memplan.problem import Problem
 from memplan.problem.columns import NONE
 from memplan.solvers.run import Run
 from memplan_lab.baselines._blocks import stack
@@ -15,21 +17,78 @@ __all__ = ["solve"]
 
 
 def solve(run: Run) -> None:
-    """Place the buffers by start, each above the one before it, around pins and reserved ranges."""
-    problem = run.problem
-    pinned = problem.pin != NONE
-    tops = problem.pin + problem.size
-    barred = [(block.lower, block.upper) for block in problem.reserved]
-    held = pinned & (problem.size > 0)
-    barred += zip(problem.pin[held].tolist(), tops[held].tolist(), strict=True)
+    """Place the buffers by start, each above the one before it, around pins and reserved ranges.
 
-    rows = np.flatnonzero(~pinned)
-    rows = rows[np.argsort(problem.start[rows], kind="stable")]
-    blocks = zip(problem.size[rows].tolist(), problem.alignment[rows].tolist(), strict=True)
-    offsets = problem.pin.tolist()
-    for row, offset in zip(rows.tolist(), stack(blocks, barred), strict=True):
-        if not run.step():
-            return
-        offsets[row] = offset
-    run.charge(int(pinned.sum()))
+    A group is placed as one block when the first of its members begins.
+    """
+    problem = run.problem
+    together = [np.array(rows) for rows in problem.groups]
+    alone = np.flatnonzero(problem.group == NONE)
+    # Groups come last among the pinned, since a group must be apart from every pin.
+    blocks = [np.array([row]) for row in alone.tolist()] + together
+
+    offsets = [0] * len(problem)
+    barred = [(block.lower, block.upper) for block in problem.reserved]
+    free: list[npt.NDArray[np.intp]] = []
+    pinned: list[tuple[int, int]] = []
+    for rows in blocks:
+        fixed = rows[problem.pin[rows] != NONE]
+        if len(fixed) == 0:
+            free.append(rows)
+            continue
+        base = int(problem.pin[fixed[0]] - problem.lead[fixed[0]])
+        _put(problem, rows, base, offsets)
+        span = (base, base + _extent(problem, rows))
+        if len(rows) > 1 and not _can_lie(problem, rows, offsets, span, barred + pinned):
+            return  # pins and groups together leave no plan in which nothing is shared
+        if span[0] < span[1]:
+            pinned.append(span)
+        run.charge(len(rows))
+    barred += pinned
+
+    free.sort(key=lambda rows: int(problem.start[rows].min()))
+    shapes = [_shape(problem, rows) for rows in free]
+    sizes = (
+        (pad + _extent(problem, rows), unit) for rows, (pad, unit) in zip(free, shapes, strict=True)
+    )
+    for rows, (pad, _), offset in zip(free, shapes, stack(sizes, barred), strict=True):
+        for _ in rows:
+            if not run.step():
+                return
+        _put(problem, rows, offset + pad, offsets)
     run.offer(offsets, "by start, nothing shared")
+
+
+def _extent(problem: Problem, rows: npt.NDArray[np.intp]) -> int:
+    """Return the bytes from the beginning of a block to the end of its last member."""
+    return int((problem.lead[rows] + problem.size[rows]).max())
+
+
+def _shape(problem: Problem, rows: npt.NDArray[np.intp]) -> tuple[int, int]:
+    """Return the bytes to leave free in front of a block, and its alignment.
+
+    They align the member with the strictest alignment; the others follow from it.
+    """
+    strictest = rows[int(problem.alignment[rows].argmax())]
+    unit = int(problem.alignment[strictest])
+    return -int(problem.lead[strictest]) % unit, unit
+
+
+def _can_lie(
+    problem: Problem,
+    rows: npt.NDArray[np.intp],
+    offsets: list[int],
+    span: tuple[int, int],
+    taken: list[tuple[int, int]],
+) -> bool:
+    """Return whether a group may lie where a pin puts it: aligned, and apart from all else."""
+    at = np.array([offsets[row] for row in rows.tolist()])
+    pin = problem.pin[rows]
+    legal = (at >= 0) & (at % problem.alignment[rows] == 0) & ((pin == NONE) | (pin == at))
+    apart = all(upper <= span[0] or span[1] <= lower for lower, upper in taken)
+    return bool(legal.all()) and apart
+
+
+def _put(problem: Problem, rows: npt.NDArray[np.intp], base: int, offsets: list[int]) -> None:
+    for row in rows.tolist():
+        offsets[row] = base + int(problem.lead[row])

@@ -2,7 +2,7 @@
 
 There are two encodings of "buffers which live at one time share no address":
 
-- `pairs`: a Boolean for each pair that conflicts says which lies below (source 001, section 5.1);
+- `pairs`: a Boolean for each pair that conflicts says which lies below (TelaMalloc, section 5.1);
 - `no_overlap`: rectangles of time and address, fixed in time, under one `NoOverlap2D`.
 
 CP-SAT computes in whole numbers, in a unit of bytes that divides all amounts, so that its answers
@@ -125,6 +125,5 @@ def _library() -> Any:
     except ImportError as error:
         # OR-tools and highspy both bring a libhighs.so.1, and the first to be loaded serves both.
         raise MemplanError(
-            f"cp_sat cannot load OR-tools ({error}); "
-            "where highspy is loaded as well, ask in another process"
+            f"cp_sat cannot load OR-tools ({error}); if highspy is loaded, use another process"
         ) from error

@@ -1,4 +1,4 @@
-"""Shared objects by a min-cost flow over memory reuse (Lee et al. 2019; source 002, section 2.3).
+"""Shared objects by a min-cost flow over memory reuse (Lee et al. 2019; MemoMalloc, section 2.3).
 
 An arc from buffer i to buffer j means that j takes over the object of i, which has ended by then;
 its cost is how much the object has to grow. A new object costs its size. Every buffer gets one unit
@@ -101,6 +101,6 @@ def _library() -> Any:
         # OR-tools and highspy both bring a libhighs.so.1, and the first to be loaded serves both.
         raise MemplanError(
             f"mincost_flow cannot load OR-tools ({error}); "
-            "where highspy is loaded as well, ask in another process"
+            "if highspy is loaded, use another process"
         ) from error
     return SimpleMinCostFlow

@@ -1,4 +1,4 @@
-"""The mixed-integer program of source 002 (equation 2.1; source 001, figure 5), by HiGHS.
+"""The mixed-integer program of MemoMalloc (equation 2.1; TelaMalloc, figure 5), by HiGHS.
 
 HiGHS computes in floating point, so that its answers are made exact here: a solution gives only the
 order of its offsets, in which all buffers are placed again in whole bytes; a bound is lowered by

@@ -1,4 +1,4 @@
-"""Buffers coloured into shared objects (source 003; source 004, appendix G).
+"""Buffers coloured into shared objects (static memory planning; SOMAS, appendix G).
 
 An object holds one buffer at a time and is as large as its largest. Interfering buffers get
 different objects, which is a colouring of the interference graph; the cost of a colour is its

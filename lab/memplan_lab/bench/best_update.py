@@ -159,7 +159,7 @@ def update(
                 on_claim(claim)
             best = _solve_claim(claim, record.problem)
             if (best.peak, not best.proved) >= rank:
-                raise MemplanError("it does not prove that here")
+                raise MemplanError("it is not proved here")
         except MemplanError as error:
             refused.append(Finding(claim.name, f"{claim.solver} claims {claim.peak}: {error}"))
             continue

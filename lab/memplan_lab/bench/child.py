@@ -73,7 +73,7 @@ def ask(
     except subprocess.TimeoutExpired:
         _kill(child)
         raise ChildError(
-            f"it was killed after {timeout:.0f} s, far past its time-out", killed=True
+            f"it was killed after {timeout:.0f} s, long after its timeout", killed=True
         ) from None
     except BaseException:
         _kill(child)
@@ -85,7 +85,7 @@ def ask(
     except (IndexError, ValueError):
         answer = None
     if not isinstance(answer, dict):
-        raise ChildError(f"the process gave no answer, but: {last_line(output)}")
+        raise ChildError(f"the process gave no answer; its last line is: {last_line(output)}")
     return answer
 
 

@@ -1,4 +1,4 @@
-"""Rows as a picture: run time and success by solver, as source 000 draws them (figures 8 and 10).
+"""Rows as a picture: run time and success by solver, as MiniMalloc draws them (figures 8 and 10).
 
 Many instances of a few sizes are drawn as medians over the number of buffers. Instances for whose
 names there is no room are, too, by sizes up to each power of two. All others are drawn one by one.
@@ -88,7 +88,7 @@ def draw(rows: Iterable[Row]) -> Figure:
         if row.cpu_s is not None:
             suites.setdefault(row.suite, []).append(row)
     if not suites:
-        raise MemplanError("no run was measured, so that there is nothing to draw")
+        raise MemplanError("no run was measured, so there is nothing to draw")
     figure = picture.make_figure(_WIDTH * len(suites), _HEIGHT)
     grid = figure.add_gridspec(2, len(suites))
     for column, (suite, group) in enumerate(suites.items()):

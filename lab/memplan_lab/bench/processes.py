@@ -115,7 +115,7 @@ class Zygote:
         theirs.close()
         if self._receive(_START) != READY:
             self.close()
-            raise MemplanError("the process that forks for solves does not start")
+            raise MemplanError("the process that forks for each solve does not start")
 
     def run(self, work: Work) -> Outcome:
         """Return how a solve ended, even if it crashed or hung."""

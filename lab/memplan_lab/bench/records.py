@@ -139,7 +139,9 @@ class Corpus:
             If `n` is below 1 or there are fewer.
         """
         if not 1 <= n <= len(self):
-            raise MemplanError(f"a sample of {n} must be between 1 and {len(self)}, all there is")
+            raise MemplanError(
+                f"a sample of {n} must be between 1 and {len(self)}, the size of the corpus"
+            )
         strata: dict[str, list[int]] = {}
         for row, family in zip(self._rows, self.families, strict=True):
             strata.setdefault(family, []).append(row)
@@ -227,7 +229,7 @@ class _File:
                 data = file.read()
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            raise FormatError(path, f"cannot be read: {reason}; {_REMEDY}") from None
+            raise FormatError(path, f"the file cannot be read: {reason}; {_REMEDY}") from None
         try:
             self._parquet = parquet.ParquetFile(io.BytesIO(data))
             self.about: Mapping[str, Any] = _about(path, self._parquet)

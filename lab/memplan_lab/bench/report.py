@@ -168,7 +168,7 @@ def read(path: str | os.PathLike[str]) -> list[Row]:
     if reader is None:
         raise FormatError(
             os.fspath(path),
-            "is no result: give folders of memplan-lab sweep, or .csv and .parquet of bench",
+            "is not a result; give folders of memplan-lab sweep, or .csv and .parquet of bench",
         )
     return [Row(**values) for values in reader(Path(path))]
 
@@ -199,7 +199,7 @@ def _read_parquet(path: Path) -> list[dict[str, Any]]:
         table = parquet.ParquetFile(path).read()
     except (OSError, ValueError) as error:  # of pyarrow, which have these among their bases
         reason = " ".join(str(error).split())
-        raise FormatError(str(path), f"cannot be read: {reason}") from None
+        raise FormatError(str(path), f"the file cannot be read: {reason}") from None
     _check_columns(path, table.column_names)
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
@@ -207,7 +207,9 @@ def _read_parquet(path: Path) -> list[dict[str, Any]]:
 
 def _check_columns(path: Path, columns: Sequence[str]) -> None:
     if not _NEEDED <= set(columns) <= set(COLUMNS):
-        raise FormatError(str(path), f"has not the columns of a benchmark: {', '.join(COLUMNS)}")
+        raise FormatError(
+            str(path), f"does not have the columns of a benchmark: {', '.join(COLUMNS)}"
+        )
 
 
 # Cells -----------------------------------------------------------------------------------------

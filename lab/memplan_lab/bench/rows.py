@@ -103,7 +103,7 @@ class Row:
         reading the problem or checking the plan.
     fingerprint
         Of the problem; empty in files of older releases.
-    timeout_s, seed
+    timeout_s, seed, node_limit
         Of the solve; None where there was no limit, and in files of older releases.
     """
 
@@ -129,6 +129,7 @@ class Row:
     fingerprint: str = ""
     timeout_s: float | None = None
     seed: int | None = None
+    node_limit: int | None = None
 
     @classmethod
     def of(cls, measured: Mapping[str, Any], *, max_load: int, **named: Any) -> Row:

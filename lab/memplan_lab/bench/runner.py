@@ -82,7 +82,7 @@ def run(
         count below 1.
     """
     if repeat < 1:
-        raise MemplanError(f"repeat is {repeat}; solve at least once")
+        raise MemplanError(f"repeat is {repeat}; it must be at least 1")
     options = Options(data, sizes, seeds, limit, capacity_percent)
     todo = [case for suite in suites for case in cases(suite, options)]
     contestants = _find_contestants(solvers, commands or {})
@@ -110,7 +110,7 @@ def _find_contestants(
     contestants: dict[str, Command | None] = dict.fromkeys(solvers)
     for name, template in commands.items():
         if name in contestants:
-            raise MemplanError(f"peer {name!r} has the name of a solver; give it another")
+            raise MemplanError(f"peer {name!r} has the name of a solver; choose another name")
         contestants[name] = Command.parse(name, template)
     if not contestants:
         raise MemplanError("there is nothing to compare; name a solver or a peer")
@@ -156,6 +156,7 @@ def _make_row(case: Case, problem: Problem, request: Request, outcome: Outcome) 
         cpu_min_s=min(outcome.cpu, default=None),
         fingerprint=problem.fingerprint,
         timeout_s=request.timeout,
+        node_limit=request.nodes,
         seed=request.seed,
     )
 

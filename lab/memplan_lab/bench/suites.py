@@ -46,7 +46,7 @@ class Options:
         At most so many cases, spread evenly over the suite; None: all.
     capacity_percent
         The capacity in percent of the least peak, which `exact` proves when a case is made; None:
-        the suite's own (of `models` 110, as in source 001, section 7).
+        the suite's own (of `models` 110, as in TelaMalloc, section 7).
     """
 
     data: Path | None = None
@@ -99,8 +99,8 @@ def _parse(suite: str) -> tuple[str, list[str]]:
         base, _, variant = base.rpartition("-")
         if variant not in VARIANTS or not base:
             raise MemplanError(
-                f"there is no suite {suite!r}; the suites are {', '.join(SUITES)}, "
-                f"and each may end in {' or '.join('-' + name for name in VARIANTS)}, or several"
+                f"there is no suite {suite!r}; the suites are {', '.join(SUITES)}, each also with "
+                f"one or more of {', '.join('-' + name for name in VARIANTS)} appended"
             )
         variants.insert(0, variant)
     return base, variants
@@ -131,8 +131,8 @@ def _limit(case: Case, percent: int) -> Case:
         plan = solve(problem, solver="exact", timeout=_PROOF_SECONDS, threads=1)
         if plan.status is not Status.OPTIMAL or plan.peak is None:
             raise MemplanError(
-                f"the least peak is not proved after {_PROOF_SECONDS:.0f} seconds, so that no "
-                "capacity can be a share of it"
+                f"the smallest peak is not proved within {_PROOF_SECONDS:.0f} seconds, so no "
+                "capacity can be a percentage of it"
             )
         return problem.with_capacity(plan.peak * percent // 100)
 
@@ -149,7 +149,7 @@ def _challenging(options: Options) -> list[Case]:
     for file in files:
         if not _CAPACITY.search(file.stem):
             raise MemplanError(
-                f"{file}: the name does not say the capacity; call it NAME.CAPACITY.csv, "
+                f"{file}: the name has no capacity; call it NAME.CAPACITY.csv, "
                 "or use the suite 'csv'"
             )
     return [_from_file("challenging", file) for file in files]
@@ -161,12 +161,12 @@ def _csv(options: Options) -> list[Case]:
 
 def _files(suite: str, options: Options) -> list[Path]:
     if options.data is None:
-        raise MemplanError(f"the suite {suite!r} reads files; say where they are with --data")
+        raise MemplanError(f"the suite {suite!r} reads files; name them with --data")
     if options.data.is_file():
         return [options.data]
     files = sorted(options.data.rglob("*.csv")) if options.data.is_dir() else []
     if not files:
-        raise MemplanError(f"{options.data}: there is no CSV file here for the suite {suite!r}")
+        raise MemplanError(f"{options.data}: there is no CSV file for the suite {suite!r}")
     return files
 
 
@@ -243,6 +243,20 @@ def _models(_: Options) -> list[Case]:
     return [Case("models", name, make) for name, make in REAL_MODELS.items()]
 
 
+def _memomalloc(_: Options) -> list[Case]:
+    """Return the networks of MemoMalloc's evaluation, each recorded on one image of 128 x 128."""
+    from memplan_lab.bench.models import MEMOMALLOC
+
+    return [Case("memomalloc", name, partial(_record, name)) for name in MEMOMALLOC]
+
+
+def _record(network: str) -> Problem:
+    from memplan.runtime.torch import record
+    from memplan_lab.bench.models import NETWORKS
+
+    return record(*NETWORKS[network](1, 128)).problem()
+
+
 def _streams(_: Options) -> list[Case]:
     """Return training steps on two and more streams, and the largest of the paper's own kind."""
     networks = ("bert_base", "bert_large", "tiny_bert", "resnet50", "mobilenet_v2", "transformer")
@@ -293,6 +307,7 @@ SUITES: Mapping[str, Callable[[Options], list[Case]]] = {
         "training-like", generators.training_like, (1_000, 10_000, 100_000, 1_000_000), 1
     ),
     "models": _models,
+    "memomalloc": _memomalloc,
     "streams": _streams,
     "corpus": _corpus,
 }

@@ -73,7 +73,7 @@ def _run(work: Work, caller: Connection, complaints: IO[bytes]) -> bytes:
     try:
         found = _receive(reader, caller, work.order.seconds)
         if found is None:
-            late = f"it was killed after {work.order.seconds:.0f} s, far past its time-out"
+            late = f"it was killed after {work.order.seconds:.0f} s, long after its timeout"
             return pickle.dumps(Outcome("killed", error=late))
         if found.endswith(pickle.STOP):
             return found

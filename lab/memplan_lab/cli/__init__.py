@@ -12,24 +12,35 @@ from memplan_lab.cli import (
     bench_contention,
     bench_latency,
     bench_repack,
+    bench_streams,
     corpus,
     learn,
     report,
     sweep,
+    trace,
 )
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="memplan-lab",
-    help="Measure planners of memory beside each other, and write up what was measured.",
-    epilog="Exit codes: 0 done, 1 a plan is invalid or a figure got worse, 2 bad input.",
+    help="Measure and compare memory planners, and report the results.",
+    epilog="Exit codes: 0 done, 1 a best known peak or a claim is wrong, 2 bad input.",
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 running.add_root(app)
-for module in (bench, bench_latency, bench_contention, bench_repack, sweep, report):
+for module in (
+    bench,
+    bench_latency,
+    bench_contention,
+    bench_repack,
+    bench_streams,
+    sweep,
+    report,
+    trace,
+):
     running.add_command(app, module)
 app.add_typer(learn.app, name=learn.NAME)
 app.add_typer(corpus.app, name=corpus.NAME)

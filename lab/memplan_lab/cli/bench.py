@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,14 +18,29 @@ if TYPE_CHECKING:
 NAME = "bench"
 
 
+def parse_factor(text: str) -> int:
+    """Read a capacity as a ratio of the smallest peak, such as 1.1; return it in percent.
+
+    Raises
+    ------
+    typer.BadParameter
+        If it is not a positive number of whole percent.
+    """
+    match = re.fullmatch(r"(\d{1,4})(?:\.(\d\d?))?", text, re.ASCII)
+    percent = int(match[1]) * 100 + int((match[2] or "0").ljust(2, "0")) if match else 0
+    if percent < 1:
+        raise typer.BadParameter(f"{text!r} is not a ratio such as 1.1 or 1.05")
+    return percent
+
+
 def command(
     suites: Annotated[
-        list[str] | None, typer.Argument(metavar="SUITE...", help="See --list.")
+        list[str] | None, typer.Argument(metavar="SUITE...", help="Suites of problems; see --list.")
     ] = None,
     solver: Annotated[
         list[str] | None,
         typer.Option(
-            "--solver", help="May be repeated; `auto` if left out. See `memplan solvers`."
+            "--solver", help="A solver; see `memplan solvers`. Default: auto. May be repeated."
         ),
     ] = None,
     peer: Annotated[
@@ -32,62 +48,65 @@ def command(
         typer.Option(
             "--peer",
             metavar="NAME='COMMAND'",
-            help="A program beside ours, with {input}, {capacity} and {output} in its command; "
-            "or omnimalloc, or omnimalloc:ALLOCATOR. May be repeated.",
+            help="Another program, with {input}, {capacity} and {output} in its command; or "
+            "omnimalloc, or omnimalloc:ALLOCATOR. May be repeated.",
         ),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option("--data", help="A file or folder, for suites that read some.")
+        Path | None, typer.Option("--data", help="The file or folder of suites that read files.")
     ] = None,
     sizes: Annotated[
         str | None,
-        typer.Option("--sizes", metavar="N,N,...", help="Numbers of buffers, where generated."),
+        typer.Option("--sizes", metavar="N,N,...", help="Numbers of buffers of generated suites."),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option("--seeds", min=1, help="Instances of each size.")
+        int | None, typer.Option("--seeds", min=1, help="The number of instances of each size.")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="At most so many cases of each suite.")
+        int | None,
+        typer.Option("--limit", min=1, help="The maximum number of cases of each suite."),
     ] = None,
-    capacity_percent: Annotated[
+    capacity_factor: Annotated[
         int | None,
         typer.Option(
-            "--capacity-percent",
-            min=1,
-            metavar="N",
-            help="Capacities of N % of the least peak, proved first; 110 for `models`, elsewhere "
-            "the suite's own if left out.",
+            "--capacity-factor",
+            parser=parse_factor,
+            metavar="RATIO",
+            help="Set capacities to this ratio of the smallest peak, which is proved first. "
+            "Default: 1.1 for `models`, the suite's own elsewhere.",
         ),
     ] = None,
     timeout: options.Timeout = None,
     nodes: options.Nodes = None,
-    threads: Annotated[int, typer.Option("--threads", min=1)] = 1,
+    threads: Annotated[int, typer.Option("--threads", min=1, help="Threads of each solver.")] = 1,
     seed: options.Seed = 0,
     minimize: options.Minimize = False,
     repeat: Annotated[
         int,
-        typer.Option("--repeat", min=1, help="Solves of each case, or more; the median counts."),
+        typer.Option(
+            "--repeat", min=1, help="The minimum number of solves of each case; the median counts."
+        ),
     ] = 1,
     out: Annotated[
         str | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Write all rows: .csv or .parquet."),
+        typer.Option("--output", "-o", metavar="FILE", help="Write all rows: .csv or .parquet."),
     ] = None,
     figure: Annotated[
         str | None,
         typer.Option(
             "--figure",
             metavar="FILE",
-            help="Draw run time and success by solver: .png, .svg or .pdf (extra `plot`).",
+            help="Draw run time and share solved by solver: .png, .svg or .pdf (extra `plot`).",
         ),
     ] = None,
     details: Annotated[bool, typer.Option("--details", help="Show every case.")] = False,
     compare: Annotated[
-        bool, typer.Option("--compare", help="Show the first solver over each other one.")
+        bool, typer.Option("--compare", help="Compare the first solver with each other one.")
     ] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
-    show_list: Annotated[bool, typer.Option("--list", help="List the suites, and end.")] = False,
+    show_list: Annotated[bool, typer.Option("--list", help="List the suites and exit.")] = False,
 ) -> None:
-    """Run suites of problems through solvers and peers, each run in a process of its own."""
+    """Run suites of problems through solvers and peers; each run has its own process."""
     if show_list:
         _list()
         return
@@ -107,7 +126,7 @@ def command(
             sizes=None if sizes is None else options.parse_counts(sizes, "--sizes"),
             seeds=seeds,
             limit=limit,
-            capacity_percent=capacity_percent,
+            capacity_percent=capacity_factor,
             objective="min_peak" if minimize else None,
             timeout=timeout,
             nodes=nodes,
@@ -119,7 +138,7 @@ def command(
             on_row=rows.append,
         )
     except KeyboardInterrupt:
-        output.message(f"interrupted after {len(rows)} runs, which follow")
+        output.message(f"interrupted after {len(rows)} runs; their results follow")
         _report(rows, out, figure, details=details, compare=compare, markdown=markdown)
         raise typer.Exit(output.INTERRUPTED) from None
     _report(rows, out, figure, details=details, compare=compare, markdown=markdown)
@@ -188,4 +207,4 @@ def _list() -> None:
     for name in SUITES:
         output.line(name)
     variants = ", ".join(f"-{name}" for name in VARIANTS)
-    output.message(f"each of them also with {variants}, or several, behind its name")
+    output.message(f"append one or more variants to a name: {variants}")

@@ -7,9 +7,9 @@ from memplan_lab.cli.bench_latency import (
     Allocators,
     Batches,
     Inputs,
-    Json,
     Markdown,
     Networks,
+    Output,
     Seconds,
     Threads,
     finish,
@@ -26,14 +26,14 @@ def command(
     threads: Threads = "1,2,4,8",
     allocator: Allocators = None,
     seconds: Seconds = 3.0,
-    json: Json = None,
+    out: Output = None,
     markdown: Markdown = False,
 ) -> None:
-    """Profile networks with perf: the share of CPU time that memory takes, and waiting for it.
+    """Profile networks with perf: the share of CPU time spent on memory, and waits for locks.
 
-    Each network runs eager under every allocator, and through a slab under the first.
+    Each network runs in eager mode under every allocator, and from a slab under the first one.
     """
-    output.check_output(json)
+    output.check_output(out)
 
     from memplan_lab.bench.latency import contention, report
 
@@ -41,4 +41,4 @@ def command(
         contention.run, networks, inputs, batches, threads, allocator, seconds
     )
     shown = [report.contention(rows)]
-    finish(rows, shown, json, markdown=markdown, interrupted=interrupted)
+    finish(rows, shown, out, markdown=markdown, interrupted=interrupted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -20,32 +21,36 @@ NAME = "bench-latency"
 
 # This command and `bench-contention` share these options.
 Networks = Annotated[
-    str | None, typer.Option("--networks", metavar="NAME,NAME,...", help="All if left out.")
+    str | None, typer.Option("--networks", metavar="NAME,NAME,...", help="Default: all.")
 ]
 Inputs = Annotated[
-    str, typer.Option("--inputs", metavar="N,N,...", help="Sides of images, or tokens.")
+    str, typer.Option("--inputs", metavar="N,N,...", help="Sides of images, or numbers of tokens.")
 ]
-Batches = Annotated[str, typer.Option("--batches", metavar="N,N,...")]
+Batches = Annotated[str, typer.Option("--batches", metavar="N,N,...", help="Batch sizes.")]
 Threads = Annotated[
-    str, typer.Option("--threads", metavar="N,N,...", help="Requests served at once.")
+    str, typer.Option("--threads", metavar="N,N,...", help="Numbers of concurrent requests.")
 ]
 Allocators = Annotated[
     list[str] | None,
     typer.Option(
         "--allocator",
         metavar="NAME[='LIBRARY VAR=VALUE']",
-        help="glibc, glibc-tuned, or a library to preload and how it is configured. May be "
-        "repeated; slabs run beside the first.",
+        help="glibc, glibc-tuned, or a library to preload with its configuration. Slabs run "
+        "under the first one. May be repeated.",
     ),
 ]
 Seconds = Annotated[
     float,
     typer.Option(
-        "--seconds", parser=options.parse_seconds, metavar="SECONDS", help="For each process."
+        "--seconds",
+        parser=options.parse_seconds,
+        metavar="SECONDS",
+        help="Measuring time of a process.",
     ),
 ]
-Json = Annotated[
-    str | None, typer.Option("--json", metavar="FILE", help="Write all that was measured.")
+Output = Annotated[
+    str | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write all measurements, as JSON."),
 ]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
 
@@ -58,34 +63,44 @@ def command(
     batches: Batches = "1,4,8",
     threads: Threads = "1,2",
     allocator: Allocators = None,
+    training: Annotated[
+        bool,
+        typer.Option("--training", help="Measure training steps, with one request thread."),
+    ] = False,
     rounds: Annotated[
         int, typer.Option("--rounds", min=1, help="Processes for each allocator and input.")
     ] = 3,
     runs: Annotated[
         int,
         typer.Option(
-            "--runs", min=1, help="Measured inferences in each; fewer, but three, in --seconds."
+            "--runs",
+            min=1,
+            help="Measured inferences in each; fewer (at least 3) within --seconds.",
         ),
     ] = 24,
     seconds: Seconds = 4.0,
-    json: Json = None,
+    out: Output = None,
     details: Annotated[bool, typer.Option("--details", help="Show networks and cases.")] = False,
     markdown: Markdown = False,
 ) -> None:
-    """Time networks eager and through a slab, under every allocator, in fresh processes."""
-    output.check_output(json)
+    """Time networks in eager mode and from a slab, under every allocator, in new processes.
+
+    With `--details` also what decides the ratio. `memplan-lab report` draws the file of `--output`.
+    """
+    output.check_output(out)
 
     from memplan_lab.bench import latency
     from memplan_lab.bench.latency import report
 
     rows, interrupted = measure(
-        partial(latency.run, rounds=rounds, runs=runs),
-        *(networks, inputs, batches, threads, allocator, seconds),
+        partial(latency.run, training=training, rounds=rounds, runs=runs),
+        *(networks, inputs, batches, "1" if training else _cap(threads), allocator, seconds),
     )
-    shown = [report.overview(rows)]
+    shown = [report.overview(rows), report.spread(rows)]
     if details:
-        shown += [report.by_network(rows), report.cases(rows), report.plans(rows)]
-    finish(rows, shown, json, markdown=markdown, interrupted=interrupted)
+        shown += [report.decided(rows), report.by_network(rows), report.cases(rows)]
+        shown += [report.plans(rows)]
+    finish(rows, shown, out, markdown=markdown, interrupted=interrupted)
 
 
 def measure(
@@ -117,10 +132,21 @@ def measure(
     return rows, False
 
 
+def _cap(threads: str) -> str:
+    """Return the numbers of threads without those above the cores of this machine, with a note."""
+    counts = options.parse_counts(threads, "--threads")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    capped = list(dict.fromkeys(min(count, cores or 1) for count in counts))
+    text = ",".join(map(str, capped))
+    if capped != list(counts):
+        output.message(f"this machine has {cores} cores; measured threads: {text}")
+    return text
+
+
 def finish(
     rows: Sequence[Row] | Sequence[Contention],
     shown: Iterable[Table],
-    json: str | None,
+    out: str | None,
     *,
     markdown: bool,
     interrupted: bool,
@@ -129,9 +155,9 @@ def finish(
     from memplan_lab.bench.latency import report
 
     if interrupted:
-        output.message(f"interrupted after {len(rows)} processes; what they measured follows")
-    if json is not None:
-        report.write(rows, json)
+        output.message(f"interrupted after {len(rows)} processes; their results follow")
+    if out is not None:
+        report.write(rows, out)
     failed = [row for row in rows if row.error]
     for row in failed:
         output.message(report.failure(row))

@@ -6,44 +6,48 @@ from typing import Annotated
 
 import typer
 
-from memplan.cli import options, output
+from memplan.cli import output
+from memplan_lab.cli.bench import parse_factor
 
 NAME = "bench-repack"
 
 
 def command(
-    families: Annotated[
-        str, typer.Option("--families", metavar="NAME,NAME,...", help="nn, training.")
-    ] = "nn,training",
-    buffers: Annotated[int, typer.Option("--buffers", min=1, help="How many are in.")] = 500,
+    family: Annotated[
+        list[str] | None,
+        typer.Option("--family", help="nn or training; default: both. May be repeated."),
+    ] = None,
+    buffers: Annotated[int, typer.Option("--buffers", min=1, help="The number of buffers.")] = 500,
     changed: Annotated[
-        int, typer.Option("--changed", min=1, help="How many go, and as many come, at each step.")
+        int, typer.Option("--changed", min=1, help="Buffers that are replaced at each step.")
     ] = 25,
-    steps: Annotated[int, typer.Option("--steps", min=1)] = 50,
-    percents: Annotated[
-        str,
+    steps: Annotated[int, typer.Option("--steps", min=1, help="Steps of a sequence.")] = 50,
+    capacity_factor: Annotated[
+        list[int] | None,
         typer.Option(
-            "--percents",
-            metavar="N,N,...",
-            help="Capacities, in per cent of the greatest least peak of the steps.",
+            "--capacity-factor",
+            parser=parse_factor,
+            metavar="RATIO",
+            help="Capacity as a ratio of the largest optimal peak of all steps; default: 1, 1.02, "
+            "1.05 and 1.1. May be repeated.",
         ),
-    ] = "100,102,105,110",
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many sequences.")] = 3,
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="The number of sequences.")] = 3,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
 ) -> None:
-    """Change a few of many buffers, many times: time repacking, and fresh solves of the same.
+    """Replace a few of many buffers again and again; compare repacking with fresh solves.
 
-    Times are CPU times of one thread, means and medians over the steps. A repack begins at buffers
-    as Python objects; fresh solves at a problem that is there, and at those same objects.
+    Times are CPU times of one thread, as means and medians over the steps. A repack starts from
+    Python objects of buffers. Fresh solves start from a finished problem, and from such objects.
     """
     from memplan_lab.bench import repack
 
     rows = repack.run(
-        families.split(","),
+        family or ["nn", "training"],
         buffers=buffers,
         changed=changed,
         steps=steps,
-        percents=options.parse_counts(percents, "--percents"),
+        percents=capacity_factor or [100, 102, 105, 110],
         seeds=seeds,
     )
     if markdown:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from memplan_lab.corpus import Built
 
 NAME = "corpus"
-app = typer.Typer(help="Make the corpus of problems that benchmarks and studies run over.")
+app = typer.Typer(help="Build the corpus of problems for benchmarks and studies.")
 app.add_typer(corpus_best.app, name=corpus_best.NAME)
 
 _CLEAR = "\r\x1b[K"
@@ -26,28 +26,28 @@ _CLEAR = "\r\x1b[K"
 @app.command()
 def build(
     out: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Where to write it, as Parquet.")
+        str, typer.Option("--output", "-o", metavar="FILE", help="The corpus, as Parquet.")
     ] = "corpus.parquet",
-    families: Annotated[
-        str | None,
-        typer.Option("--families", metavar="NAME,NAME,...", help="All of them if left out."),
+    family: Annotated[
+        list[str] | None,
+        typer.Option("--family", help="A family of networks; default: all. May be repeated."),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="At most so many recipes, spread evenly.")
+        int | None,
+        typer.Option("--limit", min=1, help="The maximum number of recipes, spread evenly."),
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes.")] = 1,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="The number of processes.")] = 1,
 ) -> None:
-    """Make problems of real networks, from their shapes alone: nothing is downloaded.
+    """Build problems of real networks from their shapes alone; nothing is downloaded.
 
-    The same versions of the libraries make the same file. What a library cannot build is listed,
-    and left out. Needs the extra `corpus`.
+    The same versions of the libraries build the same file. Recipes that a library cannot build are
+    listed and left out. Needs the extra `corpus`.
     """
     output.check_output(out)
 
     from memplan_lab import corpus
 
-    names = None if families is None else [name.strip() for name in families.split(",")]
-    built = corpus.build(names, limit, jobs, on_made=_tell if sys.stderr.isatty() else None)
+    built = corpus.build(family, limit, workers, on_made=_tell if sys.stderr.isatty() else None)
     if sys.stderr.isatty():
         sys.stderr.write(_CLEAR)
     checksum = corpus.write(built, out)
@@ -86,5 +86,5 @@ def _table(built: Built) -> RenderableType:
             )
         )
     return terminal(
-        "corpus", ("family", "problems", "least n", "median n", "most n", "proved"), rows, left=(0,)
+        "corpus", ("family", "problems", "min n", "median n", "max n", "proved"), rows, left=(0,)
     )

@@ -13,20 +13,21 @@ if TYPE_CHECKING:
     from memplan_lab.bench.best_update import Claim
 
 NAME = "best"
-app = typer.Typer(help="Check and improve the least peaks that are known of the corpus.")
+app = typer.Typer(help="Check and improve the best known peaks of the corpus.")
 
 Corpus = Annotated[
-    Path | None, typer.Option("--corpus", metavar="FILE", help="In place of the one shipped.")
+    Path | None,
+    typer.Option("--corpus", metavar="FILE", help="A corpus other than the shipped one."),
 ]
 Known = Annotated[
     Path | None,
-    typer.Option("--known", metavar="FILE", help="Best known peaks, in place of those shipped."),
+    typer.Option("--known", metavar="FILE", help="Best known peaks other than the shipped ones."),
 ]
 
 
 @app.command()
 def check(corpus: Corpus = None, known: Known = None) -> None:
-    """Hold every best known peak against the referee: plans that are kept, and searches again."""
+    """Verify every best known peak: check the stored plans and repeat the searches."""
     from memplan_lab.bench import best_known, best_update, records
 
     wrong = total = 0
@@ -35,7 +36,7 @@ def check(corpus: Corpus = None, known: Known = None) -> None:
         if finding.wrong:
             wrong += 1
             output.line(f"{finding.name}: {finding.wrong}")
-    output.line(f"{total - wrong:,} of {total:,} best known peaks hold")
+    output.line(f"{total - wrong:,} of {total:,} best known peaks are confirmed")
     if wrong:
         raise typer.Exit(output.INFEASIBLE)
 
@@ -49,7 +50,7 @@ def update(
     corpus: Corpus = None,
     known: Known = None,
 ) -> None:
-    """Take over what beats a best known peak, or proves it: solved again here, and verified."""
+    """Adopt better peaks and new proofs from sweeps, after solving and verifying them again."""
     from memplan_lab.bench import best_known, best_update, records
 
     where = str(known or best_known.path())
@@ -62,8 +63,8 @@ def update(
     for best in made.improved:
         output.line(f"{best.name}: {best.peak:,} bytes{', proved' if best.proved else ''}")
     for finding in made.refused:
-        output.message(f"{finding.name} is refused: {finding.wrong}")
-    output.line(f"{len(made.improved):,} improved, {len(made.refused):,} refused")
+        output.message(f"{finding.name} is rejected: {finding.wrong}")
+    output.line(f"{len(made.improved):,} improved, {len(made.refused):,} rejected")
     if made.refused:
         raise typer.Exit(output.INFEASIBLE)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from memplan_lab.learn.collecting import Searched
 
 NAME = "learn"
-app = typer.Typer(help="Learn where the search of telamalloc should go back to.")
+app = typer.Typer(help="Learn where the search of telamalloc should backtrack to.")
 
 # Problems are generated from these seeds. A model must not have seen those that it is judged on.
 _TRAINING_SEEDS = "1000:1040"
@@ -25,21 +25,21 @@ _OTHER_SEEDS = "100:105"
 
 Family = Annotated[
     list[str] | None,
-    typer.Option("--family", help="Generated problems; all families if left out. May be repeated."),
+    typer.Option("--family", help="A family of generated problems; default: all. May be repeated."),
 ]
 Data = Annotated[
     list[Path] | None,
-    typer.Option("--data", help="A file or folder of problems or models, too. May be repeated."),
+    typer.Option("--data", help="A file or folder of more problems or models. May be repeated."),
 ]
 Seeds = Annotated[
-    str, typer.Option("--seeds", metavar="FIRST:END", help="Of the generated problems.")
+    str, typer.Option("--seeds", metavar="FIRST:END", help="Seeds of the generated problems.")
 ]
 Sizes = Annotated[
     str | None,
-    typer.Option("--sizes", metavar="N,N,...", help="Numbers of buffers, where generated."),
+    typer.Option("--sizes", metavar="N,N,...", help="Numbers of buffers of generated problems."),
 ]
 Steps = Annotated[
-    int, typer.Option("--steps", min=1, help="Limit of each search, in placements tried.")
+    int, typer.Option("--steps", min=1, help="Limit of each search, in placement attempts.")
 ]
 
 
@@ -52,18 +52,23 @@ def collect(
     data: Data = None,
     seeds: Seeds = _TRAINING_SEEDS,
     sizes: Sizes = None,
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Searches of each problem.")] = 2,
+    runs: Annotated[
+        int, typer.Option("--runs", min=1, help="The number of searches of each problem.")
+    ] = 2,
     steps: Steps = 20_000,
     oracle_nodes: Annotated[
-        int, typer.Option("--oracle-nodes", min=1, help="Limit of a question to the exact search.")
+        int,
+        typer.Option("--oracle-nodes", min=1, help="Node limit of each call of the exact search."),
     ] = 2_000,
     seed: options.Seed = 0,
     model: Annotated[
         str | None,
-        typer.Option("--model", metavar="MODEL", help="Search with it, in place of the rule."),
+        typer.Option(
+            "--model", metavar="MODEL", help="Search with this model instead of the rule."
+        ),
     ] = None,
 ) -> None:
-    """Search problems of known capacity, and write down where a perfect search would go back to."""
+    """Search problems of known capacity; record where a perfect search would backtrack to."""
     output.check_output(out)
 
     from memplan.solvers import backtracking
@@ -89,7 +94,7 @@ def train(
         list[str], typer.Argument(metavar="SAMPLES...", help="From `memplan-lab learn collect`.")
     ],
     out: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The model, as JSON.")],
-    trees: Annotated[int, typer.Option("--trees", min=1)] = 100,
+    trees: Annotated[int, typer.Option("--trees", min=1, help="The number of trees.")] = 100,
     seed: options.Seed = 0,
 ) -> None:
     """Train a model on samples. Needs the extra `learn`."""
@@ -107,32 +112,48 @@ def train(
 def evaluate(
     model: Annotated[
         str | None,
-        typer.Option("--model", metavar="MODEL", help="In place of the one that is shipped."),
+        typer.Option(
+            "--model", metavar="MODEL", help="A model, as published, in place of learned=on."
+        ),
     ] = None,
     family: Family = None,
     data: Data = None,
+    corpus: Annotated[
+        str | None,
+        typer.Option("--corpus", help="The problems of a half of the networks: first or second."),
+    ] = None,
+    sample: Annotated[
+        int | None, typer.Option("--sample", min=1, help="Draw so many problems of the corpus.")
+    ] = None,
     seeds: Seeds = _OTHER_SEEDS,
     sizes: Sizes = None,
     steps: Steps = 500_000,
-    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Runs of each, for times.")] = 1,
+    repeat: Annotated[
+        int, typer.Option("--repeat", min=1, help="Runs of each problem, for the times.")
+    ] = 1,
     hard: Annotated[
-        int, typer.Option("--hard", min=0, help="Backtracks that make a problem a hard one.")
+        int, typer.Option("--hard", min=0, help="A problem with more backtracks is hard.")
     ] = 1_000,
     out: Annotated[
-        str | None, typer.Option("--out", metavar="FILE", help="All rows, as CSV.")
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="All rows, as CSV.")
     ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
 ) -> None:
-    """Search problems without and with a model, and compare backtracks and solved problems."""
+    """Search problems with and without learning; compare solved ones, backtracks and times."""
     output.check_output(out)
 
     from memplan.solvers import backtracking
     from memplan_lab import learn
     from memplan_lab.learn import merit
 
+    instances: Iterator[Instance]
+    if corpus is None:
+        instances = _instances(family, data, seeds, sizes, small=False)
+    else:
+        instances = learn.of_corpus(corpus, sample)
     rows = learn.evaluate(
-        _instances(family, data, seeds, sizes, small=False),
-        backtracking.read(model or backtracking.SHIPPED),
+        instances,
+        True if model is None else backtracking.read(model),
         steps=steps,
         repeat=repeat,
         on_row=_show if sys.stderr.isatty() else None,
@@ -143,6 +164,68 @@ def evaluate(
         output.line(merit.markdown(rows, hard).rstrip())
     else:
         output.console().print(merit.table(rows, hard))
+
+
+@app.command()
+def figures(
+    problem: Annotated[
+        Path, typer.Argument(metavar="PROBLEM", help="A problem or model, for figure 15.")
+    ],
+    out: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the charts go.")
+    ],
+    percent: Annotated[
+        int, typer.Option("--percent", min=1, help="Its capacity, of the least known one.")
+    ] = 102,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="MODEL", help="A model other than the shipped one."),
+    ] = None,
+    samples: Annotated[
+        str | None,
+        typer.Option(
+            "--samples", metavar="SAMPLES", help="For figure 17; default: a few are collected."
+        ),
+    ] = None,
+    steps: Steps = 20_000,
+) -> None:
+    """Draw figures 15 to 17 of TelaMalloc. Needs the extra `plot` of memplan."""
+    from memplan.solvers import backtracking
+    from memplan.view import picture
+    from memplan_lab import learn
+    from memplan_lab.learn import figures as drawing
+
+    picture.check_installed()
+    forest = backtracking.read(model or backtracking.SHIPPED)
+    given = next(learn.of_files(problem, [percent])).make()
+    seen = (
+        learn.load(samples)
+        if samples is not None
+        else learn.collect(learn.of_seeds("synthetic", range(1000, 1004), small=True), runs=1)
+    )
+    found = drawing.portions(given, forest, steps=steps)
+    counts = (1, 2, 4, 8, 16, 32, 64)
+    times = drawing.seconds_each(forest, counts)
+    grown = drawing.importance(forest, seen)
+    charts = {
+        "figure-15": drawing.draw(
+            {
+                f"learned={way}": drawing.backtracks_of(found, way)
+                for way in ("off", "on", "published")
+            },
+            ("portion of the time", "backtracks"),
+            log=True,
+        ),
+        "figure-16": drawing.draw(
+            {"time": {str(n): each * 1e6 for n, each in zip(counts, times, strict=True)}},
+            ("candidates scored at once", "time of each [µs]"),
+        ),
+        "figure-17": drawing.draw({"growth": grown}, ("feature shuffled", "growth of RMSE")),
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    for name, chart in charts.items():
+        picture.write(chart, out / f"{name}.svg", dpi=150)
+        output.line(str(out / f"{name}.svg"))
 
 
 def _instances(
@@ -184,7 +267,7 @@ def _range(text: str) -> range:
         raise typer.BadParameter(f"{text!r} is not FIRST:END", param_hint="'--seeds'")
     seeds = range(int(first), int(end))
     if not seeds:
-        raise typer.BadParameter(f"{text!r} has no seed in it", param_hint="'--seeds'")
+        raise typer.BadParameter(f"{text!r} contains no seed", param_hint="'--seeds'")
     return seeds
 
 
@@ -196,5 +279,5 @@ def _tell(search: Searched) -> None:
 def _show(row: Row) -> None:
     output.message(
         f"{row.instance}: {row.plain.backtracks:,} backtracks, "
-        f"with the model {row.learned.backtracks:,}"
+        f"with learning {row.learned.backtracks:,}"
     )

@@ -26,75 +26,98 @@ class _Terminated(KeyboardInterrupt):
 
 def command(
     suite: Annotated[
-        str, typer.Option("--suite", metavar="NAME,...", help="See `memplan-lab bench --list`.")
+        list[str],
+        typer.Option("--suite", help="A suite; see `memplan-lab bench --list`. May be repeated."),
     ],
     out: Annotated[
-        str, typer.Option("--out", "-o", metavar="RESULTS", help="A folder for the results.")
+        str, typer.Option("--output", "-o", metavar="RESULTS", help="The folder for the results.")
     ],
-    solvers: Annotated[
-        str,
+    solver: Annotated[
+        list[str] | None,
         typer.Option(
-            "--solvers",
-            metavar="NAME,...",
-            help="See `memplan solvers`; with options as in telamalloc:learned=on.",
+            "--solver",
+            help="A solver, with options as in telamalloc:learned=on; see `memplan solvers`. "
+            "Default: auto. May be repeated.",
         ),
-    ] = "auto",
-    capacity: Annotated[
-        str,
+    ] = None,
+    capacity_factor: Annotated[
+        list[str] | None,
         typer.Option(
-            "--capacity",
-            metavar="SHARE,...",
-            help="Capacities as shares of the least peak that is known (of the problem's own "
-            "capacity, or of a lower bound, where none is known); none: the smallest peak.",
+            "--capacity-factor",
+            metavar="RATIO",
+            help="Capacity as a ratio of the smallest known peak, or, where none is known, of the "
+            "problem's own capacity or a lower bound. The default is none: minimize the peak. May "
+            "be repeated.",
         ),
-    ] = "none",
+    ] = None,
     timeout: Annotated[
         float,
         typer.Option(
-            "--timeout", "-t", parser=options.parse_seconds, metavar="SECONDS", help="Of a solve."
+            "--timeout",
+            "-t",
+            parser=options.parse_seconds,
+            metavar="SECONDS",
+            help="Limit of each solve.",
         ),
     ] = 60.0,
+    nodes: options.Nodes = None,
     scheduler: Annotated[
         str,
         typer.Option(
             "--scheduler",
             metavar="ADDRESS",
-            help="local, or a scheduler of Dask such as tcp://host:8786.",
+            help="local, or the address of a Dask scheduler such as tcp://host:8786.",
         ),
     ] = "local",
     workers: Annotated[
         int | None,
-        typer.Option("--workers", min=1, help="Processes, where local; one for each CPU."),
+        typer.Option("--workers", min=1, help="Local processes; default: one for each CPU."),
     ] = None,
     memory: Annotated[
-        str, typer.Option("--memory", metavar="SIZE", help="Limit of each task.")
+        str, typer.Option("--memory", metavar="SIZE", help="Memory limit of each task.")
     ] = "4GiB",
     sample: Annotated[
         int | None,
-        typer.Option("--sample", min=1, help="So many problems, chosen by the seed."),
+        typer.Option("--sample", min=1, help="Choose this many problems by the seed."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of solvers and sample.")] = 0,
-    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Runs of each task.")] = 1,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, help="Seed of the solvers and the sample.")
+    ] = 0,
+    repeat: Annotated[
+        int, typer.Option("--repeat", min=1, help="The number of runs of each task.")
+    ] = 1,
     data: Annotated[
-        str | None, typer.Option("--data", help="A file or folder, for suites that read some.")
+        str | None, typer.Option("--data", help="The file or folder of suites that read files.")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the sweep in the folder.")
+        bool, typer.Option("--resume", help="Continue the sweep in the folder.")
     ] = False,
+    report: Annotated[
+        str | None,
+        typer.Option(
+            "--report",
+            metavar="FOLDER",
+            help="At the end, report the results in this folder, as `memplan-lab report` does.",
+        ),
+    ] = None,
 ) -> None:
     """Run a suite of problems through solvers, on all CPUs or on a cluster.
 
-    Every solve has a process of its own, with limits of time and memory; what fails is tried once
-    more. Results are appended to a folder of Parquet files as they come: a sweep that was stopped,
-    at any time and in any way, goes on with --resume.
+    Each solve has its own process with limits on time, search nodes and memory. A task that fails
+    is tried once more. Results are appended to a folder of Parquet files as they arrive, so an
+    interrupted sweep continues with --resume.
     """
     from memplan_lab import sweep
+    from memplan_lab.cli import report as reporting
 
+    if report is not None:
+        reporting.check(report)
     settings = sweep.Settings(
-        suites=_names(suite),
-        solvers=_solvers(solvers),
-        capacities=_names(capacity),
+        suites=suite,
+        solvers=solver or ["auto"],
+        capacities=capacity_factor or ["none"],
         timeout=timeout,
+        node_limit=nodes,
         memory=options.parse_bytes(memory),
         seed=seed,
         repeat=repeat,
@@ -119,21 +142,8 @@ def command(
         code = output.TERMINATED if isinstance(interrupt, _Terminated) else output.INTERRUPTED
         raise typer.Exit(code) from None
     _summary(out, effort)
-
-
-def _names(text: str) -> list[str]:
-    return [name for name in map(str.strip, text.split(",")) if name]
-
-
-def _solvers(text: str) -> list[str]:
-    """Split `auto,exact:twins=off,mirror=off`: an option alone belongs to the solver before it."""
-    found: list[str] = []
-    for part in _names(text):
-        if found and "=" in part and ":" not in part:
-            found[-1] += f",{part}"
-        else:
-            found.append(part)
-    return found
+    if report is not None:
+        reporting.write([out], report)
 
 
 @contextmanager
@@ -199,7 +209,7 @@ def _report_interrupt(shown: _Shown, out: str) -> None:
         return
     output.message(
         f"interrupted after {shown.done} of {shown.total} tasks, which are in {out}; "
-        "the same command with --resume goes on"
+        "add --resume to the same command to continue"
     )
 
 

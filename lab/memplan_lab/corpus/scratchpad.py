@@ -1,4 +1,4 @@
-"""Networks on an accelerator that computes from a scratchpad, as those of sources 000 and 001.
+"""Networks on an accelerator with a scratchpad, as in MiniMalloc and TelaMalloc.
 
 Operators are cut into tiles of rows and interleaved; inputs, weights and outputs are moved while
 other operators compute. Weights come in chunks, through two buffers that take turns:

@@ -1,10 +1,10 @@
-"""Learned backtracking (source 001, section 6): samples, the model made of them, and its merit.
+"""Learned backtracking (TelaMalloc, section 6): samples, the model made of them, and its merit.
 
     from memplan_lab import learn
 
     samples = learn.collect(learn.of_seeds("synthetic", range(1000, 1010)))
     model = learn.train(samples)
-    rows = learn.evaluate(learn.of_seeds("synthetic", range(5)), model)
+    rows = learn.evaluate(learn.of_corpus("second"), model)
 
 Samples depend on seeds and node limits alone, so that they can be collected again. Training needs
 the extra `learn`; a trained model needs nothing.
@@ -12,12 +12,13 @@ the extra `learn`; a trained model needs nothing.
 
 from memplan_lab.learn.collecting import collect
 from memplan_lab.learn.evaluating import Row, evaluate
-from memplan_lab.learn.instances import FAMILIES, Instance, of_files, of_seeds
+from memplan_lab.learn.instances import FAMILIES, HALVES, Instance, of_corpus, of_files, of_seeds
 from memplan_lab.learn.samples import Samples, join, load
 from memplan_lab.learn.training import train
 
 __all__ = [
     "FAMILIES",
+    "HALVES",
     "Instance",
     "Row",
     "Samples",
@@ -25,6 +26,7 @@ __all__ = [
     "evaluate",
     "join",
     "load",
+    "of_corpus",
     "of_files",
     "of_seeds",
     "train",

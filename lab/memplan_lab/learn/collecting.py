@@ -1,4 +1,4 @@
-"""Searches with the exact solver as an oracle (source 001, section 6.3)."""
+"""Searches with the exact solver as an oracle (TelaMalloc, section 6.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches with and without a model, side by side (source 001, section 7.3)."""
+"""Searches that learn and that do not, side by side (TelaMalloc, section 7.3)."""
 
 from __future__ import annotations
 
@@ -27,16 +27,19 @@ class Run:
         gave up before.
     seconds
         Of processor time, the least of several runs.
+    steps
+        Placements tried, also by a second search.
     """
 
     solved: bool
     backtracks: int
     seconds: float
+    steps: int = 0
 
 
 @dataclass(frozen=True)
 class Row:
-    """One instance, without and with the model."""
+    """One instance, without and with learning."""
 
     instance: str
     family: str
@@ -46,20 +49,21 @@ class Row:
 
 def evaluate(
     instances: Iterable[Instance],
-    model: Model,
+    learned: Model | bool = True,
     *,
     steps: int = 500_000,
     repeat: int = 1,
     on_row: Callable[[Row], object] | None = None,
 ) -> list[Row]:
-    """Return how searches of instances go without and with the model.
+    """Return how searches of instances go without and with learning.
 
     Parameters
     ----------
     instances
-        Problems with capacities; those that the model has not seen say more.
-    model
-        From `train`, or `memplan.solvers.backtracking.read`.
+        Problems with capacities; those that a model has not seen say more.
+    learned
+        As the option of `telamalloc`: True for the second search beside it; or a model, from
+        `train` or `memplan.solvers.backtracking.read`, which searches as published.
     steps
         Limit of a search, in placements tried.
     repeat
@@ -71,8 +75,8 @@ def evaluate(
     for instance in instances:
         problem = instance.make()
         plain = _run(problem, steps, repeat, learned=False)
-        learned = _run(problem, steps, repeat, learned=model)
-        row = Row(instance.name, instance.family, plain, learned)
+        other = _run(problem, steps, repeat, learned=learned)
+        row = Row(instance.name, instance.family, plain, other)
         rows.append(row)
         if on_row is not None:
             on_row(row)
@@ -87,5 +91,7 @@ def _run(problem: Problem, steps: int, repeat: int, *, learned: object) -> Run:
         seconds.append(time.process_time() - begin)
     solved = plan.offsets is not None
     backtracks = plan.stats["backtracks"]
+    nodes = plan.stats["nodes"]
     assert isinstance(backtracks, int)
-    return Run(solved, backtracks if solved else max(backtracks, steps), min(seconds))
+    assert isinstance(nodes, int)
+    return Run(solved, backtracks if solved else max(backtracks, steps), min(seconds), nodes)

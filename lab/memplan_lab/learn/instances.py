@@ -5,6 +5,7 @@ Both are drawn from the same families, but from different seeds: none of one is 
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,10 +16,12 @@ from memplan import sources
 from memplan.errors import MemplanError
 from memplan.problem import Problem
 from memplan.solvers import solve
+from memplan_lab import bench
 from memplan_lab.bench import generators
 
-__all__ = ["FAMILIES", "Family", "Instance", "of_files", "of_seeds"]
+__all__ = ["FAMILIES", "HALVES", "Family", "Instance", "of_corpus", "of_files", "of_seeds"]
 
+HALVES = ("first", "second")
 _LEAST_NODES = 100_000  # of the search for the least capacity, which comes near it with so many
 
 
@@ -100,7 +103,7 @@ def of_seeds(
     """
     known = FAMILIES.get(family)
     if known is None:
-        raise MemplanError(f"there is no family {family!r}; there are {', '.join(FAMILIES)}")
+        raise MemplanError(f"there is no family {family!r}; choose from {', '.join(FAMILIES)}")
     for size in sizes or (known.small if small else known.large):
         for seed in seeds:
             make = cache(partial(_add_least_capacity, partial(known.make, size, seed)))
@@ -121,6 +124,42 @@ def of_files(path: Path, percents: Sequence[int] = (100, 102, 105)) -> Iterator[
     for file in files:
         make = cache(partial(_add_least_capacity, partial(_problem, file)))
         yield from _at_percents(file.stem, file.name, make, percents)
+
+
+def of_corpus(
+    half: str, sample: int | None = None, percents: Sequence[int] = (100, 101, 102, 105)
+) -> Iterator[Instance]:
+    """Yield the corpus's problems of one half of its networks, each at all of these capacities.
+
+    All problems of a network are in the same half, so that what is chosen on one half has not seen
+    the networks of the other. Problems with conflicts or groups, which the search does not support,
+    are left out.
+
+    Parameters
+    ----------
+    half
+        One of `HALVES`.
+    sample
+        How many records to draw at first, of both halves; `None` takes the whole corpus.
+    percents
+        Capacities, as percentages of the least peak that is known.
+
+    Raises
+    ------
+    MemplanError
+        If there is no such half.
+    """
+    if half not in HALVES:
+        raise MemplanError(f"there is no half {half!r}; choose from {', '.join(HALVES)}")
+    corpus = bench.corpus()
+    for record in corpus if sample is None else corpus.sample(sample, seed=0):
+        network = record.provenance.get("model", record.name)
+        if zlib.crc32(network.encode()) % 2 != HALVES.index(half):
+            continue
+        if record.problem.has_conflicts or record.problem.has_groups:
+            continue
+        make = partial(record.problem.with_capacity, record.best_peak)
+        yield from _at_percents(record.name, record.family, make, percents)
 
 
 def _problem(file: Path) -> Problem:

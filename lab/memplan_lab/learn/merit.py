@@ -1,4 +1,4 @@
-"""What a model is worth: rows of an evaluation as a table and as a file."""
+"""What learning is worth: rows of an evaluation as a table and as a file."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ HEADINGS = (
     "family",
     "hard",
     "unsolved",
-    "solved by model",
-    "lost by model",
+    "of these solved",
+    "lost",
     "backtracks",
-    "with model",
+    "learned",
     "ratio",
     "easy",
-    "lost by model",
+    "other steps",
+    "lost",
     "CPU",
     "worst",
 )
-_RUN = ("solved", "backtracks", "seconds")
+_RUN = ("solved", "backtracks", "seconds", "steps")
 
 
 @dataclass(frozen=True)
@@ -48,14 +49,14 @@ class Merit:
     hard, easy
         How many there are of each kind.
     unsolved, won, lost
-        Of the hard: those that the plain search does not solve, those of them that the model
-        solves, and those that only the plain search solves.
+        Of the hard: those that the plain search does not solve, those of them that the learned
+        one solves, and those that only the plain search solves.
     plain, learned
         The median backtracks on the hard ones, as `Run` counts them.
-    easy_lost
-        Of the easy: those that are not solved with the model.
+    easy_other, easy_lost
+        Of the easy: those that take other steps with learning, and those that it does not solve.
     cpu, worst_cpu
-        Processor time with the model over that without, on the easy ones: of the sums, and of
+        Processor time with learning over that without, on the easy ones: of the sums, and of
         the worst problem that takes a millisecond or more.
     """
 
@@ -67,6 +68,7 @@ class Merit:
     lost: int
     plain: float | None
     learned: float | None
+    easy_other: int
     easy_lost: int
     cpu: float | None
     worst_cpu: float | None
@@ -103,6 +105,7 @@ def _judge(family: str, rows: Iterable[Row], limit: int) -> Merit:
         lost=sum(row.plain.solved and not row.learned.solved for row in hard),
         plain=median(row.plain.backtracks for row in hard) if hard else None,
         learned=median(row.learned.backtracks for row in hard) if hard else None,
+        easy_other=sum(row.learned.steps != row.plain.steps for row in easy),
         easy_lost=sum(not row.learned.solved for row in easy),
         cpu=sum(row.learned.seconds for row in easy) / seconds if seconds > 0 else None,
         worst_cpu=max((row.learned.seconds / row.plain.seconds for row in timed), default=None),
@@ -111,7 +114,7 @@ def _judge(family: str, rows: Iterable[Row], limit: int) -> Merit:
 
 def table(rows: Sequence[Row], hard: int) -> RenderableType:
     """Return the summaries as a table for a terminal."""
-    title = f"Hard: over {hard:,} backtracks without the model"
+    title = f"Hard: more than {hard:,} backtracks without learning"
     return tables.terminal(title, HEADINGS, map(cells, judge(rows, hard)), left={0})
 
 
@@ -132,6 +135,7 @@ def cells(merit: Merit) -> list[str]:
         *(DASH if count is None else f"{count:,.0f}" for count in (merit.plain, merit.learned)),
         DASH if ratio is None else f"{ratio:.2f}",
         f"{merit.easy:,}",
+        f"{merit.easy_other:,}",
         f"{merit.easy_lost:,}",
         *(DASH if times is None else f"{times:.2f}" for times in (merit.cpu, merit.worst_cpu)),
     ]

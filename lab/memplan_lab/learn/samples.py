@@ -59,7 +59,7 @@ class Samples:
         return len(self.level)
 
     def scores(self) -> npt.NDArray[np.float64]:
-        """Return the score of every target (source 001, section 6.4), 0 to 10.
+        """Return the score of every target (TelaMalloc, section 6.4), 0 to 10.
 
         The minimum target M is the deepest from which a solution can be reached, the best target B
         the deepest on the way to the one that was found. Between them scores rise towards B; all
@@ -128,7 +128,7 @@ def load(path: str | os.PathLike[str]) -> Samples:
     about = _about(name, columns.pop("about", None))
     if about.get("names") != features():
         raise FormatError(
-            name, "has samples of other features; collect with this version of memplan"
+            name, "has samples of other features; collect them with this version of memplan"
         )
     for column in ("features", *_TARGETS, *_IMPASSES):
         if column not in columns:
@@ -151,7 +151,7 @@ def _columns(name: str) -> dict[str, npt.NDArray[np.generic]]:
     except OSError as error:
         if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError):
             reason = (error.strerror or "").lower()
-            raise FormatError(name, f"cannot be read: {reason}") from None
+            raise FormatError(name, f"the file cannot be read: {reason}") from None
         raise _make_error(name) from None
     except Exception:  # NumPy, zipfile and zlib raise many kinds for damaged bytes
         raise _make_error(name) from None

@@ -1,4 +1,4 @@
-"""Gradient-boosted trees over the samples (source 001, section 6.5)."""
+"""Gradient-boosted trees over the samples (TelaMalloc, section 6.5)."""
 
 from __future__ import annotations
 

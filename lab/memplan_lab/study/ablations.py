@@ -18,7 +18,7 @@ _HEADINGS = ("with", "solved", "optimal", "nodes", "backtracks", "CPU", "nodes �
 def section(runs: Sequence[Run]) -> Section | None:
     """Return a table for each solver of each group that was measured with switches too."""
     tables = [
-        Table(f"{group}: {solver} and its techniques.", _HEADINGS, lines(variants))
+        Table(f"{group}: {solver} without each of its techniques.", _HEADINGS, lines(variants))
         for group, mine in by_suite(runs).items()
         for solver, variants in families(measures.judge(mine))
     ]
@@ -26,10 +26,10 @@ def section(runs: Sequence[Run]) -> Section | None:
         return None
     return Section(
         (
-            "Solved is what it is in the figures above. Nodes, backtracks and CPU are sums over "
-            "all problems, solved or not; nodes × and CPU × are geometric means of the ratio to "
-            "the solver as it is, over the problems that both solved. Nodes repeat exactly where "
-            "no clock cut them short.",
+            "Solved has the same meaning as in the figures above. Nodes, backtracks and CPU are "
+            "sums over all problems, solved or not. Nodes × and CPU × are geometric means of the "
+            "ratio to the default solver, over the problems that both solved. Nodes repeat "
+            "exactly unless a time limit ended the search.",
         ),
         tables,
     )
@@ -59,7 +59,7 @@ def lines(runs: Sequence[Run]) -> list[tuple[str, ...]]:
         other = against.get(summary.solver)
         found.append(
             (
-                summary.solver.partition(":")[2] or "(as it is)",
+                summary.solver.partition(":")[2] or "(default)",
                 f"{summary.solved:,} of {summary.cases:,}",
                 f"{summary.optimal:,}",
                 total(run.nodes for run in mine),

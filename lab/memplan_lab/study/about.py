@@ -10,7 +10,7 @@ from typing import Any
 
 __all__ = ["About", "of_sweep"]
 
-_SETTINGS = ("seed", "timeout", "repeat", "sample", "capacities")
+_SETTINGS = ("seed", "timeout", "node_limit", "repeat", "sample", "capacities")
 
 
 @dataclass(frozen=True, slots=True)

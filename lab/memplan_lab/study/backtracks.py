@@ -1,4 +1,4 @@
-"""Backtracks with and without the learned model (source 001, section 7.3)."""
+"""Backtracks with and without learning (TelaMalloc, section 7.3)."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ _HARD = 1_000  # backtracks; as in the paper
 
 
 def section(runs: Sequence[Run]) -> Section | None:
-    """Return what the model is worth on every group that was searched both ways."""
+    """Return what learning is worth on every group that was searched both ways."""
     found = {group: pairs(measures.judge(mine)) for group, mine in by_suite(runs).items()}
     rows = [row for each in found.values() for row in each]
     if not rows:
         return None
     return Section(
         (
-            f"Hard is what telamalloc backtracks over on more than {_HARD:,} times, or does not "
-            "solve. A search that solves nothing counts with the most backtracks of any of its "
-            "group, so that to give up early is no merit.",
+            f"A problem is hard if telamalloc backtracks more than {_HARD:,} times on it, or does "
+            "not solve it. A search without a solution counts with the largest number of "
+            "backtracks in its group, so giving up early brings no advantage.",
         ),
         (
             Table(
-                "What learned backtracking is worth: medians over hard problems, and lost ones.",
+                "Learned backtracking: medians over hard problems, and problems lost.",
                 merit.HEADINGS,
                 [merit.cells(one) for one in merit.judge(rows, _HARD)],
             ),
             Chart(
                 "backtracks",
-                "Backtracks of each problem with the model, over those without.",
+                "Backtracks on each problem with learning (y) and without (x).",
                 charts.draw_pairs(
                     {
                         group: [(row.plain.backtracks, row.learned.backtracks) for row in each]
                         for group, each in found.items()
                         if each
                     },
-                    ("backtracks without the model", "with the model"),
+                    ("backtracks without learning", "with learning"),
                 ),
             ),
         ),
@@ -52,7 +52,7 @@ def section(runs: Sequence[Run]) -> Section | None:
 
 
 def pairs(runs: Sequence[Run]) -> list[Instance]:
-    """Return the problems of a group that were searched without and with the model."""
+    """Return the problems of a group that were searched without and with learning."""
     counted = {
         solver: {run.case: run for run in runs if run.solver == solver and run.cpu_s is not None}
         for solver in (PLAIN, LEARNED)
@@ -68,4 +68,4 @@ def pairs(runs: Sequence[Run]) -> list[Instance]:
 
 def _search(run: Run, most: int) -> Search:
     backtracks = (run.backtracks or 0) if run.solved else most
-    return Search(run.solved, backtracks, run.cpu_s or 0.0)
+    return Search(run.solved, backtracks, run.cpu_s or 0.0, run.nodes or 0)

@@ -1,4 +1,4 @@
-"""Figures 9 and 10 of source 000: the share each solver has solved by a time, and times by size."""
+"""Figures 9 and 10 of MiniMalloc: the share each solver has solved by a time, and times by size."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from memplan_lab.study.blocks import Chart, Section
 from memplan_lab.study.results import Run
 
 _TEXT = (
-    "Solved is a plan within the capacity; where none was asked for, the least peak that any "
-    "solver of these results reached. Time is CPU time."
+    "A run is solved if its plan is within the capacity or, without a capacity, if its peak is the "
+    "smallest that any solver in these results reached. Time is CPU time."
 )
 
 
@@ -29,11 +29,11 @@ def solved_against_time(runs: Sequence[Run]) -> Section | None:
     if not found:
         return None
     return Section(
-        (_TEXT, "As figure 9 of the MiniMalloc paper, on problems that are public or generated."),
+        (_TEXT, "This is figure 9 of the MiniMalloc paper, on public or generated problems."),
         [
             Chart(
                 charts.name("solved", group),
-                f"{group}: share of the problems that each solver solves within a time.",
+                f"{group}: share of the problems that each solver solves within a given time.",
                 charts.draw_shares(curves, "CPU time [s]"),
             )
             for group, curves in found.items()
@@ -48,15 +48,15 @@ def time_against_size(runs: Sequence[Run]) -> Section | None:
         return None
     return Section(
         (
-            f"{_TEXT} A run that solves nothing counts as long as the longest of its suite. "
-            "Few instances are drawn one by one, hollow where they were not solved; of many sizes, "
-            "those up to each power of two are taken together.",
-            "As figure 10 of the MiniMalloc paper.",
+            f"{_TEXT} A run that is not solved counts with the longest time of its suite. A few "
+            "instances are drawn one by one, hollow if not solved; many sizes are grouped up to "
+            "each power of two.",
+            "This is figure 10 of the MiniMalloc paper.",
         ),
         [
             Chart(
                 charts.name("size", group),
-                f"{group}: run time of each solver by number of buffers, and what it solves.",
+                f"{group}: run time and share solved of each solver, by number of buffers.",
                 figures.draw(mine),
             )
             for group, mine in found.items()

@@ -20,6 +20,6 @@ def section(runs: Sequence[Run]) -> Section | None:
     if not lines:
         return None
     headings = ("problems", "problem", "solver", "status", "why")
-    caption = "Runs without an answer."
+    caption = "Runs without a valid answer."
     table = Table(caption, headings, lines, frozenset(range(len(headings))))
-    return Section(("They count as not solved everywhere above.",), (table,))
+    return Section(("All sections above count these runs as not solved.",), (table,))

@@ -69,11 +69,13 @@ def check(out: str | os.PathLike[str]) -> None:
     foreign = [file for file in _list_files(folder) if not _is_ours(file)]
     if foreign:
         raise FormatError(
-            str(out), f"holds {foreign[0].name}, which is no part of a report; name another folder"
+            str(out), f"holds {foreign[0].name}, which is not part of a report; name another folder"
         )
     home = next(each for each in folder.resolve().parents if each.exists())
     if not home.is_dir() or not os.access(home, os.W_OK | os.X_OK):
-        raise FormatError(str(out), f"cannot be written: {home} is no folder to write to")
+        raise FormatError(
+            str(out), f"the folder cannot be written: {home} is not a writable folder"
+        )
 
 
 def _list_files(folder: Path) -> list[Path]:
@@ -104,7 +106,7 @@ def _replace(folder: Path, contents: Mapping[str, bytes]) -> None:
             raise
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise FormatError(str(folder), f"cannot be written: {reason}") from None
+        raise FormatError(str(folder), f"the folder cannot be written: {reason}") from None
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     shutil.rmtree(old, ignore_errors=True)

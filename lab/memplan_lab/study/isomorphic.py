@@ -1,4 +1,4 @@
-"""Sequences that place the same buffers at the same offsets (source 000, table 1)."""
+"""Sequences that place the same buffers at the same offsets (MiniMalloc, table 1)."""
 
 from __future__ import annotations
 

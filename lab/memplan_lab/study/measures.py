@@ -33,7 +33,7 @@ def best_peaks(runs: Iterable[Run]) -> dict[str, int]:
 def judge(runs: Sequence[Run]) -> list[Run]:
     """Return the runs of a group; those with a worse answer than another's count as unsolved.
 
-    Where a fit was asked for, any fit is as good as another (source 000, footnote 1). Where the
+    Where a fit was asked for, any fit is as good as another (MiniMalloc, footnote 1). Where the
     least peak was, every solver has some plan, and only the best one that any found counts.
     """
     best = best_peaks(runs)

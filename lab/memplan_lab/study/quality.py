@@ -29,18 +29,18 @@ def section(runs: Sequence[Run]) -> Section | None:
     blocks: list[Table | Chart] = []
     for group, mine in planned.items():
         left = frozenset({0, 6})
-        caption = f"{group}: peak over the best bound known."
+        caption = f"{group}: peak over the best known bound."
         blocks.append(Table(caption, _HEADINGS, lines(mine), left))
         blocks.append(
             Chart(
                 charts.name("peak-over-bound", group),
-                f"{group}: share of the problems whose peak is at most so many times the bound.",
+                f"{group}: share of the problems whose peak is at most this multiple of the bound.",
                 charts.draw_shares(_curves(mine), "peak over bound", "linear"),
             )
         )
     text = (
-        "The bound of a problem is the best that any solver proved in these results. A peak at the "
-        "bound is the least there is; one above it may be.",
+        "The bound of a problem is the best one that any solver in these results proved. A peak at "
+        "the bound is optimal; a peak above it may be optimal.",
     )
     return Section(text, blocks)
 

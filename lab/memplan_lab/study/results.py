@@ -1,6 +1,6 @@
 """Results as the study sees them: one run for each problem, capacity and solver.
 
-They come from the datasets of `memplan-lab sweep` and from the files of `memplan-lab bench --out`.
+They come from the datasets of `memplan-lab sweep` and from the files of `memplan-lab bench`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from statistics import pstdev
 
 from memplan.errors import MemplanError
 from memplan.solvers.registry import SOLVERS
-from memplan_lab.bench import report
+from memplan_lab.bench import latency, report
 from memplan_lab.bench.rows import COLUMNS, Row
 from memplan_lab.study.about import About, of_sweep
 
-__all__ = ["Results", "Run", "read"]
+__all__ = ["Results", "Run", "fold", "read"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +36,15 @@ class Run(Row):
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All that was read: runs by suite, problem and solver, and where they are from."""
+    """All that was read: runs by suite, problem and solver, latencies, and where they are from."""
 
     runs: Sequence[Run]
     about: Sequence[About]
+    latency: Sequence[latency.Row] = ()
 
 
 def read(sources: Iterable[str | os.PathLike[str]]) -> Results:
-    """Read folders of sweeps, and files of benchmarks (`.csv`, `.parquet`).
+    """Read folders of sweeps, files of benchmarks (`.csv`, `.parquet`), and latencies (`.json`).
 
     Repetitions become one run: that of the median CPU time speaks for all.
 
@@ -58,6 +59,7 @@ def read(sources: Iterable[str | os.PathLike[str]]) -> Results:
         For a folder or Parquet, if pyarrow is not installed.
     """
     rows: list[Row] = []
+    latencies: list[latency.Row] = []
     about: list[About] = []
     for source in sources:
         path = Path(source)
@@ -67,26 +69,37 @@ def read(sources: Iterable[str | os.PathLike[str]]) -> Results:
             rows += sweep.read_rows(path)
             about.append(of_sweep(path.resolve().name, sweep.read_metadata(path)))
         else:
-            rows += report.read(path)
+            if path.suffix == ".json":
+                latencies += latency.report.read(path)
+            else:
+                rows += report.read(path)
             about.append(About(path.name, {}))
-    if not rows:
+    if not rows and not latencies:
         names = ", ".join(one.source for one in about)
         raise MemplanError(f"{names}: no result to report; run or resume the sweep first")
-    return Results(sorted(_fold(rows), key=_place), about)
+    return Results(sorted(fold(rows), key=_place), about, latencies)
 
 
 # Repetitions -------------------------------------------------------------------------------------
 
 
-def _fold(rows: Iterable[Row]) -> Iterator[Run]:
+def fold(rows: Iterable[Row]) -> Iterator[Run]:
+    """Yield one run for all repetitions of a solver on a problem.
+
+    Raises
+    ------
+    MemplanError
+        If these have different limits, seeds or problems.
+    """
     repeats: dict[tuple[str, str, str], list[Row]] = {}
     for run in rows:
         repeats.setdefault((run.suite, run.case, run.solver), []).append(run)
     for (suite, case, solver), each in repeats.items():
-        if len({(run.fingerprint, run.timeout_s, run.seed) for run in each}) > 1:
+        conditions = {(run.fingerprint, run.timeout_s, run.node_limit, run.seed) for run in each}
+        if len(conditions) > 1:
             raise MemplanError(
-                f"{solver} on {case} of {suite} is in the results with different problems, limits "
-                "or seeds; report them apart"
+                f"{solver} on {case} of {suite} appears in the results with different problems, "
+                "limits or seeds; write separate reports"
             )
         times = sorted(run.cpu_s for run in each if run.cpu_s is not None)
         speaker = min(each, key=lambda run: _distance(run, times))

@@ -13,8 +13,11 @@ from memplan_lab.study import (
     backtracks,
     curves,
     failures,
+    memomalloc,
+    memory,
     papers,
     quality,
+    somas,
 )
 from memplan_lab.study.about import About
 from memplan_lab.study.blocks import Section, Table
@@ -23,7 +26,10 @@ from memplan_lab.study.results import Results, Run
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A section that needs certain runs, and the suite and options of a sweep that has them."""
+    """A section that needs certain runs, and what has them.
+
+    `filled_by` is the suite and options of a sweep, or another command of the laboratory.
+    """
 
     title: str
     make: Callable[[Sequence[Run]], Section | None]
@@ -31,43 +37,62 @@ class _Part:
 
 
 _PARTS = (
-    _Part("Peak over bound", quality.section, "corpus --solvers auto,greedy --timeout 2"),
+    _Part("Peak over bound", quality.section, "corpus --solver auto --solver greedy --timeout 2"),
+    _Part(
+        "Share that fits, by memory",
+        memory.section,
+        "corpus --solver auto --solver bump --timeout 2",
+    ),
     _Part(
         "Share solved against time",
         curves.solved_against_time,
-        "corpus --solvers auto,minimalloc,telamalloc --timeout 2",
+        "corpus --solver auto --solver minimalloc --solver telamalloc --timeout 2",
     ),
     _Part(
         "Time and success against the number of buffers",
         curves.time_against_size,
-        "synthetic --capacity 1.0 --solvers auto,minimalloc,telamalloc --timeout 2",
+        "synthetic --capacity-factor 1.0 --solver auto --solver minimalloc "
+        "--solver telamalloc --timeout 2",
     ),
     _Part("MiniMalloc, table 1: isomorphic solutions", lambda _: papers.isomorphic_solutions()),
     _Part(
         "MiniMalloc, table 2: the challenging suite",
         papers.challenging,
-        "challenging --data FOLDER --capacity 1.0 --solvers mip,telamalloc,minimalloc,auto "
+        "challenging --data FOLDER --capacity-factor 1.0 --solver mip --solver "
+        "telamalloc --solver minimalloc --solver auto "
         "--timeout 10",
     ),
     _Part(
         "TelaMalloc, table 1: microbenchmarks",
         papers.microbenchmarks,
-        "microbenchmarks --capacity 1.0 --solvers telamalloc --repeat 5 --timeout 60",
+        "microbenchmarks --capacity-factor 1.0 --solver telamalloc --repeat 5 --timeout 60",
     ),
     _Part(
         "TelaMalloc, table 2: memory of heuristics",
         papers.heuristics,
-        "models --solvers contention_skyline,greedy,auto --timeout 2",
+        "models --solver contention_skyline --solver greedy --solver auto --timeout 2",
+    ),
+    _Part(
+        "TelaMalloc, figures 12 and 13: times on the models",
+        papers.times_on_models,
+        "models --capacity-factor 1.1 --solver telamalloc --solver telamalloc:learned=on "
+        "--solver mip:start=off --solver cp_sat:start=off --timeout 10",
     ),
     _Part(
         "Ablations",
         ablations.section,
-        "synthetic --capacity 1.0 --solvers minimalloc,minimalloc:dominance=off --timeout 2",
+        "synthetic --capacity-factor 1.0 --solver minimalloc --solver "
+        "minimalloc:dominance=off --timeout 2",
     ),
     _Part(
         "Backtracks with and without learning",
         backtracks.section,
-        f"synthetic --capacity 1.1 --solvers {backtracks.PLAIN},{backtracks.LEARNED} --timeout 2",
+        f"synthetic --capacity-factor 1.1 --solver {backtracks.PLAIN} --solver "
+        f"{backtracks.LEARNED} --timeout 2",
+    ),
+    *(
+        _Part(title, make, "memplan-lab bench-streams --output streams.csv")
+        for title, make in somas.SECTIONS.items()
     ),
 )
 
@@ -82,19 +107,30 @@ def sections(results: Results, command: str = "") -> list[tuple[str, Section]]:
     command
         The command that makes the report again, if it is known.
     """
-    made = [(part, part.make(results.runs)) for part in _PARTS]
-    empty = [
-        (part.title, f"memplan-lab sweep --suite {part.filled_by} -o RESULTS")
-        for part, section in made
-        if section is None
+    # Times of algorithms that make no plan are for their own section only.
+    solves = [run for run in results.runs if run.status != somas.MEASURED]
+    made = [
+        (part, part.make(results.runs if part.title in somas.SECTIONS else solves))
+        for part in _PARTS
     ]
-    wrong = failures.section(results.runs)
+    empty = [(part.title, _name_command(part)) for part, section in made if section is None]
+    paper = memomalloc.section(solves, results.latency)
+    if paper is None:
+        empty.append(("MemoMalloc", "memplan-lab bench-latency --output FILE.json"))
+    wrong = failures.section(solves)
     return [
         ("Results", _summary(results, command)),
         *((part.title, section) for part, section in made if section is not None),
+        *([] if paper is None else [("MemoMalloc, figures 2.3 to 5.1", paper)]),
         *([] if wrong is None else [("Failures", wrong)]),
         *([("Left out", _list_missing(empty))] if empty else []),
     ]
+
+
+def _name_command(part: _Part) -> str:
+    if part.filled_by.startswith("memplan-lab "):
+        return part.filled_by
+    return f"memplan-lab sweep --suite {part.filled_by} -o RESULTS"
 
 
 def _summary(results: Results, command: str) -> Section:
@@ -109,18 +145,18 @@ def _summary(results: Results, command: str) -> Section:
         for group, mine in by_suite(runs).items()
     ]
     text = [
-        f"{plural(sum(run.repeats for run in runs), 'run')}, written up by memplan "
-        f"{version('memplan')}. Every plan has passed the referee; one that has not, counts as "
-        "none. Times of different machines are not comparable.",
+        f"{plural(sum(run.repeats for run in runs), 'run')}, reported by memplan "
+        f"{version('memplan')}. Every plan was verified; an invalid plan counts as no plan. Times "
+        "of different machines are not comparable.",
     ]
     if command:
-        text.append(f"Made by: {command}")
+        text.append(f"Command: {command}")
     headings = ("problems", "count", "solvers", "runs")
-    tables = [Table("What was run.", headings, lines, frozenset({0, 2}))]
+    tables = [Table("Runs.", headings, lines, frozenset({0, 2}))]
     facts = list(_list_facts(results.about))
     if facts:
         left = frozenset({0, 1, 2})
-        tables.append(Table("How it was run.", ("what", "is", "of"), facts, left))
+        tables.append(Table("Setup.", ("property", "value", "source"), facts, left))
     return Section(text, tables)
 
 
@@ -136,6 +172,6 @@ def _list_facts(about: Sequence[About]) -> Iterator[tuple[str, str, str]]:
 
 def _list_missing(empty: Sequence[tuple[str, str]]) -> Section:
     return Section(
-        ("These results hold no runs for the following; the sweeps beside them would.",),
-        (Table("What is missing.", ("section", "sweep"), empty, frozenset({0, 1})),),
+        ("These results have nothing for the following sections; the commands given fill them.",),
+        (Table("Missing sections.", ("section", "command"), empty, frozenset({0, 1})),),
     )

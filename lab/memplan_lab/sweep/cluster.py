@@ -64,8 +64,8 @@ def connect(scheduler: str, workers: int | None, memory: int) -> Iterator[Client
             return
     if workers is not None:
         raise MemplanError(
-            f"workers is {workers}, but those of {scheduler} are there already; "
-            "give their number where you start them"
+            f"workers is {workers}, but the workers of {scheduler} are running already; "
+            "set their number where you start them"
         )
     with _remote(scheduler) as client:
         yield client
@@ -118,15 +118,16 @@ def _remote(scheduler: str) -> Iterator[Client]:
             client = Client(scheduler, timeout=_CONNECT)
     except (OSError, ValueError, TypeError) as error:
         raise MemplanError(
-            f"the scheduler {scheduler!r} does not answer; start one by `dask scheduler`, and give "
-            f"the address that it shows, such as tcp://host:8786 ({_first_line(error)})"
+            f"the scheduler {scheduler!r} does not answer; start one with `dask scheduler`, and "
+            f"give the address that it prints, such as tcp://host:8786 ({_first_line(error)})"
         ) from None
     with client:
         try:
             client.wait_for_workers(1, timeout=_FIRST_WORKER)
         except TimeoutError:
             raise MemplanError(
-                f"the scheduler {scheduler} has no workers; start some by `dask worker {scheduler}`"
+                f"the scheduler {scheduler} has no workers; "
+                f"start some with `dask worker {scheduler}`"
             ) from None
         check_versions(client.get_versions(check=False, packages=["memplan"]))
         yield client
@@ -164,13 +165,13 @@ def check_versions(found: Mapping[str, Any]) -> None:
             if there[package] != here[package]:
                 raise MemplanError(
                     f"{who} has {package} {there[package]}, and this is {here[package]}; "
-                    "install the same on all machines"
+                    "install the same version on all machines"
                 )
         ours, theirs = (each["python"].split(".")[:2] for each in (here, there))
         if ours != theirs:
             raise MemplanError(
                 f"{who} has Python {'.'.join(theirs)}, and this is {'.'.join(ours)}; "
-                "take the same on all machines"
+                "use the same version on all machines"
             )
 
 

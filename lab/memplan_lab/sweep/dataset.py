@@ -52,12 +52,12 @@ def check(folder: Path, settings: Settings, *, resume: bool) -> None:
         raise FormatError(name, "is a file; name a folder for the results")
     if (folder / METADATA).exists() and not resume:
         raise FormatError(
-            name, "holds a sweep already; go on with it by --resume, or name another folder"
+            name, "already holds a sweep; continue it with --resume, or name another folder"
         )
     if resume:
         _check_same(name, read_metadata(folder), settings)
     elif folder.is_dir() and any(each.name != _LOCK for each in folder.iterdir()):
-        raise FormatError(name, "is not empty, and no sweep; name another folder")
+        raise FormatError(name, "is neither empty nor a sweep; name another folder")
 
 
 def _check_same(name: str, about: Mapping[str, Any], settings: Settings) -> None:
@@ -65,8 +65,8 @@ def _check_same(name: str, about: Mapping[str, Any], settings: Settings) -> None
     if made_by != memplan.__version__:
         raise FormatError(
             name,
-            f"was begun with memplan {made_by}, and this is {memplan.__version__}; "
-            "results of both would not compare, so name another folder",
+            f"was started with memplan {made_by}, and this is {memplan.__version__}; "
+            "their results are not comparable, so name another folder",
         )
     was, now = about["settings"], settings.as_json()
     other = [
@@ -77,7 +77,7 @@ def _check_same(name: str, about: Mapping[str, Any], settings: Settings) -> None
     if other:
         raise FormatError(
             name,
-            f"was begun with {', '.join(other)}; give the same again, or name another folder",
+            f"was started with {', '.join(other)}; give the same options, or name another folder",
         )
 
 
@@ -112,8 +112,9 @@ class Dataset:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = open(folder / _LOCK, "a+")  # noqa: SIM115 (held until `close`)
         except OSError as error:
+            reason = (error.strerror or str(error)).lower()
             raise FormatError(
-                os.fspath(folder), f"cannot be written: {(error.strerror or str(error)).lower()}"
+                os.fspath(folder), f"the folder cannot be written: {reason}"
             ) from None
         try:
             self._take_lock()

@@ -180,7 +180,7 @@ class Dispatcher:
 
     def _land(self, ticket: str, what: Reply | _Event | BaseException) -> None:
         if isinstance(what, CancelledError):
-            raise MemplanError("the scheduler is gone; start it again, and go on with --resume")
+            raise MemplanError("the scheduler is gone; restart it, and continue with --resume")
         flight = self._flights.get(ticket)
         if flight is None:  # the worker was out of reach and taken for dead, and is back
             return

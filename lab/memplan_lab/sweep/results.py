@@ -52,8 +52,9 @@ class Task:
         The capacity in bytes, and the share of what it is: of the `best` peak that is known, of
         the problem's `own` capacity, or of a lower `bound` where neither is there. None where the
         task had no capacity.
-    timeout, seed, repeat
-        Seconds for the solve, the seed of the solver, and which of the repetitions it is, from 0.
+    timeout, node_limit, seed, repeat
+        Seconds and search nodes for the solve (None: no limit of nodes), the seed of the solver,
+        and which of the repetitions it is, from 0.
     """
 
     key: str
@@ -69,6 +70,7 @@ class Task:
     capacity_base: str | None
     capacity: int | None
     timeout: float
+    node_limit: int | None
     seed: int
     repeat: int
 
@@ -185,7 +187,8 @@ def read(folder: str | os.PathLike[str]) -> Any:
             partitioning=dataset.partitioning(pa.schema([("solver", pa.string())]), flavor="hive"),
         ).to_table()
     except (OSError, ValueError) as error:  # of pyarrow, which have these among their bases
-        raise FormatError(str(rows), f"cannot be read: {' '.join(str(error).split())}") from None
+        reason = " ".join(str(error).split())
+        raise FormatError(str(rows), f"the file cannot be read: {reason}") from None
     return _drop_repeated(found.sort_by("key"))
 
 
@@ -207,6 +210,7 @@ def _make_row(found: Mapping[str, Any]) -> Row:
         cpu_min_s=found["cpu_s"],
         fingerprint=found["fingerprint"],
         timeout_s=found["timeout"],
+        node_limit=found["node_limit"],
         seed=found["seed"],
     )
 
@@ -240,11 +244,13 @@ def read_metadata(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """
     file = Path(folder) / METADATA
     if not file.exists():
-        raise FormatError(os.fspath(folder), f"is no sweep: it has no {METADATA}")
+        raise FormatError(os.fspath(folder), f"this is not a sweep: it has no {METADATA}")
     try:
         about = json.loads(read_text(file))
     except json.JSONDecodeError as error:
-        raise FormatError(str(file), f"is not JSON: {error.msg}", line=error.lineno) from None
+        raise FormatError(
+            str(file), f"the file is not JSON: {error.msg}", line=error.lineno
+        ) from None
     if not isinstance(about, dict) or about.get("format") != FORMAT:
-        raise FormatError(str(file), f"is no description of a sweep of format {FORMAT}")
+        raise FormatError(str(file), f"this does not describe a sweep of format {FORMAT}")
     return about

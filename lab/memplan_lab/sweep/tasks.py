@@ -43,8 +43,8 @@ class Settings:
         Shares of the least peak that is known, as decimals: "1.1". "none" asks for the smallest
         peak without a capacity. Where no peak is known, they are shares of the problem's own
         capacity, or without one of a lower bound.
-    timeout
-        Seconds for a solve.
+    timeout, node_limit
+        Seconds and search nodes for a solve; None: no limit of nodes.
     memory
         Bytes that the process of a task may have.
     seed
@@ -66,6 +66,7 @@ class Settings:
     solvers: Sequence[str] = ("auto",)
     capacities: Sequence[str] = (UNLIMITED,)
     timeout: float = 60.0
+    node_limit: int | None = None
     memory: int = 4 << 30
     seed: int = 0
     repeat: int = 1
@@ -76,7 +77,7 @@ class Settings:
         for field in ("suites", "solvers", "capacities"):
             values = tuple(dict.fromkeys(getattr(self, field)))
             if not values:
-                raise MemplanError(f"{field}: there is none; name at least one")
+                raise MemplanError(f"{field} is empty; name at least one")
             object.__setattr__(self, field, values)
         for solver in self.solvers:
             if not is_omnimalloc(solver):
@@ -86,7 +87,7 @@ class Settings:
             ratio(text)
         if not 0 < self.timeout < math.inf:
             raise MemplanError(f"timeout is {self.timeout}; it must be more than 0 seconds")
-        least = {"repeat": 1, "sample": 1, "seed": 0, "memory": _LEAST_MEMORY}
+        least = {"node_limit": 1, "repeat": 1, "sample": 1, "seed": 0, "memory": _LEAST_MEMORY}
         for field, minimum in least.items():
             value = getattr(self, field)
             if value is not None and value < minimum:
@@ -120,9 +121,7 @@ class Settings:
         if self.sample is None:
             return found
         if self.sample > len(found):
-            raise MemplanError(
-                f"a sample of {self.sample} is more than the {len(found)} problems that there are"
-            )
+            raise MemplanError(f"a sample of {self.sample} is more than all {len(found)} problems")
         chosen = random.Random(self.seed).sample(range(len(found)), self.sample)
         return [found[at] for at in sorted(chosen)]
 
@@ -146,7 +145,7 @@ def ratio(text: str) -> Fraction | None:
     except (ValueError, ZeroDivisionError):
         value = Fraction(0)
     if value <= 0:
-        raise MemplanError(f"capacity {quoted(text)} is neither a share such as 1.1, nor none")
+        raise MemplanError(f"capacity {quoted(text)} is neither a ratio such as 1.1 nor none")
     return value
 
 
@@ -208,6 +207,7 @@ def _items_of(settings: Settings, case: Case, problem: Problem, error: str) -> I
                     capacity_base=None if share is None else base,
                     capacity=capacity,
                     timeout=settings.timeout,
+                    node_limit=settings.node_limit,
                     seed=settings.seed,
                     repeat=repeat,
                 )
@@ -234,5 +234,6 @@ def _add_key(**fields: Any) -> Task:
 
 
 def _order(settings: Settings, task: Task, spec: str) -> Order:
-    request = Request(spec, task.objective, task.timeout, None, 1, task.seed, repeat=1)
+    limits = task.timeout, task.node_limit
+    request = Request(spec, task.objective, *limits, threads=1, seed=task.seed, repeat=1)
     return make_order(request, task.n, task.capacity, settings.memory)

@@ -57,7 +57,7 @@ def pangu_like(n: int = 20_000, streams: int = 10, groups: int = 678, seed: int 
     for an all-reduce on a communication stream. Gradients of weights are gathered in buckets, each
     a contiguous group that a communication operator reduces while the backward pass goes on, and
     an update on a third kind of stream reads. A stream has operators of one category; when it is
-    full, the next one of the category begins (source 004, section 5.1).
+    full, the next one of the category begins (SOMAS, section 5.1).
 
     Parameters
     ----------

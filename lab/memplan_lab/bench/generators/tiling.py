@@ -81,9 +81,9 @@ def tile_graph(graph: Graph, tiles: int, *, halo: int = 1) -> Graph:
         raise ValueError(f"tiles is {tiles} and halo {halo}; give at least 1 and at least 0")
     streams = {operator.stream for operator in graph.operators}
     if len(streams) > 1 or graph.aliases or graph.groups:
-        raise ValueError("what has several streams, aliases or groups cannot be cut into tiles")
+        raise ValueError("a graph with several streams, aliases or groups cannot be cut into tiles")
     if any(operator.blocks for operator in graph.operators):
-        raise ValueError("operators inside of operators cannot be cut into tiles")
+        raise ValueError("a graph with operators inside operators cannot be cut into tiles")
     tensors, cuts = _cut(graph, tiles)
     layers = [list(_layer(operator, cuts, halo)) for operator in graph.operators]
 

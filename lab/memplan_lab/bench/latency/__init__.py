@@ -6,9 +6,10 @@
     for line in latency.compare(rows):
         print(line.allocator, line.across.mean, line.across.worst)
 
-This is chapter 4 of source 002 (`run`), and chapter 2.2 (`contention`), on open tools.
+This is chapter 4 of MemoMalloc (`run`), and chapter 2.2 (`contention`), on open tools.
 """
 
+from memplan_lab.bench.latency import report
 from memplan_lab.bench.latency.allocators import Allocator, parse
 from memplan_lab.bench.latency.rows import Case, Outcome, Row, Timing
 from memplan_lab.bench.latency.runner import run
@@ -24,5 +25,6 @@ __all__ = [
     "Timing",
     "compare",
     "parse",
+    "report",
     "run",
 ]

@@ -79,9 +79,7 @@ def parse(text: str) -> Allocator:
     libraries = [word for word in words if "=" not in word]
     variables = dict(word.split("=", 1) for word in words if "=" in word)
     if not name or len(libraries) > 1:
-        raise MemplanError(
-            f"allocator {quoted(text)} must have a name, and at most one library behind it"
-        )
+        raise MemplanError(f"allocator {quoted(text)} must have a name and at most one library")
     for library in libraries:
         if not os.path.isfile(library):
             raise MemplanError(f"allocator {quoted(name)}: there is no library {quoted(library)}")

@@ -1,4 +1,4 @@
-"""The share of CPU time that goes into memory, and waiting for it (source 002, chapter 2.2).
+"""The share of CPU time that goes into memory, and waiting for it (MemoMalloc, chapter 2.2).
 
 A process serves a network with several request threads, under `perf record`, which samples its CPU
 time, and every moment at which a thread stops. The paper looked at one function of jemalloc; here
@@ -93,7 +93,7 @@ def run(
     """
     if shutil.which("perf") is None:
         raise MemplanError(
-            "contention is measured with perf, which is not there; install it (linux-perf)"
+            "contention is measured with perf, which is not installed; install linux-perf"
         )
     ways = [(allocators[0], True), *((allocator, False) for allocator in allocators)]
     todo = list(product(cases(networks, sizes, batches, threads), ways))
@@ -124,7 +124,10 @@ def _profile_server(
         os.mkfifo(control)
         os.mkfifo(acknowledge)
         load = Load(
-            **asdict(case),
+            network=case.network,
+            size=case.size,
+            batch=case.batch,
+            threads=case.threads,
             library=allocator.library,
             slab=slab,
             seconds=seconds,
@@ -156,5 +159,7 @@ def _read(data: Path, served: Served, libraries: set[str]) -> Profile:
         assert script.stdout is not None
         profile = read(script.stdout, served.threads, libraries)
     if not profile.samples:
-        raise ChildError("perf saw nothing of it; lower kernel.perf_event_paranoid, or be root")
+        raise ChildError(
+            "perf recorded no samples; lower kernel.perf_event_paranoid, or run as root"
+        )
     return profile

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from statistics import geometric_mean, median
 from typing import TYPE_CHECKING, NamedTuple
 
-from memplan.files import write_bytes
+from memplan.errors import FormatError
+from memplan.files import read_text, write_bytes
 from memplan.view.units import percent, seconds
 from memplan_lab.bench import tables
 from memplan_lab.bench.latency.contention import Contention
 from memplan_lab.bench.latency.rows import Case, Outcome, Row
-from memplan_lab.bench.latency.summary import Ratio, Rounds, by_case, compare, ratio
+from memplan_lab.bench.latency.summary import Ratio, Rounds, by_case, causes, compare, ratio
 from memplan_lab.bench.tables import DASH
 
 if TYPE_CHECKING:
@@ -60,10 +62,42 @@ def overview(rows: Sequence[Row]) -> Table:
     ]
     across, inside = ("CPU", "worst", "where"), ("in one process", "worst", "where")
     return Table(
-        "latency with the slab / eager with an allocator",
+        "Latency with the slab / eager with an allocator",
         ("threads", "allocator", "cases", *across, "wall", "worst", *inside),
         lines,
         (1, 5, 10),
+    )
+
+
+def spread(rows: Sequence[Row]) -> Table:
+    """Return the whole range of slab over eager by CPU time across processes."""
+    lines = [
+        (
+            *(str(one.threads), one.allocator, str(one.cases)),
+            *(f"{one.across.least:.3f}", one.across.least_case, f"{one.across.middle:.3f}"),
+            *(f"{one.across.worst:.3f}", one.across.worst_case),
+        )
+        for one in compare(rows)
+    ]
+    return Table(
+        "The range of the ratios of CPU time",
+        ("threads", "allocator", "cases", "least", "where", "median", "largest", "where"),
+        lines,
+        (1, 4, 7),
+    )
+
+
+def decided(rows: Sequence[Row]) -> Table:
+    """Return what the ratio under the first allocator goes with, the strongest first."""
+    lines = [
+        (cause.name, f"{cause.correlation:+.2f}", f"{cause.least:.3g}", f"{cause.most:.3g}")
+        for cause in causes(rows)
+    ]
+    return Table(
+        "What decides the ratio: rank correlation over the cases (-1: the more, the lower)",
+        ("property of a case", "correlation", "least", "most"),
+        lines,
+        (0,),
     )
 
 
@@ -80,14 +114,23 @@ def by_network(rows: Sequence[Row]) -> Table:
         (str(threads), network, *(_mean_cell(line.get(name)) for name in names))
         for (threads, network), line in found.items()
     ]
-    return Table("the same by network, CPU", ("threads", "network", *names), lines, (1,))
+    return Table("By network, CPU time", ("threads", "network", *names), lines, (1,))
 
 
 def cases(rows: Sequence[Row]) -> Table:
     """Return times and page faults of every case under the first allocator."""
     return Table(
-        "cases, with the first allocator: CPU time and page faults of an inference",
-        ("threads", "case", "eager", "slab", "ratio", "faults eager", "slab", "pages of results"),
+        "Cases with the first allocator: CPU time and page faults of an inference",
+        (
+            "threads",
+            "case",
+            "eager",
+            "slab",
+            "ratio",
+            "faults eager",
+            "faults slab",
+            "pages of results",
+        ),
         [_time_cells(case, rounds) for case, rounds in _first(rows)],
         (1,),
     )
@@ -95,10 +138,10 @@ def cases(rows: Sequence[Row]) -> Table:
 
 def plans(rows: Sequence[Row]) -> Table:
     """Return what was planned for every case, and what became of it."""
-    planned = ("allocations", "planned", "peak / load", "planned by size in", "auto in")
+    planned = ("allocations", "planned", "peak / load", "time of greedy_by_size", "time of auto")
     return Table(
-        "plans, and what a slab served",
-        ("threads", "case", *planned, "served", "passed on", "outputs"),
+        "Plans, and allocations served by the slab",
+        ("threads", "case", *planned, "served", "not served", "outputs"),
         [_plan_cells(case, rounds) for case, rounds in _first(rows)],
         (1, 9),
     )
@@ -111,10 +154,18 @@ def _first(rows: Sequence[Row]) -> Iterator[tuple[Case, Rounds]]:
 
 def contention(rows: Sequence[Contention]) -> Table:
     """Return the shares of CPU time that went into memory, and how long threads waited for it."""
-    shares = ("allocator", "page faults", "system calls", "together")
+    shares = ("allocator", "page faults", "system calls", "total")
     return Table(
-        "CPU time of request threads: the share that memory takes, and waiting for it",
-        ("threads", "case", "memory from", "inferences", *shares, "waiting each", "waits each"),
+        "CPU time of request threads: the share spent on memory, and waiting",
+        (
+            "threads",
+            "case",
+            "memory from",
+            "inferences",
+            *shares,
+            "waiting per inference",
+            "waits per inference",
+        ),
         [_contention_cells(row) for row in rows if row.profile],
         (1, 2),
     )
@@ -133,9 +184,36 @@ def write(rows: Iterable[Row | Contention], path: str) -> None:
     FormatError
         If the file cannot be written.
     """
-    about = {"machine": platform.machine(), "system": platform.platform()}
+    cores = str(os.cpu_count())
+    about = {"machine": platform.machine(), "system": platform.platform(), "cores": cores}
     data = {"about": about, "rows": [asdict(row) for row in rows]}
     write_bytes(path, f"{json.dumps(data, indent=1)}\n".encode())
+
+
+def read(path: str | os.PathLike[str]) -> list[Row]:
+    """Read the measurements of `memplan-lab bench-latency --output`.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, or is of another kind.
+    """
+    name = os.fspath(path)
+    try:
+        rows = json.loads(read_text(name))["rows"]
+        return [
+            Row(
+                Case(**row["case"]),
+                row["allocator"],
+                row["round"],
+                Outcome.from_json(row["outcome"]),
+            )
+            for row in rows
+        ]
+    except (ValueError, KeyError, TypeError):
+        raise FormatError(
+            name, "holds no measurements of latencies; write them with bench-latency --output"
+        ) from None
 
 
 def _ratio_cells(one: Ratio) -> tuple[str, str, str]:

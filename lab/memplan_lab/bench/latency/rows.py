@@ -20,17 +20,20 @@ class Case:
         Images or sequences in one request.
     threads
         Request threads, each of which runs its operators alone.
+    training
+        Whether a training step is measured instead of an inference.
     """
 
     network: str
     size: int
     batch: int
     threads: int
+    training: bool = False
 
     @property
     def name(self) -> str:
-        """As tables show it: `resnet18 4x128`."""
-        return f"{self.network} {self.batch}x{self.size}"
+        """As tables show it: `resnet18 4x128`, `resnet18 4x128 training`."""
+        return f"{self.network} {self.batch}x{self.size}{' training' if self.training else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class Request:
 
     Attributes
     ----------
-    network, size, batch, threads
+    network, size, batch, threads, training
         See `Case`.
     library
         What has to be loaded in it, or "".
@@ -53,6 +56,7 @@ class Request:
     size: int
     batch: int
     threads: int
+    training: bool
     library: str
     runs: int
     seconds: float
@@ -89,6 +93,12 @@ class Outcome:
         Of the plan, and the sum of live bytes at the worst moment; bytes.
     result_bytes
         Of one inference that outlive it, and so are not planned.
+    sizes
+        How many of the planned allocations have at least 2^k and less than 2^(k+1) bytes, for k
+        from 0.
+    bytes, large_bytes
+        Of all planned allocations, and of those of 128 KiB or more, for which glibc's allocator at
+        first asks the system.
     greedy_s, auto_s
         Seconds to plan: by size, and with the default solver.
     hits, fallbacks
@@ -107,6 +117,9 @@ class Outcome:
     peak: int = 0
     max_load: int = 0
     result_bytes: int = 0
+    sizes: tuple[int, ...] = ()
+    bytes: int = 0
+    large_bytes: int = 0
     greedy_s: float = 0.0
     auto_s: float = 0.0
     hits: float = 0.0
@@ -121,7 +134,7 @@ class Outcome:
             kind: None if answer[kind] is None else Timing(**answer[kind])
             for kind in ("eager", "slab")
         }
-        return cls(**answer | timings)
+        return cls(**answer | timings | {"sizes": tuple(answer.get("sizes", ()))})
 
 
 @dataclass(frozen=True, slots=True)

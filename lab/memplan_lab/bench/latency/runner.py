@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import product
 
 from memplan.errors import MemplanError
@@ -30,6 +30,7 @@ def run(
     batches: Sequence[int] = (1, 4, 8),
     threads: Sequence[int] = (1, 2),
     allocators: Sequence[Allocator] = tuple(KNOWN.values()),
+    training: bool = False,
     rounds: int = 3,
     runs: int = 24,
     seconds: float = 4.0,
@@ -49,6 +50,8 @@ def run(
         See `Case`.
     allocators
         The first is the one that slabs are measured under, in `compare`.
+    training
+        Whether to measure training steps instead of inferences, with one request thread.
     rounds
         Processes for each.
     runs, seconds
@@ -68,8 +71,16 @@ def run(
     """
     _check_counts(rounds=[rounds], runs=[runs])
     if len({allocator.name for allocator in allocators}) < len(allocators):
-        raise MemplanError("two allocators have the same name; the tables could not tell them")
-    todo = list(product(cases(networks, sizes, batches, threads), range(rounds), allocators))
+        raise MemplanError(
+            "two allocators have the same name; the tables could not distinguish them"
+        )
+    if training and set(threads) != {1}:
+        raise MemplanError(
+            "threads that train one model at the same time would change each other's parameters; "
+            "training takes one thread"
+        )
+    found = [replace(case, training=training) for case in cases(networks, sizes, batches, threads)]
+    todo = list(product(found, range(rounds), allocators))
     rows = []
     with bar(len(todo)) if progress else nullcontext(no_step) as step:
         for case, number, allocator in todo:
@@ -94,7 +105,9 @@ def cases(
     _check_counts(sizes=sizes, batches=batches, threads=threads)
     for network in networks or ():
         if network not in NETWORKS:
-            raise MemplanError(f"there is no network {network!r}; there are {', '.join(NETWORKS)}")
+            raise MemplanError(
+                f"there is no network {network!r}; choose from {', '.join(NETWORKS)}"
+            )
     for count, network, size, batch in product(threads, networks or NETWORKS, sizes, batches):
         yield Case(network, size, batch, count)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean, median
+
+import numpy as np
 
 from memplan_lab.bench.latency.rows import Case, Outcome, Row, Timing
 
@@ -17,13 +19,16 @@ class Ratio:
     ----------
     mean
         Geometric mean.
-    worst
-        The largest.
-    worst_case
-        Where that was.
+    least, middle, worst
+        The smallest, the median and the largest.
+    least_case, worst_case
+        Where the smallest and the largest were.
     """
 
     mean: float
+    least: float
+    least_case: str
+    middle: float
     worst: float
     worst_case: str
 
@@ -112,5 +117,86 @@ def ratio(slab: Rounds, eager: Rounds, clock: Callable[[Timing], float] = _cpu) 
 
 
 def _ratio(ratios: Mapping[Case, float]) -> Ratio:
-    case, worst = max(ratios.items(), key=lambda item: item[1])
-    return Ratio(geometric_mean(ratios.values()), worst, case.name)
+    in_order = sorted(ratios.items(), key=lambda item: item[1])
+    (best, least), (case, worst) = in_order[0], in_order[-1]
+    return Ratio(
+        geometric_mean(ratios.values()),
+        *(least, best.name, median(ratios.values()), worst, case.name),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Something that may decide what a slab gains.
+
+    Attributes
+    ----------
+    name
+        What it is, for a table.
+    correlation
+        Spearman's rank correlation with the ratio of the slab's CPU time to that of eager, over
+        cases: -1 if the ratio always falls as this grows.
+    least, most
+        Its smallest and largest value.
+    """
+
+    name: str
+    correlation: float
+    least: float
+    most: float
+
+
+def causes(rows: Iterable[Row]) -> list[Cause]:
+    """Return what may decide the ratio under the first allocator, the strongest first.
+
+    Needs at least three cases; there is nothing to say of fewer.
+    """
+    measured = [next(iter(allocators.values())) for allocators in by_case(rows).values()]
+    if len(measured) < _FEWEST:
+        return []
+    ratios = [ratio(rounds, rounds) for rounds in measured]
+    found = []
+    for name, value in _CAUSES.items():
+        values = [median(value(outcome) for outcome in rounds.values()) for rounds in measured]
+        found.append(Cause(name, _rank_correlation(values, ratios), min(values), max(values)))
+    return sorted(found, key=lambda cause: -abs(cause.correlation))
+
+
+_FEWEST = 3
+
+
+def _eager_ms(outcome: Outcome) -> float:
+    assert outcome.eager is not None
+    return max(outcome.eager.cpu_s * 1e3, 1e-9)
+
+
+def _fault_rate(outcome: Outcome) -> float:
+    assert outcome.eager is not None
+    return outcome.eager.faults / _eager_ms(outcome)
+
+
+_CAUSES: Mapping[str, Callable[[Outcome], float]] = {
+    "page faults per ms, eager": _fault_rate,
+    "MiB allocated per ms": lambda one: one.bytes / _eager_ms(one) / (1 << 20),
+    "allocations per ms": lambda one: one.planned / _eager_ms(one),
+    "share of bytes in allocations of 128 KiB or more": lambda one: (
+        one.large_bytes / max(1, one.bytes)
+    ),
+    "CPU time of an inference, ms": _eager_ms,
+}
+
+
+def _rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
+    """Return Spearman's rank correlation, 0 if all values of one are equal."""
+    one, other = (np.array(_rank(values)) for values in (first, second))
+    if one.std() == 0 or other.std() == 0:
+        return 0.0
+    return float(np.corrcoef(one, other)[0, 1])
+
+
+def _rank(values: Sequence[float]) -> list[float]:
+    """Return the rank of each value; equal ones share the mean of theirs."""
+    return [
+        sum(other < value for other in values) + (sum(other == value for other in values) - 1) / 2
+        for value in values
+    ]

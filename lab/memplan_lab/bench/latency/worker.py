@@ -16,6 +16,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from memplan.errors import MemplanError
 from memplan.plan import Plan
 from memplan.problem import Problem
@@ -23,6 +25,7 @@ from memplan.solvers import solve
 from memplan_lab.bench.latency.rows import Outcome, Request
 from memplan_lab.bench.latency.timing import alternate
 
+_LARGE = 128 << 10  # bytes; see `Outcome.large_bytes`
 _PLANNED = 5  # times, of which the median counts
 _PATIENCE = 1.0  # seconds that the default solver has; it mostly needs a thousandth
 
@@ -49,15 +52,24 @@ def measure(request: Request) -> Outcome:
     from memplan_lab.bench.models import NETWORKS
 
     torch.set_num_threads(1)
-    eager, inputs = NETWORKS[request.network](request.batch, request.size)
-    trace = record(copy.deepcopy(eager), inputs)
+    model, inputs = NETWORKS[request.network](request.batch, request.size)
+    twin = copy.deepcopy(model)
+    if request.training:
+        eager, step = _make_step(model), _make_step(twin)
+        trace = record(step, inputs, trains=twin)
+        for _ in range(2):  # as `record` did
+            eager(*inputs)
+    else:
+        eager = model
+        trace = record(twin, inputs)
     problem = trace.problem()
+    sizes = problem.size
     _, greedy_s = _make_plan(problem, "greedy_by_size")
     plan, auto_s = _make_plan(problem, "auto")
 
     def of(call: Any) -> Callable[[], Any]:
         def inference() -> Any:
-            with torch.inference_mode():
+            with torch.inference_mode(not request.training):
                 return call(*inputs)
 
         return inference
@@ -69,6 +81,8 @@ def measure(request: Request) -> Outcome:
             kinds, threads=request.threads, runs=request.runs, seconds=request.seconds
         )
         equal = _are_equal(*kinds) and equal
+        if request.training:
+            equal = equal and _have_equal_state(model, twin)
         counts = fast.stats()
     return Outcome(
         eagerly,
@@ -78,12 +92,39 @@ def measure(request: Request) -> Outcome:
         peak=plan.peak or 0,
         max_load=problem.max_load,
         result_bytes=int(trace.size[trace.outlives].sum()),
+        sizes=tuple(np.bincount(np.frexp(sizes.astype(float))[1] - 1).tolist()),
+        bytes=int(sizes.sum()),
+        large_bytes=int(sizes[sizes >= _LARGE].sum()),
         greedy_s=greedy_s,
         auto_s=auto_s,
         hits=counts.hits / counts.calls,
         fallbacks=(counts.unknown + counts.resized + counts.occupied) / counts.calls,
         equal=equal,
     )
+
+
+def _make_step(model: Any) -> Callable[..., Any]:
+    """Return a training step of a network, which ends with its gradients released."""
+    import torch
+
+    updates = torch.optim.SGD(model.train().parameters(), lr=1e-3, momentum=0.9)
+
+    def step(*inputs: Any) -> Any:
+        torch.manual_seed(0)  # so that dropout is the same for both kinds
+        loss = model(*inputs).square().mean()
+        loss.backward()
+        updates.step()
+        updates.zero_grad()
+        return loss.detach()
+
+    return step
+
+
+def _have_equal_state(first: Any, second: Any) -> bool:
+    import torch
+
+    states = zip(first.state_dict().values(), second.state_dict().values(), strict=True)
+    return all(torch.equal(one, other) for one, other in states)
 
 
 def check_loaded(library: str) -> None:
@@ -106,7 +147,8 @@ def _are_equal(first: Callable[[], Any], second: Callable[[], Any]) -> bool:
     """Whether two kinds give the same bits, NaN included."""
     import torch
 
-    return bool(torch.equal(first().view(torch.uint8), second().view(torch.uint8)))
+    one, other = (kind().reshape(-1).view(torch.uint8) for kind in (first, second))
+    return bool(torch.equal(one, other))
 
 
 if __name__ == "__main__":

@@ -12,9 +12,23 @@ from typing import Any
 
 from memplan_lab.bench.models.images import UNet, dcgan, mobilenet_v2, resnet, squeezenet, unet
 from memplan_lab.bench.models.tokens import bert_base, encoder, gpt2_block
+from memplan_lab.bench.models.vision import (
+    alexnet,
+    convnext_tiny,
+    deeplabv3,
+    densenet121,
+    efficientnet_b0,
+    fcn,
+    googlenet,
+    inception_v3,
+    regnet_x_8gf,
+    vgg16,
+    vit_small,
+)
 from memplan_lab.extras import require
 
 __all__ = [
+    "MEMOMALLOC",
     "MODELS",
     "NETWORKS",
     "UNet",
@@ -55,7 +69,26 @@ _SIZED: dict[str, tuple[Callable[[int], Any], Callable[[int, int], Any]]] = {
     "squeezenet": (lambda _: squeezenet(), _images),
     "dcgan": (dcgan, lambda batch, _: torch.randn(batch, 100, 1, 1)),
     "encoder": (lambda _: encoder(), lambda batch, tokens: torch.randn(batch, tokens, 512)),
+    "deeplabv3": (lambda _: deeplabv3(), _images),
+    "fcn": (lambda _: fcn(), _images),
+    "googlenet": (lambda _: googlenet(), _images),
+    "wide_resnet50": (lambda _: resnet((3, 4, 6, 3), bottleneck=True, inner=2), _images),
+    "vgg16": (lambda _: vgg16(), _images),
+    "inception_v3": (lambda _: inception_v3(), _images),
+    "regnet_x_8gf": (lambda _: regnet_x_8gf(), _images),
+    "alexnet": (lambda _: alexnet(), _images),
+    "resnext50": (lambda _: resnet((3, 4, 6, 3), bottleneck=True, inner=2, groups=32), _images),
+    "densenet121": (lambda _: densenet121(), _images),
+    "efficientnet_b0": (lambda _: efficientnet_b0(), _images),
+    "convnext_tiny": (lambda _: convnext_tiny(), _images),
+    "vit_small": (vit_small, _images),
 }
+
+# The nine networks of MemoMalloc's evaluation (chapter 4).
+MEMOMALLOC = (
+    *("dcgan", "deeplabv3", "fcn", "googlenet", "wide_resnet50"),
+    *("vgg16", "inception_v3", "regnet_x_8gf", "squeezenet"),
+)
 
 
 def _on_meta(build: Callable[[], Any], argument: Callable[[], Any]) -> Callable[[], Made]:

@@ -15,7 +15,14 @@ functional = nn.functional
 Module: Any = nn.Module
 
 
-def resnet(depths: tuple[int, int, int, int], *, bottleneck: bool) -> Any:
+def resnet(
+    depths: tuple[int, int, int, int],
+    *,
+    bottleneck: bool,
+    inner: int = 1,
+    groups: int = 1,
+    dilated: bool = False,
+) -> Any:
     """Return a ResNet for 1 000 classes (He et al. 2015, table 1).
 
     Parameters
@@ -24,19 +31,29 @@ def resnet(depths: tuple[int, int, int, int], *, bottleneck: bool) -> Any:
         Blocks in each of the four stages.
     bottleneck
         Whether blocks are 1 x 1, 3 x 3, 1 x 1 convolutions instead of two of 3 x 3.
+    inner, groups
+        How many times as many channels the 3 x 3 convolutions of bottlenecks have (2 in Zagoruyko
+        and Komodakis 2016), and in how many groups (32 in Xie et al. 2016).
+    dilated
+        Whether the last two stages keep the size, and their 3 x 3 convolutions are dilated instead.
+        Such a network is for segmentation, and ends with its 2 048 channels (Chen et al. 2017).
     """
     channels, expansion = 64, 4 if bottleneck else 1
     layers = [convolution(3, channels, 7, stride=2), nn.MaxPool2d(3, 2, padding=1)]
     for stage, depth in enumerate(depths):
         width = 64 << stage
         for block in range(depth):
-            stride = 2 if stage and not block else 1
+            keeps = dilated and stage > 1
+            stride = 2 if stage and not block and not keeps else 1
+            dilation = 1 << (stage - 1 if block else stage - 2) if keeps else 1
             outputs = width * expansion
             if bottleneck:
+                wide = width * inner
+                spread = {"stride": stride, "groups": groups, "dilation": dilation}
                 body = nn.Sequential(
-                    convolution(channels, width, 1),
-                    convolution(width, width, 3, stride=stride),
-                    convolution(width, outputs, 1, activation=None),
+                    convolution(channels, wide, 1),
+                    convolution(wide, wide, 3, **spread),
+                    convolution(wide, outputs, 1, activation=None),
                 )
             else:
                 body = nn.Sequential(
@@ -48,6 +65,8 @@ def resnet(depths: tuple[int, int, int, int], *, bottleneck: bool) -> Any:
                 shortcut = convolution(channels, outputs, 1, stride=stride, activation=None)
             layers.append(Residual(body, shortcut, nn.ReLU()))
             channels = outputs
+    if dilated:
+        return nn.Sequential(*layers)
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 1000))
 
 

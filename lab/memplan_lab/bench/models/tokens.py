@@ -56,13 +56,13 @@ class Embedding(Module):  # type: ignore[misc]
         return self.dropout(self.norm(self.tokens(tokens) + self.places(places)))
 
 
-def bert(layers: int, width: int, heads: int, inner: int) -> Any:
+def bert(layers: int, width: int, heads: int, inner: int, attention: Any = Attention) -> Any:
     """Return the encoder of a BERT (Devlin et al. 2018): norms come after the sums."""
     encoder: list[Any] = []
     for _ in range(layers):
-        attention = nn.Sequential(Attention(width, heads), nn.Dropout(0.1))
+        mixing = nn.Sequential(attention(width, heads), nn.Dropout(0.1))
         dense = nn.Sequential(feed_forward(width, inner), nn.Dropout(0.1))
-        encoder += [Residual(attention, activation=nn.LayerNorm(width))]
+        encoder += [Residual(mixing, activation=nn.LayerNorm(width))]
         encoder += [Residual(dense, activation=nn.LayerNorm(width))]
     return nn.Sequential(Embedding(30522, 512, width), *encoder)
 

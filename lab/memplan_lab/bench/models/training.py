@@ -1,13 +1,15 @@
-"""Networks that return their loss, as they are trained: the six of source 004, section 5."""
+"""Networks that return their loss, as they are trained: those of SOMAS, section 5."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from memplan_lab.bench.models.images import mobilenet_v2, resnet
 from memplan_lab.bench.models.layers import Residual
+from memplan_lab.bench.models.somas import Detector, Language, nezha, recognition
 from memplan_lab.bench.models.tokens import Attention, bert, feed_forward
 from memplan_lab.extras import require
 
@@ -141,24 +143,39 @@ def _fake(make: Callable[[], Made]) -> Callable[[], Made]:
     return fake
 
 
-def _bert(layers: int, width: int, heads: int, inner: int, batch: int) -> Callable[[], Made]:
+def _words(encoder: Callable[[], Any], width: int, batch: int = 32) -> Callable[[], Made]:
     def make() -> Made:
-        model = MaskedWords(bert(layers, width, heads, inner), width)
+        model = MaskedWords(encoder(), width)
         return model, (_zeros(batch, 128), _zeros(batch, _MASKED), _zeros(batch, _MASKED))
 
     return make
 
 
-def _classes(build: Callable[[], Any], batch: int) -> Callable[[], Made]:
-    return lambda: (Classifier(build()), (torch.empty(batch, 3, 224, 224), _zeros(batch)))
+def _bert(layers: int, width: int, heads: int, inner: int, batch: int) -> Callable[[], Made]:
+    return _words(lambda: bert(layers, width, heads, inner), width, batch)
+
+
+def _classes(build: Callable[[], Any], batch: int, side: int = 224) -> Callable[[], Made]:
+    return lambda: (Classifier(build()), (torch.empty(batch, 3, side, side), _zeros(batch)))
 
 
 def _translation() -> Made:
     return Translator(), (_zeros(32, 128), _zeros(32, 128), _zeros(32, 128))
 
 
+def _detection(batch: int = 16, side: int = 416) -> Made:
+    boxes = (torch.empty(batch, 18, side // scale, side // scale) for scale in (32, 16, 8))
+    return Detector(), (torch.empty(batch, 3, side, side), *boxes)
+
+
+def _pangu(layers: int, width: int, heads: int) -> Callable[[], Made]:
+    model = partial(Language, layers, width, heads, share=8)
+    return lambda: (model(), (_zeros(2, 1024), _zeros(2, 1024)))
+
+
 # By name: what makes the module, in training and of fake tensors, and the arguments to call it
-# with. Sentences have 128 tokens. Tiny-BERT is that of Jiao et al. (2019) with four layers.
+# with. Sentences have 128 tokens. Tiny-BERT is that of Jiao et al. (2019) with four layers. PanGu
+# is the share of one of eight devices; the layers of "8b" are ours, as SOMAS does not say them.
 TRAINED: dict[str, Callable[[], Made]] = {
     "bert_base": _fake(_bert(12, 768, 12, 3072, batch=32)),
     "bert_large": _fake(_bert(24, 1024, 16, 4096, batch=32)),
@@ -166,4 +183,10 @@ TRAINED: dict[str, Callable[[], Made]] = {
     "resnet50": _fake(_classes(lambda: resnet((3, 4, 6, 3), bottleneck=True), batch=32)),
     "mobilenet_v2": _fake(_classes(mobilenet_v2, batch=32)),
     "transformer": _fake(_translation),
+    "bert_nezha": _fake(_words(lambda: nezha(24, 1024, 16, 4096), 1024)),
+    "face_recognition": _fake(_classes(recognition, batch=32, side=112)),
+    "face_detection": _fake(_detection),
+    "pangu_2.6b": _fake(_pangu(32, 2560, 32)),
+    "pangu_8b": _fake(_pangu(40, 4096, 32)),
+    "pangu_13b": _fake(_pangu(40, 5120, 40)),
 }

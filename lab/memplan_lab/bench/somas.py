@@ -1,0 +1,152 @@
+"""Measures what the tables of SOMAS show, for training steps of its networks.
+
+A network is captured once. Its safe pairs are found by each algorithm, and its tensors placed by
+each heuristic: with groups as they are, with every group joined into one buffer, and without them.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from memplan.graph import Graph, Layout, lay_out, unsafe_pairs
+from memplan.graph.steps import steps_of
+from memplan.problem import Problem
+from memplan_lab.bench import worker
+from memplan_lab.bench.rows import Outcome, Request, Row
+
+__all__ = [
+    *("ALGORITHMS", "FREE", "HEURISTICS", "JOINED", "MEASURED", "NETWORKS", "RIGOROUS", "SAFETY"),
+    *("join_groups", "measure", "remove_groups"),
+]
+
+# The suites of the rows.
+SAFETY, RIGOROUS, JOINED, FREE = "somas-safety", "somas", "somas-joined", "somas-free"
+
+ALGORITHMS = ("1opt", "2", "memplan")
+
+_SINGLE = tuple(
+    f"single_object:sort={sort},fit={fit}"
+    for sort in ("breadth", "size", "source", "unsafe")
+    for fit in ("best", "first")
+)
+_MANY = tuple(f"many_objects:sort=size,fit={fit}" for fit in ("best", "first"))
+HEURISTICS = (*_SINGLE, *_MANY)
+
+MEASURED = "measured"  # the status of a run that makes no plan
+
+_REPEATS = 3
+
+# By name of the network of `TRAINED`: what the paper calls it. The first ten are in tables 1 to 3.
+NETWORKS = {
+    "bert_base": "BERT-base",
+    "bert_large": "BERT-large",
+    "bert_nezha": "BERT-nezha",
+    "face_recognition": "FaceRecognition",
+    "pangu_2.6b": "PanGu (2.6B)",
+    "resnet50": "ResNet-50",
+    "tiny_bert": "Tiny-BERT",
+    "face_detection": "FaceDetection",
+    "transformer": "Transformer",
+    "mobilenet_v2": "MobileNetv2",
+    "pangu_8b": "PanGu (8B)",
+    "pangu_13b": "PanGu (13B)",
+}
+
+
+def measure(graphs: Mapping[str, Callable[[], Graph]], *, timeout: float) -> Iterator[Row]:
+    """Yield the rows of each graph.
+
+    Parameters
+    ----------
+    graphs
+        By the name of a case: what makes its graph, on streams.
+    timeout
+        Of each solve, in seconds.
+    """
+    for name, make in graphs.items():
+        layout = lay_out(make())
+        yield from _measure_safety(name, layout)
+        problem = layout.problem.without_alignment()
+        solvers = ("bump", *HEURISTICS, "auto")
+        yield from _solve(RIGOROUS, name, problem, solvers, timeout)
+        if problem.has_groups:
+            yield from _solve(JOINED, name, join_groups(layout), (*HEURISTICS, "auto"), timeout)
+            free = remove_groups(problem)
+            yield from _solve(FREE, name, free, (*HEURISTICS, "auto"), timeout)
+
+
+def join_groups(layout: Layout) -> Problem:
+    """Return the problem with one buffer for each group, which is needed whenever a member is.
+
+    It may share memory with another buffer only if all members may.
+    """
+    problem = layout.problem.without_alignment()
+    first = {row: rows[0] for rows in problem.groups for row in rows}
+    leader = np.array([first.get(row, row) for row in range(len(problem))])
+    kept, row_of = np.unique(leader, return_inverse=True)
+    start, end = problem.start[kept].copy(), problem.end[kept].copy()
+    size = np.zeros(len(kept), dtype=np.int64)
+    np.minimum.at(start, row_of, problem.start)
+    np.maximum.at(end, row_of, problem.end)
+    np.add.at(size, row_of, problem.size)
+    pairs = unsafe_pairs(layout)
+    rows = np.repeat(np.arange(len(problem)), np.diff(pairs.row_begin))
+    low, high = row_of[rows], row_of[pairs.other]
+    beyond = (start[low] >= end[high]) | (start[high] >= end[low])
+    found = np.stack((low[beyond], high[beyond]), axis=1)
+    found = np.unique(np.sort(found, axis=1), axis=0)
+    return Problem.from_arrays(
+        start, end, size, ids=[problem.ids[row] for row in kept], conflicts=found
+    )
+
+
+def remove_groups(problem: Problem) -> Problem:
+    """Return the problem with its conflicts, and without its groups."""
+    return Problem.from_arrays(
+        problem.start, problem.end, problem.size, ids=problem.ids, conflicts=problem.conflicts
+    )
+
+
+def _measure_safety(name: str, layout: Layout) -> Iterator[Row]:
+    steps = steps_of(layout)
+    for algorithm in ALGORITHMS:
+        times = []
+        for _ in range(_REPEATS):
+            gc.collect()
+            begin = time.process_time()
+            steps.unsafe_pairs(algorithm)
+            times.append(time.process_time() - begin)
+        outcome = Outcome(MEASURED, wall=tuple(times), cpu=tuple(times))
+        yield _row(SAFETY, name, layout.problem, algorithm, outcome, None)
+
+
+def _solve(
+    suite: str, name: str, problem: Problem, solvers: tuple[str, ...], timeout: float
+) -> Iterator[Row]:
+    for solver in solvers:
+        request = Request(solver, "min_peak", timeout, None, 1, 0, 1)
+        outcome = worker.answer(problem, request)
+        yield _row(suite, name, problem, solver, outcome, timeout)
+
+
+def _row(
+    suite: str, name: str, problem: Problem, solver: str, outcome: Outcome, timeout: float | None
+) -> Row:
+    return Row.of(
+        outcome.columns(),
+        max_load=problem.max_load,
+        suite=suite,
+        case=name,
+        n=len(problem),
+        solver=solver,
+        objective="min_peak",
+        wall_min_s=min(outcome.wall, default=None),
+        cpu_min_s=min(outcome.cpu, default=None),
+        fingerprint=problem.fingerprint,
+        timeout_s=timeout,
+        seed=0,
+    )

@@ -1,0 +1,151 @@
+"""Figures 15 to 17 of TelaMalloc: portions of a problem, time of a candidate, and features."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from memplan.problem import Problem
+from memplan.solvers import solve
+from memplan.solvers.backtracking import Model, features
+from memplan.view import picture
+from memplan_lab.learn.samples import Samples
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Portion", "backtracks_of", "draw", "importance", "portions", "seconds_each"]
+
+_WIDTH, _HEIGHT = 6.4, 3.8  # inches
+_TRIES = 50  # of which the median is the time
+
+
+@dataclass(frozen=True)
+class Portion:
+    """The buffers that are live in one stretch of time, searched in three ways.
+
+    Attributes
+    ----------
+    start, end
+        The stretch, in the problem's steps of time.
+    backtracks
+        By the option `learned`: "off", "on", "published"; a search without a plan counts with its
+        limit of steps at least.
+    """
+
+    start: int
+    end: int
+    backtracks: Mapping[str, int]
+
+
+def portions(
+    problem: Problem, model: Model, *, parts: int = 8, steps: int = 20_000
+) -> list[Portion]:
+    """Return the backtracks in each portion of a problem (figure 15).
+
+    Parameters
+    ----------
+    problem
+        With a capacity.
+    model
+        Asked by the search that is as published.
+    parts
+        Into how many stretches of equal length its time is cut.
+    steps
+        Limit of a search, in placements tried.
+    """
+    first, last = int(problem.start.min()), int(problem.end.max())
+    cuts = [first + (last - first) * part // parts for part in range(parts + 1)]
+    found: list[Portion] = []
+    ways: dict[str, object] = {"off": False, "on": True, "published": model}
+    for start, end in pairwise(cuts):
+        rows = np.flatnonzero((problem.start < end) & (problem.end > start))
+        if len(rows) == 0:
+            continue
+        part = problem.subset(rows)
+        backtracks: dict[str, int] = {}
+        for name, learned in ways.items():
+            plan = solve(part, "telamalloc", nodes=steps, threads=1, learned=learned)
+            count = plan.stats["backtracks"]
+            assert isinstance(count, int)
+            backtracks[name] = count if plan.offsets is not None else max(count, steps)
+        found.append(Portion(start, end, backtracks))
+    return found
+
+
+def backtracks_of(found: Sequence[Portion], way: str) -> dict[str, float]:
+    """Return the backtracks of one way to learn, by the stretch of time."""
+    return {f"{each.start}-{each.end}": each.backtracks[way] for each in found}
+
+
+def seconds_each(model: Model, counts: Sequence[int] = (1, 2, 4, 8, 16, 32, 64)) -> list[float]:
+    """Return the processor time of one candidate, where so many are scored at once (figure 16)."""
+    forest = model.forest()
+    random = np.random.default_rng(0)
+    rows = random.random((max(counts), len(features())), dtype=np.float32)
+    found: list[float] = []
+    for count in counts:
+        batch = np.ascontiguousarray(rows[:count])
+        tries: list[float] = []
+        for _ in range(_TRIES):
+            begin = time.perf_counter_ns()
+            forest.score(batch)
+            tries.append((time.perf_counter_ns() - begin) * 1e-9)
+        found.append(median(tries) / count)
+    return found
+
+
+def importance(model: Model, samples: Samples, seed: int = 0) -> dict[str, float]:
+    """Return by how much the error (RMSE) grows where a feature is shuffled (figure 17)."""
+    forest = model.forest()
+    scores = samples.scores()
+
+    def error(rows: npt.NDArray[np.float32]) -> float:
+        return float(np.sqrt(np.mean((forest.score(np.ascontiguousarray(rows)) - scores) ** 2)))
+
+    least = error(samples.features)
+    random = np.random.default_rng(seed)
+    grown: dict[str, float] = {}
+    for column, name in enumerate(features()):
+        shuffled = samples.features.copy()
+        shuffled[:, column] = random.permutation(shuffled[:, column])
+        grown[name] = error(shuffled) - least
+    return grown
+
+
+def draw(
+    bars: Mapping[str, Mapping[str, float]], labels: tuple[str, str], *, log: bool = False
+) -> Figure:
+    """Draw bars, side by side, for each name of a group.
+
+    Parameters
+    ----------
+    bars
+        By series, then by name: a value.
+    labels
+        Of the axes, x and y.
+    log
+        Whether the axis of values is logarithmic above 1.
+    """
+    figure = picture.make_figure(_WIDTH, _HEIGHT)
+    axes = figure.add_subplot()
+    width = 0.8 / len(bars)
+    middle = 0.4 - width / 2
+    for at, (series, values) in enumerate(bars.items()):
+        places = [x + at * width for x in range(len(values))]
+        axes.bar(places, list(values.values()), width, label=series)
+        axes.set_xticks([x + middle for x in range(len(values))], list(values), rotation=30)
+    if log:
+        axes.set_yscale("symlog", linthresh=1)
+    axes.set_xlabel(labels[0])
+    axes.set_ylabel(labels[1])
+    if len(bars) > 1:
+        axes.legend(fontsize="small")
+    return figure

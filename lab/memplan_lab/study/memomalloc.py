@@ -1,0 +1,160 @@
+"""Figures 2.3, 3.3, 3.4, 4.1 and 5.1 of MemoMalloc, on our recordings and measurements.
+
+The sizes and latencies are those of `memplan-lab bench-latency --output`, the planners' times and
+peaks those of the suite `memomalloc`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+from statistics import fmean, stdev
+
+from memplan_lab.bench.latency import Case, Outcome, Row
+from memplan_lab.bench.latency.summary import Rounds, by_case, ratio
+from memplan_lab.study import charts
+from memplan_lab.study.blocks import Chart, Section, Table
+from memplan_lab.study.results import Run
+
+SUITE = "memomalloc"
+_WORST = 3  # networks in figure 5.1, as many as the paper shows
+
+_LATENCY = (
+    "The ratios are CPU times with an allocator over those with a slab, as in the paper: above 1 "
+    "the slab is faster. Inputs are unitised as there: batch size times side. Shaded regions are "
+    "standard errors over rounds; one round has none."
+)
+
+
+def section(runs: Sequence[Run], latency: Sequence[Row]) -> Section | None:
+    """Return the figures that these results have data for, or nothing."""
+    blocks: list[Table | Chart] = [*_draw_planners(runs)]
+    text = []
+    if blocks:
+        text.append("The planners ran on one recorded inference of each of the paper's networks.")
+    measured = by_case(row for row in latency if not row.case.training)
+    if measured:
+        text.append(_LATENCY)
+        blocks += [*_draw_sizes(measured), *_draw_ratios(measured)]
+    return Section(text, blocks) if blocks else None
+
+
+# Figures 3.3 and 3.4 -----------------------------------------------------------------------------
+
+
+def _draw_planners(runs: Iterable[Run]) -> Iterable[Chart]:
+    times: dict[str, dict[str, float]] = {}
+    peaks: dict[str, dict[str, float]] = {}
+    for run in runs:
+        if run.base != SUITE or not run.solved:
+            continue
+        if run.cpu_s:
+            times.setdefault(run.solver, {})[run.case] = run.cpu_s
+        if run.peak is not None:
+            peaks.setdefault(run.solver, {})[run.case] = run.peak / (1 << 20)
+    if times:
+        yield Chart(
+            "memomalloc-3-3",
+            "Figure 3.3: CPU time of each planner, by network.",
+            charts.draw_points(times, "CPU time [s]"),
+        )
+    if peaks:
+        yield Chart(
+            "memomalloc-3-4",
+            "Figure 3.4: peak memory of intermediate tensors with each planner, by network.",
+            charts.draw_points(peaks, "peak [MiB]"),
+        )
+
+
+# Figures 2.3 and 5.1 -----------------------------------------------------------------------------
+
+Measured = Mapping[Case, Mapping[str, Rounds]]
+
+
+def _draw_sizes(measured: Measured) -> Iterable[Chart]:
+    """Yield the sizes of all networks, and of those for which a slab gains least.
+
+    Each network is shown at its smallest input.
+    """
+    smallest: dict[str, Case] = {}
+    for case in sorted(measured, key=lambda case: (case.threads, case.batch * case.size)):
+        smallest.setdefault(case.network, case)
+    found = {
+        network: _accumulate(_first(measured[case]))
+        for network, case in smallest.items()
+        if _first(measured[case]).sizes
+    }
+    if not found:
+        return
+    for name, caption, networks in (
+        ("2-3", "Figure 2.3: sizes of the allocations of an inference", list(found)),
+        (
+            "5-1",
+            f"Figure 5.1: the same for the {_WORST} networks for which the slab gains least",
+            sorted(found, key=lambda each: -_worst_ratio(measured, each))[:_WORST],
+        ),
+    ):
+        curves = {network: found[network] for network in networks}
+        figure = charts.draw_shares(curves, "at most this size", "bytes", "allocations")
+        yield Chart(f"memomalloc-{name}", f"{caption}, as shares of their number.", figure)
+
+
+def _first(allocators: Mapping[str, Rounds]) -> Outcome:
+    return next(iter(next(iter(allocators.values())).values()))
+
+
+def _accumulate(outcome: Outcome) -> charts.Curve:
+    """Return sizes, and how many per cent of the allocations are below them."""
+    total = sum(outcome.sizes)
+    ends = [2.0 ** (power + 1) for power in range(len(outcome.sizes))]
+    return ends, [100.0 * count / total for count in accumulate(outcome.sizes)]
+
+
+def _worst_ratio(measured: Measured, network: str) -> float:
+    ratios = []
+    for case, allocators in measured.items():
+        if case.network == network:
+            rounds = next(iter(allocators.values()))
+            ratios.append(ratio(rounds, rounds))
+    return max(ratios)
+
+
+# Figure 4.1 --------------------------------------------------------------------------------------
+
+
+def _draw_ratios(measured: Measured) -> Iterable[Table | Chart]:
+    """Yield the ratios by unit size: a chart for each allocator and number of threads."""
+    bands: dict[tuple[str, int], dict[str, dict[int, list[float]]]] = {}
+    for case, allocators in measured.items():
+        ours = next(iter(allocators.values()))
+        for allocator, theirs in allocators.items():
+            group = bands.setdefault((allocator, case.threads), {})
+            units = group.setdefault(case.network, {}).setdefault(case.batch * case.size, [])
+            units += [1 / ratio({at: ours[at]}, {at: theirs[at]}) for at in ours.keys() & theirs]
+    lines = []
+    for (allocator, threads), group in bands.items():
+        curves = {
+            network: [(unit, fmean(each), _error(each)) for unit, each in sorted(units.items())]
+            for network, units in group.items()
+        }
+        word = "thread" if threads == 1 else "threads"
+        caption = f"Figure 4.1: {allocator} relative to the slab, {threads} {word}."
+        yield Chart(
+            charts.name("memomalloc-4-1", f"{allocator}-{threads}"),
+            caption,
+            charts.draw_bands(curves, ("batch size x side", "CPU time / CPU time of the slab")),
+        )
+        means = {network: fmean(point[1] for point in points) for network, points in curves.items()}
+        least, most = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
+        lines.append(
+            (
+                *(allocator, str(threads), str(len(means))),
+                *(f"{means[least]:.2f}", least, f"{means[most]:.2f}", most),
+            )
+        )
+    headings = ("allocator", "threads", "networks", "least", "of", "largest", "of")
+    yield Table("Ratios by network, means over inputs.", headings, lines, frozenset({0, 4, 6}))
+
+
+def _error(values: Sequence[float]) -> float:
+    return stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
