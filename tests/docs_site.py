@@ -138,7 +138,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Site:
 
     It is built strictly: what MkDocs warns of is an error (not with `--quiet`, which hides it).
     """
-    for module in ("mkdocs", "material", "mkdocstrings_handlers.python"):
+    for module in ("mkdocs", "material", "mkdocstrings_handlers.python", "bokeh"):
         pytest.importorskip(module)
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "site"

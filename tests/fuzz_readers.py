@@ -63,7 +63,7 @@ def examine(number: int, mutants: Any) -> tuple[str, str, str]:
             return mutant.reader, "long", sentence[:400]
         if "\n" in sentence.replace("\n    ", ""):  # indented lines are what to type
             return mutant.reader, "lines", sentence[:400]
-        if "takes more memory" in sentence:
+        if "not enough memory" in sentence:
             return mutant.reader, "memory", sentence
         return mutant.reader, "refused", ""
     except Hang:

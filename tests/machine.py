@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import count
 
-from memplan.graph import Kind, Layout, Operator
+from memplan.graph import Block, Kind, Layout, Operator
 
 GIVEN = (Kind.INPUT, Kind.CONSTANT, Kind.VARIABLE)
 
@@ -65,10 +65,11 @@ class Machine:
 
     def _run(self, operators: Iterable[Operator]) -> None:
         for operator in operators:
+            entered = self._enter(operator)
             self._read(operator.inputs)
             scratch = self._scribble(operator)
             if operator.blocks:
-                self._write(i for block in operator.blocks for i in block.inputs)
+                self._write(i for block in entered for i in block.inputs)
                 self._read(operator.inputs)
                 (self._loop if operator.loop else self._branch)(operator)
                 self._read(operator.outputs)
@@ -79,8 +80,15 @@ class Machine:
                 if self._memory[place] != value:
                     raise ClobberedError(f"the workspace of {operator.name}")
 
+    def _enter(self, operator: Operator) -> tuple[Block, ...]:
+        """Return the blocks whose inputs are written as the operator is entered."""
+        return operator.blocks
+
+    def _pick(self, operator: Operator) -> Block:
+        return operator.blocks[self.choose(0, len(operator.blocks) - 1)]
+
     def _branch(self, operator: Operator) -> None:
-        block = operator.blocks[self.choose(0, len(operator.blocks) - 1)]
+        block = self._pick(operator)
         self._run(block.operators)
         self._read(block.outputs)
         self._write(operator.outputs)

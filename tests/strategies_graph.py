@@ -119,3 +119,41 @@ class _Builder:
             return ()
         chosen = self.draw(st.lists(st.sampled_from(owners), max_size=4, unique=True))
         return tuple(zip(chosen[::2], chosen[1::2], strict=False))
+
+
+def chain(count: int, *, given: bool = True, stream: int = 0) -> Graph:
+    """Return a program of `count` choices, each between 300 bytes and 10.
+
+    What only the small branch reads is kept through the large one by the plan of all branches.
+    """
+    tensors = [Tensor("x", 100, Kind.INPUT)]
+    operators = []
+    at = 0
+    for number in range(count):
+        first = len(tensors)
+        kind = Kind.INPUT if given else Kind.INTERMEDIATE
+        tensors += [
+            Tensor(f"c{number}", 1, kind, "bool", ()),
+            Tensor(f"a{number}", 200),
+            Tensor(f"large{number}", 300),
+            Tensor(f"small{number}", 10),
+            Tensor(f"z{number}", 100),
+        ]
+        test, read, large, small, result = range(first, first + 5)
+        made = (read,) if given else (test, read)
+        operators += [
+            Operator(f"prepare{number}", "Op", (at,), made, stream=stream * (number % 2)),
+            Operator(
+                f"if{number}",
+                "If",
+                (test,),
+                (result,),
+                blocks=(
+                    Block("large", (Operator("", "Op", (at,), (large,)),), (), (large,)),
+                    Block("small", (Operator("", "Op", (read,), (small,)),), (), (small,)),
+                ),
+            ),
+        ]
+        at = result
+    inputs = tuple(i for i, tensor in enumerate(tensors) if tensor.kind is Kind.INPUT)
+    return Graph("chain", tuple(tensors), tuple(operators), inputs, (at,))

@@ -21,7 +21,13 @@ CORE = ROOT / "core" / "src"
 PUBLIC = ROOT / "core" / "include" / "memplan"
 
 # Public headers without a file of their name in `core/src`, and the rooms that they speak for.
-SPEAKS_FOR = {"types": "util", "option": "model", "round": "model", "repacker": "repack"}
+SPEAKS_FOR = {
+    "types": "util",
+    "option": "model",
+    "round": "model",
+    "policy": "published/telamalloc",
+    "repacker": "repack",
+}
 
 Arrows = dict[str, set[str]]
 

@@ -18,6 +18,7 @@ import typer
 
 from memplan import cli, formats, solvers
 from memplan.cli import options
+from memplan.formats.interference import write_dot, write_graphml
 from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Problem, Reserved
 from memplan_lab.bench import generators
@@ -71,7 +72,7 @@ def memplan_process(
 
 @pytest.fixture
 def five_csv(tmp_path: Path) -> Path:
-    """Return the example of source 000 as a file."""
+    """Return the example of MiniMalloc as a file."""
     path = tmp_path / "five.csv"
     path.write_text(FIVE)
     return path
@@ -143,7 +144,7 @@ def test_a_bad_file_is_one_sentence_and_touches_nothing(name: str, tmp_path: Pat
         ("verify", "bad", "five.csv"),
         ("verify", "five.csv", "bad"),
         ("inspect", "bad"),
-        ("explain", "bad", "--capacity", "12"),
+        ("inspect", "bad", "--capacity", "12"),
         ("convert", "bad", "out.json"),
         ("convert", "--plan", "bad", "out.json"),
         ("view", "bad", "five.csv", "-o", "out.png"),
@@ -185,7 +186,11 @@ def test_every_command_refuses_a_bad_file(
         ("plan five.csv -o link.csv", "is the input"),
         ("plan five.csv -o .", "is a folder"),
         ("plan five.csv -o no/such/folder.csv", "folder does not exist"),
-        ("explain five.csv", "capacity"),
+        ("verify five.csv", "say what to check: a PLAN, a --proof, or both"),
+        ("plan five.csv --dim b=1", "has no symbolic dimensions"),
+        ("plan five.csv --alignment 0", "--alignment"),
+        ("plan five.csv --alignment 8 --pin b1=4", "pin is 4, not a multiple of the alignment (8)"),
+        ("nix.onnx", "nix.onnx: is neither a command nor a file"),
         ("convert five.csv five.csv", "is the input"),
         ("convert five.csv out.csv --dialect rows", "rows"),
         ("view five.csv five.csv -o out.gif", ""),
@@ -300,7 +305,7 @@ def test_an_infeasible_problem_exits_1_and_writes_nothing(five_csv: Path) -> Non
     run = memplan("plan", five_csv, "--capacity", "11", "-o", out)
     assert run.returncode == 1
     assert "infeasible: it is proved" in run.stdout
-    assert run.stderr == f"memplan: there is no plan to write; {out} was not touched\n"
+    assert run.stderr == f"memplan: no plan was found; {out} was not changed\n"
     assert out.read_text() == "yesterday"
 
 
@@ -433,7 +438,7 @@ def test_verify_holds_a_plan_against_another_capacity(five_csv: Path) -> None:
     assert_refused(memplan("verify", five_csv, plan, "-c", "11"), "capacity 11", code=1)
 
 
-# inspect, explain ------------------------------------------------------------------------------
+# inspect ---------------------------------------------------------------------------------------
 
 
 def test_inspect_shows_load_and_bound(five_csv: Path) -> None:
@@ -456,26 +461,26 @@ def test_a_terminal_without_blocks_gets_ascii(five_csv: Path) -> None:
 
 def test_no_colour_outside_of_a_terminal(five_csv: Path) -> None:
     """Tests that files and pipes get text alone."""
-    for command in (("inspect",), ("explain", "-c", "11"), ("plan",)):
+    for command in (("inspect",), ("inspect", "-c", "11"), ("plan",)):
         assert "\x1b" not in memplan(command[0], five_csv, *command[1:]).stdout
 
 
-def test_explain_exits_0_for_a_misfit_and_for_a_fit(five_csv: Path) -> None:
+def test_inspect_exits_0_for_a_misfit_and_for_a_fit(five_csv: Path) -> None:
     """Tests that the answer is on standard output, whatever it is."""
-    misfit = memplan("explain", five_csv, "--capacity", "10")
+    misfit = memplan("inspect", five_csv, "--capacity", "10")
     assert (misfit.returncode, misfit.stderr) == (0, "")
     assert misfit.stdout.startswith("It does not fit into 10 bytes.\n")
     assert "excess     2 bytes\n" in misfit.stdout
-    fit = memplan("explain", five_csv, "--capacity", "16")
+    fit = memplan("inspect", five_csv, "--capacity", "16")
     assert (fit.returncode, fit.stderr) == (0, "")
     assert fit.stdout.startswith("It fits into 16 bytes.\n")
 
 
-def test_explain_beyond_the_load_names_a_subset(tmp_path: Path) -> None:
+def test_inspect_beyond_the_load_names_a_subset(tmp_path: Path) -> None:
     """Tests the irreducible subset, with a pin that leaves no hole."""
     path = tmp_path / "stuck.csv"
     path.write_text("id,lower,upper,size,offset\npin,0,4,1,3\nwide,0,4,5,\nother,4,9,8,\n")
-    run = memplan("explain", path, "--capacity", "8", "--nodes", "100000")
+    run = memplan("inspect", path, "--capacity", "8", "--nodes", "100000")
     assert run.returncode == 0
     assert "These 2 buffers cannot be placed together" in run.stdout
     assert "Leave out any one of them and the rest fits" in run.stdout
@@ -526,6 +531,26 @@ def test_convert_knows_plans(five: Problem, five_offsets: list[int], five_csv: P
     assert formats.load_plan(here / "bare.json").offsets.tolist() == five_offsets
 
 
+def test_convert_writes_the_interference_graph(five_csv: Path, five: Problem) -> None:
+    """Tests DOT and GraphML by suffix and by option, a picture, and that a plan has no graph."""
+    here = five_csv.parent
+    for name, write in (("five.dot", write_dot), ("five.graphml", write_graphml)):
+        run = memplan("convert", "five.csv", name, cwd=here)
+        assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+        assert (here / name).read_text() == write(five.with_capacity(None))
+    assert memplan("convert", "five.csv", "a", "--format", "dot", cwd=here).returncode == 0
+    assert (here / "a").read_bytes() == (here / "five.dot").read_bytes()
+
+    memplan("plan", "five.csv", "-q", "-o", "plan.csv", cwd=here)
+    for name in ("plan.dot", "plan.svg"):
+        assert_refused(memplan("convert", "plan.csv", name, cwd=here), "is a plan; the interf")
+        assert not (here / name).exists()
+
+    pytest.importorskip("matplotlib")
+    assert memplan("convert", "five.csv", "five.svg", cwd=here).returncode == 0
+    assert (here / "five.svg").read_text().count(">b1<") == 1
+
+
 # view, bench, solvers --------------------------------------------------------------------------
 
 
@@ -570,7 +595,7 @@ def test_the_options_of_a_solver_are_listed() -> None:
     rows = {line.split()[0]: line.rstrip() for line in run.stdout.splitlines() if line.strip()}
     default, sentence = rows["hatless"].split(maxsplit=2)[1:]
     assert default == "on"
-    assert sentence.startswith("a buffer with nothing overhead has no")  # as wide as the terminal
+    assert sentence.startswith("try no alternatives for a buffer with")  # as wide as the terminal
     assert rows["orders"].split()[1] == "WAT+TAW+TWA"
     assert "greedy_by_size has no options" in memplan("solvers", "greedy_by_size").stdout
     assert_refused(memplan("solvers", "magic"), 'there is no solver "magic"')
@@ -591,7 +616,7 @@ def test_help_is_there_for_every_command() -> None:
     assert memplan_process("--help").returncode == 0
     run = memplan()
     assert run.returncode == 2
-    for command in ("plan", "verify", "inspect", "explain", "convert", "view", "solvers"):
+    for command in ("plan", "verify", "inspect", "compare", "convert", "view", "solvers"):
         assert command in run.stdout
         help_text = memplan(command, "--help")
         assert (help_text.returncode, help_text.stderr) == (0, "")
@@ -611,7 +636,7 @@ def test_quick_answers_import_nothing_heavy(arguments: list[str]) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes")
-@pytest.mark.parametrize("arguments", ["inspect", "plan", "plan --json", "explain -c 12"])
+@pytest.mark.parametrize("arguments", ["inspect", "plan", "plan --json", "inspect -c 12"])
 def test_a_broken_pipe_is_quiet(arguments: str, five_csv: Path) -> None:
     """Tests that a reader that has gone away, such as `head`, is no reason to complain."""
     with subprocess.Popen(

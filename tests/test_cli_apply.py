@@ -7,12 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from strategies_graph import chain as branching
 from tflite_models import Writer, chain, models
 
 from memplan import formats
 from memplan.cli import main
 from memplan.formats.trace_json import write_trace
 from memplan.planning import Planned, plan_model
+from memplan.sources.graph_json import write_graph
 from memplan.targets.tflite_micro import Applied
 from memplan.trace import Trace
 
@@ -92,13 +94,16 @@ def test_a_plan_of_another_model(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "say what to write"),
+        ([], "name an output"),
         (["-o", "a.tflite", "--overwrite"], "--output names another file"),
-        (["--c-header", "a.h", "--plan", "p", "--in-place"], "leave out --in-place and --replan"),
-        (["-o", "a.tflite", "--dim", "n=1"], "with the sizes that are stored in it"),
-        (["--c-header", "a.h", "--shim", "a.h"], "two things cannot be written to one file"),
+        (
+            ["--c-header", "a.h", "--plan", "p", "--in-place"],
+            "leave out --in-place, --replan and --alignment",
+        ),
+        (["-o", "a.tflite", "--dim", "n=1"], "uses the sizes that are stored in the file"),
+        (["--c-header", "a.h", "--shim", "a.h"], "two outputs have the same file"),
         (["-o", NETWORK], "is the input"),
-        (["-o", "net.tflite"], "is no TFLite model"),
+        (["-o", "net.tflite"], "is not a TFLite model"),
         (["--c-header", "no/where.h"], "its folder does not exist"),
     ],
 )
@@ -150,7 +155,7 @@ def test_a_budget_without_tflite_micro(
         assert "[arena-unmeasured]" in capsys.readouterr().err
         assert not words[1].exists()
         assert run(model, *words, "--arena-budget", "1MiB") == 0
-        assert "head of the arena alone" in " ".join(capsys.readouterr().out.split())
+        assert "head of the arena only" in " ".join(capsys.readouterr().out.split())
     assert run(model, "-o", out, "--arena-budget", 1) == 2
 
 
@@ -179,3 +184,22 @@ def test_one_time_limit(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     outputs = ("-o", tmp_path / "m.tflite", "--c-header", tmp_path / "p.h")
     assert run(model, *outputs, "--timeout", 7, "--nodes", 99) == 0
     assert asked == [{"in_place": False, "timeout": 7.0, "nodes": 99}]
+
+
+def test_a_header_of_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests what is written and shown for several plans, and what does not go with them."""
+    program = tmp_path / "branches.json"
+    program.write_text(write_graph(branching(1)))
+    header = tmp_path / "plan.h"
+    words = ["apply", str(program), "--c-header", str(header), "--path", "all"]
+    assert main([*words, "--arena-budget", "499"]) == 2
+    assert "the plan needs 500 bytes, 1 more than the budget of 499" in capsys.readouterr().err
+    assert not header.exists()
+    assert main([*words, "--arena-budget", "500"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())  # the sentence may be wrapped
+    assert "500 bytes are enough for all of them" in printed
+    assert "static inline int chain_choose(const int* branches)" in header.read_text()
+    assert main([*words, "--plan", str(program)]) == 2
+    assert "plans of paths need --c-header alone" in capsys.readouterr().err
+    assert main([*words[:-2], "--known", "if0"]) == 2
+    assert "it needs --path" in capsys.readouterr().err

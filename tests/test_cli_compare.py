@@ -174,18 +174,21 @@ def test_models(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 BAD = {
-    "no number": (["a.csv", "b.csv", "--fail-if-peak-grows", "abc"], "'abc' is no growth"),
-    "negative": (["a.csv", "b.csv", "--fail-if-peak-grows", "-1%"], "no growth"),
+    "no number": (["a.csv", "b.csv", "--fail-if-peak-grows", "abc"], "'abc' is not a growth"),
+    "negative": (["a.csv", "b.csv", "--fail-if-peak-grows", "-1%"], "not a growth"),
     "no per cent": (["a.csv", "b.csv", "--fail-if-load-grows", "%"], "'--fail-if-load-grows'"),
-    "not finite": (["a.csv", "b.csv", "--fail-if-peak-grows", "nan%"], "'nan%' is no growth"),
-    "not a fraction": (["a.csv", "b.csv", "--fail-if-peak-grows", "1/2%"], "is no growth"),
-    "parts of bytes": (["a.csv", "b.csv", "--fail-if-peak-grows", "1.5"], "is no growth"),
-    "no such file": (["a.csv", "c.csv"], "c.csv: cannot be read"),
+    "not finite": (["a.csv", "b.csv", "--fail-if-peak-grows", "nan%"], "'nan%' is not a growth"),
+    "not a fraction": (["a.csv", "b.csv", "--fail-if-peak-grows", "1/2%"], "is not a growth"),
+    "parts of bytes": (["a.csv", "b.csv", "--fail-if-peak-grows", "1.5"], "is not a growth"),
+    "no such file": (["a.csv", "c.csv"], "c.csv: the file cannot be read"),
     "not a problem": (["a.csv", "note.txt"], "note.txt:1: "),
-    "over the input": (["a.csv", "b.csv", "-o", "b.csv"], "b.csv: is the input"),
+    "over the input": (["a.csv", "b.csv", "-o", "b.csv"], "b.csv: this is the input"),
     "no nodes": (["a.csv", "b.csv", "--nodes", "0"], "nodes"),
     "one file": (["a.csv"], "after"),
-    "a kind of a problem": (["a.csv", "b.csv", "--include", "constants"], "does not tell kinds"),
+    "a kind of a problem": (
+        ["a.csv", "b.csv", "--include", "constants"],
+        "does not distinguish kinds",
+    ),
 }
 
 

@@ -48,7 +48,7 @@ class TestStreams:
             "memplan plan /dev/stdin -q",
             "memplan plan <(cat five.csv) -q",
             "memplan inspect -",
-            "memplan explain - -c 12",
+            "memplan inspect - -c 12",
             "memplan verify <(cat five.csv) <(cat plan.csv)",
             "memplan compare - five.csv",
             "memplan compare - -",
@@ -87,14 +87,14 @@ class TestStreams:
         monkeypatch.setenv("TMPDIR", str(folder))
         assert main(["plan", "/dev/zero"]) == 2
         assert capsys.readouterr().err == (
-            "memplan: /dev/zero: has more than 1 MiB: save it, and name the file\n"
+            "memplan: /dev/zero: the input has more than 1 MiB: save it, and name the file\n"
         )
 
     def test_nothing_is_written_over_a_stream(self, folder: Path) -> None:
         """Tests that a plan is not written into a copy that goes."""
         done = run("memplan apply - --overwrite", folder)
         assert done.returncode == 2
-        assert "no file on disk" in done.stderr
+        assert "not a file on disk" in done.stderr
 
 
 class TestResults:

@@ -11,7 +11,7 @@ import pytest
 
 from memplan import yardsticks
 from memplan.cli import main
-from memplan.graph import Graph, Kind, Operator, Tensor
+from memplan.graph import Block, Graph, Kind, Operator, Tensor
 from memplan.sources import Figure
 from memplan.sources.graph_json import write_graph
 
@@ -73,10 +73,10 @@ def test_words(net: str, capsys: pytest.CaptureFixture[str]) -> None:
         "bound 80 100.0 % the max load",
         "Live at the greatest load, time [3, 4): 3 buffers",
         "t3 40 50.0 % [2, 4) pad (Pad) -> pool (Pool)",
-        "buffer halved removed or moved recomputed",
-        "t3 20 bytes less 39 bytes less -",
-        "t4 15 bytes less 22 bytes less -",
-        "t2 5 bytes less 10 bytes less 8 bytes less",
+        "buffer halved removed or moved recomputed fused away",
+        "t3 20 bytes less 39 bytes less - 60 bytes less",
+        "t4 15 bytes less 22 bytes less - 60 bytes less",
+        "t2 5 bytes less 10 bytes less 8 bytes less -",
     ):
         assert line in lines, line
     said = " ".join(lines)
@@ -88,6 +88,10 @@ def test_words(net: str, capsys: pytest.CaptureFixture[str]) -> None:
         'With "t2" dropped at time 2 and made again by add (Add) just before 4, for which "t1" '
         "must be kept until then, the load falls by 8 bytes (10.0 %): it is then greatest at "
         "time [3, 4) with 72 bytes.",
+        'With pad (Pad), pool (Pool) and last (Last) fused into one operator, so that "t3" and '
+        '"t4" are not stored, the load falls by 60 bytes (75.0 %): it is then greatest at time '
+        "[1, 2) with 20 bytes. The plan then needs 20 bytes, proved to be optimal. The file does "
+        "not say whether a runtime or compiler can fuse them.",
     ):
         assert sentence in said, sentence
 
@@ -111,6 +115,14 @@ def test_json_says_the_same(net: str, capsys: pytest.CaptureFixture[str]) -> Non
     assert (again["ids"], again["dropped"], again["again"]) == (["t2"], 2, 4)
     assert (again["by"], again["kept"]) == (["add (Add)"], ["t1"])
     assert again["planned"] == {"peak": 72, "proved": True}
+    assert live["t4"]["fused"] == {"max_load": 20, "saved": 60}
+    assert live["t2"]["fused"] is None
+    fused, together = (trial for trial in found["trials"] if trial["change"] == "fused")
+    assert fused["operators"] == ["pad (Pad)", "pool (Pool)", "last (Last)"]
+    assert (fused["ids"], fused["not_stored"]) == (["t3"], ["t3", "t4"])
+    assert (fused["start"], fused["end"], fused["max_load"]) == (1, 2, 20)
+    assert together["runs"][-1] == fused["operators"]
+    assert together["max_load"] < 20
 
 
 def test_what_the_runtime_needs(
@@ -125,7 +137,7 @@ def test_what_the_runtime_needs(
 
     monkeypatch.setattr(yardsticks, "measure", measure)
     lines = told(capsys, net)
-    assert "runtime 1.2 160 200.0 % measured, with scratch" in lines
+    assert "runtime 160 200.0 % measured, version 1.2, with scratch" in lines
     (figure,) = summary(capsys, net)["runtimes"]
     assert (figure["runtime"], figure["bytes"]) == ("runtime 1.2", 160)
     assert summary(capsys, net, "--no-runtime")["runtimes"] == []
@@ -140,13 +152,20 @@ def test_what_is_missing(net: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = " ".join(lines)
     assert (
         'One of these alone brings the load within the capacity: halving "t3" or "t4"; removing or '
-        'moving "t3" or "t4".' in said
+        'moving "t3" or "t4"; fusing the operators around "t3" or "t4".' in said
     )
-    assert 'A plan fits, too, with "t3" halved (60 bytes) and without "t3" (41 bytes).' in said
-    assert "No change to one buffer alone" in " ".join(told(capsys, net, "-c", "40"))
+    assert (
+        'A plan fits if "t3" is halved (60 bytes), or if "t3" is removed or moved (41 bytes), '
+        'or if "t3" is not stored because operators are fused (20 bytes), '
+        'or if "t1", "t3" and "t4" are not stored because operators are fused (19 bytes).' in said
+    )
+    assert "No change to one buffer alone" in " ".join(told(capsys, net, "-c", "19"))
     found = summary(capsys, net, "--no-runtime", "-c", "65")
     known = {"fits": False, "required": 80, "sufficient": 80, "excess": 15}
-    assert found["capacity"] == known | {"bytes": 65, "available": 65}
+    asked = {"bytes": 65, "available": 65, "section_count": 1, "subset": [], "irreducible": False}
+    (section,) = found["capacity"].pop("sections")
+    assert found["capacity"] == known | asked
+    assert (section["excess"], section["load"]) == (15, 80)
     live = {each["id"]: each for each in found["live"]}
     assert live["t4"]["halved"] == {"max_load": 65, "saved": 15, "load_fits": True}
     assert live["t2"]["removed"]["load_fits"] is False
@@ -163,7 +182,10 @@ def test_a_misfit_that_the_load_does_not_show(capsys: pytest.CaptureFixture[str]
     )
     said = " ".join(told(capsys, "odd.json"))
     assert "It does not fit into 12 bytes." in said
-    assert "The load is within the capacity, but every plan wastes memory between buffers." in said
+    assert (
+        "The load is within the capacity, but every plan leaves memory between buffers unused."
+        in said
+    )
 
 
 def test_pins_that_contradict_a_group(capsys: pytest.CaptureFixture[str]) -> None:
@@ -197,8 +219,8 @@ def test_two_peaks_take_two_buffers(capsys: pytest.CaptureFixture[str]) -> None:
     assert 'With "a" and "b" at half their sizes the load falls by 4 bytes (50.0 %)' in said
     assert 'Without "a" and "b", or with them in another memory, the load falls by 8' in said
     assert (
-        'No change to one buffer alone brings the load within the capacity. A plan fits with "a" '
-        'and "b" halved (4 bytes) and without "a" and "b" (0 bytes).' in said
+        'No change to one buffer alone brings the load within the capacity. A plan fits if "a" '
+        'and "b" are halved (4 bytes), or if "a" and "b" are removed or moved (0 bytes).' in said
     )
     trials = summary(capsys, "two.csv")["trials"]
     assert [(trial["ids"], trial["saved"]) for trial in trials] == [
@@ -260,3 +282,50 @@ def test_many_names_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     Path("many.csv").write_text(HEAD + "\n".join(rows) + "\n")
     said = " ".join(told(capsys, "many.csv", "-c", "64"))
     assert 'removing or moving "0", "1", "2" or one of 6 others.' in said
+
+
+def test_paths_of_control_flow(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests the hint, the table of paths, its sentences and its JSON."""
+    tensors = [Tensor(name, 100) for name in ("x", "flag", "a", "large", "small", "y")]
+    tensors[0] = Tensor("x", 100, Kind.INPUT)
+    tensors[1] = Tensor("flag", 1, Kind.INPUT, "bool", ())
+    large = Block("large", (Operator("", "Exp", (0,), (3,)),), (), (3,))
+    small = Block("small", (Operator("", "Neg", (2,), (4,)),), (), (4,))
+    steps = (Operator("pre", "Relu", (0,), (2,)),)
+    chooses = Operator("cond", "If", (1,), (5,), blocks=(large, small))
+    graph = Graph("net", tuple(tensors), (*steps, chooses), (0, 1), (5,))
+    Path("branches.json").write_text(write_graph(graph))
+    said = " ".join(told(capsys, "branches.json"))
+    assert 'room for all branches of "cond" (large, small). A run takes one of them: --path' in said
+    said = " ".join(told(capsys, "branches.json", "--path", "all"))
+    assert "all branches 400 - without a choice" in said
+    assert "cond=large 300 100 bytes (25.0 %) before the run" in said
+    assert "so that 300 bytes are enough for all of them, 100 bytes less than the plan" in said
+    said = " ".join(told(capsys, "branches.json", "--path", "cond=small", "--known", "cond"))
+    assert "A run on no listed path keeps the plan of all branches, which then needs 400" in said
+    found = summary(capsys, "branches.json", "--path", "cond=small", "--nodes", "9")["paths"]
+    assert (found["conservative"], found["fallback"], found["complete"]) == (400, 400, False)
+    (path,) = found["paths"]
+    assert path == {"choices": {"cond": "small"}, "step": None, "peak": 300, "proved": True}
+    assert summary(capsys, "branches.json")["paths"] is None
+    for words, says in (
+        (("--path", "cond"), "'cond' is not NAME=BRANCH"),
+        (("--known", "cond"), "it needs --path"),
+    ):
+        assert main(["inspect", "branches.json", *words]) == 2
+        assert says in capsys.readouterr().err
+
+
+def test_equal_blocks_are_fused_together(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests a ResNet-50, in which three blocks need the most: one fusion alone saves nothing."""
+    words = [str(RESNET), "--no-runtime", "--nodes", "100"]
+    said = " ".join(told(capsys, *words))
+    assert "No single change lowers the load: it is as great in " in said
+    assert "With 3 runs of operators fused, each into one (" in said
+    assert "and 3 others are not stored, the load falls by 2.29 MiB (25.0 %)" in said
+    found = summary(capsys, *words)
+    (fused,) = (trial for trial in found["trials"] if trial["change"] == "fused")
+    assert len(fused["runs"]) == 3
+    assert [name for run in fused["runs"] for name in run] == fused["operators"]
+    assert fused["not_stored"] == fused["ids"]
+    assert fused["saved"] == found["max_load"]["bytes"] // 4

@@ -88,13 +88,13 @@ def test_kinds_can_be_added_and_left_out(model: Path) -> None:
 
 
 def test_a_plan_of_a_model_is_verified(model: Path, tmp_path: Path) -> None:
-    """Tests plan, verify, view's reading and explain on the model itself, with its options."""
+    """Tests plan, verify, view's reading and inspect on the model itself, with its options."""
     out = tmp_path / "plan.json"
     assert memplan("plan", model, "--include", "constants", "-o", out).exit_code == 0
     assert memplan("verify", model, out, "--include", "constants").exit_code == 0
     wrong = memplan("verify", model, out)
     assert wrong.exit_code == 1
-    found = memplan("explain", model, "--capacity", 300)
+    found = memplan("inspect", model, "--capacity", 300)
     assert found.exit_code == 0
     assert "does not fit" in found.stdout
 
@@ -106,7 +106,7 @@ def test_a_plan_of_a_model_is_verified(model: Path, tmp_path: Path) -> None:
         (["--dim", "batch"], "'batch' is not NAME=N"),
         (["--dim", "batch=-1"], "'batch=-1' is not NAME=N"),
         (["--dim", "n=1", "--dim", "n=2"], "'n' is given twice"),
-        (["--in-place", "--proof", "p"], "a proof is of one plan"),
+        (["--in-place", "--proof", "p"], "a proof is of one layout"),
     ],
 )
 def test_what_is_said_about_a_model_is_checked(model: Path, words: list[str], message: str) -> None:
@@ -117,11 +117,11 @@ def test_what_is_said_about_a_model_is_checked(model: Path, words: list[str], me
 
 
 def test_kinds_of_a_problem_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a CSV, which does not tell kinds apart, is not silently planned whole."""
+    """Tests that a CSV, which has no kinds of tensors, is not silently planned whole."""
     path = tmp_path / "p.csv"
     path.write_text("id,lower,upper,size\na,0,1,4\n")
     assert main(["plan", str(path), "--include", "constants"]) == 2
-    assert "a csv file does not tell kinds of tensors apart" in capsys.readouterr().err
+    assert "a csv file does not distinguish kinds of tensors" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["resnet50", "bert_base"])
@@ -157,7 +157,7 @@ def test_inspect_says_why_not(model: Path, tmp_path: Path) -> None:
     for words, said in (
         ((model, "--why", "x", "q"), 'there is no tensor "q"'),
         ((model, "--why", "x", "w"), 'tensor "w" takes no memory that is planned'),
-        ((problem, "--why", "a", "b"), "a csv file does not tell operators: --why is for programs"),
+        ((problem, "--why", "a", "b"), "a csv file has no operators: --why is for programs"),
     ):
         found = memplan("inspect", *words)
         assert isinstance(found.exception, MemplanError)

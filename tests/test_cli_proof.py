@@ -1,4 +1,4 @@
-"""Tests of `memplan plan --proof`, `--progress` and `memplan verify-proof`, as a user runs them."""
+"""Tests of `memplan plan --proof` and `--progress`, and of `memplan verify --proof`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from memplan_lab.bench import generators
 
 @pytest.fixture
 def folder(tmp_path: Path, five: Problem) -> Path:
-    """Return a folder with the example of source 000, an optimal plan and a proof of it."""
+    """Return a folder with the example of MiniMalloc, an optimal plan and a proof of it."""
     (tmp_path / "five.csv").write_text(FIVE)
     lines = [*proofs.head(five, 11), "d - <- 0>=0 2>=0 4>=0", "c 1", "refuted"]
     (tmp_path / "five.proof").write_text("\n".join(lines) + "\n")
@@ -30,17 +30,18 @@ def folder(tmp_path: Path, five: Problem) -> Path:
     return tmp_path
 
 
-# verify-proof ----------------------------------------------------------------------------------
+# verify --proof ----------------------------------------------------------------------------------
 
 
 def test_a_proof_is_read(folder: Path) -> None:
     """Tests the words, and that an optimal plan is called so."""
-    run = memplan("verify-proof", "five.csv", "five.proof", cwd=folder)
+    run = memplan("verify", "five.csv", "--proof", "five.proof", cwd=folder)
     proved = "proved: no plan has a peak of at most 11 bytes (1 clause)\n"
     assert (run.returncode, run.stdout, run.stderr) == (0, proved, "")
-    run = memplan("verify-proof", "five.csv", "five.proof", "--plan", "five.plan.csv", cwd=folder)
+    run = memplan("verify", "five.csv", "five.plan.csv", "--proof", "five.proof", cwd=folder)
     optimal = "the plan is optimal: its peak is 12 bytes\n"
-    assert (run.returncode, run.stdout, run.stderr) == (0, proved + optimal, "")
+    checked = "OK: 5 buffers, peak 12 bytes\n"
+    assert (run.returncode, run.stdout, run.stderr) == (0, checked + proved + optimal, "")
 
 
 def test_a_plan_above_the_bound_is_not_called_optimal(folder: Path) -> None:
@@ -49,7 +50,7 @@ def test_a_plan_above_the_bound_is_not_called_optimal(folder: Path) -> None:
     offsets = ("", ",12", ",8", ",4", ",4", ",0")
     plan = "".join(f"{row}{at}\n" for row, at in zip(text, offsets, strict=True))
     (folder / "high.csv").write_text(plan)
-    run = memplan("verify-proof", "five.csv", "five.proof", "--plan", "high.csv", cwd=folder)
+    run = memplan("verify", "five.csv", "high.csv", "--proof", "five.proof", cwd=folder)
     assert run.returncode == 1
     assert "the plan may not be optimal: its peak is 16 bytes, not 12 bytes\n" in run.stdout
 
@@ -67,25 +68,40 @@ def test_a_wrong_proof_is_one_sentence(old: str, new: str, sentence: str, folder
     """Tests file, line and mistake, and exit code 1."""
     file = folder / "five.proof"
     file.write_text(file.read_text().replace(old, new))
-    assert_refused(memplan("verify-proof", "five.csv", "five.proof", cwd=folder), sentence, code=1)
+    assert_refused(
+        memplan("verify", "five.csv", "--proof", "five.proof", cwd=folder), sentence, code=1
+    )
 
 
 def test_pins_and_reserved_ranges_are_part_of_the_problem(folder: Path) -> None:
     """Tests that a proof is held against the same options as the plan."""
     run = memplan(
-        "verify-proof", "five.csv", "five.proof", "--pin", "b1=8", "--reserve", "90:99", cwd=folder
+        "verify",
+        "five.csv",
+        "--proof",
+        "five.proof",
+        "--pin",
+        "b1=8",
+        "--reserve",
+        "90:99",
+        cwd=folder,
     )
     assert_refused(run, "another problem", code=1)
 
 
 def test_other_files_that_are_wrong(folder: Path) -> None:
     """Tests bad input (2) apart from a plan that is not valid (1)."""
-    command = ("verify-proof", "five.csv", "five.proof")
-    assert_refused(memplan("verify-proof", "five.csv", "nix", cwd=folder), "nix: cannot be read")
-    assert_refused(memplan("verify-proof", "nix", "five.proof", cwd=folder), "nix: cannot be read")
-    assert_refused(memplan(*command, "--plan", "nix", cwd=folder), "nix: cannot be read")
+    command = ("verify", "five.csv", "--proof", "five.proof")
+    assert_refused(
+        memplan("verify", "five.csv", "--proof", "nix", cwd=folder), "nix: the file cannot be read"
+    )
+    assert_refused(
+        memplan("verify", "nix", "--proof", "five.proof", cwd=folder),
+        "nix: the file cannot be read",
+    )
+    assert_refused(memplan(*command, "nix", cwd=folder), "nix: the file cannot be read")
     (folder / "bad.csv").write_text((folder / "five.plan.csv").read_text().replace(",8", ",4"))
-    assert_refused(memplan(*command, "--plan", "bad.csv", cwd=folder), "bad.csv: ", code=1)
+    assert_refused(memplan(*command, "bad.csv", cwd=folder), "bad.csv: ", code=1)
 
 
 # plan --proof ----------------------------------------------------------------------------------
@@ -99,7 +115,7 @@ def test_plan_writes_a_proof_that_verifies(folder: Path) -> None:
     )
     assert (run.returncode, run.stderr) == (0, "")
     assert json.loads(run.stdout)["proof"] == "flat.proof"
-    run = memplan("verify-proof", "flat.csv", "flat.proof", "--plan", "flat.plan.csv", cwd=folder)
+    run = memplan("verify", "flat.csv", "flat.plan.csv", "--proof", "flat.proof", cwd=folder)
     assert run.returncode == 0
     assert "the plan is optimal" in run.stdout
 
@@ -108,7 +124,7 @@ def test_infeasible_comes_with_a_proof(folder: Path) -> None:
     """Tests that exit code 1 can be proved as well."""
     run = memplan("plan", "five.csv", "-c", "11", "-q", "--proof", "it.proof", cwd=folder)
     assert (run.returncode, run.stderr) == (1, "")
-    run = memplan("verify-proof", "five.csv", "it.proof", cwd=folder)
+    run = memplan("verify", "five.csv", "--proof", "it.proof", cwd=folder)
     assert "proved: no plan has a peak of at most 11 bytes" in run.stdout
 
 
@@ -116,7 +132,7 @@ def test_no_proof_is_said_and_touches_nothing(folder: Path) -> None:
     """Tests a fit, of which there is nothing to prove."""
     before = (folder / "five.proof").read_bytes()
     run = memplan("plan", "five.csv", "-c", "12", "-q", "--proof", "five.proof", cwd=folder)
-    said = "memplan: there is no complete proof to write; five.proof was not touched\n"
+    said = "memplan: no complete proof was found; five.proof was not changed\n"
     assert (run.returncode, run.stdout, run.stderr) == (0, "", said)
     assert (folder / "five.proof").read_bytes() == before
 
@@ -130,7 +146,7 @@ def test_no_proof_is_said_and_touches_nothing(folder: Path) -> None:
         ("--proof five.csv", "is the input"),
         ("--proof .", "is a folder"),
         ("--proof no/it.proof", "folder does not exist"),
-        ("--proof it.proof -o it.proof", "the plan is written there"),
+        ("--proof it.proof -o it.proof", "the plan is written to this file"),
     ],
 )
 def test_a_proof_that_cannot_be_is_one_sentence(arguments: str, word: str, folder: Path) -> None:

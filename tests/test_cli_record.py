@@ -56,6 +56,15 @@ def nothing():
     return None
 
 number = 7
+
+def step():
+    trained = model()[0]
+    updates = torch.optim.SGD(trained.parameters(), lr=0.1)
+    def step(x):
+        updates.zero_grad()
+        trained(x).square().mean().backward()
+        updates.step()
+    return step, (torch.zeros(1, 3, 18, 18),), trained
 """
 
 
@@ -87,7 +96,7 @@ class TestTraces:
     def test_then_everything_else(
         self, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Tests that what is recorded can be inspected, planned and explained."""
+        """Tests that what is recorded can be inspected and planned."""
         monkeypatch.setenv("COLUMNS", "140")  # nothing folded
         assert main(["record", "net.py:both", "-o", "trace.json"]) == 0
         said = capsys.readouterr().out
@@ -103,7 +112,7 @@ class TestTraces:
         assert (summary["status"], summary["buffers"]) == ("optimal", len(trace.planned))
         assert main(["verify", "trace.json", "plan.json"]) == 0
         capsys.readouterr()
-        assert main(["explain", "trace.json", "--capacity", "64"]) == 0
+        assert main(["inspect", "trace.json", "--capacity", "64"]) == 0
         assert capsys.readouterr().out.startswith("It does not fit into 64 bytes")
 
     def test_without_a_terminal(self, folder: Path) -> None:
@@ -137,6 +146,14 @@ class TestTraces:
         assert "in training mode; return model.eval()" in capsys.readouterr().err
         assert load_trace("t.json").about["mode"] == "train"
 
+    def test_training_step(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Tests a function that returns a training step, its inputs and what it trains."""
+        assert main(["record", "net.py:step", "-o", "t.json"]) == 0
+        assert capsys.readouterr().err == ""
+        trace = load_trace("t.json")
+        assert trace.about["mode"] == "training step"
+        assert any(at.startswith("ConvolutionBackward0/") for at in trace.ids)
+
     def test_compare_ir(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """Tests that the report has the graph's tensors and what was recorded."""
         assert main(["record", "net.py:both", "-o", "t.json", "--compare-ir"]) == 0
@@ -157,10 +174,10 @@ class TestRefusals:
         [
             (["net.py"], "'net.py' is not SCRIPT:FUNCTION, such as net.py:make_model"),
             (["net.py:"], "'net.py:' is not SCRIPT:FUNCTION"),
-            (["no.py:model"], "no.py: cannot be read: no such file"),
-            ([".:model"], ".: cannot be read: is a directory"),
-            (["net.py:other"], "net.py: has no other"),
-            (["net.py:number"], "net.py: number is no function"),
+            (["no.py:model"], "no.py: the file cannot be read: no such file"),
+            ([".:model"], ".: the file cannot be read: is a directory"),
+            (["net.py:other"], "net.py: the script has no other"),
+            (["net.py:number"], "net.py: number is not a function"),
             (["net.py:nothing"], "net.py: nothing() returns a NoneType; it must return a model"),
             (["net.py:model"], "net.py: model() returns no example inputs; return them, or give"),
             (["net.py:divides"], "net.py:30: divides() raises ZeroDivisionError: division by zero"),

@@ -75,7 +75,7 @@ def test_only_for_programs_on_streams(tmp_path: Path, capsys: pytest.CaptureFixt
     """Tests that a program on one stream, and a problem, cannot be synchronised."""
     one = write(tmp_path / "one.json", streams=1)
     assert main(["inspect", str(one), "--suggest-sync"]) == 2
-    assert "the program has one stream only; there is nothing to synchronise" in (
+    assert "the program has only one stream, so there is nothing to synchronize" in (
         capsys.readouterr().err
     )
     problem = tmp_path / "problem.csv"

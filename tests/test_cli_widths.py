@@ -68,7 +68,7 @@ def peak(model: Loaded) -> RenderableType:
 
 
 def fault(model: Loaded) -> RenderableType:
-    """Return what `memplan explain` shows of a model."""
+    """Return what `memplan inspect` shows of a capacity of a model."""
     return explanations.explanation(model.problem, explain(model.problem, 3_000_000))
 
 

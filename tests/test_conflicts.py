@@ -193,8 +193,12 @@ class TestFormats:
     @pytest.mark.parametrize(
         ("old", "new", "words"),
         [
-            ('["c"]', '["z"]', r'buffers\[0\].conflicts\[0\] is "z", which is no buffer'),
-            ('["c"]', "[7]", r"buffers\[0\].conflicts\[0\] is 7, which is no buffer"),
+            (
+                '["c"]',
+                '["z"]',
+                r'buffers\[0\].conflicts\[0\] is "z", which is not the id of a buffer',
+            ),
+            ('["c"]', "[7]", r"buffers\[0\].conflicts\[0\] is 7, which is not the id of a buffer"),
             ('["c"]', '"c"', r'buffers\[0\].conflicts is "c"; it must be an array'),
             ('["c"]', '["a"]', "cannot conflict with itself"),
             ('[["b", "c"]]', '["b"]', r'groups\[0\] is "b"; it must be an array'),
@@ -215,5 +219,5 @@ class TestFormats:
             (chain(1, 2, conflicts=[("a", "b")]), "conflicts"),
             (chain(1, 2, groups=[["a", "b"]]), "groups"),
         ):
-            with pytest.raises(MemplanError, match=f"CSV cannot carry {what}"):
+            with pytest.raises(MemplanError, match=f"CSV cannot store {what}"):
                 formats.minimalloc_csv.write_problem(problem)

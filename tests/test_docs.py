@@ -35,9 +35,11 @@ def hook(name: str) -> ModuleType:
 
 
 def command_paths(group: Any, words: tuple[str, ...] = ("memplan",)) -> set[str]:
-    """Return every command with the words before it, groups included."""
+    """Return every command that help shows with the words before it, groups included."""
     found: set[str] = set()
     for name, command in group.commands.items():
+        if command.hidden:
+            continue
         found.add(" ".join((*words, name)))
         if hasattr(command, "commands"):
             found |= command_paths(command, (*words, name))
@@ -142,8 +144,12 @@ def test_links_of_the_readme_lead_somewhere() -> None:
 def test_the_guide_names_every_command() -> None:
     """Tests that docs/cli.md, which says what commands are for, leaves none out."""
     guide = (DOCS / "cli.md").read_text()
-    for name in sorted(each for each in COMMANDS if each.count(" ") == 1):
-        assert re.search(rf"^    {name}\b(?!-)", guide, re.MULTILINE), name
+    ours, laboratory = guide.split("\n## memplan-lab\n")
+    for program, word in (each.split() for each in COMMANDS if each.count(" ") == 1):
+        if program == "memplan":
+            assert re.search(rf"^memplan {word}\b(?!-)", ours, re.MULTILINE), word
+        else:
+            assert re.search(rf"^\| .*`{word}\b(?!-)", laboratory, re.MULTILINE), word
 
 
 def test_the_guide_has_the_exit_codes() -> None:
@@ -175,7 +181,7 @@ def test_commands_are_told_as_they_are() -> None:
     assert re.search(r"^\| `--minimize` \| Look for the smallest peak", plan, re.MULTILINE)
     assert re.search(r"`--solver .*\[default: auto\] \|$", plan, re.MULTILINE)
     record = text[text.index("## memplan record ") :]
-    assert re.search(r"`-o, --output FILE` \| The trace, as JSON. \[required\]", record)
+    assert re.search(r"`-o, --output FILE` \| Write the trace .* as JSON. \[required\]", record)
     assert "memplan-lab bench [OPTIONS] [SUITE...]" in text
     assert "### memplan-lab learn train { #memplan-lab-learn-train }" in text
 
@@ -253,3 +259,58 @@ def test_a_notebook_becomes_a_page() -> None:
     assert 'src="data:image/png;base64,QUJD"' in page
     bare = hook("notebook").markdown({"cells": cells[:1]}, "a.ipynb")
     assert "This page is [a notebook](a.ipynb): run it to see what its cells show." in bare
+
+
+@pytest.mark.parametrize(
+    ("cell", "kept"),
+    [
+        ("in half-open ranges", ["half-open"]),
+        ("13.6 ms of 1,048,576 bytes", ["13.6 ms", "1,048,576 bytes"]),
+        ("up to 1 048 576", ["1 048 576"]),
+        ("<code>-o, --output FILE</code>", ["-o, --output FILE"]),
+        ("<code>memplan-lab bench challenging --data FOLDER --timeout 60</code>", ["memplan-lab"]),
+        ('<a href="a-b.html">two words</a>', []),
+        ("a - b", []),
+    ],
+)
+def test_words_and_figures_of_a_table_stay_whole(cell: str, kept: list[str]) -> None:
+    """Tests what is kept on a line, and that neither the text nor a tag is changed."""
+    page = f"<table><tr><td>{cell}</td></tr></table>"
+    found = hook("accessible").keep_whole(page)
+    whole = re.findall(r'<span class="whole">(.*?)</span>', found)
+    assert [each for each in whole if each in kept] == kept
+    assert bool(whole) == bool(kept)
+    assert re.sub(r"</?span[^>]*>", "", found) == page
+
+
+def test_text_outside_of_tables_is_left_as_it_is() -> None:
+    """Tests prose and blocks of code; only a short name in code is kept whole."""
+    keep_whole = hook("accessible").keep_whole
+    for page in ("<p>half-open, 5 ms</p>", "<pre><code>memplan-lab bench</code></pre>"):
+        assert keep_whole(page) == page
+    found = keep_whole("<p><code>memplan-lab</code></p>")
+    assert found == '<p><code><span class="whole">memplan-lab</span></code></p>'
+
+
+def test_a_page_shows_the_live_plan_where_it_asks_for_it() -> None:
+    """Tests the frame, and the drawing of all 174 buffers that leads to it, without blank lines."""
+    live_plan = hook("live_plan")
+    still = live_plan.drawing(ROOT / live_plan.NETWORK)
+    assert still.count("<rect") == 174
+    assert "<title>" not in still
+    html = live_plan.frame(still)
+    assert f'<iframe src="{live_plan.REPORT}"' in html
+    assert f'<a class="live-plan__still" href="{live_plan.REPORT}">' in html
+    assert "\n\n" not in html
+    assert live_plan.MARK in (DOCS / "index.md").read_text()
+
+
+def test_a_console_is_copied_as_its_commands() -> None:
+    """Tests a prompt, what a command prints, one over two lines, and code that is no console."""
+    console = '<pre><code><span class="gp">$ </span>a &lt;b \\\n    c\n<span class="go">x</span>\n'
+    page = f'{console}<span class="gp">$ </span>d "e"\n</code></pre>'
+    found = hook("console").note_commands(page)
+    assert 'data-copy="a &lt;b \\&#10;    c&#10;d &quot;e&quot;"' in found
+    plain = "<pre><code>a\n</code></pre><p><code>b</code></p>"
+    assert hook("console").note_commands(plain) == plain
+    assert hook("console").note_commands(plain + page) == plain + found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from importlib.util import find_spec
@@ -14,18 +15,25 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 LIBRARY = ROOT / "build" / "release"  # left there by `make check`
 
-# Every page whose blocks are run, with the modules that it needs.
-PAGES = {
-    "start.md": (),
-    "inspect.md": (),
-    "view.md": (),
-    "solve-walkthrough.md": (),
+# The modules that pages need, besides memplan itself.
+MODULES: dict[str, tuple[str, ...]] = {
+    "sources.md": ("onnx", "torch"),
+    "sources-audit.md": ("torch", "memplan_lab"),
+    "targets.md": ("tflite_micro",),
     "tutorials/tflite-micro.md": ("tflite_micro", "flatbuffers", "pyopen_wakeword"),
     "tutorials/executorch.md": ("torch", "executorch"),
     "tutorials/pytorch-slab.md": ("torch",),
     "tutorials/streams.md": ("torch",),
-    "tutorials/embed-cpp.md": (),
+    "benchmarks-slab.md": ("torch",),
+    "slab.md": ("torch",),
+    "streams.md": ("torch",),
+    "studies.md": ("distributed", "matplotlib"),
+    "view.md": ("bokeh", "matplotlib"),
 }
+PAGES = sorted(
+    str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md") if "\n```" in path.read_text()
+)
+INDENTED = re.compile(r"^\n {4}(\$ |memplan |python |pip |make |import |from )", re.MULTILINE)
 
 
 def require_slab() -> None:
@@ -67,20 +75,27 @@ def test_what_the_readme_shows_is_what_happens(tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_what_a_page_shows_is_what_happens(page: str, tmp_path: Path) -> None:
     """Tests every program and every command of a page, in order, with what it prints."""
-    for module in PAGES[page]:
+    for module in MODULES.get(page, ()):
         if find_spec(module) is None:
             pytest.skip(f"needs {module}")
-    if page == "tutorials/pytorch-slab.md":
+    if page in ("tutorials/pytorch-slab.md", "slab.md"):
         require_slab()
     if page == "tutorials/embed-cpp.md":
         install(tmp_path / "prefix")
-    read((DOCS / page).read_text(), page, tmp_path)
+    text = (DOCS / page).read_text()
+    if "examples/" in text:
+        shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    read(text, page, tmp_path)
 
 
-def test_all_tutorials_are_run() -> None:
-    """Tests that no tutorial is left out of the table above; notebooks have a test of their own."""
-    written = {f"tutorials/{path.name}" for path in (DOCS / "tutorials").glob("*.md")}
-    assert written <= set(PAGES)
+def test_what_can_be_run_is_fenced() -> None:
+    """Tests that no page shows a command or a program as indented text, which no test would run."""
+    indented = {
+        str(path.relative_to(DOCS))
+        for path in DOCS.rglob("*.md")
+        if INDENTED.search(path.read_text())
+    }
+    assert not indented
 
 
 def test_blocks_are_told_apart() -> None:

@@ -138,7 +138,7 @@ def assert_irreducible(problem: Problem, found: Explanation) -> None:
 
 
 def test_a_problem_that_fits_says_how_much_is_spare(solver: None, five: Problem) -> None:
-    """Tests the answer for the example of source 000 in more than it needs."""
+    """Tests the answer for the example of MiniMalloc in more than it needs."""
     found = explain(five, 20)
     assert found.fits
     assert (found.capacity, found.available, found.max_load, found.excess) == (20, 20, 12, 0)

@@ -41,7 +41,7 @@ def chain(*sizes: int, **more: object) -> Problem:
 
 
 def told(problem: Problem) -> list[str]:
-    """Return what `memplan explain` prints, by line."""
+    """Return what `memplan inspect` prints of a capacity, by line."""
     file = io.StringIO()
     found = explain(problem)
     Console(file=file, width=100, markup=False, highlight=False).print(

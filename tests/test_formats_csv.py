@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import strategies
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from memplan.errors import FormatError, MemplanError, PlanError, ProblemError
@@ -56,7 +56,7 @@ class TestDialects:
     """What columns and fields mean."""
 
     def test_worked_example(self, five: Problem) -> None:
-        """Tests the file in section A.3.4 of source 000, there and back, byte by byte."""
+        """Tests the file in section A.3.4 of MiniMalloc, there and back, byte by byte."""
         assert problem_of(FIVE).with_capacity(12) == five
         assert write_problem(five) == FIVE
 
@@ -101,6 +101,35 @@ class TestDialects:
         assert row.gaps == (Gap(3, 8, (0, 2)), Gap(8, 9))
         row = problem_of("id,lower,upper,size,gaps\na,0,9,8,3-7@0:2 8-9\n").buffer("a")
         assert row.gaps == (Gap(3, 7, (0, 2)), Gap(8, 9))
+
+    def test_gaps_are_cut_to_the_lifetime(self) -> None:
+        """Tests gaps outside a lifetime, which MiniMalloc's own reader accepts."""
+        row = problem_of("id,lower,upper,size,gaps\na,5,10,15,9-11 12-14@2:13\n").buffer("a")
+        assert row.gaps == (Gap(9, 10),)
+        row = problem_of("id,start,end,size,gaps\na,5,9,15,9-10 12-13\n").buffer("a")
+        assert row.gaps == (Gap(9, 10),)
+        row = problem_of("id,lower,upper,size,gaps\na,5,10,15,0-5 1-7@2:13 10-12\n").buffer("a")
+        assert row.gaps == (Gap(5, 7, (2, 13)),)
+        row = problem_of("id,lower,upper,size,gaps\na,5,10,15,0-99\n").buffer("a")
+        assert row.gaps == (Gap(5, 10),)
+
+    @given(
+        st.lists(st.tuples(st.integers(-20, 20), st.integers(1, 9)), max_size=4),
+        st.integers(-9, 9),
+        st.integers(1, 9),
+    )
+    def test_cut_gaps_are_held_at_the_same_times(
+        self, gaps: list[tuple[int, int]], start: int, length: int
+    ) -> None:
+        """Tests, time by time, that a gap means the same with its part outside and without."""
+        lifetime = range(start, start + length)
+        free = [time for since, wide in gaps for time in range(since, since + wide)]
+        inside = sorted(time for time in free if time in lifetime)
+        assume(len(inside) == len(set(inside)))  # gaps that overlap in the lifetime are errors
+        cell = " ".join(f"{since}-{since + wide}" for since, wide in gaps)
+        text = f"id,lower,upper,size,gaps\na,{start},{start + length},8,{cell}\n"
+        row = problem_of(text).buffer("a")
+        assert [time for gap in row.gaps for time in range(gap.start, gap.end)] == inside
 
     @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
     def test_ordinary_mess(self, newline: str, five: Problem, tmp_path: Path) -> None:
@@ -182,7 +211,7 @@ class TestRoundTrip:
 
     def test_what_csv_cannot_carry(self, five: Problem) -> None:
         """Tests that nothing is dropped in silence."""
-        with pytest.raises(MemplanError, match=r"cannot carry reserved ranges; write this .* JSON"):
+        with pytest.raises(MemplanError, match=r"cannot store reserved ranges; write this .* JSON"):
             write_problem(five.with_reserved([(50, 60)]))
         with pytest.raises(MemplanError, match="NUL"):
             write_problem(Problem([Buffer("\0", 0, 1, 2)]))
@@ -233,18 +262,21 @@ class TestPlans:
     def test_lifetimes_are_needed(self, five: Problem, five_offsets: list[int]) -> None:
         """Tests that a plan that knows no lifetimes asks for its problem."""
         plan = Plan(ids=five.ids, size=five.size, offsets=five_offsets)
-        with pytest.raises(MemplanError, match="give the problem, too"):
+        with pytest.raises(MemplanError, match="give the problem too"):
             write_plan(None, plan)
 
     @pytest.mark.parametrize(
         ("trailer", "sentence"),
         [
-            ("# memplan plan 2 status=optimal", 'p.csv:4: is a plan of version "2"'),
-            ("# memplan plan 1 status=good", 'p.csv:4: the plan\'s status is "good"'),
-            ("# memplan plan 1 peak=1_0", 'p.csv:4: the plan\'s peak is "1_0"'),
-            ("# memplan plan 1 peak=4 peak=4", 'p.csv:4: the plan says "peak=4"'),
-            ("# memplan plan 1 prize=4", 'p.csv:4: the plan says "prize=4"'),
-            ("# memplan plan 1 peak=4\n# memplan plan 1 peak=4", "p.csv:5: ends as a plan twice"),
+            ("# memplan plan 2 status=optimal", 'p.csv:4: the plan has version "2"'),
+            ("# memplan plan 1 status=good", 'p.csv:4: the status of the plan is "good"'),
+            ("# memplan plan 1 peak=1_0", 'p.csv:4: the peak of the plan is "1_0"'),
+            ("# memplan plan 1 peak=4 peak=4", 'p.csv:4: the plan has "peak=4"'),
+            ("# memplan plan 1 prize=4", 'p.csv:4: the plan has "prize=4"'),
+            (
+                "# memplan plan 1 peak=4\n# memplan plan 1 peak=4",
+                "p.csv:5: the file ends a plan twice",
+            ),
         ],
     )
     def test_bad_claims(self, trailer: str, sentence: str) -> None:
@@ -316,13 +348,14 @@ class TestBadFiles:
             ("b,0,9,4,,,,", 'buffer "b": alignment is ""; it must be a whole number'),
             ("b,0,9,4611686018427387905,1,,,", "it must be between -2^62 and 2^62"),
             ("b,0,9," + "9" * 5000 + ",1,,,", "it must be between -2^62 and 2^62"),
-            ("b,9,9,4,1,,,", 'buffer "b": upper is 9, not after lower (9)'),
-            ("b,9,0,4,1,,,", 'buffer "b": upper is 0, not after lower (9)'),
+            ("b,9,9,4,1,,,", 'buffer "b": upper is 9; it must be more than lower (9)'),
+            ("b,9,0,4,1,,,", 'buffer "b": upper is 0; it must be more than lower (9)'),
             ("b,0,9,4,0,,,", 'buffer "b": alignment is 0; it must be between 1 and 2^62'),
             ("b,0,9,4,1,-2,,", 'buffer "b": hint is -2'),
             ("b,0,9,4,1,,3-7@0,", 'buffer "b": gaps has "3-7@0"; a gap is'),
             ("b,0,9,4,1,,3+7,", 'buffer "b": gaps has "3+7"; a gap is'),
-            ("b,0,9,4,1,,3-10,", 'buffer "b": gap [3, 10) is not inside the lifetime [0, 9)'),
+            ("b,0,9,4,1,,3-10 9-9,", 'buffer "b": gap [9, 9) is empty'),
+            ("b,0,9,4,1,,3-10 8-12,", 'buffer "b": gap [8, 9) overlaps the gap [3, 9)'),
             ("b,0,9,4,1,,3-6 5-7,", 'buffer "b": gap [5, 7) overlaps the gap [3, 6)'),
             ("b,0,9,4,1,,3-7@0:5,", 'buffer "b": gap [3, 7) has the window [0, 5)'),
             ("b,0,9,4,1,,3-99999999999999999999,", 'buffer "b": gap end is 9999999999999999999'),
@@ -336,7 +369,7 @@ class TestBadFiles:
             ("b,0,9,4,1,,,,", "has 9 fields, but the header has 8 columns"),
             ('b",0,9,4,1,,,"', "field 1 has text before or after its quotes"),
             ('"b" c,0,9,4,1,,,', "field 1 has text before or after its quotes"),
-            ('"b,0,9,4,1,,,', "a quote is opened and never closed"),
+            ('"b,0,9,4,1,,,', "a quoted field is not closed"),
         ],
     )
     def test_rows(self, row: str, sentence: str) -> None:
@@ -354,20 +387,20 @@ class TestBadFiles:
         """Tests that an error about an inclusive end says it as the file does."""
         assert problem_of("id,start,end,size\na,3,3,4\n").end.tolist() == [4]
         assert refusal("id,start,end,size\na,3,2,4\n") == (
-            'p.csv:2: buffer "a": end is 2, before start (3)'
+            'p.csv:2: buffer "a": end is 2; it must be at least start (3)'
         )
 
     def test_a_plan_is_no_problem(self, five: Problem, five_offsets: list[int]) -> None:
         """Tests that the offsets of a plan are not taken for pins."""
         text = write_plan(five, Plan.of(five, five_offsets))
-        assert refusal(text) == "p.csv:8: is a plan (it says so at its end), not a problem"
+        assert refusal(text) == "p.csv:8: this is a plan, as its last line says, not a problem"
 
     @pytest.mark.parametrize(
         ("data", "sentence"),
         [
             (b"", "is empty"),
             (b"\xef\xbb\xbf\r\n \n", "is empty"),
-            (b"# nothing\n", "is empty but for comments"),
+            (b"# nothing\n", "the file has no header and no rows"),
             (b"\x7fELF\x02\x01\x01\x00\x00", "is a binary file"),
             (FIVE.encode("utf-16"), "is a binary file"),
             (b"id,lower,upper,size\nb\xe9,0,1,2\n", "is not UTF-8 text; save it as UTF-8"),

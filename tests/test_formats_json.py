@@ -108,9 +108,13 @@ class TestProblems:
     @pytest.mark.parametrize(
         ("path", "value", "sentence"),
         [
-            ("memplan", ..., 'is JSON, but not of memplan: it does not say "memplan": {"kind"'),
-            ("memplan.kind", "plan", 'says that it is "plan", not "problem"'),
-            ("memplan.kind", [], 'says that it is an array, not "problem"'),
+            (
+                "memplan",
+                ...,
+                'the file is JSON, but not of memplan: it does not contain "memplan": {"kind"',
+            ),
+            ("memplan.kind", "plan", 'the file is of the kind "plan", not "problem"'),
+            ("memplan.kind", [], 'the file is of the kind an array, not "problem"'),
             ("memplan.version", 2, "has version 2 of the format; this memplan reads 1"),
             ("memplan.version", True, "has version true of the format"),
             ("memplan.date", 1, "is JSON, but not of memplan"),
@@ -163,15 +167,18 @@ class TestProblems:
     @pytest.mark.parametrize(
         ("text", "sentence"),
         [
-            ('{"a": 1,\n 2}', "p.json:2: is not JSON: Expecting property name"),
-            ('{\n"a": [1, 2\n', "p.json:3: is not JSON: Expecting ',' delimiter at column 1"),
-            ("[]", "p.json: is JSON, but not of memplan"),
-            ('{"memplan": 3}', "p.json: is JSON, but not of memplan"),
-            ('{"a": NaN}', "p.json: has NaN, which is not JSON"),
-            ('{"a": -Infinity}', "p.json: has -Infinity, which is not JSON"),
-            ('{"a": 1, "b": 2, "a": 3}', 'p.json: has the field "a" twice in one object'),
-            ('{"a": ' + "9" * 5000 + "}", "p.json: has a number with thousands of digits"),
-            ("[" * 100_000, "p.json: is nested too deeply"),
+            ('{"a": 1,\n 2}', "p.json:2: the file is not valid JSON: Expecting property name"),
+            (
+                '{\n"a": [1, 2\n',
+                "p.json:3: the file is not valid JSON: Expecting ',' delimiter at column 1",
+            ),
+            ("[]", "p.json: the file is JSON, but not of memplan"),
+            ('{"memplan": 3}', "p.json: the file is JSON, but not of memplan"),
+            ('{"a": NaN}', "p.json: the file has NaN, which is not valid JSON"),
+            ('{"a": -Infinity}', "p.json: the file has -Infinity, which is not valid JSON"),
+            ('{"a": 1, "b": 2, "a": 3}', 'p.json: the file has the field "a" twice in one object'),
+            ('{"a": ' + "9" * 5000 + "}", "p.json: the file has a number with thousands of digits"),
+            ("[" * 100_000, "p.json: the file is nested too deeply"),
         ],
     )
     def test_not_json(self, text: str, sentence: str) -> None:
@@ -226,13 +233,13 @@ class TestPlans:
     def test_stats_that_json_cannot_carry(self, five: Problem, value: object) -> None:
         """Tests that stats that would not come back are refused."""
         plan = Plan.of(five, None, status=Status.UNKNOWN, stats={"x": value})
-        with pytest.raises(MemplanError, match="JSON cannot carry the stats of this plan"):
+        with pytest.raises(MemplanError, match="JSON cannot store the statistics of this plan"):
             write_plan(plan)
 
     @pytest.mark.parametrize(
         ("path", "value", "sentence"),
         [
-            ("memplan.kind", "problem", 'says that it is "problem", not "plan"'),
+            ("memplan.kind", "problem", 'the file is of the kind "problem", not "plan"'),
             ("memplan.version", 9, "has version 9 of the format"),
             ("problem", ..., 'the document has no field "problem"'),
             ("problem", 7, "problem is 7; it must be a string"),

@@ -178,7 +178,7 @@ class TestChecks:
 
 
 class TestSource003:
-    """The four operators of source 003."""
+    """The four operators of static memory planning."""
 
     def four(self) -> Graph:
         """Return T1 = Conv(Input), T2 = ReLU(T1), T3 = MaxPool(T1), T4 = Add(T2, T3)."""

@@ -15,7 +15,7 @@ class TestOracle:
     """The brute force, against cases worked by hand and a search that has no wits at all."""
 
     def test_worked_example(self, five: Problem) -> None:
-        """Tests that the example of source 000 needs its twelve bytes, and no fewer will do."""
+        """Tests that the example of MiniMalloc needs its twelve bytes, and no fewer will do."""
         assert oracle.minimum_peak(five) == 12
         assert oracle.fit(five, 11) is None
         assert oracle.minimum_peak(five.with_capacity(11)) is None

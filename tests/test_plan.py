@@ -17,7 +17,7 @@ class TestOf:
     """Plans made for a problem in memory."""
 
     def test_worked_example(self, five: Problem, five_offsets: list[int]) -> None:
-        """Tests all that a plan says of the solution in Figure 2 of source 000."""
+        """Tests all that a plan says of the solution in Figure 2 of MiniMalloc."""
         plan = Plan.of(
             five,
             five_offsets,
@@ -170,4 +170,4 @@ class TestSummary:
         """Tests that the summary of an infeasible problem speaks of no peak."""
         plan = Plan.of(five, None, status=Status.INFEASIBLE, lower_bound=13, conflict=["b1", "b3"])
         assert "peak" not in plan.summary()
-        assert "conflict     2 buffers that cannot be together" in plan.summary()
+        assert "conflict     2 buffers cannot be placed together" in plan.summary()

@@ -143,7 +143,7 @@ class TestOnePlan:
         sides = json.loads(capsys.readouterr().out)
         assert sides["before"] == sides["after"]
         assert sides["after"]["peak"] == 320
-        assert memplan("explain", network, "--in-place", "--capacity", 400) == 0
+        assert memplan("inspect", network, "--in-place", "--capacity", 400) == 0
         assert "does not fit" not in capsys.readouterr().out
         assert memplan("view", network, "--in-place", "--terminal") == 0
 
@@ -194,7 +194,7 @@ class TestTheBetterOne:
             row = next(r for r, i in enumerate(held.rows) if 2 in held.storages[i].tensors)
             assert problem.pin[row] == 64
         other = Loaded(asked.subset([0, 1]), "graph", 4, (), loaded.graph, loaded.layout)
-        with pytest.raises(MemplanError, match="not that of its graph any more"):
+        with pytest.raises(MemplanError, match="does not match its graph any more"):
             plan_model(other, in_place=True)
 
     def test_which_layout_a_plan_is_for(self) -> None:
@@ -331,5 +331,5 @@ class TestAllOrNothing:
         path, out, shim = (tmp_path / name for name in ("m.tflite", "out.tflite", "shim.h"))
         path.write_bytes(Writer().write(chain("RELU", "TANH")))
         assert memplan("apply", path, "-o", out, "--shim", shim, "--name", "my-plan") == 2
-        assert "is no name in C" in capsys.readouterr().err
+        assert "is not a valid name in C" in capsys.readouterr().err
         assert list(tmp_path.iterdir()) == [path]

@@ -73,6 +73,10 @@ def test_levels(five: Problem, best: Plan) -> None:
     assert heights(space) == {"peak 20 bytes": 20, "lower bound 12 bytes": 12}
     legend = [text.get_text() for text in space.get_legend().get_texts()]
     assert legend == list(heights(space))
+    verdict = space.get_legend().get_title().get_text()
+    assert verdict.startswith("8 bytes above the lower bound (66.7 %); a smaller peak is")
+    best_of_all = plot.draw(free, best).axes[0].get_legend().get_title().get_text()
+    assert best_of_all == "Optimal: equals the lower bound"
     styles = {line.get_linestyle() for line in space.lines if line.get_gid() in KINDS}
     assert len(styles) == 2  # without colours they must still be two
 
@@ -106,7 +110,7 @@ def test_the_load_of_a_problem(five: Problem) -> None:
 
 
 def test_ticks_are_where_boxes_begin_and_end(five: Problem, best: Plan) -> None:
-    """Tests the axes of figure 2 of source 000, its sections, and the scale of a crowded one."""
+    """Tests the axes of figure 2 of MiniMalloc, its sections, and the scale of a crowded one."""
     space = plot.draw(five, best).axes[0]
     assert space.get_xticks().tolist() == [0, 3, 9, 21]
     assert space.get_yticks().tolist() == [0, 4, 8, 12]
@@ -134,22 +138,27 @@ def test_bad_widths(width: float, five: Problem, best: Plan) -> None:
 
 
 def test_names_stay_inside_of_their_boxes() -> None:
-    """Tests names that fit, that fit upright, that do not fit, and that are long."""
+    """Tests names that fit, that fit upright, that are cut to their ends, and no room at all."""
     rows = [
         Buffer("flat", start=10, end=100, size=10),
         Buffer("upright_name", start=0, end=6, size=60),
-        Buffer("a name that is far too long for the box that it has", 10, 30, 20),
+        Buffer("a name that is far too long for the box of layer_12", 10, 30, 20),
         Buffer("thin", start=30, end=100, size=1),
+        Buffer("no room", start=94, end=100, size=8),
     ]
     problem = Problem(rows)
-    plan = Plan.of(problem, [50, 0, 0, 30])
+    plan = Plan.of(problem, [50, 0, 0, 30, 0])
     figure = plot.draw(problem, plan, width=85)
     space = figure.axes[0]
     figure.draw_without_rendering()
     texts = {text.get_text(): text for text in space.texts}
-    assert set(texts) == {"flat", "upright_name"}
+    cut, *whole = sorted(texts, reverse=True)
+    assert whole == ["upright_name", "flat"]
+    assert cut.startswith("…")
+    assert cut.endswith("_12")
     assert texts["upright_name"].get_rotation() == 90
-    for name, text in texts.items():
+    for text in texts.values():
+        name = next(id for id in problem.ids if id.endswith(text.get_text().removeprefix("…")))
         row = problem.index(name)
         low = space.transData.transform((rows[row].start, plan.offset(name)))
         high = space.transData.transform((rows[row].end, plan.offset(name) + rows[row].size))
@@ -290,14 +299,14 @@ def test_no_offsets(five: Problem, tmp_path: Path) -> None:
 def test_other_suffixes(five: Problem, best: Plan, tmp_path: Path) -> None:
     """Tests that an unknown suffix, or none, is refused with those that are known."""
     for name in ("plan.jpg", "plan"):
-        with pytest.raises(FormatError, match=r"written as \.png, \.svg or \.pdf"):
+        with pytest.raises(FormatError, match=r"must be \.png, \.svg or \.pdf"):
             plot.save(five, best, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_folder_that_is_not_there(five: Problem, best: Plan, tmp_path: Path) -> None:
     """Tests that a file that cannot be written is an error that names it."""
-    with pytest.raises(FormatError, match=r"plan\.png: cannot be written"):
+    with pytest.raises(FormatError, match=r"plan\.png: the file cannot be written"):
         plot.save(five, best, tmp_path / "missing" / "plan.png")
 
 

@@ -329,7 +329,7 @@ class TestLoad:
     """The sweep for the maximum load."""
 
     def test_worked_example(self, five: Problem) -> None:
-        """Tests the load of the example of source 000: twelve bytes, in its first section."""
+        """Tests the load of the example of MiniMalloc: twelve bytes, in its first section."""
         assert five.max_load == 12
 
     @given(problems())

@@ -172,7 +172,7 @@ def test_sizes_up_to_the_limit(solver: str) -> None:
 
 
 def orders_of(offsets: list[int], lives: list[tuple[int, int]], size: int) -> list[tuple[int, ...]]:
-    """Return the orders of placing that lead to these offsets (source 000, section 2.3)."""
+    """Return the orders of placing that lead to these offsets (MiniMalloc, section 2.3)."""
     found = []
     for order in permutations(range(len(lives))):
         placed: dict[int, int] = {}
@@ -189,7 +189,7 @@ def orders_of(offsets: list[int], lives: list[tuple[int, int]], size: int) -> li
 
 
 def test_the_eight_isomorphic_solutions(five: mp.Problem, five_offsets: list[int]) -> None:
-    """Tests Table 1 of source 000: 8 orders, 4 offset monotonic, 3 index monotonic, 1 both."""
+    """Tests Table 1 of MiniMalloc: 8 orders, 4 offset monotonic, 3 index monotonic, 1 both."""
     lives = [(b.start, b.end) for b in five.buffers]
     orders = orders_of(five_offsets, lives, 4)
     by_offset = {o for o in orders if sorted(o, key=lambda b: five_offsets[b]) == list(o)}
@@ -226,7 +226,7 @@ def test_canonical_solutions_only_is_fewer_nodes() -> None:
 
 @pytest.mark.parametrize("solver", EVERY)
 def test_the_example_of_the_course(solver: str) -> None:
-    """Tests source 003: 330 KB without sharing, 230 KB planned."""
+    """Tests static memory planning: 330 KB without sharing, 230 KB planned."""
     problem = mp.Problem(
         [
             mp.Buffer("T1", 0, 10, 100_000),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,6 +18,7 @@ from strategies import buffers
 import memplan as mp
 from memplan_lab.bench import generators
 
+Family = Callable[[int, int], mp.Problem]
 RESERVED = [(5, 6)]
 SMALL = frozenset({"alignment", "gaps", "windows", "zero"})
 
@@ -141,6 +143,59 @@ def changes(seed: int, steps: int) -> list[tuple[list[mp.Buffer], list[mp.Buffer
         inside, outside = inside[6:] + new, outside[6:] + gone
         made.append((gone, new))
     return made
+
+
+@pytest.mark.parametrize("family", [generators.nn_like, generators.training_like])
+def test_the_least_peak_of_a_sequence_is_that_of_fresh_solves(family: Family) -> None:
+    """Tests each way to a new plan: mended, in the order of the last one, by auto's first try."""
+    pool = [
+        mp.Buffer(f"{half}/{b.id}", b.start, b.end, b.size)
+        for half in (0, 1)
+        for b in family(150, half).buffers
+    ]
+    chance = random.Random(3)
+    inside, outside = pool[:150], pool[150:]
+    repacker, twin = mp.Repacker(inside), mp.Repacker(inside)
+    ways = set()
+    for step in range(30):
+        count = 1 if step % 3 == 0 else 8
+        chance.shuffle(inside)
+        chance.shuffle(outside)
+        gone, new = inside[:count], outside[:count]
+        inside, outside = inside[count:] + new, outside[count:] + gone
+        for each in (repacker, twin):
+            each.remove(*(b.id for b in gone))
+            each.add(*new)
+        plan = repacker.plan()
+        fresh = mp.solve(inside)
+        assert (plan.peak, plan.status, plan.lower_bound) == (fresh.peak, "optimal", fresh.peak)
+        assert plan.problem == repacker.problem() == mp.Problem(repacker.problem().buffers)
+        mp.verify(repacker.problem(), plan)
+        same = twin.plan()
+        assert plan.offsets is not None
+        assert same.offsets is not None
+        assert plan.offsets.tolist() == same.offsets.tolist()
+        assert plan.stats["moved"] == same.stats["moved"]
+        ways.add((repacker.found_by, "plan before" in str(plan.stats["note"])))
+    assert {("repack", False), ("greedy", True), ("greedy", False)} <= ways
+
+
+def test_the_problem_keeps_hints_gaps_and_pins_as_they_come_and_go() -> None:
+    """Tests that a problem made from the core's columns is the one that objects make."""
+    repacker = mp.Repacker([mp.Buffer("a", 0, 4, 8, 4)], capacity=64)
+    plain = [mp.Buffer("a", 0, 4, 8, 4), mp.Buffer("p", 1, 5, 8, pin=16)]
+    special = [mp.Buffer("h", 2, 6, 4, hint=8), mp.Buffer("g", 0, 9, 4, gaps=(mp.Gap(2, 3),))]
+    repacker.add(plain[1])
+    assert repacker.problem() == mp.Problem(plain, 64)
+    repacker.add(*special)
+    assert repacker.fits()
+    assert repacker.problem() == mp.Problem(plain + special, 64)
+    mp.verify(repacker.problem(), repacker.plan())
+    repacker.remove("h", "g")
+    assert repacker.plan("min_peak").problem == mp.Problem(plain, 64)
+    assert repacker.fits(16) is False
+    with pytest.raises(mp.ProblemError, match="beyond the capacity 16"):
+        repacker.problem()
 
 
 def test_a_long_sequence_keeps_up_with_fresh_solves() -> None:

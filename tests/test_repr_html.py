@@ -102,7 +102,7 @@ def test_plans_without_a_picture(five: Problem, five_offsets: list[int]) -> None
     assert (facts["peak"], inside) == ("12 bytes", [])
     lost = Plan.of(five, None, status=Status.INFEASIBLE, conflict=("b1", "b3"))
     facts, inside = parsed(lost)
-    assert (facts["conflict"], inside) == ("2 buffers cannot be together", [])
+    assert (facts["conflict"], inside) == ("2 buffers cannot be placed together", [])
     assert "peak" not in facts
     large = generators.nn_like(401, 0)
     assert parsed(Plan.of(large, np.zeros(401, dtype=int)))[1] == []

@@ -120,8 +120,8 @@ def test_plan_writes_a_line_of_json_for_each_round(tmp_path: Path) -> None:
         ("--trace five.csv", "is the input"),
         ("--trace .", "is a folder"),
         ("--trace no/rounds", "folder does not exist"),
-        ("--trace it -o it", "something else is written there"),
-        ("--trace it --proof it", "something else is written there"),
+        ("--trace it -o it", "another output has the same file"),
+        ("--trace it --proof it", "another output has the same file"),
     ],
 )
 def test_a_trace_that_cannot_be_written_is_refused(
@@ -145,4 +145,4 @@ def test_bad_input_leaves_the_trace_alone(tmp_path: Path) -> None:
 def test_a_full_disk_is_one_sentence() -> None:
     """Tests that a trace that breaks off ends the run."""
     run = memplan("plan", EXAMPLE, "--trace", "/dev/full")
-    assert_refused(run, "/dev/full: cannot be written: no space left on device")
+    assert_refused(run, "/dev/full: the file cannot be written: no space left on device")

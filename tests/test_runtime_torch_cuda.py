@@ -68,9 +68,9 @@ class Device:
         self._slab.memplan_cuda_trim()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Device:
-    """Build a CUDA runtime that is none, before ours looks for one."""
+    """Build a CUDA runtime that is none, before ours looks for one, once in each process."""
     built = tmp_path_factory.mktemp("cuda") / "libcudart.so"
     command = [COMPILER, "-std=c++17", "-shared", "-fPIC", str(FAKE), "-o", str(built)]
     subprocess.run(command, check=True)
@@ -459,3 +459,106 @@ def test_a_network_on_a_device_runs_in_its_slab() -> None:
     run = subprocess.run([sys.executable, "-c", ON_A_DEVICE], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert run.stdout == "as without\n"
+
+
+NETWORK = """
+import sys
+import torch
+from torch import nn
+
+def make():
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(3, 32, 3), nn.BatchNorm2d(32), nn.ReLU(), nn.Conv2d(32, 32, 3), nn.ReLU()]
+    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10))
+    return model.eval().cuda(), torch.randn(16, 3, 128, 128, device="cuda")
+
+torch.backends.cudnn.deterministic = True
+torch.set_grad_enabled(False)
+"""
+
+CACHING = """
+model, x = make()
+for _ in range(3):
+    model(x)  # workspaces and kernels
+torch.cuda.synchronize()
+torch.cuda.empty_cache()
+torch.cuda.reset_peak_memory_stats()
+before = torch.cuda.memory_reserved()
+model(x)
+torch.cuda.synchronize()
+print(torch.cuda.max_memory_reserved() - before)
+"""
+
+PLANNED = """
+import memplan
+from memplan.runtime.torch import cuda, record
+
+cuda.install()
+model, x = make()
+trace = record(model, (x,), device="cuda", warmup=3)
+plan = memplan.solve(trace.problem())
+with cuda.CudaSlab(plan, trace) as fast:
+    fast(x)
+    assert fast.stats().slab_bytes == plan.peak
+results = int(trace.size[trace.outlives].sum())
+print(plan.peak + results)
+"""
+
+GRAPH = """
+import memplan
+from memplan.runtime.torch import cuda, record
+
+cuda.install()
+model, x = make()
+trace = record(model, (x,), device="cuda", warmup=3)
+with cuda.CudaSlab(memplan.solve(trace.problem()), trace) as fast:
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            fast(x)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph, stream=side, capture_error_mode="relaxed"):
+            y = fast(x)
+    except RuntimeError as error:
+        print("refused", str(error).splitlines()[0])
+        sys.exit()
+    for seed in range(3):
+        torch.manual_seed(seed)
+        x.copy_(torch.randn_like(x))
+        graph.replay()
+        torch.cuda.synchronize()
+        assert torch.equal(y, model(x)), seed
+print("equal")
+"""
+
+
+def run_on_device(program: str, **variables: str) -> str:
+    """Return what a program prints in a process of its own, as an allocator is for a process."""
+    run = subprocess.run(
+        [sys.executable, "-c", NETWORK + program],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **variables},
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout.strip()
+
+
+@needs_device
+@needs_compiler
+def test_the_peak_on_a_device_is_below_that_of_the_caching_allocator() -> None:
+    """Tests a plan and its results beside what expandable segments reserve for the same call."""
+    caching = run_on_device(CACHING, PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
+    assert 0 < int(run_on_device(PLANNED)) <= int(caching)
+
+
+@needs_device
+@needs_compiler
+def test_a_graph_captured_from_a_slab_replays_there() -> None:
+    """Tests that a captured call has the same results from its slab, if PyTorch captures it."""
+    said = run_on_device(GRAPH)
+    if said.startswith("refused"):
+        pytest.skip(f"PyTorch captures no graph with a pluggable allocator: {said}")
+    assert said == "equal"

@@ -98,7 +98,7 @@ def two_branches() -> Any:
 
 
 def test_branches_may_run_in_another_order() -> None:
-    """Tests Figures 3.1 and 3.2 of source 002: what is matched by order collides, by scope not."""
+    """Tests Figures 3.1 and 3.2 of MemoMalloc: what is matched by order collides, by scope not."""
     model, x = two_branches(), image()
     trace = record(model, (x,))
     # As in the figures: what a convolution makes is gone after the normalisation, so that the two

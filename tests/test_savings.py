@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
 import strategies
-from hypothesis import given
+import strategies_graph
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from memplan import solve
+from memplan.analysis.changed import fuse
+from memplan.analysis.inspection import inspect
 from memplan.analysis.savings import Change, Worst, savings
 from memplan.errors import ProblemError
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lay_out
+from memplan.graph.fusion import choose_together, find_fusions
 from memplan.graph.remake import find_remakes
 from memplan.problem import Buffer, Gap, Problem
 from memplan.problem.loads import Loads
+from memplan.sources.loaded import of_graph
 
 
 def half(buffer: Buffer) -> Buffer:
@@ -324,6 +332,239 @@ def test_a_moment_of_its_own_can_be_the_worst() -> None:
     # t4, t2 itself, t1 that is kept for it, and the scratch of "add"
     row = int(found.rows[at])
     assert found.worst([row], Change.RECOMPUTED) == Worst(30 + 10 + 2 + 35, 4, 4)
+
+
+# Fused operators -------------------------------------------------------------------------------
+
+
+def fuse_by_hand(graph: Graph, first: int, last: int) -> tuple[Graph, set[int]] | None:
+    """Return the program with a run as one operator, and what is not stored; or `None`."""
+    run = graph.operators[first : last + 1]
+    readers = {
+        index: [at for at, each in enumerate(graph.operators) if index in each.inputs]
+        for index in range(len(graph.tensors))
+    }
+    gone = {
+        index
+        for each in run
+        for index in each.outputs
+        if index not in graph.outputs
+        and len(readers[index]) == 1
+        and first <= readers[index][0] <= last
+    }
+    if any(not gone & {*run[i].outputs} & {*run[i + 1].inputs} for i in range(len(run) - 1)):
+        return None
+    fused = Operator(
+        "fused",
+        "Fused",
+        tuple({t: None for each in run for t in each.inputs if t not in gone}),
+        tuple(t for each in run for t in each.outputs if t not in gone),
+        workspace=sum(each.workspace for each in run),
+    )
+    # A result that another operator of the run reads is made by the fused operator, not read.
+    inputs = tuple(t for t in fused.inputs if t not in fused.outputs)
+    fused = replace(fused, inputs=inputs)
+    operators = (*graph.operators[:first], fused, *graph.operators[last + 1 :])
+    return replace(graph, operators=operators), gone
+
+
+@given(programs())
+def test_fusing_agrees_with_a_program_that_does_so(graph: Graph) -> None:
+    """Tests the load with every run of up to four operators fused, against that program."""
+    layout = lay_out(graph)
+    found = savings(layout.problem, layout)
+    best: dict[str, int] = {}
+    for first in range(len(graph.operators)):
+        for last in range(first + 1, min(first + 4, len(graph.operators))):
+            by_hand = fuse_by_hand(graph, first, last)
+            if by_hand is None:
+                continue
+            load = lay_out(by_hand[0]).problem.max_load
+            for index in by_hand[1]:
+                name = graph.tensors[index].name
+                best[name] = min(best.get(name, load), load)
+    ids = layout.problem.ids
+    for at, row in enumerate(found.rows.tolist()):
+        if row not in found.fusions:
+            assert found.after[Change.FUSED][at] == -1
+            assert ids[row] not in best
+            continue
+        fusion = found.fusions[row]
+        assert found.after[Change.FUSED][at] == min(best[ids[row]], found.peak)
+        fused, gone = fuse_by_hand(graph, fusion.start, fusion.end - 1) or (graph, set())
+        assert {ids[each] for each in fusion.rows} == {graph.tensors[t].name for t in gone}
+        changed, same = found.changed([row], Change.FUSED), lay_out(fused).problem
+        assert changed.max_load == same.max_load == best[ids[row]]
+        spans = zip(changed.ids, changed.start, changed.end, changed.size, strict=True)
+        others = zip(same.ids, same.start, same.end, same.size, strict=True)
+        scratch = "(workspace)"
+        kept = {each for each in spans if scratch not in each[0]}
+        assert kept == {each for each in others if scratch not in each[0]}
+        worst = found.worst([row], Change.FUSED)
+        assert worst.load == changed.max_load
+        # The section is told in the steps of the program as it is.
+        assert 0 <= worst.start < worst.end <= layout.lives.steps
+        inside = worst.start < fusion.end and fusion.start < worst.end
+        assert not inside or (worst.start <= fusion.start and fusion.end <= worst.end)
+
+
+@settings(max_examples=300)  # one in forty has such a run
+@given(strategies_graph.graphs(), st.booleans())
+def test_fusing_programs_of_all_kinds(graph: Graph, in_place: bool) -> None:
+    """Tests the load of every fusion with views, aliases, branches, loops and workspaces."""
+    layout = lay_out(graph, pins=False, in_place=in_place, round_up=False)
+    position = {
+        layout.lives.spans[number][0]: at
+        for at, number in enumerate(
+            np.cumsum([0, *(len(list(each.walk())) for each in graph.operators)]).tolist()[:-1]
+        )
+    }
+    for fusion in find_fusions(layout):
+        first = position[fusion.start]
+        run = graph.operators[first : first + len(fusion.operators)]
+        assert fusion.end - fusion.start == len(run)
+        gone = {layout.storages[layout.rows[row]].tensors[0] for row in fusion.rows}
+        outputs = [t for each in run for t in each.outputs if t not in gone]
+        inputs = {t for each in run for t in each.inputs} - gone - set(outputs)
+        one = Operator(
+            "fused",
+            "Fused",
+            tuple(inputs),
+            tuple(outputs),
+            workspace=sum(each.workspace for each in run),
+            in_place=tuple(
+                pair
+                for each in run
+                for pair in each.in_place
+                if pair[0] in inputs and pair[1] in outputs
+            ),
+        )
+        operators = (*graph.operators[:first], one, *graph.operators[first + len(run) :])
+        by_hand = lay_out(
+            replace(graph, operators=operators), pins=False, in_place=in_place, round_up=False
+        )
+        assert fuse(layout.problem, fusion).max_load == by_hand.problem.max_load
+
+
+def test_only_what_one_operator_reads_is_fused_away() -> None:
+    """Tests an example, and what keeps a tensor stored: readers, views, groups, pins, streams."""
+    straight = (op("conv", (0,), 1), op("add", (1,), 2), op("relu", (2,), 3))
+    graph = program(*straight)
+    names = [(each.start, each.end, each.operators) for each in find_fusions(lay_out(graph))]
+    conv, add, relu = "conv (Conv)", "add (Add)", "relu (Relu)"
+    assert names == [(0, 2, (conv, add)), (0, 3, (conv, add, relu)), (1, 3, (add, relu))]
+
+    def fused(graph: Graph, **how: bool) -> set[str]:
+        layout = lay_out(graph, **how)
+        rows = {row for each in find_fusions(layout) for row in each.rows}
+        return {layout.problem.ids[row] for row in rows}
+
+    assert fused(graph) == {"t1", "t2"}
+    assert fused(program(*straight, op("late", (1,), 4))) == {"t2"}
+    assert fused(replace(graph, outputs=(1,))) == {"t2"}
+    assert fused(program(*straight, op("late", (4,), 5), views=(View(4, 1),))) == {"t2"}
+    assert fused(replace(graph, aliases=((2, 5),))) == {"t1"}
+    assert fused(replace(graph, groups=((1,),))) == {"t2"}
+    pinned = (*graph.tensors[:2], replace(graph.tensors[2], pin=64), *graph.tensors[3:])
+    assert fused(replace(graph, tensors=pinned)) == {"t1"}
+    assert fused(replace(graph, planned=frozenset({Kind.INPUT}))) == set()
+    apart = (*straight[:2], replace(straight[2], stream=1))
+    assert fused(program(*apart)) == set()
+    branch = replace(straight[1], blocks=(Block("then", (), (), ()),))
+    assert fused(program(straight[0], branch, straight[2])) == set()
+    over = (straight[0], replace(straight[1], in_place=((1, 2),)), straight[2])
+    assert fused(program(*over), in_place=True) == set()
+    assert fused(program(*over)) == {"t1", "t2"}
+
+
+def test_what_the_run_reads_is_not_overwritten() -> None:
+    """Tests a run whose last operator changes in place what its first one reads."""
+    graph = program(op("conv", (0,), 1), op("add_", (1, 0), 2))
+    assert len(find_fusions(lay_out(graph))) == 1
+    assert find_fusions(lay_out(replace(graph, aliases=((0, 2),)))) == ()
+
+
+def test_pins_that_meet_are_not_fused() -> None:
+    """Tests that operators stay apart if their results have the same address."""
+    graph = program(op("conv", (0,), 1), op("add", (1,), 2))
+    layout = lay_out(graph)
+    at = layout.problem.index("t1")
+    found = savings(layout.problem.with_pins({"t0": 0, "t2": 0}), layout)
+    assert at not in found.fusions
+    assert found.after[Change.FUSED].max() == -1
+    assert at in savings(layout.problem, layout).fusions
+
+
+def equal_blocks(count: int) -> Graph:
+    """Return a network of equal blocks: wide, activated, and narrow again."""
+    tensors, operators = [Tensor("x", 40, Kind.INPUT)], []
+    for number in range(count):
+        at = len(tensors) - 1
+        for name, size in (("wide", 100), ("act", 100), ("y", 40)):
+            tensors.append(Tensor(f"{name}{number}", size))
+        for step, kind in enumerate(("Conv", "Relu", "Pool")):
+            reads = (at + step,)
+            operators.append(Operator(f"{kind.lower()}{number}", kind, reads, (at + step + 1,)))
+    return Graph("blocks", tuple(tensors), tuple(operators), (0,), (len(tensors) - 1,))
+
+
+def test_equal_blocks_are_fused_together() -> None:
+    """Tests that one fusion saves nothing where several times have the load, and several do."""
+    layout = lay_out(equal_blocks(3))
+    found = savings(layout.problem, layout)
+    assert (found.peak, found.count) == (200, 3)
+    assert not found.saved(Change.FUSED).any()
+    # With the whole block as one step, only its input and its output are there.
+    assert [(each.start, each.end) for each in found.runs] == [(0, 3), (3, 6), (6, 9)]
+    assert found.worst(found.runs_rows, Change.FUSED) == Worst(80, 0, 3)
+    problem = found.changed(found.runs_rows, Change.FUSED)
+    assert problem.ids == ("x", "y0", "y1", "y2")
+    assert problem.max_load == 80
+    (trial,) = (each for each in inspect(of_graph(layout.graph)).trials if each.change == "fused")
+    assert (trial.rows, trial.plan.peak) == (found.runs_rows, 80)
+
+
+def test_one_block_is_fused_alone() -> None:
+    """Tests that nothing is fused together if one run does as much."""
+    layout = lay_out(equal_blocks(1))
+    found = savings(layout.problem, layout)
+    assert found.saved(Change.FUSED).max() == 120
+    assert found.runs == ()
+    assert choose_together(layout.problem, (), 200) is None
+
+
+@settings(max_examples=200)
+@given(programs(), st.data())
+def test_fusing_together_is_best(graph: Graph, data: st.DataObject) -> None:
+    """Tests the load and the count against all sets of runs that share no step, also with pins."""
+    layout = lay_out(graph)
+    problem = layout.problem
+    plan = solve(problem, "greedy")
+    pinned = data.draw(st.sets(st.sampled_from(problem.ids), max_size=4)) if problem.ids else ()
+    problem = problem.with_pins({id: plan.offset(id) for id in pinned})
+    fusions = find_fusions(layout)[:9]
+    outcomes = []
+    for count in range(len(fusions) + 1):
+        for some in combinations(fusions, count):
+            if all(one.end <= other.start for one, other in pairwise(some)):
+                with suppress(ProblemError):
+                    outcomes.append((fuse(problem, *some).max_load, count))
+    best = min(outcomes)
+    for limit in (problem.max_load, best[0], min(best[0] + 1, problem.max_load)):
+        chosen = choose_together(problem, fusions, limit)
+        if best[0] >= limit:
+            assert chosen is None
+        else:
+            assert chosen is not None
+            assert (fuse(problem, *chosen).max_load, len(chosen)) == best
+
+
+def test_fusing_together_in_a_long_network() -> None:
+    """Tests a thousand equal blocks, with the load that their programs have by hand."""
+    layout = lay_out(equal_blocks(1000))
+    found = savings(layout.problem, layout)
+    assert len(found.runs) == 1000
+    assert found.worst(found.runs_rows, Change.FUSED).load == 80
 
 
 def test_ids_of_what_is_made_again_are_new() -> None:

@@ -45,7 +45,7 @@ def jagged() -> mp.Problem:
 @pytest.mark.parametrize("solver", OURS)
 @pytest.mark.parametrize("objective", ["fit", "min_peak", None])
 def test_five(five: mp.Problem, solver: str, objective: str | None) -> None:
-    """Tests that every solver of ours places the example of source 000 for every objective."""
+    """Tests that every solver of ours places the example of MiniMalloc for every objective."""
     plan = mp.solve(five, solver, objective)
     mp.verify(five, plan)
     assert (plan.status, plan.peak, plan.lower_bound, plan.capacity) == ("optimal", 12, 12, 12)
@@ -264,8 +264,9 @@ def test_a_budget_is_nodes_and_seconds(jagged: mp.Problem) -> None:
 
 
 def options_of(solver: str) -> list[str]:
-    """Return the switches of a solver, without what takes names."""
-    return [name for name in registry.SOLVERS[solver].options if name not in ("orders", "select")]
+    """Return the switches of a solver, without what takes names or objects."""
+    others = ("orders", "select", "learned", "model", "policy")
+    return [name for name in registry.SOLVERS[solver].options if name not in others]
 
 
 @pytest.mark.parametrize(
@@ -415,7 +416,7 @@ def test_orders(five: mp.Problem) -> None:
 
 
 def test_a_selection_is_one_name(five: mp.Problem) -> None:
-    """Tests the strategies of figure 14 of source 001, and that another one is refused by name."""
+    """Tests the strategies of figure 14 of TelaMalloc, and that another one is refused by name."""
     for name in ("tela", "size", "area", "lifetime", "lowest"):
         plan = mp.solve(five, "telamalloc", "fit", select=name)
         mp.verify(five, plan)

@@ -1,4 +1,4 @@
-"""Tests of the baselines from rectangle packing (source 000, section 8) through `solve`."""
+"""Tests of the baselines from rectangle packing (MiniMalloc, section 8) through `solve`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of Single Object and Many Objects (source 004) through the door of all solvers."""
+"""Tests of Single Object and Many Objects (SOMAS) through the door of all solvers."""
 
 from __future__ import annotations
 

@@ -60,26 +60,26 @@ FILES: dict[str, tuple[str, Callable[[], bytes], str, str]] = {
     "torch.save": (
         "m.pth",
         lambda: an_archive("m/data.pkl", "m/byteorder", "m/data/0", "m/version"),
-        "is a file of torch.save with weights",
+        "is a torch.save file, which has weights",
         "memplan plan m.pt2",
     ),
     "torch.save, old": (
         "m.pth",
         lambda: b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.",
-        "is a file of torch.save in its old form",
+        "is a torch.save file in the old format",
         "memplan plan m.pt2",
     ),
     "AOTInductor": (
         "m.pt2",
         lambda: an_archive("m/data/aotinductor/model/x.wrapper.so"),
-        "is a package of AOTInductor",
+        "is an AOTInductor package",
         "memplan plan m.pt2",
     ),
     "ORT": ("m.ort", lambda: a_flatbuffer(b"ORTM"), "in the ORT format", "memplan plan m.onnx"),
     "ExecuTorch": (
         "m.pte",
         lambda: a_flatbuffer(b"ET12"),
-        "is an ExecuTorch program, whose memory is planned already",
+        "is an ExecuTorch program, whose memory is already planned",
         "memplan.targets.executorch.planner()",
     ),
     "GGUF": ("m.gguf", lambda: b"GGUF\3\0\0\0" + bytes(16), "is a GGUF file", "memplan plan m.pt2"),
@@ -92,42 +92,52 @@ FILES: dict[str, tuple[str, Callable[[], bytes], str, str]] = {
     "OpenVINO": (
         "m.xml",
         lambda: b'<?xml version="1.0"?>\n<net name="IR" version="11">\n<layers>',
-        "is a model of OpenVINO",
+        "is an OpenVINO model",
         "memplan plan m.onnx",
     ),
     "StableHLO": (
         "m.mlir",
         lambda: b"#loc = loc(unknown)\nmodule @jit_f attributes {mhlo.num_partitions = 1 : i32} {",
-        "is a program as MLIR text",
+        "is an MLIR program (text)",
         "--xla_dump_to=dump",
     ),
-    "MLIR": ("m.mlir", lambda: b"module {\n  func.func @f()", "as MLIR text", "memplan plan dump"),
+    "MLIR": (
+        "m.mlir",
+        lambda: b"module {\n  func.func @f()",
+        "an MLIR program (text)",
+        "memplan plan dump",
+    ),
     "MLIR bytecode": (
         "m.mlirbc",
         lambda: b"ML\xefR\rStableHLO_v1.0.0\0" + bytes(8),
-        "is a program as MLIR bytecode",
+        "is an MLIR program (bytecode)",
         "memplan plan dump",
     ),
     "HLO": (
         "m.txt",
         lambda: b"HloModule jit_f, entry_computation_layout={(f32[4]{0})->f32[4]{0}}\n",
-        "is a program as HLO text",
+        "is an HLO program (text)",
         "memplan plan dump",
     ),
-    "Core ML": ("m.mlmodel", lambda: a_core_ml(500), "is a Core ML model", "memplan plan m.pt2"),
-    "Core ML program": ("m.mlmodel", lambda: a_core_ml(502), "is a Core ML model", ".pt2"),
-    "MNN": ("m.mnn", an_mnn, "is a model of MNN", "memplan plan m.onnx"),
-    "MNN, by another name": ("model", an_mnn, "is a model of MNN", "memplan plan model.onnx"),
+    "Core ML": (
+        "m.mlmodel",
+        lambda: a_core_ml(500),
+        "this is a Core ML model",
+        "memplan plan m.pt2",
+    ),
+    "Core ML program": ("m.mlmodel", lambda: a_core_ml(502), "this is a Core ML model", ".pt2"),
+    "MNN": ("m.mnn", an_mnn, "is an MNN model", "memplan plan m.onnx"),
+    "MNN, by another name": ("model", an_mnn, "is an MNN model", "memplan plan model.onnx"),
     "ncnn": (
         "m.param",
         lambda: b"7767517\n4 4\nInput  in0  0 1 in0\n",
-        "is a network of ncnn",
+        "is an ncnn or PNNX model",
         "memplan plan m.pt2",
     ),
     "ncnn, binary": (
         "m.param.bin",
         lambda: struct.pack("<3i", 7767517, 4, 4),
-        "is a network of ncnn in binary form",
+        "is a binary ncnn model",
         "memplan plan",
     ),
     "Keras": (
@@ -145,7 +155,7 @@ FILES: dict[str, tuple[str, Callable[[], bytes], str, str]] = {
     "SavedModel, its file": (
         "saved_model.pb",
         lambda: b"\x08\x01\x12\x02\x0a\x00",
-        "is a SavedModel of TensorFlow",
+        "this is a TensorFlow SavedModel",
         "from_saved_model",
     ),
     "Python": (
@@ -166,7 +176,7 @@ def test_a_file_is_named_with_the_way_to_a_plan(name: str, tmp_path: Path) -> No
     with pytest.raises(FormatError) as caught:
         load(file)
     message = str(caught.value)
-    assert message.startswith(f"{file}: is a")
+    assert message.startswith(f"{file}: this is a")
     assert what in message
     assert step in message
     assert "{" not in message.split("\n", 1)[1].replace("{}", "")
@@ -175,10 +185,10 @@ def test_a_file_is_named_with_the_way_to_a_plan(name: str, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("inside", "what"),
     [
-        ("saved_model.pb", "is a SavedModel of TensorFlow"),
-        ("saved_model.pbtxt", "is a SavedModel of TensorFlow"),
-        ("Manifest.json", "is a Core ML model"),
-        ("coremldata.bin", "is a Core ML model"),
+        ("saved_model.pb", "this is a TensorFlow SavedModel"),
+        ("saved_model.pbtxt", "this is a TensorFlow SavedModel"),
+        ("Manifest.json", "this is a Core ML model"),
+        ("coremldata.bin", "this is a Core ML model"),
     ],
 )
 def test_a_folder_is_named(inside: str, what: str, tmp_path: Path) -> None:
@@ -187,7 +197,7 @@ def test_a_folder_is_named(inside: str, what: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=what):
         detect(tmp_path)
     (tmp_path / inside).rename(tmp_path / "something")
-    with pytest.raises(FormatError, match="is a folder, but not one of --xla_dump_to"):
+    with pytest.raises(FormatError, match="this folder has no files of an XLA dump"):
         detect(tmp_path)
 
 

@@ -246,9 +246,13 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("path", "value", "sentence"),
         [
-            ("memplan_graph", ..., 'is JSON, but no graph: it does not say "memplan_graph": 1'),
-            ("memplan_graph", 2, "has version 2 of memplan's graphs; this memplan reads 1"),
-            ("memplan_graph", True, "has version true of memplan's graphs"),
+            (
+                "memplan_graph",
+                ...,
+                'the file is JSON, but not a graph: it does not contain "memplan_graph": 1',
+            ),
+            ("memplan_graph", 2, "the graph has version 2; this memplan reads version 1"),
+            ("memplan_graph", True, "the graph has version true"),
             ("color", 1, 'the document has the unknown field "color"'),
             ("tensors", ..., 'the document has no field "tensors"'),
             ("tensors", {}, "tensors is an object; it must be an array"),
@@ -262,7 +266,7 @@ class TestRefusals:
             ("tensors.1.bytes", -1, "tensors[1].bytes is -1; it must be a whole number between 0"),
             ("tensors.1.bytes", True, "tensors[1].bytes is true; it must be a whole number"),
             ("tensors.1.bytes", (1 << 62) + 1, "tensors[1].bytes is 4611686018427387905; it must"),
-            ("tensors.1.bytes", ..., "tensors[1] has no bytes; it needs them, or both dtype and"),
+            ("tensors.1.bytes", ..., "tensors[1] has no size: give bytes, or both dtype and"),
             ("tensors.1.pin", -1, "tensors[1].pin is -1; it must be a whole number"),
             ("tensors.1.kind", "weights", 'tensors[1].kind is "weights"; it must be one of input,'),
             ("tensors.1.kind", [], "tensors[1].kind is an array; it must be one of input,"),
@@ -312,7 +316,11 @@ class TestRefusals:
                 'the operators run in a cycle: "Gemm" waits for "relu" (tensor "y"), '
                 '"relu" waits for "Gemm" (tensor "head")',
             ),
-            ("operators.0.outputs", [], 'nothing makes tensor "a", which has the view "head", '),
+            (
+                "operators.0.outputs",
+                [],
+                'nothing makes tensor "a", which has the view "head", ',
+            ),
         ],
     )
     def test_bad_documents(self, path: str, value: Any, sentence: str) -> None:
@@ -323,15 +331,18 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("text", "sentence"),
         [
-            ('{"memplan_graph": 1,\n 2}', "g.json:2: is not JSON: "),
-            ("[1]", "g.json: is JSON, but no graph"),
+            ('{"memplan_graph": 1,\n 2}', "g.json:2: the file is not valid JSON: "),
+            ("[1]", "g.json: the file is JSON, but not a graph"),
             (
                 '{"memplan_graph": 1, "memplan_graph": 1}',
-                'g.json: has the field "memplan_graph" tw',
+                'g.json: the file has the field "memplan_graph" tw',
             ),
-            ('{"memplan_graph": NaN}', "g.json: has NaN, which is not JSON"),
-            ('{"memplan_graph": ' + "1" * 5000 + "}", "g.json: has a number with thousands of"),
-            ('{"memplan_graph": ' + "[" * 100_000, "g.json: is nested too deeply"),
+            ('{"memplan_graph": NaN}', "g.json: the file has NaN, which is not valid JSON"),
+            (
+                '{"memplan_graph": ' + "1" * 5000 + "}",
+                "g.json: the file has a number with thousands of",
+            ),
+            ('{"memplan_graph": ' + "[" * 100_000, "g.json: the file is nested too deeply"),
         ],
     )
     def test_not_a_graph(self, text: str, sentence: str) -> None:
@@ -350,8 +361,8 @@ class TestRefusals:
 
         assert read_graph(nested(99), "g").operators
         assert refusal(nested(depth)) in (
-            "g.json: has blocks nested more than 100 deep",
-            "g.json: is nested too deeply",
+            "g.json: the graph has blocks nested more than 100 deep",
+            "g.json: the file is nested too deeply",
         )
 
     @given(st.data())

@@ -118,22 +118,22 @@ def test_models_are_told_by_their_content() -> None:
     ("what", "sentence"),
     [
         (b"", "the file is empty"),
-        (b"\0" * 100, "the file is no protocol buffer: byte 0 begins no field"),
+        (b"\0" * 100, "the file is not a protocol buffer: no field begins at byte 0"),
         (b"\x08\x07\xff", "the file is cut off at byte 3"),
         (b"\x08" + b"\xff" * 20, "the number before byte 11 does not end"),
-        (b"\x08\x07", "the file is no ONNX model: it has no graph"),
+        (b"\x08\x07", "the file is not an ONNX model: it has no graph"),
         (simple(node("Neg", "x", "y")).SerializeToString()[:-9], "the file is cut off"),
-        (simple(node("Neg", "q", "y")), 'nothing makes tensor "q", which operator "Neg" reads'),
-        (simple(node("Neg", "x", "q")), 'nothing makes tensor "y", an output of graph "g"'),
+        (simple(node("Neg", "q", "y")), 'no operator makes tensor "q", which operator "Neg" reads'),
+        (simple(node("Neg", "x", "q")), 'no operator makes tensor "y", an output of graph "g"'),
         (
             simple(node("Neg", "q", "y"), node("Neg", "x", "q")),
             'operator "Neg" reads tensor "q" before it is made: the operators are not in order',
         ),
-        (simple(node("Add", "y x", "q"), node("Neg", "q", "y")), "or run in a cycle"),
+        (simple(node("Add", "y x", "q"), node("Neg", "q", "y")), "or form a cycle"),
         (simple(node("Neg", "x", "y"), node("Abs", "x", "y")), 'two operators make tensor "y"'),
         (
             simple(node("Neg", "x", "y")).SerializeToString().replace(b"Neg", b"N\xff\xfe"),
-            'a name in graph "g" is no UTF-8 text',
+            'a name in graph "g" is not UTF-8',
         ),
     ],
 )
@@ -168,7 +168,7 @@ def test_endless_nesting_is_refused() -> None:
     data = bytes([10]) * 5000  # large enough to be looked into
     for number in [6, 5, 1] * 40:  # the graph of an attribute of a node
         data = field(number, data)
-    with pytest.raises(WireError, match="nests more than 100 messages"):
+    with pytest.raises(WireError, match="nests messages more than 100 deep"):
         strip_weights(field(7, data))
 
 
@@ -205,7 +205,7 @@ def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_errors_of_graphs_in_memory_name_no_file() -> None:
     """Tests that they are about the graph alone."""
-    with pytest.raises(GraphError, match=r"^nothing makes"):
+    with pytest.raises(GraphError, match=r"^no operator makes"):
         graph_of(simple(node("Neg", "q", "y")))
 
 

@@ -75,7 +75,7 @@ def test_what_is_not_computed_is_noted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "shapes", "words"),
     [
-        ("ADD", ((1, 8), (1, 8), (1, 9)), r"makes \[1, 8\], and tensor .* as \[1, 9\]"),
+        ("ADD", ((1, 8), (1, 8), (1, 9)), r"makes \[1, 8\], but tensor .* as \[1, 9\]"),
         ("RELU", ((4, 8), (1, 8)), r"makes \[4, 8\]"),
         ("MUL", ((2, 8), (2, 7), (2, 8)), "cannot bring"),
     ],

@@ -275,7 +275,11 @@ def test_files_that_are_no_program(tmp_path: Path) -> None:
         archive.writestr("net/models/a.json", "{}")
         archive.writestr("net/models/b.json", "{}")
     refused("has 2 programs")
-    for text, sentence in ((b"{", "is no JSON"), (b"[" * 10**5, "is no JSON"), (b"[]", "program")):
+    for text, sentence in (
+        (b"{", "is not valid JSON"),
+        (b"[" * 10**5, "is not valid JSON"),
+        (b"[]", "program"),
+    ):
         write(path, text)
         refused(sentence)
     write(path, {})
@@ -305,10 +309,10 @@ def forget_buffer(content: Json) -> None:
     ("damage", "sentence"),
     [
         (change("tensor_values", "mm", "sizes", 0, to=size(-4)), "negative size"),
-        (change("tensor_values", "mm", "sizes", to=[]), "0 sizes, 2 strides"),
+        (change("tensor_values", "mm", "sizes", to=[]), "0 sizes but 2 strides"),
         (change("tensor_values", "mm", "sizes", 0, to=size(2**62)), "larger than 2\\^62"),
         (change("tensor_values", "mm", "sizes", 0, to={"as_int": True}), 'no "as_int"'),
-        (change("tensor_values", "mm", "dtype", to=99), "type of elements that is not known"),
+        (change("tensor_values", "mm", "dtype", to=99), "unknown element type"),
         (change("tensor_values", "mm", "layout", to=1), "sparse"),
         (change("tensor_values", "t", "storage_offset", to=size(1)), "reaches 260 bytes"),
         (change("tensor_values", to={}), "has no size in the file"),
@@ -319,7 +323,7 @@ def forget_buffer(content: Json) -> None:
         (change("nodes", 1, "inputs", to=7), 'no "inputs"'),
         (change("nodes", 1, to=None), 'no "inputs"'),
         (change("nodes", to={}), 'no "nodes"'),
-        (forget_buffer, "replace an unknown input"),
+        (forget_buffer, "replaces an unknown input"),
     ],
 )
 def test_programs_that_are_wrong(
@@ -356,7 +360,7 @@ def test_deep_nesting_is_refused(tmp_path: Path) -> None:
     text = json.dumps(content).replace(
         '"as_graph": null', f'"as_graph": {{"name": "g", "graph": {inner}}}'
     )
-    with pytest.raises(FormatError, match=r"nested too deeply|is no JSON"):
+    with pytest.raises(FormatError, match=r"nested too deeply|is not valid JSON"):
         read(write(tmp_path / "net.pt2", text.encode()), Options())
 
 
@@ -372,7 +376,7 @@ def test_symbols(tmp_path: Path) -> None:
     path = write(tmp_path / "net.pt2", model(S))
     largest = read(path, Options())
     assert largest.problem.size.tolist() == [64 * 64] * 2
-    assert "s77 (dimension 0 of x) is planned at 64" in largest.notes[0].text
+    assert "s77 (dimension 0 of x) is planned as 64" in largest.notes[0].text
     chosen = read(path, Options(dims={"s77": 8}))
     assert chosen.problem.size.tolist() == [64 * 8] * 2
     assert chosen.notes == ()

@@ -91,9 +91,7 @@ class TestLoading:
         assert [label.made_by for label in loaded.labels] == [".a (aten::conv2d:1)", ".a"]
         places = [(label.module, label.operator) for label in loaded.labels]
         assert places == [("a", "aten::conv2d"), ("a", "")]
-        text = (
-            "1 of 4 allocations, 30 bytes, outlive the run (results, mostly): they are not planned"
-        )
+        text = "1 of 4 allocations (30 bytes) outlive the run, as results do, and are not planned"
         assert loaded.notes == (Note(Code.NOT_PLANNED, text, (TRACE.ids[3],)),)
         assert loaded.trace is not None
         assert same(loaded.trace, TRACE)

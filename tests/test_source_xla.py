@@ -193,7 +193,7 @@ class TestProtos:
         message = hlo()
         message.buffer_assignment.logical_buffers[0].size = size
         said = outcome(written(tmp_path, message))
-        assert f"gives logical buffer 1 64 bytes, and defines it with {size}" in said
+        assert f"gives logical buffer 1 64 bytes, but defines it with {size}" in said
 
     @pytest.mark.parametrize("offset", [-1, 129, 1 << 62])
     def test_outside(self, tmp_path: Path, offset: int) -> None:
@@ -205,7 +205,7 @@ class TestProtos:
         """Tests that a module without temporary memory is a sentence."""
         message = hlo()
         del message.buffer_assignment.heap_simulator_traces[:]
-        assert outcome(written(tmp_path, message)).endswith("so nothing to plan")
+        assert outcome(written(tmp_path, message)).endswith("so there is nothing to plan")
 
     @given(st.data())
     def test_damage(self, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
@@ -250,16 +250,20 @@ class TestText:
         """Tests that the error names the missing file."""
         path = tmp_path / "a-buffer-assignment.txt"
         path.write_text(xla_dumps.ASSIGNMENT)
-        assert "has no lifetimes: keep XLA's *live-range.txt beside it" in outcome(path)
+        assert "has no lifetimes: put XLA's *live-range.txt into the same folder" in outcome(path)
 
     @pytest.mark.parametrize(
         ("old", "new", "sentence"),
         [
-            ("size=64,offset=128", "size=64,offset=129", "has the value t outside of its"),
-            (",offset=128): f32[16]{0}", "", ":7: is cut off, or not as XLA writes it"),
-            ("allocation 1: size 192", "allocation 1: size", ":4: is cut off, or not as XLA"),
-            ("preallocated-temp", "constant", "so nothing to plan"),
-            (" 0: size 64", " 0: size 9" + "9" * 30, ":2: is cut off, or not as XLA"),
+            ("size=64,offset=128", "size=64,offset=129", "the value t is outside of its"),
+            (
+                ",offset=128): f32[16]{0}",
+                "",
+                ":7: the report is cut off, or not in the format of XLA",
+            ),
+            ("allocation 1: size 192", "allocation 1: size", ":4: the report is cut off"),
+            ("preallocated-temp", "constant", "so there is nothing to plan"),
+            (" 0: size 64", " 0: size 9" + "9" * 30, ":2: the report is cut off"),
         ],
     )
     def test_bad_reports(self, tmp_path: Path, old: str, new: str, sentence: str) -> None:
@@ -309,7 +313,7 @@ class TestFolders:
         """Tests that other folders are none of ours."""
         assert not matches(b"", tmp_path)
         assert not matches(b"", tmp_path / "none")
-        assert outcome(tmp_path).endswith("so nothing to plan")
+        assert outcome(tmp_path).endswith("so there is nothing to plan")
         assert "cannot be read" in outcome(tmp_path / "none")
 
     def test_kinds(self, tmp_path: Path) -> None:
@@ -319,7 +323,7 @@ class TestFolders:
         (note,) = notes
         assert (note.code, note.text) == (
             "kinds-missing",
-            "XLA's dump has temporary buffers only; no other kinds can be included",
+            "an XLA dump has temporary buffers only; other kinds cannot be included",
         )
 
 

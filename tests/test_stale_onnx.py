@@ -263,7 +263,7 @@ def test_a_size_that_nothing_takes_is_refused(tmp_path: Path) -> None:
     what = model([node("Exp", "x", "y")], [value("x", [3])], [value("y", ["N"])])
     assert shapes(loaded(tmp_path, what, N=3))["y"] == (3,)
     for key in ("N", "y:0"):
-        with pytest.raises(MemplanError, match='"y" has the size 3, it cannot be given as 4'):
+        with pytest.raises(MemplanError, match='"y" has the size 3; it cannot be 4'):
             loaded(tmp_path, what, **{key: 4})
 
 

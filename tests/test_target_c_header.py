@@ -12,15 +12,18 @@ import pytest
 import strategies
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from strategies_graph import chain
 
 from memplan import solve
 from memplan.errors import PlanError
+from memplan.paths import plan_paths
 from memplan.plan import Plan
 from memplan.problem import Buffer, Gap, Problem
-from memplan.sources import Loaded, load
+from memplan.sources import Loaded, load, of_graph
 from memplan.targets import _c_names, c_header
 from memplan.targets._neighbours import find_neighbours
-from memplan.targets.c_header import write_header
+from memplan.targets.c_header import list_tensors, write_header
+from memplan.targets.c_paths import write_paths_header
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "c_header"
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
@@ -276,7 +279,7 @@ def test_number_of_pairs_is_bounded(monkeypatch: pytest.MonkeyPatch, five: Probl
     every = len(list(find_neighbours(five, plan.offsets.tolist())))  # type: ignore[union-attr]
     assert whole.count("PLAN_CHECK_(") - cut.count("PLAN_CHECK_(") == every - 2 > 0
     assert "pairs only" not in whole
-    assert "first 2 pairs only" in cut
+    assert "first 2 pairs;" in cut
 
 
 @settings(max_examples=60)
@@ -338,3 +341,52 @@ def test_text_is_harmless(text: str) -> None:
     assert re.fullmatch(r"(?:[^\"\\?\x00-\x1f\x7f-\U0010ffff]|\\[0-3][0-7]{2})*", literal[1:-1])
     data = re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), literal[1:-1])
     assert data.encode("latin-1").decode("utf-8", "surrogatepass") == text
+
+
+CHOOSE = """
+#include <stdio.h>
+#include "plan.h"
+#define NET_DEFINE_PATHS
+#include "plan.h"
+int main(void) {
+  for (int a = -1; a < 2; ++a) for (int b = -1; b < 2; ++b) {
+    const int branches[NET_CHOICE_COUNT] = {a, b};
+    const int plan = net_choose(branches);
+    printf("%d %d %d", a, b, (int)net_arena_sizes[plan]);
+    for (int tensor = 0; tensor < NET_TENSOR_COUNT; ++tensor)
+      printf(" %lld", (long long)net_offsets[plan][tensor]);
+    printf("\\n");
+  }
+  return NET_BRANCH_if1_small - 1 + NET_CHOICE_if1 - 1;
+}
+"""
+
+
+@pytest.mark.parametrize("language", LANGUAGES, ids=" ".join)
+def test_plans_of_paths(tmp_path: Path, language: list[str]) -> None:
+    """Tests that C chooses the plans that Python does, and has the same offsets."""
+    loaded = of_graph(chain(2, given=False))
+    found = plan_paths(loaded)
+    header = write_paths_header(found, name="net")
+    (tmp_path / "plan.h").write_text(header)
+    (tmp_path / "use").write_text(CHOOSE)
+    command = [COMPILERS[0], *language, *STRICT, "use", "-o", "run"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    run = subprocess.run([tmp_path / "run"], capture_output=True, text=True, check=True)
+    names = [entry.name for entry in list_tensors(found.fallback.loaded)]
+    lines = run.stdout.splitlines()
+    assert len(lines) == 9
+    for line in lines:
+        first, second, peak, *offsets = map(int, line.split())
+        made = {"if0": first, "if1": second}
+        known = {name: ("large", "small")[at] for name, at in made.items() if at >= 0}
+        path = found.choose(known)
+        planned = path.planned if path else found.fallback
+        assert peak == planned.plan.peak
+        places = dict.fromkeys(names, -1)
+        for entry in list_tensors(planned.loaded):
+            id = planned.problem.ids[entry.row]
+            places[entry.name] = planned.plan.offset(id) + entry.within
+        assert offsets == list(places.values())
+    assert f"#define NET_ARENA_SIZE {found.peak}u" in header
+    assert not any(everywhere(tmp_path, header))

@@ -117,7 +117,7 @@ def test_a_wider_alignment_concerns_offsets_only() -> None:
         (Tensor(None, None, 16), r'"b" has the lifetime \[None, None\]'),
         (Tensor(4, 3, 16), r'"b" has the lifetime \[4, 3\]'),
         (Tensor(0, 1, 16, mem_id=0), r'"b" has the mem_id 0; memories are numbered from 1'),
-        (Tensor(0, 1, 16, storage_base=Tensor(0, 9, 99)), r'"b" lies in a tensor that is not'),
+        (Tensor(0, 1, 16, storage_base=Tensor(0, 9, 99)), r'"b" is a view of a tensor that is not'),
     ],
 )
 def test_a_tensor_that_cannot_be_planned_is_named(wrong: Tensor, words: str) -> None:
@@ -131,7 +131,7 @@ def test_a_tensor_that_cannot_be_planned_is_named(wrong: Tensor, words: str) -> 
     [
         (-16, r'"b" .16 bytes at storage_base_offset -16. does not fit into tensor "a"'),
         (32, r'"b" .16 bytes at storage_base_offset 32. does not fit into tensor "a" .32 bytes'),
-        (8, r'"b" lies 8 bytes into tensor "a", which is not a multiple of the alignment 16'),
+        (8, r'"b" begins 8 bytes into tensor "a", which is not a multiple of the alignment 16'),
     ],
 )
 def test_a_view_that_its_base_cannot_hold_is_refused(offset: int, words: str) -> None:
@@ -145,7 +145,7 @@ def test_views_in_a_circle_are_refused() -> None:
     """Tests two tensors that are each other's base."""
     first, second = Tensor(0, 9, 16), Tensor(0, 9, 16)
     first.storage_base, second.storage_base = second, first
-    with pytest.raises(GraphError, match='"a" lies in itself'):
+    with pytest.raises(GraphError, match='"a" is a view of itself'):
         laid_out([first, second])
 
 
@@ -202,9 +202,9 @@ def test_arguments_are_refused_before_a_model_is_exported() -> None:
         planner("greedy", magic=True)
     with pytest.raises(MemplanError, match="timeout is -1"):
         planner(timeout=-1)
-    with pytest.raises(MemplanError, match="alignment is 0; it must be bytes, 1 or more"):
+    with pytest.raises(MemplanError, match="alignment is 0; it must be at least 1 byte"):
         planner(alignment=0)
-    with pytest.raises(MemplanError, match="writes no proof"):
+    with pytest.raises(MemplanError, match="proof is not available"):
         planner(proof="why.txt")
 
 

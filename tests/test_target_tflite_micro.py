@@ -280,7 +280,7 @@ def test_a_budget_counts_all_of_the_arena(tmp_path: Path) -> None:
     """Tests that what holds the plan alone is not enough where TFLM can be asked."""
     pytest.importorskip("tflite_micro")
     path, out = small(tmp_path), tmp_path / "out.tflite"
-    with pytest.raises(MemplanError, match="smallest arena that TFLM takes needs"):
+    with pytest.raises(MemplanError, match="smallest arena that TFLM accepts needs"):
         apply(path, out, arena_budget=128)
     assert not out.exists()
     applied = apply(path, out, arena_budget=1 << 16)

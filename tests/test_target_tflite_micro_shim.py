@@ -119,7 +119,7 @@ def test_a_name_that_is_none_in_c_is_refused(tmp_path: Path) -> None:
     """Tests a name with a hyphen."""
     path = tmp_path / "model.tflite"
     path.write_bytes(Writer().write(chain("RELU")))
-    with pytest.raises(MemplanError, match='"my-plan" is no name in C'):
+    with pytest.raises(MemplanError, match='"my-plan" is not a valid name in C'):
         shim_header(path, name="my-plan")
 
 

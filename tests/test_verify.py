@@ -47,7 +47,7 @@ class TestOverlaps:
     """Which buffers hold which bytes when."""
 
     def test_worked_example(self, five: Problem, five_offsets: list[int]) -> None:
-        """Tests that the solution in Figure 2 of source 000 passes."""
+        """Tests that the solution in Figure 2 of MiniMalloc passes."""
         verify(five, Plan.of(five, five_offsets))
 
     def test_names_buffers_time_and_bytes(self, five: Problem) -> None:

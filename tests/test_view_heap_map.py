@@ -146,7 +146,7 @@ def test_a_panel_of_a_plan_has_every_buffer_where_the_plan_puts_it(
         *((0, 8, 3, 12), (3, 8, 9, 12), (0, 4, 9, 8), (9, 4, 21, 8), (0, 0, 21, 4))
     }
     assert [line.get_ydata()[0] for line in axes.lines] == [12]
-    assert words(axes) == ["exact", "peak 12 bytes = load"]
+    assert words(axes) == ["exact", "peak 12 bytes, optimal: equals the lower bound"]
     left, right = axes.get_xlim()
     assert left <= 0
     assert right >= 21
@@ -358,7 +358,7 @@ def test_what_cannot_be_drawn_is_refused(five: Problem, tmp_path: Path) -> None:
     bare = panel.of_plan("bare", five, stacked(five))
     with pytest.raises(MemplanError, match="bare has no classes to colour by"):
         heap_map.draw([bare], colour="class")
-    with pytest.raises(FormatError, match=r"written as \.png, \.svg or \.pdf"):
+    with pytest.raises(FormatError, match=r"must be \.png, \.svg or \.pdf"):
         heap_map.save([bare], tmp_path / "map.jpg")
     assert list(tmp_path.iterdir()) == []
 
@@ -486,7 +486,7 @@ def test_a_solver_without_a_plan_is_left_out(files: Path, drawn: list[list[panel
     late = "--solver hill_climb --nodes 1"
     run = memplan(f"view run.json {late} --recorded -o map.png")
     assert (run.exit_code, run.output) == (
-        *(0, "memplan: hill_climb found no plan in time; it is left out\n"),
+        *(0, "memplan: hill_climb found no plan in time, so it is left out\n"),
     )
     assert [[each.name for each in panels] for panels in drawn] == [["recorded: run.json"]]
     assert memplan(f"view five.csv {late} -o none.png").exit_code == 3
@@ -497,15 +497,30 @@ def test_a_solver_without_a_plan_is_left_out(files: Path, drawn: list[list[panel
     ("words", "sentence"),
     [
         ("view five.csv --solver nobody -o map.png", 'there is no solver "nobody"'),
-        ("view five.csv --recorded -o map.png", "five.csv: has no addresses of a recorded run"),
-        ("view nowhere.json --recorded -o map.png", "nowhere.json: has no addresses"),
-        ("view run.json --recorded-from five.csv -o map.png", "five.csv: has no addresses"),
-        ("view run.json --recorded-from run.json -o run.json", "written as .png, .svg or .pdf"),
-        ("view five.csv --solver nobody -o map.gif", "written as .png, .svg or .pdf"),
-        ("view five.csv --colour operator -o map.png", "has no classes to colour by"),
+        (
+            "view five.csv --recorded -o map.png",
+            "five.csv: the file has no addresses of a recorded run",
+        ),
+        ("view nowhere.json --recorded -o map.png", "nowhere.json: the file has no addresses"),
+        (
+            "view run.json --recorded-from five.csv -o map.png",
+            "five.csv: the file has no addresses",
+        ),
+        (
+            "view run.json --recorded-from run.json -o run.json",
+            "must be .html for a page, or .png, .svg or .pdf",
+        ),
+        (
+            "view five.csv --solver nobody -o map.gif",
+            "must be .html for a page, or .png, .svg or .pdf",
+        ),
+        ("view five.csv --colour operator -o map.png", "the file names no operators to colour by"),
         ("view five.csv --colour taste -o map.png", "taste"),
         ("view five.csv --width 10 -o map.png", "width is 10 mm; give 40 to 2,000"),
-        ("view five.csv plan.csv --solver greedy --width 85 -o map.png", "--width is for one plan"),
+        (
+            "view five.csv plan.csv --solver greedy --width 85 -o map.png",
+            "--width is for a picture of one plan",
+        ),
         ("view five.csv --width 85 -o map.html", "--width is for pictures"),
     ],
 )

@@ -19,7 +19,10 @@ from memplan.cli import app, main
 from memplan.errors import MemplanError, MissingExtraError, PlanError
 from memplan.formats import load_planned, save
 from memplan.formats.trace_json import write_trace
+from memplan.graph import Graph, Kind, Operator, Tensor
+from memplan.notes import Code, Note
 from memplan.problem.buffer import Buffer, Gap
+from memplan.sources import Loaded, of_graph
 from memplan.trace import Trace
 from memplan.view import page
 from memplan.view.facts import find_problem_facts
@@ -37,7 +40,7 @@ HOSTILE = (
 
 def column(packed: dict[str, str]) -> list[int]:
     """Return the numbers of a column as the page unpacks them."""
-    kind = {"int32": "<i4", "int64": "<i8"}[packed["type"]]
+    kind = {"int8": "<i1", "int16": "<i2", "int32": "<i4", "int64": "<i8"}[packed["type"]]
     return np.frombuffer(base64.b64decode(packed["data"]), dtype=kind).tolist()
 
 
@@ -61,6 +64,13 @@ def models(document: Any) -> list[dict[str, Any]]:
         return []
     inner = [model for each in document.values() for model in models(each)]
     return [document, *inner] if document.get("type") == "object" else inner
+
+
+def luminance(colour: str) -> float:
+    """Return the luminance of "#rrggbb", as WCAG defines it."""
+    parts = np.frombuffer(bytes.fromhex(colour[1:]), dtype=np.uint8) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ (0.2126, 0.7152, 0.0722))
 
 
 @pytest.fixture
@@ -127,13 +137,41 @@ class TestData:
         assert made["origin"] == str(late)
         assert made["buffers"]["size"]["type"] == "int64"
 
-    def test_small_numbers_are_packed_in_32_bits(self) -> None:
-        """Tests both sides of the limit, and no number at all."""
-        limit = (1 << 31) - 1
-        assert data.pack(np.array([limit, -limit - 1]))["type"] == "int32"
-        assert data.pack(np.array([limit + 1]))["type"] == "int64"
-        assert data.pack(np.array([-limit - 2]))["type"] == "int64"
+    @pytest.mark.parametrize(("bits", "more"), [(8, 16), (16, 32), (32, 64)])
+    def test_numbers_are_packed_in_the_fewest_bits(self, bits: int, more: int) -> None:
+        """Tests both sides of every limit, and no number at all."""
+        limit = (1 << bits - 1) - 1
+        for numbers, kind in (
+            ([limit, -limit - 1], f"int{bits}"),
+            ([limit + 1], f"int{more}"),
+            ([-limit - 2], f"int{more}"),
+        ):
+            packed = data.pack(np.array(numbers))
+            assert (packed["type"], column(packed)) == (kind, numbers)
         assert column(data.pack(np.array([], dtype=np.int64))) == []
+
+    def test_each_plan_has_a_verdict(self, five: Problem, stacked: Plan) -> None:
+        """Tests verdicts of a good, a higher and an invalid plan, and which one is the best."""
+        high, bad = Plan.of(five, [12, 8, 4, 4, 0]), Plan.of(five, [0, 0, 0, 4, 0])
+        made = read(page.html(five, {"bad": bad, "high": high, "ours": stacked}), "data")
+        assert [(plan["grade"], plan["verdict"]) for plan in made["plans"]] == [
+            ("bad", "invalid"),
+            ("open", "4 bytes above the lower bound (33.3 %); a smaller peak is not ruled out"),
+            ("good", "optimal: equals the lower bound"),
+        ]
+        assert made["best"] == 2
+        assert made["naive"] == "20"
+
+    def test_buffers_without_an_operator_have_the_colour_of_their_kind(self) -> None:
+        """Tests that inputs are named in the key of operators."""
+        tensors = (Tensor("x", 4, Kind.INPUT), Tensor("y", 8, Kind.OUTPUT))
+        graph = Graph("net", tensors, (Operator("op", "Conv", (0,), (1,)),), (0,), (1,))
+        loaded = of_graph(graph)
+        plan = Plan.of(loaded.problem, [0, 4])
+        made = read(page.html(loaded, {"p": plan}), "data")
+        assert [name for name, _ in made["classes"]["operator"]["key"]] == ["Conv", "input"]
+        assert made["colour"] == "operator"
+        assert read(page.html(loaded, {"p": plan}, colour="size"), "data")["colour"] == "size"
 
     def test_an_invalid_plan_is_shown_with_the_reason(self, five: Problem) -> None:
         """Tests that the referee's sentence is there, and that no buffer sits on another."""
@@ -232,6 +270,26 @@ class TestPage:
         assert name not in made
         made.encode()
 
+    def test_the_verdict_is_at_the_top(self, five: Problem, stacked: Plan) -> None:
+        """Tests the sentence for one plan, for the best of several, and for an invalid one."""
+        bad = Plan.of(five, [0, 0, 0, 4, 0])
+        for plans, expected in (
+            ({"a": stacked}, 'class="good">Peak 12 bytes, optimal: equals the lower bound<'),
+            ({"b": bad, "<a>": stacked}, 'class="good">&lt;a&gt;: peak 12 bytes, optimal: '),
+            ({"b": bad}, 'class="bad">Peak 8 bytes, invalid<'),
+        ):
+            assert f'<p id="verdict" {expected}' in page.html(five, plans)
+
+    @pytest.mark.parametrize("count", [1, 9])
+    def test_notes_are_shown(self, count: int, five: Problem, stacked: Plan) -> None:
+        """Tests that notes are text, that a few are open, and that many are counted and closed."""
+        notes = tuple(Note(Code.DIM_ASSUMED, f"<b>{at}</b>") for at in range(count))
+        made = page.html(Loaded(five, "csv", len(five), notes=notes), {"ours": stacked})
+        assert ('<details id="notes" open>' in made) is (count == 1)
+        assert made.count("<li>&lt;b&gt;") == count
+        assert f"{count} note" in made
+        assert 'id="notes"' not in page.html(five, {"ours": stacked})
+
     def test_a_title_that_is_no_text(self, five: Problem, stacked: Plan) -> None:
         """Tests that a file name with bytes of no alphabet still makes a page."""
         made = page.html(five, {"ours": stacked}, title="a\udcff.csv")
@@ -246,10 +304,23 @@ class TestPage:
     def test_scripts_parse_no_markup(self) -> None:
         """Tests that texts come into the page as text nodes only, and nothing as a program."""
         scripts = list((Path(page.__file__).parent).glob("*.js"))
-        assert len(scripts) == 8
+        assert len(scripts) == 10
         for script in scripts:
             wrong = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function"
             assert not re.search(wrong, script.read_text()), script.name
+
+    @pytest.mark.parametrize("theme", ["light", "dark"])
+    def test_words_have_contrast(self, theme: str) -> None:
+        """Tests all colours of words on both backgrounds: at least 4.5, as WCAG asks for (AA)."""
+        style = (Path(page.__file__).parent / "page.css").read_text()
+        blocks = re.findall(r":root[^{]*\{([^}]*)\}", style)
+        colours = dict(re.findall(r"--(\w+): (#\w+);", blocks[0]))
+        if theme == "dark":
+            colours |= re.findall(r"--(\w+): (#\w+);", blocks[1])
+        for back in ("panel", "page"):
+            for words in ("ink", "quiet", "accent", "capacity", "good", "open"):
+                light, dark = sorted(map(luminance, (colours[back], colours[words])), reverse=True)
+                assert (light + 0.05) / (dark + 0.05) >= 4.5, (back, words)
 
     def test_figures_are_linked(self, five: Problem, stacked: Plan) -> None:
         """Tests that two plans share their ranges, and that boxes are WebGL's."""
@@ -379,12 +450,12 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("words", "sentence"),
         [
-            ("plan.json -o page.html", "plan.json: is a plan in JSON, which has no lifetimes"),
-            ("plan.csv --pin b1=0 -o page.html", "come with its problem"),
-            ("five.csv -o page.htm", "pages as .html"),
-            ("five.csv plan.csv -o plan.csv", "pages as .html"),
+            ("plan.json -o page.html", "plan.json: this is a plan in JSON, which has no lifetimes"),
+            ("plan.csv --pin b1=0 -o page.html", "--reserve and --pin need the problem"),
+            ("five.csv -o page.htm", "the suffix must be .html for a page"),
+            ("five.csv plan.csv -o plan.csv", "the suffix must be .html for a page"),
             ("five.csv --recorded-from run.json -o page.html", "a run of other buffers"),
-            ("nothing.csv -o page.html", "nothing.csv: cannot be read"),
+            ("nothing.csv -o page.html", "nothing.csv: the file cannot be read"),
         ],
     )
     def test_mistakes_are_one_sentence(

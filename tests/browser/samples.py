@@ -81,6 +81,20 @@ def many(count: int) -> tuple[Problem, Plan]:
     return problem, Plan.of(problem, (np.cumsum(size) - size)[lane])
 
 
+def sliver(count: int) -> tuple[Problem, Plan]:
+    """Return `many`, and above it two buffers of one moment, far thinner than a pixel."""
+    problem, plan = many(count)
+    assert plan.offsets is not None
+    assert plan.peak is not None
+    tall = plan.peak // 4
+    start = int(np.quantile(problem.start, 0.4))
+    sizes = np.append(problem.size, [tall, tall])
+    starts = np.append(problem.start, [start, start])
+    ends = np.append(problem.end, [start + 1, start + 1])
+    both = Problem.from_arrays(starts, ends, sizes)
+    return both, Plan.of(both, np.append(plan.offsets, [plan.peak, plan.peak + tall]))
+
+
 def centre(problem: Problem, plan: Plan, row: int) -> tuple[float, float]:
     """Return the time and the address in the middle of a buffer."""
     assert plan.offsets is not None

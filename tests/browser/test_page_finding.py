@@ -119,6 +119,39 @@ def test_a_buffer(open_page: Open, resnet: Loaded, plan: Plan) -> None:
     assert page.view()["selected"] == below
 
 
+def test_the_peak_is_selected_at_first(open_page: Open, resnet: Loaded, plan: Plan) -> None:
+    """Tests the moment, the buffer and the label of a page that was just opened, and Escape."""
+    problem = resnet.problem
+    page = open_page(resnet, {"memplan": plan})
+    loads = Loads(problem)
+    assert plan.offsets is not None
+    section = loads.highest_of(np.flatnonzero(plan.offsets + problem.size == plan.peak))
+    assert section is not None
+    opened = page.view()
+    assert opened["moment"] == loads.start[section]
+    row = opened["selected"]
+    assert plan.offsets[row] + problem.size[row] == plan.peak
+    held = [problem.index(each.id) for each in loads.held(section)]
+    assert page.rows("#moment") == held
+    assert row in held
+    assert page.text("#moment-time") == f"time {loads.start[section]}, the peak"
+    assert page.text("#buffer-plan") == "at the top of the peak"
+    assert page.text(".peak-label") == f"peak 9.18 MiB at time {loads.start[section]}"
+    label, (left, _, width, _) = page.one(".peak-label").rect, page.frame()
+    x, _ = page.pixel(float(loads.start[section]), 0)
+    assert x <= label["x"] <= x + 8
+    assert label["x"] + label["width"] <= left + width
+    line = "return Bokeh.documents.at(-1).get_model_by_name('moment-memory-0').visible"
+    assert not page.js(line)  # it would hide the boxes of the peak
+    page.js("window.memplan.moment('100')")
+    assert page.js(line)
+    page.all("[data-peak='0']")[0].click()
+    assert page.view()["moment"] == opened["moment"]
+    page.js("window.memplan.select(3)")
+    page.press("\ue00c")  # Escape
+    assert (page.view()["moment"], page.view()["selected"]) == (opened["moment"], row)
+
+
 def test_nothing_is_chosen_by_a_click_on_nothing(open_page: Open) -> None:
     """Tests that a click on free memory chooses no buffer, but the moment."""
     problem = Problem([Buffer("a", 0, 4, 64), Buffer("b", 0, 8, 64)])

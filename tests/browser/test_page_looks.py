@@ -7,6 +7,7 @@ Run as a script, this file draws the stored image again:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +17,7 @@ import chromium
 import numpy as np
 import pytest
 from chromium import Page
-from samples import centre, net, resnet_50, written
+from samples import centre, net, resnet_50, sliver, written
 
 from memplan import solve
 from memplan.plan import Plan
@@ -37,13 +38,15 @@ def test_colours(open_page: Open) -> None:
     problem, made = loaded.problem, solve(loaded.problem)
     page = open_page(loaded, {"memplan": made})
     known = find_facts(loaded)
+    operators = tuple(name or kind for name, kind in zip(known.operator, known.kind, strict=True))
     columns: dict[str, tuple[object, ...]] = {
         "size": tuple(problem.size.tolist()),
         "kind": known.kind,
-        "operator": known.operator,
+        "operator": operators,
         "module": known.module,
     }
     assert [option.text for option in page.all("#colour option")] == list(columns)
+    assert page.view()["colour"] == "operator"
     for by, classes in columns.items():
         page.choose("#colour", by)
         picture, colours = page.picture(), []
@@ -57,6 +60,40 @@ def test_colours(open_page: Open) -> None:
         legend = page.text("#legend")
         if by != "size":
             assert all(str(name or "none") in legend for name in classes)
+
+
+def key_of_sizes(page: Page) -> list[tuple[int, ...]]:
+    """Return the colours of the key, from the smallest to the largest size."""
+    stops = page.js("return getComputedStyle(document.querySelector('.scale')).backgroundImage")
+    return [tuple(map(int, each)) for each in re.findall(r"rgb\((\d+), (\d+), (\d+)\)", stops)]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_key_of_sizes_ends_with_the_largest_buffer(open_page: Open, theme: str) -> None:
+    """Tests that both ends of the key are the colours of the smallest and the largest buffer."""
+    problem = Problem([Buffer("small", 0, 4, 64), Buffer("large", 4, 8, 1024)])
+    page = open_page(problem, {"memplan": Plan.of(problem, [0, 0])})
+    if theme == "dark":
+        page.one("#theme").click()
+    page.press("\ue00c")
+    page.settle()
+    colours = key_of_sizes(page)
+    assert page.colour(page.pixel(1, 40)) == colours[0]
+    assert page.colour(page.pixel(5, 700)) == colours[-1]
+
+
+def test_a_peak_that_is_thinner_than_a_pixel_has_full_colour(open_page: Open) -> None:
+    """Tests that a column of pixels shows the tallest moment in it, not a pale mean of all."""
+    problem, plan = sliver(60_000)
+    page = open_page(problem, {"lanes": plan})
+    assert plan.peak is not None
+    page.click(page.pixel(100, plan.peak * 0.9))  # nothing is there; lines around boxes go
+    assert page.view()["selected"] is None
+    picture, largest = page.picture(), key_of_sizes(page)[-1]
+    for share in (0.68, 0.75, 0.82, 0.85, 0.92, 0.99):  # above 2/3 are the two of one moment
+        x, y = page.pixel(float(problem.start[-1]) + 0.5, plan.peak * share)
+        near = [picture.getpixel((round(x) + step, round(y))) for step in (-1, 0, 1)]
+        assert min(np.abs(np.subtract(each, largest)).max() for each in near) <= 2
 
 
 def test_what_is_not_known_cannot_be_chosen(open_page: Open, five: Problem) -> None:
@@ -73,9 +110,8 @@ def test_waste(open_page: Open) -> None:
     page = open_page(problem, {"memplan": high})
     hole = page.pixel(4.3, 130)  # on no line of the grid
     shaded = page.colour(hole)
-    assert f"{find_waste(problem, high).share:.1%}".replace("%", " %") in page.text(
-        "#plan-0 figcaption"
-    )
+    share = f"{find_waste(problem, high).share:.1%}".replace("%", "\u00a0%")
+    assert page.text("#unused") == f"unused below the skyline: {share}"
     page.one("#waste").click()
     page.settle()
     plain = page.colour(hole)

@@ -51,6 +51,99 @@ def test_a_raster_is_the_cover_of_its_cells(driver: Any) -> None:
     assert (found[cover == 0] == 0).all()
 
 
+def test_a_cell_keeps_its_colour(driver: Any) -> None:
+    """Tests that a kept cell has one colour whatever covers it, and one beyond the border none."""
+    body = """
+        const raster = new Raster(2, 2);
+        raster.add(0, 2, 0, 0.5, 0xff0000ff);
+        raster.keep(1, 0, 0x0102031e);
+        raster.keep(0, 2, 0x010203ff);
+        return [...new Uint8Array(raster.pixels().buffer)];
+    """
+    assert run(driver, "raster", body) == [255, 0, 0, 127, 1, 2, 3, 30, *[0] * 8]
+
+
+def test_a_box_may_cover_columns_wholly(driver: Any) -> None:
+    """Tests that a thin box has its full colour in the columns that are to show it."""
+    body = """
+        const raster = new Raster(3, 1);
+        raster.add(0.8, 2.2, 0, 1, 0xff0000ff, (column) => column === 2);
+        return [...new Uint8Array(raster.pixels().buffer)];
+    """
+    first, second, third = np.array(run(driver, "raster", body)).reshape(3, 4)
+    assert first.tolist()[3] == 51
+    assert second.tolist()[3] == third.tolist()[3] == 255
+
+
+def test_the_skyline_is_what_reaches_highest(driver: Any) -> None:
+    """Tests random spans, section by section and column by column, against slow sums."""
+    rng = np.random.default_rng(3)
+    start = rng.integers(0, 40, 60)
+    end = start + rng.integers(1, 30, 60)
+    top = rng.permutation(60) + 1
+    times = np.unique([*start.tolist(), *end.tolist()])
+    live = (start[:, None] <= times[:-1]) & (times[:-1] < end[:, None])
+    reach = np.where(live, top[:, None], 0)
+    load = live.sum(axis=0)
+    body = """
+        const [x0, x1, y1, times, load, area] = arguments;
+        const boxes = { x0, x1, y1 };
+        const skyline = findSkyline(boxes, times);
+        const { section, span } = tallestMoments(skyline, boxes, times, load, area);
+        return [[...skyline], [...section], [...span]];
+    """
+    area = {"x0": 5.0, "perX": 0.3, "columns": 20}
+    columns = [each.tolist() for each in (start, end, top, times, load)]
+    skyline, section, span = run(driver, "skyline", body, *columns, area)
+    highest = np.where(reach.any(axis=0), reach.argmax(axis=0), -1)
+    assert skyline == highest.tolist()
+    for column in range(20):
+        begin, stop = 5 + column / 0.3, 5 + (column + 1) / 0.3
+        inside = (times[:-1] < stop) & (times[1:] > begin) & reach.any(axis=0)
+        if not inside.any():
+            assert (section[column], span[column]) == (-1, -1)
+            continue
+        best = reach.max(axis=0) * inside
+        fullest = np.where(best == best.max(), load, -1)
+        assert fullest[section[column]] == fullest.max()
+        assert span[column] == skyline[section[column]]
+    assert run(driver, "skyline", "return [...findSkyline({x0: [], x1: [], y1: []}, [])]") == []
+
+
+def test_names_keep_their_ends(driver: Any) -> None:
+    """Tests a name with room, cut ones, one with room for too little, and no formulas for Bokeh."""
+    body = "return arguments[0].map(([name, room]) => fitted(name, room));"
+    names = [["relu_12", 99], ["relu_12", 40], ["relu_12", 32], ["40801", 20], ["a $x$\t\\", 99]]
+    whole, cut, shorter, number, formula = run(driver, "names", body, names)
+    assert whole == "relu_12"
+    for text in (cut, shorter):
+        assert text.startswith("…")
+        assert text.endswith("_12")
+    assert number == ""
+    assert formula == "a $\u200bx$\u200b \\\u200b"
+
+
+def test_ink_can_be_read_on_every_colour(driver: Any) -> None:
+    """Tests that letters have the contrast that WCAG asks for, 4.5 (AA)."""
+    colours = [red << 24 | green << 16 | blue << 8 for red, green, blue in np.ndindex(6, 6, 6)]
+    colours = [colour * 51 for colour in colours]
+    inks = run(driver, "names", "return arguments[0].map(inkOn);", colours)
+    for colour, ink in zip(colours, inks, strict=True):
+        on = luminance(*(colour >> shift & 255 for shift in (24, 16, 8)))
+        letters = luminance(*bytes.fromhex(ink[1:]))
+        light, dark = max(on, letters), min(on, letters)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+def luminance(*parts: int) -> float:
+    """Return the luminance of a colour, as WCAG defines it."""
+    linear = [
+        part / 255 / 12.92 if part <= 10 else ((part / 255 + 0.055) / 1.055) ** 2.4
+        for part in parts
+    ]
+    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+
+
 def test_a_raster_without_boxes_is_empty(driver: Any) -> None:
     """Tests that what lies outside of it makes no picture."""
     body = """

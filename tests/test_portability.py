@@ -1,0 +1,79 @@
+"""Tests that the package does without what only POSIX systems have."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# Programs of their own, which run where their runtime does: on Linux and macOS.
+CHILDREN = {"memplan.targets.tflite_micro._child"}
+
+# Our dependencies look at the system themselves, so they are loaded before it lacks anything.
+_WITHOUT_POSIX = """
+import importlib, os, pkgutil, signal, sys
+import numpy, rich.console, typer, typer.main, subprocess, tempfile
+
+for name in ("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"):
+    sys.modules[name] = None
+for name in ("fork", "getpgid", "getuid", "killpg", "mkfifo", "sched_getaffinity", "setsid"):
+    if hasattr(os, name):
+        delattr(os, name)
+for name in ("SIGALRM", "SIGKILL", "SIGPIPE", "alarm"):
+    if hasattr(signal, name):
+        delattr(signal, name)
+
+import memplan
+
+children = set(sys.argv[2].split())
+for module in pkgutil.walk_packages(memplan.__path__, "memplan."):
+    if module.name in children or module.name.endswith("__main__"):
+        continue
+    try:
+        importlib.import_module(module.name)
+    except ModuleNotFoundError as error:
+        if error.name in sys.modules or error.name.startswith("memplan"):
+            raise  # not a library of an extra
+
+from memplan.cli import main
+
+sys.argv[1:] = ["plan", sys.argv[1], "--capacity", "12"]
+main()
+"""
+
+
+@pytest.mark.slow
+def test_the_package_needs_nothing_of_posix() -> None:
+    """Tests imports of all modules, and a plan, where modules and functions are as on Windows."""
+    command = [sys.executable, "-c", _WITHOUT_POSIX, str(ROOT / "examples" / "five.csv")]
+    run = subprocess.run(
+        [*command, " ".join(CHILDREN)], check=False, capture_output=True, text=True, cwd=ROOT
+    )
+    assert run.returncode == 0, run.stderr
+    assert "peak          12 bytes" in run.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+def test_results_can_be_printed_in_any_encoding(encoding: str) -> None:
+    """Tests pipes of systems that are not UTF-8: no character may end the program."""
+    for words in (
+        ["plan", "examples/models/mobile.tflite"],
+        ["inspect", "examples/models/residual.graph.json"],
+        ["inspect", "examples/five.csv", "--capacity", "11"],
+        ["view", "examples/five.csv"],
+        ["--help"],
+    ):
+        run = subprocess.run(
+            [sys.executable, "-m", "memplan", *words],
+            check=False,
+            capture_output=True,
+            cwd=ROOT,
+            env={"PYTHONIOENCODING": encoding, "PATH": ""},
+        )
+        assert run.returncode == 0, (words, run.stderr)
+        assert run.stdout.decode(encoding)
