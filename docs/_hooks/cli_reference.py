@@ -34,6 +34,8 @@ def commands() -> str:
 
 def _sections(group: Any, parent: Any, depth: int) -> Iterator[str]:
     for name, command in group.commands.items():
+        if command.hidden:  # docs/cli.md describes it
+            continue
         context = type(parent)(command, parent=parent, info_name=name)
         yield _section(command, context, depth)
         if hasattr(command, "commands"):
@@ -53,9 +55,9 @@ def _section(command: Any, context: Any, depth: int) -> str:
         usage = [path, *(["[OPTIONS]"] if options else []), *map(_usage, arguments)]
         parts.append("```text\n" + " ".join(usage) + "\n```")
     if arguments:
-        parts.append(_table(("argument", "is"), arguments))
+        parts.append(_table(("argument", "meaning"), arguments))
     if options:
-        parts.append(_table(("option", "does"), options))
+        parts.append(_table(("option", "effect"), options))
     return "\n\n".join(parts)
 
 

@@ -1,5 +1,5 @@
 // The search runs in a worker, and a page that is opened from a folder may not start one: there it
-// runs in a hidden frame instead, which is told and answers as a worker.
+// runs in a hidden frame, which has the interface of a worker.
 if (location.protocol === "file:") {
   window.Worker = class extends EventTarget {
     constructor(url) {
