@@ -173,6 +173,19 @@ def test_bump_keeps_groups_together() -> None:
     assert plan.offsets.tolist() == [16, 3, 6, 0, 20, 22, 9, 12]
 
 
+def test_bump_refuses_a_group_on_the_pin_of_a_group_of_one() -> None:
+    """Tests that a pinned group of one member counts as a pin, even if it comes later."""
+    problem = mp.Problem(
+        [
+            mp.Buffer("lower", 0, 1, 1),
+            mp.Buffer("alone", 0, 1, 3, pin=0),
+            mp.Buffer("upper", 0, 1, 1, pin=3),
+        ],
+        groups=[("lower", "upper"), ("alone",)],
+    )
+    assert mp.solve(problem, "bump").status is mp.Status.UNKNOWN
+
+
 @given(problem=strategies.related(strategies.problems()))
 def test_bump_finds_a_plan_for_groups(problem: mp.Problem) -> None:
     """Tests that plans with groups, pins and reserved ranges pass the referee."""

@@ -24,8 +24,11 @@ def solve(run: Run) -> None:
     problem = run.problem
     together = [np.array(rows) for rows in problem.groups]
     alone = np.flatnonzero(problem.group == NONE)
-    # Groups come last among the pinned, since a group must be apart from every pin.
-    blocks = [np.array([row]) for row in alone.tolist()] + together
+    # Groups come last among the pinned, since a group must be apart from every pin. A group can
+    # have one member, and is no more than a buffer then.
+    blocks = [np.array([row]) for row in alone.tolist()] + sorted(
+        together, key=lambda rows: len(rows) > 1
+    )
 
     offsets = [0] * len(problem)
     barred = [(block.lower, block.upper) for block in problem.reserved]
