@@ -21,6 +21,7 @@
 #include "memplan/sections.h"
 #include "memplan/solve.h"
 #include "options.h"
+#include "order.h"
 #include "repacker.h"
 #include "streams.h"
 
@@ -237,5 +238,6 @@ NB_MODULE(_core, m) {
   py::bind_solvers(m);
   py::bind_learning(m);
   py::bind_repacker(m);
+  py::bind_order(m);
   py::bind_streams(m);
 }

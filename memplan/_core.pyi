@@ -231,6 +231,52 @@ class Repacker:
         One row for each of start, end, size, alignment, pin and offset; -1 stands for no pin and no offset.
         """
 
+class OrderProblem:
+    """Operators and storages; columns, copied."""
+
+    def __init__(self, workspace: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], arc_from: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], arc_to: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], size: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], given: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], user_begin: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], user: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], in_place: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def peak_of(self, order: Sequence[int]) -> int:
+        """The peak of a legal order of all operators."""
+
+class OrderResult:
+    """The best order found, and a bound on every order."""
+
+    @property
+    def order(self) -> list[int]: ...
+
+    @property
+    def peak(self) -> int: ...
+
+    @property
+    def bound(self) -> int: ...
+
+    @property
+    def status(self) -> str: ...
+
+    @property
+    def operator(self) -> int:
+        """The operator whose cut is the bound, or -1."""
+
+    @property
+    def done(self) -> list[int]:
+        """What has run before that operator in the cheapest case."""
+
+    @property
+    def flow(self) -> list[list[int]]:
+        """The flow that proves the bound: from, to, amount."""
+
+    @property
+    def states(self) -> int: ...
+
+    @property
+    def interrupted(self) -> bool: ...
+
+def best_order(problem: OrderProblem, seconds: float | None, states: int | None, threads: int, seed: int, without: Sequence[str]) -> OrderResult:
+    """
+    The best order within the budget, without the rules that are named. Without the GIL.
+    """
+
 class StreamGraph:
     """Operators on streams, and tensors; columns, copied."""
 

@@ -1,6 +1,16 @@
 """What is asked: buffers, their lifetimes and sizes, and the constraints on their offsets."""
 
 from memplan.problem.buffer import Buffer, Gap, Reserved
+from memplan.problem.ordering import OrderProblem
 from memplan.problem.problem import Asked, HasProblem, Problem, problem_of
 
-__all__ = ["Asked", "Buffer", "Gap", "HasProblem", "Problem", "Reserved", "problem_of"]
+__all__ = [
+    "Asked",
+    "Buffer",
+    "Gap",
+    "HasProblem",
+    "OrderProblem",
+    "Problem",
+    "Reserved",
+    "problem_of",
+]

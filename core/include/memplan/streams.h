@@ -13,16 +13,12 @@
 #include <string>
 #include <vector>
 
+#include "memplan/types.h"
+
 namespace memplan {
 
-using OperatorIdx = std::int32_t;
 using StreamIdx = std::int32_t;
 using TensorIdx = std::int32_t;
-
-struct Arc {
-  OperatorIdx from = 0;
-  OperatorIdx to = 0;  // waits for `from`
-};
 
 // Operators are numbered in an order in which they could run one after the other. Those of a stream
 // do run in this order, whether there are arcs between them or not.

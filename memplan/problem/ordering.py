@@ -1,0 +1,123 @@
+"""The question in which order operators should run: `OrderProblem`, as columns.
+
+A state is a set of operators that have run, with all that they wait for. A storage is live in a
+state if an operator that touches it has run (or it is given), and another one has still to run (or
+it is wanted). While an operator runs, what is live before it, what it is the first to touch and its
+workspace are needed together, less what it writes in place. The peak of an order is the largest of
+these sums.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from memplan.errors import ProblemError
+from memplan.problem.columns import MAX_BYTES, Column
+
+__all__ = ["OrderProblem"]
+
+_MAGIC = b"memplan order 1\n"
+
+
+@dataclass(frozen=True, eq=False)
+class OrderProblem:
+    """Operators, numbered in the given order, and the storages that they touch.
+
+    Attributes
+    ----------
+    workspace
+        By operator: bytes that only it needs, while it runs.
+    arcs
+        Two columns: the operator of the second waits for that of the first. The first is lower, so
+        the given order is legal.
+    size
+        By storage, in bytes.
+    given, wanted
+        By storage: whether it is there before the first operator, or needed after the last.
+    user_begin, user
+        Storage `s` is touched by `user[user_begin[s]:user_begin[s + 1]]`: the operators that make
+        or read it or a view of it, ascending, each once.
+    in_place
+        Three columns: an operator, and two storages that it touches. It may write the second over
+        the first, if no other operator is still to touch the first, which is not wanted and at
+        least as large.
+    operators, storages
+        Names, for messages; empty, or one for each.
+
+    Raises
+    ------
+    ProblemError
+        One sentence on the first column that is wrong.
+    """
+
+    workspace: Column
+    arcs: npt.NDArray[np.int32]
+    size: Column
+    given: npt.NDArray[np.bool_]
+    wanted: npt.NDArray[np.bool_]
+    user_begin: Column
+    user: npt.NDArray[np.int32]
+    in_place: npt.NDArray[np.int32]
+    operators: tuple[str, ...] = ()
+    storages: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if wrong := _find_wrong(self):
+            raise ProblemError(wrong)
+
+    def __len__(self) -> int:
+        """Return the number of operators."""
+        return len(self.workspace)
+
+    def users(self, storage: int) -> npt.NDArray[np.int32]:
+        """Return the operators that touch a storage, ascending."""
+        return self.user[self.user_begin[storage] : self.user_begin[storage + 1]]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """`sha256:` and 64 hexadecimal digits, of the columns without the names."""
+        digest = hashlib.sha256(_MAGIC)
+        for column in (
+            *(self.workspace, self.arcs, self.size, self.given, self.wanted),
+            *(self.user_begin, self.user, self.in_place),
+        ):
+            digest.update(f"{column.shape}\n".encode())
+            digest.update(np.ascontiguousarray(column, dtype="<i8").data)
+        return f"sha256:{digest.hexdigest()}"
+
+
+def _find_wrong(problem: OrderProblem) -> str | None:
+    """Return one sentence on what is wrong, or `None`."""
+    count, storages = len(problem.workspace), len(problem.size)
+    if problem.arcs.shape[1:] != (2,) or problem.in_place.shape[1:] != (3,):
+        return "arcs must have two columns, and in_place three"
+    if not len(problem.given) == len(problem.wanted) == len(problem.user_begin) - 1 == storages:
+        return "the columns of storages must have one row for each"
+    begin, user = problem.user_begin, problem.user
+    if begin[0] != 0 or begin[-1] != len(user) or (np.diff(begin) < 0).any():
+        return "user_begin must ascend from 0 to the number of users"
+    if len(user) and not (user.min() >= 0 and user.max() < count):
+        return "the users of storages must be operators"
+    owner = np.repeat(np.arange(storages), np.diff(begin))
+    if ((np.diff(user) <= 0) & (np.diff(owner) == 0)).any():
+        return "the users of a storage must ascend, each once"
+    arcs = problem.arcs
+    if len(arcs) and not (
+        arcs.min() >= 0 and arcs.max() < count and (arcs[:, 0] < arcs[:, 1]).all()
+    ):
+        return "an arc must lead from an operator to a later one"
+    for column in (problem.size, problem.workspace):
+        if len(column) and not (column.min() >= 0 and column.max() <= MAX_BYTES):
+            return "sizes and workspaces must be between 0 and 2^62 bytes"
+    if sum(problem.size.tolist()) > MAX_BYTES:
+        return "all storages together have more than 2^62 bytes"
+    touches = set(zip(owner.tolist(), user.tolist(), strict=True))
+    for op, old, new in problem.in_place.tolist():
+        if old == new or (old, op) not in touches or (new, op) not in touches:
+            return "an in-place pair must be two storages that its operator touches"
+    return None
