@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from memplan.formats import load_plan, save
     from memplan.paths import plan_paths
     from memplan.planning import Planned, plan_model
+    from memplan.rewrite import Reordered, reorder
     from memplan.sources import Loaded, load
 
 __version__ = _core.version()
@@ -57,6 +58,7 @@ __all__ = [
     "ProblemError",
     "Progress",
     "ProofError",
+    "Reordered",
     "Repacker",
     "Reserved",
     "Round",
@@ -73,6 +75,7 @@ __all__ = [
     "pack_most_valuable",
     "plan_model",
     "plan_paths",
+    "reorder",
     "save",
     "solve",
     "verify",
@@ -83,11 +86,13 @@ __all__ = [
 _LATER = {
     "Loaded": "memplan.sources",
     "Planned": "memplan.planning",
+    "Reordered": "memplan.rewrite",
     "inspect": "memplan.analysis.inspection",
     "load": "memplan.sources",
     "load_plan": "memplan.formats",
     "plan_model": "memplan.planning",
     "plan_paths": "memplan.paths",
+    "reorder": "memplan.rewrite",
     "save": "memplan.formats",
 }
 

@@ -1,7 +1,7 @@
 """What is asked: buffers, their lifetimes and sizes, and the constraints on their offsets."""
 
 from memplan.problem.buffer import Buffer, Gap, Reserved
-from memplan.problem.ordering import OrderProblem
+from memplan.problem.ordering import OrderBound, OrderProblem
 from memplan.problem.problem import Asked, HasProblem, Problem, problem_of
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "Buffer",
     "Gap",
     "HasProblem",
+    "OrderBound",
     "OrderProblem",
     "Problem",
     "Reserved",

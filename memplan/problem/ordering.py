@@ -19,7 +19,7 @@ import numpy.typing as npt
 from memplan.errors import ProblemError
 from memplan.problem.columns import MAX_BYTES, Column
 
-__all__ = ["OrderProblem"]
+__all__ = ["OrderBound", "OrderProblem"]
 
 _MAGIC = b"memplan order 1\n"
 
@@ -89,6 +89,27 @@ class OrderProblem:
             digest.update(f"{column.shape}\n".encode())
             digest.update(np.ascontiguousarray(column, dtype="<i8").data)
         return f"sha256:{digest.hexdigest()}"
+
+
+@dataclass(frozen=True, eq=False)
+class OrderBound:
+    """Why no order has a smaller peak: a flow that bounds the step of one operator from below.
+
+    Attributes
+    ----------
+    operator
+        Whatever the order, this operator needs at least the bound while it runs.
+    done
+        What has run before it in the cheapest case: the operators on the side of the source of a
+        minimum cut, ascending.
+    flow
+        Three columns: from a node, to a node, bytes. Node 0 is the source, 1 the sink, `2 + u`
+        operator `u`, `2 + n + 2 s` the beginning of storage `s`, and the next one its end.
+    """
+
+    operator: int
+    done: tuple[int, ...]
+    flow: Column
 
 
 def _find_wrong(problem: OrderProblem) -> str | None:

@@ -1,0 +1,8 @@
+"""Rewrites: a program becomes another one that computes the same in less memory.
+
+A rewrite takes a `Loaded` and returns one, so layouts, plans, views and targets work as before.
+"""
+
+from memplan.rewrite.reorder import Reordered, reorder
+
+__all__ = ["Reordered", "reorder"]
