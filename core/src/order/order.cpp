@@ -3,46 +3,235 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "order/beam.h"
+#include "order/counter.h"
+#include "order/cuts.h"
+#include "order/exact.h"
+#include "order/segments.h"
+#include "order/state.h"
+#include "order/tidy.h"
 
 namespace memplan {
 
-Bytes peak_of_order(const OrderProblem& problem, const std::vector<OperatorIdx>& order) {
-  std::vector<std::vector<StorageIdx>> touched(problem.workspace.size());
-  std::vector<std::int64_t> left(problem.size.size());
-  std::vector<std::uint8_t> born = problem.given;
-  Bytes live = 0;
-  for (StorageIdx s = 0; s < problem.storages(); ++s) {
-    left[s] = problem.user_begin[s + 1] - problem.user_begin[s];
-    if (problem.given[s] != 0 && (left[s] > 0 || problem.wanted[s] != 0)) live += problem.size[s];
-    for (std::int64_t i = problem.user_begin[s]; i < problem.user_begin[s + 1]; ++i) {
-      touched[problem.user[i]].push_back(s);
-    }
-  }
-  Bytes peak = live;
-  for (const OperatorIdx v : order) {
-    for (const StorageIdx s : touched[v]) {
-      if (born[s] == 0) live += problem.size[s];
-      born[s] = 1;
-    }
-    peak = std::max(peak, live + problem.workspace[v]);
-    for (const StorageIdx s : touched[v]) {
-      if (--left[s] == 0 && problem.wanted[s] == 0) live -= problem.size[s];
-    }
-  }
+namespace order {
+
+namespace {
+
+constexpr std::size_t kMaxBytesOfStates = std::size_t{1} << 29;
+
+// The answer to one part: an order of it, and a bound on every order of it.
+struct Answer {
+  std::vector<OperatorIdx> order;
+  Bytes peak = 0;
+  Bytes bound = 0;
+};
+
+Bytes peak_of(const Program& program, const std::vector<OperatorIdx>& order) {
+  Bytes peak = std::max(live_before(program), live_after(program));
+  for (const Bytes step : steps_of(program, order)) peak = std::max(peak, step);
   return peak;
 }
 
-OrderResult best_order(const OrderProblem& problem, const OrderOptions&) {
+// Solves one part.
+class PartSearch {
+ public:
+  PartSearch(const Program& program, Answer& answer, const OrderRules& rules, Counter& counter)
+      : forwards_(program),
+        backwards_(turned(program)),
+        answer_(answer),
+        rules_(rules),
+        counter_(counter) {}
+
+  bool is_open() { return answer_.bound < answer_.peak && !counter_.is_spent(); }
+
+  void search_beams(std::initializer_list<int> widths) {
+    if (!rules_.beams) return;
+    for (const int width : widths) {
+      for (const BeamKey key : {BeamKey::kPeakFirst, BeamKey::kLiveFirst}) {
+        for (const bool turn : {false, true}) {
+          if (turn && !rules_.backwards) continue;
+          if (!is_open()) return;
+          BeamOptions options{width, key, moves()};
+          take(search_beam(turn ? backwards_ : forwards_, answer_.bound, answer_.peak, options,
+                           counter_),
+               turn);
+        }
+      }
+    }
+  }
+
+  void search_exactly() {
+    Exact forwards(forwards_, answer_.bound, moves());
+    Exact backwards(backwards_, answer_.bound, moves());
+    for (std::int64_t states = 2000; is_open(); states *= 4) {
+      for (const bool turn : {false, true}) {
+        if (turn && !rules_.backwards) continue;
+        if (!is_open()) return;
+        Exact& search = turn ? backwards : forwards;
+        const Exact::End end = search.run(answer_.peak, states, counter_);
+        answer_.bound = std::max(answer_.bound, std::min(search.limit(), answer_.peak));
+        if (end == Exact::End::kFound) take(search.found(), turn);
+        if (forwards.bytes() + backwards.bytes() > kMaxBytesOfStates) return;
+      }
+    }
+  }
+
+ private:
+  Moves moves() const { return {rules_.commits, rules_.valleys}; }
+
+  void take(std::optional<std::vector<OperatorIdx>> order, bool turn) {
+    if (!order) return;
+    if (turn) std::reverse(order->begin(), order->end());
+    const Bytes peak = peak_of(forwards_, *order);
+    if (peak >= answer_.peak) return;
+    answer_.order = std::move(*order);
+    answer_.peak = peak;
+  }
+
+  Program forwards_;
+  Program backwards_;
+  Answer& answer_;
+  const OrderRules& rules_;
+  Counter& counter_;
+};
+
+class Search {
+ public:
+  Search(const OrderProblem& problem, const OrderOptions& options)
+      : program_(make_program(problem)),
+        rules_(options.rules),
+        stopper_(options.budget.seconds, options.interrupt),
+        counter_(options.budget.nodes, stopper_) {
+    result_.order.resize(problem.workspace.size());
+    std::iota(result_.order.begin(), result_.order.end(), 0);
+    given_ = result_.order;
+  }
+
+  OrderResult solve() {
+    begin();
+    bound_by_cuts();
+    if (is_open()) search_parts();
+    if (result_.peak < peak_of(program_, given_)) {
+      result_.order = tidy(program_, std::move(result_.order), result_.peak);
+      result_.peak = peak_of(program_, result_.order);
+    } else {
+      result_.order = given_;
+    }
+    result_.status = result_.bound == result_.peak ? Status::kOptimal : Status::kFeasible;
+    result_.states = counter_.used();
+    result_.interrupted = stopper_.interrupted();
+    return std::move(result_);
+  }
+
+ private:
+  bool is_open() { return result_.bound < result_.peak && !counter_.is_spent(); }
+
+  void begin() {
+    result_.peak = peak_of(program_, result_.order);
+    result_.bound = std::max(live_before(program_), live_after(program_));
+    for (OperatorIdx op = 0; op < program_.operators(); ++op) {
+      result_.bound = std::max(result_.bound, program_.base + own_bytes(program_, op));
+    }
+  }
+
+  // Bounds the operators whose steps are above the bound, from the largest step on.
+  void bound_by_cuts() {
+    if (!rules_.cuts) return;
+    const std::vector<Bytes> steps = steps_of(program_, result_.order);
+    std::vector<std::size_t> places(steps.size());
+    std::iota(places.begin(), places.end(), std::size_t{0});
+    std::stable_sort(places.begin(), places.end(),
+                     [&](std::size_t a, std::size_t b) { return steps[a] > steps[b]; });
+    cut_.resize(steps.size(), 0);
+    for (const std::size_t place : places) {
+      if (steps[place] <= result_.bound || stopper_.look()) return;
+      const OperatorIdx op = result_.order[place];
+      if (cut_[op] != 0) continue;
+      cut_[op] = 1;
+      Cut cut = least_step(program_, op);
+      if (cut.bound <= result_.bound) continue;
+      result_.bound = cut.bound;
+      result_.certificate = std::move(cut.certificate);
+    }
+  }
+
+  void search_parts() {
+    std::vector<std::size_t> begins{0, result_.order.size()};
+    if (rules_.segments) begins = segments(program_);
+    std::vector<Part> parts;
+    std::vector<Answer> answers;
+    for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
+      Part part = make_part(program_, given_, begins[i], begins[i + 1]);
+      Answer answer;
+      answer.order.resize(part.operators.size());
+      std::iota(answer.order.begin(), answer.order.end(), 0);
+      answer.peak = peak_of(part.program, answer.order);
+      if (part.operators.size() == 1) result_.bound = std::max(result_.bound, answer.peak);
+      answer.bound = result_.bound;
+      if (answer.peak <= result_.bound) continue;
+      parts.push_back(std::move(part));
+      answers.push_back(std::move(answer));
+    }
+    std::vector<std::size_t> by_peak(parts.size());
+    std::iota(by_peak.begin(), by_peak.end(), std::size_t{0});
+    const auto each_part = [&](const auto& search) {
+      std::stable_sort(by_peak.begin(), by_peak.end(), [&](std::size_t a, std::size_t b) {
+        return answers[a].peak > answers[b].peak;
+      });
+      for (const std::size_t i : by_peak) {
+        answers[i].bound = std::max(answers[i].bound, result_.bound);
+        PartSearch part(parts[i].program, answers[i], rules_, counter_);
+        if (part.is_open()) search(part);
+        // What one part needs at least, the whole needs.
+        if (answers[i].bound <= answers[i].peak && answers[i].bound > result_.bound) {
+          result_.bound = answers[i].bound;
+          result_.certificate = {};
+        }
+        put(parts[i], answers[i]);
+      }
+      result_.peak = peak_of(program_, result_.order);
+    };
+    each_part([](PartSearch& part) { part.search_beams({1, 4}); });
+    bound_by_cuts();
+    if (is_open()) each_part([](PartSearch& part) { part.search_beams({16, 64}); });
+    bound_by_cuts();
+    if (is_open()) each_part([](PartSearch& part) { part.search_exactly(); });
+  }
+
+  // Writes the order of a part to its places.
+  void put(const Part& part, const Answer& answer) {
+    const auto first = static_cast<std::size_t>(part.operators.front());
+    for (std::size_t i = 0; i < answer.order.size(); ++i) {
+      result_.order[first + i] = part.operators[answer.order[i]];
+    }
+  }
+
+  Program program_;
+  OrderRules rules_;
+  Stopper stopper_;
+  Counter counter_;
+  std::vector<OperatorIdx> given_;
+  std::vector<std::uint8_t> cut_;  // by operator: whether its cut is known
+  OrderResult result_;
+};
+
+}  // namespace
+
+}  // namespace order
+
+Bytes peak_of_order(const OrderProblem& problem, const std::vector<OperatorIdx>& order) {
+  return order::peak_of(order::make_program(problem), order);
+}
+
+OrderResult best_order(const OrderProblem& problem, const OrderOptions& options) {
   if (const std::string wrong = check(problem); !wrong.empty()) throw std::invalid_argument(wrong);
-  OrderResult result;
-  result.order.resize(problem.workspace.size());
-  std::iota(result.order.begin(), result.order.end(), 0);
-  result.peak = peak_of_order(problem, result.order);
-  result.status = result.bound == result.peak ? Status::kOptimal : Status::kFeasible;
-  return result;
+  return order::Search(problem, options).solve();
 }
 
 }  // namespace memplan

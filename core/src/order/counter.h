@@ -1,0 +1,28 @@
+// What the searches for an order may use together.
+#pragma once
+
+#include <cstdint>
+
+#include "memplan/budget.h"
+
+namespace memplan::order {
+
+class Counter {
+ public:
+  Counter(std::int64_t states, Stopper& stopper) : left_(states), stopper_(stopper) {}
+
+  // Takes one state; returns whether the search must end.
+  bool take() {
+    ++used_;
+    return --left_ < 0 || stopper_.expired();
+  }
+  bool is_spent() { return left_ <= 0 || stopper_.expired(); }
+  std::int64_t used() const { return used_; }
+
+ private:
+  std::int64_t left_;
+  std::int64_t used_ = 0;
+  Stopper& stopper_;
+};
+
+}  // namespace memplan::order

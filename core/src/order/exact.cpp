@@ -1,0 +1,119 @@
+#include "order/exact.h"
+
+#include <algorithm>
+
+namespace memplan::order {
+
+Exact::Exact(const Program& program, Bytes lower, const Moves& moves)
+    : moves_(moves), limit_(std::max(lower, live_before(program))), tree_(program) {
+  bits_ = tree_.state().bits();
+  State& state = tree_.state();
+  moves_.commit(state, limit_, 0);
+  const Node root = add_unseen(0);
+  if (state.is_over()) found_ = state.done();
+  tree_.back();
+  stack_.push_back(root);
+}
+
+void Exact::raise(Bytes lower) { limit_ = std::max(limit_, lower); }
+
+std::size_t Exact::bytes() const {
+  return bits_.size() * sizeof(std::uint64_t) + tree_.size() * 128 +
+         blocked_.size() * sizeof(Blocked);
+}
+
+Exact::End Exact::run(Bytes upper, std::int64_t states, Counter& counter) {
+  upper_ = upper;
+  for (std::int64_t used = 0; found_.empty();) {
+    if (limit_ >= upper_) return End::kNoneBelow;
+    if (stack_.empty()) {
+      if (blocked_.empty() || blocked_.top().step >= upper_) {
+        limit_ = upper_;
+        return End::kNoneBelow;
+      }
+      limit_ = std::max(limit_, blocked_.top().step);
+      std::vector<Child> children;
+      while (!blocked_.empty() && blocked_.top().step <= limit_) {
+        const Blocked next = blocked_.top();
+        blocked_.pop();
+        tree_.go(next.node);
+        try_operator(next.node, next.op, children);
+        if (!found_.empty()) return End::kFound;
+      }
+      push(children);
+      continue;
+    }
+    if (used++ >= states || counter.take()) return End::kSpent;
+    const Node node = stack_.back();
+    stack_.pop_back();
+    if (expand(node)) return End::kFound;
+  }
+  return limit_ < upper_ ? End::kFound : End::kNoneBelow;
+}
+
+bool Exact::expand(Node node) {
+  tree_.go(node);
+  State& state = tree_.state();
+  std::vector<OperatorIdx> ready = state.ready();
+  std::sort(ready.begin(), ready.end());
+  std::vector<Child> children;
+  std::vector<Blocked> blocked;
+  for (const OperatorIdx op : ready) {
+    const Bytes step = state.step(op);
+    if (step > limit_) {
+      if (step < upper_) blocked.push_back({step, node, op});
+    } else if (try_operator(node, op, children)) {
+      // From a valley every order within the limit can go on, so the others are not needed.
+      if (!found_.empty()) return true;
+      const Child valley = children.back();
+      children.assign(1, valley);
+      blocked.clear();
+      break;
+    }
+  }
+  for (const Blocked& each : blocked) blocked_.push(each);
+  push(children);
+  return false;
+}
+
+// Puts the child with the least live on top.
+void Exact::push(std::vector<Child>& children) {
+  std::sort(children.begin(), children.end(), [](const Child& a, const Child& b) {
+    return a.live != b.live ? a.live > b.live : a.node < b.node;
+  });
+  for (const Child& child : children) {
+    if (child.node >= 0) stack_.push_back(child.node);
+  }
+}
+
+// Takes an operator from a node; adds the child if it is new. Returns whether nothing else has to
+// be tried: the order is complete, or the child is a valley.
+bool Exact::try_operator(Node node, OperatorIdx op, std::vector<Child>& children) {
+  State& state = tree_.state();
+  const bool is_valley = moves_.take(state, op, limit_);
+  if (state.is_over()) {
+    found_ = state.done();
+    return true;
+  }
+  const Node child = add_unseen(node);
+  if (child >= 0 || is_valley) children.push_back({state.live(), child});
+  tree_.back();
+  return is_valley;
+}
+
+// Returns the new node, or -1 if the same operators ran in another one.
+Node Exact::add_unseen(Node parent) {
+  const State& state = tree_.state();
+  const auto [first, last] = seen_.equal_range(state.hash());
+  const std::size_t words = state.bits().size();
+  for (auto each = first; each != last; ++each) {
+    const auto at = bits_.begin() + static_cast<std::ptrdiff_t>(each->second * words);
+    if (std::equal(state.bits().begin(), state.bits().end(), at)) return -1;
+  }
+  const Node node = tree_.add(parent);
+  seen_.emplace(state.hash(), node);
+  bits_.insert(bits_.end(), state.bits().begin(), state.bits().end());
+  return node;
+}
+
+}  // namespace memplan::order

@@ -1,0 +1,63 @@
+// The exact search: all ideals that are reachable below a limit, which rises from the lower bound
+// to the smallest step that was in the way (T6). Nothing is explored twice.
+#pragma once
+
+#include <cstdint>
+#include <queue>
+#include <unordered_map>
+#include <vector>
+
+#include "order/counter.h"
+#include "order/moves.h"
+#include "order/tree.h"
+
+namespace memplan::order {
+
+class Exact {
+ public:
+  Exact(const Program& program, Bytes lower, const Moves& moves);
+
+  enum class End { kFound, kNoneBelow, kSpent };
+
+  // Goes on until an order is found whose peak is limit(), which no order undercuts; or until no
+  // order has a peak below `upper`; or until so many states were expanded.
+  End run(Bytes upper, std::int64_t states, Counter& counter);
+
+  // Proved: no order has a smaller peak, unless it is at least the `upper` of the last run.
+  Bytes limit() const { return limit_; }
+  void raise(Bytes lower);
+  const std::vector<OperatorIdx>& found() const { return found_; }
+  std::size_t bytes() const;  // of memory
+
+ private:
+  struct Blocked {
+    Bytes step;
+    Node node;
+    OperatorIdx op;
+    bool operator>(const Blocked& other) const {
+      if (step != other.step) return step > other.step;
+      return node != other.node ? node < other.node : op > other.op;
+    }
+  };
+  struct Child {
+    Bytes live;
+    Node node;  // -1: it was seen before
+  };
+
+  bool expand(Node node);
+  bool try_operator(Node node, OperatorIdx op, std::vector<Child>& children);
+  Node add_unseen(Node parent);
+  void push(std::vector<Child>& children);
+
+  Moves moves_;
+  Bytes limit_;
+  Bytes upper_ = kMaxBytes;
+  Tree tree_;
+  std::vector<Node> stack_;
+  std::priority_queue<Blocked, std::vector<Blocked>, std::greater<>> blocked_;
+  std::unordered_multimap<std::uint64_t, Node> seen_;
+  std::vector<std::uint64_t> bits_;  // of every node, side by side
+  std::vector<OperatorIdx> found_;
+};
+
+}  // namespace memplan::order

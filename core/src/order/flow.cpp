@@ -1,0 +1,72 @@
+#include "order/flow.h"
+
+#include <algorithm>
+
+namespace memplan::order {
+
+void Flow::add(std::int32_t from, std::int32_t to, Bytes capacity) {
+  for (const bool turned : {false, true}) {
+    to_.push_back(turned ? from : to);
+    left_.push_back(turned ? 0 : capacity);
+    std::int32_t& first = first_[turned ? to : from];
+    next_.push_back(first);
+    first = static_cast<std::int32_t>(to_.size()) - 1;
+  }
+}
+
+bool Flow::find_levels() {
+  level_.assign(first_.size(), -1);
+  level_[kSource] = 0;
+  queue_.assign(1, kSource);
+  for (std::size_t head = 0; head < queue_.size(); ++head) {
+    const std::int32_t node = queue_[head];
+    for (std::int32_t arc = first_[node]; arc != kNone; arc = next_[arc]) {
+      if (left_[arc] == 0 || level_[to_[arc]] >= 0) continue;
+      level_[to_[arc]] = level_[node] + 1;
+      queue_.push_back(to_[arc]);
+    }
+  }
+  return level_[kSink] >= 0;
+}
+
+Bytes Flow::push_along_levels() {
+  Bytes pushed = 0;
+  std::vector<std::int32_t> path;  // arcs from the source
+  at_ = first_;
+  while (true) {
+    const std::int32_t node = path.empty() ? kSource : to_[path.back()];
+    if (node == kSink) {
+      Bytes amount = left_[path.front()];
+      for (const std::int32_t arc : path) amount = std::min(amount, left_[arc]);
+      pushed += amount;
+      std::size_t full = path.size();
+      for (std::size_t i = path.size(); i-- > 0;) {
+        left_[path[i]] -= amount;
+        left_[path[i] ^ 1] += amount;
+        if (left_[path[i]] == 0) full = i;
+      }
+      path.resize(full);
+      continue;
+    }
+    std::int32_t& arc = at_[node];
+    while (arc != kNone && (left_[arc] == 0 || level_[to_[arc]] != level_[node] + 1)) {
+      arc = next_[arc];
+    }
+    if (arc != kNone) {
+      path.push_back(arc);
+    } else if (path.empty()) {
+      return pushed;
+    } else {
+      level_[node] = -1;  // no path leads on from here
+      path.pop_back();
+    }
+  }
+}
+
+Bytes Flow::maximize() {
+  Bytes total = 0;
+  while (find_levels()) total += push_along_levels();
+  return total;
+}
+
+}  // namespace memplan::order

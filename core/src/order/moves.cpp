@@ -1,0 +1,70 @@
+#include "order/moves.h"
+
+#include <algorithm>
+
+namespace memplan::order {
+
+namespace {
+
+constexpr int kMaxChain = 12;
+
+// Whether an operator could not run yet when only the first `mark` had run.
+bool became_ready(const State& state, OperatorIdx op, std::size_t mark) {
+  for (std::size_t at = mark; at < state.count(); ++at) {
+    const auto after = state.program().after[state.done()[at]];
+    if (std::binary_search(after.begin(), after.end(), op)) return true;
+  }
+  return false;
+}
+
+// The operator with the least to leave behind among those that became ready since `mark`, or -1.
+OperatorIdx next_of_chain(const State& state, Bytes limit, std::size_t mark) {
+  OperatorIdx best = -1;
+  Bytes least = 0;
+  for (const OperatorIdx op : state.ready()) {
+    if (!became_ready(state, op, mark) || state.step(op) > limit) continue;
+    const Bytes delta = state.delta(op);
+    if (best < 0 || delta < least || (delta == least && op < best)) {
+      best = op;
+      least = delta;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+bool Moves::commit(State& state, Bytes limit, std::size_t mark) const {
+  bool all_wait = true;
+  while (commits) {
+    OperatorIdx next = -1;
+    for (const OperatorIdx op : state.ready()) {
+      if ((next < 0 || op < next) && state.delta(op) <= 0 && state.step(op) <= limit) next = op;
+    }
+    if (next < 0) break;
+    all_wait = all_wait && became_ready(state, next, mark);
+    state.run(next);
+  }
+  return all_wait;
+}
+
+bool Moves::take(State& state, OperatorIdx op, Bytes limit) const {
+  const Bytes before = state.live();
+  std::size_t mark = state.count();
+  state.run(op);
+  bool is_chain = commit(state, limit, mark);
+  if (!valleys) return false;
+  const std::size_t taken = state.count();
+  for (int length = 0; is_chain; ++length) {
+    if (state.live() <= before) return true;
+    const OperatorIdx next = length < kMaxChain ? next_of_chain(state, limit, mark) : -1;
+    if (next < 0) break;
+    mark = state.count();
+    state.run(next);
+    is_chain = commit(state, limit, mark);
+  }
+  state.rewind(taken);
+  return false;
+}
+
+}  // namespace memplan::order
