@@ -68,7 +68,7 @@ class FormatError(MemplanError):
 
 
 class PlanError(MemplanError):
-    """A plan that breaks its problem, or that contradicts itself."""
+    """A plan, or an order of operators, that breaks its problem or contradicts itself."""
 
 
 class ProofError(MemplanError):

@@ -10,6 +10,7 @@ these sums.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -78,6 +79,20 @@ class OrderProblem:
         """Return the operators that touch a storage, ascending."""
         return self.user[self.user_begin[storage] : self.user_begin[storage + 1]]
 
+    def live_while(self, operator: int, done: Collection[int]) -> tuple[int, ...]:
+        """Return the storages that are live while an operator runs after some others, ascending.
+
+        What the operator makes is among them, and what it writes over.
+        """
+        total = np.diff(self.user_begin)
+        owner = np.repeat(np.arange(len(total)), total)
+        has_run = np.zeros(len(self), dtype=np.bool_)
+        has_run[list(done)] = True
+        count = np.bincount(owner[has_run[self.user]], minlength=len(total))
+        live = ((count > 0) | self.given) & ((count < total) | self.wanted)
+        live[owner[self.user == operator]] = True
+        return tuple(np.flatnonzero(live).tolist())
+
     @cached_property
     def fingerprint(self) -> str:
         """`sha256:` and 64 hexadecimal digits, of the columns without the names."""
@@ -112,20 +127,40 @@ class OrderBound:
     flow: Column
 
 
+_COLUMNS = {
+    "workspace": (1, np.int64),
+    "arcs": (2, np.int32),
+    "size": (1, np.int64),
+    "given": (1, np.bool_),
+    "wanted": (1, np.bool_),
+    "user_begin": (1, np.int64),
+    "user": (1, np.int32),
+    "in_place": (2, np.int32),
+}
+
+
 def _find_wrong(problem: OrderProblem) -> str | None:
     """Return one sentence on what is wrong, or `None`."""
+    for name, (dimensions, kind) in _COLUMNS.items():
+        column = getattr(problem, name)
+        if not (isinstance(column, np.ndarray) and column.ndim == dimensions):
+            return f"{name} must be an array of {dimensions} dimensions"
+        if column.dtype != kind:
+            return f"{name} must be of type {np.dtype(kind)}, not {column.dtype}"
     count, storages = len(problem.workspace), len(problem.size)
-    if problem.arcs.shape[1:] != (2,) or problem.in_place.shape[1:] != (3,):
+    if problem.arcs.shape[1] != 2 or problem.in_place.shape[1] != 3:
         return "arcs must have two columns, and in_place three"
     if not len(problem.given) == len(problem.wanted) == len(problem.user_begin) - 1 == storages:
         return "the columns of storages must have one row for each"
+    if len(problem.operators) not in (0, count) or len(problem.storages) not in (0, storages):
+        return "there must be no names, or one for each operator and each storage"
     begin, user = problem.user_begin, problem.user
-    if begin[0] != 0 or begin[-1] != len(user) or (np.diff(begin) < 0).any():
+    if begin[0] != 0 or begin[-1] != len(user) or (begin[1:] < begin[:-1]).any():
         return "user_begin must ascend from 0 to the number of users"
     if len(user) and not (user.min() >= 0 and user.max() < count):
         return "the users of storages must be operators"
     owner = np.repeat(np.arange(storages), np.diff(begin))
-    if ((np.diff(user) <= 0) & (np.diff(owner) == 0)).any():
+    if ((user[1:] <= user[:-1]) & (owner[1:] == owner[:-1])).any():
         return "the users of a storage must ascend, each once"
     arcs = problem.arcs
     if len(arcs) and not (
@@ -135,8 +170,8 @@ def _find_wrong(problem: OrderProblem) -> str | None:
     for column in (problem.size, problem.workspace):
         if len(column) and not (column.min() >= 0 and column.max() <= MAX_BYTES):
             return "sizes and workspaces must be between 0 and 2^62 bytes"
-    if sum(problem.size.tolist()) > MAX_BYTES:
-        return "all storages together have more than 2^62 bytes"
+    if sum(problem.size.tolist()) + max(problem.workspace.tolist(), default=0) > MAX_BYTES:
+        return "all storages and the largest workspace together have more than 2^62 bytes"
     touches = set(zip(owner.tolist(), user.tolist(), strict=True))
     for op, old, new in problem.in_place.tolist():
         if old == new or (old, op) not in touches or (new, op) not in touches:

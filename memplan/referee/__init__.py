@@ -1,6 +1,7 @@
-"""The referee: checks plans and proofs against a problem, and knows no solver."""
+"""The referee: checks plans, proofs and orders against a problem, and knows no solver."""
 
+from memplan.referee.ordering import OrderClaim, verify_order
 from memplan.referee.plans import verify
 from memplan.referee.proofs import verify_proof
 
-__all__ = ["verify", "verify_proof"]
+__all__ = ["OrderClaim", "verify", "verify_order", "verify_proof"]

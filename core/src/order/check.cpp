@@ -46,14 +46,17 @@ std::string check(const OrderProblem& problem) {
   for (StorageIdx s = 0; s < problem.storages(); ++s) {
     if (std::string wrong = check_storage(problem, s); !wrong.empty()) return wrong;
     total += static_cast<unsigned long long>(problem.size[s]);
-    if (total > static_cast<unsigned long long>(kMaxBytes)) {
-      return "all storages together have more than 2^62 bytes";
-    }
+    if (total > static_cast<unsigned long long>(kMaxBytes)) break;  // a longer sum may wrap around
   }
+  unsigned long long largest = 0;
   for (OperatorIdx v = 0; v < problem.operators(); ++v) {
     if (problem.workspace[v] < 0 || problem.workspace[v] > kMaxBytes) {
       return "operator " + std::to_string(v) + " must have a workspace between 0 and 2^62 bytes";
     }
+    largest = std::max(largest, static_cast<unsigned long long>(problem.workspace[v]));
+  }
+  if (total + largest > static_cast<unsigned long long>(kMaxBytes)) {
+    return "all storages and the largest workspace together have more than 2^62 bytes";
   }
   for (const Arc& arc : problem.arcs) {
     if (arc.from < 0 || arc.from >= arc.to || arc.to >= problem.operators()) {

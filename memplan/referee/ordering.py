@@ -1,0 +1,337 @@
+"""The referee of orders: checks an order of operators, its peak and a bound on every order.
+
+It shares no code with the search and uses no native code. docs/proofs.md says what a certificate
+is, and why it proves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+
+from memplan.errors import PlanError, ProofError, quoted, shown
+from memplan.problem import OrderBound, OrderProblem
+from memplan.problem.columns import Column
+
+__all__ = ["OrderClaim", "verify_order"]
+
+_SOURCE, _SINK = 0, 1
+
+
+class OrderClaim(NamedTuple):
+    """What is true of an order, and of every order.
+
+    Attributes
+    ----------
+    peak
+        The most bytes that the order needs at one time.
+    bound
+        No order of the same operators has a smaller peak, in bytes.
+    """
+
+    peak: int
+    bound: int
+
+
+def verify_order(
+    problem: OrderProblem,
+    order: Iterable[int],
+    *,
+    peak: int | None = None,
+    bound: int | None = None,
+    certificate: OrderBound | None = None,
+) -> OrderClaim:
+    """Check that an order is legal and that what is claimed of it is true; raise otherwise.
+
+    Parameters
+    ----------
+    problem
+        The operators and storages.
+    order
+        By place: the number of an operator. Each must occur once, after all that it waits for.
+    peak
+        The claimed peak in bytes, if any.
+    bound
+        The claimed lower bound on the peak of every order, in bytes, if any.
+    certificate
+        Why the bound holds. Without one, only a bound that follows from one operator by itself, or
+        from what is live at the ends, is accepted: a bound of the whole search is not checked.
+
+    Returns
+    -------
+    OrderClaim
+        The peak, and the greatest bound that is proved.
+
+    Raises
+    ------
+    PlanError
+        One sentence on the first error in the order, or on a peak that is not its own.
+    ProofError
+        One sentence on a certificate that is wrong, or on a bound that does not follow from it.
+
+    Notes
+    -----
+    Linear in the number of operators, arcs and users, if those that use a storage wait for its
+    maker by an arc of their own; a fraction of a second for 2 500 operators.
+    """
+    program = _Program(problem)
+    sequence = _read_order(program, order)
+    needed = _measure(program, sequence)
+    if peak is not None and peak != needed:
+        raise PlanError(f"the order claims a peak of {peak} bytes, but it needs {needed}")
+    proved = _bound_each(program)
+    if certificate is not None:
+        proved = max(proved, _check_certificate(program, certificate))
+    if bound is not None and bound > proved:
+        raise ProofError(
+            f"the bound of {bound} bytes on every order is not proved, but one of {proved} bytes is"
+        )
+    return OrderClaim(needed, proved)
+
+
+class _Program:
+    """The columns of a problem as lists, and by operator."""
+
+    def __init__(self, problem: OrderProblem) -> None:
+        self.problem = problem
+        self.workspace: list[int] = problem.workspace.tolist()
+        self.size: list[int] = problem.size.tolist()
+        self.given: list[bool] = problem.given.tolist()
+        self.wanted: list[bool] = problem.wanted.tolist()
+        self.users = [problem.users(storage).tolist() for storage in range(len(self.size))]
+        self.before: list[list[int]] = [[] for _ in self.workspace]
+        self.after: list[list[int]] = [[] for _ in self.workspace]
+        self.touched: list[list[int]] = [[] for _ in self.workspace]
+        for first, second in problem.arcs.tolist():
+            self.before[second].append(first)
+            self.after[first].append(second)
+        for storage, users in enumerate(self.users):
+            for user in users:
+                self.touched[user].append(storage)
+        self.pairs: list[list[tuple[int, int]]] = [[] for _ in self.workspace]
+        for op, old, new in problem.in_place.tolist():
+            if self._can_write_over(op, old, new):
+                self.pairs[op].append((old, new))
+
+    def name(self, op: int) -> str:
+        """Return the words for an operator in errors."""
+        names = self.problem.operators
+        return f"operator {op} {quoted(names[op])}" if names else f"operator {op}"
+
+    def _can_write_over(self, op: int, old: int, new: int) -> bool:
+        """Return whether a pair saves anything: `op` makes the new storage, which fits the old."""
+        if self.wanted[old] or self.given[new] or self.size[new] > self.size[old]:
+            return False
+        others = set(self.users[new]) - {op}
+        if others <= set(self.after[op]):
+            return True
+        return others <= _find_reached(self.after, op, last=max(others))
+
+
+def _find_reached(arcs: Sequence[Sequence[int]], start: int, last: float = inf) -> set[int]:
+    """Return all operators that arcs lead to from one, without those above `last`."""
+    found: set[int] = set()
+    todo = [start]
+    while todo:
+        for other in arcs[todo.pop()]:
+            if other <= last and other not in found:
+                found.add(other)
+                todo.append(other)
+    return found
+
+
+def _read_order(program: _Program, order: Iterable[int]) -> list[int]:
+    """Return a legal order as a list."""
+    count = len(program.workspace)
+    place: dict[int, int] = {}
+    for op in order:
+        if isinstance(op, bool) or not isinstance(op, (int, np.integer)):
+            raise PlanError(f"an order must be numbers of operators, not {shown(op)}")
+        if not 0 <= op < count:
+            raise PlanError(f"the order names operator {op}, but there are {count} operators")
+        if op in place:
+            raise PlanError(f"{program.name(int(op))} is in the order twice")
+        place[int(op)] = len(place)
+    for op in range(count):
+        if op not in place:
+            raise PlanError(f"{program.name(op)} is not in the order")
+    for op, earlier in enumerate(program.before):
+        for other in earlier:
+            if place[other] > place[op]:
+                raise PlanError(
+                    f"{program.name(op)} is before {program.name(other)} in the order, "
+                    "but waits for it"
+                )
+    return list(place)
+
+
+def _measure(program: _Program, order: Sequence[int]) -> int:
+    """Return the peak of a legal order, from the definition of a step."""
+    size = program.size
+    left = [len(users) for users in program.users]
+    begun = program.given.copy()
+    live, _ = _live_at_the_ends(program)
+    peak = live
+    for op in order:
+        for storage in program.touched[op]:
+            if not begun[storage]:
+                begun[storage] = True
+                live += size[storage]
+        dying = [pair for pair in program.pairs[op] if left[pair[0]] == 1]
+        peak = max(peak, live + program.workspace[op] - _find_saved(dying, size))
+        for storage in program.touched[op]:
+            left[storage] -= 1
+            if not left[storage] and not program.wanted[storage]:
+                live -= size[storage]
+    return peak
+
+
+def _live_at_the_ends(program: _Program) -> tuple[int, int]:
+    """Return the bytes that are live before the first operator, and after the last one."""
+    first = last = 0
+    for size, users, given, wanted in zip(
+        program.size, program.users, program.given, program.wanted, strict=True
+    ):
+        first += size if given and (users or wanted) else 0
+        last += size if wanted and (users or given) else 0
+    return first, last
+
+
+def _find_saved(pairs: Sequence[tuple[int, int]], size: Sequence[int]) -> int:
+    """Return the most bytes of outputs written over inputs, each of them in at most one pair.
+
+    The sets of outputs that find an input each are a matroid, so the largest output first is best.
+    """
+    choices: dict[int, list[int]] = {}
+    for old, new in pairs:
+        choices.setdefault(new, []).append(old)
+    over: dict[int, int] = {}  # by output: the input that it is written over
+    taken: dict[int, int] = {}  # the same by input
+    for new in sorted(choices, key=lambda each: -size[each]):
+        reached: dict[int, int] = {}  # by input: the output that would take it
+        todo = [new]
+        while todo:
+            at = todo.pop()
+            fresh = [old for old in choices[at] if old not in reached]
+            reached.update(dict.fromkeys(fresh, at))
+            free = next((old for old in fresh if old not in taken), None)
+            if free is None:
+                todo += (taken[old] for old in fresh)
+                continue
+            while free is not None:  # each output on the way gives up its input for the next
+                at = reached[free]
+                taken[free] = at
+                over[at], free = free, over.get(at)
+            break
+    return sum(size[new] for new in over)
+
+
+def _bound_each(program: _Program) -> int:
+    """Return what is needed at the ends, or by one operator with nothing but its own storages."""
+    size = program.size
+    return max(
+        *_live_at_the_ends(program),
+        *(
+            sum(size[storage] for storage in touched) + workspace - _find_saved(pairs, size)
+            for touched, workspace, pairs in zip(
+                program.touched, program.workspace, program.pairs, strict=True
+            )
+        ),
+    )
+
+
+def _check_certificate(program: _Program, certificate: OrderBound) -> int:
+    """Return the bound that a certificate proves."""
+    op, size = certificate.operator, program.size
+    if not 0 <= op < len(program.workspace):
+        raise ProofError(f"the certificate is about operator {op}, which does not exist")
+    after = _find_reached(program.after, op)
+    value = _check_flow(certificate.flow, _make_network(program, op, after), program.name(op))
+    _check_cut(program, certificate, value)
+    pairs = [pair for pair in program.pairs[op] if after.isdisjoint(program.users[pair[0]])]
+    own = sum(size[storage] for storage in program.touched[op])
+    return value + own + program.workspace[op] - _find_saved(pairs, size)
+
+
+def _make_network(program: _Program, op: int, after: set[int]) -> dict[tuple[int, int], float]:
+    """Return the capacities of the network in which a cut is a state that `op` can run from.
+
+    The side of the source has run. An arc that the side of the source must not be left by has no
+    limit.
+    """
+    count = len(program.workspace)
+    node = [2 + each for each in range(count)]
+    for each in _find_reached(program.before, op):
+        node[each] = _SOURCE
+    for each in (op, *after):
+        node[each] = _SINK
+    capacity: dict[tuple[int, int], float] = {}
+    for each, earlier in enumerate(program.before):
+        for other in earlier:
+            capacity[node[each], node[other]] = inf
+    for storage, users in enumerate(program.users):
+        if op in users:
+            continue
+        begins = 2 + count + 2 * storage
+        ends = begins + 1
+        capacity[begins, ends] = program.size[storage]
+        for user in users:
+            capacity[node[user], begins] = capacity[ends, node[user]] = inf
+        if program.given[storage]:
+            capacity[_SOURCE, begins] = inf
+        if program.wanted[storage]:
+            capacity[ends, _SINK] = inf
+    return capacity
+
+
+def _check_flow(flow: Column, capacity: Mapping[tuple[int, int], float], name: str) -> int:
+    """Return the value of a flow, which obeys its network."""
+    if flow.ndim != 2 or flow.shape[1] != 3 or flow.dtype.kind not in "iu":
+        raise ProofError("the flow of a certificate must have three columns of whole numbers")
+    carried: dict[tuple[int, int], int] = {}
+    gained: dict[int, int] = {}
+    for start, end, amount in flow.tolist():
+        arc = f"from node {start} to node {end}"
+        if (start, end) not in capacity:
+            raise ProofError(f"the network of {name} has no arc {arc}, on which the flow is")
+        if amount < 0:
+            raise ProofError(f"the flow {arc} is negative")
+        carried[start, end] = carried.get((start, end), 0) + amount
+        if carried[start, end] > capacity[start, end]:
+            raise ProofError(
+                f"the flow {arc} is {carried[start, end]} bytes, but the storage has "
+                f"{capacity[start, end]}"
+            )
+        gained[start] = gained.get(start, 0) - amount
+        gained[end] = gained.get(end, 0) + amount
+    for node, bytes in gained.items():
+        if bytes and node not in (_SOURCE, _SINK):
+            raise ProofError(f"the flow into node {node} is not the flow out of it")
+    return gained.get(_SINK, 0)
+
+
+def _check_cut(program: _Program, certificate: OrderBound, value: int) -> None:
+    """Check that the operator can run from the state of the certificate, which needs the bound."""
+    op, done = certificate.operator, set(certificate.done)
+    name = program.name(op)
+    if op in done:
+        raise ProofError(f"{name} is in the state of its own certificate")
+    for each in (op, *certificate.done):
+        if not 0 <= each < len(program.workspace):
+            raise ProofError(f"the state of the certificate has operator {each}, which is unknown")
+        for other in program.before[each]:
+            if other not in done:
+                raise ProofError(
+                    f"{program.name(each)} waits for {program.name(other)}, which is not in the "
+                    "state of the certificate"
+                )
+    beside = set(program.problem.live_while(op, done)) - set(program.touched[op])
+    cut = sum(program.size[storage] for storage in beside)
+    if cut != value:
+        raise ProofError(
+            f"in the state of the certificate {cut} bytes are live beside those of {name}, but its "
+            f"flow shows {value}"
+        )
