@@ -46,6 +46,7 @@ SLOW = (
         "test_rehearsal*",
     ),
     *("test_hostile*", "test_promises*", "test_oracle*", "test_progress*", "test_selection*"),
+    *("test_order_oracle*",),
     *("test_planning*", "test_cli_proof*", "test_rounds*", "test_cli_bench*", "test_plugins*"),
 )
 # Files that only `make deep` runs: a browser, the built site, clusters, sanitized slabs, fuzzers.

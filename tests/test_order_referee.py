@@ -98,6 +98,7 @@ class TestOrders:
             ([0, 1, 2, 3, 5], "the order names operator 5, but there are 5 operators"),
             ([1, 0, 2, 3, 4], '"shrink" is before operator 0 "grow" in the order, but waits'),
             ([0, 1.0, 2, 3, 4], "an order must be numbers of operators, not 1.0"),
+            ([0, True, 2, 3, 4], "an order must be numbers of operators, not True"),
             (["0"], 'an order must be numbers of operators, not "0"'),
         ],
     )
@@ -218,6 +219,15 @@ class TestBounds:
         problem = oracle.program([0, 0], [], storages)
         assert verify_order(problem, [0, 1], bound=10) == OrderClaim(10, 10)
 
+    def test_what_is_read_later_is_not_written_over(self) -> None:
+        """Tests that a bound counts a pair only if its input can die there."""
+        pair = [(4, (0, 1, 2), False, False), (4, (1,), False, False)]
+        for arcs, saved in (([(0, 1), (0, 2)], 4), ([(0, 1), (1, 2)], 0)):
+            problem = oracle.program([0, 9, 0], arcs, pair, [(1, 0, 1)])
+            certificate = oracle.certify(problem, 1)
+            claim = verify_order(problem, [0, 1, 2], certificate=certificate)
+            assert claim.bound == 4 + 4 + 9 - saved
+
     def test_the_bytes_beside_an_operator(self) -> None:
         """Tests the cut of the second branch: its output, or the first, is live in any order."""
         certificate = oracle.certify(fan(), 2)
@@ -256,6 +266,7 @@ class TestFalsifiedFlows:
             (lambda flow: flow.append([0, 1, 1]), "has no arc from node 0 to node 1"),
             (lambda flow: flow.append([2, 6, 1]), "has no arc from node 2 to node 6"),
             (lambda flow: flow.append([8, 9, 1]), "has no arc from node 8 to node 9"),
+            (lambda flow: flow.append([6, 1, 1]), "has no arc from node 6 to node 1"),
             (lambda flow: flow.append([0, 99, 1]), "has no arc from node 0 to node 99"),
             (lambda flow: flow.append([0, 6, -1]), "from node 0 to node 6 is negative"),
             (lambda flow: flow.pop(), "is not the flow out of it"),
@@ -282,6 +293,7 @@ class TestFalsifiedFlows:
             (replace(certificate, done=(0, 1)), '"middle" is in the state of its own certificate'),
             (replace(certificate, done=(0, 2)), 'operator 2 "end" waits for operator 1 "middle"'),
             (replace(certificate, done=(0, 9)), "has operator 9, which is unknown"),
+            (replace(certificate, done=(0, -1)), "has operator -1, which is unknown"),
             (replace(certificate, flow=certificate.flow[:, :2]), "must have three columns"),
             (replace(certificate, flow=certificate.flow * 1.0), "must have three columns"),
         ],
