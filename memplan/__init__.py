@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from memplan.formats import load_plan, save
     from memplan.paths import plan_paths
     from memplan.planning import Planned, plan_model
-    from memplan.rewrite import Reordered, reorder
+    from memplan.rewrite import Reordered, reorder, verify_order
     from memplan.sources import Loaded, load
 
 __version__ = _core.version()
@@ -79,6 +79,7 @@ __all__ = [
     "save",
     "solve",
     "verify",
+    "verify_order",
 ]
 
 
@@ -94,6 +95,7 @@ _LATER = {
     "plan_paths": "memplan.paths",
     "reorder": "memplan.rewrite",
     "save": "memplan.formats",
+    "verify_order": "memplan.rewrite",
 }
 
 

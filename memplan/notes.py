@@ -20,6 +20,7 @@ class Code(StrEnum):
     LIFETIMES_UNKNOWN = "lifetimes-unknown"  # a plan does not hold all lifetimes
     NOT_PLANNED = "not-planned"  # tensors are left out
     PARTLY_READ = "partly-read"  # the file holds several programs, and one is planned
+    PINS_DROPPED = "pins-dropped"  # offsets in the file are of another order of operators
     SCRATCH_UNKNOWN = "scratch-unknown"  # kernels need memory that the file does not show
     SHAPE_OVERRIDDEN = "shape-overridden"  # the file declares a shape that its inputs contradict
     TRACE_INCOMPLETE = "trace-incomplete"  # a recording began after its first allocation

@@ -3,6 +3,6 @@
 A rewrite takes a `Loaded` and returns one, so layouts, plans, views and targets work as before.
 """
 
-from memplan.rewrite.order import Reordered, reorder
+from memplan.rewrite.order import Reordered, reorder, verify_order
 
-__all__ = ["Reordered", "reorder"]
+__all__ = ["Reordered", "reorder", "verify_order"]

@@ -2,68 +2,285 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
 
 import numpy as np
 
-from memplan.graph import Layout, Operator
+from memplan.graph import Block, Graph, Layout, Operator
 from memplan.graph.liveness import iterate_given, iterate_wanted
 from memplan.graph.order import waits
 from memplan.problem import OrderProblem
+from memplan.rewrite.effects import Shared, shared_by
+from memplan.rewrite.hazards import hazards
 
-__all__ = ["order_problem"]
+__all__ = ["Columns", "columns_of", "columns_of_block"]
 
 
-def order_problem(layout: Layout) -> OrderProblem:
+@dataclass(frozen=True)
+class Columns:
+    """The question of an order, asked in two ways that differ for operators with blocks.
+
+    Such an operator takes several steps, and what only its first step needs is over in the others.
+
+    Attributes
+    ----------
+    problem
+        Each operator holds all that it touches while it runs, and the most that its blocks hold at
+        one time as its workspace. A peak is at least what the order needs.
+    relaxed
+        An operator with blocks is three: what enters it, its blocks, what leaves it; others may run
+        in between. A bound on this question is one on the first, and on what an order needs. It is
+        `problem` itself if there are no blocks.
+    slack
+        Bytes that in-place writes may save at one time which the questions do not know of.
+    """
+
+    problem: OrderProblem
+    relaxed: OrderProblem
+    slack: int = 0
+
+
+def columns_of(layout: Layout, *, in_place: bool, inner_bounds: Sequence[int]) -> Columns:
     """Return the question for the outermost operators of a graph, and its planned storages.
 
     Parameters
     ----------
     layout
-        The graph laid out without in-place writes; in-place pairs become pairs of storages.
+        The graph laid out without in-place writes.
+    in_place
+        Whether operators may write results over inputs that die.
+    inner_bounds
+        By outermost operator: what its blocks hold at least in any order of theirs, in bytes.
     """
     graph = layout.graph
-    size = layout.problem.size.tolist()
-    given = set(iterate_given(graph))
-    wanted = set(iterate_wanted(graph))
-    storage_of: dict[int, int] = {}
-    workspace = [0] * len(graph.operators)
-    number_of = {id(inner): at for at, op in enumerate(graph.operators) for inner in op.walk()}
-    kept: list[int] = []
-    for row, index in enumerate(layout.rows):
-        storage = layout.storages[index]
-        if storage.workspace_of is not None:
-            workspace[number_of[id(storage.workspace_of)]] += size[row]
-            continue
-        storage_of.update(dict.fromkeys(storage.tensors, len(kept)))
-        kept.append(row)
-    users: list[set[int]] = [set() for _ in kept]
-    in_place = set()
-    for at, operator in enumerate(graph.operators):
-        for tensor in _iterate_touched(operator):
-            if tensor in storage_of:
-                users[storage_of[tensor]].add(at)
-        for old, new in operator.in_place:
-            if old in storage_of and new in storage_of and storage_of[old] != storage_of[new]:
-                in_place.add((at, storage_of[old], storage_of[new]))
-    arcs = [
-        (other, at)
-        for at, awaited in enumerate(waits(graph.operators, graph.views))
-        for other in awaited
+    draft = _Draft(layout, graph.operators)
+    draft.find_storages(set(iterate_given(graph)), set(iterate_wanted(graph)))
+    draft.add_arcs()
+    if in_place:
+        draft.add_in_place()
+    problem = draft.problem()
+    return Columns(problem, _relax(problem, graph.operators, inner_bounds), draft.find_slack())
+
+
+def columns_of_block(layout: Layout, outer: Operator, block: Block) -> Columns:
+    """Return the question for the operators of a block, and the storages that only it touches.
+
+    The parameters of the block are given and its results are wanted; in a loop, both are both.
+    """
+    draft = _Draft(layout, block.operators)
+    given, wanted = set(block.inputs), set(block.outputs)
+    if outer.loop:
+        given = wanted = given | wanted
+    draft.find_storages(given, wanted, without=_find_touched_elsewhere(layout.graph, block))
+    draft.add_arcs()
+    if layout.graph.source == "tflite":  # the copies into the sub-graph and out of it
+        draft.fence()
+    problem = draft.problem()
+    return Columns(problem, _relax(problem, block.operators, [0] * len(problem)))
+
+
+class _Draft:
+    """Collects the columns for operators that run one after the other."""
+
+    def __init__(self, layout: Layout, operators: Sequence[Operator]) -> None:
+        self._layout = layout
+        self._operators = operators
+        self._number_of = {
+            id(inner): at for at, outer in enumerate(operators) for inner in outer.walk()
+        }
+        self._touched = [set(_iterate_touched(operator)) for operator in operators]
+        self._rows: list[int] = []  # by storage of the question: the row of the layout
+        self._storage_of: dict[int, int] = {}  # by tensor
+        self._users: list[set[int]] = []
+        self._given: list[bool] = []
+        self._wanted: list[bool] = []
+        self._inner: dict[int, list[int]] = defaultdict(list)  # by operator: rows inside it alone
+        self._arcs: set[tuple[int, int]] = set()
+        self._in_place: set[tuple[int, int, int]] = set()
+
+    def find_storages(
+        self, given: Set[int], wanted: Set[int], without: Set[int] = frozenset()
+    ) -> None:
+        """Find the planned storages that these operators touch, and those inside one of them.
+
+        Those that have a tensor of `without` are left out.
+        """
+        users_of: dict[int, set[int]] = defaultdict(set)
+        for at, touched in enumerate(self._touched):
+            for tensor in touched:
+                users_of[tensor].add(at)
+        for row, index in enumerate(self._layout.rows):
+            storage = self._layout.storages[index]
+            if storage.workspace_of is not None:
+                at = self._number_of.get(id(storage.workspace_of), -1)
+                if at >= 0:
+                    self._inner[at].append(row)
+                continue
+            users = set().union(*(users_of[tensor] for tensor in storage.tensors))
+            if not without.isdisjoint(storage.tensors):
+                continue
+            is_given = not given.isdisjoint(storage.tensors)
+            is_wanted = not wanted.isdisjoint(storage.tensors)
+            if len(users) == 1 and not is_given and not is_wanted:
+                (user,) = users
+                if self._operators[user].blocks:
+                    self._inner[user].append(row)
+                    continue
+            if not users and not (is_given and is_wanted):
+                continue  # nothing here touches it: lay_out has it in the first step, if anywhere
+            self._storage_of.update(dict.fromkeys(storage.tensors, len(self._rows)))
+            self._rows.append(row)
+            self._users.append(users)
+            self._given.append(is_given)
+            self._wanted.append(is_wanted)
+
+    def add_arcs(self) -> None:
+        """Find which operators wait for which: for results, in effects, and in memory."""
+        graph = self._layout.graph
+        for at, awaited in enumerate(waits(self._operators, graph.views)):
+            self._arcs.update((other, at) for other in awaited)
+        self._arcs.update(hazards(self._layout, self._operators))
+        last: dict[Shared, int] = {}
+        for at, operator in enumerate(self._operators):
+            for shared in shared_by(graph, operator):
+                if shared in last:
+                    self._arcs.add((last[shared], at))
+                last[shared] = at
+
+    def fence(self) -> None:
+        """Keep the first operator first, and the last one last."""
+        last = len(self._operators) - 1
+        self._arcs.update((0, at) for at in range(1, last + 1))
+        self._arcs.update((at, last) for at in range(last))
+
+    def add_in_place(self) -> None:
+        """Find the pairs of storages of which one may be written over the other."""
+        for at, operator in enumerate(self._operators):
+            for old, new in operator.in_place:
+                one, other = self._storage_of.get(old), self._storage_of.get(new)
+                if one is not None and other is not None and one != other:
+                    self._in_place.add((at, one, other))
+
+    def find_slack(self) -> int:
+        """Return what in-place writes may save at one time that the question does not know of.
+
+        It knows of writes to storages that the operator makes first in every order.
+        """
+        size = self._sizes()
+        saved: dict[int, int] = defaultdict(int)
+        for at, _, new in self._in_place:
+            others = self._users[new] - {at}
+            if any((at, other) not in self._arcs for other in others):
+                saved[at] += size[new]
+        return max(saved.values(), default=0)
+
+    def _find_held_inside(self) -> list[int]:
+        """Return by operator the most bytes that it alone holds at one time: blocks, workspaces."""
+        problem = self._layout.problem
+        held = [0] * len(self._operators)
+        for at, rows in self._inner.items():
+            events = []
+            for row in rows:
+                bytes = int(problem.size[row])
+                events += [(int(problem.start[row]), bytes), (int(problem.end[row]), -bytes)]
+            live = 0
+            for _, change in sorted(events):  # what ends at a time goes before what begins there
+                live += change
+                held[at] = max(held[at], live)
+        return held
+
+    def problem(self) -> OrderProblem:
+        """Return the columns."""
+        layout, workspace = self._layout, self._find_held_inside()
+        return OrderProblem(
+            np.array(workspace, dtype=np.int64),
+            np.array(sorted(self._arcs), dtype=np.int32).reshape(-1, 2),
+            np.array(self._sizes(), dtype=np.int64),
+            np.array(self._given, dtype=np.bool_),
+            np.array(self._wanted, dtype=np.bool_),
+            np.cumsum([0, *map(len, self._users)], dtype=np.int64),
+            np.array([user for users in self._users for user in sorted(users)], dtype=np.int32),
+            np.array(sorted(self._in_place), dtype=np.int32).reshape(-1, 3),
+            tuple(operator.name or operator.type for operator in self._operators),
+            tuple(layout.storages[layout.rows[row]].name for row in self._rows),
+        )
+
+    def _sizes(self) -> list[int]:
+        return [int(self._layout.problem.size[row]) for row in self._rows]
+
+
+def _relax(
+    problem: OrderProblem, operators: Sequence[Operator], bounds: Sequence[int]
+) -> OrderProblem:
+    """Return the question in which an operator with blocks is three, one after the other.
+
+    What was there before is needed as it is entered, and what it makes as it is left. If neither
+    is sure in every order, the operator is no user of the storage; so the least of what it may
+    need is counted.
+    """
+    if not any(operator.blocks for operator in operators):
+        return problem
+    enter: list[int] = []
+    leave: list[int] = []
+    workspace: list[int] = []
+    names: list[str] = []
+    arcs: list[tuple[int, int]] = []
+    for at, operator in enumerate(operators):
+        enter.append(len(workspace))
+        if operator.blocks:
+            workspace += [0, bounds[at], 0]
+            names += [f"{problem.operators[at]} ({part})" for part in ("enter", "blocks", "leave")]
+            arcs += [(enter[at], enter[at] + 1), (enter[at] + 1, enter[at] + 2)]
+        else:
+            workspace.append(int(problem.workspace[at]))
+            names.append(problem.operators[at])
+        leave.append(len(workspace) - 1)
+    known = {(one, other) for one, other in problem.arcs.tolist()}
+    arcs += [(leave[one], enter[other]) for one, other in known]
+    users = []
+    for storage in range(len(problem.size)):
+        old = problem.users(storage).tolist()
+        found = set()
+        for at in old:
+            others = [other for other in old if other != at]
+            if problem.given[storage] or any((other, at) in known for other in others):
+                found.add(enter[at])
+            elif all((at, other) in known for other in others):
+                found.add(leave[at])
+        users.append(sorted(found))
+    pairs = [
+        (enter[at], old, new)
+        for at, old, new in problem.in_place.tolist()
+        if enter[at] == leave[at] and {enter[at]} <= set(users[old]) & set(users[new])
     ]
-    storages = [layout.storages[layout.rows[row]] for row in kept]
     return OrderProblem(
         np.array(workspace, dtype=np.int64),
-        np.array(arcs, dtype=np.int32).reshape(-1, 2),
-        np.array([size[row] for row in kept], dtype=np.int64),
-        np.array([not given.isdisjoint(each.tensors) for each in storages], dtype=np.bool_),
-        np.array([not wanted.isdisjoint(each.tensors) for each in storages], dtype=np.bool_),
+        np.array(sorted(arcs), dtype=np.int32).reshape(-1, 2),
+        problem.size,
+        problem.given,
+        problem.wanted,
         np.cumsum([0, *map(len, users)], dtype=np.int64),
-        np.array([user for each in users for user in sorted(each)], dtype=np.int32),
-        np.array(sorted(in_place), dtype=np.int32).reshape(-1, 3),
-        tuple(operator.name or operator.type for operator in graph.operators),
-        tuple(each.name for each in storages),
+        np.array([user for each in users for user in each], dtype=np.int32),
+        np.array(pairs, dtype=np.int32).reshape(-1, 3),
+        tuple(names),
+        problem.storages,
     )
+
+
+def _find_touched_elsewhere(graph: Graph, block: Block) -> set[int]:
+    """Return the tensors that are touched outside of a block."""
+    found: set[int] = set()
+    todo = list(graph.operators)
+    while todo:
+        operator = todo.pop()
+        found.update(operator.inputs, operator.outputs)
+        for inner in operator.blocks:
+            if inner is not block:
+                found.update(inner.inputs, inner.outputs)
+                todo.extend(inner.operators)
+    return found
 
 
 def _iterate_touched(operator: Operator) -> Iterator[int]:

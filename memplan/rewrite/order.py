@@ -2,55 +2,62 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from memplan import _core
-from memplan.errors import GraphError
-from memplan.graph import Graph
+from memplan.errors import GraphError, PlanError
+from memplan.graph import Graph, Operator
+from memplan.notes import Code, Note
 from memplan.plan import Status
 from memplan.problem import OrderBound, OrderProblem
-from memplan.rewrite.columns import order_problem
+from memplan.referee import verify_order as check_order
+from memplan.rewrite.columns import Columns, columns_of, columns_of_block
+from memplan.rewrite.effects import require_known
 from memplan.solvers._limits import MAX_COUNT, check_seconds, check_whole
-from memplan.sources import Loaded, lay_out_again, of_graph
+from memplan.sources import Loaded, lay_out_again, load, of_graph
 
-__all__ = ["Reordered", "reorder"]
+__all__ = ["Reordered", "reorder", "verify_order"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Reordered:
     """A program in another order of operators, and what any order needs at least.
 
     Attributes
     ----------
     given
-        The program as it was, in its layout without in-place writes.
+        The program as it was.
     loaded
-        The program in the new order, with everything else as it was; its own layout. Pins of the
-        file are left out, as they belong to the given order.
+        The program in the new order, in the layout with the smaller load. Offsets that the file
+        gives are left out, as they belong to its own order.
     order
-        By place in the new order: the index of the operator in the given graph.
+        By place in the new order: the index of the outermost operator in the given graph.
     given_peak, peak
-        The load of the given and of the new order: the most bytes that are live at one time. With
-        `in_place`, both are those of the layouts in which operators write over inputs.
+        The load of the given and of the new order, in bytes: the most that is live at one time. It
+        is that of the better layout, if operators may write over inputs.
     bound
         Proved: no order has a smaller load.
     status
         `optimal` if the load of the new order is the bound.
     in_place
-        Whether operators may write over inputs that die.
+        Whether operators may write over inputs.
     problem
-        The question that was solved.
+        The question whose certificate this is; see `memplan.rewrite.columns`.
     certificate
         Why no order is better, or `None` if only the whole search shows it.
     moved
-        The operators, by index in the given graph, that no longer run between the same others: the
-        fewest whose removal leaves the same order.
+        The operators, by index in the given graph, that run at another place: the fewest without
+        which both orders are the same.
+    interrupted
+        Whether Ctrl-C ended the search.
     states
-        States of the searches.
+        Work of the search.
     seconds
         Wall time.
     """
@@ -66,6 +73,7 @@ class Reordered:
     problem: OrderProblem
     certificate: OrderBound | None
     moved: tuple[int, ...]
+    interrupted: bool = False
     states: int = 0
     seconds: float = 0.0
 
@@ -75,9 +83,19 @@ class Reordered:
         assert self.loaded.graph is not None
         return self.loaded.graph
 
+    def __repr__(self) -> str:
+        return f"<Reordered: {self.summary()}>"
+
+    def summary(self) -> str:
+        """Return the outcome in one line."""
+        found = f"load {self.given_peak} -> {self.peak} bytes, {len(self.moved)} operators moved"
+        if self.status is Status.OPTIMAL:
+            return f"{found}; optimal: no order needs less"
+        return f"{found}; every order needs at least {self.bound}"
+
 
 def reorder(
-    model: Graph | Loaded,
+    model: str | os.PathLike[str] | Graph | Loaded,
     *,
     in_place: bool = False,
     timeout: float | None = None,
@@ -87,79 +105,277 @@ def reorder(
     pure: Iterable[str] = (),
     without: Iterable[str] = (),
 ) -> Reordered:
-    """Find the order of a program's operators with the least load, and a bound on every order."""
+    """Find the order of a program's operators with the least load, and a bound on every order.
+
+    Operators that wait for one another's results, that share a generator of random numbers or
+    effects outside of the program, or of which one writes memory that the other uses keep their
+    order. The operators of each block are ordered by themselves first. Among orders of equal load,
+    few operators move; if no order is better, none does.
+
+    Parameters
+    ----------
+    model
+        A program; or a file of one, as `memplan.load` reads it.
+    in_place
+        Whether operators may write results over inputs that are not needed any more.
+    timeout
+        In seconds; without a limit, the search ends when it has proved its answer, or holds half a
+        gigabyte of states.
+    states
+        A limit on the work, for results that are the same on every machine.
+    threads, seed
+        As in `memplan.solve`; the answer does not depend on `threads`.
+    pure
+        Types of operators that do nothing but compute their results, though memplan does not know
+        them.
+    without
+        Rules of the search to leave out, to measure what they are worth (docs/algorithms.md).
+
+    Raises
+    ------
+    GraphError
+        If the model has no operators, if they run on several streams, or if one of them may have
+        effects that memplan does not know.
+    MemplanError
+        As `memplan.load`.
+
+    Examples
+    --------
+    >>> import memplan as mp
+    >>> found = mp.reorder("examples/models/residual.graph.json")
+    >>> found.given_peak, found.peak, str(found.status)
+    (73728, 73728, 'optimal')
+    """
     begun = time.perf_counter()
-    loaded = of_graph(model) if isinstance(model, Graph) else model
-    if loaded.graph is None:
-        raise GraphError("an order needs operators, and this is a problem without a graph")
+    loaded = _load(model)
     given = lay_out_again(loaded, in_place=False)
     assert given.layout is not None
+    search = _Search(check_seconds(timeout), states, threads, seed, tuple(without))
+    _require_one_stream(given.layout.graph)
+    require_known(given.layout.graph, pure)
+    orders, bounds = search.blocks(given)
     graph = given.layout.graph
-    problem = order_problem(given.layout)
+    columns = columns_of(given.layout, in_place=in_place, inner_bounds=[0] * len(bounds))
     if not in_place:
-        problem = replace(problem, in_place=problem.in_place[:0])
-    found = _core.best_order(
-        _as_core(problem),
-        check_seconds(timeout),
-        None if states is None else check_whole(states, "states", 1, MAX_COUNT),
-        threads or 0,
-        seed,
-        list(without),
-    )
+        columns = columns_of(given.layout, in_place=False, inner_bounds=bounds)
+    found = search.best(columns.problem)
+    bound = found
+    if columns.relaxed is not columns.problem:
+        bound = search.best(columns.relaxed)
     order = tuple(found.order)
-    tensors = tuple(replace(tensor, pin=None) for tensor in graph.tensors)
-    operators = tuple(graph.operators[at] for at in order)
-    new = of_graph(
-        replace(graph, operators=operators, tensors=tensors),
-        in_place=in_place,
-        figures=loaded.figures,
-        notes=loaded.notes,
-    )
-    peak = _load(new)
-    certificate = None
-    if found.operator >= 0:
-        flow = np.array(found.flow, dtype=np.int64).reshape(-1, 3)
-        certificate = OrderBound(found.operator, tuple(found.done), flow)
+    operators = tuple(_with_orders(graph.operators[at], orders) for at in order)
+    given_peak = _least_load(loaded, in_place)
+    new = _choose(loaded, replace(graph, operators=operators), in_place)
+    if new.problem.max_load >= given_peak:
+        order = tuple(range(len(graph.operators)))
+        new = _choose(loaded, graph, in_place)
+    peak = min(new.problem.max_load, given_peak)
+    least = max(0, bound.bound - columns.slack)
+    assert least <= peak, "the bound on every order is above an order"
     return Reordered(
-        given,
+        loaded,
         new,
         order,
-        _load(lay_out_again(loaded, in_place=in_place)),
+        given_peak,
         peak,
-        found.bound,
-        Status.OPTIMAL if peak == found.bound else Status.FEASIBLE,
+        least,
+        Status.OPTIMAL if peak == least else Status.FEASIBLE,
         in_place,
-        problem,
-        certificate,
+        columns.relaxed,
+        _certificate(bound),
         _find_moved(order),
-        found.states,
+        found.interrupted or bound.interrupted,
+        search.states,
         time.perf_counter() - begun,
     )
 
 
-def _as_core(problem: OrderProblem) -> _core.OrderProblem:
-    return _core.OrderProblem(
-        problem.workspace,
-        np.ascontiguousarray(problem.arcs[:, 0]),
-        np.ascontiguousarray(problem.arcs[:, 1]),
-        problem.size,
-        problem.given.view(np.uint8),
-        problem.wanted.view(np.uint8),
-        problem.user_begin,
-        problem.user,
-        np.ascontiguousarray(problem.in_place.ravel()),
-    )
+def verify_order(model: str | os.PathLike[str] | Graph | Loaded, reordered: Reordered) -> None:
+    """Check that a reordered program is the given one in a legal order, and what is said of it.
+
+    The order and the certificate are checked by the referee, which shares no code with the search;
+    the load by a layout of the program in its new order.
+
+    Raises
+    ------
+    PlanError
+        If it is an order of another program, not legal, or its load is not the one that it claims.
+    ProofError
+        If its certificate does not show its bound.
+    """
+    loaded = lay_out_again(_load(model), in_place=False)
+    assert loaded.layout is not None
+    graph, in_place = loaded.layout.graph, reordered.in_place
+    columns = columns_of(loaded.layout, in_place=in_place, inner_bounds=[0] * len(graph.operators))
+    held = columns.problem.workspace.tolist()
+    most = columns_of(loaded.layout, in_place=in_place, inner_bounds=held).relaxed
+    claimed = reordered.problem
+    if _without_workspace(claimed) != _without_workspace(most) or any(
+        claimed.workspace > most.workspace
+    ):
+        raise PlanError("the order is of another program, or of another layout of this one")
+    check_order(columns.problem, reordered.order)
+    if reordered.certificate is not None:
+        bound = reordered.bound + columns.slack
+        legal = range(len(reordered.problem))
+        check_order(reordered.problem, legal, bound=bound, certificate=reordered.certificate)
+    runs = [_plain(operator) for operator in reordered.graph.operators]
+    if runs != [_plain(graph.operators[at]) for at in reordered.order]:
+        raise PlanError("the operators of the new order are not those of the program")
+    peak = min(_least_load(reordered.loaded, in_place), _least_load(loaded, in_place))
+    if peak != reordered.peak:
+        raise PlanError(f"the order claims a load of {reordered.peak} bytes, but it has {peak}")
 
 
-def _load(loaded: Loaded) -> int:
-    return loaded.problem.max_load
+class _Search:
+    """Calls of the core that share a budget."""
+
+    def __init__(
+        self,
+        seconds: float | None,
+        states: int | None,
+        threads: int | None,
+        seed: int,
+        without: tuple[str, ...],
+    ) -> None:
+        self._end = None if seconds is None else time.perf_counter() + seconds
+        self._left = None if states is None else check_whole(states, "states", 1, MAX_COUNT)
+        self._threads = 0 if threads is None else check_whole(threads, "threads", 1, 1 << 16)
+        self._seed = check_whole(seed, "seed", 0, (1 << 64) - 1)
+        self._without = list(without)
+        self.states = 0
+
+    def best(self, problem: OrderProblem) -> _core.OrderResult:
+        """Return the best order of a question, within what is left of the budget."""
+        found = _core.best_order(
+            _core.OrderProblem(
+                problem.workspace,
+                np.ascontiguousarray(problem.arcs[:, 0]),
+                np.ascontiguousarray(problem.arcs[:, 1]),
+                problem.size,
+                problem.given.view(np.uint8),
+                problem.wanted.view(np.uint8),
+                problem.user_begin,
+                problem.user,
+                np.ascontiguousarray(problem.in_place.ravel()),
+            ),
+            None if self._end is None else max(0.0, self._end - time.perf_counter()),
+            self._left,
+            self._threads,
+            self._seed,
+            self._without,
+        )
+        self.states += found.states
+        if self._left is not None:
+            self._left = max(1, self._left - found.states)
+        return found
+
+    def blocks(self, loaded: Loaded) -> tuple[dict[int, list[int]], list[int]]:
+        """Return an order of each block, by its identity, and what the blocks hold at least.
+
+        The latter is by outermost operator, in bytes.
+        """
+        orders: dict[int, list[int]] = {}
+        bounds = []
+        assert loaded.layout is not None
+        for outer in loaded.layout.graph.operators:
+            bounds.append(0)
+            for operator in outer.walk():
+                for block in operator.blocks:
+                    columns = columns_of_block(loaded.layout, operator, block)
+                    found = self.best(columns.problem)
+                    orders[id(block)] = list(found.order)
+                    bounds[-1] = max(bounds[-1], self._bound(columns, found))
+        return orders, bounds
+
+    def _bound(self, columns: Columns, found: _core.OrderResult) -> int:
+        same = columns.relaxed is columns.problem
+        return found.bound if same else self.best(columns.relaxed).bound
 
 
-def _find_moved(order: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the operators outside of a longest ascending part of the order (patience sorting)."""
-    from bisect import bisect_left
+def _load(model: str | os.PathLike[str] | Graph | Loaded) -> Loaded:
+    if isinstance(model, (str, os.PathLike)):
+        model = load(model)
+    loaded = of_graph(model) if isinstance(model, Graph) else model
+    if loaded.graph is None:
+        raise GraphError(
+            "there are no operators to reorder in a problem; give the model that it comes from"
+        )
+    return loaded
 
-    tails: list[int] = []
+
+def _require_one_stream(graph: Graph) -> None:
+    streams = sorted({operator.stream for operator in graph.operators})
+    if len(streams) > 1:
+        raise GraphError(
+            f"the operators run on {len(streams)} streams, and their order there is the program's "
+            "own: only programs on one stream can be reordered"
+        )
+
+
+def _with_orders(operator: Operator, orders: dict[int, list[int]]) -> Operator:
+    """Return an operator whose blocks run in the orders that were found."""
+    if not operator.blocks:
+        return operator
+    blocks = []
+    for block in operator.blocks:
+        order = orders.get(id(block), range(len(block.operators)))
+        inner = tuple(_with_orders(block.operators[at], orders) for at in order)
+        blocks.append(replace(block, operators=inner))
+    return replace(operator, blocks=tuple(blocks))
+
+
+def _without_workspace(problem: OrderProblem) -> str:
+    """Return a fingerprint of all columns but one, which depends on the orders of blocks."""
+    return replace(problem, workspace=np.zeros_like(problem.workspace)).fingerprint
+
+
+def _plain(operator: Operator) -> Operator:
+    """Return an operator whose blocks have their operators in an order that is no matter."""
+    if not operator.blocks:
+        return operator
+    blocks = [
+        replace(block, operators=tuple(sorted(map(_plain, block.operators), key=repr)))
+        for block in operator.blocks
+    ]
+    return replace(operator, blocks=tuple(blocks))
+
+
+def _choose(loaded: Loaded, graph: Graph, in_place: bool) -> Loaded:
+    """Return the layout of a program with the smaller load, with the capacity of the given one."""
+    pinned = tuple(tensor.name for tensor in graph.tensors if tensor.pin is not None)
+    notes = loaded.notes
+    if pinned:
+        text = "offsets in the file are left out, since they belong to its own order of operators"
+        notes = (*notes, Note(Code.PINS_DROPPED, text, pinned))
+    tensors = tuple(replace(tensor, pin=None) for tensor in graph.tensors)
+    figures = loaded.figures
+    apart = of_graph(replace(graph, tensors=tensors), figures=figures, notes=notes)
+    best = apart
+    if in_place:
+        shared = lay_out_again(apart, in_place=True)
+        best = min(apart, shared, key=lambda each: each.problem.max_load)
+    capacity = loaded.problem.capacity
+    problem = best.problem if capacity is None else best.problem.with_capacity(capacity)
+    return replace(best, source=loaded.source, problem=problem)
+
+
+def _least_load(loaded: Loaded, in_place: bool) -> int:
+    """Return the load of the better layout of a program in the order that it has."""
+    ways = (False, True) if in_place else (False,)
+    return min(lay_out_again(loaded, in_place=way).problem.max_load for way in ways)
+
+
+def _certificate(found: _core.OrderResult) -> OrderBound | None:
+    if found.operator < 0:
+        return None
+    flow = np.array(found.flow, dtype=np.int64).reshape(-1, 3)
+    return OrderBound(found.operator, tuple(found.done), flow)
+
+
+def _find_moved(order: Sequence[int]) -> tuple[int, ...]:
+    """Return the operators outside of a longest ascending part of an order (patience sorting)."""
+    tails: list[int] = []  # by length: the lowest end of an ascending part
     before: dict[int, int | None] = {}
     for operator in order:
         at = bisect_left(tails, operator)

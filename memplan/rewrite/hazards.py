@@ -1,0 +1,90 @@
+"""Which operators keep their order because they write to memory that others use.
+
+Usually one operator makes a tensor, and those that read it wait for it. Where several write to one
+piece of memory (updates in place, state, parts of a buffer, values that a loop carries), a reader
+stays between the writes around it, and writes to the same bytes keep their order.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from memplan.graph import Graph, Kind, Layout, Operator
+from memplan.rewrite.effects import is_view, updates
+
+__all__ = ["hazards"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """An operator that reads or writes the bytes `[lower, upper)` of a storage."""
+
+    operator: int
+    lower: int
+    upper: int
+    writes: bool
+
+
+def hazards(layout: Layout, operators: Sequence[Operator]) -> Iterator[tuple[int, int]]:
+    """Yield pairs of operators, by place, of which the second has to wait for the first.
+
+    Parameters
+    ----------
+    layout
+        Of the graph, without in-place writes.
+    operators
+        Operators of the graph that run one after the other: the outermost ones, or those of a
+        block.
+    """
+    graph = layout.graph
+    place: dict[int, tuple[int, int]] = {}
+    for number, storage in enumerate(layout.storages):
+        for tensor, offset in zip(storage.tensors, storage.offsets, strict=True):
+            place[tensor] = (number, offset)
+    uses: dict[int, list[_Use]] = defaultdict(list)
+    for at, operator in enumerate(operators):
+        for tensor, writes in _uses(graph, operator, place):
+            if tensor in place:
+                number, lower = place[tensor]
+                use = _Use(at, lower, lower + graph.tensors[tensor].bytes, writes)
+                uses[number].append(use)
+    for number, found in uses.items():
+        writers = {use.operator for use in found if use.writes}
+        is_state = layout.storages[number].kind is not Kind.INTERMEDIATE
+        if len(writers) > 1 or (writers and is_state):
+            yield from _conflicts(found)
+
+
+def _conflicts(uses: Sequence[_Use]) -> Iterator[tuple[int, int]]:
+    """Yield each pair of operators of which one writes bytes that the other uses."""
+    for at, use in enumerate(uses):
+        for other in uses[:at]:
+            if other.operator == use.operator or not (use.writes or other.writes):
+                continue
+            if use.lower < other.upper and other.lower < use.upper:
+                yield other.operator, use.operator
+
+
+def _uses(
+    graph: Graph, operator: Operator, place: dict[int, tuple[int, int]]
+) -> Iterator[tuple[int, bool]]:
+    """Yield the tensors that an operator and its blocks use, and whether they are written."""
+    for inner in operator.walk():
+        # A kernel with a variable among its inputs reads the state, and replaces it.
+        state = {
+            tensor
+            for tensor in inner.inputs
+            if graph.source == "tflite" and graph.tensors[tensor].kind is Kind.VARIABLE
+        }
+        overwrites = updates(inner)
+        for tensor in inner.inputs:
+            yield tensor, tensor in state or overwrites
+        read = {place[tensor][0] for tensor in inner.inputs if tensor in place}
+        views = is_view(graph, inner)
+        for tensor in inner.outputs:
+            yield tensor, not (views and tensor in place and place[tensor][0] in read)
+        for block in inner.blocks:
+            yield from ((tensor, True) for tensor in block.inputs)
+            yield from ((tensor, False) for tensor in block.outputs)
