@@ -66,6 +66,8 @@ bool Exact::expand(Node node) {
       // From a valley every order within the limit can go on, so the others are not needed.
       if (!found_.empty()) return true;
       const Child valley = children.back();
+      children.pop_back();
+      for (const Child& child : children) forget(child);
       children.assign(1, valley);
       blocked.clear();
       break;
@@ -96,7 +98,7 @@ bool Exact::try_operator(Node node, OperatorIdx op, std::vector<Child>& children
     return true;
   }
   const Node child = add_unseen(node);
-  if (child >= 0 || is_valley) children.push_back({state.live(), child});
+  if (child >= 0 || is_valley) children.push_back({state.live(), child, state.hash()});
   tree_.back();
   return is_valley;
 }
@@ -114,6 +116,16 @@ Node Exact::add_unseen(Node parent) {
   seen_.emplace(state.hash(), node);
   bits_.insert(bits_.end(), state.bits().begin(), state.bits().end());
   return node;
+}
+
+// Another way may lead to the state of a child that is left out.
+void Exact::forget(const Child& child) {
+  const auto [first, last] = seen_.equal_range(child.hash);
+  for (auto each = first; each != last; ++each) {
+    if (each->second != child.node) continue;
+    seen_.erase(each);
+    return;
+  }
 }
 
 }  // namespace memplan::order

@@ -42,11 +42,13 @@ class Exact {
   struct Child {
     Bytes live;
     Node node;  // -1: it was seen before
+    std::uint64_t hash;
   };
 
   bool expand(Node node);
   bool try_operator(Node node, OperatorIdx op, std::vector<Child>& children);
   Node add_unseen(Node parent);
+  void forget(const Child& child);
   void push(std::vector<Child>& children);
 
   Moves moves_;
