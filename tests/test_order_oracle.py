@@ -128,6 +128,19 @@ class TestOracle:
         assert seen["programs"] == 600
         assert all(seen[each] for each in ("shorter", "by_cut", "early", "without", "in_place"))
 
+    def test_a_state_that_a_valley_hides_is_searched(self) -> None:
+        """Tests a state that is left out beside a valley, and that the valley itself leads to."""
+        storages = [
+            (1, (2, 5), False, True),
+            (1, (4,), False, True),
+            (1, (1, 3), False, False),
+            (2, (1,), False, False),
+            (1, (0, 5), False, False),
+        ]
+        problem = oracle.program([0] * 6, [(2, 3), (0, 5)], storages)
+        found = search(problem, without=("beams",))
+        assert found.peak == found.bound == oracle.States(problem).least_peak() == 3
+
     @pytest.mark.deep
     @pytest.mark.parametrize("part", range(DEEP_PARTS))
     def test_many_random_programs(self, part: int) -> None:

@@ -122,13 +122,16 @@ class _Program:
         return f"operator {op} {quoted(names[op])}" if names else f"operator {op}"
 
     def _can_write_over(self, op: int, old: int, new: int) -> bool:
-        """Return whether a pair saves anything: `op` makes the new storage, which fits the old."""
+        """Return whether a pair can save anything in some order.
+
+        `op` makes the new storage, which fits the old one, and none that waits for `op` needs that.
+        """
         if self.wanted[old] or self.given[new] or self.size[new] > self.size[old]:
             return False
         others = set(self.users[new]) - {op}
-        if others <= set(self.after[op]):
-            return True
-        return others <= _find_reached(self.after, op, last=max(others))
+        last = max(self.users[new][-1], self.users[old][-1])
+        later = _find_reached(self.after, op, last) if last > op else set()
+        return others <= later and later.isdisjoint(self.users[old])
 
 
 def _find_reached(arcs: Sequence[Sequence[int]], start: int, last: float = inf) -> set[int]:
@@ -245,15 +248,15 @@ def _bound_each(program: _Program) -> int:
 
 def _check_certificate(program: _Program, certificate: OrderBound) -> int:
     """Return the bound that a certificate proves."""
-    op, size = certificate.operator, program.size
+    op = certificate.operator
     if not 0 <= op < len(program.workspace):
         raise ProofError(f"the certificate is about operator {op}, which does not exist")
     after = _find_reached(program.after, op)
     value = _check_flow(certificate.flow, _make_network(program, op, after), program.name(op))
     _check_cut(program, certificate, value)
-    pairs = [pair for pair in program.pairs[op] if after.isdisjoint(program.users[pair[0]])]
-    own = sum(size[storage] for storage in program.touched[op])
-    return value + own + program.workspace[op] - _find_saved(pairs, size)
+    own = sum(program.size[storage] for storage in program.touched[op])
+    saved = _find_saved(program.pairs[op], program.size)
+    return value + own + program.workspace[op] - saved
 
 
 def _make_network(program: _Program, op: int, after: set[int]) -> dict[tuple[int, int], float]:
