@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from memplan import _core
-from memplan.errors import GraphError, PlanError
+from memplan.errors import GraphError, PlanError, ProofError
 from memplan.graph import Graph, Operator
 from memplan.notes import Code, Note
 from memplan.plan import Status
 from memplan.problem import OrderBound, OrderProblem
+from memplan.referee import OrderClaim
 from memplan.referee import verify_order as check_order
 from memplan.rewrite.columns import Columns, columns_of, columns_of_block
 from memplan.rewrite.effects import require_known
@@ -52,8 +53,8 @@ class Reordered:
     certificate
         Why no order is better, or `None` if only the whole search shows it.
     moved
-        The operators, by index in the given graph, that run at another place: the fewest without
-        which both orders are the same.
+        The outermost operators, by index in the given graph, that run at another place: the fewest
+        without which both orders are the same.
     interrupted
         Whether Ctrl-C ended the search.
     states
@@ -190,11 +191,20 @@ def reorder(
     )
 
 
-def verify_order(model: str | os.PathLike[str] | Graph | Loaded, reordered: Reordered) -> None:
+def verify_order(
+    model: str | os.PathLike[str] | Graph | Loaded, reordered: Reordered
+) -> OrderClaim:
     """Check that a reordered program is the given one in a legal order, and what is said of it.
 
     The order and the certificate are checked by the referee, which shares no code with the search;
     the load by a layout of the program in its new order.
+
+    Returns
+    -------
+    OrderClaim
+        The load of the order, and the bound that the certificate proves; without one, a bound that
+        each operator proves by itself. It is below `reordered.bound` only if the whole search is
+        the proof, which cannot be checked again in less time.
 
     Raises
     ------
@@ -215,16 +225,22 @@ def verify_order(model: str | os.PathLike[str] | Graph | Loaded, reordered: Reor
     ):
         raise PlanError("the order is of another program, or of another layout of this one")
     check_order(columns.problem, reordered.order)
-    if reordered.certificate is not None:
-        bound = reordered.bound + columns.slack
-        legal = range(len(reordered.problem))
-        check_order(reordered.problem, legal, bound=bound, certificate=reordered.certificate)
+    certificate = reordered.certificate
+    claimed_bound = None if certificate is None else reordered.bound + columns.slack
+    proved = check_order(
+        claimed, range(len(claimed)), bound=claimed_bound, certificate=certificate
+    ).bound
     runs = [_plain(operator) for operator in reordered.graph.operators]
     if runs != [_plain(graph.operators[at]) for at in reordered.order]:
         raise PlanError("the operators of the new order are not those of the program")
     peak = min(_least_load(reordered.loaded, in_place), _least_load(loaded, in_place))
     if peak != reordered.peak:
         raise PlanError(f"the order claims a load of {reordered.peak} bytes, but it has {peak}")
+    if reordered.bound > peak:
+        raise ProofError(
+            f"the bound of {reordered.bound} bytes is above the load of an order, {peak}"
+        )
+    return OrderClaim(peak, min(max(0, proved - columns.slack), reordered.bound))
 
 
 class _Search:

@@ -123,6 +123,7 @@ class Search {
     } else {
       result_.order = given_;
     }
+    explain_largest();
     result_.status = result_.bound == result_.peak ? Status::kOptimal : Status::kFeasible;
     result_.states = counter_.used();
     result_.interrupted = stopper_.interrupted();
@@ -136,8 +137,18 @@ class Search {
     result_.peak = peak_of(program_, result_.order);
     result_.bound = std::max(live_before(program_), live_after(program_));
     for (OperatorIdx op = 0; op < program_.operators(); ++op) {
-      result_.bound = std::max(result_.bound, program_.base + own_bytes(program_, op));
+      const Bytes own = program_.base + own_bytes(program_, op);
+      if (own <= result_.bound) continue;
+      result_.bound = own;
+      largest_ = op;
     }
+    own_bound_ = result_.bound;
+  }
+
+  // If no cut is above what one operator needs by itself, its own cut is the certificate.
+  void explain_largest() {
+    if (!rules_.cuts || largest_ < 0 || result_.bound != own_bound_) return;
+    result_.certificate = least_step(program_, largest_).certificate;
   }
 
   // Bounds the operators whose steps are above the bound, from the largest step on.
@@ -217,6 +228,8 @@ class Search {
   Stopper stopper_;
   Counter counter_;
   std::vector<OperatorIdx> given_;
+  OperatorIdx largest_ = -1;  // the operator that needs most by itself
+  Bytes own_bound_ = 0;
   std::vector<std::uint8_t> cut_;  // by operator: whether its cut is known
   OrderResult result_;
 };
