@@ -1,32 +1,23 @@
 #include "order/moves.h"
 
-#include <algorithm>
-
 namespace memplan::order {
 
 namespace {
 
 constexpr int kMaxChain = 12;
 
-// Whether an operator could not run yet when only the first `mark` had run.
-bool became_ready(const State& state, OperatorIdx op, std::size_t mark) {
-  for (std::size_t at = mark; at < state.count(); ++at) {
-    const auto after = state.program().after[state.done()[at]];
-    if (std::binary_search(after.begin(), after.end(), op)) return true;
-  }
-  return false;
-}
-
 // The operator with the least to leave behind among those that became ready since `mark`, or -1.
 OperatorIdx next_of_chain(const State& state, Bytes limit, std::size_t mark) {
   OperatorIdx best = -1;
   Bytes least = 0;
-  for (const OperatorIdx op : state.ready()) {
-    if (!became_ready(state, op, mark) || state.step(op) > limit) continue;
-    const Bytes delta = state.delta(op);
-    if (best < 0 || delta < least || (delta == least && op < best)) {
-      best = op;
-      least = delta;
+  for (std::size_t at = mark; at < state.count(); ++at) {
+    for (const OperatorIdx op : state.program().after[state.done()[at]]) {
+      if (!state.is_ready(op) || state.step(op) > limit) continue;
+      const Bytes delta = state.delta(op);
+      if (best < 0 || delta < least || (delta == least && op < best)) {
+        best = op;
+        least = delta;
+      }
     }
   }
   return best;
@@ -38,11 +29,11 @@ bool Moves::commit(State& state, Bytes limit, std::size_t mark) const {
   bool all_wait = true;
   while (commits) {
     OperatorIdx next = -1;
-    for (const OperatorIdx op : state.ready()) {
-      if ((next < 0 || op < next) && state.delta(op) <= 0 && state.step(op) <= limit) next = op;
+    for (const OperatorIdx op : state.falling()) {
+      if ((next < 0 || op < next) && state.step(op) <= limit) next = op;
     }
     if (next < 0) break;
-    all_wait = all_wait && became_ready(state, next, mark);
+    all_wait = all_wait && state.became_ready(next, mark);
     state.run(next);
   }
   return all_wait;
