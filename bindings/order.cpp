@@ -66,6 +66,7 @@ bool& rule_of(OrderRules& rules, const std::string& name) {
   if (name == "segments") return rules.segments;
   if (name == "commits") return rules.commits;
   if (name == "valleys") return rules.valleys;
+  if (name == "delays") return rules.delays;
   if (name == "cuts") return rules.cuts;
   if (name == "beams") return rules.beams;
   if (name == "backwards") return rules.backwards;

@@ -95,8 +95,8 @@ TEST(no_rule_changes_the_answer) {
   for (unsigned seed = 1000; seed < 1120; ++seed) {
     const OrderProblem problem = random_problem(seed, {6, 8, seed % 2 == 0});
     for (bool OrderRules::* const rule :
-         {&OrderRules::segments, &OrderRules::commits, &OrderRules::valleys, &OrderRules::cuts,
-          &OrderRules::beams, &OrderRules::backwards, &OrderRules::windows}) {
+         {&OrderRules::segments, &OrderRules::commits, &OrderRules::valleys, &OrderRules::delays,
+          &OrderRules::cuts, &OrderRules::beams, &OrderRules::backwards, &OrderRules::windows}) {
       OrderRules rules;
       rules.*rule = false;
       check_all_orders(problem, rules);

@@ -31,9 +31,12 @@ void mark(const Lists<OperatorIdx>& next, OperatorIdx op, std::int32_t node,
 // live or not.
 class Network {
  public:
-  Network(const Program& program, OperatorIdx op)
+  // `done` has run before `op`, with all that it waits for.
+  Network(const Program& program, OperatorIdx op, const std::vector<OperatorIdx>& done)
       : program_(program), node_of_(program.workspace.size(), kNowhere) {
     mark(program.before, op, kSource, node_of_);
+    ancestors_ = node_of_;
+    for (const OperatorIdx other : done) node_of_[other] = kSource;
     mark(program.after, op, kSink, node_of_);
     node_of_[op] = kSink;
     names_ = {0, 1};
@@ -55,11 +58,23 @@ class Network {
     }
   }
 
-  Cut solve(OperatorIdx op) const {
-    Flow flow(names_.size());
-    for (const FlowArc& arc : arcs_) {
-      flow.add(static_cast<std::int32_t>(arc.from), static_cast<std::int32_t>(arc.to), arc.amount);
+  LaterCut solve_after(OperatorIdx op) const {
+    Flow flow = make_flow();
+    LaterCut cut;
+    cut.bound = own_bytes(program_, op) + flow.maximize();
+    const std::vector<std::uint8_t> is_late = flow.nodes_before_sink();
+    for (OperatorIdx u = 0; u < program_.operators(); ++u) {
+      if (is_late[node_of_[u]] != 0) cut.late.push_back(u);
     }
+    std::vector<std::uint8_t> is_cause(node_of_.size(), 0);
+    flow.for_each_arc([&](std::int32_t from, std::int32_t to, Bytes) {
+      if (from == kSource && to > kSink) add_cause(to, is_cause, cut.cause);
+    });
+    return cut;
+  }
+
+  Cut solve(OperatorIdx op) const {
+    Flow flow = make_flow();
     Cut cut;
     cut.bound = own_bytes(program_, op) + flow.maximize();
     cut.certificate.op = op;
@@ -75,6 +90,29 @@ class Network {
   }
 
  private:
+  Flow make_flow() const {
+    Flow flow(names_.size());
+    for (const FlowArc& arc : arcs_) {
+      flow.add(static_cast<std::int32_t>(arc.from), static_cast<std::int32_t>(arc.to), arc.amount);
+    }
+    return flow;
+  }
+
+  // Adds the operator that makes the storage which begins at a node live, if one must be named.
+  void add_cause(std::int32_t node, std::vector<std::uint8_t>& is_cause,
+                 std::vector<OperatorIdx>& cause) const {
+    const auto s = static_cast<StorageIdx>((names_[node] - 2 - program_.operators()) / 2);
+    if (program_.given[s] != 0) return;
+    OperatorIdx first = -1;
+    for (const OperatorIdx user : program_.users[s]) {
+      if (node_of_[user] != kSource) continue;
+      if (ancestors_[user] == kSource || is_cause[user] != 0) return;
+      if (first < 0) first = user;
+    }
+    is_cause[first] = 1;
+    cause.push_back(first);
+  }
+
   void add_storage(StorageIdx s) {
     bool begins = program_.given[s] != 0;
     bool ends = program_.wanted[s] != 0;
@@ -102,9 +140,10 @@ class Network {
   }
 
   const Program& program_;
-  std::vector<std::int32_t> node_of_;  // by operator
-  std::vector<std::int64_t> names_;    // by node: its number in a certificate
-  std::vector<FlowArc> arcs_;          // with their capacities
+  std::vector<std::int32_t> node_of_;    // by operator
+  std::vector<std::int32_t> ancestors_;  // by operator: the source for those that `op` waits for
+  std::vector<std::int64_t> names_;      // by node: its number in a certificate
+  std::vector<FlowArc> arcs_;            // with their capacities
 };
 
 }  // namespace
@@ -117,7 +156,14 @@ Bytes own_bytes(const Program& program, OperatorIdx op) {
 }
 
 Cut least_step(const Program& program, OperatorIdx op) {
-  Cut cut = Network(program, op).solve(op);
+  Cut cut = Network(program, op, {}).solve(op);
+  cut.bound += program.base;
+  return cut;
+}
+
+LaterCut least_step_after(const Program& program, OperatorIdx op,
+                          const std::vector<OperatorIdx>& done) {
+  LaterCut cut = Network(program, op, done).solve_after(op);
   cut.bound += program.base;
   return cut;
 }

@@ -1,24 +1,32 @@
 #include "order/exact.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace memplan::order {
 
-Exact::Exact(const Program& program, Bytes lower, const Moves& moves)
-    : moves_(moves), limit_(std::max(lower, live_before(program))), tree_(program) {
+Exact::Exact(const Program& program, Bytes lower, const Moves& moves, bool looks_ahead)
+    : moves_(moves),
+      limit_(std::max(lower, live_before(program))),
+      tree_(program),
+      looks_ahead_(looks_ahead),
+      outlook_(program) {
   bits_ = tree_.state().bits();
+  needless_.emplace_back();
+  expanded_.push_back(0);
   State& state = tree_.state();
   moves_.commit(state, limit_, 0);
-  const Node root = add_unseen(0);
+  const Node root = add(0, {});
   if (state.is_over()) found_ = state.done();
   tree_.back();
-  stack_.push_back(root);
+  stack_.push_back({root, {}});
 }
 
 void Exact::raise(Bytes lower) { limit_ = std::max(limit_, lower); }
 
 std::size_t Exact::bytes() const {
-  return bits_.size() * sizeof(std::uint64_t) + tree_.size() * 128 +
+  return bits_.size() * sizeof(std::uint64_t) + tree_.size() * 192 +
          blocked_.size() * sizeof(Blocked);
 }
 
@@ -36,6 +44,10 @@ Exact::End Exact::run(Bytes upper, std::int64_t states, Counter& counter) {
       while (!blocked_.empty() && blocked_.top().step <= limit_) {
         const Blocked next = blocked_.top();
         blocked_.pop();
+        if (next.op < 0) {
+          stack_.push_back({next.node, {}});
+          continue;
+        }
         tree_.go(next.node);
         try_operator(next.node, next.op, children);
         if (!found_.empty()) return End::kFound;
@@ -44,23 +56,35 @@ Exact::End Exact::run(Bytes upper, std::int64_t states, Counter& counter) {
       continue;
     }
     if (used++ >= states || counter.take()) return End::kSpent;
-    const Node node = stack_.back();
+    const Entry entry = std::move(stack_.back());
     stack_.pop_back();
-    if (expand(node)) return End::kFound;
+    if (expand(entry)) return End::kFound;
   }
   return limit_ < upper_ ? End::kFound : End::kNoneBelow;
 }
 
-bool Exact::expand(Node node) {
+std::vector<OperatorIdx> Exact::ops_to_try(const Entry& entry) {
+  if (!entry.ops.empty()) return entry.ops;
+  std::vector<OperatorIdx> ready = tree_.state().ready();
+  std::sort(ready.begin(), ready.end());
+  std::vector<OperatorIdx> ops;
+  const std::vector<OperatorIdx>& needless = needless_[entry.node];
+  std::set_difference(ready.begin(), ready.end(), needless.begin(), needless.end(),
+                      std::back_inserter(ops));
+  expanded_[entry.node] = 1;
+  return ops;
+}
+
+bool Exact::expand(const Entry& entry) {
+  const Node node = entry.node;
   tree_.go(node);
   State& state = tree_.state();
-  std::vector<OperatorIdx> ready = state.ready();
-  std::sort(ready.begin(), ready.end());
   std::vector<Child> children;
   std::vector<Blocked> blocked;
-  for (const OperatorIdx op : ready) {
+  for (const OperatorIdx op : ops_to_try(entry)) {
     const Bytes step = state.step(op);
     if (step > limit_) {
+      outlook_.refuse(op);
       if (step < upper_) blocked.push_back({step, node, op});
     } else if (try_operator(node, op, children)) {
       // From a valley every order within the limit can go on, so the others are not needed.
@@ -69,6 +93,7 @@ bool Exact::expand(Node node) {
       children.pop_back();
       for (const Child& child : children) forget(child);
       children.assign(1, valley);
+      needless_[node].clear();
       blocked.clear();
       break;
     }
@@ -84,7 +109,7 @@ void Exact::push(std::vector<Child>& children) {
     return a.live != b.live ? a.live > b.live : a.node < b.node;
   });
   for (const Child& child : children) {
-    if (child.node >= 0) stack_.push_back(child.node);
+    if (child.node >= 0) stack_.push_back({child.node, {}});
   }
 }
 
@@ -92,29 +117,49 @@ void Exact::push(std::vector<Child>& children) {
 // be tried: the order is complete, or the child is a valley.
 bool Exact::try_operator(Node node, OperatorIdx op, std::vector<Child>& children) {
   State& state = tree_.state();
+  const bool can_delay = moves_.can_delay(state, op);
+  const std::size_t count = state.count();
   const bool is_valley = moves_.take(state, op, limit_);
   if (state.is_over()) {
     found_ = state.done();
     return true;
   }
-  const Node child = add_unseen(node);
+  std::vector<OperatorIdx> needless;
+  if (can_delay && !is_valley && state.count() == count + 1) needless = moves_.needless(state, op);
+  Node child = -1;
+  if (const Node seen = find(); seen >= 0) {
+    meet_again(seen, needless);
+  } else {
+    child = add(node, std::move(needless));
+  }
+  const Bytes excess = looks_ahead_ && child >= 0 ? outlook_.excess(state, limit_) : 0;
+  if (excess > limit_) {
+    if (excess < upper_) blocked_.push({excess, child, -1});
+    child = -1;
+  }
   if (child >= 0 || is_valley) children.push_back({state.live(), child, state.hash()});
   tree_.back();
   return is_valley;
 }
 
-// Returns the new node, or -1 if the same operators ran in another one.
-Node Exact::add_unseen(Node parent) {
-  const State& state = tree_.state();
-  const auto [first, last] = seen_.equal_range(state.hash());
-  const std::size_t words = state.bits().size();
+// The node in which the same operators ran, or -1.
+Node Exact::find() const {
+  const Bits& bits = tree_.state().bits();
+  const auto [first, last] = seen_.equal_range(tree_.state().hash());
   for (auto each = first; each != last; ++each) {
-    const auto at = bits_.begin() + static_cast<std::ptrdiff_t>(each->second * words);
-    if (std::equal(state.bits().begin(), state.bits().end(), at)) return -1;
+    const auto at = bits_.begin() + static_cast<std::ptrdiff_t>(each->second * bits.size());
+    if (std::equal(bits.begin(), bits.end(), at)) return each->second;
   }
+  return -1;
+}
+
+Node Exact::add(Node parent, std::vector<OperatorIdx> needless) {
+  const State& state = tree_.state();
   const Node node = tree_.add(parent);
   seen_.emplace(state.hash(), node);
   bits_.insert(bits_.end(), state.bits().begin(), state.bits().end());
+  needless_.push_back(std::move(needless));
+  expanded_.push_back(0);
   return node;
 }
 
@@ -126,6 +171,21 @@ void Exact::forget(const Child& child) {
     seen_.erase(each);
     return;
   }
+}
+
+// Another way to a node: what is needless after both ways stays so, and the rest is to be tried.
+void Exact::meet_again(Node node, const std::vector<OperatorIdx>& needless) {
+  std::vector<OperatorIdx>& before = needless_[node];
+  std::vector<OperatorIdx> both;
+  std::set_intersection(before.begin(), before.end(), needless.begin(), needless.end(),
+                        std::back_inserter(both));
+  if (expanded_[node] != 0 && both.size() < before.size()) {
+    Entry entry{node, {}};
+    std::set_difference(before.begin(), before.end(), both.begin(), both.end(),
+                        std::back_inserter(entry.ops));
+    stack_.push_back(std::move(entry));
+  }
+  before = std::move(both);
 }
 
 }  // namespace memplan::order

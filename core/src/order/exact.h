@@ -9,13 +9,14 @@
 
 #include "order/counter.h"
 #include "order/moves.h"
+#include "order/outlook.h"
 #include "order/tree.h"
 
 namespace memplan::order {
 
 class Exact {
  public:
-  Exact(const Program& program, Bytes lower, const Moves& moves);
+  Exact(const Program& program, Bytes lower, const Moves& moves, bool looks_ahead);
 
   enum class End { kFound, kNoneBelow, kSpent };
 
@@ -33,7 +34,7 @@ class Exact {
   struct Blocked {
     Bytes step;
     Node node;
-    OperatorIdx op;
+    OperatorIdx op;  // -1: the node itself, for what is still to come
     bool operator>(const Blocked& other) const {
       if (step != other.step) return step > other.step;
       return node != other.node ? node < other.node : op > other.op;
@@ -44,10 +45,18 @@ class Exact {
     Node node;  // -1: it was seen before
     std::uint64_t hash;
   };
+  // What is left to try from a node.
+  struct Entry {
+    Node node;
+    std::vector<OperatorIdx> ops;  // empty: all that are ready and not needless
+  };
 
-  bool expand(Node node);
+  bool expand(const Entry& entry);
+  std::vector<OperatorIdx> ops_to_try(const Entry& entry);
   bool try_operator(Node node, OperatorIdx op, std::vector<Child>& children);
-  Node add_unseen(Node parent);
+  Node find() const;
+  Node add(Node parent, std::vector<OperatorIdx> needless);
+  void meet_again(Node node, const std::vector<OperatorIdx>& needless);
   void forget(const Child& child);
   void push(std::vector<Child>& children);
 
@@ -55,10 +64,14 @@ class Exact {
   Bytes limit_;
   Bytes upper_ = kMaxBytes;
   Tree tree_;
-  std::vector<Node> stack_;
+  bool looks_ahead_;
+  Outlook outlook_;
+  std::vector<Entry> stack_;
   std::priority_queue<Blocked, std::vector<Blocked>, std::greater<>> blocked_;
   std::unordered_multimap<std::uint64_t, Node> seen_;
-  std::vector<std::uint64_t> bits_;  // of every node, side by side
+  std::vector<std::uint64_t> bits_;                 // of every node, side by side
+  std::vector<std::vector<OperatorIdx>> needless_;  // by node: what is not tried, ascending
+  std::vector<std::uint8_t> expanded_;              // by node
   std::vector<OperatorIdx> found_;
 };
 

@@ -69,4 +69,21 @@ Bytes Flow::maximize() {
   return total;
 }
 
+std::vector<std::uint8_t> Flow::nodes_before_sink() const {
+  std::vector<std::uint8_t> is_before(first_.size(), 0);
+  is_before[kSink] = 1;
+  std::vector<std::int32_t> todo{kSink};
+  while (!todo.empty()) {
+    const std::int32_t node = todo.back();
+    todo.pop_back();
+    for (std::int32_t arc = first_[node]; arc != kNone; arc = next_[arc]) {
+      const std::int32_t other = to_[arc];
+      if (left_[arc ^ 1] == 0 || is_before[other] != 0) continue;
+      is_before[other] = 1;
+      todo.push_back(other);
+    }
+  }
+  return is_before;
+}
+
 }  // namespace memplan::order

@@ -21,6 +21,9 @@ class Flow {
   // After maximize(): whether the source reaches a node by what is left.
   bool is_reached(std::int32_t node) const { return level_[node] >= 0; }
 
+  // By node: whether the sink can be reached from it by what is left.
+  std::vector<std::uint8_t> nodes_before_sink() const;
+
   // Calls `visit(from, to, amount)` for each arc with a flow.
   template <typename Visit>
   void for_each_arc(const Visit& visit) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <deque>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
@@ -16,6 +17,7 @@
 #include "order/segments.h"
 #include "order/state.h"
 #include "order/tidy.h"
+#include "order/windows.h"
 
 namespace memplan {
 
@@ -66,24 +68,38 @@ class PartSearch {
     }
   }
 
-  void search_exactly() {
-    Exact forwards(forwards_, answer_.bound, moves());
-    Exact backwards(backwards_, answer_.bound, moves());
-    for (std::int64_t states = 2000; is_open(); states *= 4) {
-      for (const bool turn : {false, true}) {
-        if (turn && !rules_.backwards) continue;
-        if (!is_open()) return;
-        Exact& search = turn ? backwards : forwards;
-        const Exact::End end = search.run(answer_.peak, states, counter_);
-        answer_.bound = std::max(answer_.bound, std::min(search.limit(), answer_.peak));
-        if (end == Exact::End::kFound) take(search.found(), turn);
-        if (forwards.bytes() + backwards.bytes() > kMaxBytesOfStates) return;
-      }
+  // Goes on in both directions for so many states each.
+  void search_exactly(std::int64_t states) {
+    if (!forward_search_) {
+      forward_search_.emplace(forwards_, answer_.bound, moves(), rules_.cuts);
+      backward_search_.emplace(backwards_, answer_.bound, moves(), rules_.cuts);
+    }
+    for (const bool turn : {false, true}) {
+      if (turn && !rules_.backwards) continue;
+      if (!is_open() || is_full()) return;
+      Exact& search = turn ? *backward_search_ : *forward_search_;
+      search.raise(answer_.bound);
+      const Exact::End end = search.run(answer_.peak, states, counter_);
+      answer_.bound = std::max(answer_.bound, std::min(search.limit(), answer_.peak));
+      if (end == Exact::End::kFound) take(search.found(), turn);
     }
   }
 
+  void search_windows(std::size_t width, std::int64_t states) {
+    if (!rules_.windows || !is_open() || width > answer_.order.size()) return;
+    std::vector<OperatorIdx> order = answer_.order;
+    improve_windows(forwards_, order, answer_.bound, {width, states, moves()}, counter_);
+    take(std::move(order), false);
+  }
+
+  // Whether the exact search has no memory left.
+  bool is_full() const {
+    return forward_search_ &&
+           forward_search_->bytes() + backward_search_->bytes() > kMaxBytesOfStates;
+  }
+
  private:
-  Moves moves() const { return {rules_.commits, rules_.valleys}; }
+  Moves moves() const { return {rules_.commits, rules_.valleys, rules_.delays}; }
 
   void take(std::optional<std::vector<OperatorIdx>> order, bool turn) {
     if (!order) return;
@@ -99,6 +115,8 @@ class PartSearch {
   Answer& answer_;
   const OrderRules& rules_;
   Counter& counter_;
+  std::optional<Exact> forward_search_;
+  std::optional<Exact> backward_search_;
 };
 
 class Search {
@@ -189,16 +207,20 @@ class Search {
       parts.push_back(std::move(part));
       answers.push_back(std::move(answer));
     }
+    std::deque<PartSearch> searches;  // which stay where they are
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      searches.emplace_back(parts[i].program, answers[i], rules_, counter_);
+    }
     std::vector<std::size_t> by_peak(parts.size());
     std::iota(by_peak.begin(), by_peak.end(), std::size_t{0});
     const auto each_part = [&](const auto& search) {
+      if (!is_open()) return;
       std::stable_sort(by_peak.begin(), by_peak.end(), [&](std::size_t a, std::size_t b) {
         return answers[a].peak > answers[b].peak;
       });
       for (const std::size_t i : by_peak) {
         answers[i].bound = std::max(answers[i].bound, result_.bound);
-        PartSearch part(parts[i].program, answers[i], rules_, counter_);
-        if (part.is_open()) search(part);
+        if (searches[i].is_open()) search(searches[i]);
         // What one part needs at least, the whole needs.
         if (answers[i].bound <= answers[i].peak && answers[i].bound > result_.bound) {
           result_.bound = answers[i].bound;
@@ -207,12 +229,23 @@ class Search {
         put(parts[i], answers[i]);
       }
       result_.peak = peak_of(program_, result_.order);
+      bound_by_cuts();
     };
     each_part([](PartSearch& part) { part.search_beams({1, 4}); });
-    bound_by_cuts();
-    if (is_open()) each_part([](PartSearch& part) { part.search_beams({16, 64}); });
-    bound_by_cuts();
-    if (is_open()) each_part([](PartSearch& part) { part.search_exactly(); });
+    // A wide beam comes when it costs no more than the exact search has had without success.
+    std::vector<int> beams{256, 64, 16};
+    const auto is_over = [](PartSearch& part) { return !part.is_open() || part.is_full(); };
+    std::size_t width = 32;
+    for (std::int64_t states = 1000; is_open(); states *= 4) {
+      each_part([&](PartSearch& part) { part.search_exactly(states); });
+      each_part([&](PartSearch& part) { part.search_windows(width, states / 4); });
+      if (!beams.empty() && 4 * beams.back() * program_.operators() <= states) {
+        each_part([&](PartSearch& part) { part.search_beams({beams.back()}); });
+        beams.pop_back();
+      }
+      if (std::all_of(searches.begin(), searches.end(), is_over)) return;
+      width *= 2;
+    }
   }
 
   // Writes the order of a part to its places.

@@ -32,6 +32,7 @@ class State {
   std::size_t count() const { return done_.size(); }
   bool is_over() const { return done_.size() == program_.workspace.size(); }
   bool has_run(OperatorIdx op) const { return ((bits_[op >> 6] >> (op & 63)) & 1) != 0; }
+  std::int32_t used(StorageIdx storage) const { return used_[storage]; }
   bool is_ready(OperatorIdx op) const { return ready_.place[op] >= 0; }
   // Whether `op`, which is ready, could not run yet when only the first `mark` had run.
   bool became_ready(OperatorIdx op, std::size_t mark) const;

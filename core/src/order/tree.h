@@ -15,6 +15,7 @@ class Tree {
   explicit Tree(const Program& program) : state_(program), nodes_(1) {}
 
   State& state() { return state_; }
+  const State& state() const { return state_; }
 
   // Adds the present state as a child of a node, from which `state` has gone on.
   Node add(Node parent);
