@@ -31,7 +31,7 @@ SLOW = (
     *(
         "test_stale_onnx_family*",
         "test_source_onnx_foreign*",
-        "test_target_[ce]*",
+        "test_target_[cefo]*",
         "test_target_tflite_micro.*",
     ),
     *("test_target_tflite_micro_file*", "test_plot*", "test_view_heap_map*", "test_view_page*"),

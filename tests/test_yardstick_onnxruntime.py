@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 import numpy as np
 import onnxruntime
-from onnx_models import BOOL, LIGHT, light, model, node, value
+from onnx_models import BOOL, LIGHT, graph, light, model, node, value
+from ort_orders import random_model, run
 
 from memplan import solve, yardsticks
 from memplan.graph import Graph
@@ -124,3 +126,59 @@ def test_what_shares_memory_there_shares_it_here(tmp_path: Path) -> None:
     figure = runtime.measure(path, Options())
     assert figure is not None
     assert figure.bytes == solve(read(path, Options()).problem).peak == 2 * 64 * 64 * 4
+
+
+@pytest.mark.parametrize("name", LIGHT)
+def test_a_network_runs_in_the_order_of_the_runtime(name: str) -> None:
+    """Tests the model of its default order against what it runs."""
+    found = read(light(name), Options(runtime_order=True)).graph
+    assert found is not None
+    order = [operator.name for operator in found.operators]
+    feeds = {
+        one.name: np.zeros(one.shape, np.float32)
+        for one in onnxruntime.InferenceSession(light(name)).get_inputs()
+    }
+    ran, _ = run(light(name), feeds)
+    assert [each for each in ran if each in set(order)] == order
+
+
+def test_random_models_run_in_the_order_of_the_runtime(tmp_path: Path) -> None:
+    """Tests the model of its default order on a hundred random models, some with branches."""
+    path = tmp_path / "model.onnx"
+    other = 0
+    for seed in range(100):
+        made = random_model(random.Random(seed))
+        path.write_bytes(made.SerializeToString())
+        found = read(path, Options(runtime_order=True)).graph
+        assert found is not None
+        order = [operator.name for operator in found.operators]
+        assert run(path, {"x": np.ones(4, np.float32)})[0] == order
+        other += order != [each.name for each in made.graph.node]
+    assert other > 50
+
+
+def test_operators_inside_branches_run_in_the_order_of_the_runtime(tmp_path: Path) -> None:
+    """Tests the order in both branches, and that what they read comes before them."""
+    branch = graph(
+        [
+            node("Neg", "b", "p", name="p"),
+            node("Exp", "a", "q", name="q"),
+            node("Sum", "q p", "r", name="r"),
+        ],
+        outputs=[value("r", [4])],
+    )
+    other = graph([node("Abs", "c", "s", name="s")], outputs=[value("s", [4])])
+    nodes = [
+        *(node("Exp", "x", name, name=name) for name in "abc"),
+        node("If", "flag", "y", name="if", then_branch=branch, else_branch=other),
+    ]
+    what = model(nodes, [value("x", [4]), value("flag", [1], BOOL)], [value("y", [4])])
+    path = tmp_path / "model.onnx"
+    path.write_bytes(what.SerializeToString())
+    found = read(path, Options(runtime_order=True)).graph
+    assert found is not None
+    otherwise, then = ([op.name for op in each.operators] for each in found.operators[-1].blocks)
+    outer = [operator.name for operator in found.operators]
+    for flag, inside in ((True, then), (False, otherwise)):
+        ran, _ = run(path, {"x": np.ones(4, np.float32), "flag": np.array([flag])})
+        assert [name for name in ran if name != "if"] == [*outer[:-1], *inside]

@@ -29,6 +29,13 @@ def command(
             "--output", "-o", metavar="FILE", help="Write the model with the plan in it (.tflite)."
         ),
     ] = None,
+    order: Annotated[
+        bool,
+        typer.Option(
+            "--order",
+            help="Write the operators in the order with the least load (.onnx).",
+        ),
+    ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Write the plan into the model's own file.")
     ] = False,
@@ -88,6 +95,13 @@ def command(
         raise typer.BadParameter("--output names another file", param_hint="'--overwrite'")
     model = input if overwrite else out
     _check_outputs(input, out, model, header, shim, plan)
+    if order:
+        if header or shim or plan or model is None:
+            raise typer.BadParameter(
+                "it needs --output or --overwrite alone", param_hint="'--order'"
+            )
+        _write_order(input, model, options.Model(dim, in_place=in_place, strict=strict), timeout)
+        return
     if plan is not None and (in_place or replan or alignment > 1):
         raise typer.BadParameter(
             "leave out --in-place, --replan and --alignment", param_hint="'--plan'"
@@ -187,6 +201,28 @@ def _make_plan(
     if not found.plan.has_offsets:
         raise MemplanError(f"no plan was found ({found.plan.status}); nothing was written")
     return found
+
+
+def _write_order(input: str, out: str, model: options.Model, timeout: float | None) -> None:
+    """Write an ONNX model with its operators in the order with the least load."""
+    from memplan import formats
+    from memplan.errors import MemplanError
+    from memplan.sources import detect
+
+    if detect(input) != "onnx":
+        raise MemplanError(f"{input} is not an ONNX model; only these are written in an order")
+    from memplan.targets.onnx import HOW_TO_RUN, reorder_bytes
+    from memplan.view.units import exact, plural
+
+    found, data = reorder_bytes(Path(input), model.reading(), timeout=timeout)
+    options.refuse_notes(input, found.loaded.notes if model.strict else ())
+    formats.write_files({out: data})
+    output.line(f"{out}: written")
+    output.line(f"given   {exact(found.given_peak)} of load")
+    moved = plural(len(found.moved), "operator")
+    output.line(f"order   {exact(found.peak)}, {moved} moved")
+    output.line(f"bound   {exact(found.bound)}: no order needs less")
+    output.line(HOW_TO_RUN)
 
 
 def _write_paths(

@@ -45,6 +45,7 @@ def command(
     in_place: options.InPlace = False,
     strict: options.Strict = False,
     limit_factor: options.LimitFactor = 1,
+    runtime_order: options.RuntimeOrder = False,
     runtime: options.Runtime = True,
     measure: options.Measure = False,
     top: options.Top = 10,
@@ -81,7 +82,14 @@ def command(
     if known and not path:
         raise typer.BadParameter("it needs --path", param_hint="'--known'")
     model = options.Model(
-        dim, include, exclude, in_place, strict, alignment=alignment, limit_factor=limit_factor
+        dim,
+        include,
+        exclude,
+        in_place,
+        strict,
+        alignment=alignment,
+        limit_factor=limit_factor,
+        runtime_order=runtime_order,
     )
     loaded = options.read_input(input, capacity, reserve, pin, model)
     if why is not None:

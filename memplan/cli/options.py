@@ -261,6 +261,14 @@ LimitFactor = Annotated[
         "files that you trust.",
     ),
 ]
+RuntimeOrder = Annotated[
+    bool,
+    typer.Option(
+        "--runtime-order",
+        help="Run the operators of an ONNX model in onnxruntime's default order, and not in that "
+        "of the file.",
+    ),
+]
 Measure = Annotated[
     bool,
     typer.Option(
@@ -294,13 +302,19 @@ class Model:
     pins: bool = True
     alignment: int = 1
     limit_factor: int = 1
+    runtime_order: bool = False
 
     def reading(self) -> ModelOptions:
         """Return the same for a source."""
         from memplan.sources.options import Options
 
         dims = _parse_dims(self.dim or ())
-        return Options(dims=dims, in_place=self.in_place, limit_factor=self.limit_factor)
+        return Options(
+            dims=dims,
+            in_place=self.in_place,
+            limit_factor=self.limit_factor,
+            runtime_order=self.runtime_order,
+        )
 
 
 def measure(loaded: Loaded, path: str, model: Model) -> Measured:
@@ -342,6 +356,7 @@ def read_input(
         dims=_parse_dims(model.dim or ()),
         pins=model.pins,
         limit_factor=model.limit_factor,
+        runtime_order=model.runtime_order,
     )
     refuse_notes(path, loaded.notes if model.strict else ())
     if model.include or model.exclude:

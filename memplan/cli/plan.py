@@ -55,6 +55,7 @@ def command(
     in_place: options.InPlace = False,
     strict: options.Strict = False,
     limit_factor: options.LimitFactor = 1,
+    runtime_order: options.RuntimeOrder = False,
     runtime: options.Runtime = True,
     measure: options.Measure = False,
     top: options.Top = 10,
@@ -103,7 +104,14 @@ def command(
             "a proof is of one layout; leave out --in-place", param_hint="'--proof'"
         )
     model = options.Model(
-        dim, include, exclude, in_place, strict, alignment=alignment, limit_factor=limit_factor
+        dim,
+        include,
+        exclude,
+        in_place,
+        strict,
+        alignment=alignment,
+        limit_factor=limit_factor,
+        runtime_order=runtime_order,
     )
     loaded = options.read_input(input, capacity, reserve, pin, model)
 

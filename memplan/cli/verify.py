@@ -46,6 +46,7 @@ def command(
     exclude: options.Exclude = None,
     in_place: options.InPlace = False,
     limit_factor: options.LimitFactor = 1,
+    runtime_order: options.RuntimeOrder = False,
 ) -> None:
     """Check a plan, a proof, or both: exit code 0 if they are right, 1 if one is not.
 
@@ -59,7 +60,13 @@ def command(
             "a proof is of one layout; leave out --in-place", param_hint="'--proof'"
         )
     model = options.Model(
-        dim, include, exclude, in_place, alignment=alignment, limit_factor=limit_factor
+        dim,
+        include,
+        exclude,
+        in_place,
+        alignment=alignment,
+        limit_factor=limit_factor,
+        runtime_order=runtime_order,
     )
     loaded = options.read_input(problem, capacity, reserve, pin, model)
 

@@ -134,6 +134,7 @@ def command(
     in_place: options.InPlace = False,
     strict: options.Strict = False,
     limit_factor: options.LimitFactor = 1,
+    runtime_order: options.RuntimeOrder = False,
 ) -> None:
     """Draw a plan: time to the right, addresses upwards.
 
@@ -151,7 +152,14 @@ def command(
     others = recorded_from or []
     output.check_output(out, problem, *([plan] if plan else []), *others)
     model = options.Model(
-        dim, include, exclude, in_place, strict, alignment=alignment, limit_factor=limit_factor
+        dim,
+        include,
+        exclude,
+        in_place,
+        strict,
+        alignment=alignment,
+        limit_factor=limit_factor,
+        runtime_order=runtime_order,
     )
     loaded, alone = _read(problem, plan, capacity, reserve, pin, model)
 

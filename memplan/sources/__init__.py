@@ -53,6 +53,7 @@ def load(
     in_place: bool = False,
     pins: bool = True,
     limit_factor: int = 1,
+    runtime_order: bool = False,
 ) -> Loaded:
     """Read a file of any supported format as a problem; its name does not matter.
 
@@ -74,6 +75,9 @@ def load(
         Whether to keep offsets that the file gives.
     limit_factor
         How many times the usual limits (docs/sources.md) a file may expand while it is read.
+    runtime_order
+        Whether the operators of an ONNX model run in onnxruntime's default order, and not in that
+        of the file.
 
     Returns
     -------
@@ -86,15 +90,22 @@ def load(
     FormatError
         One sentence, if the file is damaged or its format is not known.
     MemplanError
-        If a library that reads it is missing, a dimension has no value, or there is no such kind.
+        If a library that reads it is missing, a dimension has no value, there is no such kind, or
+        `runtime_order` is asked for in another format.
     """
     path = Path(path)
-    options = Options(dims or {}, _parse_kinds(include), in_place, pins, limit_factor)
+    options = Options(
+        dims or {}, _parse_kinds(include), in_place, pins, limit_factor, runtime_order
+    )
     try:
         name = detect(path)
         if dims and name not in _WITH_DIMENSIONS:
             raise MemplanError(
                 f"{path} has no symbolic dimensions, so {quoted(next(iter(dims)))} has no meaning"
+            )
+        if runtime_order and name != "onnx":
+            raise MemplanError(
+                f"{path} is not an ONNX model; only their runtime has an order of its own"
             )
         if name not in _SOURCES:
             problem = formats.load(path, capacity=capacity)

@@ -27,6 +27,9 @@ class Options:
     limit_factor
         How many times the usual limits (`memplan.sources._limits`) a file may expand while it is
         read.
+    runtime_order
+        Whether operators of an ONNX model run in the order of onnxruntime's default, and not in
+        that of the file.
     """
 
     dims: Mapping[str, int] = field(default_factory=dict)
@@ -34,3 +37,4 @@ class Options:
     in_place: bool = False
     pins: bool = True
     limit_factor: int = 1
+    runtime_order: bool = False

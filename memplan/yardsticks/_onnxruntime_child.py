@@ -33,7 +33,7 @@ _FUSIONS = """
 
 
 def main() -> None:
-    """Read what to do from standard input: path, dimensions, whether to fuse, a scratch folder."""
+    """Read what to do from standard input: path, dimensions, fusing, order, a scratch folder."""
     import onnxruntime
 
     order = json.load(sys.stdin)
@@ -50,6 +50,8 @@ def main() -> None:
     if not order["fused"]:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         left_out = _FUSIONS.split()
+    if order["in_file_order"]:
+        options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
     session = onnxruntime.InferenceSession(
         order["path"], options, ["CPUExecutionProvider"], disabled_optimizers=left_out
     )

@@ -10,11 +10,14 @@ import json
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from memplan.notes import Code
 from memplan.sources.loaded import Figure
+from memplan.sources.onnx import read
 from memplan.sources.options import Options
 
 __all__ = ["measure"]
@@ -29,30 +32,49 @@ class _Held(NamedTuple):
     in_use: int
 
 
-def measure(path: Path, options: Options) -> Figure | None:
+def measure(path: Path, options: Options, *, in_file_order: bool = False) -> Figure | None:
     """Return the most bytes requested from onnxruntime's arena while a model runs on the CPU.
 
     The model runs twice, on zeros, with one thread; the second run uses the memory pattern that the
     runtime made from the first. Outputs count, weights and inputs do not.
 
+    Parameters
+    ----------
+    path, options
+        The model, and how it is read.
+    in_file_order
+        Whether it runs its operators in the order of the file (`PRIORITY_BASED`), and not in its
+        own order.
+
     Returns
     -------
     Figure or None
         In bytes, the largest value after any operator; `what` adds the bytes in use with scratch of
-        kernels and the arena's rounding, and the bytes after fusions. `None` if the runtime is not
+        kernels and the arena's rounding, the bytes after fusions, and, if the two orders have
+        different loads, those in the order of the file. `None` if the runtime is not
         installed, rejects the model, or needs longer than 20 seconds.
     """
-    plain = _run(path, options, fused=False)
+    plain = _run(path, options, fused=False, in_file_order=in_file_order)
     if plain is None:
         return None
     what = f"{plain.in_use} with kernel scratch and the arena's rounding"
-    fused = _run(path, options, fused=True)
+    fused = _run(path, options, fused=True, in_file_order=in_file_order)
     if fused is not None:
         what += f"; {fused.requested} and {fused.in_use} after fusing operators"
+    if not in_file_order and _has_other_load(path, options):
+        ordered = _run(path, options, fused=False, in_file_order=True)
+        if ordered is not None:
+            what += f"; {ordered.requested} and {ordered.in_use} in the order of the file"
     return Figure(f"onnxruntime {plain.version}", plain.requested, "measured", what)
 
 
-def _run(path: Path, options: Options, *, fused: bool) -> _Held | None:
+def _has_other_load(path: Path, options: Options) -> bool:
+    """Whether the reader says that the runtime's order has another load than that of the file."""
+    notes = read(path, replace(options, runtime_order=False)).notes
+    return any(note.code is Code.ORDER_OF_RUNTIME for note in notes)
+
+
+def _run(path: Path, options: Options, *, fused: bool, in_file_order: bool) -> _Held | None:
     if find_spec("onnxruntime") is None:
         return None
     with tempfile.TemporaryDirectory() as folder:
@@ -60,6 +82,7 @@ def _run(path: Path, options: Options, *, fused: bool) -> _Held | None:
             "path": str(path.absolute()),
             "dims": dict(options.dims),
             "fused": fused,
+            "in_file_order": in_file_order,
             "folder": folder,
         }
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,17 @@ from memplan.errors import FormatError, GraphError, ProblemError
 from memplan.extras import require
 from memplan.files import of_file
 from memplan.graph import Graph
-from memplan.notes import Note
+from memplan.notes import Code, Note
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.onnx._build import build
 from memplan.sources.onnx._calls import inline_calls
 from memplan.sources.onnx._order import check_order, check_texts, drop_masks
+from memplan.sources.onnx._runtime_order import in_runtime_order
 from memplan.sources.onnx._shapes import with_shapes
 from memplan.sources.onnx._wire import WireError, looks_like_model, strip_weights
 from memplan.sources.options import Options
 
-__all__ = ["graph_of", "matches", "read"]
+__all__ = ["graph_of", "in_runtime_order", "matches", "read", "read_bytes"]
 
 
 def matches(head: bytes, path: Path) -> bool:
@@ -50,15 +52,47 @@ def read(path: Path, options: Options) -> Loaded:
         raise FormatError(str(path), f"the file cannot be read: {reason}") from None
     except WireError as error:
         raise FormatError(str(path), f"the file {error}") from None
+    return _load(serialized, path, options)
+
+
+def read_bytes(data: bytes, path: Path, options: Options) -> Loaded:
+    """Read a model from the bytes of a file; raises as `read`, with the path in the sentence."""
+    return _load(strip_weights(data), path, options)
+
+
+def _load(serialized: bytes, path: Path, options: Options) -> Loaded:
     with of_file(path):
         model = _parse(serialized)
         if not model.graph.name:
             model.graph.name = path.stem.encode(errors="replace").decode()
         graph, notes = _convert(model, options.dims, options.limit_factor)
+        ordered = in_runtime_order(graph)
         try:
-            return of_graph(graph, include=options.include, in_place=options.in_place, notes=notes)
+            loaded = _lay_out(graph, options, notes)
+            other = (
+                loaded
+                if ordered.operators == graph.operators
+                else _lay_out(ordered, options, notes)
+            )
         except ProblemError as error:
             raise FormatError(str(path), str(error)) from None
+    if options.runtime_order:
+        return other
+    here, there = loaded.problem.max_load, other.problem.max_load
+    return loaded if here == there else replace(loaded, notes=(*notes, _explain_order(here, there)))
+
+
+def _lay_out(graph: Graph, options: Options, notes: tuple[Note, ...]) -> Loaded:
+    return of_graph(graph, include=options.include, in_place=options.in_place, notes=notes)
+
+
+def _explain_order(here: int, there: int) -> Note:
+    text = (
+        f"onnxruntime runs operators in an order of its own with a load of {there} bytes; {here} "
+        "are those of the order of the file, which it keeps with ExecutionOrder.PRIORITY_BASED "
+        "(--runtime-order plans for its own order; its optimizations change operators, too)"
+    )
+    return Note(Code.ORDER_OF_RUNTIME, text)
 
 
 def graph_of(model: Any, dims: Mapping[str, int] | None = None) -> Graph:

@@ -6,7 +6,7 @@ import mmap
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["WireError", "looks_like_model", "strip_weights"]
+__all__ = ["Field", "WireError", "iterate_fields", "looks_like_model", "strip_weights"]
 
 # Tensors up to this many bytes keep their data, as shapes are computed from small constants.
 _KEPT = 4096
@@ -42,7 +42,9 @@ class WireError(ValueError):
     """Bytes that are no protocol buffer; the text goes after "the file "."""
 
 
-class _Field(NamedTuple):
+class Field(NamedTuple):
+    """A field of a message, by its places in the data."""
+
     number: int
     wire: int
     start: int  # of its tag
@@ -70,7 +72,7 @@ def _strip(data: bytes | mmap.mmap, begin: int, end: int, message: str, depth: i
     inner = _INNER[message]
     pieces: list[bytes] = []
     kept = begin  # everything before it is in `pieces`, or left out
-    for field in _fields(data, begin, end):
+    for field in iterate_fields(data, begin, end):
         if field.wire != _LENGTH or field.end - field.body <= _KEPT:
             continue  # a field this small holds no data worth leaving out
         if field.number in inner:
@@ -91,7 +93,8 @@ def _is_left_out(message: str, number: int) -> bool:
     return message == "model" and number == _TRAINING
 
 
-def _fields(data: bytes | mmap.mmap, begin: int, end: int) -> Iterator[_Field]:
+def iterate_fields(data: bytes | mmap.mmap, begin: int, end: int) -> Iterator[Field]:
+    """Yield the fields of a message; raises `WireError` as `strip_weights`."""
     at = begin
     while at < end:
         start = at
@@ -111,7 +114,7 @@ def _fields(data: bytes | mmap.mmap, begin: int, end: int) -> Iterator[_Field]:
             raise WireError(f"is not a protocol buffer: no field begins at byte {start}")
         if at > end:
             raise WireError(f"is cut off: the field at byte {start} ends {at - end} bytes later")
-        yield _Field(number, wire, start, body, at)
+        yield Field(number, wire, start, body, at)
 
 
 def _varint(data: bytes | mmap.mmap, at: int, end: int) -> tuple[int, int]:
