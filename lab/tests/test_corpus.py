@@ -25,7 +25,7 @@ from memplan_lab.corpus.recipe import Recipe  # noqa: E402
 from memplan_lab.corpus.recording import Recording, record  # noqa: E402
 from memplan_lab.corpus.runs import Ready  # noqa: E402
 from memplan_lab.corpus.scratchpad import on_scratchpad  # noqa: E402
-from memplan_lab.corpus.shapes import graph_of, problem_of  # noqa: E402
+from memplan_lab.corpus.shapes import graph_of, order_of, problem_of  # noqa: E402
 from memplan_lab.corpus.weightless import Weightless  # noqa: E402
 
 nn: Any = torch.nn
@@ -117,7 +117,7 @@ def test_real_tensors_give_the_same_recording() -> None:
         module, args = NETWORKS["resnet18"](2, 32)
         module = module.to(device)
         ready = Ready(module, (args[0].to(device),), loss=lambda scores: scores.square().mean())
-        return allocations(runs._record_training(ready, "kept"))
+        return allocations(runs.record_training(ready, "kept"))
 
     assert training("meta") == training("cpu")
 
@@ -148,6 +148,29 @@ def test_weights_are_not_made() -> None:
         rates = torch.linspace(0, 1, 3).tolist()
     assert layer.weight.device.type == "meta"
     assert rates == [0, 0.5, 1]
+
+
+def test_an_order_keeps_what_operators_read() -> None:
+    """Tests the arcs of reading, changing and drawing, and who touches what."""
+    x = empty(10)
+
+    def run() -> Any:
+        a = x + 1  # 0
+        b = a * 2  # 1: reads a before it changes
+        a.add_(1)  # 2
+        c = a * 3  # 3: reads what 2 changed
+        d = torch.rand(10, device="meta")  # 4
+        e = torch.rand(10, device="meta")  # 5: draws after 4
+        return b + c, d, e  # 6
+
+    problem = order_of(record(run, ()))
+    arcs = {(0, 1), (0, 2), (1, 2), (2, 3), (1, 6), (3, 6), (4, 5)}
+    assert set(map(tuple, problem.arcs.tolist())) >= arcs
+    assert (4, 6) not in problem.arcs.tolist()
+    users = [problem.users(storage).tolist() for storage in range(len(problem.size))]
+    assert users == [[0, 1, 2, 3], [1, 6], [3, 6], [4], [5], [6]]
+    assert problem.wanted.tolist() == [False, False, False, True, True, True]
+    assert problem.size.tolist() == [512] * 6  # as PyTorch's allocator rounds up
 
 
 # Runs --------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from memplan_lab.cli import (
     bench,
     bench_contention,
     bench_latency,
+    bench_order,
     bench_repack,
     bench_streams,
     corpus,
@@ -34,6 +35,7 @@ running.add_root(app)
 for module in (
     bench,
     bench_latency,
+    bench_order,
     bench_contention,
     bench_repack,
     bench_streams,

@@ -59,6 +59,35 @@ def build(
     output.line(f"{out}: {len(built.records):,} problems, {checksum}")
 
 
+@app.command()
+def orders(
+    out: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="The graphs, as Parquet.")
+    ] = "orders.parquet",
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", min=1, help="The maximum number of recipes, spread evenly."),
+    ] = None,
+) -> None:
+    """Record which operators of real networks wait for which, for the suite `orders`.
+
+    The same versions of the libraries record the same file; it takes minutes. Needs the extra
+    `corpus`.
+    """
+    output.check_output(out)
+
+    from memplan_lab.bench.orders import write
+    from memplan_lab.corpus.orders import record_all
+
+    made, failures = record_all(limit, _tell if sys.stderr.isatty() else None)
+    if sys.stderr.isatty():
+        sys.stderr.write(_CLEAR)
+    write(made, out)
+    for failure in failures:
+        output.message(f"left out: {failure.name}: {failure.reason}")
+    output.line(f"{out}: {len(made):,} graphs")
+
+
 def _tell(done: int, count: int, name: str) -> None:
     width = shutil.get_terminal_size().columns - 1
     sys.stderr.write(_CLEAR + f"{done:,} of {count:,}  {name}"[:width])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +13,7 @@ from memplan.problem import Problem
 from memplan_lab.corpus.recipe import Recipe
 from memplan_lab.corpus.scratchpad import on_scratchpad
 
-__all__ = ["FAMILIES"]
+__all__ = ["FAMILIES", "iterate_files"]
 
 _FAMILY = "files"
 _LIGHT = "backend/test/data/light/light_{}.onnx"
@@ -92,36 +92,37 @@ def _read(project: str, package: str, file: str, dims: Mapping[str, int]) -> sou
     return sources.load(Path(spec.origin).parent / file, dims=dims)
 
 
-def _make_problem(project: str, package: str, file: str, dims: Mapping[str, int]) -> Problem:
-    return _read(project, package, file, dims).problem.without_alignment()
+def _make_problem(read: Callable[[], sources.Loaded]) -> Problem:
+    return read().problem.without_alignment()
 
 
-def _make_tiled(
-    project: str, package: str, file: str, dims: Mapping[str, int], tiles: int, chunk: int
-) -> Problem:
-    graph = _read(project, package, file, dims).graph
+def _make_tiled(read: Callable[[], sources.Loaded], tiles: int, chunk: int) -> Problem:
+    graph = read().graph
     assert graph is not None  # it is a model
     return on_scratchpad(graph, tiles, chunk)
 
 
-def _recipes() -> Iterator[Recipe]:
+def iterate_files() -> Iterator[tuple[str, str, Callable[[], sources.Loaded]]]:
+    """Yield the project, the file in it and what reads it, of all models."""
     for project, (package, files) in _FILES.items():
         for file, dims in files.items():
-            name = f"{project}-{Path(file).stem.removeprefix('light_')}-{Path(file).suffix[1:]}"
-            provenance = {"library": project, "model": file}
-            read = (project, package, file, dims)
-            yield Recipe(
-                name,
-                _FAMILY,
-                {**provenance, "run": "as its runtime plans it"},
-                partial(_make_problem, *read),
-            )
-            for tiles, chunk in _PADS:
-                pad = {"run": _SCRATCHPAD, "tiles": str(tiles), "chunk": str(chunk)}
-                make = partial(_make_tiled, *read, tiles, chunk)
-                yield Recipe(
-                    f"{name}-scratchpad-{tiles}-{chunk}", _FAMILY, {**provenance, **pad}, make
-                )
+            yield project, file, partial(_read, project, package, file, dims)
+
+
+def _recipes() -> Iterator[Recipe]:
+    for project, file, read in iterate_files():
+        name = f"{project}-{Path(file).stem.removeprefix('light_')}-{Path(file).suffix[1:]}"
+        provenance = {"library": project, "model": file}
+        yield Recipe(
+            name,
+            _FAMILY,
+            {**provenance, "run": "as its runtime plans it"},
+            partial(_make_problem, read),
+        )
+        for tiles, chunk in _PADS:
+            pad = {"run": _SCRATCHPAD, "tiles": str(tiles), "chunk": str(chunk)}
+            make = partial(_make_tiled, read, tiles, chunk)
+            yield Recipe(f"{name}-scratchpad-{tiles}-{chunk}", _FAMILY, {**provenance, **pad}, make)
 
 
 _SCRATCHPAD = "from a scratchpad, in tiles, with transfers beside computation"

@@ -14,7 +14,7 @@ from memplan_lab.extras import require
 if TYPE_CHECKING:
     from memplan_lab.corpus.runs import Ready
 
-__all__ = ["FAMILIES"]
+__all__ = ["FAMILIES", "RATE", "Setting", "Task", "build", "iterate_models"]
 
 Task = Literal["causal", "masked", "seq2seq", "speech", "audio", "image", "both"]
 
@@ -67,14 +67,14 @@ _WITHOUT_CHECKPOINTS = ("ctrl", "openai-gpt")
 _BATCHES = (1, 2, 4, 8, 16, 32, 64)
 _TOKENS = (128, 256, 64, 512, 384)
 _SECONDS = (2, 5, 10)
-_RATE = 16_000  # samples of a second
+RATE = 16_000  # samples of a second
 _ANSWER = 64  # tokens of the answer, of models that read one sequence and write another
 _GENERATED = 4
 _PARTITIONS = ("ddp", "overlap", "category")
 
 
 @dataclass(frozen=True)
-class _Setting:
+class Setting:
     """How a model is built and called.
 
     Attributes
@@ -102,7 +102,8 @@ class _Setting:
         return "checkpointed" if self.checkpoint else self.attention
 
 
-def _build(model: str, task: Task, setting: _Setting) -> Ready:
+def build(model: str, task: Task, setting: Setting) -> Ready:
+    """Return a network of transformers with its input and its loss."""
     from memplan_lab.corpus.runs import Ready
     from memplan_lab.corpus.weightless import Weightless
 
@@ -133,7 +134,7 @@ _RANDOM = (
 )
 
 
-def _inputs(torch: Any, config: Any, task: Task, setting: _Setting, dtype: Any) -> dict[str, Any]:
+def _inputs(torch: Any, config: Any, task: Task, setting: Setting, dtype: Any) -> dict[str, Any]:
     batch, size = setting.batch, setting.size
 
     def tokens(count: int) -> Any:
@@ -169,34 +170,40 @@ def _loss(result: Any) -> Any:
     return torch.nn.functional.cross_entropy(scores, right)
 
 
-def _setting(task: Task, turn: int, **options: Any) -> _Setting:
+def _setting(task: Task, turn: int, **options: Any) -> Setting:
     """Return one of many settings, so that neighbouring turns differ."""
     batch, dtype = _BATCHES[turn % len(_BATCHES)], ("float32", "bfloat16")[turn % 2]
     if task == "audio":
-        size = _RATE * _SECONDS[turn % len(_SECONDS)]
+        size = RATE * _SECONDS[turn % len(_SECONDS)]
     elif task == "speech":
-        size = 30 * _RATE  # such models always make their features of 30 seconds
+        size = 30 * RATE  # such models always make their features of 30 seconds
     elif task in ("image", "both"):
         size = 224
     else:
         size = _TOKENS[turn % len(_TOKENS)]
-    return _Setting(batch, size, dtype, **options)
+    return Setting(batch, size, dtype, **options)
 
 
 def _network(model: str, task: Task, turn: int, **options: Any) -> Network:
     setting = _setting(task, turn, **options)
-    build = partial(_build, model, task, setting)
+    make = partial(build, model, task, setting)
     return Network(
-        *("transformers", model, build, setting.batch, setting.size, setting.dtype),
+        *("transformers", model, make, setting.batch, setting.size, setting.dtype),
         variant=setting.variant,
     )
 
 
-def _each() -> Iterator[tuple[int, Task, str]]:
-    """Yield all models, each with a number of its own, which no added or removed one changes."""
+def iterate_models() -> Iterator[tuple[Task, str]]:
+    """Yield the models, each with what it is for."""
     for task, names in _MODELS.items():
         for model in names.split():
-            yield crc32(model.encode()), task, model
+            yield task, model
+
+
+def _each() -> Iterator[tuple[int, Task, str]]:
+    """Yield all models, each with a number of its own, which no added or removed one changes."""
+    for task, model in iterate_models():
+        yield crc32(model.encode()), task, model
 
 
 def _attentions(task: Task, model: str) -> tuple[str, ...]:

@@ -87,6 +87,11 @@ class Recording:
     result: Any
     _number_of: dict[int, int]
 
+    @property
+    def held(self) -> frozenset[int]:
+        """Numbers of the storages that were held when the program had returned."""
+        return frozenset(self._number_of.values())
+
     def number(self, tensor: Any) -> int:
         """Return the number of a tensor's storage, which was held at the end and still is."""
         return self._number_of[_address(tensor)]

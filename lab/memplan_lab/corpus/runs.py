@@ -21,7 +21,17 @@ from memplan_lab.corpus.scratchpad import on_scratchpad
 from memplan_lab.corpus.shapes import Shaped, graph_of, problem_of
 from memplan_lab.extras import require
 
-__all__ = ["Ready", "generation", "inference", "int8", "scratchpad", "streams", "training"]
+__all__ = [
+    "Ready",
+    "generation",
+    "inference",
+    "int8",
+    "record_inference",
+    "record_training",
+    "scratchpad",
+    "streams",
+    "training",
+]
 
 torch = require("torch", extra="corpus")
 
@@ -60,7 +70,7 @@ Build = Callable[[], Ready]
 
 def inference(build: Build) -> Problem:
     """Return the problem of one call in eager mode, without gradients."""
-    return problem_of(_record_inference(build()))
+    return problem_of(record_inference(build()))
 
 
 def generation(build: Build, tokens: int) -> Problem:
@@ -90,7 +100,7 @@ def training(build: Build, gradients: Literal["kept", "released"]) -> Problem:
     Gradients of parameters are kept for an optimizer, or released as soon as they are there, as by
     one that is fused with the backward pass.
     """
-    return problem_of(_record_training(build(), gradients))
+    return problem_of(record_training(build(), gradients))
 
 
 def int8(build: Build) -> Problem:
@@ -106,13 +116,14 @@ def scratchpad(build: Build, tiles: int, chunk: int) -> Problem:
 def streams(build: Build, partition: Streams, optimizer: Optimizer) -> Problem:
     """Return the problem of a data-parallel training step on streams; see `torch_training`."""
     ready = build()
-    recording = _record_training(ready, "kept")
+    recording = record_training(ready, "kept")
     early = partition in ("overlap", "category")
     step = assemble(_capture(ready, recording), optimizer, BUCKET_BYTES, early=early)
     return lay_out(assign_streams(step, partition, LIMIT)).problem.without_alignment()
 
 
-def _record_inference(ready: Ready) -> Recording:
+def record_inference(ready: Ready) -> Recording:
+    """Record one call without gradients."""
     ready.module.eval()
 
     def run() -> Any:
@@ -124,13 +135,14 @@ def _record_inference(ready: Ready) -> Recording:
 
 def _graph_of_inference(ready: Ready, *, quantised: bool) -> Graph:
     """Return the graph of inference; batch norms are folded, as a compiler does."""
-    recording = _record_inference(replace(ready, module=fold_norms(ready.module)))
+    recording = record_inference(replace(ready, module=fold_norms(ready.module)))
     count = len(recording.steps)
     wanted = [i for i, one in enumerate(recording.storages) if one.start >= 0 and one.end >= count]
     return graph_of(recording, wanted, int8=quantised).graph
 
 
-def _record_training(ready: Ready, gradients: Literal["kept", "released"]) -> Recording:
+def record_training(ready: Ready, gradients: Literal["kept", "released"]) -> Recording:
+    """Record a forward and backward pass; `training` says what becomes of the gradients."""
     ready.module.train()
     if gradients == "released":
         for parameter in ready.module.parameters():

@@ -1,22 +1,26 @@
-"""Recordings as problems and as graphs.
+"""Recordings as problems, as graphs, and as questions of order.
 
-Both have the same sizes, but different lifetimes: a problem has those of eager mode, a graph those
-of a compiler, which frees a tensor after its last reader.
+All have the same sizes, but different lifetimes: a problem has those of eager mode, a graph those
+of a compiler, which frees a tensor after its last reader, and the question of order has none yet.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
 from memplan.graph import Graph, Kind, Operator, Tensor, View
-from memplan.problem import Problem
+from memplan.problem import OrderProblem, Problem
 from memplan_lab.corpus.precision import bytes_in_int8
 from memplan_lab.corpus.recording import Recording, Step
+from memplan_lab.extras import require
 
-__all__ = ["Shaped", "graph_of", "problem_of"]
+__all__ = ["Shaped", "graph_of", "order_of", "problem_of"]
+
+torch = require("torch", extra="corpus")
 
 _ALIGNMENT = 512  # of PyTorch's allocator for accelerators
 _PLANNED = frozenset({Kind.INTERMEDIATE, Kind.OUTPUT})  # inputs and weights are the caller's
@@ -34,6 +38,60 @@ def problem_of(recording: Recording) -> Problem:
         [one.end for one in made],
         -(-size // _ALIGNMENT) * _ALIGNMENT,
     )
+
+
+def order_of(recording: Recording) -> OrderProblem:
+    """Return in which orders the operators of a run compute the same.
+
+    An operator waits for the last change of what it reads, and one that changes a storage also for
+    all that read it before. Operators that draw random numbers keep their order, because they share
+    a generator. What is held at the end is wanted; sizes are those of `problem_of`.
+    """
+    count = len(recording.steps)
+    users: dict[int, list[int]] = {
+        number: [] for number, one in enumerate(recording.storages) if one.start >= 0 and one.bytes
+    }
+    arcs: set[tuple[int, int]] = set()
+    changed: dict[int, int] = {}  # by storage: its last change
+    readers: dict[int, list[int]] = {}  # by storage: who read it since then
+    drawn = -1
+    for at, step in enumerate(recording.steps):
+        for number in {*step.reads, *step.makes, *step.changes}:
+            if number in users:
+                users[number].append(at)
+            if number in changed:
+                arcs.add((changed[number], at))
+        for number in step.reads:
+            readers.setdefault(number, []).append(at)
+        for number in (*step.makes, *step.changes):
+            arcs.update((reader, at) for reader in readers.pop(number, ()) if reader < at)
+            changed[number] = at
+        if _is_random(step.operator):
+            if drawn >= 0:
+                arcs.add((drawn, at))
+            drawn = at
+    held = recording.held
+    size = np.array([recording.storages[number].bytes for number in users], dtype=np.int64)
+    return OrderProblem(
+        np.zeros(count, dtype=np.int64),
+        np.array(sorted(arcs), dtype=np.int32).reshape(-1, 2),
+        -(-size // _ALIGNMENT) * _ALIGNMENT,
+        np.zeros(len(users), dtype=np.bool_),
+        np.array([number in held for number in users], dtype=np.bool_),
+        np.cumsum([0, *map(len, users.values())], dtype=np.int64),
+        np.array([at for each in users.values() for at in each], dtype=np.int32),
+        np.zeros((0, 3), dtype=np.int32),
+        tuple(step.operator for step in recording.steps),
+    )
+
+
+@cache
+def _is_random(operator: str) -> bool:
+    """Return whether an operator draws from PyTorch's generator, which its tags say."""
+    library, _, name = operator.partition(".")
+    packet = getattr(getattr(torch.ops, library), name)
+    seeded = torch.Tag.nondeterministic_seeded
+    return any(seeded in getattr(packet, each).tags for each in packet.overloads())
 
 
 @dataclass(frozen=True)

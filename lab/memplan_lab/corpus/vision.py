@@ -12,7 +12,7 @@ from memplan_lab.extras import require
 if TYPE_CHECKING:
     from memplan_lab.corpus.runs import Ready
 
-__all__ = ["FAMILIES"]
+__all__ = ["FAMILIES", "build", "iterate_models"]
 
 # These are some architectures of each module of timm, small and large, for images of any side:
 _FREE = """
@@ -70,7 +70,8 @@ _CHUNKS = (64 << 10, 128 << 10, 256 << 10, 512 << 10)
 _PARTITIONS = ("ddp", "overlap", "category")
 
 
-def _build(model: str, batch: int, side: int, dtype: str) -> Ready:
+def build(model: str, batch: int, side: int, dtype: str = "float32") -> Ready:
+    """Return a network of timm with images, and cross entropy as its loss."""
     from memplan_lab.corpus.runs import Ready
     from memplan_lab.corpus.weightless import Weightless
 
@@ -89,20 +90,24 @@ def _build(model: str, batch: int, side: int, dtype: str) -> Ready:
     return Ready(module, (images,), loss=loss)
 
 
+def iterate_models() -> Iterator[tuple[str, int]]:
+    """Yield the models, each with the side of images that it takes; 0: any."""
+    for name in _FREE.split():
+        yield name, 0
+    for text in _FIXED.split():
+        name, _, side = text.partition(":")
+        yield name, int(side)
+
+
 def _networks(shift: int, least: int = 1, most: int = 64) -> Iterator[tuple[int, Network]]:
     """Yield all networks by number, with settings that vary; a shift changes all settings."""
-    fixed = (text.partition(":") for text in _FIXED.split())
-    models = [
-        *((name, 0) for name in _FREE.split()),
-        *((name, int(side)) for name, _, side in fixed),
-    ]
-    for number, (model, side) in enumerate(models):
+    for number, (model, side) in enumerate(iterate_models()):
         turn = number + shift
         batch = max(least, min(_BATCHES[turn % len(_BATCHES)], most))
         side = side or _SIDES[turn % len(_SIDES)]
         dtype = ("float32", "bfloat16")[turn % 2]
-        build = partial(_build, model, batch, side, dtype)
-        yield number, Network("timm", model, build, batch, side, dtype)
+        make = partial(build, model, batch, side, dtype)
+        yield number, Network("timm", model, make, batch, side, dtype)
 
 
 def _inference() -> Iterator[Recipe]:

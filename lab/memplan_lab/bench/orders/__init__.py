@@ -1,0 +1,7 @@
+"""Orders of operators: a suite of graphs, the orders that others choose, an oracle, tables."""
+
+from memplan_lab.bench.orders.measuring import ORACLE, RULES, Row, measure
+from memplan_lab.bench.orders.peers import PEERS
+from memplan_lab.bench.orders.suite import Case, cases, read, write
+
+__all__ = ["ORACLE", "PEERS", "RULES", "Case", "Row", "cases", "measure", "read", "write"]

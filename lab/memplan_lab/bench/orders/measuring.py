@@ -1,0 +1,181 @@
+"""The best orders of graphs, with proofs, beside those that others would choose."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from memplan import _core
+from memplan.errors import MemplanError, MissingExtraError, listed, quoted
+from memplan.problem import OrderProblem, Problem
+from memplan.solvers import solve
+from memplan_lab.bench.orders import oracle
+from memplan_lab.bench.orders.peers import PEERS
+from memplan_lab.bench.orders.program import program_of
+from memplan_lab.bench.orders.suite import Case
+
+__all__ = ["ORACLE", "RULES", "Row", "core_problem", "measure"]
+
+RULES = ("segments", "commits", "valleys", "cuts", "beams", "backwards", "windows")
+ORACLE = "cp-sat"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One graph.
+
+    Attributes
+    ----------
+    name, family, operators, storages
+        Which graph, and how large it is.
+    without
+        The rules that were off.
+    given, peak, bound
+        The peak of the given order, of the best one found, and what every order needs; bytes.
+    states
+        That the searches looked at.
+    cpu_seconds
+        Of the search, one thread.
+    planned
+        The peak of a plan for the best order, or `None` if operators write in place.
+    peers
+        By name: the peak of their order, or `None` where they gave up or are not installed.
+    oracle
+        The least peak by CP-SAT, and its bound; `None` if it was not asked or the graph is large.
+    """
+
+    name: str
+    family: str
+    operators: int
+    storages: int
+    without: str
+    given: int
+    peak: int
+    bound: int
+    states: int
+    cpu_seconds: float
+    planned: int | None = None
+    peers: Mapping[str, int | None] = field(default_factory=dict)
+    oracle: tuple[int, int] | None = None
+
+    @property
+    def proved(self) -> bool:
+        """Whether no order has a smaller peak."""
+        return self.peak == self.bound
+
+
+def measure(
+    cases: Iterable[Case],
+    *,
+    seconds: float | None,
+    states: int | None,
+    in_place: bool,
+    peers: Sequence[str],
+    without: Sequence[str] = (),
+) -> Iterator[Row]:
+    """Search and compare; yield a row for each graph, or for each rule that is off.
+
+    Parameters
+    ----------
+    cases
+        The graphs.
+    seconds, states
+        The budget of each search.
+    in_place
+        Whether operators may write over inputs that die.
+    peers
+        Names of `PEERS`, and `ORACLE`.
+    without
+        Rules: each is switched off by itself, after a run with all.
+
+    Raises
+    ------
+    MemplanError
+        If there is no such peer or rule, or an order is not one of the graph or has another peak
+        than was said.
+    """
+    for what, names, known in (("peer", peers, (*PEERS, ORACLE)), ("rule", without, RULES)):
+        for name in names:
+            if name not in known:
+                raise MemplanError(
+                    f"there is no {what} {quoted(name)}; choose {listed(known, quote=False)}"
+                )
+    for case in cases:
+        problem = case.problem
+        if not in_place:
+            problem = replace(problem, in_place=problem.in_place[:0])
+        row = _search(case, problem, seconds, states, "")
+        yield _compare(row, problem, peers, seconds)
+        for rule in without:
+            yield _search(case, problem, seconds, states, rule)
+
+
+def _search(
+    case: Case, problem: OrderProblem, seconds: float | None, states: int | None, without: str
+) -> Row:
+    core = core_problem(problem)
+    given = core.peak_of(list(range(len(problem))))
+    begin = time.process_time()
+    found = _core.best_order(core, seconds, states, 1, 0, [without] if without else [])
+    used = time.process_time() - begin
+    if (peak := core.peak_of(found.order)) != found.peak:
+        raise MemplanError(f"{case.name}: the peak of the order is {peak}, not {found.peak}")
+    planned = None if without or len(problem.in_place) else _plan(problem, found.order, seconds)
+    return Row(
+        *(case.name, case.family, len(problem), len(problem.size), without),
+        *(given, found.peak, found.bound, found.states, used),
+        planned=planned,
+    )
+
+
+def _plan(problem: OrderProblem, order: Sequence[int], seconds: float | None) -> int | None:
+    """Return the peak of a plan for the storages in an order."""
+    place = np.empty(len(problem), dtype=np.int64)
+    place[order] = np.arange(len(problem))
+    used = np.diff(problem.user_begin) > 0
+    begin = problem.user_begin[:-1][used]
+    first = np.minimum.reduceat(place[problem.user], begin)
+    last = np.maximum.reduceat(place[problem.user], begin)
+    works = np.flatnonzero(problem.workspace)
+    made = Problem.from_arrays(
+        np.concatenate([np.where(problem.given[used], 0, first), place[works]]),
+        np.concatenate([np.where(problem.wanted[used], len(problem), last + 1), place[works] + 1]),
+        np.concatenate([problem.size[used], problem.workspace[works]]),
+    )
+    return solve(made, timeout=seconds, threads=1).peak
+
+
+def _compare(row: Row, problem: OrderProblem, peers: Sequence[str], seconds: float | None) -> Row:
+    core = core_problem(problem)
+    program = program_of(problem)
+    peaks: dict[str, int | None] = {}
+    for name in peers:
+        if name == ORACLE:
+            continue
+        try:
+            order = PEERS[name](program)
+        except MissingExtraError:
+            order = None
+        peaks[name] = None if order is None else core.peak_of(order)
+    small = ORACLE in peers and len(problem) <= oracle.LARGEST and not len(problem.in_place)
+    return replace(
+        row, peers=peaks, oracle=oracle.least_peak(program, seconds or 60.0) if small else None
+    )
+
+
+def core_problem(problem: OrderProblem) -> _core.OrderProblem:
+    """Return columns as the core takes them."""
+    return _core.OrderProblem(
+        problem.workspace,
+        np.ascontiguousarray(problem.arcs[:, 0]),
+        np.ascontiguousarray(problem.arcs[:, 1]),
+        problem.size,
+        problem.given.view(np.uint8),
+        problem.wanted.view(np.uint8),
+        problem.user_begin,
+        problem.user,
+        np.ascontiguousarray(problem.in_place.ravel()),
+    )

@@ -1,0 +1,65 @@
+"""What heuristics ask of a question of order: who waits for whom, and who makes and reads what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memplan.problem import OrderProblem
+
+__all__ = ["Program", "program_of"]
+
+
+@dataclass(frozen=True)
+class Program:
+    """An `OrderProblem` as lists.
+
+    Attributes
+    ----------
+    before, behind
+        By operator: those that it waits for, and those that wait for it; ascending, each once.
+    touched
+        By operator: the storages that it touches.
+    makes
+        By operator: the storages that it is the first to touch in the given order.
+    reads
+        By operator: the others that it touches.
+    users
+        By storage: the operators that touch it.
+    """
+
+    problem: OrderProblem
+    before: list[list[int]]
+    behind: list[list[int]]
+    touched: list[list[int]]
+    makes: list[list[int]]
+    reads: list[list[int]]
+    users: list[list[int]]
+
+    def size(self, storage: int) -> int:
+        """Return the bytes of a storage."""
+        return int(self.problem.size[storage])
+
+
+def program_of(problem: OrderProblem) -> Program:
+    """Return the lists of a problem."""
+    count = len(problem)
+    before: list[set[int]] = [set() for _ in range(count)]
+    behind: list[set[int]] = [set() for _ in range(count)]
+    for first, second in problem.arcs.tolist():
+        before[second].add(first)
+        behind[first].add(second)
+    touched: list[list[int]] = [[] for _ in range(count)]
+    makes: list[list[int]] = [[] for _ in range(count)]
+    reads: list[list[int]] = [[] for _ in range(count)]
+    users = [problem.users(storage).tolist() for storage in range(len(problem.size))]
+    for storage, own in enumerate(users):
+        made = bool(own) and not problem.given[storage]
+        if made:
+            makes[own[0]].append(storage)
+        for user in own:
+            touched[user].append(storage)
+        for user in own[made:]:
+            reads[user].append(storage)
+    return Program(
+        problem, list(map(sorted, before)), list(map(sorted, behind)), touched, makes, reads, users
+    )
