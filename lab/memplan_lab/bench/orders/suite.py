@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -26,6 +26,7 @@ __all__ = ["Case", "cases", "read", "write"]
 
 _COLUMNS = ("workspace", "arcs", "size", "given", "wanted", "user_begin", "user", "in_place")
 _RISING = ("user_begin", "user")
+_KEY = "memplan.orders"  # of what the file says of itself
 _LEVEL = 22  # of zstd: it is written once and carried around often
 _REMEDY = "`memplan-lab corpus orders` makes one"
 
@@ -76,8 +77,19 @@ def cases(data: str | os.PathLike[str] | None = None) -> Iterator[Case]:
         yield from _moccasin(Path(data))
 
 
-def write(graphs: Iterable[Case], path: str | os.PathLike[str]) -> None:
+def write(
+    graphs: Iterable[Case], path: str | os.PathLike[str], about: Mapping[str, object]
+) -> None:
     """Write graphs without the names of operators and storages, whole or not at all.
+
+    Parameters
+    ----------
+    graphs
+        Their names must be distinct.
+    path
+        The file.
+    about
+        What the file says of itself; anything that JSON has.
 
     Raises
     ------
@@ -98,7 +110,7 @@ def write(graphs: Iterable[Case], path: str | os.PathLike[str]) -> None:
         table[name] = pa.array(cells, pa.list_(pa.int64()))
     sink = io.BytesIO()
     parquet.write_table(
-        pa.table(table),
+        pa.table(table).replace_schema_metadata({_KEY: json.dumps(about, sort_keys=True)}),
         sink,
         compression="zstd",
         compression_level=_LEVEL,
