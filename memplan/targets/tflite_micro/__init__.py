@@ -6,7 +6,17 @@ is only written after it has passed `memplan.verify` and the checks of the graph
 
 from memplan.targets.tflite_micro.apply import Applied, apply, patch
 from memplan.targets.tflite_micro.arena import minimal_arena
+from memplan.targets.tflite_micro.ordering import InOrder, apply_in_order
 from memplan.targets.tflite_micro.planning import plan_file
 from memplan.targets.tflite_micro.shim import shim_header
 
-__all__ = ["Applied", "apply", "minimal_arena", "patch", "plan_file", "shim_header"]
+__all__ = [
+    "Applied",
+    "InOrder",
+    "apply",
+    "apply_in_order",
+    "minimal_arena",
+    "patch",
+    "plan_file",
+    "shim_header",
+]

@@ -1,4 +1,4 @@
-"""Writes offsets into a TFLite file, and keeps all bytes that were there.
+"""Writes offsets or an order into a TFLite file, and keeps all bytes that were there.
 
 FlatBuffers refer only forward, so new tables go in front. The file becomes
 
@@ -12,7 +12,7 @@ numbers are overwritten.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -22,10 +22,12 @@ from memplan.errors import FormatError
 from memplan.sources.tflite.flatbuffer import root
 from memplan.sources.tflite.model import IDENTIFIER, OFFLINE_PLAN, parse
 
-__all__ = ["with_offsets"]
+__all__ = ["with_offsets", "with_order"]
 
-_BUFFERS: Final = 4  # slots of the outermost table
+_SUBGRAPHS: Final = 2  # slots of the outermost table
+_BUFFERS: Final = 4
 _METADATA: Final = 6
+_OPERATORS: Final = 3  # of a sub-graph
 _SLOTS: Final = 10  # in the current schema; each takes four bytes
 _GRAIN: Final = 64  # bytes; files align their weights to at most this
 _VERSION: Final = 1  # of the layout of the metadata
@@ -62,6 +64,47 @@ def with_offsets(data: bytes, name: str, offsets: Sequence[int]) -> bytes:
     if parse(result, name) != replace(model, offsets=tuple(offsets)):
         raise FormatError(name, "the file is damaged: its tables overlap")
     return result
+
+
+def with_order(data: bytes, name: str, orders: Mapping[int, Sequence[int]]) -> bytes:
+    """Return a file whose operators are in another order.
+
+    A list of tables holds references to them, so another order is the same list with its
+    references exchanged; nothing else moves.
+
+    Parameters
+    ----------
+    data, name
+        The bytes and the name of the file.
+    orders
+        By sub-graph: the numbers of all its operators, in their new order. Others are left as they
+        are.
+
+    Raises
+    ------
+    FormatError
+        If the file is damaged, also if the result does not read back correctly.
+    """
+    model = parse(data, name)  # this checks that all references below lie in the file
+    result = bytearray(data)
+    subgraphs = list(model.subgraphs)
+    try:
+        top = _fields(data, _u32(data, 0))
+        tables = _tables(data, top, _SUBGRAPHS)
+        for number, order in orders.items():
+            inside = _fields(data, tables[number])
+            targets = _tables(data, inside, _OPERATORS)
+            first = _target(data, inside[_OPERATORS]) + 4 if targets else 0
+            for place, operator in enumerate(order):
+                at = first + 4 * place
+                struct.pack_into("<I", result, at, targets[operator] - at)
+            operators = tuple(subgraphs[number].operators[operator] for operator in order)
+            subgraphs[number] = replace(subgraphs[number], operators=operators)
+    except struct.error:  # a reference to what lies before it
+        raise FormatError(name, "the file is damaged: its operators lead nowhere") from None
+    if parse(bytes(result), name) != replace(model, subgraphs=tuple(subgraphs)):
+        raise FormatError(name, "the file is damaged: its tables overlap")
+    return bytes(result)
 
 
 def _refuse_absolute(data: bytes, name: str) -> None:
