@@ -636,6 +636,48 @@ TEST(a_proof_is_handed_over_in_pieces) {
   memplan_problem_free(problem);
 }
 
+TEST(the_best_order_by_c) {
+  // Two branches of a large and a small storage: one after the other, instead of side by side.
+  const int32_t from[] = {0, 1, 2, 3}, to[] = {2, 3, 4, 4};
+  const int64_t size[] = {10, 10, 1, 1, 1}, user_begin[] = {0, 2, 4, 6, 8, 9};
+  const int32_t user[] = {0, 2, 1, 3, 2, 4, 3, 4, 4};
+  memplan_program program = {};
+  program.operators = 5;
+  program.arcs = 4;
+  program.arc_from = from;
+  program.arc_to = to;
+  program.storages = 5;
+  program.size = size;
+  program.user_begin = user_begin;
+  program.user = user;
+  char error[200] = "";
+  memplan_order* order = memplan_best_order(&program, nullptr, error, sizeof error);
+  CHECK_EQ(memplan_order_status(order), MEMPLAN_OPTIMAL);
+  CHECK_EQ(memplan_order_peak(order), 12);
+  CHECK_EQ(memplan_order_lower_bound(order), 12);
+  CHECK_EQ(memplan_order_count(order), 5u);
+  CHECK(memplan_order_operators(order)[1] != 1 || memplan_order_operators(order)[0] != 0);
+  CHECK_EQ(memplan_order_interrupted(order), 0);
+  memplan_order_free(order);
+
+  const int32_t backwards[] = {0, 1, 2, 2};
+  program.arc_to = backwards;
+  CHECK(memplan_best_order(&program, nullptr, error, sizeof error) == nullptr);
+  CHECK(std::string(error).find("an arc must lead") != std::string::npos);
+  program.arc_to = nullptr;
+  CHECK(memplan_best_order(&program, nullptr, error, sizeof error) == nullptr);
+  CHECK(std::string(error).find("NULL") != std::string::npos);
+  CHECK(memplan_best_order(nullptr, nullptr, error, sizeof error) == nullptr);
+  CHECK_EQ(memplan_order_status(nullptr), MEMPLAN_UNKNOWN);
+  memplan_order_free(nullptr);
+
+  const memplan_program nothing = {};
+  order = memplan_best_order(&nothing, nullptr, error, sizeof error);
+  CHECK_EQ(memplan_order_status(order), MEMPLAN_OPTIMAL);
+  CHECK_EQ(memplan_order_count(order), 0u);
+  memplan_order_free(order);
+}
+
 TEST(names_of_statuses) {
   CHECK_EQ(std::string(memplan_status_name(MEMPLAN_OPTIMAL)), "optimal");
   CHECK_EQ(std::string(memplan_status_name(MEMPLAN_UNKNOWN)), "unknown");

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <random>
 #include <set>
+#include <stdexcept>
 #include <string>
 
 #include "check.h"
@@ -116,6 +117,109 @@ TEST(a_budget_of_states_gives_a_valid_bound) {
     options.budget.nodes = 20000;
     const OrderResult many = best_order(problem, options);
     CHECK(few.bound <= many.peak && many.bound <= few.peak);
+  }
+}
+
+// The certificate on the arcs of the program: what leaves and enters each node is equal, no storage
+// carries more than its bytes, and no arc exists that the network does not have.
+void check_certificate(const OrderProblem& problem, const OrderResult& result) {
+  const std::int64_t n = problem.operators();
+  const OperatorIdx op = result.certificate.op;
+  std::vector<std::vector<OperatorIdx>> after(problem.workspace.size());
+  for (const Arc& arc : problem.arcs) after[arc.from].push_back(arc.to);
+  const auto reached = [&](OperatorIdx from, OperatorIdx to) {
+    std::set<OperatorIdx> met{from};
+    std::vector<OperatorIdx> todo{from};
+    while (!todo.empty()) {
+      const OperatorIdx at = todo.back();
+      todo.pop_back();
+      for (const OperatorIdx next : after[at]) {
+        if (met.insert(next).second) todo.push_back(next);
+      }
+    }
+    return met.count(to) > 0;
+  };
+  const auto node_of = [&](OperatorIdx u) -> std::int64_t {
+    return reached(op, u) ? 1 : reached(u, op) ? 0 : 2 + u;
+  };
+  std::set<std::pair<std::int64_t, std::int64_t>> free_arcs;
+  std::map<std::pair<std::int64_t, std::int64_t>, Bytes> capacity;
+  for (const Arc& arc : problem.arcs) free_arcs.insert({node_of(arc.to), node_of(arc.from)});
+  Bytes own = problem.workspace[op];
+  for (StorageIdx s = 0; s < problem.storages(); ++s) {
+    const auto first = problem.user.begin() + problem.user_begin[s];
+    const auto last = problem.user.begin() + problem.user_begin[s + 1];
+    if (std::find(first, last, op) != last) {
+      own += problem.size[s];
+      continue;
+    }
+    const std::int64_t begin = 2 + n + 2 * std::int64_t{s};
+    capacity[{begin, begin + 1}] = problem.size[s];
+    if (problem.given[s] != 0) free_arcs.insert({0, begin});
+    if (problem.wanted[s] != 0) free_arcs.insert({begin + 1, 1});
+    for (auto user = first; user != last; ++user) {
+      free_arcs.insert({node_of(*user), begin});
+      free_arcs.insert({begin + 1, node_of(*user)});
+    }
+  }
+  std::map<std::int64_t, Bytes> excess;
+  for (const FlowArc& arc : result.certificate.flow) {
+    CHECK(arc.amount > 0);
+    const auto limit = capacity.find({arc.from, arc.to});
+    CHECK(limit != capacity.end() ? arc.amount <= limit->second
+                                  : free_arcs.count({arc.from, arc.to}) > 0);
+    excess[arc.from] -= arc.amount;
+    excess[arc.to] += arc.amount;
+  }
+  for (const auto& [node, amount] : excess) CHECK(node <= 1 || amount == 0);
+  CHECK(result.bound == own + excess[1]);
+}
+
+TEST(a_flow_certifies_the_bound) {
+  int certificates = 0;
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    const OrderProblem problem = random_problem(seed, {20, 30, false});
+    const OrderResult result = best_order(problem);
+    if (result.certificate.op < 0) continue;
+    check_certificate(problem, result);
+    ++certificates;
+  }
+  CHECK(certificates > 20);
+}
+
+TEST(sums_beyond_two_to_the_53_are_exact) {
+  OrderProblem problem = random_problem(7, {7, 9, true});
+  for (Bytes& size : problem.size) size = size * (kMaxBytes / 128) + 1;
+  check_all_orders(problem, {});
+}
+
+TEST(an_illegal_order_has_no_peak) {
+  OrderProblem problem;
+  problem.workspace = {1, 2};
+  problem.arcs = {{0, 1}};
+  problem.user_begin = {0};
+  CHECK(peak_of_order(problem, {0, 1}) == 2);
+  const std::vector<std::vector<OperatorIdx>> illegal{{1, 0}, {0}, {0, 0}, {0, 99}, {-1, 0}};
+  for (const std::vector<OperatorIdx>& order : illegal) {
+    bool refused = false;
+    try {
+      peak_of_order(problem, order);
+    } catch (const std::invalid_argument&) {
+      refused = true;
+    }
+    CHECK(refused);
+  }
+}
+
+TEST(a_deep_search_agrees_in_both_directions) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    const OrderProblem problem = random_problem(seed, {40, 70, seed % 2 == 0});
+    OrderOptions options;
+    const Bytes peak = best_order(problem, options).peak;
+    options.rules = {};
+    options.rules.delays = options.rules.cuts = options.rules.beams = false;
+    const OrderResult plain = best_order(problem, options);
+    CHECK(plain.status == Status::kOptimal && plain.peak == peak);
   }
 }
 

@@ -156,6 +156,43 @@ const char* memplan_plan_note(const memplan_plan* plan);        /* what decided 
 int memplan_plan_interrupted(const memplan_plan* plan);         /* interrupt() said stop */
 int memplan_plan_proof_complete(const memplan_plan* plan);      /* write() has all of a proof */
 
+/* Operators, in an order that is legal, and the storages that they touch; order.h says what each
+ * column means. A column of no rows may be NULL, and so may workspace, given and wanted: all 0. */
+typedef struct memplan_program {
+  size_t operators;
+  const int64_t* workspace; /* by operator: bytes that only it needs */
+  size_t arcs;
+  const int32_t* arc_from; /* the lower number */
+  const int32_t* arc_to;
+  size_t storages;
+  const int64_t* size;       /* by storage, in bytes */
+  const uint8_t* given;      /* by storage: 1 if it is there before the first operator */
+  const uint8_t* wanted;     /* by storage: 1 if it is needed after the last operator */
+  const int64_t* user_begin; /* storages + 1 rows: user[user_begin[s]] .. touch storage s */
+  const int32_t* user;       /* ascending, each once */
+  size_t pairs;              /* operator pair_op[i] may write pair_output[i] over pair_input[i] */
+  const int32_t* pair_op;
+  const int32_t* pair_input;
+  const int32_t* pair_output;
+} memplan_program;
+
+typedef struct memplan_order memplan_order;
+
+/* The order of operators with the least load. Of the options, solver, objective and progress mean
+ * nothing here; nodes are states. NULL if a column is wrong, or for lack of memory. */
+memplan_order* memplan_best_order(const memplan_program* program, const memplan_options* options,
+                                  char* error, size_t error_size);
+void memplan_order_free(memplan_order* order); /* NULL is fine */
+
+/* Pointers are valid until the order is freed. NULL for an order has the status MEMPLAN_UNKNOWN,
+ * no operators and zeros. */
+memplan_status memplan_order_status(const memplan_order* order);
+size_t memplan_order_count(const memplan_order* order);
+const int32_t* memplan_order_operators(const memplan_order* order); /* in the order they run */
+int64_t memplan_order_peak(const memplan_order* order);
+int64_t memplan_order_lower_bound(const memplan_order* order); /* no order has a smaller peak */
+int memplan_order_interrupted(const memplan_order* order);     /* interrupt() said stop */
+
 /* "optimal", ...; "unknown" for what is no status. */
 const char* memplan_status_name(memplan_status status);
 

@@ -24,7 +24,8 @@ namespace memplan {
 using StorageIdx = std::int32_t;
 
 // `op` may write the storage `output` over `input`, if no other operator is still to touch `input`
-// when `op` runs, it is not wanted, and `output` is no larger.
+// when `op` runs, it is not wanted, and `output` is no larger. It must make `output`: a pair whose
+// output is given, or may be touched by another operator before, does not count.
 struct InPlace {
   OperatorIdx op = 0;
   StorageIdx input = 0;
@@ -50,7 +51,7 @@ struct OrderProblem {
 // std::invalid_argument.
 std::string check(const OrderProblem& problem);
 
-// The peak of a legal order of all operators.
+// The peak of a legal order of all operators; for others it throws std::invalid_argument.
 Bytes peak_of_order(const OrderProblem& problem, const std::vector<OperatorIdx>& order);
 
 // Rules that can be switched off, to measure what each is worth. The peak that is proved never

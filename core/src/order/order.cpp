@@ -272,6 +272,20 @@ class Search {
 }  // namespace order
 
 Bytes peak_of_order(const OrderProblem& problem, const std::vector<OperatorIdx>& order) {
+  std::vector<std::size_t> place(problem.workspace.size(), order.size());
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    if (order[at] >= 0 && order[at] < problem.operators()) place[order[at]] = at;
+  }
+  const bool is_whole =
+      order.size() == place.size() &&
+      std::all_of(place.begin(), place.end(), [&](std::size_t at) { return at < order.size(); });
+  const bool is_legal =
+      is_whole && std::all_of(problem.arcs.begin(), problem.arcs.end(),
+                              [&](const Arc& arc) { return place[arc.from] < place[arc.to]; });
+  if (!is_legal) {
+    throw std::invalid_argument(
+        "an order must have every operator once, and each after those that it waits for");
+  }
   return order::peak_of(order::make_program(problem), order);
 }
 
