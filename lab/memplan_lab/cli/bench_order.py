@@ -41,9 +41,6 @@ def command(
     states: Annotated[
         int | None, typer.Option("--states", min=1, help="States of each search.")
     ] = None,
-    in_place: Annotated[
-        bool, typer.Option("--in-place", help="Let operators write over inputs that die.")
-    ] = False,
     peer: Annotated[
         list[str] | None,
         typer.Option(
@@ -86,7 +83,6 @@ def command(
         islice(chosen, limit),
         seconds=timeout,
         states=states,
-        in_place=in_place,
         peers=peer or [],
         without=rules,
     ):

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from memplan.problem import OrderProblem
-from memplan.rewrite.columns import order_problem
-from memplan.sources import Loaded, lay_out_again
+from memplan.rewrite import reorder
+from memplan.sources import Loaded
 from memplan_lab.bench.orders import Case
 from memplan_lab.corpus import files, language, vision
 from memplan_lab.corpus.building import Failure
@@ -118,9 +118,7 @@ def _train(build: Callable[[], Any]) -> OrderProblem:
 
 
 def _of(read: Callable[[], Loaded]) -> OrderProblem:
-    layout = lay_out_again(read(), in_place=False).layout
-    assert layout is not None  # it is a model
-    return order_problem(layout)
+    return reorder(read(), states=1).problem
 
 
 # By class of diffusers: options, and shapes of the arguments; one of no dimensions is a number.

@@ -10,7 +10,8 @@ import numpy as np
 
 from memplan import _core
 from memplan.errors import MemplanError, MissingExtraError, listed, quoted
-from memplan.problem import OrderProblem, Problem
+from memplan.problem import OrderBound, OrderProblem, Problem
+from memplan.referee import verify_order
 from memplan.solvers import solve
 from memplan_lab.bench.orders import oracle
 from memplan_lab.bench.orders.peers import PEERS
@@ -35,12 +36,14 @@ class Row:
         The rules that were off.
     given, peak, bound
         The peak of the given order, of the best one found, and what every order needs; bytes.
+    certified
+        The bound that the referee accepts, by a cut and without the search.
     states
         That the searches looked at.
     cpu_seconds
         Of the search, one thread.
     planned
-        The peak of a plan for the best order, or `None` if operators write in place.
+        The peak of a plan for the best order; `None` where a rule was off.
     peers
         By name: the peak of their order, or `None` where they gave up or are not installed.
     oracle
@@ -55,6 +58,7 @@ class Row:
     given: int
     peak: int
     bound: int
+    certified: int
     states: int
     cpu_seconds: float
     planned: int | None = None
@@ -72,7 +76,6 @@ def measure(
     *,
     seconds: float | None,
     states: int | None,
-    in_place: bool,
     peers: Sequence[str],
     without: Sequence[str] = (),
 ) -> Iterator[Row]:
@@ -84,8 +87,6 @@ def measure(
         The graphs.
     seconds, states
         The budget of each search.
-    in_place
-        Whether operators may write over inputs that die.
     peers
         Names of `PEERS`, and `ORACLE`.
     without
@@ -94,8 +95,7 @@ def measure(
     Raises
     ------
     MemplanError
-        If there is no such peer or rule, or an order is not one of the graph or has another peak
-        than was said.
+        If there is no such peer or rule, or the referee refuses an order, its peak or its cut.
     """
     for what, names, known in (("peer", peers, (*PEERS, ORACLE)), ("rule", without, RULES)):
         for name in names:
@@ -104,30 +104,28 @@ def measure(
                     f"there is no {what} {quoted(name)}; choose {listed(known, quote=False)}"
                 )
     for case in cases:
-        problem = case.problem
-        if not in_place:
-            problem = replace(problem, in_place=problem.in_place[:0])
-        row = _search(case, problem, seconds, states, "")
-        yield _compare(row, problem, peers, seconds)
+        yield _compare(_search(case, seconds, states, ""), case.problem, peers, seconds)
         for rule in without:
-            yield _search(case, problem, seconds, states, rule)
+            yield _search(case, seconds, states, rule)
 
 
-def _search(
-    case: Case, problem: OrderProblem, seconds: float | None, states: int | None, without: str
-) -> Row:
+def _search(case: Case, seconds: float | None, states: int | None, without: str) -> Row:
+    problem = case.problem
     core = core_problem(problem)
     given = core.peak_of(list(range(len(problem))))
     begin = time.process_time()
     found = _core.best_order(core, seconds, states, 1, 0, [without] if without else [])
     used = time.process_time() - begin
-    if (peak := core.peak_of(found.order)) != found.peak:
-        raise MemplanError(f"{case.name}: the peak of the order is {peak}, not {found.peak}")
-    planned = None if without or len(problem.in_place) else _plan(problem, found.order, seconds)
+    certificate = None
+    if found.operator >= 0:
+        flow = np.array(found.flow, dtype=np.int64).reshape(-1, 3)
+        certificate = OrderBound(found.operator, tuple(found.done), flow)
+    claim = verify_order(problem, found.order, peak=found.peak, certificate=certificate)
     return Row(
         *(case.name, case.family, len(problem), len(problem.size), without),
-        *(given, found.peak, found.bound, found.states, used),
-        planned=planned,
+        *(given, found.peak, found.bound, claim.bound, found.states),
+        cpu_seconds=used,
+        planned=None if without else _plan(problem, found.order, seconds),
     )
 
 
@@ -160,7 +158,7 @@ def _compare(row: Row, problem: OrderProblem, peers: Sequence[str], seconds: flo
         except MissingExtraError:
             order = None
         peaks[name] = None if order is None else core.peak_of(order)
-    small = ORACLE in peers and len(problem) <= oracle.LARGEST and not len(problem.in_place)
+    small = ORACLE in peers and len(problem) <= oracle.LARGEST
     return replace(
         row, peers=peaks, oracle=oracle.least_peak(program, seconds or 60.0) if small else None
     )

@@ -22,21 +22,21 @@ def least_peak(program: Program, seconds: float) -> tuple[int, int]:
     Parameters
     ----------
     program
-        Its pairs in place must be left out.
+        Nothing is written in place.
     seconds
         Of one thread, by the clock.
 
     Raises
     ------
     MemplanError
-        If it has pairs in place or more than `LARGEST` operators, or nothing was found in time.
+        If it has more than `LARGEST` operators, or nothing was found in time.
     MissingExtraError
         If OR-tools is not installed.
     """
     problem = program.problem
     count = len(problem)
-    if count > LARGEST or len(problem.in_place):
-        raise MemplanError(f"CP-SAT takes at most {LARGEST} operators, and none in place")
+    if count > LARGEST:
+        raise MemplanError(f"CP-SAT is asked for at most {LARGEST} operators, and not {count}")
     cp = require("ortools.sat.python.cp_model", extra="ortools")
     unit = math.gcd(*problem.size.tolist(), *problem.workspace.tolist()) or 1
     model = cp.CpModel()

@@ -24,7 +24,7 @@ from memplan_lab.bench.generators.programs import layered, of_arcs, randwire
 
 __all__ = ["Case", "cases", "read", "write"]
 
-_COLUMNS = ("workspace", "arcs", "size", "given", "wanted", "user_begin", "user", "in_place")
+_COLUMNS = ("workspace", "arcs", "size", "given", "wanted", "user_begin", "user")
 _RISING = ("user_begin", "user")
 _KEY = "memplan.orders"  # of what the file says of itself
 _LEVEL = 22  # of zstd: it is written once and carried around often
@@ -45,7 +45,7 @@ class Case:
     family
         Where it is from: "timm", "transformers", "layered", ...
     problem
-        Its columns.
+        Its columns; nothing is written in place.
     """
 
     name: str
@@ -156,7 +156,7 @@ def _pack(name: str, column: Any) -> Any:
         return np.concatenate([column[:, 1] - column[:, 0], np.diff(column[:, 1], prepend=0)])
     if name in _RISING:
         return np.diff(column, prepend=0)
-    return column.T.ravel()
+    return column
 
 
 def _unpack(row: dict[str, Any]) -> OrderProblem:
@@ -174,7 +174,7 @@ def _unpack(row: dict[str, Any]) -> OrderProblem:
         cells["wanted"].astype(np.bool_),
         cells["user_begin"],
         cells["user"].astype(np.int32),
-        cells["in_place"].reshape(3, -1).T.astype(np.int32),
+        np.zeros((0, 3), dtype=np.int32),
     )
 
 

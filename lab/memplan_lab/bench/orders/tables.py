@@ -23,7 +23,18 @@ __all__ = [
 _QUICK = 1.0  # CPU seconds within which nearly all must be proved
 
 SUMMARY_HEADINGS = (
-    *("graphs", "n", "proved", "within 1 s", "median", "worst", "lower", "mean gain", "best gain"),
+    *(
+        "graphs",
+        "n",
+        "proved",
+        "by a cut",
+        "within 1 s",
+        "median",
+        "worst",
+        "lower",
+        "mean gain",
+        "best gain",
+    ),
     *("planned at the load", "largest gap"),
 )
 RULE_HEADINGS = ("without", "proved", "states", "CPU", "worst", "largest gap")
@@ -57,6 +68,7 @@ def summary(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
         planned = [row for row in own if row.planned is not None]
         yield (
             *(family or "all", f"{len(own):,}", f"{len(proved):,}"),
+            f"{sum(row.certified == row.peak for row in own):,}",
             f"{sum(row.cpu_seconds <= _QUICK for row in proved):,}",
             *(f"{median(seconds):.3f} s", f"{max(seconds):.2f} s"),
             f"{sum(row.peak < row.given for row in own):,}",
