@@ -8,11 +8,13 @@ from functools import partial
 
 from memplan import solvers
 from memplan.analysis.explain import DEFAULT_NODES, Explanation, explain
+from memplan.analysis.orders import try_orders
 from memplan.analysis.savings import Change, Savings, Worst, savings
 from memplan.errors import ProblemError
 from memplan.plan import Plan
 from memplan.planning import plan_model
 from memplan.problem import Asked, Problem, problem_of
+from memplan.rewrite import Reordered
 from memplan.solvers import Bound
 from memplan.solvers.refereed import NODES, quick_plan
 from memplan.sources.loaded import Figure, Loaded, of_problem
@@ -69,6 +71,9 @@ class Inspection:
         that saves more than one. Changes that save nothing are left out.
     shortage
         Whether it fits into the capacity, and what is missing; `None` if there is no capacity.
+    order
+        What other orders of the operators need, as a short search shows; one sentence if they may
+        not be reordered, and `None` if there are no operators.
     """
 
     loaded: Loaded
@@ -78,6 +83,7 @@ class Inspection:
     savings: Savings
     trials: tuple[Trial, ...]
     shortage: Explanation | None
+    order: Reordered | str | None = None
 
     @property
     def lower_bound(self) -> int:
@@ -136,6 +142,7 @@ def inspect(
     """
     problem = problem_of(asked)
     loaded = asked if isinstance(asked, Loaded) else of_problem(problem)
+    given = None if loaded.graph is None else loaded
     free = replace(loaded, problem=problem.with_capacity(None))
     of_plan, of_question = (NODES, DEFAULT_NODES) if nodes is None else (nodes, nodes)
     planned = plan_model(
@@ -156,6 +163,7 @@ def inspect(
         found,
         tuple(_try_changes(found, plan_of)),
         shortage,
+        None if given is None else try_orders(given, in_place=in_place, threads=threads, seed=seed),
     )
 
 

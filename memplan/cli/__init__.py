@@ -17,6 +17,7 @@ from memplan.cli import (
     convert,
     describe,
     inspect,
+    order,
     plan,
     record,
     running,
@@ -40,7 +41,7 @@ app = typer.Typer(
 )
 running.add_root(app)
 _PANELS = {
-    "Plan": (plan, verify),
+    "Plan": (plan, order, verify),
     "Understand": (inspect, compare, view),
     "Hand over": (apply, convert, record),
     "Research": (solvers,),

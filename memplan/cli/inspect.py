@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memplan.cli import options, output
+from memplan.cli.order import summarise
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -185,8 +186,16 @@ def _summary(found: Inspection) -> dict[str, Any]:
             "subset": list(shortage.subset),
             "irreducible": shortage.irreducible,
         },
+        "order": _summarise_order(found),
         "notes": [asdict(note) for note in found.loaded.notes],
     }
+
+
+def _summarise_order(found: Inspection) -> dict[str, Any] | None:
+    """Return what other orders need, or why they were not tried."""
+    if isinstance(found.order, str):
+        return {"refused": found.order}
+    return None if found.order is None else summarise(found.order)
 
 
 def _list_live(found: Inspection) -> list[dict[str, Any]]:

@@ -276,6 +276,24 @@ Measure = Annotated[
         help="Run a .pt2 program once with PyTorch, and show what each operator really allocates.",
     ),
 ]
+States = Annotated[
+    int | None,
+    typer.Option(
+        "--states",
+        min=1,
+        help="Stop the search for an order after this much work; unlike a time, this gives the "
+        "same order on every machine.",
+    ),
+]
+Pure = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pure",
+        metavar="TYPE",
+        help="Operators of this type do nothing but compute their results, though memplan does "
+        "not know them. May be repeated.",
+    ),
+]
 Strict = Annotated[
     bool,
     typer.Option(
@@ -363,12 +381,32 @@ def read_input(
         loaded = _with_kinds(loaded, model)
     if model.alignment > 1:
         loaded = _with_alignment(loaded, model.alignment)
+    return constrain(loaded, reserve, pin)
+
+
+def constrain(loaded: Loaded, reserve: Sequence[str] | None, pin: Sequence[str] | None) -> Loaded:
+    """Add reserved addresses and pins of the command line to a problem."""
     problem = loaded.problem
     if reserve:
         problem = problem.with_reserved([*problem.reserved, *map(_parse_block, reserve)])
     if pin:
         problem = problem.with_pins(_parse_pins(pin))
     return replace(loaded, problem=problem)
+
+
+def follow_order(loaded: Loaded, plan: Plan) -> Loaded:
+    """Return a program in the order that a plan of `memplan plan --order` says, if it says one.
+
+    Raises
+    ------
+    PlanError
+        If it is no order of this program.
+    """
+    if "order" not in plan.stats:
+        return loaded
+    from memplan.rewrite import put_in_order
+
+    return put_in_order(loaded, plan.stats["order"])
 
 
 def find_plan(path: str) -> Plan | None:

@@ -7,19 +7,22 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from memplan.cli import options, output
+from memplan.cli.order import summarise
 from memplan.cli.progress import ProgressLine
 from memplan.cli.rounds import open_log
 
 if TYPE_CHECKING:
     from memplan.plan import Plan
     from memplan.planning import Planned
+    from memplan.problem import Problem
+    from memplan.rewrite import Reordered
     from memplan.sources import Figure, Loaded
     from memplan.yardsticks.torch_run import Measured
 
@@ -53,6 +56,13 @@ def command(
     include: options.Include = None,
     exclude: options.Exclude = None,
     in_place: options.InPlace = False,
+    order: Annotated[
+        bool,
+        typer.Option(
+            "--order", help="First find the order of operators with the least load, and plan that."
+        ),
+    ] = False,
+    pure: options.Pure = None,
     strict: options.Strict = False,
     limit_factor: options.LimitFactor = 1,
     runtime_order: options.RuntimeOrder = False,
@@ -113,7 +123,27 @@ def command(
         limit_factor=limit_factor,
         runtime_order=runtime_order,
     )
-    loaded = options.read_input(input, capacity, reserve, pin, model)
+    _check_order(order, pure, out, format, measure)
+    ordered = None
+    if order:
+        given = options.read_input(input, capacity, model=model)
+        share = None if timeout is None else timeout / 2
+        ordered = _reorder(
+            given,
+            in_place=in_place,
+            timeout=share,
+            states=nodes,
+            threads=threads,
+            seed=seed,
+            pure=pure or (),
+        )
+        if out is not None:
+            _require_same(given, ordered, input)
+        if timeout is not None:
+            timeout = max(timeout - ordered.seconds, timeout / 2)
+        loaded = options.constrain(ordered.loaded, reserve, pin)
+    else:
+        loaded = options.read_input(input, capacity, reserve, pin, model)
 
     from memplan import formats
     from memplan.planning import plan_model
@@ -141,12 +171,18 @@ def command(
     found = planned.plan
     if in_place and loaded.graph is not None and not planned.in_place:
         output.message("--in-place does not reduce the peak: the plan overwrites no input")
+    if ordered is not None:
+        found = _with_order(found, planned.problem, ordered)
     if out is not None and found.has_offsets:
         formats.save(found, out, format=format.literal if format else None)
     if as_json or not quiet:
         measured = options.measure(planned.loaded, input, model) if measure else None
         figures = _collect_figures(planned.loaded, input, model, runtime)
-        report = Report(planned.loaded, found, planned.seconds, interrupted, figures, measured)
+        if ordered is not None:
+            figures = tuple(_of_given_order(figure) for figure in figures)
+        report = Report(
+            planned.loaded, found, planned.seconds, interrupted, figures, measured, ordered
+        )
         if as_json:
             output.line(json.dumps(report.summary(out, proof)))
         else:
@@ -166,6 +202,80 @@ def _check_trace(trace: str | None, *outputs: str | None) -> None:
         if trace is None or path is None or os.path.realpath(trace) != os.path.realpath(path):
             continue
         raise typer.BadParameter("another output has the same file", param_hint="'--trace'")
+
+
+def _check_order(
+    order: bool,
+    pure: Sequence[str] | None,
+    out: str | None,
+    format: options.Format | None,
+    measure: bool,
+) -> None:
+    """Refuse what says nothing about the plan of another order."""
+    if not order:
+        if pure:
+            raise typer.BadParameter("it needs --order", param_hint="'--pure'")
+        return
+    if measure:
+        raise typer.BadParameter(
+            "PyTorch runs the order of the file; leave out --order", param_hint="'--measure'"
+        )
+    csv = format is options.Format.CSV or (format is None and not (out or "").endswith(".json"))
+    if out is not None and csv:
+        raise typer.BadParameter(
+            "a plan in CSV cannot say which order it is for; write JSON (.json)",
+            param_hint="'--output'",
+        )
+
+
+def _reorder(given: Loaded, **limits: Any) -> Reordered:
+    from memplan.rewrite import reorder
+
+    found = reorder(given, **limits)
+    if found.interrupted:
+        output.message("interrupted: the best order so far is planned")
+    return found
+
+
+def _require_same(given: Loaded, found: Reordered, path: str) -> None:
+    """Check that the order as a plan stores it gives the program that is planned.
+
+    Raises
+    ------
+    FormatError
+        If it does not, as where operators inside of branches or loops move too.
+    """
+    from memplan.errors import FormatError
+    from memplan.rewrite import put_in_order
+    from memplan.sources import lay_out_again
+
+    stored = lay_out_again(put_in_order(given, found.order), in_place=found.loaded.in_place)
+    if stored.problem.fingerprint != found.loaded.problem.fingerprint:
+        raise FormatError(
+            path,
+            "operators inside of branches or loops move too, which a plan cannot say; "
+            "leave out --output or --order",
+        )
+
+
+def _with_order(plan: Plan, problem: Problem, found: Reordered) -> Plan:
+    """Return a plan that says which order of the operators it is for."""
+    from memplan.plan import Plan
+
+    return Plan.of(
+        problem,
+        plan.offsets,
+        status=plan.status,
+        lower_bound=plan.lower_bound,
+        solver=plan.solver,
+        stats={**plan.stats, "order": list(found.order)},
+        conflict=plan.conflict,
+    )
+
+
+def _of_given_order(figure: Figure) -> Figure:
+    what = ", ".join(filter(None, (figure.what, "in the order of the file")))
+    return replace(figure, what=what)
 
 
 def _collect_figures(
@@ -200,6 +310,7 @@ class Report:
     interrupted: bool
     figures: Sequence[Figure]
     measured: Measured | None
+    order: Reordered | None = None
 
     def show(self, top: int) -> None:
         """Print the report for people."""
@@ -214,6 +325,7 @@ class Report:
                 interrupted=self.interrupted,
                 loaded=self.loaded,
                 figures=self.figures,
+                order=self.order,
             )
         )
         if self.loaded.notes:
@@ -248,6 +360,7 @@ class Report:
             "nodes": plan.stats.get("nodes"),
             "conflict": list(plan.conflict),
             "problem": problem.fingerprint,
+            "order": None if self.order is None else summarise(self.order),
             "output": out if plan.has_offsets else None,
             "proof": proof if plan.stats.get("proof") else None,
             "notes": [asdict(note) for note in self.loaded.notes],

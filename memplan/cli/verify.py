@@ -68,38 +68,59 @@ def command(
         limit_factor=limit_factor,
         runtime_order=runtime_order,
     )
-    loaded = options.read_input(problem, capacity, reserve, pin, model)
+    loaded = options.read_input(problem, capacity, model=model)
 
     from memplan.view.words.plans import verified
 
-    peak = None
+    answered, peak = None, None
     if plan is not None:
-        answered, asked = _load_valid_plan(loaded, plan, in_place)
+        answered, loaded = _load_plan(loaded, plan)
+    loaded = options.constrain(loaded, reserve, pin)
+    if plan is not None and answered is not None:
+        asked = _check_plan(loaded, answered, plan, in_place)
         output.console().print(verified(asked, answered))
         peak = answered.peak
     if proof is not None:
-        _check_proof(loaded, proof, peak)
+        ordered = answered is not None and "order" in answered.stats
+        _check_proof(loaded, proof, peak, " of this order" if ordered else "")
 
 
-def _load_valid_plan(loaded: Loaded, path: str, in_place: bool) -> tuple[Plan, Problem]:
-    """Read a plan that the referee accepts, and return it with the problem that it is for.
+def _load_plan(loaded: Loaded, path: str) -> tuple[Plan, Loaded]:
+    """Read a plan, and return it with the program in the order that it is for.
 
-    For a plan that it rejects, say why, and exit with 1.
+    For an order that the referee rejects, say why, and exit with 1.
     """
     from memplan import formats
     from memplan.errors import PlanError
-    from memplan.planning import layout_of
 
     plan = formats.load_plan(path)
     try:
-        return plan, layout_of(loaded, plan, in_place=in_place).problem
+        return plan, options.follow_order(loaded, plan)
     except PlanError as error:
         output.message(f"{path}: {error}")
         raise typer.Exit(output.INFEASIBLE) from None
 
 
-def _check_proof(loaded: Loaded, path: str, peak: int | None) -> None:
-    """Say what a proof proves, and whether a plan with this peak is optimal; exit with 1 if not."""
+def _check_plan(loaded: Loaded, plan: Plan, path: str, in_place: bool) -> Problem:
+    """Return the problem that a plan is for, if the referee accepts the plan.
+
+    For a plan that it rejects, say why, and exit with 1.
+    """
+    from memplan.errors import PlanError
+    from memplan.planning import layout_of
+
+    try:
+        return layout_of(loaded, plan, in_place=in_place).problem
+    except PlanError as error:
+        output.message(f"{path}: {error}")
+        raise typer.Exit(output.INFEASIBLE) from None
+
+
+def _check_proof(loaded: Loaded, path: str, peak: int | None, what: str) -> None:
+    """Say what a proof proves, and whether a plan with this peak is optimal; exit with 1 if not.
+
+    `what` says of which order the plans are, if it is not the file's.
+    """
     from memplan.errors import ProofError
     from memplan.referee import verify_proof
     from memplan.view.units import exact, plural
@@ -110,7 +131,7 @@ def _check_proof(loaded: Loaded, path: str, peak: int | None) -> None:
         output.message(f"{path}: {error}")
         raise typer.Exit(output.INFEASIBLE) from None
     length = plural(claim.clauses, "clause")
-    output.line(f"proved: no plan has a peak of at most {exact(claim.cap)} ({length})")
+    output.line(f"proved: no plan{what} has a peak of at most {exact(claim.cap)} ({length})")
     if peak is None:
         return
     if peak > claim.lower_bound:

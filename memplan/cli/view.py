@@ -12,6 +12,7 @@ import typer
 
 from memplan.cli import options, output
 from memplan.cli.inputs import keep
+from memplan.cli.order import show_loads
 
 if TYPE_CHECKING:
     from memplan.plan import Plan
@@ -132,6 +133,15 @@ def command(
     include: options.Include = None,
     exclude: options.Exclude = None,
     in_place: options.InPlace = False,
+    order: Annotated[
+        bool,
+        typer.Option(
+            "--order",
+            help="In place of a plan, show the load of the given order of operators and of the "
+            "best one, one above the other.",
+        ),
+    ] = False,
+    pure: options.Pure = None,
     strict: options.Strict = False,
     limit_factor: options.LimitFactor = 1,
     runtime_order: options.RuntimeOrder = False,
@@ -161,6 +171,18 @@ def command(
         limit_factor=limit_factor,
         runtime_order=runtime_order,
     )
+    if pure and not order:
+        raise typer.BadParameter("it needs --order", param_hint="'--pure'")
+    if order:
+        if plan or solver or recorded or others or colour or reserve or pin or form == "html":
+            raise typer.BadParameter(
+                "the loads of two orders have no plan: give only an INPUT, and a picture (.png, "
+                ".svg, .pdf) for --output",
+                param_hint="'--order'",
+            )
+        read = options.read_input(problem, capacity, model=model)
+        show_loads(read, out, width, terminal, in_place, timeout, nodes, pure)
+        return
     loaded, alone = _read(problem, plan, capacity, reserve, pin, model)
 
     plans = _load_given(problem, plan, alone)
@@ -212,7 +234,10 @@ def _read(
     from memplan.sources import Loaded
 
     try:
-        return options.read_input(path, capacity, reserve, pin, model), None
+        loaded = options.read_input(path, capacity, model=model)
+        if plan is not None:
+            loaded = options.follow_order(loaded, formats.load_plan(plan))
+        return options.constrain(loaded, reserve, pin), None
     except FormatError:
         if plan is not None or options.find_plan(path) is None:
             raise

@@ -11,7 +11,13 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 _ASCII = " ..:::###"  # the same nine levels, for terminals that have no blocks
 
 
-def load_curve(loads: Loads, width: int = 78, height: int = 8, ascii_only: bool = False) -> str:
+def load_curve(
+    loads: Loads,
+    width: int = 78,
+    height: int = 8,
+    ascii_only: bool = False,
+    most: int | None = None,
+) -> str:
     """Draw the load over time.
 
     A column shows the greatest load of its time, not the mean: the peak stays, however short.
@@ -24,15 +30,18 @@ def load_curve(loads: Loads, width: int = 78, height: int = 8, ascii_only: bool 
         In characters; the width with labels, the height without the time axis.
     ascii_only
         Whether to keep to characters that every terminal has.
+    most
+        The load at the top, in bytes, so that two curves have one scale; `None` is the greatest.
     """
     top = loads.peak_section
     if top is None:
         return "no buffer holds anything at any time"
-    label = human(loads.peak)
+    most = loads.peak if most is None else most
+    label = human(most)
     margin = len(label) + 2
     columns = max(10, width - margin)
     first, last = int(loads.start[0]), int(loads.end[-1])
-    levels = _scale(column_loads(loads, columns), loads.peak, height)
+    levels = _scale(column_loads(loads, columns), most, height)
     marks, wall, corner, line = (_ASCII, "|", "+", "-") if ascii_only else (_BLOCKS, "│", "└", "─")
     lines = []
     for row in range(height):

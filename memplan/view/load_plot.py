@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "fill", "set_times"]
+__all__ = ["draw", "draw_orders", "fill", "set_times"]
 
 _FILL = "#9fb8cc"
 _HEIGHT = 0.3  # in widths
@@ -55,6 +55,33 @@ def draw(problem: Problem, *, width: float | None = None) -> Figure:
         paper.set_scale(axes, unit, paper.lay_out(figure, axes)[1])
         axes.set_xlabel("time")
         axes.set_ylabel(f"load ({unit_name})")
+    return figure
+
+
+def draw_orders(given: Problem, best: Problem, *, width: float | None = None) -> Figure:
+    """Draw the load of a program in two orders of its operators, one above the other.
+
+    Parameters
+    ----------
+    given, best
+        Its problem in the given order and in the best one; both have one scale.
+    width
+        As in `draw`, also for what it raises.
+    """
+    both = [("given order", given), ("best order", best)]
+    unit, unit_name = picture.choose_unit(max(find_top(find_levels(each)) for _, each in both))
+    with paper.style():
+        figure = paper.figure(width, 2 * _HEIGHT)
+        every = figure.subplots(2, 1, sharey=True)
+        for axes, (name, problem) in zip(every, both, strict=True):
+            fill(axes, problem, find_levels(problem), unit, key=True)
+            set_times(axes, problem)
+            axes.set_ylabel(f"load ({unit_name})")
+            axes.set_xlabel(f"time, {name}")
+        top = max(find_top(find_levels(each)) for _, each in both)
+        every[0].set_ylim(0, top / unit * 1.05)
+        for axes in every:
+            paper.set_scale(axes, unit, paper.lay_out(figure, axes)[1])
     return figure
 
 

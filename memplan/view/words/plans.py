@@ -11,6 +11,7 @@ from rich.text import Text
 from memplan.plan import Plan, Status
 from memplan.problem import Problem
 from memplan.problem.loads import Loads
+from memplan.rewrite import Reordered
 from memplan.sources.loaded import Figure, Label, Loaded
 from memplan.view import relations
 from memplan.view.units import buffers_hold, exact, lifetime, plural, seconds
@@ -47,6 +48,7 @@ def plan_summary(
     interrupted: bool = False,
     loaded: Loaded | None = None,
     figures: Sequence[Figure] = (),
+    order: Reordered | None = None,
 ) -> RenderableType:
     """Return what was asked and what was answered, one fact a line; on terminals, bars first.
 
@@ -62,8 +64,11 @@ def plan_summary(
         Where the problem comes from a model.
     figures
         What other planners need for it.
+    order
+        Where the operators were reordered before.
     """
     facts = list_origin(loaded)
+    facts += [] if order is None else [("order", _describe_order(order))]
     facts += [
         ("buffers", f"{len(problem):,}"),
         ("sum of sizes", exact(add_up(problem.size))),
@@ -72,10 +77,14 @@ def plan_summary(
     facts += _figures(figures)
     if problem.capacity is not None:
         facts.append(("capacity", exact(problem.capacity)))
-    facts.append(("lower bound", exact(plan.lower_bound)))
+    if order is None:
+        facts.append(("lower bound", exact(plan.lower_bound)))
+    else:
+        facts.append(("bound, this order", exact(plan.lower_bound)))
+        facts.append(("bound, any order", exact(order.bound)))
     if plan.peak is not None:
         facts.append(("peak", Text(exact(plan.peak), style="bold")))
-    facts.append(("status", status_text(plan, interrupted)))
+    facts.append(("status", status_text(plan, interrupted, order)))
     if plan.gap is not None:
         facts.append(("gap", f"{plan.gap:.2%}"))
     if plan.conflict:
@@ -105,9 +114,20 @@ def _figures(figures: Sequence[Figure]) -> list[Fact]:
     return facts
 
 
-def status_text(plan: Plan, interrupted: bool) -> Text:
+def _describe_order(order: Reordered) -> str:
+    if not order.moved:
+        return "as given; no better one was found"
+    less = exact(order.given_peak - order.peak)
+    return f"{plural(len(order.moved), 'operator')} moved, the load is {less} less"
+
+
+def status_text(plan: Plan, interrupted: bool, order: Reordered | None = None) -> Text:
     """Return the status, and what it means for this plan."""
     meaning = _meaning(plan)
+    if order is not None and plan.status is Status.OPTIMAL and plan.peak == plan.lower_bound:
+        meaning = "no plan of this order has a smaller peak"
+        if plan.peak == order.bound:
+            meaning = "no order and no plan has a smaller peak"
     if interrupted:
         meaning = f"not proved; {meaning}" if plan.has_offsets else meaning
         return Text(f"interrupted: {plan.status}, {meaning}", style=OPEN)

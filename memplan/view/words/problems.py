@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
@@ -14,6 +16,7 @@ from memplan.view import relations
 from memplan.view.curve import load_curve
 from memplan.view.units import exact, human, lifetime, percent, plural
 from memplan.view.words.explanations import explanation
+from memplan.view.words.orders import judge_order
 from memplan.view.words.parts import (
     BAD,
     GOOD,
@@ -34,18 +37,31 @@ from memplan.view.words.parts import (
 from memplan.view.words.savings import describe_savings, list_missing
 from memplan.view.words.tables import Column, FittedTable
 
-__all__ = ["inspection"]
+__all__ = ["draw_loads", "inspection"]
 
 
 class Curve:
     """The load over time, as wide as the console and in characters that it has."""
 
-    def __init__(self, loads: Loads) -> None:
-        self._loads = loads
+    def __init__(self, loads: Loads, most: int | None = None) -> None:
+        self._loads, self._most = loads, most
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = min(options.max_width, 100)
-        yield Text(load_curve(self._loads, width, ascii_only=options.ascii_only), no_wrap=True)
+        ascii_only = options.ascii_only
+        yield Text(
+            load_curve(self._loads, width, ascii_only=ascii_only, most=self._most), no_wrap=True
+        )
+
+
+def draw_loads(problems: Mapping[str, Problem]) -> RenderableType:
+    """Return loads over time, each under its name, one above the other and to one scale."""
+    most = max((problem.max_load for problem in problems.values()), default=0)
+    parts: list[RenderableType] = []
+    for name, problem in problems.items():
+        heading = Text(f"{name}: {exact(problem.max_load)}", style="bold")
+        parts += [heading, Curve(Loads(problem), most)]
+    return Group(*parts)
 
 
 def inspection(found: Inspection, most: int = MOST_ROWS) -> RenderableType:
@@ -77,6 +93,8 @@ def inspection(found: Inspection, most: int = MOST_ROWS) -> RenderableType:
         live = HeldTable(held, loads.peak, most, labels=roles)
         parts += [Text(), Text(heading, style="bold"), live]
     if section is not None:
+        if found.order is not None:
+            parts += [Text(), judge_order(found.order, most)]
         parts += [Text(), describe_savings(found, most)]
         parts += [Text(), Text("Load over time", style="bold"), Curve(loads)]
     return Group(*parts)

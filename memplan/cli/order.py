@@ -1,0 +1,134 @@
+"""`memplan order`: the order of operators with the least load, and what any order needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memplan.cli import options, output
+
+if TYPE_CHECKING:
+    from memplan.rewrite import Reordered
+    from memplan.sources import Loaded
+
+NAME = "order"
+_DPI = 300
+
+
+def command(
+    input: options.Input,
+    alignment: options.Alignment = 1,
+    timeout: options.Timeout = None,
+    states: options.States = None,
+    threads: options.Threads = None,
+    seed: options.Seed = 0,
+    dim: options.Dim = None,
+    include: options.Include = None,
+    exclude: options.Exclude = None,
+    in_place: options.InPlace = False,
+    pure: options.Pure = None,
+    strict: options.Strict = False,
+    limit_factor: options.LimitFactor = 1,
+    top: options.Top = 10,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the same facts as one JSON object, for scripts.")
+    ] = False,
+) -> None:
+    """Find the order of a program's operators in which the least memory is live at one time.
+
+    Show what moves and why, and what any order needs at least. Nothing is written: `memplan plan
+    --order` plans the best order. Ctrl-C ends the search with the best order so far.
+    """
+    model = options.Model(
+        dim, include, exclude, in_place, strict, alignment=alignment, limit_factor=limit_factor
+    )
+    loaded = options.read_input(input, model=model)
+
+    from memplan.rewrite import reorder
+
+    found = reorder(
+        loaded,
+        in_place=in_place,
+        timeout=timeout,
+        states=states,
+        threads=threads,
+        seed=seed,
+        pure=pure or (),
+    )
+    if as_json:
+        output.line(json.dumps(_summary(found)))
+    else:
+        from memplan.view.words import orders, parts
+
+        console = output.console()
+        console.print(orders.describe_order(found, top))
+        if found.loaded.notes:
+            console.print(parts.render_notes(found.loaded.notes))
+    if found.interrupted:
+        output.message(f"interrupted: {found.status}, the best order so far")
+
+
+def show_loads(
+    given: Loaded,
+    out: str | None,
+    width: float | None,
+    terminal: bool,
+    in_place: bool,
+    timeout: float | None,
+    states: int | None,
+    pure: Sequence[str] | None,
+) -> None:
+    """Show the load of a program in its given order, and in the best one that is found."""
+    from memplan.planning import layouts
+    from memplan.rewrite import reorder
+
+    found = reorder(given, in_place=in_place, timeout=timeout, states=states, pure=pure or ())
+    ways = [each.problem for each in layouts(given, in_place=in_place)]
+    before, after = min(ways, key=lambda each: each.max_load), found.loaded.problem
+    if terminal:
+        from memplan.view.words.problems import draw_loads
+
+        output.console().print(draw_loads({"given order": before, "best order": after}))
+    if out is not None:
+        from memplan.view import load_plot, picture
+
+        picture.write(load_plot.draw_orders(before, after, width=width), out, _DPI)
+    if found.interrupted:
+        output.message("interrupted: the best order so far is shown")
+
+
+def summarise(found: Reordered) -> dict[str, Any]:
+    """Return what orders need, for scripts; amounts are in bytes."""
+    from memplan.analysis.orders import cut_of
+
+    cut = cut_of(found)
+    return {
+        "given_load": found.given_peak,
+        "load": found.peak,
+        "bound": found.bound,
+        "status": str(found.status),
+        "interrupted": found.interrupted,
+        "moved": len(found.moved),
+        "states": found.states,
+        "seconds": round(found.seconds, 6),
+        "cut": None if cut is None else asdict(cut),
+    }
+
+
+def _summary(found: Reordered) -> dict[str, Any]:
+    from memplan.analysis.orders import explain_moves
+
+    moves = explain_moves(found)
+    return {
+        "source": found.given.source,
+        "in_place": found.in_place,
+        "operators": len(found.order),
+        **summarise(found),
+        "moves": None if moves is None else asdict(moves),
+        "order": list(found.order),
+        "notes": [asdict(note) for note in found.loaded.notes],
+    }
