@@ -15,7 +15,7 @@ from memplan.problem import OrderProblem
 from memplan.rewrite.effects import Shared, shared_by
 from memplan.rewrite.hazards import hazards
 
-__all__ = ["Columns", "columns_of", "columns_of_block"]
+__all__ = ["Columns", "columns_of", "columns_of_block", "order_problem"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,13 @@ class Columns:
     problem: OrderProblem
     relaxed: OrderProblem
     slack: int = 0
+
+
+def order_problem(layout: Layout) -> OrderProblem:
+    """Return the question for the outermost operators of a graph, without in-place writes."""
+    return columns_of(
+        layout, in_place=False, inner_bounds=[0] * len(layout.graph.operators)
+    ).problem
 
 
 def columns_of(layout: Layout, *, in_place: bool, inner_bounds: Sequence[int]) -> Columns:
