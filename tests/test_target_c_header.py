@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -14,18 +15,23 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from strategies_graph import chain
 
-from memplan import solve
+from memplan import reorder, solve
+from memplan.cli import main
 from memplan.errors import PlanError
+from memplan.graph import Block, Operator
 from memplan.paths import plan_paths
 from memplan.plan import Plan
 from memplan.problem import Buffer, Gap, Problem
 from memplan.sources import Loaded, load, of_graph
+from memplan.sources.graph_json import write_graph
 from memplan.targets import _c_names, c_header
 from memplan.targets._neighbours import find_neighbours
 from memplan.targets.c_header import list_tensors, write_header
 from memplan.targets.c_paths import write_paths_header
 
-EXAMPLE = Path(__file__).parent.parent / "examples" / "c_header"
+EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLE = EXAMPLES / "c_header"
+FAN = EXAMPLES / "structures" / "fan.graph.json"
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
 LANGUAGES = [["-std=c99", "-x", "c"], ["-std=c11", "-x", "c"], ["-std=c++17", "-x", "c++"]]
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
@@ -250,6 +256,45 @@ def test_table_has_the_names(tmp_path: Path, compiler: str) -> None:
     assert parts[::2] == names
     rows = [f"{plan.offset(name)} {4 + at} {at} {at + 1}" for at, name in enumerate(names)]
     assert parts[1::2] == rows
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_a_program_runs_in_the_order_of_its_header(tmp_path: Path, compiler: str) -> None:
+    """Tests that `apply --order` writes the order as numbers that a program can follow."""
+    header = tmp_path / "plan.h"
+    assert main(["apply", str(FAN), "--order", "--c-header", str(header)]) == 0
+    assert "#define FAN_ARENA_SIZE 37888u" in header.read_text()
+    assert everywhere(tmp_path, header.read_text()) == [""] * len(COMPILERS) * len(LANGUAGES)
+    (tmp_path / "dump.c").write_text(
+        '#include <stdio.h>\n#define FAN_DEFINE_TABLE\n#include "plan.h"\n'
+        "int main(void) { for (unsigned at = 0; at < FAN_ORDER_COUNT; ++at)\n"
+        'printf("%u ", (unsigned)fan_order[at]);\n return 0; }\n'
+    )
+    command = [compiler, "-std=c99", *STRICT, "dump.c", "-o", "dump"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    said = subprocess.run([tmp_path / "dump"], capture_output=True, text=True, check=True).stdout
+    assert tuple(map(int, said.split())) == reorder(load(FAN)).order
+    assert main(["apply", str(FAN), "--c-header", str(header)]) == 0
+    assert "_order[" not in header.read_text()
+
+
+def test_an_order_inside_of_blocks_is_no_header(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that a header whose order says less than the plan needs is not written."""
+    inner = load(FAN).graph
+    assert inner is not None
+    block = Block("then", inner.operators, inner.inputs, inner.outputs)
+    result = replace(inner.tensors[inner.outputs[0]], name="result")
+    outputs = (len(inner.tensors),)
+    outer = Operator("if", "if", inner.inputs, outputs, blocks=(block,))
+    tensors = (*inner.tensors, result)
+    graph = replace(inner, tensors=tensors, operators=(outer,), outputs=outputs)
+    path, header = tmp_path / "if.graph.json", tmp_path / "plan.h"
+    path.write_text(write_graph(graph))
+    assert main(["apply", str(path), "--order", "--c-header", str(header)]) == 2
+    assert "inside of branches or loops" in capsys.readouterr().err
+    assert not header.exists()
 
 
 def test_one_arena_in_a_program(tmp_path: Path, five: Problem) -> None:

@@ -198,8 +198,9 @@ def test_the_command_line_writes_the_order(tmp_path: Path) -> None:
     assert answer.exit_code == 0, answer.output
     assert "PRIORITY_BASED" in answer.output
     assert load(out).problem.max_load == 9 * 256 * 64 * 4
-    refused = cli.invoke(app, ["apply", str(path), "--order", "--c-header", str(out) + ".h"])
-    assert refused.exit_code == 2
+    for option in (["--arena-budget", "1MiB"], ["--c-header", f"{out}.h"], ["--alignment", "64"]):
+        refused = cli.invoke(app, ["apply", str(path), "-o", str(out), "--order", *option])
+        assert refused.exit_code == 2
     again = cli.invoke(app, ["plan", str(path), "--runtime-order", "--no-runtime"])
     assert again.exit_code == 0
     assert "order of its own" not in again.output

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from memplan.notes import Note
     from memplan.plan import Plan
     from memplan.planning import Planned
-    from memplan.targets.tflite_micro import Applied
+    from memplan.rewrite import Reordered
+    from memplan.targets.tflite_micro import Applied, InOrder
 
 NAME = "apply"
 
@@ -33,7 +34,8 @@ def command(
         bool,
         typer.Option(
             "--order",
-            help="Write the operators in the order with the least load (.onnx).",
+            help="Write the operators in the order with the least load, with a plan of that "
+            "(.tflite, --c-header), or as they are (.onnx).",
         ),
     ] = False,
     overwrite: Annotated[
@@ -68,6 +70,7 @@ def command(
     ] = None,
     alignment: options.Alignment = 1,
     in_place: options.InPlace = False,
+    pure: options.Pure = None,
     replan: Annotated[
         bool,
         typer.Option("--replan", help="Ignore the offsets in the file, which are kept by default."),
@@ -95,13 +98,8 @@ def command(
         raise typer.BadParameter("--output names another file", param_hint="'--overwrite'")
     model = input if overwrite else out
     _check_outputs(input, out, model, header, shim, plan)
-    if order:
-        if header or shim or plan or model is None:
-            raise typer.BadParameter(
-                "it needs --output or --overwrite alone", param_hint="'--order'"
-            )
-        _write_order(input, model, options.Model(dim, in_place=in_place, strict=strict), timeout)
-        return
+    if pure and not order:
+        raise typer.BadParameter("it needs --order", param_hint="'--pure'")
     if plan is not None and (in_place or replan or alignment > 1):
         raise typer.BadParameter(
             "leave out --in-place, --replan and --alignment", param_hint="'--plan'"
@@ -119,6 +117,15 @@ def command(
         alignment=alignment,
         limit_factor=limit_factor,
     )
+    if order:
+        if shim or plan or path or bool(model) == bool(header):
+            message = "it writes one output: --output, --overwrite or --c-header"
+            raise typer.BadParameter(message, param_hint="'--order'")
+        if header:
+            _write_ordered_header(input, reading, header, name, budget, pure, timeout, nodes)
+        else:
+            _write_ordered_model(input, reading, model or "", budget, pure, timeout, nodes)
+        return
     if path:
         if model or shim or plan or not header:
             raise typer.BadParameter("plans of paths need --c-header alone", param_hint="'--path'")
@@ -198,31 +205,132 @@ def _make_plan(
     if given is not None:
         return Planned(layout_of(loaded, given, in_place=True), given)
     found = plan_model(loaded, in_place=model.in_place, timeout=timeout, nodes=nodes)
-    if not found.plan.has_offsets:
-        raise MemplanError(f"no plan was found ({found.plan.status}); nothing was written")
+    _require_offsets(found)
     return found
 
 
-def _write_order(input: str, out: str, model: options.Model, timeout: float | None) -> None:
-    """Write an ONNX model with its operators in the order with the least load."""
+def _require_offsets(found: Planned) -> None:
+    from memplan.errors import MemplanError
+
+    if not found.plan.has_offsets:
+        raise MemplanError(f"no plan was found ({found.plan.status}); nothing was written")
+
+
+def _write_ordered_model(
+    input: str,
+    model: options.Model,
+    out: str,
+    budget: int | None,
+    pure: list[str] | None,
+    timeout: float | None,
+    nodes: int | None,
+) -> None:
+    """Write a model with its operators in the order with the least load."""
     from memplan import formats
     from memplan.errors import MemplanError
     from memplan.sources import detect
 
-    if detect(input) != "onnx":
-        raise MemplanError(f"{input} is not an ONNX model; only these are written in an order")
+    kind = detect(input)
+    if model.alignment > 1 or (kind == "onnx" and budget is not None):
+        raise typer.BadParameter(
+            "leave out --alignment and, for an ONNX model, --arena-budget", param_hint="'--order'"
+        )
+    if kind == "tflite":
+        from memplan.targets.tflite_micro import apply_in_order
+
+        found = apply_in_order(
+            Path(input),
+            Path(out),
+            in_place=model.in_place,
+            replan=not model.pins,
+            arena_budget=budget,
+            pure=pure or (),
+            timeout=timeout,
+            nodes=nodes,
+        )
+        notes = (*found.reordered.loaded.notes, *found.applied.notes)
+        notes = tuple(dict.fromkeys(notes if found.is_new else found.applied.notes))
+        options.refuse_notes(input, notes if model.strict else ())
+        formats.write_files({out: found.data})
+        _show_loads(out, found.reordered)
+        _show_arenas(found)
+        _show(found.planned, (), found.applied, notes)
+        return
+    if kind != "onnx":
+        raise MemplanError(
+            f"{input} is neither a TFLite nor an ONNX model: no other file is written in another "
+            "order; --c-header writes the order and its plan as a header"
+        )
     from memplan.targets.onnx import HOW_TO_RUN, reorder_bytes
+
+    ordered, data = reorder_bytes(
+        Path(input), model.reading(), timeout=timeout, states=nodes, pure=pure or ()
+    )
+    options.refuse_notes(input, ordered.loaded.notes if model.strict else ())
+    formats.write_files({out: data})
+    _show_loads(out, ordered)
+    output.line(HOW_TO_RUN)
+
+
+def _write_ordered_header(
+    input: str,
+    model: options.Model,
+    header: str,
+    name: str | None,
+    budget: int | None,
+    pure: list[str] | None,
+    timeout: float | None,
+    nodes: int | None,
+) -> None:
+    """Write a header with the order with the least load, and a plan of it."""
+    from memplan import formats
+    from memplan.planning import plan_model
+    from memplan.rewrite import reorder, require_stored
+    from memplan.targets.c_header import write_header
+
+    loaded = options.read_input(input, model=model)
+    found = reorder(
+        loaded,
+        in_place=model.in_place,
+        timeout=None if timeout is None else timeout / 2,
+        states=nodes,
+        pure=pure or (),
+    )
+    require_stored(loaded, found, input)
+    left = None if timeout is None else max(timeout - found.seconds, timeout / 2)
+    planned = plan_model(found.loaded, in_place=model.in_place, timeout=left, nodes=nodes)
+    _require_offsets(planned)
+    _check_budget(budget, planned.plan.peak or 0)
+    options.refuse_notes(input, planned.notes if model.strict else ())
+    text = write_header(planned.loaded, planned.plan, name=name, order=found.order)
+    formats.write_files({header: text.encode()})
+    _show_loads(header, found)
+    _show(planned, (), None, planned.notes)
+
+
+def _show_loads(out: str, found: Reordered) -> None:
     from memplan.view.units import exact, plural
 
-    found, data = reorder_bytes(Path(input), model.reading(), timeout=timeout)
-    options.refuse_notes(input, found.loaded.notes if model.strict else ())
-    formats.write_files({out: data})
     output.line(f"{out}: written")
     output.line(f"given   {exact(found.given_peak)} of load")
-    moved = plural(len(found.moved), "operator")
-    output.line(f"order   {exact(found.peak)}, {moved} moved")
+    output.line(
+        f"order   {exact(found.peak)} of load, {plural(len(found.moved), 'operator')} moved"
+    )
     output.line(f"bound   {exact(found.bound)}: no order needs less")
-    output.line(HOW_TO_RUN)
+
+
+def _show_arenas(found: InOrder) -> None:
+    """Say which order the file is in, and what the other one needs."""
+    from memplan.view.units import exact
+
+    how = "measured" if found.is_measured else "the head only, not measured"
+    if found.is_new:
+        taken, other = "in the new order, which is written", "in the order of the file"
+    else:
+        taken, other = "in the order of the file, which is kept", "in the new order"
+    output.line(f"arena   {exact(found.arena)} {taken}; {how}")
+    if found.is_new or found.other != found.arena:
+        output.line(f"        {exact(found.other)} {other}")
 
 
 def _write_paths(

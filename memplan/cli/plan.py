@@ -138,7 +138,9 @@ def command(
             pure=pure or (),
         )
         if out is not None:
-            _require_same(given, ordered, input)
+            from memplan.rewrite import require_stored
+
+            require_stored(given, ordered, input)
         if timeout is not None:
             timeout = max(timeout - ordered.seconds, timeout / 2)
         loaded = options.constrain(ordered.loaded, reserve, pin)
@@ -235,27 +237,6 @@ def _reorder(given: Loaded, **limits: Any) -> Reordered:
     if found.interrupted:
         output.message("interrupted: the best order so far is planned")
     return found
-
-
-def _require_same(given: Loaded, found: Reordered, path: str) -> None:
-    """Check that the order as a plan stores it gives the program that is planned.
-
-    Raises
-    ------
-    FormatError
-        If it does not, as where operators inside of branches or loops move too.
-    """
-    from memplan.errors import FormatError
-    from memplan.rewrite import put_in_order
-    from memplan.sources import lay_out_again
-
-    stored = lay_out_again(put_in_order(given, found.order), in_place=found.loaded.in_place)
-    if stored.problem.fingerprint != found.loaded.problem.fingerprint:
-        raise FormatError(
-            path,
-            "operators inside of branches or loops move too, which a plan cannot say; "
-            "leave out --output or --order",
-        )
 
 
 def _with_order(plan: Plan, problem: Problem, found: Reordered) -> Plan:

@@ -4,6 +4,6 @@ A rewrite takes a `Loaded` and returns one, so layouts, plans, views and targets
 """
 
 from memplan.rewrite.order import Reordered, reorder, verify_order
-from memplan.rewrite.stored import put_in_order
+from memplan.rewrite.stored import put_in_order, require_stored
 
-__all__ = ["Reordered", "put_in_order", "reorder", "verify_order"]
+__all__ = ["Reordered", "put_in_order", "reorder", "require_stored", "verify_order"]

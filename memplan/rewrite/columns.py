@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -176,10 +176,13 @@ class _Draft:
         It knows of writes to storages that the operator makes first in every order.
         """
         size = self._sizes()
+        after: dict[int, list[int]] = defaultdict(list)
+        for one, other in self._arcs:
+            after[one].append(other)
         saved: dict[int, int] = defaultdict(int)
         for at, _, new in self._in_place:
             others = self._users[new] - {at}
-            if any((at, other) not in self._arcs for other in others):
+            if not others <= _find_later(after, at, max(others, default=at)):
                 saved[at] += size[new]
         return max(saved.values(), default=0)
 
@@ -216,6 +219,17 @@ class _Draft:
 
     def _sizes(self) -> list[int]:
         return [int(self._layout.problem.size[row]) for row in self._rows]
+
+
+def _find_later(after: Mapping[int, Sequence[int]], first: int, last: int) -> set[int]:
+    """Return the operators up to `last` that wait for `first`, also through others."""
+    found: set[int] = set()
+    todo = [first]
+    while todo:
+        later = {other for other in after.get(todo.pop(), ()) if other <= last} - found
+        found |= later
+        todo += later
+    return found
 
 
 def _relax(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memplan.errors import PlanError
+from memplan.errors import FormatError, PlanError
 from memplan.referee import verify_order
 from memplan.rewrite.columns import order_problem
+from memplan.rewrite.order import Reordered
 from memplan.sources import Loaded, lay_out_again, of_graph
 
-__all__ = ["put_in_order"]
+__all__ = ["put_in_order", "require_stored"]
 
 
 def put_in_order(loaded: Loaded, order: object) -> Loaded:
@@ -45,3 +46,20 @@ def put_in_order(loaded: Loaded, order: object) -> Loaded:
     new = of_graph(moved, figures=loaded.figures, notes=loaded.notes)
     problem = new.problem.with_capacity(loaded.problem.capacity)
     return replace(new, source=loaded.source, problem=problem)
+
+
+def require_stored(given: Loaded, found: Reordered, path: str) -> None:
+    """Check that the order of the outermost operators alone gives the program that was found.
+
+    Raises
+    ------
+    FormatError
+        If it does not, as where operators inside of branches or loops move too.
+    """
+    stored = lay_out_again(put_in_order(given, found.order), in_place=found.loaded.in_place)
+    if stored.problem.fingerprint != found.loaded.problem.fingerprint:
+        raise FormatError(
+            path,
+            "operators inside of branches or loops move too, which neither a plan nor a header "
+            "can say: leave out --order",
+        )

@@ -6,6 +6,8 @@
     NET_CHECK_(7, ...)                         no two that are live together share a byte
     extern unsigned char net_arena[];          defined where NET_DEFINE_ARENA is
     extern const net_entry net_table[];        the same for tools, where NET_DEFINE_TABLE is
+    extern const uint32_t net_order[];         the operators as they have to run, if memplan moved
+                                               some; also where NET_DEFINE_TABLE is
 
 The assertions prove that the plan is legal: if an offset is changed by hand or by a merge so that
 two buffers overlap, the header does not compile.
@@ -13,7 +15,7 @@ two buffers overlap, the header does not compile.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -42,7 +44,9 @@ class _Entry:
     last: int
 
 
-def write_header(loaded: Loaded, plan: Plan, *, name: str | None = None) -> str:
+def write_header(
+    loaded: Loaded, plan: Plan, *, name: str | None = None, order: Sequence[int] | None = None
+) -> str:
     """Return a plan as the text of a header.
 
     Parameters
@@ -55,6 +59,9 @@ def write_header(loaded: Loaded, plan: Plan, *, name: str | None = None) -> str:
     name
         The prefix of all names in the header: `NET_` and `net_` for "net". Characters that C does
         not allow are replaced. By default it is the name of the graph, or "plan".
+    order
+        If the operators of `loaded` are in another order than those of the user's program: by
+        place, their number in that program (`memplan.Reordered.order`).
 
     Raises
     ------
@@ -62,13 +69,15 @@ def write_header(loaded: Loaded, plan: Plan, *, name: str | None = None) -> str:
         If the plan is not a legal plan of the problem.
     """
     verify(loaded.problem, plan)
-    return "\n".join(_Header(loaded, plan, name).lines()) + "\n"
+    return "\n".join(_Header(loaded, plan, name, order).lines()) + "\n"
 
 
 class _Header:
     """One header, line by line."""
 
-    def __init__(self, loaded: Loaded, plan: Plan, name: str | None) -> None:
+    def __init__(
+        self, loaded: Loaded, plan: Plan, name: str | None, order: Sequence[int] | None
+    ) -> None:
         graph_name = loaded.graph.name if loaded.graph is not None else ""
         self._title = name or graph_name or "plan"
         self._upper = c.make_prefix(self._title)
@@ -78,6 +87,11 @@ class _Header:
         self._offsets = [plan.offset(id) for id in problem.ids]
         pairs = list(islice(find_neighbours(problem, self._offsets), MAX_PAIRS + 1))
         self._pairs, self._has_more = pairs[:MAX_PAIRS], len(pairs) > MAX_PAIRS
+        operators = () if loaded.graph is None or order is None else loaded.graph.operators
+        self._order = [
+            (number, operator.name or operator.type)
+            for number, operator in zip(order or (), operators, strict=True)
+        ]
         self._buffers = c.make_identifiers(problem.ids)
         self._has_tensors = loaded.layout is not None
         self._entries = list(list_tensors(loaded) if self._has_tensors else _list_buffers(loaded))
@@ -107,6 +121,9 @@ class _Header:
         yield f" * Fingerprint of the problem: {self._problem.fingerprint}"
         if self._has_more:
             yield f" * The assertions cover the first {MAX_PAIRS} pairs; memplan has checked all."
+        if self._order:
+            yield " *"
+            yield " * The plan is only right if the operators run in the order at the end."
         yield " *"
         yield f" * Define {upper}_DEFINE_ARENA in one source file before including this header to"
         yield f" * define the arena there, and {upper}_DEFINE_TABLE for a table of its contents."
@@ -121,6 +138,8 @@ class _Header:
         yield f"#define {upper}_ARENA_SIZE {self._plan.peak}u"
         yield f"#define {upper}_ARENA_ALIGNMENT {alignment}u"
         yield f"#define {upper}_TABLE_COUNT {len(self._entries)}u"
+        if self._order:
+            yield f"#define {upper}_ORDER_COUNT {len(self._order)}u"
         yield ""
 
     def _buffer_constants(self) -> Iterator[str]:
@@ -190,6 +209,7 @@ class _Header:
         yield from guard_linkage(
             f"{self._name_alignment()} extern unsigned char {self._arena()};",
             f"extern const {entry} {self._table()};",
+            *([f"extern const {self._runs()};"] if self._order else []),
             before=self._alignment_macro(),
         )
         yield ""
@@ -199,7 +219,7 @@ class _Header:
         upper = self._upper
         for what, lines in (
             ("ARENA", [f"{self._name_alignment()} unsigned char {self._arena()};"]),
-            ("TABLE", [f"const {self._lower}_entry {self._table()} = {{", *self._rows(), "};"]),
+            ("TABLE", [*self._define_table(), *self._define_order()]),
         ):
             yield from (
                 "",
@@ -209,12 +229,21 @@ class _Header:
                 "#endif",
             )
 
-    def _rows(self) -> Iterator[str]:
+    def _define_table(self) -> Iterator[str]:
+        yield f"const {self._lower}_entry {self._table()} = {{"
         for entry, name in zip(self._entries, self._names, strict=True):
             place = f"{self._upper}_OFFSET_{name}, {self._upper}_SIZE_{name}"
             text = c.quote_string(entry.name)
             yield f"    {{{text}, {place}, {entry.first}, {entry.last}}},"
         yield "    {0, 0, 0, 0, 0}, /* the end */"
+        yield "};"
+
+    def _define_order(self) -> Iterator[str]:
+        if self._order:
+            yield f"const {self._runs()} = {{"
+            for number, operator in self._order:
+                yield f"    {number}u, /* {c.escape_comment(operator)} */"
+            yield "};"
 
     def _alignment_macro(self) -> tuple[str, ...]:
         macro, bytes_ = self._name_alignment(), f"{self._upper}_ARENA_ALIGNMENT"
@@ -243,6 +272,9 @@ class _Header:
 
     def _table(self) -> str:
         return f"{self._lower}_table[{self._upper}_TABLE_COUNT + 1]"
+
+    def _runs(self) -> str:
+        return f"uint32_t {self._lower}_order[{self._upper}_ORDER_COUNT]"
 
     def _name_alignment(self) -> str:
         return f"{self._upper}_ALIGNED_"

@@ -85,7 +85,9 @@ def reorder(
     modules = list(_iterate_modules(held.graph_module, ""))
     arcs = {prefix: _find_arcs(module, prefix, insisted) for prefix, module in modules}
     asked = _load(held, arcs[""])
-    found = find_order(asked, timeout=timeout, states=states, seed=seed, pure=insisted)
+    assert asked.graph is not None
+    known = {each.type for each in asked.graph.walk()}  # the schemas have said what they do
+    found = find_order(asked, timeout=timeout, states=states, seed=seed, pure=known)
     rank = {_make_key(each): at for at, each in enumerate(found.graph.walk())}
     before = [list(module.graph.nodes) for _, module in modules]
     for prefix, module in modules:

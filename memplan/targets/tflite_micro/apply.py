@@ -17,8 +17,8 @@ from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.model import parse
 from memplan.targets.tflite_micro.arena import minimal_arena
 from memplan.targets.tflite_micro.folding import unpack
-from memplan.targets.tflite_micro.metadata import with_offsets
-from memplan.targets.tflite_micro.planning import find_offsets, get_layout, plan_file
+from memplan.targets.tflite_micro.metadata import with_offsets, without_tensors
+from memplan.targets.tflite_micro.planning import find_offsets, find_unused, get_layout, plan_file
 from memplan.yardsticks import tflite_micro as runtime
 
 __all__ = ["Applied", "apply", "patch"]
@@ -152,7 +152,14 @@ def patch(
     data = _read(model)
     stored = parse(data, str(model))
     offsets = find_offsets(stored, layout, plan)
-    result = with_offsets(unpack(data, stored), str(model), offsets)
+    # At offset 0 an unused tensor costs nothing, unless it is larger than the whole plan.
+    sizes = [tensor.bytes for tensor in stored.tensors()]
+    peak = plan.peak or 0
+    large = [number for number in find_unused(layout.graph) if sizes[number] > peak]
+    bare = unpack(data, stored)
+    if large:
+        bare = without_tensors(bare, str(model), large)
+    result = with_offsets(bare, str(model), offsets)
     arena, notes = None, made.notes
     with tempfile.TemporaryDirectory() as folder:
         trial = Path(folder) / "model.tflite"

@@ -12,7 +12,7 @@ numbers are overwritten.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -22,12 +22,13 @@ from memplan.errors import FormatError
 from memplan.sources.tflite.flatbuffer import root
 from memplan.sources.tflite.model import IDENTIFIER, OFFLINE_PLAN, parse
 
-__all__ = ["with_offsets", "with_order"]
+__all__ = ["with_offsets", "with_order", "without_tensors"]
 
 _SUBGRAPHS: Final = 2  # slots of the outermost table
 _BUFFERS: Final = 4
 _METADATA: Final = 6
-_OPERATORS: Final = 3  # of a sub-graph
+_TENSORS: Final = 0  # of a sub-graph
+_OPERATORS: Final = 3
 _SLOTS: Final = 10  # in the current schema; each takes four bytes
 _GRAIN: Final = 64  # bytes; files align their weights to at most this
 _VERSION: Final = 1  # of the layout of the metadata
@@ -102,6 +103,52 @@ def with_order(data: bytes, name: str, orders: Mapping[int, Sequence[int]]) -> b
             subgraphs[number] = replace(subgraphs[number], operators=operators)
     except struct.error:  # a reference to what lies before it
         raise FormatError(name, "the file is damaged: its operators lead nowhere") from None
+    if parse(bytes(result), name) != replace(model, subgraphs=tuple(subgraphs)):
+        raise FormatError(name, "the file is damaged: its tables overlap")
+    return bytes(result)
+
+
+def without_tensors(data: bytes, name: str, unused: Collection[int]) -> bytes:
+    """Return a file in which unused tensors are as small as the smallest one.
+
+    All tensors keep their numbers: in the list of tensors, the references to the unused ones are
+    replaced by one to the smallest tensor of the sub-graph that has no value of its own.
+
+    Parameters
+    ----------
+    data, name
+        The bytes and the name of the file.
+    unused
+        The numbers of tensors, over all sub-graphs, that no operator touches.
+
+    Raises
+    ------
+    FormatError
+        If the file is damaged, also if the result does not read back correctly.
+    """
+    model = parse(data, name)
+    result = bytearray(data)
+    subgraphs = list(model.subgraphs)
+    try:
+        tables = _tables(data, _fields(data, _u32(data, 0)), _SUBGRAPHS)
+        for number, subgraph in enumerate(model.subgraphs):
+            base = model.first[number]
+            tensors = list(subgraph.tensors)
+            gone = [index for index in range(len(tensors)) if base + index in unused]
+            plain = [
+                at for at, tensor in enumerate(tensors) if not (tensor.data or tensor.variable)
+            ]
+            smallest = min(plain, key=lambda index: tensors[index].bytes, default=-1)
+            inside = _fields(data, tables[number])
+            targets = _tables(data, inside, _TENSORS)
+            for index in gone:
+                at = _target(data, inside[_TENSORS]) + 4 + 4 * index
+                if targets[smallest] > at:
+                    struct.pack_into("<I", result, at, targets[smallest] - at)
+                    tensors[index] = tensors[smallest]
+            subgraphs[number] = replace(subgraph, tensors=tuple(tensors))
+    except struct.error:  # a reference to what lies before it
+        raise FormatError(name, "the file is damaged: its tensors lead nowhere") from None
     if parse(bytes(result), name) != replace(model, subgraphs=tuple(subgraphs)):
         raise FormatError(name, "the file is damaged: its tables overlap")
     return bytes(result)

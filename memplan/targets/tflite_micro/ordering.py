@@ -38,7 +38,8 @@ class InOrder:
         Whether the file is in that order; otherwise its own order needs no larger arena.
     arena, other
         What the file needs, and what it would need in the other order, in bytes: the smallest arena
-        that TFLM accepts, or the head of the arena where tflite-micro is not installed.
+        that TFLM accepts, or the head of the arena where tflite-micro is not installed. They are
+        equal if there is no better order.
     is_measured
         Whether these are the smallest arenas.
     """
@@ -90,12 +91,14 @@ def apply_in_order(
     )
     data = _read(model)
     stored = parse(data, str(model))
-    new = with_order(data, str(model), _find_orders(stored, found.graph))
+    given = found.given.graph
+    moves = given is not None and found.graph.operators != given.operators
+    new = with_order(data, str(model), _find_orders(stored, found.graph)) if moves else data
     with tempfile.TemporaryDirectory() as folder:
         trial, written = Path(folder) / model.name, Path(folder) / "planned.tflite"
         trial.write_bytes(new)
         ways = []
-        for path, dropped in ((model, replan), (trial, True)):
+        for path, dropped in ((model, replan), (trial, True))[: 2 if moves else 1]:
             planned = plan_file(
                 path, None, in_place=in_place, replan=dropped, timeout=share, nodes=nodes
             )
@@ -105,12 +108,13 @@ def apply_in_order(
             is_measured = smallest is not None
             arena = applied.after.bytes if smallest is None else smallest
             ways.append((arena, path is trial, planned, applied, result, is_measured))
-        best, other = sorted(ways, key=lambda way: way[:2])
-        arena, is_new, planned, applied, result, is_measured = best
+        before = ways[0][3].before
+        ways.sort(key=lambda way: way[:2])
+        arena, is_new, planned, applied, result, is_measured = ways[0]
         if arena_budget is not None:  # this refuses what is above the budget
             applied, _ = patch(trial if is_new else model, out, planned.plan, arena_budget)
-    applied = replace(applied, before=ways[0][3].before)
-    return InOrder(found, planned, applied, result, is_new, arena, other[0], is_measured)
+    applied = replace(applied, before=before)
+    return InOrder(found, planned, applied, result, is_new, arena, ways[-1][0], is_measured)
 
 
 def _find_orders(model: Model, graph: Graph) -> dict[int, list[int]]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from memplan.errors import FormatError, MemplanError, PlanError
-from memplan.graph import Layout
+from memplan.graph import Graph, Kind, Layout
 from memplan.plan import Plan
 from memplan.planning import Planned, layout_of, plan_model
 from memplan.sources import load
 from memplan.sources.tflite.model import Model
 
-__all__ = ["LARGEST", "find_offsets", "get_layout", "plan_file"]
+__all__ = ["LARGEST", "find_offsets", "find_unused", "get_layout", "plan_file"]
 
 LARGEST = (1 << 31) - 1  # TFLM's offsets are int32
 
@@ -87,9 +87,13 @@ def get_layout(model: Planned) -> Layout:
 def find_offsets(model: Model, layout: Layout, plan: Plan) -> list[int]:
     """Return by tensor of the file its offset in the plan, or -1 if TFLM places it.
 
-    TFLM places constants, state that outlives a run, kernel scratch, and unused tensors.
+    TFLM places constants, state that outlives a run, and kernel scratch. It would give tensors that
+    no operator touches memory of their own, as if all of them were needed before the first one; at
+    offset 0 they share what the others have.
     """
     offsets = [-1] * model.first[-1]
+    for tensor in find_unused(layout.graph):
+        offsets[tensor] = 0
     for row in layout.rows:
         storage = layout.storages[row]
         base = plan.offset(storage.name)
@@ -97,3 +101,17 @@ def find_offsets(model: Model, layout: Layout, plan: Plan) -> list[int]:
             if tensor < len(offsets):  # scratch and copies have higher numbers
                 offsets[tensor] = base + inside
     return offsets
+
+
+def find_unused(graph: Graph) -> list[int]:
+    """Return the tensors of the file that take memory though nothing reads or writes them."""
+    used = {*graph.inputs, *graph.outputs}
+    for operator in graph.walk():
+        used.update(operator.inputs, operator.outputs)
+        for block in operator.blocks:
+            used.update(block.inputs, block.outputs)
+    return [
+        number
+        for number, tensor in enumerate(graph.tensors)
+        if tensor.kind is Kind.INTERMEDIATE and tensor.bytes and number not in used
+    ]
