@@ -80,9 +80,13 @@ def columns_of_block(layout: Layout, outer: Operator, block: Block) -> Columns:
     given, wanted = set(block.inputs), set(block.outputs)
     if outer.loop:
         given = wanted = given | wanted
-    draft.find_storages(given, wanted, without=_find_touched_elsewhere(layout.graph, block))
+    graph = layout.graph
+    # What lives all the time is counted around the block.
+    elsewhere = _find_touched_elsewhere(graph, block)
+    elsewhere.update(iterate_given(graph), iterate_wanted(graph))
+    draft.find_storages(given, wanted, without=elsewhere)
     draft.add_arcs()
-    if layout.graph.source == "tflite":  # the copies into the sub-graph and out of it
+    if graph.source == "tflite":  # the copies into the sub-graph and out of it
         draft.fence()
     problem = draft.problem()
     return Columns(problem, _relax(problem, block.operators, [0] * len(problem)))

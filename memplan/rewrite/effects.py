@@ -93,10 +93,14 @@ def updates(operator: Operator) -> bool:
     return any(word.endswith("_") and not word.endswith("__") for word in name)
 
 
-def is_view(graph: Graph, operator: Operator) -> bool:
-    """Return whether results in the memory of an operator's inputs are these inputs, unchanged."""
-    if graph.source == "torch":  # the reader knows by the storages that PyTorch reports
-        return not updates(operator)
+def is_view(graph: Graph, operator: Operator, is_declared: bool) -> bool:
+    """Return whether a result, if it is in the memory of an input, is a part of it, unchanged.
+
+    `is_declared` says whether the result is one of `graph.views`.
+    """
+    if graph.source == "torch":
+        # The reader makes views of what PyTorch says to share memory, and aliases of new state.
+        return is_declared and not updates(operator)
     return operator.type.lower() in _VIEWS
 
 

@@ -8,7 +8,7 @@ stays between the writes around it, and writes to the same bytes keep their orde
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from memplan.graph import Graph, Kind, Layout, Operator
@@ -43,16 +43,21 @@ def hazards(layout: Layout, operators: Sequence[Operator]) -> Iterator[tuple[int
     for number, storage in enumerate(layout.storages):
         for tensor, offset in zip(storage.tensors, storage.offsets, strict=True):
             place[tensor] = (number, offset)
+    declared = {view.tensor for view in graph.views}
+    made = {
+        tensor for operator in operators for inner in operator.walk() for tensor in inner.outputs
+    }
     uses: dict[int, list[_Use]] = defaultdict(list)
     for at, operator in enumerate(operators):
-        for tensor, writes in _uses(graph, operator, place):
+        for tensor, writes in _uses(graph, operator, place, declared):
             if tensor in place:
                 number, lower = place[tensor]
                 use = _Use(at, lower, lower + graph.tensors[tensor].bytes, writes)
                 uses[number].append(use)
     for number, found in uses.items():
         writers = {use.operator for use in found if use.writes}
-        is_state = layout.storages[number].kind is not Kind.INTERMEDIATE
+        storage = layout.storages[number]
+        is_state = storage.kind is not Kind.INTERMEDIATE or not made.issuperset(storage.tensors)
         if len(writers) > 1 or (writers and is_state):
             yield from _conflicts(found)
 
@@ -68,7 +73,7 @@ def _conflicts(uses: Sequence[_Use]) -> Iterator[tuple[int, int]]:
 
 
 def _uses(
-    graph: Graph, operator: Operator, place: dict[int, tuple[int, int]]
+    graph: Graph, operator: Operator, place: dict[int, tuple[int, int]], declared: Set[int]
 ) -> Iterator[tuple[int, bool]]:
     """Yield the tensors that an operator and its blocks use, and whether they are written."""
     for inner in operator.walk():
@@ -82,8 +87,8 @@ def _uses(
         for tensor in inner.inputs:
             yield tensor, tensor in state or overwrites
         read = {place[tensor][0] for tensor in inner.inputs if tensor in place}
-        views = is_view(graph, inner)
         for tensor in inner.outputs:
+            views = is_view(graph, inner, tensor in declared)
             yield tensor, not (views and tensor in place and place[tensor][0] in read)
         for block in inner.blocks:
             yield from ((tensor, True) for tensor in block.inputs)
