@@ -71,17 +71,16 @@ bool& rule_of(OrderRules& rules, const std::string& name) {
   if (name == "beams") return rules.beams;
   if (name == "backwards") return rules.backwards;
   if (name == "windows") return rules.windows;
+  if (name == "narrowing") return rules.narrowing;
   throw nb::value_error(("there is no rule " + name).c_str());
 }
 
 OrderResult call_best_order(const OrderProblem& problem, std::optional<double> seconds,
-                            std::optional<std::int64_t> states, int threads, std::uint64_t seed,
+                            std::optional<std::int64_t> states,
                             const std::vector<std::string>& without) {
   OrderOptions options;
   if (seconds) options.budget.seconds = *seconds;
   if (states) options.budget.nodes = *states;
-  options.threads = threads;
-  options.seed = seed;
   for (const std::string& name : without) rule_of(options.rules, name) = false;
   Caller caller(std::nullopt, std::nullopt);
   options.interrupt = [&] { return caller.stops(); };
@@ -143,7 +142,7 @@ void bind_order(nb::module_& m) {
       .def_ro("interrupted", &OrderResult::interrupted);
 
   m.def("best_order", &call_best_order, "problem"_a, "seconds"_a.none(), "states"_a.none(),
-        "threads"_a, "seed"_a, "without"_a,
+        "without"_a,
         "The best order within the budget, without the rules that are named. Without the GIL.");
 }
 

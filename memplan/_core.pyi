@@ -272,7 +272,7 @@ class OrderResult:
     @property
     def interrupted(self) -> bool: ...
 
-def best_order(problem: OrderProblem, seconds: float | None, states: int | None, threads: int, seed: int, without: Sequence[str]) -> OrderResult:
+def best_order(problem: OrderProblem, seconds: float | None, states: int | None, without: Sequence[str]) -> OrderResult:
     """
     The best order within the budget, without the rules that are named. Without the GIL.
     """

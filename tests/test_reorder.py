@@ -280,7 +280,7 @@ class TestRefusals:
             tensors.append(Tensor(f"t{at}", int(random.integers(1, 99))))
             operators.append(Operator(f"o{at}", "Conv", reads, (at + 1,)))
         graph = make(operators, tensors)
-        one, two = (mp.reorder(graph, states=300, threads=count) for count in (1, 2))
+        one, two = (mp.reorder(graph, states=300) for _ in range(2))
         assert (one.order, one.bound) == (two.order, two.bound)
         with pytest.raises(mp.MemplanError, match="states"):
             mp.reorder(graph, states=0)

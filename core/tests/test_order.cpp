@@ -97,7 +97,8 @@ TEST(no_rule_changes_the_answer) {
     const OrderProblem problem = random_problem(seed, {6, 8, seed % 2 == 0});
     for (bool OrderRules::* const rule :
          {&OrderRules::segments, &OrderRules::commits, &OrderRules::valleys, &OrderRules::delays,
-          &OrderRules::cuts, &OrderRules::beams, &OrderRules::backwards, &OrderRules::windows}) {
+          &OrderRules::cuts, &OrderRules::beams, &OrderRules::backwards, &OrderRules::windows,
+          &OrderRules::narrowing}) {
       OrderRules rules;
       rules.*rule = false;
       check_all_orders(problem, rules);

@@ -163,7 +163,7 @@ def inspect(
         found,
         tuple(_try_changes(found, plan_of)),
         shortage,
-        None if given is None else try_orders(given, in_place=in_place, threads=threads, seed=seed),
+        None if given is None else try_orders(given, in_place=in_place),
     )
 
 

@@ -140,14 +140,10 @@ def cut_of(found: Reordered) -> Cut | None:
     )
 
 
-def try_orders(
-    loaded: Loaded, *, in_place: bool = False, threads: int | None = None, seed: int = 0
-) -> Reordered | str:
+def try_orders(loaded: Loaded, *, in_place: bool = False) -> Reordered | str:
     """Return the best order that a short search finds, or one sentence on why there is none."""
     try:
-        return reorder(
-            loaded, in_place=in_place, timeout=_SECONDS, states=_STATES, threads=threads, seed=seed
-        )
+        return reorder(loaded, in_place=in_place, timeout=_SECONDS, states=_STATES)
     except MemplanError as error:
         return str(error)
 

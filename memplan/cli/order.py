@@ -24,8 +24,6 @@ def command(
     alignment: options.Alignment = 1,
     timeout: options.Timeout = None,
     states: options.States = None,
-    threads: options.Threads = None,
-    seed: options.Seed = 0,
     dim: options.Dim = None,
     include: options.Include = None,
     exclude: options.Exclude = None,
@@ -55,8 +53,6 @@ def command(
         in_place=in_place,
         timeout=timeout,
         states=states,
-        threads=threads,
-        seed=seed,
         pure=pure or (),
     )
     if as_json:

@@ -133,8 +133,6 @@ def command(
             in_place=in_place,
             timeout=share,
             states=nodes,
-            threads=threads,
-            seed=seed,
             pure=pure or (),
         )
         if out is not None:

@@ -101,8 +101,6 @@ def reorder(
     in_place: bool = False,
     timeout: float | None = None,
     states: int | None = None,
-    threads: int | None = None,
-    seed: int = 0,
     pure: Iterable[str] = (),
     without: Iterable[str] = (),
 ) -> Reordered:
@@ -124,8 +122,6 @@ def reorder(
         gigabyte of states.
     states
         A limit on the work, for results that are the same on every machine.
-    threads, seed
-        As in `memplan.solve`; the answer does not depend on `threads`.
     pure
         Types of operators that do nothing but compute their results, though memplan does not know
         them.
@@ -151,7 +147,7 @@ def reorder(
     loaded = _load(model)
     given = lay_out_again(loaded, in_place=False)
     assert given.layout is not None
-    search = _Search(check_seconds(timeout), states, threads, seed, tuple(without))
+    search = _Search(check_seconds(timeout), states, tuple(without))
     _require_one_stream(given.layout.graph)
     require_known(given.layout.graph, pure)
     orders, bounds = search.blocks(given)
@@ -250,14 +246,10 @@ class _Search:
         self,
         seconds: float | None,
         states: int | None,
-        threads: int | None,
-        seed: int,
         without: tuple[str, ...],
     ) -> None:
         self._end = None if seconds is None else time.perf_counter() + seconds
         self._left = None if states is None else check_whole(states, "states", 1, MAX_COUNT)
-        self._threads = 0 if threads is None else check_whole(threads, "threads", 1, 1 << 16)
-        self._seed = check_whole(seed, "seed", 0, (1 << 64) - 1)
         self._without = list(without)
         self.states = 0
 
@@ -277,8 +269,6 @@ class _Search:
             ),
             None if self._end is None else max(0.0, self._end - time.perf_counter()),
             self._left,
-            self._threads,
-            self._seed,
             self._without,
         )
         self.states += found.states

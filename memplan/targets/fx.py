@@ -46,7 +46,6 @@ def reorder(
     *,
     timeout: float | None = None,
     states: int | None = None,
-    seed: int = 0,
     pure: Iterable[str] = (),
 ) -> Reordered:
     """Put the nodes of a program into the order with the least load, and change nothing else.
@@ -60,7 +59,7 @@ def reorder(
     program
         A `torch.export.ExportedProgram`, or a `torch.fx.GraphModule` whose nodes have the
         tensors that they make in `meta["val"]`.
-    timeout, states, seed
+    timeout, states
         As of `memplan.reorder`.
     pure
         Operators, by name, that have no side effect although they are not known to have none.
@@ -87,7 +86,7 @@ def reorder(
     asked = _load(held, arcs[""])
     assert asked.graph is not None
     known = {each.type for each in asked.graph.walk()}  # the schemas have said what they do
-    found = find_order(asked, timeout=timeout, states=states, seed=seed, pure=known)
+    found = find_order(asked, timeout=timeout, states=states, pure=known)
     rank = {_make_key(each): at for at, each in enumerate(found.graph.walk())}
     before = [list(module.graph.nodes) for _, module in modules]
     for prefix, module in modules:

@@ -50,7 +50,6 @@ def reorder(
     *,
     timeout: float | None = None,
     states: int | None = None,
-    seed: int = 0,
     pure: Iterable[str] = (),
 ) -> Reordered:
     """Write a model with its operators in the order with the least load.
@@ -65,7 +64,7 @@ def reorder(
     options
         See `memplan.load`: dimensions, kinds of tensors. Operators write over inputs that are not
         needed any more, as they do in onnxruntime.
-    timeout, states, seed, pure
+    timeout, states, pure
         As of `memplan.reorder`.
 
     Raises
@@ -75,9 +74,7 @@ def reorder(
     MemplanError
         As `memplan.reorder`, and if the library `onnx` is missing.
     """
-    found, data = reorder_bytes(
-        Path(path), options, timeout=timeout, states=states, seed=seed, pure=pure
-    )
+    found, data = reorder_bytes(Path(path), options, timeout=timeout, states=states, pure=pure)
     write_files({str(out): data})
     return found
 
@@ -88,7 +85,6 @@ def reorder_bytes(
     *,
     timeout: float | None = None,
     states: int | None = None,
-    seed: int = 0,
     pure: Iterable[str] = (),
 ) -> tuple[Reordered, bytes]:
     """Return what `reorder` finds, and the bytes of the file that it writes."""
@@ -98,7 +94,6 @@ def reorder_bytes(
         in_place=True,
         timeout=timeout,
         states=states,
-        seed=seed,
         pure=pure,
     )
     with of_file(path):

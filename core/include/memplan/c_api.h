@@ -178,8 +178,9 @@ typedef struct memplan_program {
 
 typedef struct memplan_order memplan_order;
 
-/* The order of operators with the least load. Of the options, solver, objective and progress mean
- * nothing here; nodes are states. NULL if a column is wrong, or for lack of memory. */
+/* The order of operators with the least load, found in one thread and without random numbers. Of
+ * the options, only time, nodes (states of the search) and interrupt() mean something here. NULL if
+ * a column is wrong, or for lack of memory. */
 memplan_order* memplan_best_order(const memplan_program* program, const memplan_options* options,
                                   char* error, size_t error_size);
 void memplan_order_free(memplan_order* order); /* NULL is fine */

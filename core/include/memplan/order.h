@@ -65,12 +65,13 @@ struct OrderRules {
   bool beams = true;      // beam searches before the exact one
   bool backwards = true;  // search from the end too
   bool windows = true;    // improve windows of the best order, if a gap stays
+  bool narrowing = true;  // find what must run before what below the best peak, by minimum cuts
 };
 
+// The search runs in one thread and draws no random numbers: the same budget in states gives the
+// same answer.
 struct OrderOptions {
-  Budget budget;    // nodes: states of all searches
-  int threads = 0;  // 0: as many as the machine has
-  std::uint64_t seed = 0;
+  Budget budget;  // nodes: states of all searches
   OrderRules rules;
   Stopper::Interrupt interrupt;
 };

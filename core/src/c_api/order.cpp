@@ -61,8 +61,6 @@ memplan_order* memplan_best_order(const memplan_program* program, const memplan_
     const memplan::SolveOptions solving = converted(options);
     memplan::OrderOptions chosen;
     chosen.budget = solving.budget;
-    chosen.threads = solving.threads;
-    chosen.seed = solving.seed;
     chosen.interrupt = solving.interrupt;
     auto order = std::make_unique<memplan_order>();
     order->result = memplan::best_order(converted_program(*program), chosen);

@@ -66,10 +66,10 @@ class Beam {
   void expand(Node node, Bytes peak) {
     State& state = tree_.state();
     const std::size_t count = state.count();
-    std::vector<OperatorIdx> ready = state.ready();
-    std::sort(ready.begin(), ready.end());
-    for (const OperatorIdx op : ready) {
+    for (const OperatorIdx op : options_.moves.choices(state)) {
+      options_.moves.prepare(state, op);
       const Bytes step = state.step(op);
+      state.rewind(count);
       if (step >= upper_) continue;
       const Bytes top = std::max(peak, step);
       const bool is_valley = options_.moves.take(state, op, limit(top));

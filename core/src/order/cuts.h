@@ -1,14 +1,4 @@
-// The least that an operator needs while it runs, in any order: one minimum cut.
-//
-// Whatever the order, `op` runs after an ideal S which holds all that it waits for, and neither
-// itself nor anything that waits for it. The storages that it touches are needed then. What else
-// is live is submodular in S, so the least of it is a minimum cut of the network
-//
-//     source --given--> begin of s --bytes of s--> end of s --wanted--> sink
-//
-// with arcs that are never cut from each operator to the begin of the storages that it touches,
-// from the end of these to the operator, and to the operators that it waits for. The ancestors of
-// `op` are the source; `op` and its descendants are the sink; S is on the side of the source.
+// The least that an operator needs while it runs, in any order: one minimum cut of its network.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,6 @@
 #include "order/exact.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace memplan::order {
@@ -13,14 +12,12 @@ Exact::Exact(const Program& program, Bytes lower, const Moves& moves, bool looks
       looks_ahead_(looks_ahead),
       outlook_(program) {
   bits_ = tree_.state().bits();
-  needless_.emplace_back();
-  expanded_.push_back(0);
   State& state = tree_.state();
   moves_.commit(state, limit_, 0);
-  const Node root = add(0, {});
+  const Node root = add(0);
   if (state.is_over()) found_ = state.done();
   tree_.back();
-  stack_.push_back({root, {}});
+  stack_.push_back(root);
 }
 
 void Exact::raise(Bytes lower) { limit_ = std::max(limit_, lower); }
@@ -45,44 +42,37 @@ Exact::End Exact::run(Bytes upper, std::int64_t states, Counter& counter) {
         const Blocked next = blocked_.top();
         blocked_.pop();
         if (next.op < 0) {
-          stack_.push_back({next.node, {}});
+          stack_.push_back(next.node);
           continue;
         }
         tree_.go(next.node);
         try_operator(next.node, next.op, children);
         if (!found_.empty()) return End::kFound;
+        if (counter.take()) {
+          push(children);
+          return End::kSpent;
+        }
       }
       push(children);
       continue;
     }
     if (used++ >= states || counter.take()) return End::kSpent;
-    const Entry entry = std::move(stack_.back());
+    const Node node = stack_.back();
     stack_.pop_back();
-    if (expand(entry)) return End::kFound;
+    if (expand(node)) return End::kFound;
   }
   return limit_ < upper_ ? End::kFound : End::kNoneBelow;
 }
 
-std::vector<OperatorIdx> Exact::ops_to_try(const Entry& entry) {
-  if (!entry.ops.empty()) return entry.ops;
-  std::vector<OperatorIdx> ready = tree_.state().ready();
-  std::sort(ready.begin(), ready.end());
-  std::vector<OperatorIdx> ops;
-  const std::vector<OperatorIdx>& needless = needless_[entry.node];
-  std::set_difference(ready.begin(), ready.end(), needless.begin(), needless.end(),
-                      std::back_inserter(ops));
-  expanded_[entry.node] = 1;
-  return ops;
-}
-
-bool Exact::expand(const Entry& entry) {
-  const Node node = entry.node;
+bool Exact::expand(Node node) {
   tree_.go(node);
   State& state = tree_.state();
   std::vector<Child> children;
   std::vector<Blocked> blocked;
-  for (const OperatorIdx op : ops_to_try(entry)) {
+  for (const OperatorIdx op : moves_.choices(state)) {
+    moves_.prepare(state, op);
     const Bytes step = state.step(op);
+    tree_.back();
     if (step > limit_) {
       outlook_.refuse(op);
       if (step < upper_) blocked.push_back({step, node, op});
@@ -93,7 +83,6 @@ bool Exact::expand(const Entry& entry) {
       children.pop_back();
       for (const Child& child : children) forget(child);
       children.assign(1, valley);
-      needless_[node].clear();
       blocked.clear();
       break;
     }
@@ -109,7 +98,7 @@ void Exact::push(std::vector<Child>& children) {
     return a.live != b.live ? a.live > b.live : a.node < b.node;
   });
   for (const Child& child : children) {
-    if (child.node >= 0) stack_.push_back({child.node, {}});
+    if (child.node >= 0) stack_.push_back(child.node);
   }
 }
 
@@ -117,21 +106,12 @@ void Exact::push(std::vector<Child>& children) {
 // be tried: the order is complete, or the child is a valley.
 bool Exact::try_operator(Node node, OperatorIdx op, std::vector<Child>& children) {
   State& state = tree_.state();
-  const bool can_delay = moves_.can_delay(state, op);
-  const std::size_t count = state.count();
   const bool is_valley = moves_.take(state, op, limit_);
   if (state.is_over()) {
     found_ = state.done();
     return true;
   }
-  std::vector<OperatorIdx> needless;
-  if (can_delay && !is_valley && state.count() == count + 1) needless = moves_.needless(state, op);
-  Node child = -1;
-  if (const Node seen = find(); seen >= 0) {
-    meet_again(seen, needless);
-  } else {
-    child = add(node, std::move(needless));
-  }
+  Node child = find() >= 0 ? -1 : add(node);
   const Bytes excess = looks_ahead_ && child >= 0 ? outlook_.excess(state, limit_) : 0;
   if (excess > limit_) {
     if (excess < upper_) blocked_.push({excess, child, -1});
@@ -153,13 +133,11 @@ Node Exact::find() const {
   return -1;
 }
 
-Node Exact::add(Node parent, std::vector<OperatorIdx> needless) {
+Node Exact::add(Node parent) {
   const State& state = tree_.state();
   const Node node = tree_.add(parent);
   seen_.emplace(state.hash(), node);
   bits_.insert(bits_.end(), state.bits().begin(), state.bits().end());
-  needless_.push_back(std::move(needless));
-  expanded_.push_back(0);
   return node;
 }
 
@@ -171,21 +149,6 @@ void Exact::forget(const Child& child) {
     seen_.erase(each);
     return;
   }
-}
-
-// Another way to a node: what is needless after both ways stays so, and the rest is to be tried.
-void Exact::meet_again(Node node, const std::vector<OperatorIdx>& needless) {
-  std::vector<OperatorIdx>& before = needless_[node];
-  std::vector<OperatorIdx> both;
-  std::set_intersection(before.begin(), before.end(), needless.begin(), needless.end(),
-                        std::back_inserter(both));
-  if (expanded_[node] != 0 && both.size() < before.size()) {
-    Entry entry{node, {}};
-    std::set_difference(before.begin(), before.end(), both.begin(), both.end(),
-                        std::back_inserter(entry.ops));
-    stack_.push_back(std::move(entry));
-  }
-  before = std::move(both);
 }
 
 }  // namespace memplan::order

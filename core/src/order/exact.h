@@ -45,18 +45,10 @@ class Exact {
     Node node;  // -1: it was seen before
     std::uint64_t hash;
   };
-  // What is left to try from a node.
-  struct Entry {
-    Node node;
-    std::vector<OperatorIdx> ops;  // empty: all that are ready and not needless
-  };
-
-  bool expand(const Entry& entry);
-  std::vector<OperatorIdx> ops_to_try(const Entry& entry);
+  bool expand(Node node);
   bool try_operator(Node node, OperatorIdx op, std::vector<Child>& children);
   Node find() const;
-  Node add(Node parent, std::vector<OperatorIdx> needless);
-  void meet_again(Node node, const std::vector<OperatorIdx>& needless);
+  Node add(Node parent);
   void forget(const Child& child);
   void push(std::vector<Child>& children);
 
@@ -66,12 +58,10 @@ class Exact {
   Tree tree_;
   bool looks_ahead_;
   Outlook outlook_;
-  std::vector<Entry> stack_;
+  std::vector<Node> stack_;
   std::priority_queue<Blocked, std::vector<Blocked>, std::greater<>> blocked_;
   std::unordered_multimap<std::uint64_t, Node> seen_;
-  std::vector<std::uint64_t> bits_;                 // of every node, side by side
-  std::vector<std::vector<OperatorIdx>> needless_;  // by node: what is not tried, ascending
-  std::vector<std::uint8_t> expanded_;              // by node
+  std::vector<std::uint64_t> bits_;  // of every node, side by side
   std::vector<OperatorIdx> found_;
 };
 

@@ -23,6 +23,7 @@ bool Flow::find_levels() {
     for (std::int32_t arc = first_[node]; arc != kNone; arc = next_[arc]) {
       if (left_[arc] == 0 || level_[to_[arc]] >= 0) continue;
       level_[to_[arc]] = level_[node] + 1;
+      if (to_[arc] == kSink) return true;  // no shortest path has a node that is not found yet
       queue_.push_back(to_[arc]);
     }
   }
@@ -63,9 +64,9 @@ Bytes Flow::push_along_levels() {
   }
 }
 
-Bytes Flow::maximize() {
+Bytes Flow::maximize(Bytes enough) {
   Bytes total = 0;
-  while (find_levels()) total += push_along_levels();
+  while (total <= enough && find_levels()) total += push_along_levels();
   return total;
 }
 

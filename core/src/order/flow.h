@@ -16,7 +16,9 @@ class Flow {
   explicit Flow(std::size_t nodes) : first_(nodes, kNone) {}
 
   void add(std::int32_t from, std::int32_t to, Bytes capacity);
-  Bytes maximize();
+  // Adds to the flow until it is maximal, or more than `enough`; returns what was added. More arcs
+  // may be added then.
+  Bytes maximize(Bytes enough = kMaxBytes);
 
   // After maximize(): whether the source reaches a node by what is left.
   bool is_reached(std::int32_t node) const { return level_[node] >= 0; }

@@ -25,48 +25,18 @@ OperatorIdx next_of_chain(const State& state, Bytes limit, std::size_t mark) {
   return best;
 }
 
-// Whether a storage would be over after an operator that touches it, if one of those that ran and
-// touch it, or none, had not run.
-bool ends(const State& state, StorageIdx storage, bool one_less) {
-  const Program& program = state.program();
-  const auto users = static_cast<std::int32_t>(program.users[storage].size());
-  return program.wanted[storage] == 0 && state.used(storage) - (one_less ? 1 : 0) + 1 == users;
-}
-
 }  // namespace
 
-bool Moves::can_delay(const State& state, OperatorIdx op) const {
-  if (!delays || state.program().workspace[op] > 0) return false;
-  const auto touched = state.program().touched[op];
-  return std::none_of(touched.begin(), touched.end(),
-                      [&](StorageIdx s) { return ends(state, s, false); });
+std::vector<OperatorIdx> Moves::choices(const State& state) const {
+  if (delays != nullptr) return delays->choices(state);
+  std::vector<OperatorIdx> ready = state.ready();
+  std::sort(ready.begin(), ready.end());
+  return ready;
 }
 
-std::vector<OperatorIdx> Moves::needless(const State& state, OperatorIdx last) const {
-  const Program& program = state.program();
-  const auto is_touched = [&](StorageIdx s) {
-    const auto touched = program.touched[last];
-    return std::binary_search(touched.begin(), touched.end(), s);
-  };
-  std::vector<OperatorIdx> found;
-  for (const OperatorIdx op : state.ready()) {
-    const auto before = program.before[op];
-    if (std::binary_search(before.begin(), before.end(), last)) continue;
-    // If `last` lets `op` write in place, their order matters.
-    const auto pairs = program.in_place[op];
-    if (std::any_of(pairs.begin(), pairs.end(),
-                    [&](const Pair& pair) { return is_touched(pair.input); })) {
-      continue;
-    }
-    const auto touched = program.touched[op];
-    if (op < last || std::any_of(
-                         touched.begin(), touched.end(),
-                         [&](StorageIdx s) { return ends(state, s, is_touched(s)); })) {
-      found.push_back(op);
-    }
-  }
-  std::sort(found.begin(), found.end());
-  return found;
+void Moves::prepare(State& state, OperatorIdx op) const {
+  if (state.is_ready(op)) return;
+  for (const OperatorIdx other : delays->needs(state, op)) state.run(other);
 }
 
 bool Moves::commit(State& state, Bytes limit, std::size_t mark) const {
@@ -85,6 +55,7 @@ bool Moves::commit(State& state, Bytes limit, std::size_t mark) const {
 
 bool Moves::take(State& state, OperatorIdx op, Bytes limit) const {
   const Bytes before = state.live();
+  prepare(state, op);
   std::size_t mark = state.count();
   state.run(op);
   bool is_chain = commit(state, limit, mark);

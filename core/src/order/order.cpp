@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
@@ -13,7 +14,9 @@
 #include "order/beam.h"
 #include "order/counter.h"
 #include "order/cuts.h"
+#include "order/delays.h"
 #include "order/exact.h"
+#include "order/narrow.h"
 #include "order/segments.h"
 #include "order/state.h"
 #include "order/tidy.h"
@@ -26,6 +29,9 @@ namespace order {
 namespace {
 
 constexpr std::size_t kMaxBytesOfStates = std::size_t{1} << 29;
+constexpr int kMaxLimits = 6;
+constexpr std::int64_t kFirstCuts = 1024;  // beams may lower the steps of others below the bound
+constexpr std::int64_t kStatesPerFlow = 16;
 
 // The answer to one part: an order of it, and a bound on every order of it.
 struct Answer {
@@ -44,7 +50,8 @@ Bytes peak_of(const Program& program, const std::vector<OperatorIdx>& order) {
 class PartSearch {
  public:
   PartSearch(const Program& program, Answer& answer, const OrderRules& rules, Counter& counter)
-      : forwards_(program),
+      : program_(program),
+        forwards_(program),
         backwards_(turned(program)),
         answer_(answer),
         rules_(rules),
@@ -59,7 +66,7 @@ class PartSearch {
         for (const bool turn : {false, true}) {
           if (turn && !rules_.backwards) continue;
           if (!is_open()) return;
-          BeamOptions options{width, key, moves()};
+          const BeamOptions options{width, key, moves(turn)};
           take(search_beam(turn ? backwards_ : forwards_, answer_.bound, answer_.peak, options,
                            counter_),
                turn);
@@ -71,8 +78,8 @@ class PartSearch {
   // Goes on in both directions for so many states each.
   void search_exactly(std::int64_t states) {
     if (!forward_search_) {
-      forward_search_.emplace(forwards_, answer_.bound, moves(), rules_.cuts);
-      backward_search_.emplace(backwards_, answer_.bound, moves(), rules_.cuts);
+      forward_search_.emplace(forwards_, answer_.bound, moves(false), rules_.cuts);
+      backward_search_.emplace(backwards_, answer_.bound, moves(true), rules_.cuts);
     }
     for (const bool turn : {false, true}) {
       if (turn && !rules_.backwards) continue;
@@ -88,8 +95,37 @@ class PartSearch {
   void search_windows(std::size_t width, std::int64_t states) {
     if (!rules_.windows || !is_open() || width > answer_.order.size()) return;
     std::vector<OperatorIdx> order = answer_.order;
-    improve_windows(forwards_, order, answer_.bound, {width, states, moves()}, counter_);
+    improve_windows(program_, order, answer_.bound, {width, states, moves()}, counter_);
     take(std::move(order), false);
+  }
+
+  // Raises the bound to the highest limit that is refuted, and goes on with the orders below the
+  // best peak alone.
+  void narrow(std::int64_t flows) {
+    if (!rules_.narrowing || !is_open()) return;
+    const std::vector<OperatorIdx> operators = by_step();
+    Bytes low = answer_.bound;  // the limits between which the answer is not known
+    Bytes high = answer_.peak - 1;
+    for (int tries = 0; tries < kMaxLimits && low < high; ++tries) {
+      const Bytes limit = low + (high - low) / 2;
+      Narrowing narrowing(forwards_, limit);
+      const Narrowing::End end = narrowing.run(operators, flows, counter_);
+      if (end == Narrowing::End::kSpent) return;
+      const bool is_refuted = end == Narrowing::End::kRefuted;
+      low = std::max(low, is_refuted ? limit + 1 : narrowing.bound());
+      if (!is_refuted) high = limit;
+      answer_.bound = std::max(answer_.bound, low);
+    }
+    Narrowing narrowing(forwards_, answer_.peak - 1);
+    const Narrowing::End end = narrowing.run(operators, flows, counter_);
+    if (end == Narrowing::End::kRefuted) answer_.bound = answer_.peak;
+    if (end != Narrowing::End::kNarrowed || !narrowing.has_arcs()) return;
+    forwards_ = narrowing.program();
+    backwards_ = turned(forwards_);
+    forward_delays_.reset();
+    backward_delays_.reset();
+    forward_search_.reset();
+    backward_search_.reset();
   }
 
   // Whether the exact search has no memory left.
@@ -99,22 +135,48 @@ class PartSearch {
   }
 
  private:
-  Moves moves() const { return {rules_.commits, rules_.valleys, rules_.delays}; }
+  // The operators, from the largest step of the best order on.
+  std::vector<OperatorIdx> by_step() const {
+    const std::vector<Bytes> steps = steps_of(program_, answer_.order);
+    std::vector<std::size_t> places(steps.size());
+    std::iota(places.begin(), places.end(), std::size_t{0});
+    std::stable_sort(places.begin(), places.end(),
+                     [&](std::size_t a, std::size_t b) { return steps[a] > steps[b]; });
+    std::vector<OperatorIdx> operators;
+    for (const std::size_t place : places) operators.push_back(answer_.order[place]);
+    return operators;
+  }
+
+  Moves moves() const { return {rules_.commits, rules_.valleys}; }
+
+  Moves moves(bool turn) {
+    Moves found = moves();
+    if (!rules_.delays) return found;
+    if (!forward_delays_) {
+      forward_delays_.emplace(forwards_);
+      backward_delays_.emplace(backwards_);
+    }
+    found.delays = turn ? &*backward_delays_ : &*forward_delays_;
+    return found;
+  }
 
   void take(std::optional<std::vector<OperatorIdx>> order, bool turn) {
     if (!order) return;
     if (turn) std::reverse(order->begin(), order->end());
-    const Bytes peak = peak_of(forwards_, *order);
+    const Bytes peak = peak_of(program_, *order);
     if (peak >= answer_.peak) return;
     answer_.order = std::move(*order);
     answer_.peak = peak;
   }
 
-  Program forwards_;
+  const Program& program_;
+  Program forwards_;  // narrowed to the orders that may be better than the best one
   Program backwards_;
   Answer& answer_;
   const OrderRules& rules_;
   Counter& counter_;
+  std::optional<Delays> forward_delays_;
+  std::optional<Delays> backward_delays_;
   std::optional<Exact> forward_search_;
   std::optional<Exact> backward_search_;
 };
@@ -133,7 +195,7 @@ class Search {
 
   OrderResult solve() {
     begin();
-    bound_by_cuts();
+    bound_by_cuts(kFirstCuts);
     if (is_open()) search_parts();
     if (result_.peak < peak_of(program_, given_)) {
       result_.order = tidy(program_, std::move(result_.order), result_.peak);
@@ -170,7 +232,7 @@ class Search {
   }
 
   // Bounds the operators whose steps are above the bound, from the largest step on.
-  void bound_by_cuts() {
+  void bound_by_cuts(std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
     if (!rules_.cuts) return;
     const std::vector<Bytes> steps = steps_of(program_, result_.order);
     std::vector<std::size_t> places(steps.size());
@@ -182,6 +244,7 @@ class Search {
       if (steps[place] <= result_.bound || stopper_.look()) return;
       const OperatorIdx op = result_.order[place];
       if (cut_[op] != 0) continue;
+      if (most-- == 0) return;
       cut_[op] = 1;
       Cut cut = least_step(program_, op);
       if (cut.bound <= result_.bound) continue;
@@ -238,6 +301,9 @@ class Search {
     std::size_t width = 32;
     for (std::int64_t states = 1000; is_open(); states *= 4) {
       each_part([&](PartSearch& part) { part.search_exactly(states); });
+      if (states / kStatesPerFlow >= program_.operators()) {
+        each_part([&](PartSearch& part) { part.narrow(states / kStatesPerFlow); });
+      }
       each_part([&](PartSearch& part) { part.search_windows(width, states / 4); });
       if (!beams.empty() && 4 * beams.back() * program_.operators() <= states) {
         each_part([&](PartSearch& part) { part.search_beams({beams.back()}); });

@@ -10,9 +10,13 @@ namespace {
 
 constexpr std::size_t kMaxWatched = 8;
 constexpr std::size_t kMaxSets = 64;
-constexpr std::int64_t kFirstCredit = 16;
-constexpr std::int64_t kAskedPerCredit = 256;
-constexpr std::int64_t kMaxCredit = 256;
+constexpr std::int64_t kAskedPerOperator = 256;  // until one more is watched
+// A cut costs as much as hundreds of states, more in large programs. It is paid for by the states
+// that are asked for, most by those that are found bad.
+constexpr std::int64_t kPrepaidCuts = 128;
+constexpr std::int64_t kPerState = 1;
+constexpr std::int64_t kPerBadState = 16;
+constexpr std::int64_t kPerCut = 16;
 
 bool is_inside(const Bits& part, const Bits& whole) {
   for (std::size_t i = 0; i < part.size(); ++i) {
@@ -34,6 +38,12 @@ void remember(std::vector<Set>& sets, Set set) {
 
 }  // namespace
 
+Outlook::Outlook(const Program& program)
+    : program_(program),
+      refused_(program.workspace.size()),
+      cost_(kPerCut + program.operators() / 2),
+      credit_(kPrepaidCuts * cost_) {}
+
 // Watches the operator that was refused most often, among those that are not watched yet.
 void Outlook::watch_more() {
   OperatorIdx best = -1;
@@ -43,21 +53,19 @@ void Outlook::watch_more() {
   }
   if (best < 0) return;
   std::fill(refused_.begin(), refused_.end(), 0);
-  watched_.push_back({best, {}, {}, kFirstCredit});
+  watched_.push_back({best, {}, {}});
 }
 
 Bytes Outlook::excess(const State& state, Bytes limit) {
-  if (++asked_ % kAskedPerCredit == 0) {
-    if (watched_.size() < kMaxWatched) watch_more();
-    for (Watched& each : watched_) each.credit = std::min(each.credit + 1, kMaxCredit);
-  }
+  if (++asked_ % kAskedPerOperator == 0 && watched_.size() < kMaxWatched) watch_more();
+  credit_ += kPerState;
   for (Watched& watched : watched_) {
     if (state.has_run(watched.op)) continue;
     for (std::size_t i = 0; i < watched.causes.size(); ++i) {
       const Bytes bound = watched.causes[i].bound;
       if (bound <= limit || !is_inside(watched.causes[i].bits, state.bits())) continue;
       std::swap(watched.causes[i], watched.causes[i / 2]);
-      watched.credit = std::min(watched.credit + 1, kMaxCredit);
+      credit_ += kPerBadState;
       return bound;
     }
   }
@@ -66,14 +74,14 @@ Bytes Outlook::excess(const State& state, Bytes limit) {
     const bool is_fine = std::any_of(
         watched.sides.begin(), watched.sides.end(),
         [&](const Set& side) { return side.bound <= limit && is_inside(state.bits(), side.bits); });
-    if (is_fine || watched.credit <= 0) continue;
+    if (is_fine || credit_ < cost_) continue;
     if (const Bytes bound = try_cut(watched, state, limit); bound > limit) return bound;
   }
   return 0;
 }
 
 Bytes Outlook::try_cut(Watched& watched, const State& state, Bytes limit) {
-  --watched.credit;
+  credit_ -= cost_;
   const LaterCut cut = least_step_after(program_, watched.op, state.done());
   if (cut.bound <= limit) {
     Bits side(state.bits().size(), ~std::uint64_t{0});

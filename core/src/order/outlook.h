@@ -16,8 +16,7 @@ namespace memplan::order {
 
 class Outlook {
  public:
-  explicit Outlook(const Program& program)
-      : program_(program), refused_(program.workspace.size()) {}
+  explicit Outlook(const Program& program);
 
   // Takes note that an operator exceeded the limit.
   void refuse(OperatorIdx op) { ++refused_[op]; }
@@ -34,7 +33,6 @@ class Outlook {
     OperatorIdx op;
     std::vector<Set> causes;  // the operators that must not all run before
     std::vector<Set> sides;   // nothing but these may run before
-    std::int64_t credit;      // cuts that may be tried
   };
 
   void watch_more();
@@ -44,6 +42,8 @@ class Outlook {
   std::vector<std::int64_t> refused_;  // by operator: how often
   std::vector<Watched> watched_;
   std::int64_t asked_ = 0;
+  std::int64_t cost_;    // of a cut
+  std::int64_t credit_;  // for cuts
 };
 
 }  // namespace memplan::order

@@ -115,6 +115,33 @@ Program turned(const Program& program) {
   return other;
 }
 
+std::vector<OperatorIdx> legal_order(const Program& program) {
+  std::vector<std::size_t> waiting;
+  std::vector<OperatorIdx> order;
+  for (OperatorIdx op = 0; op < program.operators(); ++op) {
+    waiting.push_back(program.before[op].size());
+    if (waiting.back() == 0) order.push_back(op);
+  }
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    for (const OperatorIdx next : program.after[order[at]]) {
+      if (--waiting[next] == 0) order.push_back(next);
+    }
+  }
+  return order;
+}
+
+Program with_arcs(Program program, const std::vector<std::pair<OperatorIdx, OperatorIdx>>& arcs) {
+  Arcs all = arcs;
+  for (OperatorIdx op = 0; op < program.operators(); ++op) {
+    for (const OperatorIdx next : program.after[op]) all.emplace_back(op, next);
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  program.after = Lists<OperatorIdx>(program.workspace.size(), all);
+  program.before = Lists<OperatorIdx>(program.workspace.size(), flipped(all));
+  return program;
+}
+
 Part make_part(const Program& whole, const std::vector<OperatorIdx>& order, std::size_t first,
                std::size_t last) {
   Part part;

@@ -67,6 +67,10 @@ struct Program {
 
 Program make_program(const OrderProblem& problem);
 Program turned(const Program& program);
+// A legal order, which is shorter than the program if arcs lead in a circle.
+std::vector<OperatorIdx> legal_order(const Program& program);
+// A program in which operators wait for more: arcs from those that come first.
+Program with_arcs(Program program, const std::vector<std::pair<OperatorIdx, OperatorIdx>>& arcs);
 
 // Operators first .. last - 1 of a legal order alone: what other operators made before is given,
 // what they touch later is wanted, and what only passes is the base.

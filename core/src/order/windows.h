@@ -11,7 +11,7 @@ namespace memplan::order {
 struct WindowOptions {
   std::size_t width = 64;      // operators
   std::int64_t states = 2000;  // of each search
-  Moves moves;
+  Moves moves;                 // without delays, as these depend on the window
 };
 
 // Lowers the peak of an order of all operators until no window around it helps, or the peak is

@@ -20,7 +20,10 @@ from memplan_lab.bench.orders.suite import Case
 
 __all__ = ["ORACLE", "RULES", "Row", "core_problem", "measure"]
 
-RULES = ("segments", "commits", "valleys", "cuts", "beams", "backwards", "windows")
+RULES = (
+    *("segments", "commits", "valleys", "delays", "cuts", "beams"),
+    *("backwards", "windows", "narrowing"),
+)
 ORACLE = "cp-sat"
 
 
@@ -114,7 +117,7 @@ def _search(case: Case, seconds: float | None, states: int | None, without: str)
     core = core_problem(problem)
     given = core.peak_of(list(range(len(problem))))
     begin = time.process_time()
-    found = _core.best_order(core, seconds, states, 1, 0, [without] if without else [])
+    found = _core.best_order(core, seconds, states, [without] if without else [])
     used = time.process_time() - begin
     certificate = None
     if found.operator >= 0:
