@@ -92,6 +92,11 @@ class PartSearch {
     }
   }
 
+  // Going back towards the given order may end below the peak that it has to keep.
+  void search_near_given() {
+    if (is_open()) take(tidy(program_, answer_.order, answer_.peak), false);
+  }
+
   void search_windows(std::size_t width, std::int64_t states) {
     if (!rules_.windows || !is_open() || width > answer_.order.size()) return;
     std::vector<OperatorIdx> order = answer_.order;
@@ -294,7 +299,10 @@ class Search {
       result_.peak = peak_of(program_, result_.order);
       bound_by_cuts();
     };
-    each_part([](PartSearch& part) { part.search_beams({1, 4}); });
+    each_part([](PartSearch& part) {
+      part.search_beams({1, 4});
+      part.search_near_given();
+    });
     // A wide beam comes when it costs no more than the exact search has had without success.
     std::vector<int> beams{256, 64, 16};
     const auto is_over = [](PartSearch& part) { return !part.is_open() || part.is_full(); };
@@ -304,7 +312,10 @@ class Search {
       if (states / kStatesPerFlow >= program_.operators()) {
         each_part([&](PartSearch& part) { part.narrow(states / kStatesPerFlow); });
       }
-      each_part([&](PartSearch& part) { part.search_windows(width, states / 4); });
+      each_part([&](PartSearch& part) {
+        part.search_windows(width, states / 4);
+        part.search_near_given();
+      });
       if (!beams.empty() && 4 * beams.back() * program_.operators() <= states) {
         each_part([&](PartSearch& part) { part.search_beams({beams.back()}); });
         beams.pop_back();
