@@ -184,23 +184,23 @@ def test_constraints_of_the_command_line_hold_in_the_new_order(
 
 
 @pytest.mark.parametrize(
-    ("order", "why"),
+    ("order", "why", "code"),
     [
-        ([3, 0, 1, 4, 2, 5, 6, 7], "pool_1"),
-        ([0, 0, 1, 4, 2, 5, 6, 7], "not one of the 8 operators"),
-        ([0, 3, 1], "not one of the 8 operators"),
-        ("best", "not one of the 8 operators"),
+        ([3, 0, 1, 4, 2, 5, 6, 7], "pool_1", 1),
+        ([0, 0, 1, 4, 2, 5, 6, 7], "not one of the 8 operators", 2),
+        ([0, 3, 1], "not one of the 8 operators", 2),
+        ("best", "not one of the 8 operators", 2),
     ],
 )
 def test_a_wrong_order_in_a_plan_is_found(
-    capsys: pytest.CaptureFixture[str], order: object, why: str
+    capsys: pytest.CaptureFixture[str], order: object, why: str, code: int
 ) -> None:
-    """Tests that `verify` refuses a plan whose order is not legal, in one sentence."""
+    """Tests that `verify` refuses a plan whose order is not legal, or none, in one sentence."""
     told(capsys, "plan", FAN, "--order", "-o", "plan.json")
     plan = json.loads(Path("plan.json").read_text())
     plan["stats"]["order"] = order
     Path("plan.json").write_text(json.dumps(plan))
-    assert why in refused(capsys, "verify", FAN, "plan.json", code=1)
+    assert why in refused(capsys, "verify", FAN, "plan.json", code=code)
 
 
 @pytest.mark.parametrize(

@@ -399,8 +399,8 @@ def follow_order(loaded: Loaded, plan: Plan) -> Loaded:
 
     Raises
     ------
-    PlanError
-        If it is no order of this program.
+    GraphError, PlanError
+        As `memplan.rewrite.put_in_order`.
     """
     if "order" not in plan.stats:
         return loaded

@@ -88,10 +88,11 @@ def command(
 def _load_plan(loaded: Loaded, path: str) -> tuple[Plan, Loaded]:
     """Read a plan, and return it with the program in the order that it is for.
 
-    For an order that the referee rejects, say why, and exit with 1.
+    For an order that the referee rejects, say why, and exit with 1. An order of other operators is
+    no order at all: a `FormatError`.
     """
     from memplan import formats
-    from memplan.errors import PlanError
+    from memplan.errors import FormatError, GraphError, PlanError
 
     plan = formats.load_plan(path)
     try:
@@ -99,6 +100,8 @@ def _load_plan(loaded: Loaded, path: str) -> tuple[Plan, Loaded]:
     except PlanError as error:
         output.message(f"{path}: {error}")
         raise typer.Exit(output.INFEASIBLE) from None
+    except GraphError as error:
+        raise FormatError(path, str(error)) from None
 
 
 def _check_plan(loaded: Loaded, plan: Plan, path: str, in_place: bool) -> Problem:

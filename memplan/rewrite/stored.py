@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memplan.errors import FormatError, PlanError
+from memplan.errors import FormatError, GraphError
 from memplan.referee import verify_order
 from memplan.rewrite.columns import order_problem
 from memplan.rewrite.order import Reordered
@@ -25,18 +25,22 @@ def put_in_order(loaded: Loaded, order: object) -> Loaded:
 
     Raises
     ------
+    GraphError
+        If it is no order of this program's operators: of another program, or with one twice.
     PlanError
-        If it is no order of this program, or if an operator would run before what it waits for.
+        If an operator would run before what it waits for.
     """
     if loaded.graph is None:
-        raise PlanError("the plan is in another order of operators, and this file has none")
+        raise GraphError("the plan is in another order of operators, and this file has none")
     given = lay_out_again(loaded, in_place=False)
     assert given.layout is not None
     graph = given.layout.graph
     if not isinstance(order, (list, tuple)) or sorted(map(repr, order)) != sorted(
         map(repr, range(len(graph.operators)))
     ):
-        raise PlanError(f"the order is not one of the {len(graph.operators)} operators of the file")
+        raise GraphError(
+            f"the order is not one of the {len(graph.operators)} operators of the file"
+        )
     verify_order(order_problem(given.layout), order)
     moved = replace(
         graph,
