@@ -72,6 +72,7 @@ bool& rule_of(OrderRules& rules, const std::string& name) {
   if (name == "backwards") return rules.backwards;
   if (name == "windows") return rules.windows;
   if (name == "narrowing") return rules.narrowing;
+  if (name == "tidying") return rules.tidying;
   throw nb::value_error(("there is no rule " + name).c_str());
 }
 

@@ -143,6 +143,7 @@ def test_ctrl_c_ends_with_the_best_order(
         )
 
     monkeypatch.setattr(memplan.rewrite, "reorder", stop)
+    monkeypatch.setattr(memplan.rewrite.plannable, "reorder", stop)
     assert main(["order", FAN]) == 0
     out, err = capsys.readouterr()
     assert "interrupted: feasible: a better order is not ruled out" in out

@@ -20,7 +20,7 @@ from memplan.referee import verify_order
 
 RULES = (
     *("segments", "commits", "valleys", "delays", "cuts", "beams"),
-    *("backwards", "windows", "narrowing"),
+    *("backwards", "windows", "narrowing", "tidying"),
 )
 DEEP_PARTS, DEEP_PART = 20, 5_000  # 100 000 programs
 

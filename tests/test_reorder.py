@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import memplan as mp
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lay_out
-from memplan.rewrite import columns, effects
+from memplan.rewrite import columns, effects, plannable, reorder_to_plan
 from memplan.sources import of_graph
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -284,3 +284,21 @@ class TestRefusals:
         assert (one.order, one.bound) == (two.order, two.bound)
         with pytest.raises(mp.MemplanError, match="states"):
             mp.reorder(graph, states=0)
+
+
+class TestOrdersWithPlans:
+    """Orders of which a plan needs no more than the load."""
+
+    def test_the_untidied_order_is_taken_if_only_that_has_a_plan(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Tests both choices, with a stand-in for the search for a plan."""
+        model = "examples/structures/fan.graph.json"
+        near = mp.reorder(model)
+        far = mp.reorder(model, without=("tidying",))
+        assert (near.peak, far.peak) == (37_888, 37_888)
+        assert reorder_to_plan(model).order == near.order
+        monkeypatch.setattr(plannable, "_has_plan", lambda found: found.order == far.order)
+        assert reorder_to_plan(model).order == far.order
+        monkeypatch.setattr(plannable, "_has_plan", lambda found: False)
+        assert reorder_to_plan(model).order == near.order

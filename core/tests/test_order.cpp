@@ -98,7 +98,7 @@ TEST(no_rule_changes_the_answer) {
     for (bool OrderRules::* const rule :
          {&OrderRules::segments, &OrderRules::commits, &OrderRules::valleys, &OrderRules::delays,
           &OrderRules::cuts, &OrderRules::beams, &OrderRules::backwards, &OrderRules::windows,
-          &OrderRules::narrowing}) {
+          &OrderRules::narrowing, &OrderRules::tidying}) {
       OrderRules rules;
       rules.*rule = false;
       check_all_orders(problem, rules);

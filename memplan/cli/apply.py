@@ -285,11 +285,11 @@ def _write_ordered_header(
     """Write a header with the order with the least load, and a plan of it."""
     from memplan import formats
     from memplan.planning import plan_model
-    from memplan.rewrite import reorder, require_stored
+    from memplan.rewrite import reorder_to_plan, require_stored
     from memplan.targets.c_header import write_header
 
     loaded = options.read_input(input, model=model)
-    found = reorder(
+    found = reorder_to_plan(
         loaded,
         in_place=model.in_place,
         timeout=None if timeout is None else timeout / 2,

@@ -229,9 +229,9 @@ def _check_order(
 
 
 def _reorder(given: Loaded, **limits: Any) -> Reordered:
-    from memplan.rewrite import reorder
+    from memplan.rewrite import reorder_to_plan
 
-    found = reorder(given, **limits)
+    found = reorder_to_plan(given, **limits)
     if found.interrupted:
         output.message("interrupted: the best order so far is planned")
     return found

@@ -4,6 +4,14 @@ A rewrite takes a `Loaded` and returns one, so layouts, plans, views and targets
 """
 
 from memplan.rewrite.order import Reordered, reorder, verify_order
+from memplan.rewrite.plannable import reorder_to_plan
 from memplan.rewrite.stored import put_in_order, require_stored
 
-__all__ = ["Reordered", "put_in_order", "reorder", "require_stored", "verify_order"]
+__all__ = [
+    "Reordered",
+    "put_in_order",
+    "reorder",
+    "reorder_to_plan",
+    "require_stored",
+    "verify_order",
+]

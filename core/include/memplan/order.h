@@ -66,6 +66,7 @@ struct OrderRules {
   bool backwards = true;  // search from the end too
   bool windows = true;    // improve windows of the best order, if a gap stays
   bool narrowing = true;  // find what must run before what below the best peak, by minimum cuts
+  bool tidying = true;    // last, move fewer operators than the search did
 };
 
 // The search runs in one thread and draws no random numbers: the same budget in states gives the

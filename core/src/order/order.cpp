@@ -203,7 +203,7 @@ class Search {
     bound_by_cuts(kFirstCuts);
     if (is_open()) search_parts();
     if (result_.peak < peak_of(program_, given_)) {
-      result_.order = tidy(program_, std::move(result_.order), result_.peak);
+      if (rules_.tidying) result_.order = tidy(program_, std::move(result_.order), result_.peak);
       result_.peak = peak_of(program_, result_.order);
     } else {
       result_.order = given_;
