@@ -17,6 +17,7 @@ from torch.nn import functional  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from memplan.errors import MemplanError  # noqa: E402
+from memplan.problem import Problem  # noqa: E402
 from memplan.runtime.torch import Batches, Slab, record  # noqa: E402
 from memplan.runtime.torch.extension import load  # noqa: E402
 from memplan.solvers import solve  # noqa: E402
@@ -151,6 +152,12 @@ def test_optimizers_run_from_the_slab(optimizer: str, options: dict[str, Any]) -
     check_steps(model, x, lambda each: make_step(each, optimizer, **options))
 
 
+def max_load_of_whole_units(problem: Problem, unit: int) -> int:
+    """Return the load if each buffer took whole units, which is what alignment may cost."""
+    size = -(-problem.size // unit) * unit
+    return Problem.from_arrays(problem.start, problem.end, size).max_load
+
+
 def test_the_peak_is_the_load() -> None:
     """Tests that a step has no fragmentation: the slab is what lives at the worst moment."""
     model, x = make("resnet")
@@ -158,7 +165,7 @@ def test_the_peak_is_the_load() -> None:
     trace = record(step, (x,), trains=model)
     plan = solve(trace.problem(), nodes=20_000)
     assert plan.peak == plan.lower_bound  # no plan is smaller
-    assert plan.peak < trace.problem().max_load + trace.alignment
+    assert plan.peak <= max_load_of_whole_units(trace.problem(), trace.alignment)
     with Slab(plan, trace) as fast:
         for _ in range(20):
             fast(x)
