@@ -298,7 +298,17 @@ class TestOrdersWithPlans:
         far = mp.reorder(model, without=("tidying",))
         assert (near.peak, far.peak) == (37_888, 37_888)
         assert reorder_to_plan(model).order == near.order
-        monkeypatch.setattr(plannable, "_has_plan", lambda found: found.order == far.order)
+        monkeypatch.setattr(plannable, "_has_plan", lambda found, _: found.order == far.order)
         assert reorder_to_plan(model).order == far.order
-        monkeypatch.setattr(plannable, "_has_plan", lambda found: False)
+        monkeypatch.setattr(plannable, "_has_plan", lambda found, _: False)
         assert reorder_to_plan(model).order == near.order
+
+    def test_ctrl_c_keeps_the_order_that_was_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Tests an interrupt in the search for a plan."""
+
+        def stop(found: mp.Reordered, _: float | None) -> bool:
+            raise mp.Interrupted(mp.solve(found.loaded.problem))
+
+        monkeypatch.setattr(plannable, "_has_plan", stop)
+        found = reorder_to_plan("examples/structures/fan.graph.json", timeout=60)
+        assert (found.peak, found.interrupted) == (37_888, True)

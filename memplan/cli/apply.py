@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -289,6 +290,7 @@ def _write_ordered_header(
     from memplan.targets.c_header import write_header
 
     loaded = options.read_input(input, model=model)
+    begun = time.perf_counter()
     found = reorder_to_plan(
         loaded,
         in_place=model.in_place,
@@ -297,7 +299,7 @@ def _write_ordered_header(
         pure=pure or (),
     )
     require_stored(loaded, found, input)
-    left = None if timeout is None else max(timeout - found.seconds, timeout / 2)
+    left = None if timeout is None else max(timeout - (time.perf_counter() - begun), timeout / 2)
     planned = plan_model(found.loaded, in_place=model.in_place, timeout=left, nodes=nodes)
     _require_offsets(planned)
     _check_budget(budget, planned.plan.peak or 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -128,6 +129,7 @@ def command(
     if order:
         given = options.read_input(input, capacity, model=model)
         share = None if timeout is None else timeout / 2
+        begun = time.perf_counter()
         ordered = _reorder(
             given,
             in_place=in_place,
@@ -140,7 +142,7 @@ def command(
 
             require_stored(given, ordered, input)
         if timeout is not None:
-            timeout = max(timeout - ordered.seconds, timeout / 2)
+            timeout = max(timeout - (time.perf_counter() - begun), timeout / 2)
         loaded = options.constrain(ordered.loaded, reserve, pin)
     else:
         loaded = options.read_input(input, capacity, reserve, pin, model)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
+from dataclasses import replace
 from typing import Any
 
 from memplan.graph import Graph
 from memplan.rewrite.order import Reordered, reorder
-from memplan.solvers import solve
+from memplan.solvers import Interrupted, solve
 from memplan.sources import Loaded
 
 __all__ = ["reorder_to_plan"]
@@ -15,7 +17,9 @@ __all__ = ["reorder_to_plan"]
 _NODES = 20_000  # of a trial; most plans take none
 
 
-def reorder_to_plan(model: str | os.PathLike[str] | Graph | Loaded, **options: Any) -> Reordered:
+def reorder_to_plan(
+    model: str | os.PathLike[str] | Graph | Loaded, *, timeout: float | None = None, **options: Any
+) -> Reordered:
     """Find the order with the least load, as `reorder` does, and look for a plan of it.
 
     Orders near the given one have more odd gaps in a few large training steps, and their plans need
@@ -26,6 +30,8 @@ def reorder_to_plan(model: str | os.PathLike[str] | Graph | Loaded, **options: A
     ----------
     model
         See `reorder`.
+    timeout
+        In seconds, for all searches together.
     options
         All other arguments of `reorder`, except `without`.
 
@@ -34,14 +40,24 @@ def reorder_to_plan(model: str | os.PathLike[str] | Graph | Loaded, **options: A
     GraphError, MemplanError
         As `reorder`.
     """
-    found = reorder(model, **options)
-    if not found.moved or found.interrupted or _has_plan(found):
-        return found
-    other = reorder(model, without=("tidying",), **options)
-    return other if other.peak <= found.peak and _has_plan(other) else found
+    begun = time.perf_counter()
+
+    def left() -> float | None:
+        return None if timeout is None else max(0.0, timeout - (time.perf_counter() - begun))
+
+    found = reorder(model, timeout=timeout, **options)
+    try:
+        if not found.moved or found.interrupted or left() == 0 or _has_plan(found, left()):
+            return found
+        other = reorder(model, timeout=left(), without=("tidying",), **options)
+        better = other.peak <= found.peak and _has_plan(other, left())
+    except Interrupted:
+        return replace(found, interrupted=True)
+    return other if better else found
 
 
-def _has_plan(found: Reordered) -> bool:
+def _has_plan(found: Reordered, timeout: float | None) -> bool:
     """Return whether a short search finds a plan that needs no more than the load."""
     problem = found.loaded.problem
-    return solve(problem, objective="min_peak", nodes=_NODES).peak == problem.max_load
+    plan = solve(problem, objective="min_peak", timeout=timeout, nodes=_NODES)
+    return plan.peak == problem.max_load
