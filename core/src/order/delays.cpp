@@ -59,11 +59,9 @@ std::vector<Always> find_always(const Program& program) {
     Always& each = found[op];
     each.own = program.workspace[op];
     for (const StorageIdx s : program.touched[op]) {
-      const bool is_first = program.given[s] == 0;
-      const bool is_last = program.wanted[s] == 0;
-      bool makes = is_first;
-      bool ends = is_last;
-      bool may_end = is_last;
+      bool makes = program.given[s] == 0;
+      bool ends = program.wanted[s] == 0;
+      bool may_end = ends;
       for (const OperatorIdx user : program.users[s]) {
         if (user == op) continue;
         const bool is_later = followers.has(op, user);

@@ -59,36 +59,27 @@ bool Narrowing::visit(OperatorIdx op, std::int64_t& flows, Counter& counter, Arc
     note_case(trial);
     return true;
   };
-  if (!may_all_run) {
-    // What waits for an operator that cannot run before cannot either.
+  // Finds what cannot run before `op`, or cannot run after it; what waits for such an operator
+  // cannot either, or what it waits for.
+  const auto find_arcs = [&](bool runs_before) {
+    const std::vector<std::uint8_t>& is_known = runs_before ? before : after;
+    const Lists<OperatorIdx>& neighbours = runs_before ? program_.before : program_.after;
     std::vector<std::uint8_t> cannot(program_.workspace.size(), 0);
-    for (const OperatorIdx u : order_) {
-      if (!network.is_open(u) || before[u] != 0) continue;
-      const auto earlier = program_.before[u];
-      if (std::any_of(earlier.begin(), earlier.end(),
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      const OperatorIdx u = order_[runs_before ? i : order_.size() - 1 - i];
+      if (!network.is_open(u) || is_known[u] != 0) continue;
+      const auto nearer = neighbours[u];
+      if (std::any_of(nearer.begin(), nearer.end(),
                       [&](OperatorIdx other) { return cannot[other] != 0; })) {
         cannot[u] = 1;
-      } else if (!is_possible(u, true)) {
+      } else if (!is_possible(u, runs_before)) {
         cannot[u] = 1;
-        arcs.emplace_back(op, u);
+        arcs.emplace_back(runs_before ? op : u, runs_before ? u : op);
       }
     }
-  }
-  if (!may_none_run) {
-    std::vector<std::uint8_t> cannot(program_.workspace.size(), 0);
-    for (auto each = order_.rbegin(); each != order_.rend(); ++each) {
-      const OperatorIdx u = *each;
-      if (!network.is_open(u) || after[u] != 0) continue;
-      const auto later = program_.after[u];
-      if (std::any_of(later.begin(), later.end(),
-                      [&](OperatorIdx other) { return cannot[other] != 0; })) {
-        cannot[u] = 1;
-      } else if (!is_possible(u, false)) {
-        cannot[u] = 1;
-        arcs.emplace_back(u, op);
-      }
-    }
-  }
+  };
+  if (!may_all_run) find_arcs(true);
+  if (!may_none_run) find_arcs(false);
   return true;
 }
 

@@ -46,6 +46,15 @@ Bytes peak_of(const Program& program, const std::vector<OperatorIdx>& order) {
   return peak;
 }
 
+// The places of an order, from the largest step on.
+std::vector<std::size_t> by_size(const std::vector<Bytes>& steps) {
+  std::vector<std::size_t> places(steps.size());
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  std::stable_sort(places.begin(), places.end(),
+                   [&](std::size_t a, std::size_t b) { return steps[a] > steps[b]; });
+  return places;
+}
+
 // Solves one part.
 class PartSearch {
  public:
@@ -108,7 +117,10 @@ class PartSearch {
   // best peak alone.
   void narrow(std::int64_t flows) {
     if (!rules_.narrowing || !is_open()) return;
-    const std::vector<OperatorIdx> operators = by_step();
+    std::vector<OperatorIdx> operators;
+    for (const std::size_t place : by_size(steps_of(program_, answer_.order))) {
+      operators.push_back(answer_.order[place]);
+    }
     Bytes low = answer_.bound;  // the limits between which the answer is not known
     Bytes high = answer_.peak - 1;
     for (int tries = 0; tries < kMaxLimits && low < high; ++tries) {
@@ -140,18 +152,6 @@ class PartSearch {
   }
 
  private:
-  // The operators, from the largest step of the best order on.
-  std::vector<OperatorIdx> by_step() const {
-    const std::vector<Bytes> steps = steps_of(program_, answer_.order);
-    std::vector<std::size_t> places(steps.size());
-    std::iota(places.begin(), places.end(), std::size_t{0});
-    std::stable_sort(places.begin(), places.end(),
-                     [&](std::size_t a, std::size_t b) { return steps[a] > steps[b]; });
-    std::vector<OperatorIdx> operators;
-    for (const std::size_t place : places) operators.push_back(answer_.order[place]);
-    return operators;
-  }
-
   Moves moves() const { return {rules_.commits, rules_.valleys}; }
 
   Moves moves(bool turn) {
@@ -240,12 +240,8 @@ class Search {
   void bound_by_cuts(std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
     if (!rules_.cuts) return;
     const std::vector<Bytes> steps = steps_of(program_, result_.order);
-    std::vector<std::size_t> places(steps.size());
-    std::iota(places.begin(), places.end(), std::size_t{0});
-    std::stable_sort(places.begin(), places.end(),
-                     [&](std::size_t a, std::size_t b) { return steps[a] > steps[b]; });
     cut_.resize(steps.size(), 0);
-    for (const std::size_t place : places) {
+    for (const std::size_t place : by_size(steps)) {
       if (steps[place] <= result_.bound || stopper_.look()) return;
       const OperatorIdx op = result_.order[place];
       if (cut_[op] != 0) continue;

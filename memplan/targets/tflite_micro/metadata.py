@@ -20,7 +20,7 @@ import numpy as np
 
 from memplan.errors import FormatError
 from memplan.sources.tflite.flatbuffer import root
-from memplan.sources.tflite.model import IDENTIFIER, OFFLINE_PLAN, parse
+from memplan.sources.tflite.model import IDENTIFIER, OFFLINE_PLAN, Model, parse
 
 __all__ = ["with_offsets", "with_order", "without_tensors"]
 
@@ -62,9 +62,7 @@ def with_offsets(data: bytes, name: str, offsets: Sequence[int]) -> bytes:
             result = data[:place] + plan + data[place + len(plan) :]
     except struct.error:  # `parse` does not check fields that are only copied here
         raise FormatError(name, "the file is damaged: its root tables lead nowhere") from None
-    if parse(result, name) != replace(model, offsets=tuple(offsets)):
-        raise FormatError(name, "the file is damaged: its tables overlap")
-    return result
+    return _read_back(result, name, replace(model, offsets=tuple(offsets)))
 
 
 def with_order(data: bytes, name: str, orders: Mapping[int, Sequence[int]]) -> bytes:
@@ -103,9 +101,7 @@ def with_order(data: bytes, name: str, orders: Mapping[int, Sequence[int]]) -> b
             subgraphs[number] = replace(subgraphs[number], operators=operators)
     except struct.error:  # a reference to what lies before it
         raise FormatError(name, "the file is damaged: its operators lead nowhere") from None
-    if parse(bytes(result), name) != replace(model, subgraphs=tuple(subgraphs)):
-        raise FormatError(name, "the file is damaged: its tables overlap")
-    return bytes(result)
+    return _read_back(bytes(result), name, replace(model, subgraphs=tuple(subgraphs)))
 
 
 def without_tensors(data: bytes, name: str, unused: Collection[int]) -> bytes:
@@ -149,9 +145,14 @@ def without_tensors(data: bytes, name: str, unused: Collection[int]) -> bytes:
             subgraphs[number] = replace(subgraph, tensors=tuple(tensors))
     except struct.error:  # a reference to what lies before it
         raise FormatError(name, "the file is damaged: its tensors lead nowhere") from None
-    if parse(bytes(result), name) != replace(model, subgraphs=tuple(subgraphs)):
+    return _read_back(bytes(result), name, replace(model, subgraphs=tuple(subgraphs)))
+
+
+def _read_back(data: bytes, name: str, expected: Model) -> bytes:
+    """Return the new file, if it reads as the model that it has to be."""
+    if parse(data, name) != expected:
         raise FormatError(name, "the file is damaged: its tables overlap")
-    return bytes(result)
+    return data
 
 
 def _refuse_absolute(data: bytes, name: str) -> None:
