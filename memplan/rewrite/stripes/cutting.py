@@ -1,0 +1,640 @@
+"""Cuts a part of a program into bands, each computed by the operators of the whole on fewer rows.
+
+    whole        a ──► conv ──► b ──► conv ──► c          b is the large one
+
+    two bands    slice a ──► conv ──► conv ──► c[0:4] ─┐
+                 slice a ──► conv ──► conv ──► c[4:8] ─┴─► join ──► c
+
+Rows of `b` that both bands need are computed twice, or the first band keeps them for the second one
+(patch-based inference: MCUNetV2, arXiv 2110.15352, section 3; with kept rows it is the streaming of
+line buffers). A slice of rows is a view of its picture, and a band lies at its place in the picture
+that it is joined to, where rows are apart in memory.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from memplan.graph import Graph, Kind, Operator, Tensor, View
+from memplan.rewrite.stripes.maps import Map, Span, Window
+from memplan.rewrite.stripes.program import (
+    Box,
+    Program,
+    Read,
+    Step,
+    area,
+    hull,
+    is_empty,
+    is_inside,
+    whole,
+)
+
+__all__ = [
+    "Action",
+    "Bands",
+    "Cut",
+    "Do",
+    "Region",
+    "cut",
+    "cut_region",
+    "find_crossing",
+    "part_of",
+    "scratch_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """What is cut: operators that follow each other, in so many bands of rows and of columns.
+
+    Attributes
+    ----------
+    first, last
+        The operators `[first, last)`, by index.
+    bands
+        Bands of rows, and of columns.
+    kept
+        Tensors of which a band keeps rows for the next one; all others are computed again. Only
+        bands of whole rows keep any.
+    pads
+        Whether windows get a copy of the band with zeros around it, so that they make no rows that
+        are cut off. Otherwise the runtime pads the band at both ends.
+    """
+
+    first: int
+    last: int
+    bands: tuple[int, int]
+    kept: frozenset[int] = frozenset()
+    pads: bool = False
+
+
+class Do(StrEnum):
+    """What an operator of a program in bands does."""
+
+    WHOLE = "whole"  # what it did before
+    PART = "part"  # what it did before, for a part of its result
+    SLICE = "slice"
+    JOIN = "join"
+    PAD = "pad"  # a copy with zeros around it
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """An operator of a program in bands. Tensors are those of `Cut`.
+
+    Attributes
+    ----------
+    do
+        What it does.
+    inputs
+        `WHOLE`: empty, as it is the operator itself. `PART`: for each read of the step, or -1 for
+        an input of which the part has no row. Otherwise what it reads.
+    output
+        What it makes.
+    step
+        The operator that it was, or is a part of; otherwise -1.
+    feeds
+        `PART`: for each read, the part of the input that it is fed.
+    begin
+        `SLICE`: the row and the column at which it begins in its input.
+    axis
+        `JOIN`: 0 for rows, 1 for columns.
+    padded
+        `PART`: whether a window needs no padding, as zeros are around what it is fed.
+    """
+
+    do: Do
+    inputs: tuple[int, ...]
+    output: int
+    step: int = -1
+    feeds: tuple[Box, ...] = ()
+    begin: tuple[int, int] = (0, 0)
+    axis: int = 0
+    padded: bool = False
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A program in bands.
+
+    Attributes
+    ----------
+    program
+        The program as it was.
+    regions
+        What was cut.
+    parts
+        By tensor that the program did not have: the tensor that it is a part of, and which part.
+        Numbers go on behind those of the program's tensors.
+    actions
+        All operators, in the order in which they run.
+    views
+        By tensor: the one in whose memory it lies, and the byte at which it begins there.
+    macs
+        Multiplications with addition.
+    copied
+        Elements that are copied to take, join and pad bands.
+    """
+
+    program: Program
+    regions: tuple[Region, ...]
+    parts: tuple[tuple[int, Box], ...]
+    actions: tuple[Action, ...]
+    views: dict[int, tuple[int, int]]
+    macs: int
+    copied: int
+
+    def origin(self, tensor: int) -> int:
+        """Return the tensor of the program that a tensor is, or is a part of."""
+        known = len(self.program.graph.tensors)
+        return tensor if tensor < known else self.parts[tensor - known][0]
+
+    def part(self, tensor: int) -> tuple[int, Box]:
+        """Return the tensor of the program that a tensor is a part of, and which part."""
+        known = len(self.program.graph.tensors)
+        if tensor < known:
+            return tensor, whole(self.program.size(tensor))
+        return self.parts[tensor - known]
+
+    def bytes_of(self, tensor: int) -> int:
+        """Return the size of a tensor in bytes."""
+        known = len(self.program.graph.tensors)
+        if tensor < known:
+            return self.program.graph.tensors[tensor].bytes
+        return self.program.bytes_of(*self.parts[tensor - known])
+
+    def graph(self) -> Graph:
+        """Return the program in bands as a graph."""
+        old, known = self.program.graph, len(self.program.graph.tensors)
+        tensors = list(old.tensors)
+        for number, (tensor, box) in enumerate(self.parts):
+            base = old.tensors[tensor]
+            tensors.append(
+                Tensor(
+                    f"{base.name} {describe(box)} ({number})",
+                    self.bytes_of(known + number),
+                    Kind.INTERMEDIATE,
+                    base.dtype,
+                )
+            )
+        operators = tuple(map(self._operator, self.actions))
+        used = {tensor for operator in operators for tensor in operator.outputs}
+        views = [view for view in old.views if view.tensor in used or view.tensor in old.outputs]
+        views += [View(tensor, base, at) for tensor, (base, at) in sorted(self.views.items())]
+        return replace(old, tensors=tuple(tensors), operators=operators, views=tuple(views))
+
+    def _operator(self, action: Action) -> Operator:
+        if action.step < 0:
+            kind = {Do.SLICE: "SLICE", Do.JOIN: "CONCATENATION", Do.PAD: "PAD"}[action.do]
+            return Operator(f"{kind} {action.output}", kind, action.inputs, (action.output,))
+        old = self.program.graph.operators[action.step]
+        if action.do is Do.WHOLE:
+            return old
+        step = self.program.steps[action.step]
+        new: dict[int, int] = {
+            read.tensor: tensor
+            for read, tensor in zip(step.reads, action.inputs, strict=True)
+            if tensor >= 0
+        }
+        pictures = {read.tensor for read in step.reads}
+        new[step.makes] = action.output
+        _, box = self.part(action.output)
+        return Operator(
+            f"{old.name} {describe(box)}",
+            old.type,
+            tuple(new.get(t, t) for t in old.inputs if t in new or t not in pictures),
+            (action.output,),
+            workspace=scratch_of(self.program, step, box),
+            in_place=tuple(
+                (new[a], new[b])
+                for a, b in old.in_place
+                if a in new and b in new and self.bytes_of(new[a]) == self.bytes_of(new[b])
+            ),
+            module=old.module,
+            line=old.line,
+        )
+
+
+def describe(box: Box) -> str:
+    """Return a part of a picture in a few characters, for names."""
+    (top, bottom), (left, right) = box
+    return f"[{top}:{bottom}, {left}:{right}]"
+
+
+def part_of(
+    program: Program, step: Step, wanted: Box, *, pads: bool = False
+) -> tuple[Box, tuple[Box, ...]]:
+    """Return what a step makes of a wanted part, and the part that each input is fed.
+
+    With `pads`, windows get zeros around that part.
+    """
+    axes = []
+    pads = pads and _pads_zeros(step)
+    for axis in (0, 1):
+        feeds = [
+            _rule(program, read, axis, pads).feed(
+                wanted[axis], program.size(read.tensor)[axis], program.size(step.makes)[axis]
+            )
+            for read in step.reads
+        ]
+        if len({feed.made for feed in feeds}) != 1:
+            raise ValueError("its inputs are padded in different ways")
+        axes.append((feeds[0].made, [feed.fed for feed in feeds]))
+    (rows, top), (columns, left) = axes
+    return (rows, columns), tuple(zip(top, left, strict=True))
+
+
+def _rule(program: Program, read: Read, axis: int, pads: bool) -> Map:
+    rule = read.columns if axis else read.rows
+    if pads and isinstance(rule, Window):
+        return rule.free(program.size(read.tensor)[axis])
+    return rule
+
+
+def _pads_zeros(step: Step) -> bool:
+    """Return whether a step is a window that may get zeros around its input from a copy."""
+    if len(step.reads) != 1:
+        return False
+    rules = (step.reads[0].rows, step.reads[0].columns)
+    return all(isinstance(rule, Window) and rule.zeros for rule in rules)
+
+
+def scratch_of(program: Program, step: Step, box: Box) -> int:
+    """Return the scratch of a step for a part of its result, in proportion to the whole, in bytes.
+
+    Scratch is what a graph calls a workspace, or a second result.
+    """
+    graph = program.graph
+    operator = graph.operators[step.operator]
+    others = (graph.tensors[t].bytes for t in operator.outputs if t != step.makes)
+    scratch = operator.workspace + sum(others)
+    return -(-scratch * area(box) // area(whole(program.size(step.makes)))) if scratch else 0
+
+
+def find_crossing(program: Program, first: int, last: int) -> list[int]:
+    """Return the tensors that operators `[first, last)` make and others read, or the caller."""
+    graph = program.graph
+    later = set(graph.outputs)
+    later.update(t for operator in graph.operators[last:] for t in _iterate_read(operator))
+    return [
+        tensor
+        for operator in graph.operators[first:last]
+        for tensor in operator.outputs
+        if tensor in later
+    ]
+
+
+def _iterate_read(operator: Operator) -> Iterator[int]:
+    for inner in operator.walk():
+        yield from inner.inputs
+        for block in inner.blocks:
+            yield from block.outputs
+
+
+def cut(program: Program, regions: Sequence[Region]) -> Cut:
+    """Cut regions, of which no two share an operator, into bands.
+
+    Raises
+    ------
+    ValueError
+        If an operator of a region can only be done as a whole, or a picture has fewer rows or
+        columns than there are bands.
+    """
+    draft = _Draft(program)
+    at = 0
+    for region in sorted(regions, key=lambda region: region.first):
+        draft.take(range(at, region.first))
+        draft.cut(region)
+        at = region.last
+    draft.take(range(at, len(program.steps)))
+    return Cut(
+        program,
+        tuple(regions),
+        tuple(draft.parts),
+        tuple(draft.actions),
+        draft.views,
+        draft.macs,
+        draft.copied,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Bands:
+    """The operators of one region in bands, and what they add to a `Cut`."""
+
+    actions: list[Action]
+    parts: list[tuple[int, Box]]
+    views: dict[int, tuple[int, int]]
+    macs: int
+    copied: int
+
+
+def cut_region(program: Program, region: Region) -> Bands:
+    """Cut one region into bands, to measure it.
+
+    Raises
+    ------
+    ValueError
+        As `cut` does.
+    """
+    draft = _Draft(program)
+    draft.cut(region)
+    return Bands(draft.actions, draft.parts, draft.views, draft.macs, draft.copied)
+
+
+@dataclass(slots=True)
+class _Task:
+    """A step in a band: the right part of its result, what it makes, and what it is fed."""
+
+    right: Box
+    made: Box
+    feeds: tuple[Box, ...]
+
+
+class _Draft:
+    """Collects the actions of a program in bands."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._known = len(program.graph.tensors)
+        self.parts: list[tuple[int, Box]] = []
+        self.actions: list[Action] = []
+        self.views: dict[int, tuple[int, int]] = {}
+        self.macs = 0
+        self.copied = 0
+        self._kept: set[int] = set()  # pieces that live from one band to the next
+
+    def take(self, operators: Iterable[int]) -> None:
+        """Add operators as they are."""
+        for at in operators:
+            step = self._program.steps[at]
+            self.actions.append(Action(Do.WHOLE, (), step.makes, at))
+            self.macs += step.macs
+
+    def cut(self, region: Region) -> None:
+        """Add the bands of a region."""
+        crossing = find_crossing(self._program, region.first, region.last)
+        bands = list(self._iterate_bands(crossing, region))
+        tasks = self._find_tasks(region, bands)
+        joined: dict[int, list[int]] = {tensor: [] for tensor in crossing}
+        if region.kept:
+            self._cut_and_keep(region, tasks, joined)
+        else:
+            for band, found in zip(bands, tasks, strict=True):
+                pieces = _Pieces(self)
+                for at in sorted(found):
+                    self._compute(at, found[at], pieces, pads=region.pads)
+                for tensor, box in band.items():
+                    joined[tensor].append(self.place(pieces.get(tensor, box, copy=True)))
+        for tensor in crossing:
+            self._join_picture(tensor, joined[tensor], region.bands[1])
+
+    def _iterate_bands(self, crossing: Sequence[int], region: Region) -> Iterator[dict[int, Box]]:
+        """Yield the part of each crossing picture that a band makes."""
+        sizes = [self._program.size(tensor) for tensor in crossing]
+        if any(min(size[axis] for size in sizes) < region.bands[axis] for axis in (0, 1)):
+            raise ValueError("there are more bands than rows or columns")
+        for row in range(region.bands[0]):
+            for column in range(region.bands[1]):
+                yield {
+                    tensor: (
+                        _share(size[0], row, region.bands[0], min(s[0] for s in sizes)),
+                        _share(size[1], column, region.bands[1], min(s[1] for s in sizes)),
+                    )
+                    for tensor, size in zip(crossing, sizes, strict=True)
+                }
+
+    def _find_tasks(
+        self, region: Region, bands: Sequence[dict[int, Box]]
+    ) -> list[dict[int, _Task]]:
+        """Return by band what each step of the region does, from the last step to the first."""
+        program, done = self._program, dict.fromkeys(region.kept, 0)
+        found = []
+        for number, band in enumerate(bands):
+            is_last = number == len(bands) - 1
+            wanted: dict[int, list[Box]] = defaultdict(list)
+            for tensor, box in band.items():
+                wanted[tensor].append(box)
+            tasks: dict[int, _Task] = {}
+            for at in range(region.last - 1, region.first - 1, -1):
+                step = program.steps[at]
+                if step.why_whole:
+                    raise ValueError(step.why_whole)
+                if step.makes not in wanted:
+                    continue
+                right = hull(wanted[step.makes])
+                if step.makes in done:
+                    end = max(right[0][1], done[step.makes])
+                    right = ((done[step.makes], end), right[1])
+                    if is_last and step.makes in band:
+                        right = ((right[0][0], program.size(step.makes)[0]), right[1])
+                    done[step.makes] = right[0][1]
+                    if is_empty(right):
+                        continue
+                made, feeds = part_of(program, step, right, pads=region.pads)
+                tasks[at] = _Task(right, made, feeds)
+                for read, fed in zip(step.reads, feeds, strict=True):
+                    if not is_empty(fed):
+                        wanted[read.tensor].append(fed)
+            found.append(tasks)
+        return found
+
+    def _cut_and_keep(
+        self, region: Region, tasks: Sequence[dict[int, _Task]], joined: dict[int, list[int]]
+    ) -> None:
+        """Add the bands of a region that keep rows for the next one."""
+        steps = self._program.steps
+        lowest = self._find_lowest(region, tasks)
+        kept: dict[int, int] = {}
+        for number, found in enumerate(tasks):
+            pieces = _Pieces(self, dict(kept))
+            done = {}
+            for at in sorted(found):
+                task, tensor = found[at], steps[at].makes
+                self._compute(at, task, pieces, pads=region.pads)
+                if tensor in region.kept:
+                    new = pieces.get(tensor, task.right, copy=tensor in joined)
+                    if tensor in joined:
+                        joined[tensor].append(self.place(new))
+                    if tensor in kept:
+                        pieces.put(tensor, self._join_rows([kept[tensor], new]))
+                    done[tensor] = task.right[0][1]
+            for tensor, piece in pieces.made.items():
+                if tensor not in region.kept:
+                    continue
+                _, box = self.part(piece)
+                end = done.get(tensor, box[0][1])
+                begin = max(lowest[number].get(tensor, end), box[0][0])
+                kept.pop(tensor, None)
+                if begin < end:
+                    kept[tensor] = self.slice(piece, ((begin, end), box[1]), copy=True)
+                    self._kept.add(kept[tensor])
+
+    def _find_lowest(
+        self, region: Region, tasks: Sequence[dict[int, _Task]]
+    ) -> list[dict[int, int]]:
+        """Return by band the first row of each picture that a later band reads."""
+        found: list[dict[int, int]] = [{}]
+        for task in reversed(tasks[1:]):
+            lowest = dict(found[-1])
+            for at, each in task.items():
+                for read, fed in zip(self._program.steps[at].reads, each.feeds, strict=True):
+                    if not is_empty(fed):
+                        row = lowest.get(read.tensor, fed[0][0])
+                        lowest[read.tensor] = min(row, fed[0][0])
+            found.append(lowest)
+        return found[::-1]
+
+    def _compute(self, at: int, task: _Task, pieces: _Pieces, *, pads: bool) -> None:
+        step = self._program.steps[at]
+        inputs = tuple(
+            -1 if is_empty(fed) else pieces.get(read.tensor, fed)
+            for read, fed in zip(step.reads, task.feeds, strict=True)
+        )
+        padded = pads and _pads_zeros(step)
+        if padded:
+            inputs = (self._pad(step.reads[0], task, inputs[0]),)
+        output = self.add(step.makes, task.made)
+        self.actions.append(Action(Do.PART, inputs, output, at, task.feeds, padded=padded))
+        size = self._program.size(step.makes)
+        self.macs += -(-step.macs * area(task.made) // area(whole(size)))
+        pieces.put(step.makes, output)
+
+    def _pad(self, read: Read, task: _Task, piece: int) -> int:
+        """Return what a window is fed, with zeros around it where it lacks rows or columns."""
+        box = []
+        for axis, fed in enumerate(task.feeds[0]):
+            rule = _rule(self._program, read, axis, True)
+            assert isinstance(rule, Window)
+            before, after = rule.pads(fed, task.made[axis])
+            box.append((fed[0] - before, fed[1] + after))
+        if tuple(box) == task.feeds[0]:
+            return piece
+        output = self.add(read.tensor, (box[0], box[1]))
+        self._copy(Action(Do.PAD, (piece,), output))
+        return output
+
+    def _copy(self, action: Action) -> None:
+        """Add an operator that copies."""
+        self.actions.append(action)
+        tensor, box = self.part(action.output)
+        self.copied += self._program.depth(tensor) * area(box)
+
+    def part(self, tensor: int) -> tuple[int, Box]:
+        """Return the picture that a tensor is a part of, and which part."""
+        if tensor < self._known:
+            return tensor, whole(self._program.size(tensor))
+        return self.parts[tensor - self._known]
+
+    def add(self, tensor: int, box: Box) -> int:
+        """Return a new tensor, for a part of a picture."""
+        self.parts.append((tensor, box))
+        return self._known + len(self.parts) - 1
+
+    def slice(self, piece: int, box: Box, *, copy: bool = False) -> int:
+        """Return a part of a piece, which is a view of it unless it is to be a copy."""
+        tensor, all_ = self.part(piece)
+        if box == all_:
+            return piece
+        output = self.add(tensor, box)
+        begin = (box[0][0] - all_[0][0], box[1][0] - all_[1][0])
+        self._copy(Action(Do.SLICE, (piece,), output, begin=begin))
+        given = self._program.graph.tensors[piece] if piece < self._known else None
+        if not copy and self._is_run(box, all_) and (given is None or _is_planned(given)):
+            self.views[output] = (piece, self._offset(tensor, box, all_))
+        return output
+
+    def join(self, inputs: Sequence[int], output: int, axis: int) -> None:
+        """Join pieces to a tensor; those that nothing else holds lie at their place in it."""
+        tensor, _ = self.part(output)
+        inputs, fan_in = list(inputs), self._program.fan_in
+        while len(inputs) > fan_in:  # an operator joins so many: join groups first
+            groups = [inputs[at : at + fan_in] for at in range(0, len(inputs), fan_in)]
+            inputs = []
+            for group in groups:
+                if len(group) > 1:
+                    made = self.add(tensor, hull([self.part(piece)[1] for piece in group]))
+                    self._add_join(group, made, axis)
+                    group = [made]
+                inputs += group
+        self._add_join(inputs, output, axis)
+
+    def place(self, piece: int) -> int:
+        """Return a piece of a picture that is joined later; it lies at its place there."""
+        tensor, box = self.part(piece)
+        all_ = whole(self._program.size(tensor))
+        if piece not in self.views and self._is_run(box, all_):
+            self.views[piece] = (tensor, self._offset(tensor, box, all_))
+        return piece
+
+    def _join_rows(self, pieces: Sequence[int]) -> int:
+        tensor, _ = self.part(pieces[0])
+        output = self.add(tensor, hull([self.part(piece)[1] for piece in pieces]))
+        self.join(pieces, output, 0)
+        return output
+
+    def _join_picture(self, tensor: int, pieces: Sequence[int], columns: int) -> None:
+        """Join the parts of a picture: columns to bands of rows, and these to the picture."""
+        if len(pieces) < 2:
+            raise ValueError("one band makes all rows")
+        if columns > 1:
+            rows = [pieces[at : at + columns] for at in range(0, len(pieces), columns)]
+            pieces = []
+            for row in rows:
+                band = self.add(tensor, hull([self.part(piece)[1] for piece in row]))
+                self.join(row, band, 1)
+                pieces.append(self.place(band))
+        self.join(pieces, tensor, 0)
+
+    def _add_join(self, inputs: Sequence[int], output: int, axis: int) -> None:
+        """Join pieces; those of this band alone lie at their place in what they are joined to."""
+        self._copy(Action(Do.JOIN, tuple(inputs), output, axis=axis))
+        tensor, all_ = self.part(output)
+        for piece in inputs:
+            _, box = self.part(piece)
+            free = piece not in self.views and piece not in self._kept and piece >= self._known
+            if free and self._is_run(box, all_):
+                self.views[piece] = (output, self._offset(tensor, box, all_))
+
+    def _is_run(self, box: Box, other: Box) -> bool:
+        """Return whether a part of a picture is one piece of the memory of another part."""
+        return self._program.rows_are_apart and box[1] == other[1] and is_inside(box, other)
+
+    def _offset(self, tensor: int, box: Box, other: Box) -> int:
+        return self._program.bytes_of(tensor, ((other[0][0], box[0][0]), other[1]))
+
+
+class _Pieces:
+    """The pieces of pictures that there are in a band."""
+
+    def __init__(self, draft: _Draft, made: dict[int, int] | None = None) -> None:
+        self._draft = draft
+        self.made = made or {}
+        self._slices: dict[tuple[int, Box, bool], int] = {}
+
+    def put(self, tensor: int, piece: int) -> None:
+        """Make this the piece of a picture that is read from now on."""
+        self.made[tensor] = piece
+
+    def get(self, tensor: int, box: Box, *, copy: bool = False) -> int:
+        """Return a part of a picture, from the piece of this band or from the whole."""
+        piece = self.made.get(tensor, tensor)
+        key = (piece, box, copy)
+        if key not in self._slices:
+            self._slices[key] = self._draft.slice(piece, box, copy=copy)
+        return self._slices[key]
+
+
+def _share(size: int, at: int, bands: int, fewest: int) -> Span:
+    """Return a band of a picture; the picture with the fewest rows decides where bands begin."""
+    return (
+        at * fewest // bands * size // fewest,
+        (at + 1) * fewest // bands * size // fewest,
+    )
+
+
+def _is_planned(tensor: Tensor) -> bool:
+    return tensor.kind not in (Kind.CONSTANT, Kind.VARIABLE)

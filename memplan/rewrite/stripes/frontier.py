@@ -1,0 +1,434 @@
+"""Chooses what to cut into bands: the least memory for each amount of repeated work.
+
+The load of a region in bands is at least what crosses its ends, since that is there as a whole. So
+a region must contain every operator with a load above the limit, and begin and end where little
+crosses. Regions that follow each other do not share memory, so the best set of them is found
+operator by operator: exactly, where all regions and bands could be measured within the limit on
+work, as for short chains.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memplan.errors import MemplanError, quoted
+from memplan.graph import lay_out
+from memplan.rewrite.stripes.cutting import Cut, Region, cut, cut_region, find_crossing
+from memplan.rewrite.stripes.measure import Timeline
+from memplan.rewrite.stripes.program import Program
+
+__all__ = ["MAX_EXTRA", "Frontier", "Point", "find_frontier"]
+
+MAX_EXTRA: Final = 0.10  # of the multiplications: the work that bands may add by default
+WORK: Final = 60_000  # operators of bands that are made to measure regions: about a second
+_ROWS: Final = (2, 3, 4, 6, 8, 12, 16, 24, 32)
+_PATCHES: Final = ((1, 2), (1, 4), (2, 2), (3, 3), (4, 4), (6, 6))
+_LEVELS: Final = 12  # limits on the load for which regions are looked for
+_NEAR: Final = 3  # regions around an operator that are tried for each limit
+_ROUNDS: Final = 6  # of changes to the regions that are best so far
+_FEW: Final = 48  # limits on the load for which the best regions are changed
+_HEAVY: Final = 1 << 40
+
+
+@dataclass(frozen=True)
+class Point:
+    """A program in bands that no other one beats in both memory and work.
+
+    Attributes
+    ----------
+    regions
+        What is cut; empty for the program as it is.
+    load
+        The most bytes that are live at one time.
+    overhead
+        Bytes that the runtime keeps for the operators that are added.
+    work
+        Multiplications with addition, and elements that are copied for bands.
+    """
+
+    regions: tuple[Region, ...]
+    load: int
+    overhead: int
+    work: int
+
+    @property
+    def arena(self) -> int:
+        """What grows or shrinks of the arena: the load, and what is kept for added operators."""
+        return self.load + self.overhead
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """The programs in bands of which none beats another, from the least work to the least memory.
+
+    Attributes
+    ----------
+    program
+        The program as it is.
+    points
+        The first one is the program as it is.
+    loads
+        By operator of the program as it is: the most bytes that are live while it runs.
+    is_complete
+        Whether all regions and bands of rows were measured, with all rows kept or none.
+    """
+
+    program: Program
+    points: tuple[Point, ...]
+    loads: tuple[int, ...]
+    is_complete: bool
+
+    def extra(self, point: Point) -> float:
+        """Return the work that a point adds, as a share of the multiplications of the program."""
+        macs = self.program.macs
+        return point.work / macs - 1 if macs else 0.0
+
+    def cut(self, point: Point) -> Cut:
+        """Return the program in bands of a point."""
+        return cut(self.program, point.regions)
+
+    def choose(self, *, max_extra: float, budget: int | None = None) -> Point:
+        """Return the point with the smallest arena, or the one with the least work in a budget.
+
+        Parameters
+        ----------
+        max_extra
+            The most work that may be added, as a share of the multiplications of the program.
+        budget
+            Bytes that the arena may have; without it, the smallest arena is taken.
+
+        Raises
+        ------
+        MemplanError
+            If no point is within both; the sentence says what is the least, and what holds it up.
+        """
+        fit = [p for p in self.points if self.extra(p) <= max_extra + 1e-12]
+        least = min(fit, key=lambda point: (point.arena, point.work))
+        if budget is None:
+            return least
+        if least.arena > budget:
+            raise MemplanError(
+                f"bands with at most {max_extra:.0%} more work need {least.arena} bytes, "
+                f"{least.arena - budget} more than the budget of {budget}: {self.explain(least)}"
+            )
+        fit = [p for p in fit if p.arena <= budget]
+        return min(fit, key=lambda point: (point.work, point.arena))
+
+    def explain(self, point: Point) -> str:
+        """Return in a few words what holds up the load of a point."""
+        program = self.program
+        high = self.find_highest(point)
+        if not high:
+            return "the bands themselves, with what crosses them, hold it up"
+        step = program.steps[high[0]]
+        name = quoted(program.graph.operators[high[0]].name)
+        kind = program.graph.operators[high[0]].type
+        why = f" ({step.why_whole})" if step.why_whole else ", where bands would need no less"
+        return f"{kind} {name} holds it up{why}"
+
+    def find_highest(self, point: Point) -> tuple[int, ...]:
+        """Return the operators outside of bands that have the load of a point, by index."""
+        inside = {at for region in point.regions for at in range(region.first, region.last)}
+        return tuple(
+            at for at, load in enumerate(self.loads) if at not in inside and load >= point.load
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """A region in bands, measured."""
+
+    region: Region
+    load: int
+    overhead: int
+    extra: int  # multiplications, and elements that are copied
+
+
+def find_frontier(program: Program, *, work: int = WORK) -> Frontier:
+    """Find the programs in bands of which none beats another in memory and in work.
+
+    Parameters
+    ----------
+    program
+        In the order in which its operators run.
+    work
+        A limit on the operators of bands that are made to measure regions.
+    """
+    search = _Search(program, work)
+    is_complete = search.measure()
+    points = search.points()
+    return Frontier(program, tuple(points), tuple(search.loads.tolist()), is_complete)
+
+
+class _Search:
+    def __init__(self, program: Program, work: int) -> None:
+        self._program = program
+        self._left = work
+        self._found: dict[Region, _Option | None] = {}
+        self._timeline = Timeline(program, lay_out(program.graph, pins=False))
+        self.loads = self._timeline.loads
+        self._high = int(self.loads.max(initial=0))
+        self._bounds = self._timeline.find_bounds()
+        whole = np.array([bool(step.why_whole) for step in program.steps], dtype=np.int64)
+        self._whole = np.concatenate([[0], np.cumsum(whole)])
+
+    # What is measured
+
+    def measure(self) -> bool:
+        """Measure regions; return whether these are all."""
+        count = len(self._program.steps)
+        every = (
+            [
+                (first, last)
+                for first in range(count)
+                for last in range(first + 1, count + 1)
+                if self._may_help(first, last)
+            ]
+            if count <= 64
+            else []
+        )
+        cost = sum((last - first) * 4 * sum(_ROWS) for first, last in every)
+        if every and cost <= self._left:
+            for first, last in every:
+                self._measure_bands(first, last)
+            self._refine()
+            return True
+        levels = self._levels()
+        total = self._left
+        for at, limit in enumerate(levels):  # the higher limits have the shorter regions
+            for first, last in self._find_regions(limit):
+                if self._left > total * (len(levels) - at - 1) // (2 * len(levels)) + total // 2:
+                    self._measure_bands(first, last, limit)
+        self._refine()
+        return False
+
+    def _may_help(self, first: int, last: int) -> bool:
+        """Return whether a region can be cut, and its bands can need less than it does."""
+        if self._whole[last] > self._whole[first]:
+            return False
+        return int(self._bounds[first, last]) < int(self.loads[first:last].max(initial=0))
+
+    def _levels(self) -> list[int]:
+        """Return limits on the load, from just below that of the program to the least possible."""
+        low = self._find_least()
+        if low >= self._high:
+            return []
+        ratio = (max(low, 1) / self._high) ** (1 / (_LEVELS - 1))
+        limits = {max(low, int(self._high * ratio**at) - (at == 0)) for at in range(_LEVELS)}
+        return sorted(limits, reverse=True)
+
+    def _find_least(self) -> int:
+        """Return a load that no set of regions is below: each operator's, or what crosses."""
+        count = len(self._program.steps)
+        best = self.loads.copy()
+        for first in range(count):
+            for last in range(first + 1, count + 1):
+                if self._whole[last] > self._whole[first]:
+                    break
+                bound = self._bounds[first, last]
+                np.minimum(best[first:last], bound, out=best[first:last])
+        return int(best.max(initial=0))
+
+    def _find_regions(self, limit: int) -> list[tuple[int, int]]:
+        """Return short regions around the operators above a limit, at whose ends little crosses."""
+        found = []
+        for begin, end in _runs(self.loads > limit):
+            if self._whole[end] > self._whole[begin]:
+                continue
+            near: list[tuple[int, int, int]] = []
+            for first in range(begin, -1, -1):
+                if self._whole[begin] > self._whole[first]:
+                    break
+                ends = np.flatnonzero(self._bounds[first, end:] <= limit)
+                if not len(ends):
+                    continue
+                last = end + int(ends[0])
+                if self._whole[last] > self._whole[first]:
+                    continue
+                macs = sum(step.macs for step in self._program.steps[first:last])
+                near.append((macs, first, last))
+            found += [(first, last) for _, first, last in sorted(near)[:_NEAR]]
+        return found
+
+    def _measure_bands(self, first: int, last: int, limit: int = 0) -> None:
+        """Measure a region in more and more bands of rows, until its load is below a limit."""
+        made = frozenset(step.makes for step in self._program.steps[first:last])
+        for kept, pads in product((made, frozenset[int]()), (True, False)):
+            if limit and bool(kept) != pads:
+                continue  # the others are tried for the regions that are best
+            best, worse = sys.maxsize, 0
+            for rows in _ROWS:
+                option = self._option(Region(first, last, (rows, 1), kept, pads))
+                if option is None or option.load <= limit:
+                    break
+                worse = 0 if option.load < best else worse + 1
+                best = min(best, option.load)
+                if worse > 1:
+                    break
+
+    def _refine(self) -> None:
+        """Change the regions that are best so far: their ends, their bands, what they keep."""
+        seen: set[Region] = set()
+        for _ in range(_ROUNDS):
+            new = [
+                region for point in self.points() for region in point.regions if region not in seen
+            ]
+            if not new or self._left <= 0:
+                return
+            seen.update(new)
+            for region in new:
+                for changed in self._change(region):
+                    self._option(changed)
+
+    def _change(self, region: Region) -> Iterator[Region]:
+        made = [step.makes for step in self._program.steps[region.first : region.last]]
+        rows, columns = region.bands
+        for change in (-2, -1, 1, 2):
+            yield replace(region, bands=(max(1, rows + change), columns))
+        for first, last in ((-1, 0), (1, 0), (0, -1), (0, 1)):
+            first, last = region.first + first, region.last + last
+            if 0 <= first < last <= len(self._program.steps):
+                inside = {step.makes for step in self._program.steps[first:last]}
+                kept = region.kept & inside
+                if region.kept and region.kept.issuperset(made):
+                    kept = frozenset(inside)
+                yield replace(region, first=first, last=last, kept=kept)
+        widths = sorted({self._row_bytes(tensor) for tensor in made})
+        for share in (1, 2, 3):
+            most = widths[len(widths) * share // 4]
+            kept = frozenset(tensor for tensor in made if self._row_bytes(tensor) <= most)
+            if columns == 1:
+                yield replace(region, kept=kept)
+        yield replace(region, pads=not region.pads)
+        for bands in _PATCHES:
+            yield replace(region, bands=bands, kept=frozenset())
+
+    def _row_bytes(self, tensor: int) -> int:
+        return self._program.graph.tensors[tensor].bytes // self._program.size(tensor)[0]
+
+    def _option(self, region: Region) -> _Option | None:
+        """Return a region, measured; `None` if it cannot be cut so, or the work is done."""
+        if region not in self._found:
+            if self._left <= 0 or self._whole[region.last] > self._whole[region.first]:
+                return None
+            self._found[region] = self._measure(region)
+        return self._found[region]
+
+    def _measure(self, region: Region) -> _Option | None:
+        program = self._program
+        crossing = find_crossing(program, region.first, region.last)
+        if not crossing or (program.graph.views and self._has_views(region)):
+            return None
+        try:
+            bands = cut_region(program, region)
+        except ValueError:
+            return None
+        self._left -= len(bands.actions)
+        load = self._timeline.measure(region, bands)
+        given = program.steps[region.first : region.last]
+        parts = sum(program.overhead(action.step) for action in bands.actions)
+        overhead = parts - sum(program.overhead(step.operator) for step in given)
+        extra = bands.macs + bands.copied - sum(step.macs for step in given)
+        return _Option(region, load, overhead, extra)
+
+    def _has_views(self, region: Region) -> bool:
+        """Return whether a result of the region shares memory with another tensor."""
+        made = {step.makes for step in self._program.steps[region.first : region.last]}
+        return any(view.tensor in made for view in self._program.graph.views)
+
+    # What is chosen
+
+    def points(self, most: int | None = None) -> list[Point]:
+        """Return the sets of regions of which none beats another, for so many limits at most."""
+        options = _drop_beaten([o for o in self._found.values() if o and o.load < self._high])
+        base = Point((), self._high, 0, self._program.macs)
+        if not options:
+            return [base]
+        low = min(option.load for option in options)
+        limits = sorted(
+            {load for o in options if low <= (load := o.load)}
+            | {int(load) for load in self.loads if low <= load < self._high}
+        )
+        if most is not None and len(limits) > most:
+            limits = [limits[at * len(limits) // most] for at in range(most)]
+        points = [base]
+        for limit in limits:
+            fit = [option for option in options if option.load <= limit]
+            for weights in ((_HEAVY, 1), (1, _HEAVY)):
+                chosen = self._choose(limit, fit, weights)
+                points += [] if chosen is None else [chosen]
+        points.sort(key=lambda point: (point.work, point.arena))
+        best = [base]
+        for point in points:
+            if point.arena < best[-1].arena:
+                if point.work == best[-1].work and best[-1].regions:
+                    best.pop()
+                best.append(point)
+        return best
+
+    def _choose(
+        self, limit: int, options: Sequence[_Option], weights: tuple[int, int]
+    ) -> Point | None:
+        """Return the cheapest set of regions by work and overhead, with a load within a limit."""
+        count = len(self._program.steps)
+        ending: list[list[tuple[int, int, _Option]]] = [[] for _ in range(count + 1)]
+        for option in options:
+            cost = option.extra * weights[0] + option.overhead * weights[1]
+            ending[option.region.last].append((option.region.first, cost, option))
+        costs: list[int | None] = [0]
+        taken: list[_Option | None] = [None]
+        for at, low in enumerate((self.loads <= limit).tolist(), 1):
+            cheapest, last = costs[at - 1] if low else None, None
+            for first, cost, option in ending[at]:
+                before = costs[first]
+                if before is not None and (cheapest is None or before + cost < cheapest):
+                    cheapest, last = before + cost, option
+            costs.append(cheapest)
+            taken.append(last)
+        if costs[count] is None:
+            return None
+        chosen, load, at = [], 0, count
+        while at > 0:
+            last = taken[at]
+            if last is None:
+                load = max(load, int(self.loads[at - 1]))
+                at -= 1
+            else:
+                chosen.append(last)
+                load = max(load, last.load)
+                at = last.region.first
+        return Point(
+            tuple(option.region for option in reversed(chosen)),
+            load,
+            sum(option.overhead for option in chosen),
+            self._program.macs + sum(option.extra for option in chosen),
+        )
+
+
+def _drop_beaten(options: Sequence[_Option]) -> list[_Option]:
+    """Return the options that no other one of the same operators beats in all respects."""
+    left: list[_Option] = []
+    for option in options:
+        mine = (option.load, option.extra, option.overhead)
+        same = [o for o in left if o.region.last == option.region.last]
+        same = [o for o in same if o.region.first == option.region.first]
+        if any(o.load <= mine[0] and o.extra <= mine[1] and o.overhead <= mine[2] for o in same):
+            continue
+        for o in same:
+            if mine[0] <= o.load and mine[1] <= o.extra and mine[2] <= o.overhead:
+                left.remove(o)
+        left.append(option)
+    return left
+
+
+def _runs(high: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of operators that are above a limit."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], high.astype(np.int8), [0]])))
+    yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)

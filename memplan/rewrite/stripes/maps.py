@@ -1,0 +1,263 @@
+"""Which rows of its input an operator needs to make some rows of its result.
+
+A map holds for one axis of one input: rows or columns. Given the wanted span `[a, b)` of the
+result, it says which span to feed, and which span of the result the operator then makes. Runtimes
+that derive the padding from the size of the input ("SAME") pad a band at both ends, also where the
+whole has more rows; so a band may make rows that are wrong, at its ends. Those that were wanted are
+right.
+
+    whole     0 1 2 3 4 5 6 7         wanted [2, 4), a window of three rows with SAME padding
+    fed         1 2 3 4               rows [1, 5) of the input
+    made        x 2 3 x               rows [1, 5) of the result, of which [2, 4) are right
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+__all__ = [
+    "Blocks",
+    "Each",
+    "Feed",
+    "Joined",
+    "Map",
+    "Once",
+    "Padding",
+    "Resized",
+    "Shifted",
+    "Span",
+    "Transposed",
+    "Window",
+]
+
+Span = tuple[int, int]
+"""The rows (or columns) from the first one to before the second one."""
+
+
+class Feed(NamedTuple):
+    """What an operator is given for a band, and what it makes of it."""
+
+    fed: Span
+    made: Span
+
+
+class Map(Protocol):
+    """The rows of one input that an operator needs for rows of its result."""
+
+    def feed(self, wanted: Span, size: int, result: int) -> Feed:
+        """Return what to feed for a wanted span, which is not empty.
+
+        Parameters
+        ----------
+        wanted
+            Rows of the result.
+        size, result
+            All rows of the input, and of the result.
+        """
+
+
+class Padding(StrEnum):
+    """Where the rows around an input come from."""
+
+    SAME = "same"  # the runtime computes them from the size of the input
+    NONE = "none"
+    FREE = "free"  # the operator says for both ends how many there are
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """Row i of the result needs row i of the input."""
+
+    def feed(self, wanted: Span, size: int, result: int) -> Feed:
+        """Return the same rows."""
+        return Feed(wanted, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """Every row of the result needs all of an input, as where one row is broadcast."""
+
+    def feed(self, wanted: Span, size: int, result: int) -> Feed:
+        """Return all rows."""
+        return Feed((0, size), wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window that moves over the input: convolution and pooling.
+
+    Attributes
+    ----------
+    kernel, stride, dilation
+        In rows.
+    padding
+        Where the rows around the input come from.
+    before
+        The number of rows before the first one of the whole input, if the padding is `FREE`.
+    zeros
+        Whether the rows around the input count as zeros, so that a copy with zeros around it gives
+        the same result.
+    """
+
+    kernel: int
+    stride: int = 1
+    dilation: int = 1
+    padding: Padding = Padding.NONE
+    before: int = 0
+    zeros: bool = False
+
+    @property
+    def reach(self) -> int:
+        """The rows from the first to the last one of a window."""
+        return (self.kernel - 1) * self.dilation + 1
+
+    def pad(self, size: int) -> int:
+        """Return how many rows the runtime puts before an input of this many rows."""
+        if self.padding is Padding.SAME:
+            results = -(-size // self.stride)
+            return max((results - 1) * self.stride + self.reach - size, 0) // 2
+        return self.before
+
+    def free(self, size: int) -> Window:
+        """Return this window with the padding that it has around an input of this many rows."""
+        return replace(self, padding=Padding.FREE, before=self.pad(size))
+
+    def pads(self, fed: Span, made: Span) -> Span:
+        """Return how many rows to put before and after a band, if the padding is `FREE`."""
+        first = made[0] * self.stride - self.before
+        last = (made[1] - 1) * self.stride - self.before + self.reach
+        return fed[0] - first, last - fed[1]
+
+    def feed(self, wanted: Span, size: int, result: int) -> Feed:
+        """Return the rows under the windows."""
+        if self.padding is Padding.SAME:
+            return self._feed_same(wanted, size)
+        while True:
+            first = wanted[0] * self.stride - self.before
+            last = (wanted[1] - 1) * self.stride - self.before + self.reach
+            fed = (max(0, first), min(size, last))
+            if fed[0] < fed[1]:
+                return Feed(fed, wanted)
+            wanted = _widen(wanted, result, up=last <= 0)  # windows in the padding alone
+
+    def _feed_same(self, wanted: Span, size: int) -> Feed:
+        """Return the fewest rows for which the padding of the runtime keeps windows in place."""
+        shift = self.pad(size)
+        first = max(0, wanted[0] * self.stride - shift)
+        last = min(size, (wanted[1] - 1) * self.stride - shift + self.reach)
+        best: Feed | None = None
+        for begin in range(max(0, first - self.stride + 1), first + 1):
+            for end in range(last, min(size, last + self.stride - 1) + 1):
+                if begin >= end:
+                    continue
+                # Row j of the band starts at j * stride - pad in the band, and row i of the whole
+                # at i * stride - shift: they agree if their difference is a number of strides.
+                offset = begin - self.pad(end - begin) + shift
+                if offset % self.stride:
+                    continue
+                made = (offset // self.stride, offset // self.stride - (begin - end) // self.stride)
+                if made[0] > wanted[0] or made[1] < wanted[1]:
+                    continue
+                if best is None or end - begin < best.fed[1] - best.fed[0]:
+                    best = Feed((begin, end), made)
+        assert best is not None, "a band from a multiple of the stride on is always in place"
+        return best
+
+
+@dataclass(frozen=True, slots=True)
+class Transposed:
+    """A transposed convolution: row i of the input adds to `kernel` rows from `i * stride` on.
+
+    `before` is the number of these rows that the result lacks at its beginning. The result has
+    `stride` rows for each of the input (SAME), or `kernel - stride` more (`grows`).
+    """
+
+    kernel: int
+    stride: int
+    before: int = 0
+    grows: bool = False
+
+    def feed(self, wanted: Span, size: int, result: int) -> Feed:
+        """Return the rows that add to the wanted ones."""
+        first = -(-(wanted[0] + self.before - self.kernel + 1) // self.stride)
+        last = (wanted[1] - 1 + self.before) // self.stride + 1
+        begin, end = max(0, min(first, size - 1)), min(size, max(last, 1))
+        extra = max(self.kernel - self.stride, 0) if self.grows else 0
+        return Feed((begin, end), (begin * self.stride, end * self.stride + extra))
+
+
+@dataclass(frozen=True, slots=True)
+class Resized:
+    """A resize by a whole factor, up or down, whose positions are exact in binary numbers.
+
+    Row i of the result needs the rows from `i // up * down - before` to `... + after`.
+    """
+
+    up: int = 1
+    down: int = 1
+    before: int = 0
+    after: int = 0
+
+    def feed(self, wanted: Span, size: int, result: int) -> Feed:
+        """Return the rows between which the wanted ones are interpolated."""
+        if self.down > 1:
+            return Feed((wanted[0] * self.down, wanted[1] * self.down), wanted)
+        begin = max(0, wanted[0] // self.up - self.before)
+        end = min(size, (wanted[1] - 1) // self.up + 1 + self.after)
+        return Feed((begin, end), (begin * self.up, end * self.up))
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Blocks of rows become channels (`down`), or channels become blocks of rows (`up`)."""
+
+    up: int = 1
+    down: int = 1
+
+    def feed(self, wanted: Span, size: int, result: int) -> Feed:
+        """Return whole blocks."""
+        begin, end = wanted[0] // self.up, -(-wanted[1] // self.up)
+        return Feed((begin * self.down, end * self.down), (begin * self.up, end * self.up))
+
+
+@dataclass(frozen=True, slots=True)
+class Shifted:
+    """Row i of the result is row `i - before` of the input, or padding if there is none."""
+
+    before: int
+
+    def feed(self, wanted: Span, size: int, result: int) -> Feed:
+        """Return the rows that are not padding; at least one, so that there is an input."""
+        while True:
+            fed = (max(0, wanted[0] - self.before), min(size, wanted[1] - self.before))
+            if fed[0] < fed[1]:
+                return Feed(fed, wanted)
+            wanted = _widen(wanted, result, up=wanted[1] <= self.before)
+
+    def pads(self, fed: Span, made: Span) -> Span:
+        """Return how many rows of padding a band has before and after it."""
+        return fed[0] - made[0] + self.before, made[1] - self.before - fed[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The input is the rows of the result from `offset` on: one of several that are joined.
+
+    The span to feed may be empty.
+    """
+
+    offset: int
+
+    def feed(self, wanted: Span, size: int, result: int) -> Feed:
+        """Return the part of the input in the wanted rows."""
+        begin = min(max(0, wanted[0] - self.offset), size)
+        return Feed((begin, max(begin, min(size, wanted[1] - self.offset))), wanted)
+
+
+def _widen(wanted: Span, result: int, *, up: bool) -> Span:
+    """Return a span with one more row, at its end or at its beginning."""
+    if up and wanted[1] < result:
+        return wanted[0], wanted[1] + 1
+    return max(0, wanted[0] - 1), wanted[1]
