@@ -12,13 +12,13 @@ Lifetimes and loads are equal to those of `memplan.yardsticks.tflite_micro`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from memplan.errors import FormatError, quoted
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lives
-from memplan.sources.tflite.kernels import compute_scratch, find_overwritable
+from memplan.sources.tflite.kernels import compute_scratch, find_overwritable, find_parts
 from memplan.sources.tflite.model import Model, OperatorInfo, TensorInfo
 from memplan.sources.tflite.names import element_bytes
 
@@ -88,23 +88,58 @@ def graph_of(model: Model) -> Graph:
         If operators are not in order.
     """
     graph = _Builder(model).graph()
-    views = tuple(_find_planned_views(graph)) if model.offsets else ()
+    views = tuple(_find_planned_views(model, graph)) if model.offsets else ()
     return replace(graph, views=views) if views else graph
 
 
-def _find_planned_views(graph: Graph) -> Iterator[View]:
-    """Yield the in-place choices that the offsets in the file imply."""
+def _find_planned_views(model: Model, graph: Graph) -> Iterator[View]:
+    """Yield the tensors that lie in others, as the offsets in the file imply.
+
+    These are parts that a kernel copies onto themselves, and results written over inputs.
+    """
     times = lives(graph)
-    taken: set[int] = set()
+    base: dict[int, int] = {}  # by view: what it lies in
+    for part, whole, offset in _iterate_parts(model, graph):
+        one, other = graph.tensors[part].pin, graph.tensors[whole].pin
+        same = one is not None and other is not None and one == other + offset
+        inside = offset + graph.tensors[part].bytes <= graph.tensors[whole].bytes
+        if same and inside and part not in base and part != _find_root(base, whole):
+            base[part] = whole
+            yield View(part, whole, offset)
+    ends: dict[int, int] = {}  # by tensor that others lie in: when the last one dies
+    for part in base:
+        root = _find_root(base, part)
+        ends[root] = max(ends.get(root, times.end[root]), times.end[part])
     for operator in graph.walk():
         for operand, result in operator.in_place:
             pin = graph.tensors[operand].pin
             same = pin is not None and pin == graph.tensors[result].pin
-            dies_here = times.end[operand] == times.start[result] + 1
+            root = _find_root(base, operand)
+            dies_here = ends.get(root, times.end[operand]) == times.start[result] + 1
             fits = graph.tensors[result].bytes <= graph.tensors[operand].bytes
-            if same and dies_here and fits and result not in taken:
-                taken.add(result)
+            if same and dies_here and fits and result not in base:
+                base[result] = operand
+                ends[root] = times.end[result]
                 yield View(result, operand)
+
+
+def _find_root(base: Mapping[int, int], tensor: int) -> int:
+    while tensor in base:
+        tensor = base[tensor]
+    return tensor
+
+
+def _iterate_parts(model: Model, graph: Graph) -> Iterator[tuple[int, int, int]]:
+    """Yield the part, the whole, and the offset, of operators of the first sub-graph."""
+    main = model.subgraphs[0]
+    for operator in graph.operators:
+        info = main.operators[int(operator.name[1:])]
+        if len(info.outputs) != 1 or info.outputs[0] < 0:
+            continue
+        tensors = [main.tensors[i] if i >= 0 else None for i in info.inputs]
+        for part, whole, offset in find_parts(info, tensors, main.tensors[info.outputs[0]]):
+            ends = [info.outputs[0] if at < 0 else info.inputs[at] for at in (part, whole)]
+            yield ends[0], ends[1], offset
 
 
 class _Builder:

@@ -7,12 +7,13 @@ package has. Kernels for one chip (CMSIS-NN, Xtensa) ask for other scratch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Final, NamedTuple
 
-from memplan.sources.tflite.model import TensorInfo
+from memplan.sources.tflite.model import OperatorInfo, TensorInfo
 from memplan.sources.tflite.names import element_bytes
 
-__all__ = ["IN_PLACE", "InPlace", "compute_scratch", "find_overwritable"]
+__all__ = ["IN_PLACE", "InPlace", "compute_scratch", "find_overwritable", "find_parts"]
 
 
 class InPlace(NamedTuple):
@@ -87,6 +88,48 @@ def find_overwritable(
         if fits:
             found.append(position)
     return tuple(found)
+
+
+def find_parts(
+    operator: OperatorInfo, inputs: Sequence[TensorInfo | None], output: TensorInfo
+) -> list[tuple[int, int, int]]:
+    """Return the tensors that may lie inside another one, as their kernel copies the bytes.
+
+    These are the inputs of a CONCATENATION inside its result, and the result of a SLICE inside its
+    input, where the part is one piece of the whole.
+
+    Returns
+    -------
+    list of (int, int, int)
+        The part, the whole, and the byte of the whole at which the part begins. Tensors are
+        positions: of an input, or -1 for the result.
+    """
+    width = element_bytes(output.dtype)
+    if not width or not inputs or any(t is None or t.dtype != output.dtype for t in inputs[:1]):
+        return []
+    if operator.type == "CONCATENATION" and operator.options and output.shape:
+        axis = operator.options[0] % len(output.shape)
+        if any(size != 1 for size in output.shape[:axis]):
+            return []
+        offset, found = 0, []
+        for at, tensor in enumerate(inputs):
+            if tensor is None or tensor.dtype != output.dtype:
+                return []
+            found.append((at, -1, offset))
+            offset += tensor.elements * width
+        return found
+    if operator.type == "SLICE" and len(inputs) > 1:
+        source, begin = inputs[0], inputs[1]
+        if source is None or begin is None or begin.values is None:
+            return []
+        if not len(begin.values) == len(source.shape) == len(output.shape):
+            return []
+        cut = [at for at, size in enumerate(output.shape) if size != source.shape[at]]
+        if any(size != 1 for size in output.shape[: max(cut, default=0)]):
+            return []
+        first = sum(at * prod(source.shape[axis + 1 :]) for axis, at in enumerate(begin.values))
+        return [(-1, 0, first * width)]
+    return []
 
 
 def _trim(shape: tuple[int, ...]) -> tuple[int, ...]:

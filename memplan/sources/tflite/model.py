@@ -47,6 +47,11 @@ _OPTIONS: Final[dict[str, tuple[int, tuple[tuple[int, str], ...]]]] = {
         (27, ((0, "B"),)),
     ),
     "PACK": (59, ((0, "i"), (1, "i"))),
+    "TRANSPOSE_CONV": (49, ((0, "b"), (1, "i"), (2, "i"))),
+    "RESIZE_BILINEAR": (15, ((2, "B"), (3, "B"))),
+    "RESIZE_NEAREST_NEIGHBOR": (74, ((0, "B"), (1, "B"))),
+    "SPACE_TO_DEPTH": (19, ((0, "i"),)),
+    "DEPTH_TO_SPACE": (94, ((0, "i"),)),
 }
 _RESHAPE: Final = (17, 0)  # option type, and the slot of the new shape
 _MOST_VALUES: Final = 64  # elements of a constant that may say a shape, axes or amounts

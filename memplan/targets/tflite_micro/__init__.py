@@ -9,12 +9,16 @@ from memplan.targets.tflite_micro.arena import minimal_arena
 from memplan.targets.tflite_micro.ordering import InOrder, apply_in_order
 from memplan.targets.tflite_micro.planning import plan_file
 from memplan.targets.tflite_micro.shim import shim_header
+from memplan.targets.tflite_micro.striping import InBands, apply_in_bands, load_program
 
 __all__ = [
     "Applied",
+    "InBands",
     "InOrder",
     "apply",
+    "apply_in_bands",
     "apply_in_order",
+    "load_program",
     "minimal_arena",
     "patch",
     "plan_file",

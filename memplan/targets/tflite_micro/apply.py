@@ -11,6 +11,7 @@ from memplan.formats import write_bytes
 from memplan.graph import Layout
 from memplan.notes import Code, Note
 from memplan.plan import Plan
+from memplan.planning import Planned
 from memplan.sources.loaded import Figure
 from memplan.sources.options import Options
 from memplan.sources.tflite.graph import find_folded
@@ -21,7 +22,7 @@ from memplan.targets.tflite_micro.metadata import with_offsets, without_tensors
 from memplan.targets.tflite_micro.planning import find_offsets, find_unused, get_layout, plan_file
 from memplan.yardsticks import tflite_micro as runtime
 
-__all__ = ["Applied", "apply", "patch"]
+__all__ = ["Applied", "apply", "patch", "read_bytes", "write_plan"]
 
 
 @dataclass(frozen=True)
@@ -147,9 +148,28 @@ def patch(
     FormatError, PlanError, MemplanError
         As `apply` does.
     """
-    made = plan_file(model, plan)
-    layout = get_layout(made)
-    data = _read(model)
+    return write_plan(model, out, plan_file(model, plan), arena_budget)
+
+
+def write_plan(
+    model: Path, out: Path, made: Planned, arena_budget: int | None = None
+) -> tuple[Applied, bytes]:
+    """Return the bytes of a model with this plan, and what it saves; no file is written.
+
+    Parameters
+    ----------
+    model, out, arena_budget
+        See `apply`.
+    made
+        The model with its plan, in the layout that the plan is for.
+
+    Raises
+    ------
+    FormatError, MemplanError
+        As `apply` does.
+    """
+    layout, plan = get_layout(made), made.plan
+    data = read_bytes(model)
     stored = parse(data, str(model))
     offsets = find_offsets(stored, layout, plan)
     # At offset 0 an unused tensor costs nothing, unless it is larger than the whole plan.
@@ -188,7 +208,8 @@ def patch(
     return applied, result
 
 
-def _read(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
+    """Return the bytes of a file, or raise `FormatError`."""
     try:
         return path.read_bytes()
     except OSError as error:

@@ -16,10 +16,10 @@ from memplan.extras import require
 from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.model import IDENTIFIER, Model
 
-__all__ = ["unpack"]
+__all__ = ["SCHEMA", "drop_unused", "unpack"]
 
 _EXTRA: Final = "tflm"
-_SCHEMA: Final = "tflite_micro.tensorflow.lite.micro.python.schema_py_generated"
+SCHEMA: Final = "tflite_micro.tensorflow.lite.micro.python.schema_py_generated"
 _FLOAT32, _FLOAT16, _INT8 = 0, 1, 9  # of the schema's TensorType
 _STORED: Final = {_FLOAT32: "<f4", _FLOAT16: "<f2", _INT8: "i1"}
 _SPARSE: Final = 1  # of the schema's DimensionType
@@ -43,12 +43,12 @@ def unpack(data: bytes, model: Model) -> bytes:
     todo = find_folded(model)
     if not any(todo.values()):
         return data
-    flatbuffers, schema = require("flatbuffers", extra=_EXTRA), require(_SCHEMA, extra=_EXTRA)
+    flatbuffers, schema = require("flatbuffers", extra=_EXTRA), require(SCHEMA, extra=_EXTRA)
     try:
         tree = schema.ModelT.InitFromPackedBuf(data, 0)
         for number, subgraph in enumerate(tree.subgraphs):
             _Folder(tree, schema, subgraph, model.name).fold(sorted(todo[number]))
-        _drop_unused(tree)
+        drop_unused(tree)
         builder = flatbuffers.Builder(len(data))
         builder.Finish(tree.Pack(builder), IDENTIFIER)
     except FormatError:
@@ -164,7 +164,7 @@ def _densify(values: _Array, shape: tuple[int, ...], sparsity: Any) -> _Array:
     return dense
 
 
-def _drop_unused(tree: Any) -> None:
+def drop_unused(tree: Any) -> None:
     """Empty the buffers to which no table refers any more; the other buffers keep their numbers."""
     used = {tensor.buffer for subgraph in tree.subgraphs for tensor in subgraph.tensors}
     used |= {entry.buffer for entry in tree.metadata or ()}

@@ -10,18 +10,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from memplan.errors import FormatError
 from memplan.graph import Graph
 from memplan.planning import Planned
 from memplan.rewrite import Reordered, reorder
 from memplan.sources import load
 from memplan.sources.tflite.model import Model, parse
-from memplan.targets.tflite_micro.apply import Applied, patch
+from memplan.targets.tflite_micro.apply import Applied, patch, read_bytes
 from memplan.targets.tflite_micro.arena import minimal_arena
 from memplan.targets.tflite_micro.metadata import with_order
 from memplan.targets.tflite_micro.planning import plan_file
 
-__all__ = ["InOrder", "apply_in_order"]
+__all__ = ["InOrder", "apply_in_order", "find_orders"]
 
 
 @dataclass(frozen=True)
@@ -89,11 +88,11 @@ def apply_in_order(
     found = reorder(
         loaded, in_place=in_place, pure=pure, timeout=None if share is None else 2 * share
     )
-    data = _read(model)
+    data = read_bytes(model)
     stored = parse(data, str(model))
     given = found.given.graph
     moves = given is not None and found.graph.operators != given.operators
-    new = with_order(data, str(model), _find_orders(stored, found.graph)) if moves else data
+    new = with_order(data, str(model), find_orders(stored, found.graph)) if moves else data
     with tempfile.TemporaryDirectory() as folder:
         trial, written = Path(folder) / model.name, Path(folder) / "planned.tflite"
         trial.write_bytes(new)
@@ -117,7 +116,7 @@ def apply_in_order(
     return InOrder(found, planned, applied, result, is_new, arena, ways[-1][0], is_measured)
 
 
-def _find_orders(model: Model, graph: Graph) -> dict[int, list[int]]:
+def find_orders(model: Model, graph: Graph) -> dict[int, list[int]]:
     """Return the order of each sub-graph of a file, from the graph of it in its new order.
 
     Operators that only unpack weights are not in the graph; they come first. A sub-graph that is
@@ -138,10 +137,3 @@ def _find_orders(model: Model, graph: Graph) -> dict[int, list[int]]:
         missing = sorted(set(range(count)) - set(found[0]))
         orders[number] = missing + found[0]
     return orders
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise FormatError(str(path), f"the file cannot be read: {error.strerror}") from None

@@ -1,0 +1,88 @@
+"""Compares what two models compute in TensorFlow Lite Micro, and how long they take."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+from memplan.sources.tflite.model import parse
+from memplan.yardsticks.tflite_micro import compute_head
+
+__all__ = ["Comparison", "compare_results"]
+
+_CHILD: Final = Path(__file__).with_name("_compare_child.py")
+_SPARE: Final = 64 << 20
+_LARGEST: Final = (1 << 31) - 1  # TFLM counts in int32
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What two models gave for the same random inputs.
+
+    Attributes
+    ----------
+    difference
+        0 if all outputs have the same bits; otherwise the largest difference of two elements.
+    time
+        The CPU time of the second one, as a multiple of that of the first one.
+    """
+
+    difference: float
+    time: float
+
+
+def compare_results(one: bytes, other: bytes, *, timeout: float = 600.0) -> Comparison | None:
+    """Run two models on the same random inputs, each in an arena that is large enough.
+
+    Parameters
+    ----------
+    one, other
+        The bytes of two files with the same inputs and outputs.
+    timeout
+        In seconds.
+
+    Returns
+    -------
+    Comparison or None
+        `None` if tflite-micro is not installed, or does not run one of them.
+    """
+    try:
+        version("tflite-micro")
+    except PackageNotFoundError:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        paths, arenas = [], []
+        for number, data in enumerate((one, other)):
+            path = Path(folder) / f"{number}.tflite"
+            path.write_bytes(data)
+            paths.append(str(path))
+            arenas.append(min(2 * compute_head(parse(data, str(path))) + _SPARE, _LARGEST))
+        main = parse(one, paths[0]).subgraphs[0]
+        order = {
+            "paths": paths,
+            "arenas": arenas,
+            "inputs": len(main.inputs),
+            "outputs": len(main.outputs),
+            "seed": 0,
+        }
+        try:
+            run = subprocess.run(
+                [sys.executable, "-P", str(_CHILD)],
+                input=json.dumps(order).encode(),
+                capture_output=True,
+                timeout=timeout,
+                check=False,
+            )
+        except (subprocess.TimeoutExpired, OSError):
+            return None
+    if run.returncode != 0 or not run.stdout:
+        return None
+    found = json.loads(run.stdout)
+    first, second = found["seconds"]
+    return Comparison(found["difference"], second / first if first else 1.0)
