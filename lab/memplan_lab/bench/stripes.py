@@ -1,0 +1,152 @@
+"""Networks in bands: what TensorFlow Lite Micro needs for them, and what they cost."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from memplan.graph import Kind
+from memplan.rewrite.stripes import find_frontier
+from memplan.targets.tflite_micro import apply_in_bands, load_program
+from memplan_lab.bench.int8_networks import NETWORKS
+
+__all__ = ["HEADINGS", "SHARES", "SIZES", "Row", "format_rows", "iterate_files", "measure"]
+
+SIZES = (96, 160, 224)
+SHARES = (0.10, 0.30)
+_WORK = 300_000  # as `apply_in_bands`
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A network in bands, beside the network as it is. Amounts are in bytes.
+
+    Attributes
+    ----------
+    name
+        Of the network, with its size in pixels, or of the file.
+    share
+        The most work that bands might add.
+    head, head_in_bands
+        The head of TFLM's arena.
+    arena, arena_in_bands
+        The smallest arena that TFLM accepts on this machine; without bands, for the plan of
+        `memplan apply --order`.
+    own, own_in_bands
+        The load for kernels that are told the rows around a band, without what TFLM keeps for
+        operators.
+    outside, outside_in_bands
+        The same with the input outside of the arena, as where a camera delivers rows: so MCUNetV2
+        counts.
+    extra
+        The work that bands add in TFLM, as a share of the multiplications.
+    repeated
+        The multiplications that are repeated, as a share.
+    time
+        CPU time as a multiple of that of the network as it is.
+    is_predicted
+        Whether the load that was predicted, the planned peak, and the measured head are equal.
+    is_exact
+        Whether outputs have the same bits.
+    """
+
+    name: str
+    share: float
+    head: int
+    head_in_bands: int
+    arena: int
+    arena_in_bands: int
+    own: int
+    own_in_bands: int
+    outside: int
+    outside_in_bands: int
+    extra: float
+    repeated: float
+    time: float
+    is_predicted: bool
+    is_exact: bool
+
+
+def iterate_files(names: Sequence[str], sizes: Iterable[int]) -> Iterator[tuple[str, bytes]]:
+    """Yield models by name: files, or networks of the suite in each size."""
+    for name in names or list(NETWORKS):
+        if name not in NETWORKS:
+            yield Path(name).name, Path(name).read_bytes()
+            continue
+        for size in sizes:
+            yield f"{name}-{size}", NETWORKS[name](size)
+
+
+def measure(name: str, data: bytes, share: float) -> Row:
+    """Return a network in bands that add at most this share of work."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.tflite"
+        path.write_bytes(data)
+        found = apply_in_bands(path, path, max_extra=share)
+        program = load_program(path).with_free_padding()
+    graph = program.graph
+    bare = replace(program, graph=replace(graph, planned=graph.planned - {Kind.INPUT}))
+    own, outside = (find_frontier(each, work=_WORK) for each in (program, bare))
+    frontier, point = found.frontier, found.point
+    macs = frontier.program.macs
+    heads = {point.load, found.planned.plan.peak, found.applied.after.bytes}
+    return Row(
+        name,
+        share,
+        found.applied.before.bytes,
+        found.applied.after.bytes,
+        found.plain.arena,
+        found.arena,
+        own.points[0].load,
+        own.choose(max_extra=share).load,
+        outside.points[0].load,
+        outside.choose(max_extra=share).load,
+        frontier.extra(point),
+        found.macs / macs if macs else 0.0,
+        1.0 if found.comparison is None else found.comparison.time,
+        len(heads) == 1 or not point.regions,
+        not point.regions or (found.comparison is not None and not found.comparison.difference),
+    )
+
+
+HEADINGS = (
+    "network",
+    "at most",
+    "head",
+    "in bands",
+    "arena",
+    "in bands",
+    "own kernels",
+    "in bands",
+    "no input",
+    "in bands",
+    "work",
+    "repeated",
+    "CPU",
+    "predicted",
+    "same bits",
+)
+
+
+def format_rows(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of a table, a row for each network and share."""
+    for row in rows:
+        yield (
+            row.name,
+            f"{row.share:.0%}",
+            f"{row.head:,}",
+            f"{row.head_in_bands:,}",
+            f"{row.arena:,}",
+            f"{row.arena_in_bands:,}",
+            f"{row.own:,}",
+            f"{row.own_in_bands:,}",
+            f"{row.outside:,}",
+            f"{row.outside_in_bands:,}",
+            f"{row.extra:.1%}",
+            f"{row.repeated:.1%}",
+            f"{row.time:.2f}",
+            "yes" if row.is_predicted else "no",
+            "yes" if row.is_exact else "no",
+        )

@@ -1,0 +1,64 @@
+"""`memplan-lab bench-stripes`: networks in bands, in TensorFlow Lite Micro."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from memplan.cli import options, output
+from memplan.errors import MemplanError
+
+NAME = "bench-stripes"
+
+
+def command(
+    network: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NETWORK...", help="Networks of the suite, or .tflite files; default: all."
+        ),
+    ] = None,
+    size: Annotated[
+        list[int] | None,
+        typer.Option("--size", min=1, help="Pixels; default: 96, 160 and 224. May be repeated."),
+    ] = None,
+    share: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--max-extra-macs",
+            parser=options.parse_share,
+            metavar="SHARE",
+            help="The most work that bands may add; default: 10% and 30%. May be repeated.",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object for each row.")
+    ] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+) -> None:
+    """Compute networks in bands, run them in TFLM, and compare arena, time and outputs.
+
+    The networks of the suite are int8, with random weights.
+    """
+    from memplan_lab.bench import stripes, tables
+
+    rows = []
+    try:
+        for name, data in stripes.iterate_files(network or [], size or stripes.SIZES):
+            for most in share or stripes.SHARES:
+                row = stripes.measure(name, data, most)
+                rows.append(row)
+                if as_json:
+                    output.line(json.dumps(asdict(row)))
+    except OSError as error:
+        raise MemplanError(f"{error.filename}: {error.strerror}") from None
+    if as_json:
+        return
+    made = list(stripes.format_rows(rows))
+    if markdown:
+        output.line(tables.markdown(stripes.HEADINGS, made, (0,)))
+    else:
+        output.console().print(tables.terminal("Networks in bands", stripes.HEADINGS, made, (0,)))
