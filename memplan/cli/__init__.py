@@ -22,6 +22,7 @@ from memplan.cli import (
     record,
     running,
     solvers,
+    stripes,
     verify,
     view,
 )
@@ -42,7 +43,7 @@ app = typer.Typer(
 running.add_root(app)
 _PANELS = {
     "Plan": (plan, order, verify),
-    "Understand": (inspect, compare, view),
+    "Understand": (inspect, compare, stripes, view),
     "Hand over": (apply, convert, record),
     "Research": (solvers,),
 }

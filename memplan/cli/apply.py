@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from memplan.plan import Plan
     from memplan.planning import Planned
     from memplan.rewrite import Reordered
-    from memplan.targets.tflite_micro import Applied, InOrder
+    from memplan.targets.tflite_micro import Applied, InBands, InOrder
 
 NAME = "apply"
 
@@ -37,6 +37,32 @@ def command(
             "--order",
             help="Write the operators in the order with the least load, with a plan of that "
             "(.tflite, --c-header), or as they are (.onnx).",
+        ),
+    ] = False,
+    stripes: Annotated[
+        bool,
+        typer.Option(
+            "--stripes",
+            help="Compute the first large tensors one band of rows at a time, in the best order "
+            "(.tflite). The outputs are compared with those of the model.",
+        ),
+    ] = False,
+    max_extra: Annotated[
+        float | None,
+        typer.Option(
+            "--max-extra-macs",
+            parser=options.parse_share,
+            metavar="SHARE",
+            help="With --stripes: the most work that bands may add, as a share of the "
+            "multiplications of the model; 10% by default, and no limit with --arena-budget.",
+        ),
+    ] = None,
+    allow_inexact: Annotated[
+        bool,
+        typer.Option(
+            "--allow-inexact",
+            help="With --stripes: also write bands whose outputs differ in some bits, or could not "
+            "be compared.",
         ),
     ] = False,
     overwrite: Annotated[
@@ -99,8 +125,11 @@ def command(
         raise typer.BadParameter("--output names another file", param_hint="'--overwrite'")
     model = input if overwrite else out
     _check_outputs(input, out, model, header, shim, plan)
-    if pure and not order:
-        raise typer.BadParameter("it needs --order", param_hint="'--pure'")
+    if pure and not (order or stripes):
+        raise typer.BadParameter("it needs --order or --stripes", param_hint="'--pure'")
+    if (max_extra is not None or allow_inexact) and not stripes:
+        hint = "'--max-extra-macs'" if max_extra is not None else "'--allow-inexact'"
+        raise typer.BadParameter("it needs --stripes", param_hint=hint)
     if plan is not None and (in_place or replan or alignment > 1):
         raise typer.BadParameter(
             "leave out --in-place, --replan and --alignment", param_hint="'--plan'"
@@ -118,6 +147,17 @@ def command(
         alignment=alignment,
         limit_factor=limit_factor,
     )
+    if stripes:
+        if shim or plan or path or order or alignment > 1 or bool(model) == bool(header):
+            message = "it writes one output, in the best order: --output, --overwrite or --c-header"
+            raise typer.BadParameter(message, param_hint="'--stripes'")
+        if header:
+            _write_bands_header(input, reading, header, name, budget, max_extra, timeout, nodes)
+        else:
+            _write_bands(
+                input, reading, model or "", budget, max_extra, allow_inexact, pure, timeout, nodes
+            )
+        return
     if order:
         if shim or plan or path or bool(model) == bool(header):
             message = "it writes one output: --output, --overwrite or --c-header"
@@ -273,6 +313,110 @@ def _write_ordered_model(
     output.line(HOW_TO_RUN)
 
 
+def _write_bands(
+    input: str,
+    model: options.Model,
+    out: str,
+    budget: int | None,
+    max_extra: float | None,
+    allow_inexact: bool,
+    pure: list[str] | None,
+    timeout: float | None,
+    nodes: int | None,
+) -> None:
+    """Write a model whose first large tensors are computed in bands."""
+    from memplan import formats
+    from memplan.errors import MemplanError
+    from memplan.sources import detect
+    from memplan.targets.tflite_micro import apply_in_bands
+
+    if detect(input) != "tflite":
+        raise MemplanError(f"{input} is not a TFLite model: no other file is written in bands")
+    found = apply_in_bands(
+        Path(input),
+        Path(out),
+        max_extra=max_extra,
+        arena_budget=budget,
+        allow_inexact=allow_inexact,
+        in_place=model.in_place,
+        replan=not model.pins,
+        pure=pure or (),
+        timeout=timeout,
+        nodes=nodes,
+    )
+    notes = tuple(dict.fromkeys((*found.plain.reordered.loaded.notes, *found.applied.notes)))
+    options.refuse_notes(input, notes if model.strict else ())
+    formats.write_files({out: found.data})
+    output.line(f"{out}: written")
+    _show_bands(found)
+    _show(found.planned, (), found.applied, notes)
+
+
+def _write_bands_header(
+    input: str,
+    model: options.Model,
+    header: str,
+    name: str | None,
+    budget: int | None,
+    max_extra: float | None,
+    timeout: float | None,
+    nodes: int | None,
+) -> None:
+    """Write a header with the steps of a program in bands, and a plan of it."""
+    from memplan import formats
+    from memplan.cli.stripes import load_program
+    from memplan.planning import plan_model
+    from memplan.rewrite.stripes import MAX_EXTRA, find_frontier
+    from memplan.sources import of_graph
+    from memplan.targets.c_header import write_header
+    from memplan.view.units import exact
+    from memplan.view.words.stripes import describe_regions
+
+    loaded = options.read_input(input, model=model)
+    found = find_frontier(load_program(input).with_free_padding())
+    if max_extra is None:
+        max_extra = MAX_EXTRA if budget is None else float("inf")
+    point = found.choose(max_extra=max_extra, budget=budget)
+    bands = found.cut(point)
+    read = of_graph(bands.graph(), notes=loaded.notes)
+    planned = plan_model(read, in_place=model.in_place, timeout=timeout, nodes=nodes)
+    _require_offsets(planned)
+    _check_budget(budget, planned.plan.peak or 0)
+    options.refuse_notes(input, planned.notes if model.strict else ())
+    text = write_header(planned.loaded, planned.plan, name=name, bands=bands)
+    formats.write_files({header: text.encode()})
+    output.line(f"{header}: written")
+    if point.regions:
+        output.line(f"bands   {describe_regions(found, point.regions)}")
+        output.line(f"work    {found.extra(point):.1%} more")
+    else:
+        output.line(f"bands   none: {found.explain(point)}")
+    output.line(f"whole   {exact(found.points[0].load)} of load")
+    _show(planned, (), None, planned.notes)
+
+
+def _show_bands(found: InBands) -> None:
+    """Say what is in bands, what it needs, and what it costs."""
+    from memplan.view.units import exact
+    from memplan.view.words.stripes import describe_regions
+
+    if not found.point.regions:
+        output.line(f"bands   none: {found.frontier.explain(found.point)}")
+        output.line(f"arena   {exact(found.arena)}")
+        return
+    output.line(f"bands   {describe_regions(found.frontier, found.point.regions)}")
+    output.line(f"arena   {exact(found.arena)}; {exact(found.plain.arena)} without bands")
+    share = found.frontier.extra(found.point)
+    output.line(f"work    {share:.1%} more, of which {found.macs:,} repeated multiplications")
+    if found.comparison is None:
+        output.line("outputs not compared: TFLM does not run the model here")
+    else:
+        same = "the same bits" if not found.comparison.difference else "not the same bits"
+        apart = f", up to {found.comparison.difference:g} apart" * bool(found.comparison.difference)
+        times = f"{found.comparison.time:.2f}"
+        output.line(f"outputs {same}{apart}; {times} times the CPU time, on this machine")
+
+
 def _write_ordered_header(
     input: str,
     model: options.Model,
@@ -406,7 +550,9 @@ def _show(
         if applied.arena is not None:
             output.line(f"arena   {exact(applied.arena)} are enough for the whole model, measured")
         if applied.in_place:
-            output.line(f"sharing {plural(applied.in_place, 'tensor')} overwrite another tensor")
+            output.line(
+                f"sharing {plural(applied.in_place, 'tensor')} in the memory of another one"
+            )
         if applied.kept:
             kept = plural(applied.kept, "tensor")
             output.line(f"kept    {kept} at the offsets in the file; --replan ignores them")

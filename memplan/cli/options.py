@@ -73,6 +73,24 @@ def parse_bytes(text: str) -> int:
     return int(count)
 
 
+def parse_share(text: str) -> float:
+    """Read `10%` or `0.1`.
+
+    Raises
+    ------
+    typer.BadParameter
+        For what is not a share, or less than nothing.
+    """
+    number, percent, rest = text.strip().partition("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        share = -1.0
+    if rest or not 0 <= share < float("inf"):
+        raise typer.BadParameter(f"{text!r} is not a share; write 10% or 0.1")
+    return share
+
+
 def parse_seconds(text: str) -> float:
     """Read a positive number of seconds.
 

@@ -8,6 +8,8 @@
     extern const net_entry net_table[];        the same for tools, where NET_DEFINE_TABLE is
     extern const uint32_t net_order[];         the operators as they have to run, if memplan moved
                                                some; also where NET_DEFINE_TABLE is
+    extern const net_step net_steps[];         the same of a program in bands, for which rows each
+                                               operator runs; also where NET_DEFINE_TABLE is
 
 The assertions prove that the plan is legal: if an offset is changed by hand or by a merge so that
 two buffers overlap, the header does not compile.
@@ -19,10 +21,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from memplan.graph import Layout
 from memplan.plan import Plan
 from memplan.referee import verify
+from memplan.rewrite.stripes import Cut
 from memplan.sources import Loaded
 from memplan.targets import _c_names as c
+from memplan.targets._c_schedule import Schedule
 from memplan.targets._neighbours import Below, find_neighbours
 
 __all__ = ["MAX_PAIRS", "guard_linkage", "list_tensors", "write_header"]
@@ -45,7 +50,12 @@ class _Entry:
 
 
 def write_header(
-    loaded: Loaded, plan: Plan, *, name: str | None = None, order: Sequence[int] | None = None
+    loaded: Loaded,
+    plan: Plan,
+    *,
+    name: str | None = None,
+    order: Sequence[int] | None = None,
+    bands: Cut | None = None,
 ) -> str:
     """Return a plan as the text of a header.
 
@@ -62,6 +72,8 @@ def write_header(
     order
         If the operators of `loaded` are in another order than those of the user's program: by
         place, their number in that program (`memplan.Reordered.order`).
+    bands
+        If `loaded` is a program in bands: the cut that it is the graph of.
 
     Raises
     ------
@@ -69,14 +81,19 @@ def write_header(
         If the plan is not a legal plan of the problem.
     """
     verify(loaded.problem, plan)
-    return "\n".join(_Header(loaded, plan, name, order).lines()) + "\n"
+    return "\n".join(_Header(loaded, plan, name, order, bands).lines()) + "\n"
 
 
 class _Header:
     """One header, line by line."""
 
     def __init__(
-        self, loaded: Loaded, plan: Plan, name: str | None, order: Sequence[int] | None
+        self,
+        loaded: Loaded,
+        plan: Plan,
+        name: str | None,
+        order: Sequence[int] | None,
+        bands: Cut | None,
     ) -> None:
         graph_name = loaded.graph.name if loaded.graph is not None else ""
         self._title = name or graph_name or "plan"
@@ -92,6 +109,9 @@ class _Header:
             (number, operator.name or operator.type)
             for number, operator in zip(order or (), operators, strict=True)
         ]
+        self._schedule = None
+        if bands is not None and loaded.layout is not None:
+            self._schedule = Schedule(bands, _find_offsets(loaded.layout, self._offsets))
         self._buffers = c.make_identifiers(problem.ids)
         self._has_tensors = loaded.layout is not None
         self._entries = list(list_tensors(loaded) if self._has_tensors else _list_buffers(loaded))
@@ -124,6 +144,10 @@ class _Header:
         if self._order:
             yield " *"
             yield " * The plan is only right if the operators run in the order at the end."
+        if self._schedule:
+            yield " *"
+            yield " * The plan is only right if the operators run as the steps at the end say, for"
+            yield " * these rows and columns."
         yield " *"
         yield f" * Define {upper}_DEFINE_ARENA in one source file before including this header to"
         yield f" * define the arena there, and {upper}_DEFINE_TABLE for a table of its contents."
@@ -206,10 +230,15 @@ class _Header:
             f"}} {entry};",
             "",
         )
+        tables: tuple[str, ...] = ()
+        if self._schedule:
+            yield from self._schedule.declare(self._lower)
+            tables = self._schedule.names(self._lower)
         yield from guard_linkage(
             f"{self._name_alignment()} extern unsigned char {self._arena()};",
             f"extern const {entry} {self._table()};",
             *([f"extern const {self._runs()};"] if self._order else []),
+            *(f"extern const {table};" for table in tables),
             before=self._alignment_macro(),
         )
         yield ""
@@ -244,6 +273,8 @@ class _Header:
             for number, operator in self._order:
                 yield f"    {number}u, /* {c.escape_comment(operator)} */"
             yield "};"
+        if self._schedule:
+            yield from self._schedule.define(self._lower)
 
     def _alignment_macro(self) -> tuple[str, ...]:
         macro, bytes_ = self._name_alignment(), f"{self._upper}_ARENA_ALIGNMENT"
@@ -286,6 +317,16 @@ def guard_linkage(*lines: str, before: tuple[str, ...] = ()) -> Iterator[str]:
     yield from ("#ifdef __cplusplus", 'extern "C" {', "#endif")
     yield from lines
     yield from ("#ifdef __cplusplus", "}", "#endif")
+
+
+def _find_offsets(layout: Layout, offsets: Sequence[int]) -> dict[int, int]:
+    """Return by tensor its offset in the arena."""
+    found = {}
+    for row, index in enumerate(layout.rows):
+        storage = layout.storages[index]
+        for tensor, within in zip(storage.tensors, storage.offsets, strict=True):
+            found[tensor] = offsets[row] + within
+    return found
 
 
 def _list_buffers(loaded: Loaded) -> Iterator[_Entry]:

@@ -1,0 +1,122 @@
+"""`memplan stripes`: what a program needs if its large tensors are computed in bands."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memplan.cli import options, output
+
+if TYPE_CHECKING:
+    from memplan.rewrite.stripes import Frontier, Program
+
+NAME = "stripes"
+_DPI = 300
+
+
+def command(
+    input: options.Input,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Draw arena against work: a page (.html), or a picture (.png, .svg, .pdf).",
+        ),
+    ] = None,
+    top: options.Top = 10,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the same facts as one JSON object, for scripts.")
+    ] = False,
+) -> None:
+    """Find how far the arena shrinks if large tensors are computed one band of rows at a time.
+
+    Each line is a program in bands that no other one beats in both memory and work. Work counts
+    multiplications that are repeated, and elements that are copied. Nothing is written: `memplan
+    apply --stripes` writes the file.
+    """
+    output.check_output(out, input)
+    form = _choose_format(out)
+
+    from memplan.rewrite.stripes import find_frontier
+
+    found = find_frontier(load_program(input))
+    if as_json:
+        output.line(json.dumps(_summarise(found)))
+    else:
+        from memplan.view.words import stripes
+
+        output.console().print(stripes.describe_frontier(found, top))
+    if out is not None:
+        from memplan.formats import write_text
+        from memplan.view import frontier, picture
+
+        if form == "html":
+            write_text(out, frontier.html(found, title=Path(input).name))
+        else:
+            picture.write(frontier.draw(found), out, _DPI)
+
+
+def load_program(input: str) -> Program:
+    """Return what is known of the operators of a model.
+
+    Raises
+    ------
+    MemplanError
+        If the file has no operators on rows and columns that are known, or cannot be read.
+    """
+    from memplan.errors import MemplanError
+    from memplan.sources import detect
+    from memplan.targets import tflite_micro
+
+    kind = detect(input)
+    if kind == "tflite":
+        return tflite_micro.load_program(Path(input))
+    raise MemplanError(
+        f"{input} is not a TFLite model: of no other file is it known which rows its operators need"
+    )
+
+
+def _choose_format(path: str | None) -> str:
+    """Return the format that a suffix asks for, before the work."""
+    if path is None or path.lower().endswith(".html"):
+        return "html"
+    from memplan.errors import FormatError
+    from memplan.view import picture
+
+    try:
+        return picture.format_of(path)
+    except FormatError:
+        message = "the suffix must be .html for a page, or .png, .svg or .pdf for a picture"
+        raise FormatError(path, message) from None
+
+
+def _summarise(found: Frontier) -> dict[str, Any]:
+    """Return the facts for scripts; amounts are in bytes."""
+    operators = found.program.graph.operators
+    return {
+        "macs": found.program.macs,
+        "complete": found.is_complete,
+        "points": [
+            {
+                "arena": point.arena,
+                "load": point.load,
+                "overhead": point.overhead,
+                "extra": round(found.extra(point), 6),
+                "regions": [
+                    asdict(region) | {"kept": sorted(region.kept)} for region in point.regions
+                ],
+            }
+            for point in found.points
+        ],
+        "whole": [
+            {"operator": operators[step.operator].name, "why": step.why_whole}
+            for step in found.program.steps
+            if step.why_whole
+        ],
+    }

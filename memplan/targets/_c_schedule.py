@@ -1,0 +1,115 @@
+"""The steps of a program in bands, as tables in C, for kernels that the user has.
+
+    net_step   {operator, first input, number of inputs, bytes of a point, output}
+    net_piece  {offset, top, bottom, left, right}: a part of a picture, and where it lies
+
+A step runs an operator of the program for some rows and columns of its result. It copies nothing
+that lies at its place already. Rows around a picture that a window reaches are not in the arena:
+a kernel counts them from the rows of its input and of its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from memplan.rewrite.stripes import Action, Cut, Do
+from memplan.targets import _c_names as c
+
+__all__ = ["Schedule"]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The steps of a program in bands.
+
+    Attributes
+    ----------
+    found
+        The program in bands.
+    offsets
+        By tensor of the cut that is in the arena: its offset there in bytes.
+    """
+
+    found: Cut
+    offsets: Mapping[int, int]
+
+    def declare(self, lower: str) -> Iterator[str]:
+        """Yield the types, and the declarations of the tables."""
+        steps, pieces = self._count()
+        yield from (
+            f"typedef struct {lower}_piece {{",
+            "  uint64_t offset;",
+            "  int32_t top, bottom, left, right; /* rows [top, bottom), columns [left, right) */",
+            f"}} {lower}_piece;",
+            f"typedef struct {lower}_step {{",
+            "  int32_t operator_; /* its number in the program; -1: copy inputs to output */",
+            "  uint32_t first; /* its inputs in the table of inputs */",
+            "  uint32_t count; /* 0 for an operator that runs as a whole, on all its inputs */",
+            "  uint32_t point; /* bytes of a row and column of its output; 0 for a whole one */",
+            f"  {lower}_piece output;",
+            f"}} {lower}_step;",
+            f"#define {lower.upper()}_STEPS_COUNT {steps}u",
+            f"#define {lower.upper()}_INPUTS_COUNT {pieces}u",
+        )
+
+    def names(self, lower: str) -> tuple[str, str]:
+        """Return the tables with their types: the steps, and their inputs."""
+        return (
+            f"{lower}_step {lower}_steps[{lower.upper()}_STEPS_COUNT]",
+            f"{lower}_piece {lower}_inputs[{lower.upper()}_INPUTS_COUNT + 1]",
+        )
+
+    def define(self, lower: str) -> Iterator[str]:
+        """Yield the definitions of the tables."""
+        steps, inputs = self.names(lower)
+        operators = self.found.program.graph.operators
+        first = 0
+        yield f"const {steps} = {{"
+        for action in self._iterate_actions():
+            count = len(self._list_inputs(action))
+            name = operators[action.step].name if action.step >= 0 else "copy"
+            piece = self._piece(action.output)
+            comment = c.escape_comment(name)
+            point = self._count_point_bytes(action)
+            yield f"    {{{action.step}, {first}u, {count}u, {point}u, {piece}}}, /* {comment} */"
+            first += count
+        yield from ("};", f"const {inputs} = {{")
+        for action in self._iterate_actions():
+            yield from (f"    {piece}," for piece in self._list_inputs(action))
+        yield from ("    {0, 0, 0, 0, 0}, /* the end */", "};")
+
+    def _count(self) -> tuple[int, int]:
+        actions = list(self._iterate_actions())
+        return len(actions), sum(len(self._list_inputs(action)) for action in actions)
+
+    def _iterate_actions(self) -> Iterator[Action]:
+        """Yield the steps, without the copies of what lies at its place."""
+        for action in self.found.actions:
+            if action.step >= 0 or self._list_inputs(action):
+                yield action
+
+    def _list_inputs(self, action: Action) -> list[str]:
+        if action.do is Do.PART:
+            return [self._piece(tensor) for tensor in action.inputs if tensor >= 0]
+        if action.do is Do.WHOLE:
+            return []
+        if action.do is Do.SLICE:
+            (whole,) = action.inputs
+            return [] if action.output in self.found.views else [self._piece(whole)]
+        views = self.found.views
+        apart = [tensor for tensor in action.inputs if tensor not in views]
+        return [self._piece(tensor) for tensor in apart]
+
+    def _count_point_bytes(self, action: Action) -> int:
+        if action.do is Do.WHOLE:
+            return 0
+        _, ((top, bottom), (left, right)) = self.found.part(action.output)
+        return self.found.bytes_of(action.output) // ((bottom - top) * (right - left))
+
+    def _piece(self, tensor: int) -> str:
+        at = self.offsets.get(tensor, 0)
+        if self.found.program.sizes[self.found.origin(tensor)] is None:
+            return f"{{{at}u, 0, 0, 0, 0}}"
+        _, ((top, bottom), (left, right)) = self.found.part(tensor)
+        return f"{{{at}u, {top}, {bottom}, {left}, {right}}}"

@@ -1,0 +1,126 @@
+"""Programs in bands in a terminal: the memory that they need, and the work that they add."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from memplan.rewrite.stripes import Frontier, Point, Region
+from memplan.view.units import exact, plural
+from memplan.view.words.bars import Bars
+from memplan.view.words.parts import (
+    GOOD,
+    MOST_ROWS,
+    Fact,
+    escape_sentence,
+    list_facts,
+    make_name,
+    make_sentence,
+    unit_of,
+)
+from memplan.view.words.tables import Column, FittedTable
+
+__all__ = ["choose_points", "describe_frontier", "describe_regions"]
+
+
+def describe_frontier(found: Frontier, most: int = MOST_ROWS) -> RenderableType:
+    """Return the program as it is, the best programs in bands, and what ends the regions.
+
+    Parameters
+    ----------
+    found
+        The result of `memplan.rewrite.stripes.find_frontier`.
+    most
+        How many programs, and how many operators, to name.
+    """
+    program, given = found.program, found.points[0]
+    last = found.points[-1]
+    facts: list[Fact] = [
+        ("operators", f"{len(program.steps):,}"),
+        ("multiplications", f"{program.macs:,}"),
+        ("load, whole", exact(given.load)),
+        ("load, in bands", f"{exact(min(point.load for point in found.points))}"),
+        ("programs", f"{len(found.points) - 1:,} in bands, none of which beats another"),
+    ]
+    parts: list[RenderableType] = [list_facts(facts), Text()]
+    if len(found.points) == 1:
+        sentence = f"Bands do not lower the load: {found.explain(given)}."
+        return Group(*parts, Text(escape_sentence(sentence)), *_list_ends(found, most))
+    shown = choose_points(found.points, most)
+    parts.append(
+        Bars([(_name(found, point), point.arena, GOOD if at else "") for at, point in shown])
+    )
+    return Group(
+        *parts,
+        _tabulate(found, shown),
+        Text(),
+        Text(escape_sentence(f"At the least arena, {found.explain(last)}.")),
+        *_list_ends(found, most),
+    )
+
+
+def choose_points(points: Sequence[Point], most: int) -> list[tuple[int, Point]]:
+    """Return so many points at most, with their places: each is smaller by about the same share."""
+    step = 1.0
+    while True:
+        shown = [(0, points[0])]
+        for at, point in enumerate(points):
+            is_last = at == len(points) - 1
+            if at and (is_last or point.arena <= shown[-1][1].arena * step):
+                shown.append((at, point))
+        if len(shown) <= max(most, 2):
+            return shown
+        step -= 0.01
+
+
+def describe_regions(found: Frontier, regions: Sequence[Region]) -> str:
+    """Return what is cut, in a few words: `#0-#15 in 16 bands`."""
+    operators = found.program.graph.operators
+    texts = []
+    for region in regions:
+        rows, columns = region.bands
+        bands = f"{rows} bands" if columns == 1 else f"{rows} x {columns} patches"
+        first, last = operators[region.first].name, operators[region.last - 1].name
+        kept = ", rows kept" if region.kept else ""
+        texts.append(f"{first} to {last} in {bands}{kept}")
+    return "; ".join(texts)
+
+
+def _tabulate(found: Frontier, shown: Sequence[tuple[int, Point]]) -> FittedTable:
+    columns = [Column("arena", 6), Column("", 6), Column("load", 3), Column("more work", 5)]
+    made = FittedTable([Column("program"), *columns, Column("bands", 4, left=True, least=24)])
+    for at, point in shown:
+        regions = describe_regions(found, point.regions)
+        made.add_row(
+            f"{at}" if at else "whole",
+            f"{point.arena:,}",
+            unit_of(point.arena),
+            f"{point.load:,}",
+            f"{found.extra(point):.1%}",
+            make_sentence(escape_sentence(regions)),
+        )
+    return made
+
+
+def _name(found: Frontier, point: Point) -> str:
+    return f"+{found.extra(point):.1%}" if point.regions else "whole"
+
+
+def _list_ends(found: Frontier, most: int) -> list[RenderableType]:
+    """Return which operators can only be done as a whole, and why."""
+    ends = [step for step in found.program.steps if step.why_whole]
+    if not ends:
+        return []
+    operators = found.program.graph.operators
+    made = FittedTable([Column("operator"), Column("type", 1, left=True), Column("", 2, left=True)])
+    for step in ends[:most]:
+        operator = operators[step.operator]
+        why = make_sentence(escape_sentence(step.why_whole))
+        made.add_row(make_name(operator.name), make_name(operator.type), why)
+    if len(ends) > most:
+        made.add_row(f"{len(ends) - most:,} more")
+    verb = "ends" if len(ends) == 1 else "end"
+    heading = f"{plural(len(ends), 'operator')} can only be done as a whole, and {verb} a region"
+    return [Text(), Text(heading, style="bold"), made]
