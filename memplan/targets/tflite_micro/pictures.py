@@ -98,6 +98,8 @@ def _find_size(tensor: TensorInfo) -> Size | None:
 
 def _find_maps(info: OperatorInfo, inputs: _Tensors, output: TensorInfo) -> _Maps:
     rule = _RULES.get(info.type)
+    if info.type in _MIXES:
+        raise _WholeError("it mixes all rows")
     if rule is None:
         raise _WholeError(f"memplan does not know which rows of its inputs {info.type} needs")
     if len(output.shape) == _RANK and output.shape[0] > 1:
@@ -288,6 +290,7 @@ _ELEMENTS: Final = """
     RELU_N1_TO_1 RELU_0_TO_1
 """
 _CHANNELS: Final = "L2_NORMALIZATION LOG_SOFTMAX SOFTMAX"
+_MIXES: Final = frozenset("MEAN REDUCE_MAX REDUCE_MIN REDUCE_PROD RESHAPE SUM TRANSPOSE".split())
 _SKIPPED: Final = frozenset({"DYNAMIC_UPDATE_SLICE", "SOFTMAX"})
 _EACH: Final = [name for name, rule in IN_PLACE.items() if not rule.moves and name not in _SKIPPED]
 _POOLS: Final = ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")

@@ -1,0 +1,143 @@
+"""Tests of `memplan stripes` and `memplan apply --stripes`: what is shown, written and refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from memplan.cli import main
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a small int8 network with early feature maps that are large."""
+    pytest.importorskip("tflite_micro")
+    from memplan_lab.bench.int8_networks import mobilenet_v2
+
+    path = tmp_path_factory.mktemp("stripes") / "network.tflite"
+    path.write_bytes(mobilenet_v2(64, width=0.35, classes=10))
+    return path
+
+
+def test_the_frontier_is_shown(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests the table, and which operators end a region and why."""
+    assert main(["stripes", str(network), "--top", "4"]) == 0
+    shown = capsys.readouterr().out
+    assert "load, in bands" in shown
+    assert "more work" in shown
+    assert "can only be done as a whole" in shown
+    assert "it mixes all rows" in shown
+
+
+def test_the_frontier_as_json(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests the same facts for scripts: each program needs less arena and more work."""
+    assert main(["stripes", str(network), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    arenas = [point["arena"] for point in found["points"]]
+    extra = [point["extra"] for point in found["points"]]
+    assert len(arenas) > 2
+    assert arenas == sorted(set(arenas), reverse=True)
+    assert extra == sorted(extra)
+    assert found["points"][0]["regions"] == []
+    assert found["points"][-1]["load"] < found["points"][0]["load"] * 0.6
+    assert {"operator", "why"} == set(found["whole"][0])
+
+
+@pytest.mark.parametrize("name", ["page.html", "picture.svg", "picture.png"])
+def test_the_frontier_is_drawn(network: Path, tmp_path: Path, name: str) -> None:
+    """Tests a page that needs no network, and pictures."""
+    pytest.importorskip("bokeh")
+    pytest.importorskip("matplotlib")
+    assert main(["stripes", str(network), "-o", str(tmp_path / name)]) == 0
+    drawn = (tmp_path / name).read_bytes()
+    assert len(drawn) > 1000
+    if name == "page.html":
+        assert b"more work" in drawn
+        assert b"<script src=" not in drawn
+        assert b"<link" not in drawn
+
+
+def test_bands_are_written(
+    network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests a file in bands within a budget: what is said of it, and that it is a model again."""
+    out = tmp_path / "bands.tflite"
+    asked = ["apply", str(network), "--stripes", "-o", str(out), "--arena-budget", "110KiB"]
+    assert main(asked) == 0
+    shown = capsys.readouterr().out
+    assert f"{out}: written" in shown
+    assert "outputs the same bits" in shown
+    assert "without bands" in shown
+    assert main(["plan", str(out), "--no-runtime"]) == 0
+    assert "optimal" in capsys.readouterr().out
+
+
+def test_a_budget_that_cannot_be_met(
+    network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that nothing is written, and that the error names the least and what holds it up."""
+    out = tmp_path / "bands.tflite"
+    asked = ["apply", str(network), "--stripes", "-o", str(out), "--arena-budget", "20KiB"]
+    assert main(asked) == 2
+    said = capsys.readouterr().err
+    assert "the smallest arena found has" in said
+    assert "more than the budget of 20480" in said
+    assert "hold" in said
+    assert not out.exists()
+
+
+def test_bands_as_a_header(
+    network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests the header of a program in bands, for kernels of the user."""
+    out = tmp_path / "net.h"
+    assert main(["apply", str(network), "--stripes", "--c-header", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert "rows kept" in shown
+    assert "_steps[" in out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        (["-o", "a.tflite", "--stripes", "--order"], "it writes one output"),
+        (["-o", "a.tflite", "--stripes", "--shim", "a.h"], "it writes one output"),
+        (["-o", "a.tflite", "--stripes", "--c-header", "a.h"], "it writes one output"),
+        (["-o", "a.tflite", "--max-extra-macs", "10%"], "it needs --stripes"),
+        (["-o", "a.tflite", "--allow-inexact"], "it needs --stripes"),
+        (["-o", "a.tflite", "--stripes", "--max-extra-macs", "much"], "is not a share"),
+        (["-o", "a.tflite", "--stripes", "--max-extra-macs", "-1%"], "is not a share"),
+    ],
+)
+def test_options_that_do_not_fit(
+    network: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    asked: list[str],
+    sentence: str,
+) -> None:
+    """Tests that contradictions are refused in one sentence, before the work."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["apply", str(network), *asked]) == 2
+    assert sentence in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", [["stripes"], ["apply", "--stripes", "-o", "a.tflite"]])
+def test_other_files(
+    command: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Tests that a file without operators on pictures is refused in one sentence."""
+    monkeypatch.chdir(tmp_path)
+    assert main([*command, str(EXAMPLES / "five.csv")]) == 2
+    assert "five.csv is " in capsys.readouterr().err
+    assert main(["stripes", str(EXAMPLES / "five.csv"), "-o", "a.txt"]) == 2
+    assert "the suffix must be .html" in capsys.readouterr().err
