@@ -290,7 +290,9 @@ _ELEMENTS: Final = """
     RELU_N1_TO_1 RELU_0_TO_1
 """
 _CHANNELS: Final = "L2_NORMALIZATION LOG_SOFTMAX SOFTMAX"
-_MIXES: Final = frozenset("MEAN REDUCE_MAX REDUCE_MIN REDUCE_PROD RESHAPE SUM TRANSPOSE".split())
+_MIXES: Final = frozenset(
+    ["MEAN", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "RESHAPE", "SUM", "TRANSPOSE"]
+)
 _SKIPPED: Final = frozenset({"DYNAMIC_UPDATE_SLICE", "SOFTMAX"})
 _EACH: Final = [name for name, rule in IN_PLACE.items() if not rule.moves and name not in _SKIPPED]
 _POOLS: Final = ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
