@@ -200,12 +200,14 @@ class Cut:
             if tensor >= 0
         }
         pictures = {read.tensor for read in step.reads}
+        pieces = iter(action.inputs)  # a picture may be read twice, in different parts
+        inputs = [next(pieces) if t in pictures else t for t in old.inputs]
         new[step.makes] = action.output
         _, box = self.part(action.output)
         return Operator(
             f"{old.name} {describe(box)}",
             old.type,
-            tuple(new.get(t, t) for t in old.inputs if t in new or t not in pictures),
+            tuple(t for t in inputs if t >= 0),
             (action.output,),
             workspace=scratch_of(self.program, step, box),
             in_place=tuple(
@@ -426,12 +428,13 @@ class _Draft:
                 if step.makes not in wanted:
                     continue
                 right = hull(wanted[step.makes])
-                if step.makes in done:
+                if step.makes in done:  # rows are kept in their whole width
+                    rows, columns = program.size(step.makes)
                     end = max(right[0][1], done[step.makes])
-                    right = ((done[step.makes], end), right[1])
                     if is_last and step.makes in band:
-                        right = ((right[0][0], program.size(step.makes)[0]), right[1])
-                    done[step.makes] = right[0][1]
+                        end = rows
+                    right = ((done[step.makes], end), (0, columns))
+                    done[step.makes] = end
                     if is_empty(right):
                         continue
                 made, feeds = part_of(program, step, right, pads=region.pads)
@@ -470,7 +473,9 @@ class _Draft:
                 begin = max(lowest[number].get(tensor, end), box[0][0])
                 kept.pop(tensor, None)
                 if begin < end:
-                    kept[tensor] = self.slice(piece, ((begin, end), box[1]), copy=True)
+                    columns = self._program.size(tensor)[1]
+                    rows = ((begin, end), (0, columns))
+                    kept[tensor] = self.slice(piece, rows, copy=True)
                     self._kept.add(kept[tensor])
 
     def _find_lowest(

@@ -181,7 +181,8 @@ class Transposed:
 
     def feed(self, wanted: Span, size: int, result: int) -> Feed:
         """Return the rows that add to the wanted ones."""
-        first = -(-(wanted[0] + self.before - self.kernel + 1) // self.stride)
+        reach = max(self.kernel, self.stride)  # so that every row of the result has one to feed
+        first = -(-(wanted[0] + self.before - reach + 1) // self.stride)
         last = (wanted[1] - 1 + self.before) // self.stride + 1
         begin, end = max(0, min(first, size - 1)), min(size, max(last, 1))
         extra = max(self.kernel - self.stride, 0) if self.grows else 0
