@@ -43,8 +43,8 @@ def command(
         bool,
         typer.Option(
             "--stripes",
-            help="Compute the first large tensors one band of rows at a time, in the best order "
-            "(.tflite). The outputs are compared with those of the model.",
+            help="Compute the first large tensors one band of rows at a time: in the best order "
+            "(.tflite, --c-header), or of an .onnx; outputs are compared with those of the model.",
         ),
     ] = False,
     max_extra: Annotated[
@@ -330,8 +330,14 @@ def _write_bands(
     from memplan.sources import detect
     from memplan.targets.tflite_micro import apply_in_bands
 
-    if detect(input) != "tflite":
-        raise MemplanError(f"{input} is not a TFLite model: no other file is written in bands")
+    kind = detect(input)
+    if kind == "onnx":
+        _write_onnx_bands(input, model, out, budget, max_extra, allow_inexact)
+        return
+    if kind != "tflite":
+        raise MemplanError(
+            f"{input} is neither a TFLite nor an ONNX model: no other file is written in bands"
+        )
     found = apply_in_bands(
         Path(input),
         Path(out),
@@ -350,6 +356,52 @@ def _write_bands(
     output.line(f"{out}: written")
     _show_bands(found)
     _show(found.planned, (), found.applied, notes)
+
+
+def _write_onnx_bands(
+    input: str,
+    model: options.Model,
+    out: str,
+    budget: int | None,
+    max_extra: float | None,
+    allow_inexact: bool,
+) -> None:
+    """Write an ONNX model whose large tensors are computed in bands, compared in onnxruntime."""
+    from memplan import formats
+    from memplan.errors import MemplanError
+    from memplan.rewrite.stripes import MAX_EXTRA
+    from memplan.targets.onnx_bands import HOW_TO_RUN, stripe_bytes
+    from memplan.view.units import exact
+    from memplan.view.words.stripes import describe_regions
+    from memplan.yardsticks.onnxruntime import measure_difference
+
+    if max_extra is None:
+        max_extra = MAX_EXTRA if budget is None else float("inf")
+    found, data = stripe_bytes(Path(input), model.reading(), max_extra=max_extra, budget=budget)
+    difference = 0.0
+    if found.cut.regions:
+        apart = measure_difference(Path(input).read_bytes(), data)
+        if apart is None and not allow_inexact:
+            raise MemplanError(
+                f"{input}: onnxruntime does not run this model here, so the outputs of its bands "
+                "were not compared; --allow-inexact writes them nevertheless"
+            )
+        if apart and not allow_inexact:
+            raise MemplanError(
+                f"{input}: in bands, outputs differ from those of the model by up to {apart:g}; "
+                "--allow-inexact writes the bands nevertheless"
+            )
+        difference = apart or 0.0
+    formats.write_files({out: data})
+    output.line(f"{out}: written")
+    regions = describe_regions(found.frontier, found.cut.regions)
+    explained = found.frontier.explain(found.frontier.points[0])
+    output.line(f"bands   {regions or f'none: {explained}'}")
+    output.line(f"load    {exact(found.peak)}; {exact(found.given_peak)} without bands")
+    output.line(f"work    {found.extra:.1%} more")
+    same = f"up to {difference:g} apart" if difference else "the same bits"
+    output.line(f"outputs {same}")
+    output.line(HOW_TO_RUN)
 
 
 def _write_bands_header(
@@ -373,7 +425,7 @@ def _write_bands_header(
     from memplan.view.words.stripes import describe_regions
 
     loaded = options.read_input(input, model=model)
-    found = find_frontier(load_program(input).with_free_padding())
+    found = find_frontier(load_program(input, model).with_free_padding())
     if max_extra is None:
         max_extra = MAX_EXTRA if budget is None else float("inf")
     point = found.choose(max_extra=max_extra, budget=budget)

@@ -29,6 +29,7 @@ def command(
             help="Draw arena against work: a page (.html), or a picture (.png, .svg, .pdf).",
         ),
     ] = None,
+    dim: options.Dim = None,
     top: options.Top = 10,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the same facts as one JSON object, for scripts.")
@@ -45,7 +46,7 @@ def command(
 
     from memplan.rewrite.stripes import find_frontier
 
-    found = find_frontier(load_program(input))
+    found = find_frontier(load_program(input, options.Model(dim)))
     if as_json:
         output.line(json.dumps(_summarise(found)))
     else:
@@ -62,7 +63,7 @@ def command(
             picture.write(frontier.draw(found), out, _DPI)
 
 
-def load_program(input: str) -> Program:
+def load_program(input: str, model: options.Model) -> Program:
     """Return what is known of the operators of a model.
 
     Raises
@@ -72,13 +73,16 @@ def load_program(input: str) -> Program:
     """
     from memplan.errors import MemplanError
     from memplan.sources import detect
-    from memplan.targets import tflite_micro
+    from memplan.targets import onnx_bands, tflite_micro
 
     kind = detect(input)
     if kind == "tflite":
         return tflite_micro.load_program(Path(input))
+    if kind == "onnx":
+        return onnx_bands.load_program(Path(input), model.reading())
     raise MemplanError(
-        f"{input} is not a TFLite model: of no other file is it known which rows its operators need"
+        f"{input} is neither a TFLite nor an ONNX model: of no other file is it known which rows "
+        "its operators need"
     )
 
 

@@ -80,18 +80,18 @@ def reorder(
     """
     require("torch", extra="torch")
     insisted = frozenset(pure)
-    held = program if hasattr(program, "graph_signature") else _Unsigned(program)
+    held = program if hasattr(program, "graph_signature") else Unsigned(program)
     modules = list(_iterate_modules(held.graph_module, ""))
     arcs = {prefix: _find_arcs(module, prefix, insisted) for prefix, module in modules}
-    asked = _load(held, arcs[""])
+    asked = load_graph(held, arcs[""])
     assert asked.graph is not None
     known = {each.type for each in asked.graph.walk()}  # the schemas have said what they do
     found = find_order(asked, timeout=timeout, states=states, pure=known)
-    rank = {_make_key(each): at for at, each in enumerate(found.graph.walk())}
+    rank = {make_key(each): at for at, each in enumerate(found.graph.walk())}
     before = [list(module.graph.nodes) for _, module in modules]
     for prefix, module in modules:
         _put(module, _sort(module.graph, prefix, rank, arcs[prefix]))
-    load = _load(held).problem.max_load
+    load = load_graph(held).problem.max_load
     if load != found.peak:
         for (_, module), nodes in zip(modules, before, strict=True):
             _put(module, nodes)
@@ -102,7 +102,7 @@ def reorder(
     return found
 
 
-class _Unsigned:
+class Unsigned:
     """A graph module as an exported program: placeholders are inputs, attributes are weights."""
 
     def __init__(self, module: Any) -> None:
@@ -135,7 +135,7 @@ class _Unsigned:
         self.range_constraints: dict[Any, Any] = {}
 
 
-def _load(program: Any, arcs: Iterable[tuple[Any, Any]] = ()) -> Loaded:
+def load_graph(program: Any, arcs: Iterable[tuple[Any, Any]] = ()) -> Loaded:
     """Return the graph of a program as it runs: new state is copied over the old at the end.
 
     For every arc, the second operator reads a tensor of no bytes that the first one makes.
@@ -143,7 +143,7 @@ def _load(program: Any, arcs: Iterable[tuple[Any, Any]] = ()) -> Loaded:
     graph: Graph = graph_of(program)
     copies = [each for each in graph.operators if each.name.startswith(_COPY)]
     kept = graph.outputs + tuple(each.inputs[0] for each in copies)
-    operators = {_make_key(each): each for each in graph.operators if each not in copies}
+    operators = {make_key(each): each for each in graph.operators if each not in copies}
     tensors = list(graph.tensors)
     for first, second in arcs:
         if first.name in operators and second.name in operators:
@@ -162,7 +162,7 @@ def _load(program: Any, arcs: Iterable[tuple[Any, Any]] = ()) -> Loaded:
     )
 
 
-def _make_key(operator: Operator) -> str:
+def make_key(operator: Operator) -> str:
     """Return the name of the node of an operator, without the user's module."""
     prefix, slash, last = operator.name.rpartition("/")
     return prefix + slash + last.rpartition(".")[2]

@@ -6,6 +6,7 @@ compare with is the one without fusions; the one with fusions is reported in add
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -13,14 +14,16 @@ import tempfile
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from memplan.notes import Code
 from memplan.sources.loaded import Figure
 from memplan.sources.onnx import read
 from memplan.sources.options import Options
 
-__all__ = ["measure"]
+__all__ = ["measure", "measure_difference"]
 
 _CHILD: Final = Path(__file__).with_name("_onnxruntime_child.py")
 _TIMEOUT: Final = 20.0  # seconds
@@ -100,3 +103,45 @@ def _run(path: Path, options: Options, *, fused: bool, in_file_order: bool) -> _
         return None
     found = json.loads(run.stdout)
     return _Held(found["version"], found["requested"], found["in_use"])
+
+
+def measure_difference(one: bytes, other: bytes) -> float | None:
+    """Run two models on the same random inputs, and return how far their results are apart.
+
+    Parameters
+    ----------
+    one, other
+        The bytes of files with the same inputs; the second one may have fewer open dimensions.
+
+    Returns
+    -------
+    float or None
+        The largest difference of two numbers, 0.0 if all are equal bit for bit, as a NaN is to
+        another one. `None` if the runtime is not installed, or does not run one of them.
+    """
+    if find_spec("onnxruntime") is None:
+        return None
+    try:
+        return _compare(importlib.import_module("onnxruntime"), one, other)
+    except Exception:  # the runtime has classes of its own for each reason
+        return None
+
+
+def _compare(runtime: Any, one: bytes, other: bytes) -> float:
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    sessions = [runtime.InferenceSession(data, options) for data in (one, other)]
+    random = np.random.default_rng(0)
+    feeds = {}
+    for each in sessions[1].get_inputs():
+        drawn = random.normal(size=each.shape) * (1 if "float" in each.type else 50)
+        kind = {"float": "float32", "double": "float64"}.get(each.type[7:-1], each.type[7:-1])
+        feeds[each.name] = np.abs(drawn).astype(kind) if kind[0] == "u" else drawn.astype(kind)
+    results = [session.run(None, feeds) for session in sessions]
+    apart = 0.0
+    for first, second in zip(*results, strict=True):
+        if not np.array_equal(first, second, equal_nan=first.dtype.kind == "f"):
+            apart = max(apart, float(np.nanmax(np.abs(first.astype("f8") - second))))
+    return apart

@@ -1,0 +1,273 @@
+"""Tests of programs of PyTorch in bands: every operator, what is allocated, what cannot be cut."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from slab_models import Calls, inference  # noqa: E402
+
+from memplan.errors import MemplanError  # noqa: E402
+from memplan.graph import lay_out  # noqa: E402
+from memplan.rewrite.stripes import Region, cut  # noqa: E402
+from memplan.targets import fx_bands as target  # noqa: E402
+from memplan.targets.fx import load_graph  # noqa: E402
+from memplan.yardsticks.torch_run import measure_run  # noqa: E402
+
+nn = torch.nn
+functional = torch.nn.functional
+
+
+@pytest.fixture(autouse=True)
+def _inference() -> Iterator[None]:
+    with inference():
+        torch.manual_seed(0)
+        yield
+
+
+OPTIONS = {"stride": 3, "dilation": 2}
+
+
+def convolve(draw: random.Random) -> Any:
+    """Draw a convolution."""
+    kernel = [draw.randint(1, 5) for _ in "hw"]
+    padding: Any = [draw.randint(0, 3) for _ in "hw"]
+    if draw.random() < 0.2:
+        kernel, padding = [3, 5], draw.choice(["same", "valid"])
+        return nn.Conv2d(4, 4, kernel, padding=padding)
+    options = {name: [draw.randint(1, top) for _ in "hw"] for name, top in OPTIONS.items()}
+    return nn.Conv2d(4, 4, kernel, padding=padding, groups=draw.choice([1, 2, 4]), **options)
+
+
+def pool(draw: random.Random) -> Any:
+    """Draw a pooling."""
+    kernel = [draw.randint(1, 4) for _ in "hw"]
+    options: dict[str, Any] = {"padding": [draw.randint(0, each // 2) for each in kernel]}
+    if draw.random() < 0.7:
+        options["stride"] = [draw.randint(1, 3) for _ in "hw"]
+    if draw.random() < 0.5:
+        return nn.MaxPool2d(kernel, dilation=draw.randint(1, 2), **options)
+    return nn.AvgPool2d(kernel, count_include_pad=draw.random() < 0.5, **options)
+
+
+def resize(draw: random.Random) -> Any:
+    """Draw a resize by a power of two."""
+    scale = draw.choice([(2, 2), (4, 4), (2, 1), (0.5, 0.5), (1, 2)])
+    size = [int(16 * scale[0]), int(12 * scale[1])]
+    given = draw.choice([{"size": size}, {"scale_factor": scale}])
+    return nn.Upsample(mode=draw.choice(["nearest", "bilinear"]), **given)
+
+
+def element(draw: random.Random) -> Any:
+    """Draw an operator on elements."""
+    kinds = (nn.ReLU, nn.ReLU6, nn.Hardswish, nn.SiLU, nn.Sigmoid, nn.GELU, nn.LeakyReLU, nn.Mish)
+    if draw.random() < 0.4:
+        return draw.choice(kinds)()
+    shape = draw.choice(
+        [(4, 1, 1), (1, 4, 1, 1), (), (1, 4, 16, 12), (1, 1, 16, 12), (1, 4, 16, 1)]
+    )
+    other, twice = torch.randn(shape), draw.random() < 0.5
+    return Calls(lambda _, x: (x + other) * x if twice else other - x.clamp(-1, 1))
+
+
+def move(draw: random.Random) -> Any:
+    """Draw an operator that moves or joins rows."""
+    kind, axis = draw.randrange(4), draw.randint(1, 3)
+    pads = [draw.randint(0, 3) for _ in range(draw.choice([2, 4, 6]))]
+    made = (
+        lambda _, x: torch.cat([x, -x, x], axis - 4),
+        lambda _, x: functional.pad(x, pads, value=0.5),
+        lambda _, x: functional.pixel_shuffle(x, 2),
+        lambda _, x: functional.pixel_unshuffle(x, 2),
+    )
+    return Calls(made[kind])
+
+
+def channel(draw: random.Random) -> Any:
+    """Draw an operator on the channels of a point."""
+    if draw.random() < 0.5:
+        return nn.Softmax(1)
+    made = nn.BatchNorm2d(4)
+    made.running_mean.normal_()
+    return made
+
+
+DRAWS: list[Callable[[random.Random], Any]] = [convolve, pool, resize, element, move, channel]
+
+
+def export(model: Any, x: Any, *, decomposed: bool = False) -> Any:
+    """Return the program of a module."""
+    program = torch.export.export(model.eval(), (x,))
+    return program.run_decompositions() if decomposed else program
+
+
+def check(draw_one: Callable[[random.Random], Any], seed: int) -> bool:
+    """Test one random operator in random bands; return whether it was cut, and is bit-equal."""
+    draw = random.Random(seed)
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Hardtanh(-9, 9), draw_one(draw), nn.Hardtanh(-9, 9))
+    x = torch.randn(1, 4, 16, 12)
+    # A shuffle of pixels is decomposed into views of more dimensions.
+    program = export(model, x, decomposed=draw.random() < 0.5 and draw_one is not move)
+    expected = program.module()(x)
+    loaded = load_graph(program)
+    assert loaded.graph is not None
+    calls = list(target._iterate_calls(program.graph_module, loaded.graph))
+    made = target._make_program(loaded.graph, calls)
+    assert not any(step.why_whole for step in made.steps), [s.why_whole for s in made.steps]
+    bands = draw.choice([(2, 1), (3, 1), (5, 1), (1, 2), (2, 2), (3, 4)])
+    kept = [step.makes for step in made.steps if draw.random() < 0.5]
+    first = draw.randrange(2)
+    kept = [tensor for tensor in kept if tensor != made.steps[0].makes] if first else kept
+    region = Region(first, len(made.steps), bands, frozenset(kept if bands[1] == 1 else ()))
+    try:
+        found = cut(made, [region])
+    except ValueError:  # there are more bands than rows
+        return False
+    target.write_bands(program, found, calls)
+    program.validate()
+    load = load_graph(program).problem.max_load
+    assert load <= lay_out(found.graph()).problem.max_load
+    result = program.module()(x)
+    torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
+    return bool(torch.equal(result, expected))
+
+
+@pytest.mark.parametrize("draw_one", DRAWS, ids=lambda one: one.__name__)
+def test_parts_of_operators_are_equal_to_the_whole(draw_one: Any) -> None:
+    """Tests 25 random operators of each kind, in random bands."""
+    assert sum(check(draw_one, seed) for seed in range(25)) > 12
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("draw_one", DRAWS, ids=lambda one: one.__name__)
+def test_parts_of_many_operators_are_equal_to_the_whole(draw_one: Any) -> None:
+    """Tests 400 more of each kind."""
+    assert sum(check(draw_one, seed) for seed in range(25, 425)) > 200
+
+
+# Networks
+
+
+def network(third: Any = None) -> Any:
+    """Return a network whose first pictures are the largest."""
+    torch.manual_seed(0)
+    return nn.Sequential(
+        *(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU()),
+        nn.Conv2d(8, 8, 3, stride=2, padding=1),
+        third or nn.Hardswish(),
+        *(nn.Conv2d(8, 8, 3, stride=2, padding=1), nn.AdaptiveAvgPool2d(1)),
+    )
+
+
+@pytest.mark.parametrize("decomposed", [False, True])
+def test_the_measured_peak_falls(decomposed: bool) -> None:
+    """Tests the allocations of both programs, with the scratch of kernels, and the results."""
+    x = torch.randn(1, 3, 64, 64)
+    program = export(network(), x, decomposed=decomposed)
+    expected = program.module()(x)
+    before = measure_run(program, (x,))
+    found = target.stripe(program, max_extra=0.2)
+    program.validate()
+    after = measure_run(program, (x,))
+    assert (before.load, after.load) == (found.given_peak, found.peak)
+    assert found.peak < 0.4 * found.given_peak
+    assert after.peak < 0.4 * before.peak
+    assert 0 < found.extra <= 0.2
+    torch.testing.assert_close(program.module()(x), expected)
+
+
+def test_a_result_is_joined_and_inputs_may_be_read_twice() -> None:
+    """Tests a program whose pictures are results themselves, and a long way around."""
+
+    def run(layers: Any, x: Any) -> Any:
+        wide = torch.relu(layers.one(x))
+        return layers.two(wide), wide.sum((2, 3)), layers.two(wide + 1) * 2
+
+    model = Calls(run, one=nn.Conv2d(3, 16, 3, padding=1), two=nn.Conv2d(16, 1, 1))
+    x = torch.randn(1, 3, 32, 32)
+    program = export(model, x)
+    expected = program.module()(x)
+    assert target.stripe(program, max_extra=1.0).peak > 0
+    for one, other in zip(program.module()(x), expected, strict=True):
+        torch.testing.assert_close(one, other)
+    program = export(nn.Sequential(nn.Conv2d(3, 32, 3), nn.ReLU(), nn.Conv2d(32, 1, 3)), x)
+    expected = program.module()(x)
+    found = target.stripe(program)
+    assert found.peak < 0.6 * found.given_peak
+    torch.testing.assert_close(program.module()(x), expected)
+
+
+def test_a_graph_module_is_cut() -> None:
+    """Tests what `make_fx` returns, with weights inside."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    x = torch.randn(1, 3, 64, 64)
+    module = make_fx(network().eval(), tracing_mode="fake", _allow_non_fake_inputs=True)(x)
+    module.graph.eliminate_dead_code()
+    expected = module(x)
+    found = target.stripe(module, max_extra=0.2)
+    assert found.peak < 0.5 * found.given_peak
+    torch.testing.assert_close(module(x), expected)
+
+
+def test_the_least_work_within_a_budget() -> None:
+    """Tests that a budget asks for no more than it needs, and one that cannot be met."""
+    x = torch.randn(1, 3, 64, 64)
+    least = target.stripe(export(network(), x), max_extra=0.5)
+    budget = (least.peak + least.given_peak) // 2
+    found = target.stripe(export(network(), x), max_extra=0.5, budget=budget)
+    assert least.peak < found.peak <= budget
+    assert found.extra < least.extra
+    program = export(network(), x)
+    nodes = [node.name for node in program.graph.nodes]
+    with pytest.raises(MemplanError, match=r"need \d+ bytes, \d+ more than the budget of 10: "):
+        target.stripe(program, max_extra=0.5, budget=10)
+    assert [node.name for node in program.graph.nodes] == nodes
+
+
+WHOLE = {
+    "memplan does not know which rows of its inputs instance_norm needs": nn.InstanceNorm2d(8),
+    "it writes into a tensor, or makes a view of one": nn.ReLU(inplace=True),
+    "its last windows may reach beyond the padding (ceil_mode)": nn.MaxPool2d(2, ceil_mode=True),
+    "its corners are aligned, so its scale depends on all rows": nn.Upsample(
+        scale_factor=2, mode="bilinear", align_corners=True
+    ),
+    "its scale of 32 to 96 is no power of two": nn.Upsample(scale_factor=3),
+    "it normalizes by all rows or columns": nn.Softmax(2),
+    "it is a transposed convolution": nn.ConvTranspose2d(8, 8, 2, 2),
+}
+
+
+@pytest.mark.parametrize("why", WHOLE)
+def test_an_operator_without_a_map_ends_a_region(why: str) -> None:
+    """Tests that it is as it was, that its sides may be in bands, and that its reason is told."""
+    x = torch.randn(1, 3, 64, 64)
+    program = export(network(WHOLE[why]), x, decomposed="transposed" in why)
+    expected = program.module()(x)
+    found = target.stripe(program, max_extra=0.5)
+    whole = [step for step in found.cut.program.steps[:-1] if step.why_whole]
+    assert [step.why_whole for step in whole] == [why]
+    at = whole[0].operator
+    assert all(not r.first <= at < r.last for p in found.frontier.points for r in p.regions)
+    torch.testing.assert_close(program.module()(x), expected)
+
+
+def test_a_batch_and_open_sizes_are_whole() -> None:
+    """Tests two pictures at once, and a program for any number of rows: nothing is cut."""
+    x = torch.randn(2, 3, 64, 64)
+    found = target.stripe(export(network(), x))
+    assert (found.peak, found.extra) == (found.given_peak, 0.0)
+    assert found.cut.program.steps[0].why_whole == "its result has a batch of 2"
+    rows = torch.export.Dim("rows", min=8, max=64)
+    program = torch.export.export(
+        nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU()).eval(), (x[:1],), dynamic_shapes=({2: rows},)
+    )
+    found = target.stripe(program)
+    assert not found.cut.regions
+    assert found.cut.program.steps[0].why_whole == "its sizes are known only at run time"
