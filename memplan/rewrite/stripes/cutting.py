@@ -378,6 +378,9 @@ class _Draft:
 
     def cut(self, region: Region) -> None:
         """Add the bands of a region."""
+        for step in self._program.steps[region.first : region.last]:
+            if step.why_whole:
+                raise ValueError(step.why_whole)
         crossing = find_crossing(self._program, region.first, region.last)
         bands = list(self._iterate_bands(crossing, region))
         tasks = self._find_tasks(region, bands)
@@ -423,8 +426,6 @@ class _Draft:
             tasks: dict[int, _Task] = {}
             for at in range(region.last - 1, region.first - 1, -1):
                 step = program.steps[at]
-                if step.why_whole:
-                    raise ValueError(step.why_whole)
                 if step.makes not in wanted:
                     continue
                 right = hull(wanted[step.makes])

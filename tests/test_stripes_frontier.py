@@ -1,0 +1,202 @@
+"""Tests of the search for regions and bands: against every choice, and by layouts."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from memplan import solve
+from memplan.errors import MemplanError
+from memplan.graph import Graph, Kind, Operator, Tensor, lay_out
+from memplan.rewrite.stripes import (
+    Cut,
+    Each,
+    Padding,
+    Program,
+    Read,
+    Region,
+    Step,
+    Window,
+    cut,
+    find_frontier,
+)
+from memplan.rewrite.stripes.frontier import _ROWS
+
+
+def draw_program(rng: random.Random, count: int, *, branches: bool = False) -> Program:
+    """Return convolutions, poolings and sums of random shapes; also with results read again."""
+    shapes = [(rng.choice((12, 16, 24)), rng.choice((8, 12)), rng.randint(1, 4))]
+    rules: list[tuple[tuple[int, Window | Each], ...]] = []
+    whole: list[str] = []
+    for at in range(count):
+        rows, columns, depth = shapes[-1]
+        same = [t for t, shape in enumerate(shapes[:-1]) if shape == shapes[-1]]
+        if branches and same and rng.random() < 0.4:
+            rules.append(((at, Each()), (rng.choice(same), Each())))
+            shapes.append(shapes[-1])
+        else:
+            stride = rng.choice((1, 1, 2)) if min(rows, columns) > 4 else 1
+            kind = rng.choice((Padding.SAME, Padding.SAME, Padding.FREE))
+            kernel = rng.choice((1, 3, 5) if stride == 1 else (3, 5))  # each row is read
+            before = kernel // 2 if kind is Padding.FREE else 0
+            window = Window(kernel, stride, 1, kind, before, zeros=rng.random() < 0.7)
+            rules.append(((at, window),))
+            size = (-(-rows // stride), -(-columns // stride))
+            shapes.append((*size, rng.choice((depth, rng.randint(1, 12)))))
+        whole.append("it mixes all rows" if branches and rng.random() < 0.08 else "")
+    return make_program(shapes, rules, whole)
+
+
+def make_program(
+    shapes: list[tuple[int, int, int]],
+    rules: list[tuple[tuple[int, Window | Each], ...]],
+    whole: list[str],
+) -> Program:
+    """Return a program whose operator number i makes tensor i + 1 from pictures."""
+    tensors = []
+    for at, (rows, columns, depth) in enumerate(shapes):
+        kind = Kind.INPUT if at == 0 else Kind.INTERMEDIATE
+        kind = Kind.OUTPUT if at == len(shapes) - 1 else kind
+        size = rows * columns * depth * 4
+        tensors.append(Tensor(f"t{at}", size, kind, "float32", (1, rows, columns, depth)))
+    operators, steps = [], []
+    for at, reads in enumerate(rules):
+        inputs = tuple(tensor for tensor, _ in reads)
+        operators.append(Operator(f"o{at}", "conv", inputs, (at + 1,), workspace=at % 3 * 40))
+        found = tuple(Read(tensor, rule, rule) for tensor, rule in reads)
+        macs = 9 * tensors[at + 1].bytes
+        if whole[at]:
+            steps.append(Step(at, at + 1, macs=macs, why_whole=whole[at]))
+        else:
+            steps.append(Step(at, at + 1, found, macs))
+    graph = Graph("net", tuple(tensors), tuple(operators), (0,), (len(shapes) - 1,), alignment=16)
+    sizes = tuple(shape[:2] for shape in shapes)
+    kept = tuple(20 + at for at in range(len(rules)))
+    return Program(graph, tuple(steps), sizes, True, 4, kept, 10)
+
+
+def draw_mobile() -> Program:
+    """Return two blocks that expand a picture, halve it, and narrow it."""
+    depths = [(1, 1, 12), (3, 1, 12), (1, 1, 4), (1, 1, 24), (3, 2, 24), (1, 1, 6)]
+    shapes, rules = [(24, 16, 2)], []
+    for at, (kernel, stride, depth) in enumerate(depths):
+        rows, columns, _ = shapes[-1]
+        window: Window | Each = Window(kernel, stride, 1, Padding.SAME, zeros=True)
+        rules.append(((at, window),))
+        shapes.append((rows // stride, columns // stride, depth))
+    return make_program(shapes, rules, [""] * len(depths))
+
+
+def measure(program: Program, found: Cut) -> tuple[int, int]:
+    """Return the arena and the work of a program in bands, by its layout and its operators."""
+    load = lay_out(found.graph(), pins=False).problem.max_load
+    parts = sum(program.overhead(action.step) for action in found.actions)
+    overhead = parts - sum(program.overhead(step.operator) for step in program.steps)
+    return load + overhead, found.macs + found.copied
+
+
+def iterate_choices(program: Program) -> Iterator[tuple[Region, ...]]:
+    """Yield every set of one or two regions, in bands of rows."""
+    count = len(program.steps)
+    regions = []
+    for first, last in product(range(count), range(1, count + 1)):
+        if first >= last or any(step.why_whole for step in program.steps[first:last]):
+            continue
+        made = frozenset(step.makes for step in program.steps[first:last])
+        for rows, kept, pads in product(_ROWS, (frozenset[int](), made), (False, True)):
+            regions.append(Region(first, last, (rows, 1), kept, pads))
+    yield from ((region,) for region in regions)
+    few = [region for region in regions if region.bands[0] in (2, 4, 8)]
+    yield from ((a, b) for a in few for b in few if a.last <= b.first)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_choice_beats_the_frontier(seed: int) -> None:
+    """Tests chains of three and four operators against every set of one or two regions."""
+    program = draw_program(random.Random(seed), 3 + seed % 2)
+    found = find_frontier(program, work=10**7)
+    assert found.is_complete
+    points = [(point.arena, point.work) for point in found.points]
+    compared = 0
+    for regions in iterate_choices(program):
+        try:
+            arena, work = measure(program, cut(program, regions))
+        except ValueError:  # more bands than rows
+            continue
+        compared += 1
+        assert any(a <= arena and w <= work for a, w in points), (regions, arena, work)
+    assert compared > 100
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_points_are_what_their_layouts_are(seed: int) -> None:
+    """Tests load, overhead and work of each point, and that none beats another."""
+    program = draw_program(random.Random(100 + seed), 4 + seed, branches=seed % 2 == 1)
+    found = find_frontier(program, work=20_000)
+    assert found.points[0].regions == ()
+    assert found.points[0].load == lay_out(program.graph).problem.max_load
+    for point in found.points:
+        bands = found.cut(point)
+        assert measure(program, bands) == (point.arena, point.work)
+        assert lay_out(bands.graph(), pins=False).problem.max_load == point.load
+    arenas = [point.arena for point in found.points]
+    assert arenas == sorted(set(arenas), reverse=True)
+    works = [point.work for point in found.points]
+    assert works == sorted(works)
+
+
+def test_a_plan_of_bands_needs_their_load() -> None:
+    """Tests that plans of the graphs of bands are found at their loads."""
+    program = draw_mobile()
+    found = find_frontier(program, work=20_000)
+    assert len(found.points) > 1
+    for point in found.points:
+        plan = solve(lay_out(found.cut(point).graph(), pins=False).problem)
+        assert (plan.peak, str(plan.status)) == (point.load, "optimal")
+
+
+def test_bands_are_chosen_by_work_and_by_arena() -> None:
+    """Tests the smallest arena within a share of work, and the least work within an arena."""
+    found = find_frontier(draw_mobile(), work=20_000)
+    first, *others = found.points
+    assert found.choose(max_extra=0.0) == first
+    assert found.choose(max_extra=100.0) == others[-1]
+    for point in found.points:
+        assert found.choose(max_extra=found.extra(point)) == point
+        assert found.choose(max_extra=100.0, budget=point.arena) == point
+
+
+def test_a_budget_that_no_bands_meet() -> None:
+    """Tests that the error names the least arena, and the operator that holds it up, and why."""
+    program = draw_mobile()
+    high = 4
+    steps = list(program.steps)
+    steps[high] = replace(steps[high], reads=(), why_whole="it mixes all rows")
+    found = find_frontier(replace(program, steps=tuple(steps)), work=20_000)
+    least = found.choose(max_extra=100.0)
+    with pytest.raises(MemplanError, match=f"need {least.arena} bytes, {least.arena - 64} more"):
+        found.choose(max_extra=100.0, budget=64)
+    assert f'"o{high}"' in found.explain(least)
+    assert "it mixes all rows" in found.explain(least)
+
+
+def test_a_long_network_takes_bounded_work() -> None:
+    """Tests 300 operators: the search makes a bounded number of operators of bands."""
+    rng = random.Random(9)
+    shapes = [(96, 96, 3)]
+    rules: list[tuple[tuple[int, Window | Each], ...]] = []
+    for at in range(300):
+        rows, columns, _ = shapes[-1]
+        stride = 2 if at in (1, 12, 40, 90) else 1
+        kernel = 3 if at % 3 == 1 else 1
+        rules.append(((at, Window(kernel, stride, 1, Padding.SAME, zeros=True)),))
+        depth = rng.choice((8, 16, 24)) * (1 + (at > 12) + 2 * (at > 90))
+        shapes.append((rows // stride, columns // stride, depth))
+    program = make_program(shapes, rules, [""] * 300)
+    found = find_frontier(program)
+    assert found.points[-1].load < found.points[0].load / 2
+    assert not found.is_complete
