@@ -178,7 +178,7 @@ def picture(drawn: Drawn) -> Any:
 def cut_as(data: bytes, region: Region | None, draw: random.Random) -> bytes | None:
     """Return a file with a region in bands, and test that it needs what its cut says."""
     path = Path("model.onnx")
-    loaded = read_bytes(data, path, Options(in_place=True))
+    loaded = read_bytes(data, path, Options())
     assert loaded.graph is not None
     made = onnx.load_from_string(data)
     places = target._match(made, loaded.graph, path)
@@ -197,8 +197,8 @@ def cut_as(data: bytes, region: Region | None, draw: random.Random) -> bytes | N
     target._Writer(made, found, places, target._fixes(made)).write()
     onnx.checker.check_model(made, full_check=True)
     written: bytes = made.SerializeToString()
-    load = read_bytes(written, path, Options(in_place=True)).problem.max_load
-    assert load <= lay_out(found.graph(), in_place=True).problem.max_load
+    load = read_bytes(written, path, Options()).problem.max_load
+    assert load <= lay_out(found.graph()).problem.max_load
     read = {name for each in made.graph.node for name in each.input}
     assert read >= {one.name for one in made.graph.initializer}
     return written
@@ -210,9 +210,9 @@ def check(draw_one: Callable[[random.Random], Drawn], seed: int) -> bool:
     made = picture(draw_one(draw))
     try:
         data = onnx.shape_inference.infer_shapes(made, strict_mode=True).SerializeToString()
-        if yardstick.measure_difference(data, data) is None:
-            pytest.skip("onnxruntime is not installed")
-    except Exception:  # no result, or an operator of this kind that the runtime lacks
+    except Exception:  # it has no result
+        return False
+    if yardstick.measure_difference(data, data) is None:  # the runtime lacks this kind
         return False
     written = cut_as(data, None, draw)
     if written is None:
@@ -227,6 +227,11 @@ def check(draw_one: Callable[[random.Random], Drawn], seed: int) -> bool:
 def test_parts_of_operators_are_equal_to_the_whole(draw_one: Any) -> None:
     """Tests 40 random operators of each kind, in random bands."""
     assert sum(check(draw_one, seed) for seed in range(40)) > 20
+
+
+def test_a_band_of_one_row_is_no_picture_of_one_row() -> None:
+    """Tests resizes for which `pytorch_half_pixel` has a rule of its own for one row."""
+    assert all(check(resize, seed) for seed in (40, 75))
 
 
 @pytest.mark.deep
@@ -245,7 +250,7 @@ def network(side: int = 32, batch: int | str = 1, **changes: Any) -> Any:
         node("Conv", "x w1", "a", pads=[1] * 4),
         node("Relu", "a", "b"),
         node("Conv", "b w2", "c", pads=[1] * 4, strides=[2, 2]),
-        changes.get("third", node("HardSwish", "c", "d")),
+        changes.get("third", node("LeakyRelu", "c", "d")),
         node("Conv", "d w3", "e", pads=[1] * 4, strides=[2, 2]),
         node("Relu", "e", "f"),
         node("GlobalAveragePool", "f", "y"),
@@ -272,9 +277,12 @@ def test_a_network_needs_less(tmp_path: Path) -> None:
     assert 0 < found.extra <= 0.2
     assert found.cut.regions
     assert yardstick.measure_difference(path.read_bytes(), out.read_bytes()) == 0.0
-    figures = [yardstick.measure(file, Options(), in_file_order=True) for file in (path, out)]
-    before, after = (each.bytes for each in figures if each is not None)
-    assert after < 0.7 * before
+    before = yardstick.measure(path, Options(), in_file_order=True)
+    after = yardstick.measure(out, Options(), in_file_order=True, reuse=False)
+    assert before is not None
+    assert after is not None
+    assert found.given_peak <= before.bytes <= found.given_peak + 512  # the result stays
+    assert 0.85 * found.peak <= after.bytes <= found.peak  # Relu writes over its input
 
 
 def test_the_least_work_within_a_budget(tmp_path: Path) -> None:
@@ -359,9 +367,9 @@ def test_a_batch_is_whole(tmp_path: Path) -> None:
 
 
 REAL = {
-    "light_squeezenet": (3928576, 1295104),
+    "light_squeezenet": (3928576, 1352192),
     "light_inception_v1": (4646400, 1773056),
-    "light_vgg19": (25690112, 3573760),
+    "light_vgg19": (25690112, 3756032),
 }
 
 

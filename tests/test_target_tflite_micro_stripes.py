@@ -46,7 +46,11 @@ def check(found: InBands, model: Path, folder: Path) -> None:
     assert found.comparison is not None
     assert found.comparison.difference == 0
     plan = found.planned.plan
-    assert found.point.load == plan.peak == found.applied.after.bytes
+    assert plan.peak == found.applied.after.bytes
+    if found.planned.in_place:  # results over inputs need less than bands alone
+        assert plan.peak == plan.lower_bound <= found.point.load
+    else:
+        assert plan.peak == found.point.load
     assert found.applied.after.how == "measured"
     out = folder / "out.tflite"
     out.write_bytes(found.data)
@@ -90,7 +94,7 @@ def test_every_model_of_the_wheels(path: Path | None, tmp_path: Path) -> None:
         pytest.skip("no wheel with TFLite models is installed")
     if not any(step.reads for step in load_program(path).steps):
         pytest.skip("this model has no pictures")
-    for in_place in (False, True):
+    for in_place in (False, True) if path.stat().st_size < 1 << 20 else (False,):
         found = apply_in_bands(path, tmp_path / "o.tflite", in_place=in_place)
         check(found, path, tmp_path)
 

@@ -4,8 +4,18 @@
     print(found.given_peak, found.peak, found.extra)
 
 A part of an operator is the same operator on fewer rows, with the padding that it has there. Bands
-are taken with Slice and joined with Concat, so the file has ordinary operators alone. As for
-`targets.onnx`, `HOW_TO_RUN` says how onnxruntime keeps their order.
+are taken with Slice and joined with Concat, so the file has ordinary operators alone. Onnxruntime
+has to be told to keep their order, and to free a tensor after its last reader:
+
+    options = onnxruntime.SessionOptions()
+    options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
+    options.enable_mem_reuse = False
+    options.enable_mem_pattern = False
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+
+Otherwise it gives the memory of a band to the next tensor of that size and keeps it until the last
+of these, also where none of them is live. An operator that it takes apart, as it does HardSwish,
+runs later than its place in the file, and its bands then are all live at one time.
 """
 
 from __future__ import annotations
@@ -20,7 +30,7 @@ from typing import Any, Final
 from memplan.errors import FormatError
 from memplan.extras import require
 from memplan.files import of_file, write_files
-from memplan.graph import Graph, Kind, Tensor, lay_out
+from memplan.graph import Graph, Kind, Tensor
 from memplan.rewrite.stripes import (
     Action,
     Blocks,
@@ -55,9 +65,14 @@ from memplan.targets._bands import (
     require_picture,
     resize,
 )
-from memplan.targets.onnx import HOW_TO_RUN
 
 __all__ = ["HOW_TO_RUN", "load_program", "stripe", "stripe_bytes"]
+
+HOW_TO_RUN: Final = (
+    "set SessionOptions.execution_order = ExecutionOrder.PRIORITY_BASED, and enable_mem_reuse and "
+    "enable_mem_pattern to False: else onnxruntime keeps the memory of bands for others of their "
+    "size"
+)
 
 _DOMAINS: Final = ("", "ai.onnx")
 _RANK: Final = 4
@@ -81,8 +96,7 @@ def stripe(
     path, out
         The model, and the file to write; it may be the same.
     options
-        See `memplan.load`. Operators write over inputs that are not needed any more, as they do in
-        onnxruntime.
+        See `memplan.load`.
     max_extra
         The most work that may be added, as a share of the multiplications of the model.
     budget
@@ -147,28 +161,24 @@ def stripe_bytes(
     data = _read_bytes(path)
     program, model, places, loaded = _load_program(path, asked, data)
     frontier = find_frontier(program)
-    # The frontier is of tensors that are apart; what operators write in place is known only now.
-    frontier = replace(
-        frontier,
-        points=tuple(replace(p, load=_load(frontier.cut(p).graph())) for p in frontier.points),
-    )
+    given = loaded.problem.max_load
+    # As it is, operators may write over inputs that are not needed any more. In bands they are not
+    # counted on to do so: only some kernels of onnxruntime do.
+    first, *others = frontier.points
+    points = (replace(first, load=given), *(p for p in others if p.arena < given))
+    frontier = replace(frontier, points=points)
     point = frontier.choose(max_extra=max_extra, budget=budget)
     found = frontier.cut(point)
-    given = loaded.problem.max_load
     if not point.regions:
         return Striped(given, given, 0.0, found, frontier), data
     _Writer(model, found, places, _fixes(model)).write()
     written: bytes = model.SerializeToString(deterministic=True)
-    load = read_bytes(written, path, replace(asked, dims={})).problem.max_load
+    load = read_bytes(written, path, replace(asked, dims={}, in_place=False)).problem.max_load
     if load > point.load:
         raise FormatError(
             str(path), f"its bands need {point.load} bytes, but {load} as nodes of a file"
         )
     return Striped(given, load, frontier.extra(point), found, frontier), written
-
-
-def _load(graph: Graph) -> int:
-    return lay_out(graph, in_place=True).problem.max_load
 
 
 def _match(model: Any, graph: Graph, path: Path) -> list[int]:
@@ -419,6 +429,8 @@ def _resize(call: _Call) -> Maps:
         raise WholeError(f"its positions depend on all rows ({where})")
     if call.attributes.get("antialias") or "keep_aspect_ratio_policy" in call.attributes:
         raise WholeError("it is filtered, or keeps the ratio of rows and columns")
+    if where.startswith("pytorch") and any(a > b == 1 for a, b in zip(size, result, strict=True)):
+        raise WholeError("its result is a single row or column, which is a rule of its own")
     if call.shape(0)[:2] != (call.output.shape or ())[:2]:
         raise WholeError("it resizes channels")
     if not _gives_sizes(call.opset, call.kind, [one is not None for one in call.inputs]):
@@ -655,12 +667,14 @@ class _Writer:
 
     def _adapt(self, node: Any, step: Step, action: Action) -> None:
         """Give a part the padding and the size that it has."""
-        shape = self._shape(action.output)
+        shape, attributes = self._shape(action.output), _attributes(node)
         if node.op_type == "Pad":
             self._adapt_pad(node, step, action)
             return
+        if attributes.get("coordinate_transformation_mode") == "pytorch_half_pixel":
+            self._set(node, "coordinate_transformation_mode", "half_pixel")  # also for one row
         if _gives_sizes(self._opset, node.op_type, [bool(name) for name in node.input]):
-            axes = _attributes(node).get("axes") or range(_RANK)
+            axes = attributes.get("axes") or range(_RANK)
             node.input[3] = self._constant([shape[axis] for axis in axes])
             return
         rules = (step.reads[0].rows, step.reads[0].columns)

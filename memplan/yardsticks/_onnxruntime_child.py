@@ -33,7 +33,7 @@ _FUSIONS = """
 
 
 def main() -> None:
-    """Read what to do from standard input: path, dimensions, fusing, order, a scratch folder."""
+    """Read from standard input: path, dimensions, fusing, order, reuse, and a scratch folder."""
     import onnxruntime
 
     order = json.load(sys.stdin)
@@ -52,6 +52,7 @@ def main() -> None:
         left_out = _FUSIONS.split()
     if order["in_file_order"]:
         options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
+    options.enable_mem_reuse = options.enable_mem_pattern = order["reuse"]
     session = onnxruntime.InferenceSession(
         order["path"], options, ["CPUExecutionProvider"], disabled_optimizers=left_out
     )

@@ -35,7 +35,9 @@ class _Held(NamedTuple):
     in_use: int
 
 
-def measure(path: Path, options: Options, *, in_file_order: bool = False) -> Figure | None:
+def measure(
+    path: Path, options: Options, *, in_file_order: bool = False, reuse: bool = True
+) -> Figure | None:
     """Return the most bytes requested from onnxruntime's arena while a model runs on the CPU.
 
     The model runs twice, on zeros, with one thread; the second run uses the memory pattern that the
@@ -48,6 +50,9 @@ def measure(path: Path, options: Options, *, in_file_order: bool = False) -> Fig
     in_file_order
         Whether it runs its operators in the order of the file (`PRIORITY_BASED`), and not in its
         own order.
+    reuse
+        Whether the runtime gives the memory of a tensor to others of its size, and keeps it until
+        the last of these; otherwise it frees each after its last reader.
 
     Returns
     -------
@@ -57,15 +62,15 @@ def measure(path: Path, options: Options, *, in_file_order: bool = False) -> Fig
         different loads, those in the order of the file. `None` if the runtime is not
         installed, rejects the model, or needs longer than 20 seconds.
     """
-    plain = _run(path, options, fused=False, in_file_order=in_file_order)
+    plain = _run(path, options, fused=False, in_file_order=in_file_order, reuse=reuse)
     if plain is None:
         return None
     what = f"{plain.in_use} with kernel scratch and the arena's rounding"
-    fused = _run(path, options, fused=True, in_file_order=in_file_order)
+    fused = _run(path, options, fused=True, in_file_order=in_file_order, reuse=reuse)
     if fused is not None:
         what += f"; {fused.requested} and {fused.in_use} after fusing operators"
     if not in_file_order and _has_other_load(path, options):
-        ordered = _run(path, options, fused=False, in_file_order=True)
+        ordered = _run(path, options, fused=False, in_file_order=True, reuse=reuse)
         if ordered is not None:
             what += f"; {ordered.requested} and {ordered.in_use} in the order of the file"
     return Figure(f"onnxruntime {plain.version}", plain.requested, "measured", what)
@@ -77,7 +82,9 @@ def _has_other_load(path: Path, options: Options) -> bool:
     return any(note.code is Code.ORDER_OF_RUNTIME for note in notes)
 
 
-def _run(path: Path, options: Options, *, fused: bool, in_file_order: bool) -> _Held | None:
+def _run(
+    path: Path, options: Options, *, fused: bool, in_file_order: bool, reuse: bool
+) -> _Held | None:
     if find_spec("onnxruntime") is None:
         return None
     with tempfile.TemporaryDirectory() as folder:
@@ -86,6 +93,7 @@ def _run(path: Path, options: Options, *, fused: bool, in_file_order: bool) -> _
             "dims": dict(options.dims),
             "fused": fused,
             "in_file_order": in_file_order,
+            "reuse": reuse,
             "folder": folder,
         }
         try:
