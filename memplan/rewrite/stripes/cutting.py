@@ -265,7 +265,7 @@ def _pads_zeros(step: Step) -> bool:
 
 
 def scratch_of(program: Program, step: Step, box: Box) -> int:
-    """Return the scratch of a step for a part of its result, in proportion to the whole, in bytes.
+    """Return the scratch of a step for a part of its result, in bytes.
 
     Scratch is what a graph calls a workspace, or a second result.
     """
@@ -273,7 +273,9 @@ def scratch_of(program: Program, step: Step, box: Box) -> int:
     operator = graph.operators[step.operator]
     others = (graph.tensors[t].bytes for t in operator.outputs if t != step.makes)
     scratch = operator.workspace + sum(others)
-    return -(-scratch * area(box) // area(whole(program.size(step.makes)))) if scratch else 0
+    if not step.scratch_scales:
+        return scratch
+    return -(-scratch * area(box) // area(whole(program.size(step.makes))))
 
 
 def find_crossing(program: Program, first: int, last: int) -> list[int]:

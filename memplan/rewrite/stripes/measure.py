@@ -113,6 +113,12 @@ class Timeline:
                 size = -(-size // grain) * grain
             change[first] += size
             change[last + 1] -= size
+        over = (self._first < region.first) & (self._last < region.last)
+        over &= self._last >= region.first
+        for unread in np.flatnonzero(over):  # inputs of the model that nothing reads
+            if int(unread) - len(self._size) not in touched:
+                change[0] += self._size[unread]
+                change[1] -= self._size[unread]
         through = (self._first < region.first) & (self._last >= region.last)
         for tensor in touched:
             if tensor < 0:

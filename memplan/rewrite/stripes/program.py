@@ -46,6 +46,8 @@ class Step:
         Multiplications with addition for the whole result.
     why_whole
         Why it can only be done as a whole; empty if it can be done in parts.
+    scratch_scales
+        Whether a part needs scratch in proportion; otherwise as much as the whole.
     """
 
     operator: int
@@ -53,6 +55,7 @@ class Step:
     reads: tuple[Read, ...] = ()
     macs: int = 0
     why_whole: str = ""
+    scratch_scales: bool = False
 
 
 @dataclass(frozen=True)

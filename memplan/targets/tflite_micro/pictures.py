@@ -74,7 +74,9 @@ def program_of(model: Model, graph: Graph) -> Program:
             continue
         output = main.tensors[makes]
         reads = tuple(Read(info.inputs[at_], *maps[at_]) for at_ in sorted(maps))
-        steps.append(Step(at, makes, reads, _macs(info, tensors, output)))
+        scales = info.type == "TRANSPOSE_CONV"  # an accumulator for each element
+        macs = _macs(info, tensors, output)
+        steps.append(Step(at, makes, reads, macs, scratch_scales=scales))
     kept = tuple(_find_kept(main.operators[int(o.name[1:])], main.tensors) for o in graph.operators)
     return Program(graph, tuple(steps), tuple(sizes), True, FAN_IN, kept, _KEPT_BY_COPIES)
 
