@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -242,6 +244,22 @@ def test_cp_sat_finds_the_least_peak() -> None:
         assert oracle.least_peak(program_of(problem), 20.0) == (best, best)
     with pytest.raises(MemplanError, match="at most 60 operators, and not 100"):
         oracle.least_peak(program_of(layered(100, 0)), 1.0)
+
+
+def test_ctrl_c_works_after_cp_sat() -> None:
+    """Tests that a solve of CP-SAT leaves Ctrl-C as it was, in a process of its own."""
+    pytest.importorskip("ortools")
+    code = (
+        "import signal\n"
+        "from memplan_lab.bench.generators.programs import layered\n"
+        "from memplan_lab.bench.orders import oracle\n"
+        "from memplan_lab.bench.orders.program import program_of\n"
+        "oracle.least_peak(program_of(layered(12, 0)), 20.0)\n"
+        "try:\n    signal.raise_signal(signal.SIGINT)\n"
+        "except KeyboardInterrupt:\n    print('answered')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "answered\n"), done.stderr
 
 
 # The command -------------------------------------------------------------------------------------

@@ -64,6 +64,8 @@ def least_peak(program: Program, seconds: float) -> tuple[int, int]:
     solver = cp.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.max_time_in_seconds = seconds
+    # CP-SAT would leave Ctrl-C with its default action, which ends the process without a word.
+    solver.parameters.catch_sigint_signal = False
     if solver.solve(model) not in (cp.OPTIMAL, cp.FEASIBLE):
         raise MemplanError(f"CP-SAT found no order within {seconds:g} s")
     return int(solver.value(peak)) * unit, math.ceil(solver.best_objective_bound - 1e-6) * unit
