@@ -34,13 +34,11 @@ from memplan.rewrite.stripes.program import (
 
 __all__ = [
     "Action",
-    "Bands",
     "Cut",
     "Do",
     "Region",
     "cut",
     "cut_region",
-    "find_crossing",
     "part_of",
     "scratch_of",
 ]
@@ -154,10 +152,7 @@ class Cut:
 
     def part(self, tensor: int) -> tuple[int, Box]:
         """Return the tensor of the program that a tensor is a part of, and which part."""
-        known = len(self.program.graph.tensors)
-        if tensor < known:
-            return tensor, whole(self.program.size(tensor))
-        return self.parts[tensor - known]
+        return _find_part(self.program, self.parts, tensor)
 
     def bytes_of(self, tensor: int) -> int:
         """Return the size of a tensor in bytes."""
@@ -220,6 +215,13 @@ class Cut:
         )
 
 
+def _find_part(program: Program, parts: Sequence[tuple[int, Box]], tensor: int) -> tuple[int, Box]:
+    known = len(program.graph.tensors)
+    if tensor < known:
+        return tensor, whole(program.size(tensor))
+    return parts[tensor - known]
+
+
 def describe(box: Box) -> str:
     """Return a part of a picture in a few characters, for names."""
     (top, bottom), (left, right) = box
@@ -278,14 +280,14 @@ def scratch_of(program: Program, step: Step, box: Box) -> int:
     return -(-scratch * area(box) // area(whole(program.size(step.makes))))
 
 
-def find_crossing(program: Program, first: int, last: int) -> list[int]:
-    """Return the tensors that operators `[first, last)` make and others read, or the caller."""
+def _find_crossing(program: Program, region: Region) -> list[int]:
+    """Return the tensors that a region makes and later operators read, or the caller."""
     graph = program.graph
     later = set(graph.outputs)
-    later.update(t for operator in graph.operators[last:] for t in _iterate_read(operator))
+    later.update(t for operator in graph.operators[region.last :] for t in _iterate_read(operator))
     return [
         tensor
-        for operator in graph.operators[first:last]
+        for operator in graph.operators[region.first : region.last]
         for tensor in operator.outputs
         if tensor in later
     ]
@@ -304,8 +306,8 @@ def cut(program: Program, regions: Sequence[Region]) -> Cut:
     Raises
     ------
     ValueError
-        If an operator of a region can only be done as a whole, or a picture has fewer rows or
-        columns than there are bands.
+        If an operator of a region can only be done as a whole, if nothing that a region makes is
+        read outside of it, or if a picture has fewer rows or columns than there are bands.
     """
     draft = _Draft(program)
     at = 0
@@ -314,30 +316,11 @@ def cut(program: Program, regions: Sequence[Region]) -> Cut:
         draft.cut(region)
         at = region.last
     draft.take(range(at, len(program.steps)))
-    return Cut(
-        program,
-        tuple(regions),
-        tuple(draft.parts),
-        tuple(draft.actions),
-        draft.views,
-        draft.macs,
-        draft.copied,
-    )
+    return draft.make_cut(tuple(regions))
 
 
-@dataclass(frozen=True, slots=True)
-class Bands:
-    """The operators of one region in bands, and what they add to a `Cut`."""
-
-    actions: list[Action]
-    parts: list[tuple[int, Box]]
-    views: dict[int, tuple[int, int]]
-    macs: int
-    copied: int
-
-
-def cut_region(program: Program, region: Region) -> Bands:
-    """Cut one region into bands, to measure it.
+def cut_region(program: Program, region: Region) -> Cut:
+    """Cut one region into bands, without the operators around it, to measure it.
 
     Raises
     ------
@@ -346,7 +329,7 @@ def cut_region(program: Program, region: Region) -> Bands:
     """
     draft = _Draft(program)
     draft.cut(region)
-    return Bands(draft.actions, draft.parts, draft.views, draft.macs, draft.copied)
+    return draft.make_cut((region,))
 
 
 @dataclass(slots=True)
@@ -371,6 +354,11 @@ class _Draft:
         self.copied = 0
         self._kept: set[int] = set()  # pieces that live from one band to the next
 
+    def make_cut(self, regions: tuple[Region, ...]) -> Cut:
+        """Return what was added."""
+        parts, actions = tuple(self.parts), tuple(self.actions)
+        return Cut(self._program, regions, parts, actions, self.views, self.macs, self.copied)
+
     def take(self, operators: Iterable[int]) -> None:
         """Add operators as they are."""
         for at in operators:
@@ -383,7 +371,9 @@ class _Draft:
         for step in self._program.steps[region.first : region.last]:
             if step.why_whole:
                 raise ValueError(step.why_whole)
-        crossing = find_crossing(self._program, region.first, region.last)
+        crossing = _find_crossing(self._program, region)
+        if not crossing:
+            raise ValueError("nothing that it makes is read outside of it")
         bands = list(self._iterate_bands(crossing, region))
         tasks = self._find_tasks(region, bands)
         joined: dict[int, list[int]] = {tensor: [] for tensor in crossing}
@@ -466,7 +456,7 @@ class _Draft:
                     if tensor in joined:
                         joined[tensor].append(self.place(new))
                     if tensor in kept:
-                        pieces.put(tensor, self._join_rows([kept[tensor], new]))
+                        pieces.put(tensor, self._join_pieces([kept[tensor], new], 0))
                     done[tensor] = task.right[0][1]
             for tensor, piece in pieces.made.items():
                 if tensor not in region.kept:
@@ -533,9 +523,7 @@ class _Draft:
 
     def part(self, tensor: int) -> tuple[int, Box]:
         """Return the picture that a tensor is a part of, and which part."""
-        if tensor < self._known:
-            return tensor, whole(self._program.size(tensor))
-        return self.parts[tensor - self._known]
+        return _find_part(self._program, self.parts, tensor)
 
     def add(self, tensor: int, box: Box) -> int:
         """Return a new tensor, for a part of a picture."""
@@ -557,17 +545,12 @@ class _Draft:
 
     def join(self, inputs: Sequence[int], output: int, axis: int) -> None:
         """Join pieces to a tensor; those that nothing else holds lie at their place in it."""
-        tensor, _ = self.part(output)
         inputs, fan_in = list(inputs), self._program.fan_in
         while len(inputs) > fan_in:  # an operator joins so many: join groups first
             groups = [inputs[at : at + fan_in] for at in range(0, len(inputs), fan_in)]
             inputs = []
             for group in groups:
-                if len(group) > 1:
-                    made = self.add(tensor, hull([self.part(piece)[1] for piece in group]))
-                    self._add_join(group, made, axis)
-                    group = [made]
-                inputs += group
+                inputs += [self._join_pieces(group, axis)] if len(group) > 1 else group
         self._add_join(inputs, output, axis)
 
     def place(self, piece: int) -> int:
@@ -578,10 +561,11 @@ class _Draft:
             self.views[piece] = (tensor, self._offset(tensor, box, all_))
         return piece
 
-    def _join_rows(self, pieces: Sequence[int]) -> int:
+    def _join_pieces(self, pieces: Sequence[int], axis: int) -> int:
+        """Return a new tensor of pieces that lie side by side."""
         tensor, _ = self.part(pieces[0])
         output = self.add(tensor, hull([self.part(piece)[1] for piece in pieces]))
-        self.join(pieces, output, 0)
+        self.join(pieces, output, axis)
         return output
 
     def _join_picture(self, tensor: int, pieces: Sequence[int], columns: int) -> None:
@@ -590,11 +574,7 @@ class _Draft:
             raise ValueError("one band makes all rows")
         if columns > 1:
             rows = [pieces[at : at + columns] for at in range(0, len(pieces), columns)]
-            pieces = []
-            for row in rows:
-                band = self.add(tensor, hull([self.part(piece)[1] for piece in row]))
-                self.join(row, band, 1)
-                pieces.append(self.place(band))
+            pieces = [self.place(self._join_pieces(row, 1)) for row in rows]
         self.join(pieces, tensor, 0)
 
     def _add_join(self, inputs: Sequence[int], output: int, axis: int) -> None:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from memplan.errors import MemplanError, quoted
 from memplan.graph import lay_out
-from memplan.rewrite.stripes.cutting import Cut, Region, cut, cut_region, find_crossing
+from memplan.rewrite.stripes.cutting import Cut, Region, cut, cut_region
 from memplan.rewrite.stripes.measure import Timeline
 from memplan.rewrite.stripes.program import Program
 
@@ -323,8 +323,7 @@ class _Search:
 
     def _measure(self, region: Region) -> _Option | None:
         program = self._program
-        crossing = find_crossing(program, region.first, region.last)
-        if not crossing or (program.graph.views and self._has_views(region)):
+        if program.graph.views and self._has_views(region):
             return None
         try:
             bands = cut_region(program, region)
@@ -353,7 +352,7 @@ class _Search:
             return [base]
         low = min(option.load for option in options)
         limits = sorted(
-            {load for o in options if low <= (load := o.load)}
+            {option.load for option in options}
             | {int(load) for load in self.loads if low <= load < self._high}
         )
         if most is not None and len(limits) > most:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplan.graph import Layout
-from memplan.rewrite.stripes.cutting import Bands, Do, Region, scratch_of
+from memplan.rewrite.stripes.cutting import Cut, Do, Region, scratch_of
 from memplan.rewrite.stripes.program import Program
 
 __all__ = ["Timeline"]
@@ -72,7 +72,7 @@ class Timeline:
         bounds: NDArray[np.int64] = crossing[:, None] + crossing[None, :] - made
         return bounds
 
-    def measure(self, region: Region, bands: Bands) -> int:
+    def measure(self, region: Region, bands: Cut) -> int:
         """Return the most bytes that are live at one time while a region in bands runs."""
         known, end = len(self._graph.tensors), len(bands.actions)
         root = _find_roots(bands)
@@ -85,8 +85,8 @@ class Timeline:
                 pictures = {read.tensor for read in step.reads}
                 operator = self._graph.operators[action.step]
                 tensors += tuple(t for t in operator.inputs if t not in pictures)
-                scratch = scratch_of(self._program, step, bands.parts[action.output - known][1])
-                scratch = -(-scratch // self._graph.alignment) * self._graph.alignment
+                scratch = scratch_of(self._program, step, bands.part(action.output)[1])
+                scratch = self._round_up(scratch)
                 change[at] += scratch
                 change[at + 1] -= scratch
             for tensor in tensors:
@@ -101,7 +101,6 @@ class Timeline:
                     touched[tensor][1] = at
                 else:
                     touched[tensor] = [at, at]
-        grain = self._graph.alignment
         for tensor, (first, last) in touched.items():
             if tensor < 0:
                 row = tensor + len(self._size)
@@ -109,24 +108,24 @@ class Timeline:
                 first = 0 if self._first[row] < region.first else first
                 last = end - 1 if self._last[row] >= region.last else last
             else:
-                size = self._program.bytes_of(*bands.parts[tensor - known])
-                size = -(-size // grain) * grain
+                size = self._round_up(bands.bytes_of(tensor))
             change[first] += size
             change[last + 1] -= size
-        over = (self._first < region.first) & (self._last < region.last)
-        over &= self._last >= region.first
-        for unread in np.flatnonzero(over):  # inputs of the model that nothing reads
-            if int(unread) - len(self._size) not in touched:
-                change[0] += self._size[unread]
-                change[1] -= self._size[unread]
-        through = (self._first < region.first) & (self._last >= region.last)
-        for tensor in touched:
-            if tensor < 0:
-                through[tensor + len(self._size)] = False
+        # What was made before and no action touches waits for later operators; an input of the
+        # model that nothing reads is there at the beginning.
+        waits = (self._first < region.first) & (self._last >= region.first)
+        waits[[tensor + len(self._size) for tensor in touched if tensor < 0]] = False
+        through = waits & (self._last >= region.last)
+        unread = int(self._size[waits & ~through].sum())
+        change[0] += unread
+        change[1] -= unread
         return int(np.cumsum(change).max()) + int(self._size[through].sum())
 
+    def _round_up(self, size: int) -> int:
+        return -(-size // self._graph.alignment) * self._graph.alignment
 
-def _find_roots(bands: Bands) -> dict[int, int]:
+
+def _find_roots(bands: Cut) -> dict[int, int]:
     """Return by view the tensor in whose memory it lies."""
     found: dict[int, int] = {}
     for view in bands.views:
