@@ -20,9 +20,8 @@ runs later than its place in the file, and its bands then are all live at one ti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any, Final
@@ -30,20 +29,13 @@ from typing import Any, Final
 from memplan.errors import FormatError
 from memplan.extras import require
 from memplan.files import of_file, write_files
-from memplan.graph import Graph, Kind, Tensor
+from memplan.graph import Graph
 from memplan.rewrite.stripes import (
     Action,
-    Blocks,
     Cut,
     Do,
-    Each,
-    Joined,
-    Map,
-    Padding,
     Program,
-    Read,
     Shifted,
-    Size,
     Step,
     Window,
     find_frontier,
@@ -51,19 +43,21 @@ from memplan.rewrite.stripes import (
 from memplan.sources import Loaded
 from memplan.sources.onnx import read, read_bytes
 from memplan.sources.onnx._order import subgraphs
-from memplan.sources.onnx._rules import IN_PLACE, SHAPE_ONLY
+from memplan.sources.onnx._rules import SHAPE_ONLY
 from memplan.sources.onnx._types import opsets_of
 from memplan.sources.options import Options
 from memplan.targets._bands import (
-    FAN_IN,
-    Maps,
     Spread,
     Striped,
-    WholeError,
-    broadcast,
-    find_size,
-    require_picture,
-    resize,
+)
+from memplan.targets._onnx_pictures import (
+    RANK,
+    Call,
+    Constants,
+    find_pads,
+    gives_sizes,
+    program_of,
+    read_attributes,
 )
 
 __all__ = ["HOW_TO_RUN", "load_program", "stripe", "stripe_bytes"]
@@ -73,9 +67,6 @@ HOW_TO_RUN: Final = (
     "enable_mem_pattern to False: else onnxruntime keeps the memory of bands for others of their "
     "size"
 )
-
-_DOMAINS: Final = ("", "ai.onnx")
-_RANK: Final = 4
 
 
 def stripe(
@@ -196,352 +187,6 @@ def _match(model: Any, graph: Graph, path: Path) -> list[int]:
     return places
 
 
-# What is known of operators
-
-
-@dataclass(frozen=True)
-class _Call:
-    """An operator of the file.
-
-    Attributes
-    ----------
-    kind, opset, attributes
-        As in the file.
-    inputs
-        By position; `None` for one that is left out.
-    output
-        Its first result.
-    values
-        Returns the numbers in an input, or `None` if they are not in the file.
-    """
-
-    kind: str
-    opset: int
-    attributes: dict[str, Any]
-    inputs: list[Tensor | None]
-    output: Tensor
-    values: Callable[[int], list[Any] | None]
-
-    def size(self, at: int) -> Size:
-        """Return the rows and columns of an input."""
-        tensor = self.inputs[at] if at < len(self.inputs) else None
-        return require_picture(tensor.shape if tensor else None, "an input")
-
-    @property
-    def result(self) -> Size:
-        """The rows and columns of the result."""
-        return require_picture(self.output.shape, "its result")
-
-    def shape(self, at: int) -> tuple[int, ...]:
-        """Return the shape of an input; empty if there is none."""
-        tensor = self.inputs[at] if at < len(self.inputs) else None
-        return (tensor.shape or ()) if tensor else ()
-
-    def weights(self, at: int) -> tuple[int, ...]:
-        """Return the shape of the weights of a convolution."""
-        tensor = self.inputs[at] if at < len(self.inputs) else None
-        if tensor is None or tensor.kind is not Kind.CONSTANT or len(self.shape(at)) != _RANK:
-            raise WholeError("its weights are not in the file")
-        return self.shape(at)
-
-
-def program_of(model: Any, graph: Graph, places: Sequence[int]) -> Program:
-    """Return a model with what is known of its operators.
-
-    Parameters
-    ----------
-    model, graph
-        A `ModelProto`, and its graph.
-    places
-        By operator: the index of its node in the file.
-    """
-    constants = _Constants(model.graph)
-    opset = opsets_of(model).get("", 1)
-    steps = []
-    for at, operator in enumerate(graph.operators):
-        node = model.graph.node[places[at]]
-        slots = iter(operator.inputs)
-        indices = [next(slots) if name else -1 for name in node.input]
-        call = _Call(
-            operator.type,
-            opset,
-            _attributes(node),
-            [graph.tensors[i] if i >= 0 else None for i in indices],
-            graph.tensors[operator.outputs[0]],
-            partial(constants.find, tuple(node.input)),
-        )
-        macs, makes = _macs(call), operator.outputs[0] if len(operator.outputs) == 1 else -1
-        try:
-            if operator.blocks or makes < 0:
-                raise WholeError("it has sub-graphs, or several results")
-            maps = _find_maps(call)
-            reads = tuple(Read(indices[place], *maps[place]) for place in sorted(maps))
-            pictures = {read.tensor for read in reads}
-            if sum(index in pictures for index in indices) > len(reads):
-                raise WholeError("it reads a picture as a weight")
-            steps.append(Step(at, makes, reads, macs))
-        except WholeError as why:
-            steps.append(Step(at, makes, macs=macs, why_whole=str(why)))
-    sizes = tuple(find_size(tensor.shape) for tensor in graph.tensors)
-    return Program(graph, tuple(steps), sizes, False, FAN_IN)
-
-
-def _attributes(node: Any) -> dict[str, Any]:
-    read_value = require("onnx.helper", extra="onnx").get_attribute_value
-    found = {one.name: read_value(one) for one in node.attribute if one.type not in (5, 10)}
-    return {
-        name: value.decode(errors="replace") if isinstance(value, bytes) else value
-        for name, value in found.items()
-    }
-
-
-class _Constants:
-    """The small tensors of numbers that are in a file."""
-
-    def __init__(self, graph: Any) -> None:
-        self._tensors = {one.name: one for one in graph.initializer}
-        for node in graph.node:
-            if node.op_type == "Constant" and node.domain in _DOMAINS:
-                for one in node.attribute:
-                    self._tensors[node.output[0]] = one
-
-    def find(self, names: Sequence[str], at: int) -> list[Any] | None:
-        """Return the numbers of an input."""
-        one = self._tensors.get(names[at]) if at < len(names) and names[at] else None
-        if one is None:
-            return None
-        if hasattr(one, "ref_attr_name"):  # an attribute of a Constant
-            held = require("onnx.helper", extra="onnx").get_attribute_value(one)
-            if one.name != "value":
-                return list(held) if isinstance(held, (list, tuple)) else [held]
-            one = held
-        if one.data_location == 1:
-            return None  # in a file of its own
-        values = require("onnx.numpy_helper", extra="onnx").to_array(one)
-        return list(values.reshape(-1).tolist())
-
-
-def _find_maps(call: _Call) -> Maps:
-    rule = _RULES.get(call.kind)
-    if rule is None:
-        raise WholeError(f"memplan does not know which rows of its inputs {call.kind} needs")
-    call.result  # noqa: B018 (raises)
-    return rule(call)
-
-
-def _each(call: _Call) -> Maps:
-    """Return the maps of an operator on elements, of which some inputs may be broadcast."""
-    if "axis" in call.attributes or "broadcast" in call.attributes:
-        raise WholeError("it broadcasts as old versions of ONNX did")
-    shapes = [None if one is None else (one.shape or ()) for one in call.inputs]
-    fixed = [one is not None and one.kind is Kind.CONSTANT for one in call.inputs]
-    return broadcast(shapes, call.result, fixed)
-
-
-def _first(call: _Call) -> Maps:
-    """Return the maps of an operator on the channels of each point."""
-    call.size(0)
-    return {0: (Each(), Each())}
-
-
-def _normalize(call: _Call) -> Maps:
-    if call.attributes.get("training_mode"):
-        raise WholeError("it normalizes by all rows")
-    if call.opset < 7 and not call.attributes.get("is_test"):
-        raise WholeError("it normalizes by all rows")
-    return _first(call)
-
-
-def _softmax(call: _Call) -> Maps:
-    if call.opset < 13 or call.attributes.get("axis", -1) % _RANK != 1:
-        raise WholeError("it normalizes by all rows or columns")
-    return _first(call)
-
-
-def _quantize(call: _Call) -> Maps:
-    scale, axis = call.shape(1), call.attributes.get("axis", 1)
-    if prod(scale) != 1 and (len(scale) != 1 or axis % _RANK != 1):
-        raise WholeError("it has a scale for each row, column or block")
-    return _first(call)
-
-
-def _convolve(call: _Call) -> Maps:
-    at = _WEIGHTS[call.kind]
-    return _window(call, call.weights(at)[2:])
-
-
-def _pool(call: _Call) -> Maps:
-    return _window(call, call.attributes.get("kernel_shape") or ())
-
-
-def _window(call: _Call, kernel: Sequence[int]) -> Maps:
-    if call.attributes.get("ceil_mode"):
-        raise WholeError("its last windows may reach beyond the padding (ceil_mode)")
-    size = call.size(0)
-    if len(kernel) != 2:
-        raise WholeError("its windows do not have two dimensions")
-    maps: list[Map] = []
-    for axis in (0, 1):
-        stride, dilation = (
-            (call.attributes.get(name) or (1, 1))[axis] for name in ("strides", "dilations")
-        )
-        window = Window(kernel[axis], stride, dilation, Padding.FREE)
-        maps.append(replace(window, before=_pad_before(call, window, axis, size[axis])))
-    return {0: (maps[0], maps[1])}
-
-
-def _pad_before(call: _Call, window: Window, axis: int, size: int) -> int:
-    """Return how many rows are before the first one of an input."""
-    kind = call.attributes.get("auto_pad", "NOTSET")
-    if kind.startswith("SAME"):
-        total = max((-(-size // window.stride) - 1) * window.stride + window.reach - size, 0)
-        return total // 2 if kind == "SAME_UPPER" else total - total // 2
-    return int((call.attributes.get("pads") or (0,) * _RANK)[axis]) if kind == "NOTSET" else 0
-
-
-def _transpose(call: _Call) -> Maps:
-    size, result, weights = call.size(0), call.result, call.weights(1)
-    if call.attributes.get("auto_pad", "NOTSET") != "NOTSET" or "output_shape" in call.attributes:
-        raise WholeError("its padding follows from its result")
-    maps = []
-    for axis in (0, 1):
-        stride, dilation = (
-            (call.attributes.get(name) or (1, 1))[axis] for name in ("strides", "dilations")
-        )
-        pads = call.attributes.get("pads") or (0,) * _RANK
-        extra = (call.attributes.get("output_padding") or (0, 0))[axis]
-        reach = (weights[2 + axis] - 1) * dilation + 1
-        made = (size[axis] - 1) * stride + reach + extra - pads[axis] - pads[2 + axis]
-        if reach < stride or result[axis] != made:
-            raise WholeError("some rows of its result have none of its input")
-        maps.append(Spread(reach, stride, pads[axis]))
-    return {0: (maps[0], maps[1])}
-
-
-def _resize(call: _Call) -> Maps:
-    size, result, old = call.size(0), call.result, call.opset < 11
-    linear = call.attributes.get("mode", "nearest") == "linear"
-    if call.attributes.get("mode", "nearest") not in ("nearest", "linear"):
-        raise WholeError("it is cubic")
-    where = call.attributes.get("coordinate_transformation_mode", "half_pixel")
-    where = "asymmetric" if old else where
-    if where not in ("asymmetric", "half_pixel", "pytorch_half_pixel"):
-        raise WholeError(f"its positions depend on all rows ({where})")
-    if call.attributes.get("antialias") or "keep_aspect_ratio_policy" in call.attributes:
-        raise WholeError("it is filtered, or keeps the ratio of rows and columns")
-    if where.startswith("pytorch") and any(a > b == 1 for a, b in zip(size, result, strict=True)):
-        raise WholeError("its result is a single row or column, which is a rule of its own")
-    if call.shape(0)[:2] != (call.output.shape or ())[:2]:
-        raise WholeError("it resizes channels")
-    if not _gives_sizes(call.opset, call.kind, [one is not None for one in call.inputs]):
-        at = 2 if call.kind == "Resize" and not old else 1
-        scales = call.attributes.get("scales") or call.values(at)
-        ratios = [other / one for one, other in zip(size, result, strict=True)]
-        if scales is None or list(scales)[-2:] != ratios or "axes" in call.attributes:
-            raise WholeError("its scale is not exact, or known only at run time")
-    if linear:
-        before, after = int(where != "asymmetric"), 1
-    else:
-        rounding = call.attributes.get("nearest_mode", "round_prefer_floor")
-        rounding = "floor" if old else rounding
-        exact = rounding == "floor" if where == "asymmetric" else rounding.startswith("round")
-        before, after = (0, 0) if exact else (1, 1)
-    return {0: resize(size, result, before, after)}
-
-
-def _gives_sizes(opset: int, kind: str, inputs: Sequence[bool]) -> bool:
-    """Return whether a resize has an input that says how many rows its result has."""
-    return kind == "Resize" and opset >= 11 and len(inputs) > 3 and inputs[3]
-
-
-def _pads_of(call: _Call) -> list[int]:
-    """Return how much a Pad adds: before each of the four axes, and after each."""
-    given = call.attributes.get("pads", call.attributes.get("paddings"))
-    given = call.values(1) if given is None and call.opset >= 11 else given
-    axes = call.values(3) if call.shape(3) else list(range(_RANK))
-    if given is None or axes is None or len(given) != 2 * len(axes):
-        raise WholeError("what it adds is known only at run time")
-    pads = [0] * (2 * _RANK)
-    for at, axis in enumerate(axes):
-        pads[axis % _RANK], pads[axis % _RANK + _RANK] = given[at], given[at + len(axes)]
-    return [int(one) for one in pads]
-
-
-def _pad(call: _Call) -> Maps:
-    call.size(0)
-    if call.attributes.get("mode", "constant") != "constant":
-        raise WholeError("it repeats rows")
-    pads = _pads_of(call)
-    if min(pads) < 0 or pads[0] or pads[_RANK]:
-        raise WholeError("it cuts off rows, or pads the batch")
-    return {0: (Shifted(pads[2]), Shifted(pads[3]))}
-
-
-def _join(call: _Call) -> Maps:
-    axis = call.attributes.get("axis", 1) % _RANK
-    if axis == 0:
-        raise WholeError("it joins a batch")
-    maps: Maps = {}
-    offset = 0
-    for at in range(len(call.inputs)):
-        call.size(at)
-        rows, columns = (Joined(offset) if axis == along else Each() for along in (2, 3))
-        maps[at] = (rows, columns)
-        offset += call.shape(at)[axis]
-    return maps
-
-
-def _slice(call: _Call) -> Maps:
-    axes = call.attributes.get("axes") or call.values(3)
-    if axes is None or {axis % _RANK for axis in axes} != {1}:
-        raise WholeError("it takes some of the rows or columns")
-    return _first(call)
-
-
-def _to_depth(call: _Call) -> Maps:
-    call.size(0)
-    return {0: (Blocks(down=call.attributes["blocksize"]),) * 2}
-
-
-def _to_space(call: _Call) -> Maps:
-    call.size(0)
-    return {0: (Blocks(up=call.attributes["blocksize"]),) * 2}
-
-
-def _macs(call: _Call) -> int:
-    """Return the multiplications with addition of an operator with weights."""
-    made = prod(call.output.shape or ())
-    if call.kind in _WEIGHTS:
-        return made * prod(call.shape(_WEIGHTS[call.kind])[1:])
-    if call.kind == "ConvTranspose":
-        return prod(call.shape(0)) * prod(call.shape(1)[1:])
-    if call.kind in ("MatMul", "Gemm") and call.shape(0):
-        turned = call.attributes.get("transA")
-        return made * call.shape(0)[-2 if turned else -1]
-    return 0
-
-
-_WEIGHTS: Final = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}
-_NOT_EACH: Final = frozenset({"CastLike", "LogSoftmax", "Softmax", "Trilu"})
-_Rule = Callable[[_Call], Maps]
-_RULES: Final[dict[str, _Rule]] = {
-    **dict.fromkeys(sorted(IN_PLACE.keys() - _NOT_EACH), _each),
-    **dict.fromkeys(_WEIGHTS, _convolve),
-    **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), _pool),
-    **dict.fromkeys(("LogSoftmax", "Softmax"), _softmax),
-    **dict.fromkeys(("DequantizeLinear", "QuantizeLinear"), _quantize),
-    **dict.fromkeys(("Resize", "Upsample"), _resize),
-    "BatchNormalization": _normalize,
-    "Concat": _join,
-    "ConvTranspose": _transpose,
-    "DepthToSpace": _to_space,
-    "LRN": _first,
-    "Pad": _pad,
-    "Slice": _slice,
-    "SpaceToDepth": _to_depth,
-}
-
-
 # What is written
 
 
@@ -601,8 +246,8 @@ class _Writer:
             return [(node, True)]
         tensor = self._cut.program.graph.tensors[self._parted[node.input[0]]]
         assert tensor.shape is not None
-        options = _attributes(node)
-        shape = tensor.shape[options.get("start", 0) : options.get("end", _RANK)]
+        options = read_attributes(node)
+        shape = tensor.shape[options.get("start", 0) : options.get("end", RANK)]
         values = list(shape) if node.op_type == "Shape" else prod(tensor.shape)
         numpy_helper = require("onnx.numpy_helper", extra="onnx")
         array = require("numpy", extra="onnx").array(values, "int64")
@@ -667,14 +312,14 @@ class _Writer:
 
     def _adapt(self, node: Any, step: Step, action: Action) -> None:
         """Give a part the padding and the size that it has."""
-        shape, attributes = self._shape(action.output), _attributes(node)
+        shape, attributes = self._shape(action.output), read_attributes(node)
         if node.op_type == "Pad":
             self._adapt_pad(node, step, action)
             return
         if attributes.get("coordinate_transformation_mode") == "pytorch_half_pixel":
             self._set(node, "coordinate_transformation_mode", "half_pixel")  # also for one row
-        if _gives_sizes(self._opset, node.op_type, [bool(name) for name in node.input]):
-            axes = attributes.get("axes") or range(_RANK)
+        if gives_sizes(self._opset, node.op_type, [bool(name) for name in node.input]):
+            axes = attributes.get("axes") or range(RANK)
             node.input[3] = self._constant([shape[axis] for axis in axes])
             return
         rules = (step.reads[0].rows, step.reads[0].columns)
@@ -695,20 +340,10 @@ class _Writer:
         old = self._old[self._places[action.step]]
         operator = self._cut.program.graph.operators[action.step]
         tensors = self._cut.program.graph.tensors
-        constants = _Constants(self._graph)
-        slots = iter(operator.inputs)
-        call = _Call(
-            old.op_type,
-            self._opset,
-            _attributes(old),
-            [tensors[next(slots)] if name else None for name in old.input],
-            tensors[step.makes],
-            partial(constants.find, tuple(old.input)),
-        )
-        pads = _pads_of(call)
+        pads = find_pads(Call.of(old, operator, tensors, self._opset, Constants(self._graph)))
         for axis, rule in enumerate((step.reads[0].rows, step.reads[0].columns)):
             assert isinstance(rule, Shifted)
-            pads[2 + axis], pads[2 + axis + _RANK] = rule.pads(action.feeds[0][axis], made[axis])
+            pads[2 + axis], pads[2 + axis + RANK] = rule.pads(action.feeds[0][axis], made[axis])
         if self._opset < 11:
             self._set(node, "paddings" if self._opset < 2 else "pads", pads)
             return
