@@ -2,11 +2,12 @@
 
 Early feature maps of a network for vision are its largest tensors, and none of them has to exist as
 a whole: the operators around them can run for a few rows at a time. What a band needs follows from
-the operators (`maps`), a program is cut into bands (`cutting`), and the best cuts are chosen by the
-memory that they need and the work that they repeat (`frontier`).
+the operators (`maps`), a program is cut into bands (`cuts`, made in `cutting`), and the best cuts
+are chosen by the memory that they need and the work that they repeat (`frontier`).
 """
 
-from memplan.rewrite.stripes.cutting import Action, Cut, Do, Region, cut
+from memplan.rewrite.stripes.cuts import Action, Cut, Do, Region
+from memplan.rewrite.stripes.cutting import cut
 from memplan.rewrite.stripes.frontier import MAX_EXTRA, Frontier, Point, find_frontier
 from memplan.rewrite.stripes.maps import (
     Blocks,

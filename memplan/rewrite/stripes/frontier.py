@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from memplan.errors import MemplanError, quoted
 from memplan.graph import lay_out
-from memplan.rewrite.stripes.cutting import Cut, Region, cut, cut_region
+from memplan.rewrite.stripes.cuts import Cut, Region
+from memplan.rewrite.stripes.cutting import cut, cut_region
 from memplan.rewrite.stripes.measure import Timeline
 from memplan.rewrite.stripes.program import Program
 

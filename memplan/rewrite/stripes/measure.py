@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplan.graph import Layout
-from memplan.rewrite.stripes.cutting import Cut, Do, Region, scratch_of
+from memplan.rewrite.stripes.cuts import Cut, Do, Region, scratch_of
 from memplan.rewrite.stripes.program import Program
 
 __all__ = ["Timeline"]

@@ -1,0 +1,214 @@
+"""What a program in bands is: regions that are cut, what is done one after the other, and parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from memplan.graph import Graph, Kind, Operator, Tensor, View
+from memplan.rewrite.stripes.program import Box, Program, Step, area, whole
+
+__all__ = ["Action", "Cut", "Do", "Region", "describe", "find_part", "scratch_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """What is cut: operators that follow each other, in so many bands of rows and of columns.
+
+    Attributes
+    ----------
+    first, last
+        The operators `[first, last)`, by index.
+    bands
+        Bands of rows, and of columns.
+    kept
+        Tensors of which a band keeps rows for the next one; all others are computed again. Only
+        bands of whole rows keep any.
+    pads
+        Whether windows get a copy of the band with zeros around it, so that they make no rows that
+        are cut off. Otherwise the runtime pads the band at both ends.
+    """
+
+    first: int
+    last: int
+    bands: tuple[int, int]
+    kept: frozenset[int] = frozenset()
+    pads: bool = False
+
+
+class Do(StrEnum):
+    """What an operator of a program in bands does."""
+
+    WHOLE = "whole"  # what it did before
+    PART = "part"  # what it did before, for a part of its result
+    SLICE = "slice"
+    JOIN = "join"
+    PAD = "pad"  # a copy with zeros around it
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """An operator of a program in bands. Tensors are those of `Cut`.
+
+    Attributes
+    ----------
+    do
+        What it does.
+    inputs
+        `WHOLE`: empty, as it is the operator itself. `PART`: for each read of the step, or -1 for
+        an input of which the part has no row. Otherwise what it reads.
+    output
+        What it makes.
+    step
+        The operator that it was, or is a part of; otherwise -1.
+    feeds
+        `PART`: for each read, the part of the input that it is fed.
+    begin
+        `SLICE`: the row and the column at which it begins in its input.
+    axis
+        `JOIN`: 0 for rows, 1 for columns.
+    padded
+        `PART`: whether a window needs no padding, as zeros are around what it is fed.
+    """
+
+    do: Do
+    inputs: tuple[int, ...]
+    output: int
+    step: int = -1
+    feeds: tuple[Box, ...] = ()
+    begin: tuple[int, int] = (0, 0)
+    axis: int = 0
+    padded: bool = False
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A program in bands.
+
+    Attributes
+    ----------
+    program
+        The program as it was.
+    regions
+        What was cut.
+    parts
+        By tensor that the program did not have: the tensor that it is a part of, and which part.
+        Numbers go on behind those of the program's tensors.
+    actions
+        All operators, in the order in which they run.
+    views
+        By tensor: the one in whose memory it lies, and the byte at which it begins there.
+    macs
+        Multiplications with addition.
+    copied
+        Elements that are copied to take, join and pad bands.
+    """
+
+    program: Program
+    regions: tuple[Region, ...]
+    parts: tuple[tuple[int, Box], ...]
+    actions: tuple[Action, ...]
+    views: dict[int, tuple[int, int]]
+    macs: int
+    copied: int
+
+    def origin(self, tensor: int) -> int:
+        """Return the tensor of the program that a tensor is, or is a part of."""
+        known = len(self.program.graph.tensors)
+        return tensor if tensor < known else self.parts[tensor - known][0]
+
+    def part(self, tensor: int) -> tuple[int, Box]:
+        """Return the tensor of the program that a tensor is a part of, and which part."""
+        return find_part(self.program, self.parts, tensor)
+
+    def bytes_of(self, tensor: int) -> int:
+        """Return the size of a tensor in bytes."""
+        known = len(self.program.graph.tensors)
+        if tensor < known:
+            return self.program.graph.tensors[tensor].bytes
+        return self.program.bytes_of(*self.parts[tensor - known])
+
+    def graph(self) -> Graph:
+        """Return the program in bands as a graph."""
+        old, known = self.program.graph, len(self.program.graph.tensors)
+        tensors = list(old.tensors)
+        for number, (tensor, box) in enumerate(self.parts):
+            base = old.tensors[tensor]
+            tensors.append(
+                Tensor(
+                    f"{base.name} {describe(box)} ({number})",
+                    self.bytes_of(known + number),
+                    Kind.INTERMEDIATE,
+                    base.dtype,
+                )
+            )
+        operators = tuple(map(self._operator, self.actions))
+        used = {tensor for operator in operators for tensor in operator.outputs}
+        views = [view for view in old.views if view.tensor in used or view.tensor in old.outputs]
+        views += [View(tensor, base, at) for tensor, (base, at) in sorted(self.views.items())]
+        return replace(old, tensors=tuple(tensors), operators=operators, views=tuple(views))
+
+    def _operator(self, action: Action) -> Operator:
+        if action.step < 0:
+            kind = {Do.SLICE: "SLICE", Do.JOIN: "CONCATENATION", Do.PAD: "PAD"}[action.do]
+            return Operator(f"{kind} {action.output}", kind, action.inputs, (action.output,))
+        old = self.program.graph.operators[action.step]
+        if action.do is Do.WHOLE:
+            return old
+        step = self.program.steps[action.step]
+        new: dict[int, int] = {
+            read.tensor: tensor
+            for read, tensor in zip(step.reads, action.inputs, strict=True)
+            if tensor >= 0
+        }
+        pictures = {read.tensor for read in step.reads}
+        pieces = iter(action.inputs)  # a picture may be read twice, in different parts
+        inputs = [next(pieces) if t in pictures else t for t in old.inputs]
+        new[step.makes] = action.output
+        _, box = self.part(action.output)
+        return Operator(
+            f"{old.name} {describe(box)}",
+            old.type,
+            tuple(t for t in inputs if t >= 0),
+            (action.output,),
+            workspace=scratch_of(self.program, step, box),
+            in_place=tuple(
+                (new[a], new[b])
+                for a, b in old.in_place
+                if a in new and b in new and self.bytes_of(new[a]) == self.bytes_of(new[b])
+            ),
+            module=old.module,
+            line=old.line,
+        )
+
+
+def find_part(program: Program, parts: Sequence[tuple[int, Box]], tensor: int) -> tuple[int, Box]:
+    """Return the tensor of the program that a tensor is a part of, and which part.
+
+    `parts` are those of the tensors that a cut adds, which come after the tensors of the program.
+    """
+    known = len(program.graph.tensors)
+    if tensor < known:
+        return tensor, whole(program.size(tensor))
+    return parts[tensor - known]
+
+
+def describe(box: Box) -> str:
+    """Return a part of a picture in a few characters, for names."""
+    (top, bottom), (left, right) = box
+    return f"[{top}:{bottom}, {left}:{right}]"
+
+
+def scratch_of(program: Program, step: Step, box: Box) -> int:
+    """Return the scratch of a step for a part of its result, in bytes.
+
+    Scratch is what a graph calls a workspace, or a second result.
+    """
+    graph = program.graph
+    operator = graph.operators[step.operator]
+    others = (graph.tensors[t].bytes for t in operator.outputs if t != step.makes)
+    scratch = operator.workspace + sum(others)
+    if not step.scratch_scales:
+        return scratch
+    return -(-scratch * area(box) // area(whole(program.size(step.makes))))
