@@ -7,7 +7,7 @@
 #include "greedy/insist.h"
 #include "greedy/orders.h"
 #include "greedy/passes.h"
-#include "greedy/short_list.h"
+#include "greedy/short_lists.h"
 #include "memplan/greedy.h"
 
 namespace memplan {
@@ -52,11 +52,11 @@ Plan squeaky_wheel(const Problem& problem, const Sections& sections, Bytes targe
   best.limits.steps = kNoLimit;
   if (node_budget / kWorstCase < problem.count()) return std::move(best.plan);
   const Profile profile(problem, sections, stopper);
-  if (ShortList::suits(problem, sections)) {
-    ShortList list(problem, sections, stopper);
+  if (ShortLists::suits(problem, sections)) {
+    ShortLists lists(problem, sections, stopper);
     squeak(profile, target, &best, stopper,
-           [&list](const std::vector<BufferIdx>& order, const Limits& limits) {
-             return list.in_order(order, limits);
+           [&lists](const std::vector<BufferIdx>& order, const Limits& limits) {
+             return lists.in_order(order, limits);
            });
   } else {
     Passes passes(problem, sections, stopper);

@@ -12,7 +12,7 @@
 
 #include "greedy/orders.h"
 #include "greedy/passes.h"
-#include "greedy/short_list.h"
+#include "greedy/short_lists.h"
 #include "memplan/bounds.h"
 #include "memplan/budget.h"
 #include "memplan/greedy.h"
@@ -453,8 +453,8 @@ bool Repacker::State::packs_as_before(Call* call) {
   limits.nodes = call->nodes_left();
   limits.steps = std::numeric_limits<std::int64_t>::max();
   const Draft draft =
-      ShortList::suits(problem_, sections_)
-          ? ShortList(problem_, sections_, call->stopper).in_order(rows, limits)
+      ShortLists::suits(problem_, sections_)
+          ? ShortLists(problem_, sections_, call->stopper).in_order(rows, limits)
           : Passes(problem_, sections_, call->stopper).in_order(rows, Fit::kFirst, limits);
   Stats& stats = call->answer.stats;
   stats.nodes += draft.nodes;

@@ -35,8 +35,15 @@ class IntervalLists {
     List& l = lists_[list];
     Interval* const first = pool_.data() + l.begin;
     Interval* const last = first + l.size;
-    Interval* const from = std::lower_bound(
-        first, last, added.lower, [](const Interval& i, Bytes lower) { return i.upper < lower; });
+    // Most are added near the top.
+    Interval* from = last;
+    for (int looks = 0; from > first && from[-1].upper >= added.lower; ++looks) {
+      --from;
+      if (looks < kLooks) continue;
+      from = std::lower_bound(first, from, added.lower,
+                              [](const Interval& i, Bytes lower) { return i.upper < lower; });
+      break;
+    }
     if (from == last || from->lower > added.upper) {
       insert(list, static_cast<std::size_t>(from - first), added);
       return true;
@@ -81,6 +88,8 @@ class IntervalLists {
   }
 
  private:
+  static constexpr int kLooks = 4;  // before a binary search
+
   struct List {
     std::uint32_t begin = 0;
     std::uint32_t size = 0;
