@@ -77,6 +77,8 @@ def data(tmp_path: Path, five: Problem) -> Path:
         ("perfect", 25),
         ("flat-load", 20),
         ("dense", 20),
+        ("robustness", 144),
+        ("robustness-gap-cliques", 8),
         ("nn-like", 4),
         ("training-like", 4),
         ("models", 11),

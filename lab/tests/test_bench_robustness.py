@@ -1,0 +1,104 @@
+"""Tests of the suite `robustness`: its plans, its bounds, and what no change may lose."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+
+import memplan
+from memplan.plan import Plan, Status
+from memplan.referee import verify
+from memplan_lab import bench
+from memplan_lab.bench import generators as g
+from memplan_lab.bench import suites
+
+FAMILIES = list(g.FAMILIES)
+# The families whose optimum is above the load: the bound that is stated has its own reason.
+ABOVE_THE_LOAD = {"aligned", "reserved", "gap-cliques"}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("n", "seed"), [(300, 0), (300, 1), (500, 2), (2_000, 3)])
+def test_the_known_plan_has_the_stated_peak(family: str, n: int, seed: int) -> None:
+    """Tests that the plan a problem was cut from is valid, and that its peak is the bound."""
+    known = g.robustness(family, n, seed)
+    assert len(known.problem) == n
+    assert known.problem.capacity is None
+    assert (known.problem.max_load < known.bound) == (family in ABOVE_THE_LOAD)
+    if known.offset is None:
+        assert family == "flat"
+    else:
+        plan = Plan.of(known.problem, known.offset, lower_bound=known.bound)
+        assert plan.peak == known.bound
+        verify(known.problem, plan)
+
+
+@pytest.mark.parametrize("family", sorted(ABOVE_THE_LOAD - {"gap-cliques"}))
+def test_bounds_above_the_load_are_bounds(family: str) -> None:
+    """Tests that the core, which proves its bounds, knows no smaller optimum."""
+    known = g.robustness(family, 500, 4)
+    assert memplan.lower_bound(known.problem) == known.bound
+
+
+def test_gap_cliques_meet_in_pairs() -> None:
+    """Tests that the sizes of buffers which meet in pairs add up to the bound."""
+    known = g.robustness("gap-cliques", 500, 0)
+    p = known.problem
+    full = int(p.gap_start.min())
+    live = np.flatnonzero((p.start <= full) & (full + 3 <= p.end))
+    held = {(row, full + step) for row in live.tolist() for step in range(3)}
+    held -= set(zip(p.gap_buffer.tolist(), p.gap_start.tolist(), strict=True))
+    for i in live.tolist():
+        for j in live.tolist():
+            assert any({(i, full + step), (j, full + step)} <= held for step in range(3))
+    assert p.size[live].sum() == known.bound
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_seed_decides_all(family: str) -> None:
+    """Tests that a seed gives the same problem each time, and another seed another."""
+    one = g.robustness(family, 300, 1)
+    assert one.problem == g.robustness(family, 300, 1).problem
+    assert one.problem != g.robustness(family, 300, 2).problem
+
+
+def test_same_problems_on_any_machine() -> None:
+    """Tests that one instance of each family is the one that was recorded once."""
+    prints = [g.robustness(family, 300, 7).problem.fingerprint for family in FAMILIES]
+    assert hashlib.sha256(" ".join(prints).encode()).hexdigest()[:16] == "dd85fd1e0ec22a6f"
+
+
+def test_families_have_their_constraints() -> None:
+    """Tests that a family has the constraint that it is there for."""
+    problems = {family: g.robustness(family, 500, 0).problem for family in FAMILIES}
+    assert 50 < (problems["pinned"].pin >= 0).sum() < 150
+    assert set(problems["aligned"].alignment.tolist()) == {4096}
+    assert set(problems["alignments"].alignment.tolist()) == {1, 64, 4096}
+    assert len(problems["reserved"].reserved) == 3
+    assert len(problems["gaps"].gap_buffer) >= 16
+    assert problems["gaps"].has_windows
+    assert len(problems["conflicts"].conflicts) > 90
+    assert len(problems["groups"].groups) == 25
+    assert len(set(problems["equal-sizes"].size.tolist())) < 10
+    loads = memplan.problem.loads.Loads(problems["flat"]).load
+    assert loads.min() == loads.max()
+
+
+def test_too_few_buffers_are_refused() -> None:
+    """Tests that too small an n is refused with the least that will do."""
+    with pytest.raises(ValueError, match="at least 300"):
+        g.robustness("pinned", 299, 0)
+
+
+def test_rows_use_the_known_bound() -> None:
+    """Tests that a row's ratio is to the bound of the generator, where the solver's is lower."""
+    (case,) = suites.cases("robustness-gap-cliques", suites.Options(sizes=[300], seeds=1))
+    assert case.name == "gap-cliques-300-0"
+    (row,) = bench.run(["robustness-gap-cliques"], ["bump"], sizes=[300], seeds=1)
+    assert row.max_load is not None
+    assert row.peak is not None
+    assert row.max_load < case.bound() == row.lower_bound
+    assert row.ratio == row.peak / case.bound()
+    assert row.status == Status.FEASIBLE.value
