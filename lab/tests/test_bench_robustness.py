@@ -1,4 +1,4 @@
-"""Tests of the suite `robustness`: its plans, its bounds, and what no change may lose."""
+"""Tests of the suite `robustness`, and of what `auto` may not lose on it and others."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 
 import numpy as np
 import pytest
+import robustness_gate
 
 import memplan
 from memplan.plan import Plan, Status
@@ -102,3 +103,17 @@ def test_rows_use_the_known_bound() -> None:
     assert row.max_load < case.bound() == row.lower_bound
     assert row.ratio == row.peak / case.bound()
     assert row.status == Status.FEASIBLE.value
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("case", [*robustness_gate.sample()], ids=lambda case: case.name)
+def test_what_was_won_is_kept(case: suites.Case) -> None:
+    """Tests that `auto` needs no more nodes and no higher peak than when the table was written.
+
+    `python lab/tests/robustness_gate.py` writes the table of a change that is better; where a line
+    is worse, its commit says why.
+    """
+    most, ratio = robustness_gate.read()[case.name]
+    nodes, reached = robustness_gate.measure(case)
+    assert nodes <= most
+    assert reached <= ratio
