@@ -10,6 +10,7 @@ import robustness_gate
 
 import memplan
 from memplan.plan import Plan, Status
+from memplan.problem.loads import Loads
 from memplan.referee import verify
 from memplan_lab import bench
 from memplan_lab.bench import generators as g
@@ -21,10 +22,12 @@ ABOVE_THE_LOAD = {"aligned", "reserved", "gap-cliques"}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize(("n", "seed"), [(300, 0), (300, 1), (500, 2), (2_000, 3)])
-def test_the_known_plan_has_the_stated_peak(family: str, n: int, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("n", "seed", "moments"), [(300, 0, 1), (300, 1, 1), (500, 2, 4), (2_000, 3, 1), (2_000, 4, 8)]
+)
+def test_the_known_plan_has_the_stated_peak(family: str, n: int, seed: int, moments: int) -> None:
     """Tests that the plan a problem was cut from is valid, and that its peak is the bound."""
-    known = g.robustness(family, n, seed)
+    known = g.robustness(family, n, seed, moments)
     assert len(known.problem) == n
     assert known.problem.capacity is None
     assert (known.problem.max_load < known.bound) == (family in ABOVE_THE_LOAD)
@@ -68,7 +71,7 @@ def test_seed_decides_all(family: str) -> None:
 def test_same_problems_on_any_machine() -> None:
     """Tests that one instance of each family is the one that was recorded once."""
     prints = [g.robustness(family, 300, 7).problem.fingerprint for family in FAMILIES]
-    assert hashlib.sha256(" ".join(prints).encode()).hexdigest()[:16] == "dd85fd1e0ec22a6f"
+    assert hashlib.sha256(" ".join(prints).encode()).hexdigest()[:16] == "6fefce1cf8753fa4"
 
 
 def test_families_have_their_constraints() -> None:
@@ -83,8 +86,19 @@ def test_families_have_their_constraints() -> None:
     assert len(problems["conflicts"].conflicts) > 90
     assert len(problems["groups"].groups) == 25
     assert len(set(problems["equal-sizes"].size.tolist())) < 10
-    loads = memplan.problem.loads.Loads(problems["flat"]).load
+    loads = Loads(problems["flat"]).load
     assert loads.min() == loads.max()
+
+
+@pytest.mark.parametrize("family", ["bimodal", "pinned", "gaps"])
+def test_as_many_moments_are_full_as_asked_for(family: str) -> None:
+    """Tests that in as many stretches of time the load reaches the bound."""
+    known = g.robustness(family, 2_000, 0, moments=4)
+    loads = Loads(known.problem)
+    full = np.flatnonzero(loads.load == known.bound)
+    quarters = np.searchsorted(np.arange(1, 4) * len(loads) // 4, full)
+    assert len(set(quarters.tolist())) >= 3
+    assert (np.diff(full) > 1).sum() >= 3
 
 
 def test_too_few_buffers_are_refused() -> None:
@@ -106,14 +120,14 @@ def test_rows_use_the_known_bound() -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("case", [*robustness_gate.sample()], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*robustness_gate.sample()], ids=robustness_gate.name)
 def test_what_was_won_is_kept(case: suites.Case) -> None:
     """Tests that `auto` needs no more nodes and no higher peak than when the table was written.
 
     `python lab/tests/robustness_gate.py` writes the table of a change that is better; where a line
     is worse, its commit says why.
     """
-    most, ratio = robustness_gate.read()[case.name]
+    most, ratio = robustness_gate.read()[robustness_gate.name(case)]
     nodes, reached = robustness_gate.measure(case)
     assert nodes <= most
     assert reached <= ratio

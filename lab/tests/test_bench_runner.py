@@ -79,6 +79,7 @@ def data(tmp_path: Path, five: Problem) -> Path:
         ("dense", 20),
         ("robustness", 144),
         ("robustness-gap-cliques", 8),
+        ("robustness-tight", 128),
         ("nn-like", 4),
         ("training-like", 4),
         ("models", 11),

@@ -236,7 +236,7 @@ def _short(n: int) -> str:
     return str(n)
 
 
-def _robust(*families: str) -> Callable[[Options], list[Case]]:
+def _robust(*families: str, moments: int = 1) -> Callable[[Options], list[Case]]:
     """Return what lists the cases of some families of `generators.robustness`."""
 
     def build(options: Options) -> list[Case]:
@@ -244,8 +244,8 @@ def _robust(*families: str) -> Callable[[Options], list[Case]]:
             Case(
                 "robustness",
                 f"{family}-{_short(n)}-{seed}",
-                partial(_robust_problem, family, n, seed),
-                bound=partial(_robust_bound, family, n, seed),
+                partial(_robust_problem, family, n, seed, moments),
+                bound=partial(_robust_bound, family, n, seed, moments),
             )
             for family in families
             for n in options.sizes or (500, 2_000, 10_000, 50_000)
@@ -258,12 +258,12 @@ def _robust(*families: str) -> Callable[[Options], list[Case]]:
 _robust_case = lru_cache(maxsize=1)(generators.robustness)  # asked for its problem and bound
 
 
-def _robust_problem(family: str, n: int, seed: int) -> Problem:
-    return _robust_case(family, n, seed).problem
+def _robust_problem(family: str, n: int, seed: int, moments: int) -> Problem:
+    return _robust_case(family, n, seed, moments).problem
 
 
-def _robust_bound(family: str, n: int, seed: int) -> int:
-    return _robust_case(family, n, seed).bound
+def _robust_bound(family: str, n: int, seed: int, moments: int) -> int:
+    return _robust_case(family, n, seed, moments).bound
 
 
 def five_buffers() -> Problem:
@@ -344,6 +344,9 @@ SUITES: Mapping[str, Callable[[Options], list[Case]]] = {
     "flat-load": _generated("flat-load", generators.flat_load, (35, 42, 49, 56, 64), 4),
     "dense": _generated("dense", generators.dense, (60,), 20),
     "robustness": _robust(*generators.FAMILIES),
+    "robustness-tight": _robust(
+        *(family for family in generators.FAMILIES if family not in generators.UNCUT), moments=4
+    ),
     **{f"robustness-{family}": _robust(family) for family in generators.FAMILIES},
     "nn-like": _generated("nn-like", generators.nn_like, (1_000, 10_000, 100_000, 1_000_000), 1),
     "training-like": _generated(

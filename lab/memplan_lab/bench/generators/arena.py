@@ -31,14 +31,14 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Arena:
-    """Buffers with their offsets, all of whose memory is in use at one moment.
+    """Buffers with their offsets, all of whose memory is in use at some moments.
 
     Attributes
     ----------
     start, end, size, alignment, offset
         `int64` columns of shape `(n,)`.
     full
-        The moment.
+        The moment, or the one of them at which the load was largest before.
     """
 
     start: Columns
@@ -79,50 +79,68 @@ def fill_arena(
     alignment: Columns | None = None,
     offset: Columns | None = None,
     reserved: Sequence[Range] = (),
+    moments: int = 1,
 ) -> Arena:
-    """Fill the holes of the busiest moment of a plan.
+    """Fill the holes of the busiest moments of a plan.
 
     Parameters
     ----------
     rng
         Draws which buffers go.
     n
-        How many rows to return: as many go as fillers come, and none that is live at the moment.
+        How many rows to return: as many go as fillers come, and none that is live at a moment.
     start, end, size, alignment
         At least `n` rows, in any order. No alignment: 1.
     offset
         The plan; none: that of first fit in order of start.
     reserved
         Disjoint ranges that no buffer may touch, below the load of the busiest moment.
+    moments
+        How many to fill, one in each of so many stretches of time; at most one for 250 buffers.
 
     Raises
     ------
     ValueError
-        If more than `n` buffers would be live at the busiest moment.
+        If more than `n` buffers would be live at the moments.
     """
     alignment = np.ones_like(size) if alignment is None else alignment
     if offset is None:
         offset = _place(start, end, size, alignment, reserved)
-    loads = Loads(Problem.from_arrays(start, end, size))
-    full = int(loads.start[int(loads.load.argmax())])
-    live = (start <= full) & (full < end)
-    taken = [(int(a), int(a + s)) for a, s in zip(offset[live], size[live], strict=True)]
-    holes = _holes([*taken, *reserved], int((offset + size).max()))
-    others = np.flatnonzero(~live)
-    kept = n - len(holes) - int(live.sum())
+    top = int((offset + size).max())
+    table = np.stack([start, end, size, alignment, offset], axis=1)
+    busiest = _busiest_moments(start, end, size, max(1, min(moments, n // 250)))
+    for moment in busiest:
+        table = np.concatenate([table, _fillers(table, moment, top, reserved)])
+    is_live = np.zeros(len(table), dtype=np.bool_)
+    for moment in busiest:
+        is_live |= (table[:, 0] <= moment) & (moment < table[:, 1])
+    kept = n - int(is_live.sum())
+    others = np.flatnonzero(~is_live)
     if not 0 <= kept <= len(others):
-        raise ValueError(f"{n} buffers are too few to fill the busiest moment")
-    rows = np.concatenate([np.flatnonzero(live), rng.permutation(others)[:kept]])
-    lifetimes = [
-        _widest_lifetime(full, hole, start[rows], end[rows], offset[rows], size[rows])
-        for hole in holes
+        raise ValueError(f"{n} buffers are too few to fill {len(busiest)} moments")
+    rows = np.concatenate([np.flatnonzero(is_live), rng.permutation(others)[:kept]])
+    return Arena.of(table[rng.permutation(rows)], busiest[0])
+
+
+def _busiest_moments(start: Columns, end: Columns, size: Columns, count: int) -> list[int]:
+    """Return the moment with the largest load of each of so many stretches of time."""
+    loads = Loads(Problem.from_arrays(start, end, size))
+    parts = np.array_split(np.arange(len(loads)), min(count, len(loads)))
+    best = [int(part[loads.load[part].argmax()]) for part in parts]
+    best.sort(key=lambda section: -int(loads.load[section]))
+    return [int(loads.start[section]) for section in best]
+
+
+def _fillers(table: Columns, moment: int, top: int, reserved: Sequence[Range]) -> Columns:
+    """Return rows that fill the holes of a moment, each with the longest lifetime it can have."""
+    start, end, size, _, offset = table.T
+    live = (start <= moment) & (moment < end)
+    taken = [(int(a), int(a + s)) for a, s in zip(offset[live], size[live], strict=True)]
+    rows = [
+        (*_widest_lifetime(moment, (lower, upper), table), upper - lower, 1, lower)
+        for lower, upper in _holes([*taken, *reserved], top)
     ]
-    fillers = np.array(
-        [(*life, hi - lo, 1, lo) for life, (lo, hi) in zip(lifetimes, holes, strict=True)],
-        dtype=np.int64,
-    ).reshape(-1, 5)
-    table = np.stack([start, end, size, alignment, offset], axis=1)[rows]
-    return Arena.of(np.concatenate([table, fillers])[rng.permutation(n)], full)
+    return np.array(rows, dtype=np.int64).reshape(-1, 5)
 
 
 def _place(
@@ -159,11 +177,10 @@ def _holes(taken: list[Range], top: int) -> list[Range]:
     return holes
 
 
-def _widest_lifetime(
-    full: int, hole: Range, start: Columns, end: Columns, offset: Columns, size: Columns
-) -> Range:
-    """Return the longest lifetime around `full` for which nothing else is in the hole."""
+def _widest_lifetime(moment: int, hole: Range, table: Columns) -> Range:
+    """Return the longest lifetime around a moment for which nothing else is in the hole."""
+    start, end, size, _, offset = table.T
     meets = (offset < hole[1]) & (hole[0] < offset + size)
-    before, after = end[meets & (end <= full)], start[meets & (start > full)]
+    before, after = end[meets & (end <= moment)], start[meets & (start > moment)]
     first, last = int(start.min()), int(end.max())
     return int(before.max(initial=first)), int(after.min(initial=last))

@@ -45,7 +45,7 @@ class Known:
     offset: Columns | None
 
 
-def robustness(family: str, n: int, seed: int) -> Known:
+def robustness(family: str, n: int, seed: int, moments: int = 1) -> Known:
     """Return a problem of a family of `FAMILIES` with `n` buffers.
 
     Parameters
@@ -56,6 +56,9 @@ def robustness(family: str, n: int, seed: int) -> Known:
         The number of buffers, at least 300.
     seed
         The same seed gives the same problem, on any machine.
+    moments
+        How many moments of a plan are filled: the more there are, the tighter is the problem. The
+        families of `UNCUT` do not ask.
 
     Raises
     ------
@@ -65,7 +68,7 @@ def robustness(family: str, n: int, seed: int) -> Known:
     if n < _FEWEST:
         raise ValueError(f"n is {n}; the families of robustness need at least {_FEWEST} buffers")
     number = list(FAMILIES).index(family)
-    return FAMILIES[family](np.random.Generator(np.random.PCG64([seed, n, number])), n)
+    return FAMILIES[family](np.random.Generator(np.random.PCG64([seed, n, number])), n, moments)
 
 
 _FEWEST = 300
@@ -88,52 +91,55 @@ def _with_extra(n: int) -> int:
 # Shapes: lifetimes and sizes -------------------------------------------------------------------
 
 
-def _arena_of_sizes(rng: np.random.Generator, n: int, draw: Callable[[int], Columns]) -> Arena:
+def _arena_of_sizes(
+    rng: np.random.Generator, n: int, moments: int, draw: Callable[[int], Columns]
+) -> Arena:
     """Return an arena with the lifetimes of an inference run and other sizes, in cache lines."""
     base = nn_like(_with_extra(n), _draw_seed(rng))
-    return fill_arena(rng, n, base.start, base.end, _UNIT * draw(len(base)))
+    return fill_arena(rng, n, base.start, base.end, _UNIT * draw(len(base)), moments=moments)
 
 
-def _equal_sizes(rng: np.random.Generator, n: int) -> Known:
-    return _known(_arena_of_sizes(rng, n, lambda count: np.full(count, 1 << 10)))
+def _equal_sizes(rng: np.random.Generator, n: int, moments: int) -> Known:
+    return _known(_arena_of_sizes(rng, n, moments, lambda count: np.full(count, 1 << 10)))
 
 
-def _two_sizes(rng: np.random.Generator, n: int) -> Known:
+def _two_sizes(rng: np.random.Generator, n: int, moments: int) -> Known:
     small, large = (int(rng.integers(low, low + 16)) for low in (32, 64))
     return _known(
-        _arena_of_sizes(rng, n, lambda m: np.where(rng.integers(2, size=m), small, large))
+        _arena_of_sizes(rng, n, moments, lambda m: np.where(rng.integers(2, size=m), small, large))
     )
 
 
-def _powers_of_two(rng: np.random.Generator, n: int) -> Known:
-    return _known(_arena_of_sizes(rng, n, lambda m: 1 << rng.integers(0, 15, size=m)))
+def _powers_of_two(rng: np.random.Generator, n: int, moments: int) -> Known:
+    return _known(_arena_of_sizes(rng, n, moments, lambda m: 1 << rng.integers(0, 15, size=m)))
 
 
-def _bimodal(rng: np.random.Generator, n: int) -> Known:
+def _bimodal(rng: np.random.Generator, n: int, moments: int) -> Known:
     def draw(count: int) -> Columns:
         small, large = rng.integers(1, 16, size=count), rng.integers(1 << 12, 1 << 14, size=count)
         return np.where(rng.integers(10, size=count) < 8, small, large)
 
-    return _known(_arena_of_sizes(rng, n, draw))
+    return _known(_arena_of_sizes(rng, n, moments, draw))
 
 
-def _noise20(rng: np.random.Generator, n: int) -> Known:
+def _noise20(rng: np.random.Generator, n: int, moments: int) -> Known:
     seed = _draw_seed(rng)
     base = with_size_noise(nn_like(_with_extra(n), seed), seed, relative=0.2)
-    return _known(fill_arena(rng, n, base.start, base.end, base.size))
+    return _known(fill_arena(rng, n, base.start, base.end, base.size, moments=moments))
 
 
-def _sawtooth(rng: np.random.Generator, n: int) -> Known:
+def _sawtooth(rng: np.random.Generator, n: int, moments: int) -> Known:
     """Return a load that grows by one buffer a step and falls at once; one in ten lives on."""
     count, width = _with_extra(n), int(rng.integers(24, 64))
     start = np.arange(count)
     end = (start // width + 1) * width
     survives = rng.integers(10, size=count) == 0
     end = end + np.where(survives, width * rng.integers(1, 4, size=count), 0)
-    return _known(fill_arena(rng, n, start, end, _UNIT * rng.integers(1, 1 << 10, size=count)))
+    size = _UNIT * rng.integers(1, 1 << 10, size=count)
+    return _known(fill_arena(rng, n, start, end, size, moments=moments))
 
 
-def _traces(rng: np.random.Generator, n: int) -> Known:
+def _traces(rng: np.random.Generator, n: int, moments: int) -> Known:
     """Return what a caching allocator sees: lifetimes of all orders of magnitude."""
     count = _with_extra(n)
     start = np.arange(count)
@@ -142,10 +148,11 @@ def _traces(rng: np.random.Generator, n: int) -> Known:
     kind = rng.integers(10, size=count)
     small = 8 * rng.integers(1, 128, size=count)  # of 512 bytes
     large = np.where(kind < 9, 1 << 12, 1 << 15) * rng.integers(1, 8, size=count)
-    return _known(fill_arena(rng, n, start, end, _UNIT * np.where(kind < 6, small, large)))
+    size = _UNIT * np.where(kind < 6, small, large)
+    return _known(fill_arena(rng, n, start, end, size, moments=moments))
 
 
-def _combs(rng: np.random.Generator, n: int) -> Known:
+def _combs(rng: np.random.Generator, n: int, moments: int) -> Known:
     """Return long backs with short teeth at equal distances, which differ from comb to comb."""
     rows: list[tuple[int, int, int]] = []
     time, count = 0, _with_extra(n)
@@ -157,10 +164,10 @@ def _combs(rng: np.random.Generator, n: int) -> Known:
         for begin in range(time, time + teeth * period, period):
             rows.append((begin, begin + length, _UNIT * tooth))
         time += int(rng.integers(1, 12))
-    return _known(fill_arena(rng, n, *np.array(rows, dtype=np.int64).T.copy()))
+    return _known(fill_arena(rng, n, *np.array(rows, dtype=np.int64).T.copy(), moments=moments))
 
 
-def _caches(rng: np.random.Generator, n: int) -> Known:
+def _caches(rng: np.random.Generator, n: int, moments: int) -> Known:
     """Return the caches of a language model's layers, which every token copies, one row longer.
 
     The caches of some layers are rings: they are copied, too, and do not grow. In the plan, either
@@ -189,10 +196,10 @@ def _caches(rng: np.random.Generator, n: int) -> Known:
         rows.append((time, time + 2, int(work[step, 0]), lanes))
         rows.append((time + 1, time + 3, int(work[step, 1]), lanes + _UNIT * 64))
     start, end, size, offset = np.array(rows, dtype=np.int64).T.copy()
-    return _known(fill_arena(rng, n, start, end, size, offset=offset))
+    return _known(fill_arena(rng, n, start, end, size, offset=offset, moments=moments))
 
 
-def _flat(rng: np.random.Generator, n: int) -> Known:
+def _flat(rng: np.random.Generator, n: int, moments: int) -> Known:
     """Return the same load at all times, with 20 to 80 buffers live: only the load is known."""
     load = 65 * int(rng.integers(20, 80, endpoint=True))
     return Known(flat_load(n, _draw_seed(rng), load), load, None)
@@ -201,19 +208,19 @@ def _flat(rng: np.random.Generator, n: int) -> Known:
 # Constraints -----------------------------------------------------------------------------------
 
 
-def _network_arena(rng: np.random.Generator, n: int) -> Arena:
+def _network_arena(rng: np.random.Generator, n: int, moments: int) -> Arena:
     base = nn_like(_with_extra(n), _draw_seed(rng))
-    return fill_arena(rng, n, base.start, base.end, base.size)
+    return fill_arena(rng, n, base.start, base.end, base.size, moments=moments)
 
 
-def _aligned(rng: np.random.Generator, n: int) -> Known:
+def _aligned(rng: np.random.Generator, n: int, moments: int) -> Known:
     """Return offsets that are multiples of a page, and sizes that are not.
 
     Only the buffer on top of the full moment is not followed by another: it loses as much as any.
     """
     base = nn_like(_with_extra(n), _draw_seed(rng))
     pages = -(-base.size // _PAGE)
-    arena = fill_arena(rng, n, base.start, base.end, pages * _PAGE)
+    arena = fill_arena(rng, n, base.start, base.end, pages * _PAGE, moments=moments)
     lost = rng.integers(0, _PAGE, size=n)
     lost[arena.offset + arena.size == arena.peak] = _PAGE - 1
     problem = Problem.from_arrays(
@@ -222,16 +229,16 @@ def _aligned(rng: np.random.Generator, n: int) -> Known:
     return Known(problem, arena.peak - (_PAGE - 1), arena.offset)
 
 
-def _alignments(rng: np.random.Generator, n: int) -> Known:
+def _alignments(rng: np.random.Generator, n: int, moments: int) -> Known:
     """Return alignments of 4096, 64 and 1, mixed; sizes are any number of bytes."""
     base = nn_like(_with_extra(n), _draw_seed(rng))
     unit = np.array([1, _UNIT, _PAGE])[rng.integers(3, size=len(base))]
     size = base.size - rng.integers(0, _UNIT, size=len(base))
-    arena = fill_arena(rng, n, base.start, base.end, size, alignment=unit)
+    arena = fill_arena(rng, n, base.start, base.end, size, alignment=unit, moments=moments)
     return _known(arena, alignment=arena.alignment)
 
 
-def _reserved(rng: np.random.Generator, n: int) -> Known:
+def _reserved(rng: np.random.Generator, n: int, moments: int) -> Known:
     """Return three reserved ranges of 1 to 4 percent of the load each; all are below the peak."""
     base = nn_like(_with_extra(n), _draw_seed(rng))
     percent = base.max_load // 100
@@ -239,19 +246,19 @@ def _reserved(rng: np.random.Generator, n: int) -> Known:
     for lowest in (10, 40, 70):
         lower = percent * int(rng.integers(lowest, lowest + 20))
         ranges.append((lower, lower + percent * int(rng.integers(1, 5))))
-    arena = fill_arena(rng, n, base.start, base.end, base.size, reserved=ranges)
+    arena = fill_arena(rng, n, base.start, base.end, base.size, reserved=ranges, moments=moments)
     return _known(arena, reserved=ranges)
 
 
-def _pinned(rng: np.random.Generator, n: int) -> Known:
+def _pinned(rng: np.random.Generator, n: int, moments: int) -> Known:
     """Return pins on one buffer in five, where the plan has it."""
-    arena = _network_arena(rng, n)
+    arena = _network_arena(rng, n, moments)
     return _known(arena, pin=np.where(rng.integers(5, size=n) == 0, arena.offset, -1))
 
 
-def _gaps(rng: np.random.Generator, n: int) -> Known:
+def _gaps(rng: np.random.Generator, n: int, moments: int) -> Known:
     """Return long-lived buffers with gaps, and others that live in their memory then."""
-    plan = _network_arena(rng, n - n // 10)
+    plan = _network_arena(rng, n - n // 10, moments)
     gaps: list[Gap] = []
     tenants: list[tuple[int, ...]] = []
     for host in np.argsort(plan.start - plan.end, kind="stable").tolist():
@@ -297,13 +304,13 @@ def _renumber(gaps: Sequence[Gap], order: Columns) -> Sequence[Columns]:
     return list(columns)
 
 
-def _gap_cliques(rng: np.random.Generator, n: int) -> Known:
+def _gap_cliques(rng: np.random.Generator, n: int, moments: int) -> Known:
     """Return a full moment of three steps, in each of which other buffers have a gap.
 
     No step has the load of the plan; but any two buffers of the moment meet in one of the steps, so
     that all of them lie side by side.
     """
-    plan = _network_arena(rng, n)
+    plan = _network_arena(rng, n, 1)
     live = rng.permutation(np.flatnonzero(plan.is_live))
     begin = plan.full + np.arange(len(live) // 2) % 3
     hosts = live[: len(begin)]
@@ -317,9 +324,9 @@ def _gap_cliques(rng: np.random.Generator, n: int) -> Known:
     return _known(later, gaps=(hosts, begin, begin + 1, none, none))
 
 
-def _conflicts(rng: np.random.Generator, n: int) -> Known:
+def _conflicts(rng: np.random.Generator, n: int, moments: int) -> Known:
     """Return pairs that are live one soon after the other, and that lie apart in the plan."""
-    plan = _network_arena(rng, n)
+    plan = _network_arena(rng, n, moments)
     by_start = np.argsort(plan.start, kind="stable")
     first = rng.integers(n, size=4 * n)
     pairs = np.stack([by_start[first], by_start[(first + rng.integers(1, 50, size=4 * n)) % n]])
@@ -330,9 +337,9 @@ def _conflicts(rng: np.random.Generator, n: int) -> Known:
     return _known(plan, conflicts=pairs.T[apart_in_time & apart][: n // 5])
 
 
-def _groups(rng: np.random.Generator, n: int) -> Known:
+def _groups(rng: np.random.Generator, n: int, moments: int) -> Known:
     """Return groups of two to four buffers that touch in the plan and are live together."""
-    plan = _network_arena(rng, n)
+    plan = _network_arena(rng, n, moments)
     above: dict[int, list[int]] = {}
     for row, lower in enumerate(plan.offset.tolist()):
         above.setdefault(lower, []).append(row)
@@ -362,7 +369,9 @@ def _live_together(plan: Arena, one: int, other: int) -> bool:
     return bool(plan.start[one] < plan.end[other] and plan.start[other] < plan.end[one])
 
 
-FAMILIES: Mapping[str, Callable[[np.random.Generator, int], Known]] = {
+# Those that are not cut out of an arena with any number of full moments.
+UNCUT = frozenset({"flat", "gap-cliques"})
+FAMILIES: Mapping[str, Callable[[np.random.Generator, int, int], Known]] = {
     "equal-sizes": _equal_sizes,
     "two-sizes": _two_sizes,
     "powers-of-two": _powers_of_two,
