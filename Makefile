@@ -50,7 +50,7 @@ test: check .venv/.sources ## Run all that a change must pass.
 	pytest -q -n $(JOBS) -m 'not deep'
 
 # MEMPLAN_DEEP has properties in C++ tried as often as finds what is rare.
-deep: .venv/.sources ## Run what takes its time: properties tried often, fuzzers, models of wheels, pages in a browser, the site.
+deep: .venv/.sources ## Run what takes its time: what the solver may not lose, properties tried often, fuzzers, models of wheels, pages in a browser, the site.
 	@$(call build_core,sanitize) && MEMPLAN_DEEP=1 ctest --preset sanitize --label-regex repeated
 	build/sanitize/core/tests/fuzz_c_api 20000
 	pytest -q -n $(JOBS) -m deep

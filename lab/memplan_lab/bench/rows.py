@@ -132,7 +132,7 @@ class Row:
     node_limit: int | None = None
 
     @classmethod
-    def of(cls, measured: Mapping[str, Any], *, max_load: int, **named: Any) -> Row:
+    def of(cls, measured: Mapping[str, Any], *, max_load: int, bound: int = 0, **named: Any) -> Row:
         """Return the row of a run.
 
         Parameters
@@ -141,10 +141,12 @@ class Row:
             At least what `Outcome.columns` has.
         max_load
             Of the problem, in bytes: a bound on every peak.
+        bound
+            Another one, that was known beforehand.
         named
             All other fields that are known.
         """
-        bound = max(max_load, measured["lower_bound"] or 0)
+        bound = max(max_load, bound, measured["lower_bound"] or 0)
         peak = measured["peak"]
         values = {name: measured[name] for name in _MEASURED} | {
             "lower_bound": bound,

@@ -147,6 +147,7 @@ def _make_row(case: Case, problem: Problem, request: Request, outcome: Outcome) 
     return Row.of(
         outcome.columns(),
         max_load=problem.max_load,
+        bound=case.bound(),
         suite=case.suite,
         case=case.name,
         n=len(problem),

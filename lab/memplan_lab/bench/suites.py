@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from memplan import formats
@@ -22,12 +22,23 @@ from memplan_lab.bench.records import Corpus, corpus
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One problem of a suite, not yet made; with the least peak where one is known, in bytes."""
+    """One problem of a suite, not yet made.
+
+    Attributes
+    ----------
+    suite, name, make
+        Where it belongs, what it is called, and what makes it.
+    best_peak
+        The least peak where one is known, in bytes.
+    bound
+        What makes a bound on every peak that is known beforehand, in bytes; 0: none.
+    """
 
     suite: str
     name: str
     make: Callable[[], Problem]
     best_peak: int | None = None
+    bound: Callable[[], int] = int
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +236,36 @@ def _short(n: int) -> str:
     return str(n)
 
 
+def _robust(*families: str, moments: int = 1) -> Callable[[Options], list[Case]]:
+    """Return what lists the cases of some families of `generators.robustness`."""
+
+    def build(options: Options) -> list[Case]:
+        return [
+            Case(
+                "robustness",
+                f"{family}-{_short(n)}-{seed}",
+                partial(_robust_problem, family, n, seed, moments),
+                bound=partial(_robust_bound, family, n, seed, moments),
+            )
+            for family in families
+            for n in options.sizes or (500, 2_000, 10_000, 50_000)
+            for seed in range(2 if options.seeds is None else options.seeds)
+        ]
+
+    return build
+
+
+_robust_case = lru_cache(maxsize=1)(generators.robustness)  # asked for its problem and bound
+
+
+def _robust_problem(family: str, n: int, seed: int, moments: int) -> Problem:
+    return _robust_case(family, n, seed, moments).problem
+
+
+def _robust_bound(family: str, n: int, seed: int, moments: int) -> int:
+    return _robust_case(family, n, seed, moments).bound
+
+
 def five_buffers() -> Problem:
     """Return the running example of the MiniMalloc paper (its figure 2): five buffers in 12."""
     return Problem(
@@ -302,6 +343,11 @@ SUITES: Mapping[str, Callable[[Options], list[Case]]] = {
     "perfect": _generated("perfect", generators.perfect_packing, (50, 100, 200, 500, 1_000), 5),
     "flat-load": _generated("flat-load", generators.flat_load, (35, 42, 49, 56, 64), 4),
     "dense": _generated("dense", generators.dense, (60,), 20),
+    "robustness": _robust(*generators.FAMILIES),
+    "robustness-tight": _robust(
+        *(family for family in generators.FAMILIES if family not in generators.UNCUT), moments=4
+    ),
+    **{f"robustness-{family}": _robust(family) for family in generators.FAMILIES},
     "nn-like": _generated("nn-like", generators.nn_like, (1_000, 10_000, 100_000, 1_000_000), 1),
     "training-like": _generated(
         "training-like", generators.training_like, (1_000, 10_000, 100_000, 1_000_000), 1

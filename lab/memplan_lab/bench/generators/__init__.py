@@ -11,10 +11,14 @@ from memplan_lab.bench.generators.networks import nn_like, training_like
 from memplan_lab.bench.generators.noise import with_size_noise
 from memplan_lab.bench.generators.packing import Packing
 from memplan_lab.bench.generators.perfect import perfect_packing, perfect_packing_solved
+from memplan_lab.bench.generators.robustness import FAMILIES, UNCUT, Known, robustness
 from memplan_lab.bench.generators.streams import multi_stream, pangu_like
 from memplan_lab.bench.generators.synthetic import synthetic, synthetic_solved
 
 __all__ = [
+    "FAMILIES",
+    "UNCUT",
+    "Known",
     "Packing",
     "dense",
     "flat_load",
@@ -25,6 +29,7 @@ __all__ = [
     "pangu_like",
     "perfect_packing",
     "perfect_packing_solved",
+    "robustness",
     "synthetic",
     "synthetic_solved",
     "training_like",

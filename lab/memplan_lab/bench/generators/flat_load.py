@@ -13,17 +13,19 @@ LOAD = 360
 SMALLEST, LARGEST = 20, 110
 
 
-def flat_load(n: int, seed: int) -> Problem:
-    """Return `n` buffers of 20 to 110 bytes with a load of 360 at every time.
+def flat_load(n: int, seed: int, load: int = LOAD) -> Problem:
+    """Return `n` buffers of 20 to 110 bytes with the same load at every time.
 
     At each step some live buffers end, and others of the same total size begin.
 
     Parameters
     ----------
     n
-        The number of buffers, at least 18; 35 to 64 is hard already.
+        The number of buffers, at least `load` / 20; 35 to 64 is hard already.
     seed
         The same seed gives the same problem, on any machine.
+    load
+        In bytes; 360 is five or six buffers at a time.
 
     Returns
     -------
@@ -35,10 +37,10 @@ def flat_load(n: int, seed: int) -> Problem:
     ValueError
         If `n` is so small that one moment could use up all buffers.
     """
-    if n < LOAD // SMALLEST:
-        raise ValueError(f"n is {n}; a flat load of {LOAD} needs at least {LOAD // SMALLEST}")
+    if n < load // SMALLEST:
+        raise ValueError(f"n is {n}; a flat load of {load} needs at least {load // SMALLEST}")
     rng = np.random.Generator(np.random.PCG64([seed, n]))
-    sizes = _split(rng, LOAD, n)
+    sizes = _split(rng, load, n)
     start = [0] * len(sizes)
     end = [0] * len(sizes)
     live = list(range(len(sizes)))
