@@ -209,6 +209,49 @@ TEST(listed_conflicts_beside_windows) {
   CHECK(bound_of(problem).bytes <= oracle::least_peak(problem, 1000));
 }
 
+// Tests that buffers that meet two by two at different times count together, whatever is between.
+TEST(gaps) {
+  Problem problem = all_alive({3, 5, 7, 4});
+  problem.start = {0, 0, 1, 0};
+  problem.end = {4, 2, 4, 1};
+  problem.gaps = {{0, 1, 3, 0, 0}};
+  // 0 and 1 meet at time 0, with 3; 1 and 2 at time 1; 0 and 2 only at time 3.
+  check_bound(problem, 15, "conflicts");
+  CHECK(bound_of(problem).buffers == std::vector<BufferIdx>({0, 1, 2}));
+  problem.gaps = {{0, 1, 4, 0, 0}};  // they meet no more
+  check_bound(problem, 12, "load");
+}
+
+// Tests on random problems with gaps that what is found is a clique of whole buffers, at least as
+// heavy as the fullest time and not above brute force.
+TEST(gaps_against_brute_force) {
+  oracle::Generator generator(18);
+  int better = 0;
+  for (int round = 0; round < 400; ++round) {
+    Problem problem = generator.problem(5, 12, 5, {});
+    for (BufferIdx b = 0; b < 5; ++b) {
+      problem.start[b] = generator.pick(0, 2);
+      problem.end[b] = generator.pick(6, 12);
+      const Time begin = generator.pick(problem.start[b] + 1, 5);
+      const Time end = generator.pick(begin + 1, problem.end[b]);
+      const Bytes window = round % 4 == 0 ? problem.size[b] / 2 : 0;
+      problem.gaps.push_back({b, begin, end, 0, window});
+    }
+    const Sections sections = sweep(problem);
+    const std::vector<BufferIdx> clique = heavy_clique(problem, sections);
+    for (const BufferIdx a : clique) {
+      for (const BufferIdx b : clique) {
+        CHECK(a == b || oracle::conflict(problem, a, 0, b, problem.size[a] - 1));
+        CHECK(a == b || oracle::conflict(problem, a, problem.size[b] - 1, b, 0));
+      }
+    }
+    const Bound bound = lower_bound(problem, sections);
+    CHECK(bound.bytes <= oracle::least_peak(problem, 64));
+    better += bound.bytes > bound_of_lifetimes(problem, sections).bytes ? 1 : 0;
+  }
+  CHECK(better > 5);
+}
+
 // Tests that a group counts from end to end, with what has been left out of it.
 TEST(groups) {
   Problem problem = all_alive({2, 3});

@@ -22,6 +22,7 @@ namespace memplan {
   OPTION(bool, cuts, true,                                                                       \
          "bounds from two times: buffers that are live at both count in full, above or below a " \
          "buffer")                                                                               \
+  OPTION(bool, cut_sums, true, "cuts also look at the sums of undecided buffers")                \
   OPTION(bool, foundation, true, "place a buffer that conflicts with all others at the bottom")  \
   OPTION(bool, symmetry, true,                                                                   \
          "order interchangeable buffers by index, and fix the order of one pair")                \

@@ -68,7 +68,7 @@ class Finder {
   std::vector<Rank> grown(std::vector<Rank> clique);
   bool exchange(std::vector<Rank>* clique);
   void begin_from(std::vector<Rank> clique);
-  std::vector<Rank> held_in(SectionIdx s) const;
+  std::vector<Rank> held_in(SectionIdx s);
   Rows rows_of(const std::vector<Rank>& clique) const;
   Bytes sum(const std::vector<Rank>& clique) const {
     return sum_of_sizes(problem_, rows_of(clique));
@@ -92,7 +92,7 @@ Rows Finder::find() {
   std::size_t begun = 0;
   for (const auto& [minus, s] :
        ranked(load.size(), [&load](SectionIdx section) { return -load[section]; })) {
-    if (begun++ == kMostSections) break;
+    if (begun++ == kMostSections || spent()) break;
     begin_from(held_in(s));
   }
   for (std::size_t k = 0; k < std::min(kMostBuffers, by_size_.size()); ++k) {
@@ -206,8 +206,9 @@ bool Finder::meet(BufferIdx a, BufferIdx b) const {
   return false;
 }
 
-std::vector<Rank> Finder::held_in(SectionIdx s) const {
+std::vector<Rank> Finder::held_in(SectionIdx s) {
   std::vector<Rank> clique;
+  looked_ += static_cast<std::int64_t>(by_size_.size());
   for (Rank rank = 0; rank < static_cast<Rank>(by_size_.size()); ++rank) {
     const BufferIdx b = by_size_[rank];
     for (auto i = sections_.span_begin[b]; i < sections_.span_begin[b + 1]; ++i) {
@@ -228,7 +229,7 @@ Rows Finder::rows_of(const std::vector<Rank>& clique) const {
 }  // namespace
 
 std::vector<BufferIdx> heavy_clique(const Problem& problem, const Sections& sections) {
-  if (problem.conflicts.empty()) return {};
+  if (!needs_cliques(problem, sections)) return {};
   return Finder(problem, sections).find();
 }
 

@@ -1,5 +1,5 @@
-// The bounds from conflicts beyond lifetimes and from groups. They have a file of their own, so
-// that a solver that handles neither is linked without it.
+// The bounds from conflicts that no common time explains and from groups. They have a file of their
+// own, so that a solver that handles neither is linked without it.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -11,7 +11,7 @@ namespace memplan {
 
 namespace {
 
-// Buffers that all conflict, some of them only as listed, share no address.
+// Buffers that all conflict, at different times or as listed, share no address.
 Bound by_conflicts(const Problem& problem, const Sections& sections) {
   std::vector<BufferIdx> clique = heavy_clique(problem, sections);
   const Bytes bytes = sum_of_sizes(problem, clique);
@@ -49,11 +49,11 @@ Bound by_one_group(const Problem& problem) {
 
 Bound lower_bound(const Problem& problem, const Sections& sections) {
   Bound best = bound_of_lifetimes(problem, sections);
-  if (problem.conflicts.empty() && problem.group.empty()) return best;
+  if (!needs_cliques(problem, sections) && problem.group.empty()) return best;
   const auto consider = [&best](const Bound& bound) {
     if (bound.bytes > best.bytes) best = bound;
   };
-  if (!problem.conflicts.empty()) consider(by_conflicts(problem, sections));
+  if (needs_cliques(problem, sections)) consider(by_conflicts(problem, sections));
   if (!problem.group.empty()) consider(by_one_group(problem));
   if (problem.pin.empty() && problem.reserved.empty()) return best;
   const Bytes reachable = next_reachable_peak(problem, sections, best.bytes);

@@ -6,6 +6,13 @@
 
 namespace memplan::prover {
 
+namespace {
+
+// Each doubles the subsets whose sums are compared.
+constexpr int kMostReopened = 6;
+
+}  // namespace
+
 Explainer::Explainer(const Model& model, const ProverOptions& options, const Trail& trail,
                      const Clauses& clauses)
     : model_(model), options_(options), trail_(trail), clauses_(clauses) {}
@@ -49,6 +56,11 @@ const std::vector<Literal>& Explainer::explain(std::int32_t position, Literal ne
       cut(reason.index, direction, cuts_tail ? tail : head, cuts_tail ? head : tail);
       break;
     }
+    case Rule::kCutSums: {
+      const int tail = model_.tail_of(h), head = model_.head_of(h);
+      cut_sums(reason.index, model_.is_cut_by(tail, reason.index) ? tail : head, h);
+      break;
+    }
     case Rule::kBody:
       require(2 * reason.index + direction,
               needed.value - model_.shift(reason.index, h >> 1, direction));
@@ -82,6 +94,9 @@ const std::vector<Literal>& Explainer::explain(const Conflict& conflict) {
   } else if (conflict.kind == Conflict::Kind::kCut) {
     const Window& w = trail_.window(conflict.index);
     cut(w.clique, w.direction, static_cast<int>(w.start), -1);
+  } else if (conflict.kind == Conflict::Kind::kCutSums) {
+    const Window& w = trail_.window(conflict.index);
+    cut_sums(w.clique, static_cast<int>(w.start), -1);
   } else {
     overload(trail_.window(conflict.index));
   }
@@ -201,6 +216,83 @@ void Explainer::cut(std::int32_t index, int direction, int item, int other) {
     } else {
       require(static_cast<Half>(m.start), 1);
     }
+  }
+}
+
+namespace {
+
+// The sizes that lie below an item in one clique of a cut, for all ways to put what is open.
+using Sums = std::vector<Bytes>;
+
+void add_open(Bytes size, Sums* sums) {
+  const std::size_t count = sums->size();
+  for (std::size_t k = 0; k < count; ++k) sums->push_back((*sums)[k] + size);
+}
+
+void add_below(Bytes size, Sums* sums) {
+  for (Bytes& sum : *sums) sum += size;
+}
+
+}  // namespace
+
+// No subsets of the open items fit around the item, but for the conclusion (-1: none at all). The
+// youngest premises that are not needed count as open.
+void Explainer::cut_sums(std::int32_t index, int item, Half conclusion) {
+  struct Known {
+    std::int32_t position;
+    Half arc;
+    Bytes size;
+    int side;
+    bool below;
+    bool used;
+  };
+  std::vector<Known> known;
+  Sums sums[2] = {{0}, {0}};
+  Bytes total[2] = {0, 0};
+  for (const int side : {0, 1}) {
+    const Lists& only = model_.cut_sides[side];
+    for (const auto* i = only.first(index); i != only.last(index); ++i) {
+      const Half below = model_.arc_of(*i, item), above = below ^ 1;
+      const Bytes size = model_.size[*i];
+      total[side] += size;
+      if (below == conclusion || above == conclusion) {  // its opposite is refuted
+        if (above == conclusion) add_below(size, &sums[side]);
+      } else if (trail_.bound_before(below, position_) > 0) {
+        known.push_back({trail_.origin({below, 1}), below, size, side, true, true});
+      } else if (trail_.bound_before(above, position_) > 0) {
+        known.push_back({trail_.origin({above, 1}), above, size, side, false, true});
+      } else {
+        add_open(size, &sums[side]);
+      }
+    }
+  }
+  std::sort(known.begin(), known.end(),
+            [](const Known& a, const Known& b) { return a.position > b.position; });
+  const Bytes room = trail_.room() - model_.cuts[index].both;
+  const auto none_fits = [&] {
+    Sums all[2] = {sums[0], sums[1]};
+    for (const Known& k : known) {
+      if (!k.used) add_open(k.size, &all[k.side]);
+      if (k.used && k.below) add_below(k.size, &all[k.side]);
+    }
+    std::sort(all[1].begin(), all[1].end());
+    return std::all_of(all[0].begin(), all[0].end(), [&](Bytes first) {
+      const auto second = std::lower_bound(all[1].begin(), all[1].end(), first - (room - total[1]));
+      return second == all[1].end() || *second > first + (room - total[0]);
+    });
+  };
+  MEMPLAN_ASSERT(none_fits());
+  int open = 0;
+  for (Known& k : known) {
+    if (options_.lifting && open < kMostReopened) {
+      k.used = false;
+      if (none_fits()) {
+        ++open;
+        continue;
+      }
+      k.used = true;
+    }
+    require(k.arc, 1);
   }
 }
 

@@ -32,6 +32,7 @@ class Explainer {
   void set_bound(Half h, Bytes value, std::int32_t clique);
   void edge(Half a, const Window& window);
   void cut(std::int32_t index, int direction, int item, int other);
+  void cut_sums(std::int32_t index, int item, Half conclusion);
   void overload(const Window& window);
   void window_load(const Window& window, int outsider, int kept);
   // Whether all premises held before the entry that they explain.

@@ -13,9 +13,9 @@ namespace {
 // Above these, arcs and the two tables of items x items would not fit in a few tens of MB.
 constexpr std::int64_t kMaxItems = 2048;
 constexpr std::int64_t kMaxPairs = 2'000'000;
-// Cliques that are further apart share less. Two instead of one costs a tenth more time than it
-// saves.
-constexpr int kMaxCutDistance = 1;
+// Cliques that are further apart share less. With 1 instead of 2, proofs take twice as many
+// conflicts; with 3, each conflict costs more than there are fewer.
+constexpr int kMaxCutDistance = 2;
 
 constexpr std::int64_t kMaxMembers = 4'000'000;  // of all cliques together
 
@@ -90,13 +90,17 @@ Model::Model(const exact::Task& task, const ProverOptions& options, bool exact_b
   if (rounds && exact_bytes) restricted = true;
   if (restricted) unit = 1;
   const std::vector<Piece> pieces = pieces_of(task);
+  const bool has_gaps = std::any_of(pieces.begin(), pieces.end(), [](const Piece& piece) {
+    return piece.part->span_end - piece.part->span_begin > 1;
+  });
   std::vector<ItemSet> live = live_sets(*world, pieces);
   // The topmost buffer may have no room for its rounding. Turned upside down, or put at the bottom,
   // it would need that.
   const bool free = !restricted && !rounds;
   find_core(free && options.foundation, pieces, &live, halt);
   find_bodies();
-  find_pairs(maximal(live, static_cast<std::size_t>(items)), halt);
+  // A proof can speak only of items that are live at one time, so that its cliques do not grow.
+  find_pairs(maximal(live, static_cast<std::size_t>(items)), has_gaps && !exact_bytes, halt);
   if (options.cuts) find_cuts(halt);
   MEMPLAN_ASSERT(check_invariants());
   if (!options.symmetry) return;
@@ -199,7 +203,7 @@ void Model::find_bodies() {
   }
 }
 
-void Model::find_pairs(const std::vector<ItemSet>& live, const Halt& halt) {
+void Model::find_pairs(const std::vector<ItemSet>& live, bool grow, const Halt& halt) {
   const auto n = static_cast<std::size_t>(items);
   ConflictGraph graph{size, std::vector<char>(n * n, 0)};
   for (const ItemSet& set : live) {
@@ -212,7 +216,7 @@ void Model::find_pairs(const std::vector<ItemSet>& live, const Halt& halt) {
     if (halt.look()) throw Halted();
     for (std::size_t v = 0; v < u; ++v) graph.joined[u * n + v] = graph.joined[v * n + u];
   }
-  set_cliques(listed.empty() ? live : cover(graph, live, listed, halt));
+  set_cliques(listed.empty() && !grow ? live : cover(graph, live, listed, halt));
 
   arc.assign(n * n, kNoArc);
   for (int u = 0; u < items; ++u) {
@@ -250,7 +254,7 @@ void Model::set_cliques(const std::vector<ItemSet>& sets) {
 // Makes cuts of cliques that are neighbours in time, since they are in the order of their sections.
 // (The rule holds for any two cliques.)
 void Model::find_cuts(const Halt& halt) {
-  std::vector<std::vector<std::int32_t>> of(items);
+  std::vector<std::vector<std::int32_t>> of(items), beside(items);
   for (int a = 0; a < cliques.count(); ++a) {
     if (halt.look()) throw Halted();
     for (int b = a + 1; b < cliques.count() && b <= a + kMaxCutDistance; ++b) {
@@ -268,13 +272,20 @@ void Model::find_cuts(const Halt& halt) {
         std::set_difference(cliques.first(c), cliques.last(c), both.begin(), both.end(),
                             std::back_inserter(cut_sides[side].values));
         cut_sides[side].close();
+        const auto cut_index = static_cast<int>(cuts.size());
+        for (const auto* i = cut_sides[side].first(cut_index); i != cut_sides[side].last(cut_index);
+             ++i) {
+          beside[*i].push_back(cut_index);
+        }
       }
       cuts.push_back(cut);
     }
   }
-  for (const auto& list : of) {
-    cuts_of.values.insert(cuts_of.values.end(), list.begin(), list.end());
+  for (int i = 0; i < items; ++i) {
+    cuts_of.values.insert(cuts_of.values.end(), of[i].begin(), of[i].end());
     cuts_of.close();
+    cuts_beside.values.insert(cuts_beside.values.end(), beside[i].begin(), beside[i].end());
+    cuts_beside.close();
   }
 }
 

@@ -73,6 +73,7 @@ struct Model {
   std::vector<Cut> cuts;
   Lists cut_sides[2];  // by cut: what is in its first clique only, in its second only
   Lists cuts_of;       // by item: those with the item in both cliques
+  Lists cuts_beside;   // by item: those with the item in one clique only
   std::vector<std::pair<int, int>> twins;  // the first may be taken to lie below the second
   std::pair<int, int> upright = {-1, -1};  // and this one too, if plans may be turned upside down
 
@@ -125,7 +126,7 @@ struct Model {
   void find_core(bool lays, const std::vector<Piece>& pieces, std::vector<ItemSet>* live,
                  const Halt& halt);
   void find_bodies();
-  void find_pairs(const std::vector<ItemSet>& live, const Halt& halt);
+  void find_pairs(const std::vector<ItemSet>& live, bool grow, const Halt& halt);
   void set_cliques(const std::vector<ItemSet>& sets);
   void find_cuts(const Halt& halt);
   void find_twins(const Halt& halt);

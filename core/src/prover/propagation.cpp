@@ -13,7 +13,7 @@ Propagator::Propagator(const Model& model, const ProverOptions& options, Trail& 
       trail_(trail),
       clauses_(clauses),
       cliques_(model, options, trail),
-      cuts_(model, trail) {}
+      cuts_(model, options, trail) {}
 
 void Propagator::forget() {
   next_ = std::min(next_, trail_.size());
@@ -21,9 +21,7 @@ void Propagator::forget() {
   cuts_.forget();
 }
 
-void Propagator::narrow() {
-  for (int i = 0; i < model_.items; ++i) cuts_.touch(i);
-}
+void Propagator::narrow() { cuts_.touch_all(); }
 
 // Cheap rules come first, so that the dear ones run only at a fixpoint of the others.
 bool Propagator::propagate(Conflict* conflict, std::int64_t most, const Halt& halt) {
@@ -124,8 +122,8 @@ bool Propagator::push(Half h, Conflict* conflict) {
 // An arc was decided: its head rises above its tail, and its tail sinks below its head.
 bool Propagator::settle(Half a, Conflict* conflict) {
   if (options_.cuts) {
-    cuts_.touch(model_.tail_of(a));
-    cuts_.touch(model_.head_of(a));
+    cuts_.touch(model_.tail_of(a), model_.head_of(a));
+    cuts_.touch(model_.head_of(a), model_.tail_of(a));
   }
   const int ends[2] = {model_.tail_of(a), model_.head_of(a)};
   for (const std::uint8_t direction : {std::uint8_t{0}, std::uint8_t{1}}) {

@@ -23,6 +23,7 @@ enum class Rule : std::uint8_t {
   kEdge,        // an arc; index: a window with no room for its head
   kTransitive,  // an arc; index: the item between its ends
   kCut,         // an arc; index: a cut
+  kCutSums,     // an arc; index: a cut, of which no subsets of open items fit otherwise
   kBody,        // index: the item that took all of its body along
   kBodies,      // an arc; index: one between the same bodies, which leaves no other way round
 };
@@ -48,6 +49,7 @@ struct Conflict {
     kClause,    // index: a clause that is false
     kOverload,  // index: a window with too much in it
     kCut,       // index: a window that names a cut and an item
+    kCutSums,   // the same
   };
   Kind kind = Kind::kCrossed;
   std::int32_t index = -1;

@@ -48,14 +48,15 @@ void begin(Incumbent& incumbent, bool wants_plan) {
   if (incumbent.settled()) return;
   const bool first = wants_plan && squeaks(incumbent);
   if (first) run_squeaky_wheel(incumbent);
-  if (!has_relations(incumbent.problem()) || incumbent.settled()) return;
+  const bool related = has_relations(incumbent.problem());
+  if ((!related && incumbent.sections().single_span) || incumbent.settled()) return;
   const Bytes target = incumbent.target();
   {
     const Incumbent::Lap lap(incumbent, "bound");
     incumbent.raise(lower_bound(incumbent.problem(), incumbent.sections()));
   }
   if (first && !incumbent.settled() && incumbent.target() > target) run_squeaky_wheel(incumbent);
-  if (first && !incumbent.settled()) run_skyline_wheel(incumbent);
+  if (first && related && !incumbent.settled()) run_skyline_wheel(incumbent);
 }
 
 }  // namespace memplan

@@ -1,6 +1,7 @@
 #include "solve/incumbent.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "memplan/bounds.h"
@@ -127,7 +128,9 @@ Round Incumbent::round_of(Bytes target, std::int64_t nodes, const Plan& answer, 
   round.stage = stage;
   round.target = target;
   round.nodes = answer.stats.nodes;
-  round.conflicts = answer.stats.backtracks;
+  // A node of the prover is a conflict.
+  const bool by_prover = std::string_view(engine) == "prover";
+  round.conflicts = by_prover ? answer.stats.nodes : answer.stats.backtracks;
   const bool above = answer.has_offsets() && answer.peak > target;
   round.ended_by = ended_by(above ? Status::kUnknown : answer.status, stopper_,
                             answer.stats.nodes >= nodes / 2 ? "nodes" : "end");

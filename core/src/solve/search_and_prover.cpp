@@ -16,8 +16,8 @@ namespace {
 
 // The time of one node, in steps of the prover: a visit to each buffer, or so.
 constexpr std::int64_t kStepsPerVisit = 10;
-// The search over pairs is the only one that handles listed conflicts and groups; it looks at each
-// pair.
+// The search over pairs is the only one that handles gaps, listed conflicts and groups; it looks at
+// each pair.
 constexpr std::int64_t kStepsPerRelatedVisit = 3000;
 
 Round round_of(Bytes limit, const Plan& answer, const prover::Slice& left) {
@@ -37,7 +37,11 @@ SearchAndProver::SearchAndProver(Incumbent& incumbent, Engines engines)
     : incumbent_(incumbent),
       prober_(incumbent, std::move(engines.search), "exact"),
       with_prover_(engines.prover &&
-                   prover::Prover::suits(incumbent.problem(), incumbent.sections())) {}
+                   prover::Prover::suits(incumbent.problem(), incumbent.sections())),
+      climber_(
+          incumbent,
+          [this](Bytes limit, std::int64_t nodes) { return ask_from_below(limit, nodes); },
+          "prover") {}
 
 bool SearchAndProver::round(std::int64_t slice) {
   const int threads = incumbent_.options().threads;
@@ -54,7 +58,7 @@ bool SearchAndProver::round(std::int64_t slice) {
   auto proving =
       std::async(aside ? std::launch::async : std::launch::deferred, [&, this]() -> Descent {
         Stopper* stopper = aside ? nullptr : &incumbent_.stopper();
-        return with_prover_ ? descend(limit, conflicts, steps_of(slice), stopper, &cancel)
+        return with_prover_ ? descend(limit, conflicts, steps_of(slice) / 2, stopper, &cancel)
                             : Descent{};
       });
   bool more = prober_.has_search() && prober_.probe_from_bound(slice, nodes - conflicts);
@@ -73,6 +77,7 @@ bool SearchAndProver::round(std::int64_t slice) {
   }
   more = more || descent.cut_short;
   learn(std::move(descent));
+  more = climb(slice) || more;
   if (prober_.has_search() && !incumbent_.settled() && !incumbent_.fit_only()) {
     more = prober_.probe_halfway(slice) || more;
   }
@@ -123,6 +128,31 @@ SearchAndProver::Descent SearchAndProver::descend(Bytes limit, std::int64_t conf
   return result;
 }
 
+// A limit below the optimum is refuted the sooner the lower it is, so that all of them together
+// often take less than to come down from a plan. At the optimum, the answer is a plan and its
+// proof.
+bool SearchAndProver::climb(std::int64_t slice) {
+  could_climb_ = false;
+  if (!with_prover_ || incumbent_.settled() || incumbent_.fit_only()) return false;
+  if (incumbent_.lower_bound() < incumbent_.top()) {
+    climber_.probe_from_bound(slice, incumbent_.nodes_left());
+  }
+  return could_climb_;
+}
+
+Plan SearchAndProver::ask_from_below(Bytes limit, std::int64_t conflicts) {
+  const SolveOptions& options = incumbent_.options();
+  if (!from_below_ || asked_ != limit) {
+    from_below_ = std::make_unique<prover::Prover>(incumbent_.problem(), incumbent_.sections(),
+                                                   limit, options.prover, options.seed);
+    asked_ = limit;
+  }
+  prover::Slice slice{conflicts, steps_of(conflicts) / 2};
+  Plan answer = from_below_->run(limit, &slice, &incumbent_.stopper(), nullptr);
+  could_climb_ = could_climb_ || slice.conflicts <= 0 || slice.steps <= 0;
+  return answer;
+}
+
 void SearchAndProver::learn(Descent descent) {
   MEMPLAN_ASSERT(descent.refuted < 0 || !descent.plan.has_offsets() ||
                  descent.refuted == descent.plan.peak - 1);
@@ -143,8 +173,9 @@ void SearchAndProver::learn(Descent descent) {
 
 std::int64_t SearchAndProver::steps_of(std::int64_t slice) const {
   const Problem& problem = incumbent_.problem();
-  const std::int64_t visits = std::max<BufferIdx>(1, problem.count()) *
-                              (has_relations(problem) ? kStepsPerRelatedVisit : kStepsPerVisit);
+  const bool pairs = has_relations(problem) || !incumbent_.sections().single_span;
+  const std::int64_t visits =
+      std::max<BufferIdx>(1, problem.count()) * (pairs ? kStepsPerRelatedVisit : kStepsPerVisit);
   return slice > std::numeric_limits<std::int64_t>::max() / visits
              ? std::numeric_limits<std::int64_t>::max()
              : slice * visits;

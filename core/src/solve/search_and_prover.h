@@ -15,7 +15,8 @@ namespace memplan {
 
 // The search is probed from below (is there a plan at the bound?), the prover works from above (is
 // there a better one?). They share two integers, the best peak and the bound, and their slices are
-// allotted before a round. So two threads, one for each, give the same answer as one.
+// allotted before a round. So two threads, one for each, give the same answer as one. Then the
+// prover is asked from below as well, from the bound that both have left.
 class SearchAndProver {
  public:
   struct Engines {
@@ -44,6 +45,8 @@ class SearchAndProver {
                   const std::atomic<bool>* cancel);
   void learn(Descent descent);
   void prepare_prover(Bytes limit);
+  bool climb(std::int64_t slice);
+  Plan ask_from_below(Bytes limit, std::int64_t conflicts);
   std::int64_t steps_of(std::int64_t slice) const;
 
   Incumbent& incumbent_;
@@ -51,6 +54,11 @@ class SearchAndProver {
   bool with_prover_;
   std::unique_ptr<prover::Prover> prover_;
   Bytes suggested_ = 0;  // the peak of the plan that the prover begins from
+  Prober climber_;
+  // What was learned below a limit may not hold below a greater one, so that each has its own.
+  std::unique_ptr<prover::Prover> from_below_;
+  Bytes asked_ = -1;  // the limit of from_below_
+  bool could_climb_ = false;
 };
 
 }  // namespace memplan
