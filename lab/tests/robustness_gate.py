@@ -1,4 +1,4 @@
-"""What `auto` reaches on a sample of the generated suites; run, it writes the table anew.
+"""What `auto` reaches on a sample of the generated suites; as a program it writes the table again.
 
 A limit is a number of nodes, so that the table is the same on any machine.
 """
