@@ -95,7 +95,7 @@ class Ejection {
   std::vector<Bar> bars_;               // of the block at work, by `lower`
   std::vector<Bar> sorted_;
   std::vector<Ranked> ranks_;  // of bars
-  Bytes unit_ = 1;  // of size, in weights
+  Bytes unit_ = 1;             // of size, in weights
   std::int64_t nodes_ = 0;
 };
 

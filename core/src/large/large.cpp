@@ -33,6 +33,12 @@ constexpr int kBumps = 2;
 constexpr const char* kOpenBestFit[] = {"peak_distance", "contention", "length_class_start"};
 constexpr const char* kOpenFirstFit[] = {"contention", "size"};
 
+// What the first effort of ejection may spend on a goal.
+constexpr std::int64_t kPerBuffer = 20;
+constexpr std::int64_t kMostOfGoal = 10'000;
+// An effort of a dozen goals leaves most nodes to the other stages.
+constexpr std::int64_t kGoalsLeft = 64;
+
 constexpr double kFirstRoom = 1;  // of the first core
 constexpr double kWider = 1.5;    // where growing it does not help
 constexpr int kCores = 60;
@@ -58,7 +64,7 @@ class Chain {
         seed_(seed),
         stopper_(course.stopper),
         windows_(problem_, sections_, seed, stopper_),
-        lowering_(course, seed),
+        lowering_(course, std::min(kMostOfGoal, kPerBuffer * problem_.count()), seed),
         ranking_(course.profile),
         everything_(problem_.size.size()) {
     std::iota(everything_.begin(), everything_.end(), 0);
@@ -113,7 +119,8 @@ class Chain {
   }
 
   void eject() {
-    if (options_.ejection && course_.plan.has_offsets() && !course_.enough()) lowering_.effort();
+    if (!options_.ejection || !course_.plan.has_offsets()) return;
+    if (!lowering_.tired() && !course_.enough()) lowering_.effort(course_.nodes_left / kGoalsLeft);
     course_.goal = course_.target;
   }
 
@@ -255,8 +262,7 @@ constexpr std::int64_t kWheelNodes = 300;  // for each buffer
 // length, and is as good.
 constexpr std::int64_t kRelatedPatience = 32;
 
-// The efforts of ejection that may be in vain.
-constexpr int kMostEfforts = 5;
+constexpr std::int64_t kFirstNodes = 10'000;  // of ejection, for a goal
 
 // Tries all orders in turn, and bumps those that reject few and those that reject many alike, since
 // only later rounds show which is better.
@@ -304,12 +310,8 @@ void run_related(chain::Course& course, std::uint64_t seed) {
   if (course.options.portfolio) try_orders(course);
   if (course.options.portfolio && course.options.bump && !course.enough()) insist(course, seed);
   if (!course.options.ejection || !course.plan.has_offsets()) return;
-  chain::Lowering lowering(course, seed);
-  for (int vain = 0; vain < kMostEfforts && !course.enough();) {
-    const Bytes peak = course.plan.peak;
-    lowering.effort();
-    if (course.plan.peak == peak) ++vain;
-  }
+  chain::Lowering lowering(course, kFirstNodes, seed);
+  while (!lowering.tired() && !course.enough()) lowering.effort(course.nodes_left);
 }
 
 }  // namespace

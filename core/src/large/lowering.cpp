@@ -9,36 +9,38 @@ namespace memplan::chain {
 
 namespace {
 
-constexpr std::int64_t kFirstNodes = 10'000;  // for a goal
-constexpr Bytes kFinest = 10'000;             // steps to a target: no step is smaller
-constexpr Bytes kLonger = 8;                  // the first step of an effort, in last ones
+constexpr Bytes kFinest = 10'000;  // steps to a target: no step is smaller
+constexpr Bytes kLonger = 8;       // the first step of an effort, in last ones of the one before
+constexpr int kMostEfforts = 5;    // in vain, since twice the nodes find a little more each time
 
 }  // namespace
 
-void Lowering::effort() {
+bool Lowering::tired() const { return vain_ >= kMostEfforts; }
+
+void Lowering::effort(std::int64_t most) {
   MEMPLAN_ASSERT(course_.plan.has_offsets());
   if (ejection_ == nullptr) {
-    ejection_ = std::make_unique<Ejection>(course_.problem, course_.sections, seed_,
-                                           course_.stopper);
-    step_ = course_.plan.peak;
-    nodes_ = kFirstNodes;
+    ejection_ =
+        std::make_unique<Ejection>(course_.problem, course_.sections, seed_, course_.stopper);
   }
   const Bytes finest = 1 + course_.target / kFinest;
   bool any = false;
   while (!course_.enough()) {
     step_ = std::min(step_, course_.plan.peak - course_.target);
     course_.goal = course_.plan.peak - step_;
-    if (reach_goal()) {
+    if (reach_goal(std::min(nodes_, most))) {
       any = true;
-      step_ *= 2;
+      step_ *= 2;  // the next goal is not below the target
     } else if (step_ > finest) {
       step_ = std::max(finest, step_ / 2);
     } else {
       break;
     }
   }
-  step_ *= kLonger;
-  if (!any) nodes_ *= 2;
+  step_ = kLonger * std::min(step_, kMaxBytes / kLonger);
+  if (any) return;
+  ++vain_;
+  nodes_ *= 2;
 }
 
 // Takes all blocks that reach above the goal out of the best plan.
@@ -55,14 +57,14 @@ std::vector<BufferIdx> Lowering::take_out(std::vector<Bytes>* offsets) const {
   return taken;
 }
 
-bool Lowering::reach_goal() {
+bool Lowering::reach_goal(std::int64_t nodes) {
   std::vector<Bytes> offsets = course_.plan.offsets;
   const std::vector<BufferIdx> rejected = take_out(&offsets);
   // A caller's target may be below what is pinned.
   const auto pinned = [this](BufferIdx b) { return course_.problem.pin_of(b) != kNoOffset; };
   if (std::any_of(rejected.begin(), rejected.end(), pinned)) return false;
   const std::int64_t before = ejection_->nodes();
-  const std::int64_t most = std::min(nodes_, course_.nodes_left);
+  const std::int64_t most = std::min(nodes, course_.nodes_left);
   const bool done = ejection_->insert(course_.goal, most, &offsets, rejected);
   if (done) course_.take(offsets, peak_of(course_.problem, offsets), "ejection");
   const std::int64_t spent = ejection_->nodes() - before;
