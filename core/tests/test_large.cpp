@@ -165,6 +165,7 @@ TEST(switches) {
   oracle::Generator generator(4);
   LargeOptions nothing;
   nothing.portfolio = nothing.bump = nothing.best_fit = nothing.core = nothing.windows = false;
+  nothing.ejection = false;
   const int rounds = static_cast<int>(check::rounds(16, 32));
   for (int round = 0; round < rounds; ++round) {
     const Problem problem = generator.problem(20, 30, 20, oracle::features(round));
@@ -182,7 +183,7 @@ TEST(switches) {
 TEST(core_is_worth_it) {
   oracle::Generator generator(5);
   LargeOptions one_pass;
-  one_pass.portfolio = one_pass.windows = one_pass.core = false;
+  one_pass.portfolio = one_pass.windows = one_pass.core = one_pass.ejection = false;
   LargeOptions with_core = one_pass;
   with_core.core = true;
   int missed = 0;
@@ -505,6 +506,71 @@ TEST(ejections_find_least_peaks) {
   }
   CHECK(asked > rounds / 12);
   CHECK(found * 100 > asked * 95);
+}
+
+// Tests ejections where time is cut into stripes, with every mix of constraints: what they find is
+// a plan at the goal, and each buffer is kept in the stripes where it lives.
+TEST(ejections_in_stripes) {
+  oracle::Generator generator(38);
+  Stopper stopper(kForever);
+  GreedyOptions one;
+  one.orders = {"start"};
+  one.best_fit = false;
+  int found = 0;
+  const int rounds = static_cast<int>(check::rounds(32, 96));
+  for (int round = 0; round < rounds; ++round) {
+    Problem problem = generator.problem(700, 300, 30, oracle::features(round));
+    for (BufferIdx b = 0; b < problem.count(); ++b) {  // short lives
+      if (problem.gaps.empty()) problem.end[b] = std::min(problem.end[b], problem.start[b] + 9);
+    }
+    const Sections sections = sweep(problem);
+    const Plan plan = greedy(problem, sections, one, kNoLimit, stopper);
+    if (!plan.has_offsets()) continue;
+    const Bytes goal = plan.peak - plan.peak / 50;
+    std::vector<Bytes> offsets = plan.offsets;
+    std::vector<BufferIdx> rejected;
+    for (BufferIdx b = 0; b < problem.count(); ++b) {
+      if (offsets[b] + problem.size[b] <= goal) continue;
+      offsets[b] = kNoOffset;
+      rejected.push_back(b);
+    }
+    chain::Ejection ejection(problem, sections, 0, stopper);
+    const bool done = ejection.insert(goal, 5'000, &offsets, rejected);
+    CHECK(ejection.check_invariants());
+    if (!done) continue;
+    ++found;
+    CHECK(oracle::valid(problem, offsets));
+    CHECK(oracle::peak(problem, offsets) <= goal);
+  }
+  CHECK(found > rounds / 3);
+}
+
+// Tests each stage for plans above the load alone, after one pass and with every mix of
+// constraints: it never makes a plan worse, and often makes it better.
+TEST(plans_above_the_load) {
+  oracle::Generator generator(39);
+  LargeOptions plain;
+  plain.portfolio = plain.bump = plain.best_fit = plain.core = plain.windows = false;
+  plain.ejection = false;
+  LargeOptions stages[2] = {plain, plain};
+  stages[0].ejection = true;
+  stages[1].portfolio = stages[1].best_fit = true;
+  int better[2] = {};
+  const int rounds = static_cast<int>(check::rounds(16, 32));
+  for (int round = 0; round < rounds; ++round) {
+    const Problem problem = generator.problem(120, 60, 5000, oracle::features(round));
+    const Bytes peak = run(problem, plain).peak;
+    for (int stage = 0; stage < 2; ++stage) {
+      const Plan plan = run(problem, stages[stage], 60'000);
+      CHECK(oracle::valid(problem, plan.offsets));
+      CHECK_EQ(oracle::peak(problem, plan.offsets), plan.peak);
+      CHECK(plan.stats.nodes < 61'000);
+      CHECK(plan.peak <= peak);
+      better[stage] += plan.peak < peak ? 1 : 0;
+    }
+  }
+  CHECK(better[0] > rounds / 2);
+  CHECK(better[1] > rounds / 2);
 }
 
 // Tests that nothing is put above the target: the lowest place of a group may be there once it is

@@ -73,6 +73,25 @@ Packing Course::pass(const std::vector<BufferIdx>& order, const std::vector<Byte
   return packing;
 }
 
+Limits Course::limits_below_best(std::int64_t steps) const {
+  return {plan.has_offsets() ? plan.peak - 1 : limit, steps, nodes_left};
+}
+
+void Course::open_pass(const std::vector<BufferIdx>& order, Fit fit, const std::string& note) {
+  const std::int64_t steps = times(fit == Fit::kFirst ? patience : kBestFitPatience, fastest_);
+  take_open(passes_.in_order(order, fit, limits_below_best(steps)), note);
+}
+
+void Course::skyline_pass(const std::vector<BufferIdx>& order, const std::string& note) {
+  take_open(passes_.on_skyline(order, limits_below_best(times(kBestFitPatience, fastest_))), note);
+}
+
+void Course::take_open(const Draft& draft, const std::string& note) {
+  ++plan.stats.restarts;
+  if (draft.complete) take(draft.offsets, draft.peak, note);
+  spend(note.c_str(), draft.nodes, draft.complete ? Status::kFeasible : Status::kUnknown);
+}
+
 void Course::take(const std::vector<Bytes>& offsets, Bytes peak, const std::string& note) {
   if (plan.has_offsets() && peak >= plan.peak) return;
   MEMPLAN_ASSERT(peak == peak_of(problem, offsets) && peak <= limit);

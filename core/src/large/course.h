@@ -58,6 +58,11 @@ class Course {
   Packing pass(const std::vector<BufferIdx>& order, const std::vector<Bytes>& fixed, Fit fit,
                const std::string& note);
 
+  // Runs one pass without a goal: given up as soon as it cannot be better than the best plan.
+  void open_pass(const std::vector<BufferIdx>& order, Fit fit, const std::string& note);
+  // The same for the pass on the skyline.
+  void skyline_pass(const std::vector<BufferIdx>& order, const std::string& note);
+
   // Keeps a plan if it is better.
   void take(const std::vector<Bytes>& offsets, Bytes peak, const std::string& note);
 
@@ -66,6 +71,9 @@ class Course {
   std::int64_t fastest() const { return fastest_; }
 
  private:
+  Limits limits_below_best(std::int64_t steps) const;
+  void take_open(const Draft& draft, const std::string& note);
+
   const std::function<void(const Plan&)>& improved_;
   const Tracer& trace_;
   Passes passes_;

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "util/invariants.h"
+#include "util/ranked.h"
 
 namespace memplan::chain {
 
@@ -21,6 +22,10 @@ constexpr std::int64_t kSurely = 2;
 constexpr std::int64_t kNoise = 8;
 
 constexpr std::int64_t kVisitsPerNode = 256;  // of buffers, as dear as a placement
+
+// What is placed in a stripe of time is looked at in one go: about so many buffers. Shorter stripes
+// would have most buffers in several of them.
+constexpr std::int64_t kPerStripe = 256;
 
 }  // namespace
 
@@ -44,18 +49,42 @@ Ejection::Ejection(const Problem& problem, const Sections& sections, std::uint64
     if (problem.pin_of(b) == kNoOffset) continue;
     blocks_.for_each(b, [this](BufferIdx member, Bytes) { stays_[member] = 1; });
   }
+  cut_time(sections);
+}
+
+// Conflicts beyond lifetimes may join any two times, so that these have one stripe.
+void Ejection::cut_time(const Sections& sections) {
+  const std::int64_t count = std::max(1, problem_.count());
+  std::int64_t lived = 0;
+  for (const Placed& row : at_) lived += row.last - row.first + 1;
+  const std::int64_t wanted = kPerStripe * sections.count / count;
+  stripe_ = std::max<SectionIdx>(1, sections.count);
+  if (problem_.conflicts.empty()) {
+    stripe_ = static_cast<SectionIdx>(
+        std::clamp<std::int64_t>(std::max(wanted, lived / count), 1, stripe_));
+  }
+  stripes_.resize(stripe_of(std::max(1, sections.count) - 1) + 1);
+}
+
+void Ejection::lay_out(const std::vector<Bytes>& offsets) {
+  std::vector<Ranked> by_address;
+  by_address.reserve(at_.size());
+  for (Placed& row : at_) {
+    row.offset = offsets[row.buffer];
+    if (row.offset != kNoOffset && row.size > 0) by_address.push_back({row.offset, row.buffer});
+  }
+  sort_ranked(by_address.data(), by_address.data() + by_address.size());
+  for (std::vector<Placed>& stripe : stripes_) stripe.clear();
+  for (const auto& [offset, b] : by_address) {
+    for_stripes(at_[b], [&](std::vector<Placed>* stripe) { stripe->push_back(at_[b]); });
+  }
 }
 
 bool Ejection::insert(Bytes target, std::int64_t node_budget, std::vector<Bytes>* offsets,
                       const std::vector<BufferIdx>& rejected) {
   const std::int64_t end = node_budget > INT64_MAX - nodes_ ? INT64_MAX : nodes_ + node_budget;
   unit_ = std::max<Bytes>(1, target / kUnitsToTarget);
-  by_address_.clear();
-  for (Placed& row : at_) {
-    row.offset = (*offsets)[row.buffer];
-    if (row.offset != kNoOffset && row.size > 0) by_address_.push_back(row);
-  }
-  std::sort(by_address_.begin(), by_address_.end(), below);
+  lay_out(*offsets);
 
   // The loop ends, since rejected buffers without a size are tried once and each other turn costs a
   // node.
@@ -86,23 +115,30 @@ bool Ejection::insert(Bytes target, std::int64_t node_budget, std::vector<Bytes>
 }
 
 bool Ejection::check_invariants() const {
-  for (std::size_t k = 0; k < by_address_.size(); ++k) {
-    MEMPLAN_ASSERT(k == 0 || below(by_address_[k - 1], by_address_[k]));
-    MEMPLAN_ASSERT(at_[by_address_[k].buffer].offset == by_address_[k].offset);
-    MEMPLAN_ASSERT(by_address_[k].size > 0 && by_address_[k].offset >= 0);
+  std::size_t held = 0;
+  for (const std::vector<Placed>& stripe : stripes_) {
+    held += stripe.size();
+    for (std::size_t k = 0; k < stripe.size(); ++k) {
+      MEMPLAN_ASSERT(k == 0 || below(stripe[k - 1], stripe[k]));
+      MEMPLAN_ASSERT(at_[stripe[k].buffer].offset == stripe[k].offset);
+      MEMPLAN_ASSERT(stripe[k].size > 0 && stripe[k].offset >= 0);
+    }
   }
   std::size_t placed = 0;
   for (const Placed& row : at_) {
-    placed += row.offset != kNoOffset && row.size > 0 ? 1 : 0;
+    if (row.offset != kNoOffset && row.size > 0) {
+      placed += stripe_of(row.last) - first_stripe(row) + 1;
+    }
     MEMPLAN_ASSERT(marked_[row.buffer] == 0 && failures_[row.buffer] > 0);
     blocks_.for_each(row.buffer, [&](BufferIdx member, Bytes shift) {
       MEMPLAN_ASSERT(at_[member].offset ==
                      (row.offset == kNoOffset ? kNoOffset : row.offset + shift));
     });
   }
-  MEMPLAN_ASSERT(placed == by_address_.size());
+  MEMPLAN_ASSERT(placed == held);
   return true;
 }
+
 bool Ejection::below(const Placed& x, const Placed& y) {
   return x.offset != y.offset ? x.offset < y.offset : x.buffer < y.buffer;
 }
@@ -113,7 +149,9 @@ void Ejection::place(BufferIdx b, Bytes offset) {
     MEMPLAN_ASSERT(row.offset == kNoOffset && offset + shift >= 0);
     row.offset = offset + shift;
     if (row.size == 0) return;
-    by_address_.insert(std::lower_bound(by_address_.begin(), by_address_.end(), row, below), row);
+    for_stripes(row, [&row](std::vector<Placed>* stripe) {
+      stripe->insert(std::lower_bound(stripe->begin(), stripe->end(), row, below), row);
+    });
   });
 }
 
@@ -121,7 +159,9 @@ void Ejection::remove(BufferIdx b) {
   blocks_.for_each(b, [this](BufferIdx member, Bytes) {
     Placed& row = at_[member];
     if (row.size > 0) {
-      by_address_.erase(std::lower_bound(by_address_.begin(), by_address_.end(), row, below));
+      for_stripes(row, [&row](std::vector<Placed>* stripe) {
+        stripe->erase(std::lower_bound(stripe->begin(), stripe->end(), row, below));
+      });
     }
     row.offset = kNoOffset;
   });
@@ -134,12 +174,26 @@ void Ejection::bar_with(BufferIdx b) {
     ++members;
     if (problem_.size[member] > 0) bar_with_member(member, shift);
   });
-  if (members == 1 && problem_.reserved.empty()) return;  // in order as they are
-  // A group is thrown out by the first of its members here, and the size of that one decides when
-  // the group is placed again. So the order of ties must not depend on the library.
-  std::sort(bars_.begin(), bars_.end(), [](const Bar& x, const Bar& y) {
-    return std::tie(x.lower, x.buffer, x.upper) < std::tie(y.lower, y.buffer, y.upper);
-  });
+  const bool one_stripe = first_stripe(at_[b]) == stripe_of(at_[b].last);
+  if (members == 1 && problem_.reserved.empty() && one_stripe) return;  // in order as they are
+  sort_bars();
+}
+
+void Ejection::sort_bars() {
+  if (blocks_.any()) {
+    // A group is thrown out by the first of its members here, and the size of that one decides when
+    // the group is placed again. So the order of ties must not depend on the library.
+    std::sort(bars_.begin(), bars_.end(), [](const Bar& x, const Bar& y) {
+      return std::tie(x.lower, x.buffer, x.upper) < std::tie(y.lower, y.buffer, y.upper);
+    });
+    return;
+  }
+  ranks_.clear();
+  for (const Bar& bar : bars_) ranks_.push_back({bar.lower, static_cast<int>(ranks_.size())});
+  sort_ranked(ranks_.data(), ranks_.data() + ranks_.size());
+  sorted_.clear();
+  for (const Ranked& rank : ranks_) sorted_.push_back(bars_[rank.row]);
+  bars_.swap(sorted_);
 }
 
 void Ejection::bar_with_member(BufferIdx member, Bytes shift) {
@@ -147,17 +201,23 @@ void Ejection::bar_with_member(BufferIdx member, Bytes shift) {
   for (auto i = beyond.first(member); i != beyond.last(member); ++i) marked_[*i] = 1;
   const Placed& own = at_[member];
   const Bytes reach = shift + own.size;
-  for (const Placed& other : by_address_) {
-    const bool meets = other.first <= own.last && own.first <= other.last;
-    if (!meets && marked_[other.buffer] == 0) continue;
-    bars_.push_back({other.offset - reach, other.offset + other.size - shift,
-                     stays_[other.buffer] != 0 ? kFixed : other.buffer});
+  std::int64_t visits = 0;
+  const std::size_t begin = first_stripe(own);
+  for (std::size_t s = begin; s <= stripe_of(own.last); ++s) {
+    visits += static_cast<std::int64_t>(stripes_[s].size());
+    for (const Placed& other : stripes_[s]) {
+      const bool meets = other.first <= own.last && own.first <= other.last;
+      if (!meets && marked_[other.buffer] == 0) continue;
+      if (s > begin && first_stripe(other) != s) continue;  // it was in the one before as well
+      bars_.push_back({other.offset - reach, other.offset + other.size - shift,
+                       stays_[other.buffer] != 0 ? kFixed : other.buffer});
+    }
   }
   for (const Reserved& r : problem_.reserved) {
     bars_.push_back({r.lower - reach, r.upper - shift, kFixed});
   }
   for (auto i = beyond.first(member); i != beyond.last(member); ++i) marked_[*i] = 0;
-  nodes_ += 1 + static_cast<std::int64_t>(by_address_.size()) / kVisitsPerNode;
+  nodes_ += 1 + visits / kVisitsPerNode;
 }
 
 // The lowest offset that throws out no buffer, or kNoOffset.
@@ -174,21 +234,22 @@ Bytes Ejection::free_place(const Shape& shape, Bytes top) const {
 
 // Chooses among the offsets just above something one that throws out little.
 Bytes Ejection::cheapest_place(const Shape& shape, Bytes top) {
-  by_upper_ = bars_;
-  std::sort(by_upper_.begin(), by_upper_.end(),
-            [](const Bar& x, const Bar& y) { return x.upper < y.upper; });
+  ranks_.clear();
+  for (const Bar& bar : bars_) ranks_.push_back({bar.upper, static_cast<int>(ranks_.size())});
+  sort_ranked(ranks_.data(), ranks_.data() + ranks_.size());
   Bytes best = kNoOffset;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   std::int64_t sum = 0;    // of those over the offset
   std::int64_t fixed = 0;  // how many of them stay
   auto next = bars_.begin();
-  auto ended = by_upper_.begin();
+  auto ended = ranks_.begin();
   const auto try_at = [&](Bytes offset) {
     for (; next != bars_.end() && next->lower < offset; ++next) {
       (next->buffer == kFixed ? fixed : sum) += weight(*next);
     }
-    for (; ended != by_upper_.end() && ended->upper <= offset; ++ended) {
-      (ended->buffer == kFixed ? fixed : sum) -= weight(*ended);
+    for (; ended != ranks_.end() && ended->key <= offset; ++ended) {
+      const Bar& bar = bars_[ended->row];
+      (bar.buffer == kFixed ? fixed : sum) -= weight(bar);
     }
     MEMPLAN_ASSERT(sum >= 0 && fixed >= 0);
     const std::int64_t cost = sum * (kSurely + static_cast<std::int64_t>(random_.below(kNoise)));
@@ -200,9 +261,9 @@ Bytes Ejection::cheapest_place(const Shape& shape, Bytes top) {
   const Bytes lowest = shape.align(shape.below);
   if (lowest > top) return kNoOffset;
   try_at(lowest);
-  for (const Bar& bar : by_upper_) {
-    if (bar.upper > top) break;
-    const Bytes offset = shape.align(std::max(bar.upper, shape.below));
+  for (const auto& [upper, row] : ranks_) {
+    if (upper > top) break;
+    const Bytes offset = shape.align(std::max(upper, shape.below));
     if (offset > top) break;
     try_at(offset);
   }

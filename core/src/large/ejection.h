@@ -1,6 +1,8 @@
 // Repair for conflicts beyond lifetimes and contiguous groups, of which sections know too little.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "memplan/sections.h"
 #include "model/blocks.h"
 #include "util/random.h"
+#include "util/ranked.h"
 
 namespace memplan::chain {
 
@@ -33,7 +36,8 @@ class Ejection {
 
   std::int64_t nodes() const { return nodes_; }
 
-  // Every placed buffer is in the row by address, once, and a group is placed whole or not at all.
+  // Every placed buffer is in the stripes where it lives, once, and a group is placed whole or not
+  // at all.
   bool check_invariants() const;
 
  private:
@@ -52,14 +56,29 @@ class Ejection {
     BufferIdx buffer;  // kFixed: a pin or a reserved range
   };
 
+  void cut_time(const Sections& sections);
+  void lay_out(const std::vector<Bytes>& offsets);
   void place(BufferIdx b, Bytes offset);
   void remove(BufferIdx b);
   void bar_with(BufferIdx b);
+  void sort_bars();
   void bar_with_member(BufferIdx member, Bytes shift);
   Bytes free_place(const Shape& shape, Bytes top) const;
   Bytes cheapest_place(const Shape& shape, Bytes top);
   void eject(Bytes offset, std::vector<BufferIdx>* unplaced);
   std::int64_t weight(const Bar& bar) const;
+  std::size_t stripe_of(SectionIdx s) const { return static_cast<std::size_t>(s / stripe_); }
+
+  // A buffer that lives in no section is in the first stripe.
+  std::size_t first_stripe(const Placed& row) const {
+    return stripe_of(std::min(row.first, row.last));
+  }
+
+  template <typename Visit>
+  void for_stripes(const Placed& row, const Visit& visit) {
+    for (std::size_t s = first_stripe(row); s <= stripe_of(row.last); ++s) visit(&stripes_[s]);
+  }
+
   static bool below(const Placed& x, const Placed& y);
 
   const Problem& problem_;
@@ -67,13 +86,16 @@ class Ejection {
   Stopper& stopper_;
   Blocks blocks_;
   std::vector<Placed> at_;  // by buffer; kNoOffset where not placed
-  std::vector<Placed> by_address_;
+  // The stripes of time, each of so many sections: what is placed and lives in it, by address.
+  std::vector<std::vector<Placed>> stripes_;
+  SectionIdx stripe_ = 1;
   std::vector<std::int64_t> failures_;  // by buffer, alike in all of a group
   std::vector<char> marked_;            // by buffer: explicit neighbours of the one at work
   std::vector<char> stays_;             // by buffer: it, or one of its group, is pinned
   std::vector<Bar> bars_;               // of the block at work, by `lower`
-  std::vector<Bar> by_upper_;
-  Bytes unit_ = 1;  // of size, in weights
+  std::vector<Bar> sorted_;
+  std::vector<Ranked> ranks_;  // of bars
+  Bytes unit_ = 1;             // of size, in weights
   std::int64_t nodes_ = 0;
 };
 

@@ -10,12 +10,11 @@
 #include "greedy/best_pass.h"
 #include "large/core.h"
 #include "large/course.h"
-#include "large/ejection.h"
+#include "large/lowering.h"
 #include "large/part.h"
 #include "large/ranking.h"
 #include "large/windows.h"
 #include "memplan/greedy.h"
-#include "model/items.h"
 #include "util/invariants.h"
 
 namespace memplan {
@@ -29,6 +28,16 @@ constexpr const char* kOrders[] = {"contention_length", "length",       "length_
                                    "length_class_size", "peak_distance"};
 constexpr const char* kBestFitOrders[] = {"room_length", "length", "contention_length"};
 constexpr int kBumps = 2;
+
+// These orders make good plans where no pass reaches the goal: the peak is as low as they come.
+constexpr const char* kOpenBestFit[] = {"peak_distance", "contention", "length_class_start"};
+constexpr const char* kOpenFirstFit[] = {"contention", "size"};
+
+// What the first effort of ejection may spend on a goal.
+constexpr std::int64_t kPerBuffer = 20;
+constexpr std::int64_t kMostOfGoal = 10'000;
+// An effort of a dozen goals leaves most nodes to the other stages.
+constexpr std::int64_t kGoalsLeft = 64;
 
 constexpr double kFirstRoom = 1;  // of the first core
 constexpr double kWider = 1.5;    // where growing it does not help
@@ -55,6 +64,7 @@ class Chain {
         seed_(seed),
         stopper_(course.stopper),
         windows_(problem_, sections_, seed, stopper_),
+        lowering_(course, std::min(kMostOfGoal, kPerBuffer * problem_.count()), seed),
         ranking_(course.profile),
         everything_(problem_.size.size()) {
     std::iota(everything_.begin(), everything_.end(), 0);
@@ -66,14 +76,16 @@ class Chain {
   }
 
   void run() {
+    if (options_.core) grow_core();
+    if (options_.portfolio) make_open_passes();
+    eject();
     if (options_.core) {
-      grow_core();
       // Where the core is too tight, a little more space is often enough, and all later stages then
       // have a good plan to beat.
       course_.goal = std::min(course_.limit, course_.target + course_.target / kHair);
       grow_core();
-      course_.goal = course_.target;
     }
+    course_.goal = course_.target;
     if (options_.portfolio) try_orders();
     if (options_.windows) repair();
     lower_goal();
@@ -90,6 +102,26 @@ class Chain {
       if (!packing.ended || packing.rejected.empty()) return;
       chain::bump(packing.rejected, &rows);
     }
+  }
+
+  void make_open_passes() {
+    if (!course_.enough()) course_.skyline_pass(course_.order("tela"), "tela, skyline");
+    for (const char* name : kOpenBestFit) {
+      if (!course_.enough()) {
+        course_.open_pass(course_.order(name), Fit::kBest, std::string(name) + ", best fit");
+      }
+    }
+    for (const char* name : kOpenFirstFit) {
+      if (!course_.enough()) {
+        course_.open_pass(course_.order(name), Fit::kFirst, std::string(name) + ", first fit");
+      }
+    }
+  }
+
+  void eject() {
+    if (!options_.ejection || !course_.plan.has_offsets()) return;
+    if (!lowering_.tired() && !course_.enough()) lowering_.effort(course_.nodes_left / kGoalsLeft);
+    course_.goal = course_.target;
   }
 
   void try_orders() {
@@ -142,6 +174,9 @@ class Chain {
   void lower_goal() {
     Bytes refused = course_.target;
     for (int round = 0; round < kGoals && !course_.enough(); ++round) {
+      eject();
+      if (course_.enough()) return;
+      if (course_.plan.has_offsets() && course_.plan.peak <= refused) refused = course_.target;
       course_.goal =
           course_.plan.has_offsets() ? refused + (course_.plan.peak - refused) / 2 : course_.limit;
       if (!course_.plan.has_offsets() && options_.portfolio) try_orders();
@@ -208,6 +243,7 @@ class Chain {
   std::uint64_t seed_;
   Stopper& stopper_;
   chain::Windows windows_;
+  chain::Lowering lowering_;
   chain::Ranking ranking_;
   std::vector<BufferIdx> everything_;
 };
@@ -226,10 +262,7 @@ constexpr std::int64_t kWheelNodes = 300;  // for each buffer
 // length, and is as good.
 constexpr std::int64_t kRelatedPatience = 32;
 
-// The nodes of the first searches by ejection. They double whenever all goals were tried in vain,
-// up to kMostEfforts times.
-constexpr std::int64_t kFirstNodes = 10'000;
-constexpr int kMostEfforts = 5;
+constexpr std::int64_t kFirstNodes = 10'000;  // of ejection, for a goal
 
 // Tries all orders in turn, and bumps those that reject few and those that reject many alike, since
 // only later rounds show which is better.
@@ -257,63 +290,6 @@ void try_orders(chain::Course& course) {
   }
 }
 
-// Takes all blocks that reach above the goal out of the best plan.
-std::vector<BufferIdx> take_out(const chain::Course& course, std::vector<Bytes>* offsets) {
-  std::vector<BufferIdx> taken;
-  for (BufferIdx b = 0; b < course.problem.count(); ++b) {
-    const bool above = course.plan.offsets[b] + course.problem.size[b] > course.goal;
-    if (!above || (*offsets)[b] == kNoOffset) continue;
-    course.blocks().for_each(b, [&](BufferIdx member, Bytes) {
-      (*offsets)[member] = kNoOffset;
-      taken.push_back(member);
-    });
-  }
-  return taken;
-}
-
-// Whether there is now a plan at or below the goal.
-bool reach_goal(chain::Course& course, std::int64_t nodes, chain::Ejection* ejection) {
-  std::vector<Bytes> offsets = course.plan.offsets;
-  const std::vector<BufferIdx> rejected = take_out(course, &offsets);
-  // A caller's target may be below what is pinned.
-  const auto pinned = [&course](BufferIdx b) { return course.problem.pin_of(b) != kNoOffset; };
-  if (std::any_of(rejected.begin(), rejected.end(), pinned)) return false;
-  const std::int64_t before = ejection->nodes();
-  const std::int64_t most = std::min(nodes, course.nodes_left);
-  const bool done = ejection->insert(course.goal, most, &offsets, rejected);
-  if (done) course.take(offsets, peak_of(course.problem, offsets), "ejection");
-  const std::int64_t spent = ejection->nodes() - before;
-  course.spend("ejection", spent, done ? Status::kFeasible : Status::kUnknown,
-               spent >= most ? "nodes" : "end");
-  ++course.plan.stats.restarts;
-  return course.reached(course.goal);
-}
-
-// Searches half-way from the last missed goal to the best plan, again and again, with more effort
-// each time that all goals have been tried.
-//
-// It ends, because a goal is below the best plan: each one reached lowers the peak, which does not
-// pass the target. Between two of these, each one missed brings `refused` closer to the peak until
-// they are next to each other, and so ends an effort, of which there are kMostEfforts.
-void eject(chain::Course& course, std::uint64_t seed) {
-  chain::Ejection ejection(course.problem, course.sections, seed, course.stopper);
-  std::int64_t nodes = kFirstNodes;
-  Bytes refused = course.target - 1;
-  for (int effort = 0; effort < kMostEfforts && !course.enough();) {
-    MEMPLAN_ASSERT(refused < course.plan.peak);
-    course.goal = refused + (course.plan.peak - refused) / 2;
-    if (reach_goal(course, nodes, &ejection)) {
-      effort = 0;
-    } else {
-      refused = course.goal;
-    }
-    if (course.plan.peak - refused > 1 + course.target / kFinest) continue;
-    refused = course.target - 1;
-    nodes *= 2;
-    ++effort;
-  }
-}
-
 // The wheel reaches its target or finds nothing, so it must leave most of the budget to the stages
 // that improve a plan step by step.
 void insist(chain::Course& course, std::uint64_t seed) {
@@ -333,7 +309,9 @@ void run_related(chain::Course& course, std::uint64_t seed) {
   course.patience = kRelatedPatience;
   if (course.options.portfolio) try_orders(course);
   if (course.options.portfolio && course.options.bump && !course.enough()) insist(course, seed);
-  if (course.options.ejection && course.plan.has_offsets()) eject(course, seed);
+  if (!course.options.ejection || !course.plan.has_offsets()) return;
+  chain::Lowering lowering(course, kFirstNodes, seed);
+  while (!lowering.tired() && !course.enough()) lowering.effort(course.nodes_left);
 }
 
 }  // namespace
