@@ -14,20 +14,20 @@
 namespace memplan {
 
 // Each stage is a switch. One pass of first fit is made in any case.
-#define MEMPLAN_LARGE_OPTIONS(OPTION)                                                              \
-  OPTION(bool, core, true,                                                                         \
-         "place the buffers of the tightest sections first, and add the rejected ones to them")    \
-  OPTION(bool, promote, true,                                                                      \
-         "repeat first fit of the core with the rejected buffers ranked as tighter")               \
-  OPTION(bool, shells, true, "after a core, place the nearly as tight buffers before the others")  \
-  OPTION(bool, portfolio, true, "try first fit at the target with many orders")                    \
-  OPTION(bool, bump, true, "repeat a pass with the rejected buffers at the front of its order")    \
-  OPTION(bool, best_fit, true, "after first fit, try best fit for some orders")                    \
-  OPTION(bool, windows, true,                                                                      \
-         "replan short time windows around the rejected buffers, with everything else pinned")     \
-  OPTION(bool, ejection, true,                                                                     \
-         "for problems with conflicts or groups: rejected buffers displace others, which move in " \
-         "turn; replaces core and windows")
+#define MEMPLAN_LARGE_OPTIONS(OPTION)                                                             \
+  OPTION(bool, core, true,                                                                        \
+         "place the buffers of the tightest sections first, and add the rejected ones to them")   \
+  OPTION(bool, promote, true,                                                                     \
+         "repeat first fit of the core with the rejected buffers ranked as tighter")              \
+  OPTION(bool, shells, true, "after a core, place the nearly as tight buffers before the others") \
+  OPTION(bool, portfolio, true,                                                                   \
+         "try first fit at the target with many orders, and passes as low as they come")          \
+  OPTION(bool, bump, true, "repeat a pass with the rejected buffers at the front of its order")   \
+  OPTION(bool, best_fit, true, "after first fit, try best fit for some orders")                   \
+  OPTION(bool, windows, true,                                                                     \
+         "replan short time windows around the rejected buffers, with everything else pinned")    \
+  OPTION(bool, ejection, true,                                                                    \
+         "what reaches above a goal displaces other buffers, which move in turn")
 
 struct LargeOptions {
   MEMPLAN_LARGE_OPTIONS(MEMPLAN_FIELD)

@@ -1,4 +1,4 @@
-// Repair for conflicts beyond lifetimes and contiguous groups, of which sections know too little.
+// Repair that depends neither on sections nor on an order: what has no place displaces others.
 #pragma once
 
 #include <algorithm>

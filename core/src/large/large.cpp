@@ -29,7 +29,7 @@ constexpr const char* kOrders[] = {"contention_length", "length",       "length_
 constexpr const char* kBestFitOrders[] = {"room_length", "length", "contention_length"};
 constexpr int kBumps = 2;
 
-// These orders make good plans where no pass reaches the goal: the peak is as low as they come.
+// These orders make good plans where no pass reaches the goal, beside the one on the skyline.
 constexpr const char* kOpenBestFit[] = {"peak_distance", "contention", "length_class_start"};
 constexpr const char* kOpenFirstFit[] = {"contention", "size"};
 
@@ -107,7 +107,7 @@ class Chain {
   void make_open_passes() {
     if (!course_.enough()) course_.skyline_pass(course_.order("tela"), "tela, skyline");
     for (const char* name : kOpenBestFit) {
-      if (!course_.enough()) {
+      if (options_.best_fit && !course_.enough()) {
         course_.open_pass(course_.order(name), Fit::kBest, std::string(name) + ", best fit");
       }
     }
