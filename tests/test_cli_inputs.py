@@ -39,13 +39,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 class TestStreams:
-    """`-`, `/dev/stdin` and `<(command)`."""
+    """`-`, `/dev/fd/0` (to which `/dev/stdin` is a link) and `<(command)`."""
 
     @pytest.mark.parametrize(
         "command",
         [
             "memplan plan - -q",
-            "memplan plan /dev/stdin -q",
+            "memplan plan /dev/fd/0 -q",
             "memplan plan <(cat five.csv) -q",
             "memplan inspect -",
             "memplan inspect - -c 12",
