@@ -19,6 +19,8 @@
 
 namespace memplan::chain {
 
+constexpr Bytes kFinest = 10'000;  // steps to a target: no goal is closer to the peak than one
+
 // A round asks for a plan at or below its goal, which is at or above the target. A pass is given up
 // when it cannot end below the best plan so far.
 class Course {

@@ -179,6 +179,12 @@ void Ejection::bar_with(BufferIdx b) {
   sort_bars();
 }
 
+void Ejection::rank_bars(Bytes Bar::* key) {
+  ranks_.clear();
+  for (const Bar& bar : bars_) ranks_.push_back({bar.*key, static_cast<int>(ranks_.size())});
+  sort_ranked(ranks_.data(), ranks_.data() + ranks_.size());
+}
+
 void Ejection::sort_bars() {
   if (blocks_.any()) {
     // A group is thrown out by the first of its members here, and the size of that one decides when
@@ -188,9 +194,7 @@ void Ejection::sort_bars() {
     });
     return;
   }
-  ranks_.clear();
-  for (const Bar& bar : bars_) ranks_.push_back({bar.lower, static_cast<int>(ranks_.size())});
-  sort_ranked(ranks_.data(), ranks_.data() + ranks_.size());
+  rank_bars(&Bar::lower);
   sorted_.clear();
   for (const Ranked& rank : ranks_) sorted_.push_back(bars_[rank.row]);
   bars_.swap(sorted_);
@@ -234,9 +238,7 @@ Bytes Ejection::free_place(const Shape& shape, Bytes top) const {
 
 // Chooses among the offsets just above something one that throws out little.
 Bytes Ejection::cheapest_place(const Shape& shape, Bytes top) {
-  ranks_.clear();
-  for (const Bar& bar : bars_) ranks_.push_back({bar.upper, static_cast<int>(ranks_.size())});
-  sort_ranked(ranks_.data(), ranks_.data() + ranks_.size());
+  rank_bars(&Bar::upper);
   Bytes best = kNoOffset;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   std::int64_t sum = 0;    // of those over the offset

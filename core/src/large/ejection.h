@@ -61,6 +61,7 @@ class Ejection {
   void place(BufferIdx b, Bytes offset);
   void remove(BufferIdx b);
   void bar_with(BufferIdx b);
+  void rank_bars(Bytes Bar::* key);
   void sort_bars();
   void bar_with_member(BufferIdx member, Bytes shift);
   Bytes free_place(const Shape& shape, Bytes top) const;

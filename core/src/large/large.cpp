@@ -49,9 +49,8 @@ constexpr double kShells[] = {2, 4, 16};  // times the room of the core
 constexpr int kCorePasses = 30;           // usually a few settle it, or none does
 constexpr int kShellPasses = 3;
 
-constexpr Bytes kHair = 1050;      // the least raise of the target is one part of so many
-constexpr int kGoals = 12;         // after the target itself
-constexpr Bytes kFinest = 10'000;  // steps to a target: no goal is closer to the peak than one
+constexpr Bytes kHair = 1050;  // the least raise of the target is one part of so many
+constexpr int kGoals = 12;     // after the target itself
 
 class Chain {
  public:
@@ -121,7 +120,6 @@ class Chain {
   void eject() {
     if (!options_.ejection || !course_.plan.has_offsets()) return;
     if (!lowering_.tired() && !course_.enough()) lowering_.effort(course_.nodes_left / kGoalsLeft);
-    course_.goal = course_.target;
   }
 
   void try_orders() {
@@ -185,7 +183,7 @@ class Chain {
       if (options_.windows) repair();
       if (course_.reached(course_.goal)) continue;
       refused = std::max(course_.goal, course_.target);
-      const bool close = course_.plan.peak - refused <= course_.target / kFinest;
+      const bool close = course_.plan.peak - refused <= course_.target / chain::kFinest;
       if (close || !course_.plan.has_offsets()) refused = course_.target;
     }
   }

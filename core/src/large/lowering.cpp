@@ -9,9 +9,8 @@ namespace memplan::chain {
 
 namespace {
 
-constexpr Bytes kFinest = 10'000;  // steps to a target: no step is smaller
-constexpr Bytes kLonger = 8;       // the first step of an effort, in last ones of the one before
-constexpr int kMostEfforts = 5;    // in vain, since twice the nodes find a little more each time
+constexpr Bytes kLonger = 8;     // the first step of an effort, in last ones of the one before
+constexpr int kMostEfforts = 5;  // in vain, since twice the nodes find a little more each time
 
 }  // namespace
 
