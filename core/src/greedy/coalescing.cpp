@@ -4,7 +4,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "model/blocks.h"
@@ -190,21 +192,22 @@ struct TimedBlock {
   Shape shape;
   BufferIdx first;  // of a group, any member
   SectionIdx begin;
-  SectionIdx end;  // inclusive
+  SectionIdx end;     // inclusive
+  std::int64_t rank;  // of its size
   std::int32_t piece = kNone;
 };
 
 class CoalescingFit {
  public:
-  CoalescingFit(const Problem& problem, const Sections& sections)
-      : problem_(problem), sections_(sections), blocks_(problem) {}
+  CoalescingFit(const Problem& problem, const Sections& sections, Bytes limit)
+      : problem_(problem), sections_(sections), limit_(limit), blocks_(problem) {}
 
   Draft run() {
     if (!place_pinned()) return std::move(draft_);
     free_what_is_not_fixed();
     gather();
     stretch();
-    draft_.complete = place_in_time();
+    draft_.complete = place_outward();
     return std::move(draft_);
   }
 
@@ -215,7 +218,7 @@ class CoalescingFit {
     if (problem_.pin.empty()) return true;
     Stopper never(std::numeric_limits<double>::infinity());
     constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-    return Passes(problem_, sections_, never).place_pinned({kMaxBytes, kMost, kMost}, &draft_);
+    return Passes(problem_, sections_, never).place_pinned({limit_, kMost, kMost}, &draft_);
   }
 
   void free_what_is_not_fixed() {
@@ -228,17 +231,18 @@ class CoalescingFit {
     Bytes end = 0;
     for (const auto& [lower, row] :
          ranked(fixed.size(), [&fixed](std::int32_t i) { return fixed[i].lower; })) {
-      if (end < lower) free_.add({end, lower});
+      if (end < std::min(lower, limit_)) free_.add({end, std::min(lower, limit_)});
       end = std::max(end, fixed[row].upper);
     }
-    if (end < kMaxBytes) free_.add({end, kMaxBytes});
+    if (end < limit_) free_.add({end, limit_});
   }
 
   void gather() {
     timed_block_of_.assign(problem_.size.size(), kNone);
     for (BufferIdx b = 0; b < problem_.count(); ++b) {
       if (draft_.offsets[b] != kNoOffset || timed_block_of_[b] != kNone) continue;
-      TimedBlock timed{blocks_.shape(b), b, sections_.count, 0};
+      const Shape shape = blocks_.shape(b);
+      TimedBlock timed{shape, b, sections_.count, 0, Free::rank(shape)};
       const auto row = static_cast<std::int32_t>(timed_blocks_.size());
       blocks_.for_each(b, [&](BufferIdx member, Bytes) {
         timed_block_of_[member] = row;
@@ -265,24 +269,74 @@ class CoalescingFit {
     }
   }
 
-  // Where several begin at once, the larger class of size goes first, as it has fewer places.
-  bool place_in_time() {
-    const std::vector<Ranked> by_begin = ranked(timed_blocks_.size(), [this](std::int32_t i) {
-      return Free::kClasses * (std::int64_t{timed_blocks_[i].begin} + 1) -
-             Free::rank(timed_blocks_[i].shape);
+  // Places the blocks that are there when the load is greatest one on another, the longest first,
+  // which wastes nothing there; and then outward from that time, forward those that begin later,
+  // and back those that end earlier.
+  bool place_outward() {
+    const std::vector<Bytes> load = loads(sections_);
+    const auto fullest =
+        static_cast<SectionIdx>(std::max_element(load.begin(), load.end()) - load.begin());
+    const std::vector<std::int32_t> by_begin = sorted_by(&TimedBlock::begin, 1);
+    const std::vector<std::int32_t> by_end = sorted_by(&TimedBlock::end, -1);
+    const auto later = std::find_if(by_begin.begin(), by_begin.end(), [&](std::int32_t row) {
+      return timed_blocks_[row].begin > fullest;
     });
-    const std::vector<Ranked> by_end =
-        ranked(timed_blocks_.size(), [this](std::int32_t i) { return timed_blocks_[i].end; });
-    auto leaving = by_end.begin();
-    for (const auto& [key, row] : by_begin) {
-      TimedBlock& timed = timed_blocks_[row];
-      for (; leaving->key < timed.begin; ++leaving) {
-        const std::int32_t piece = timed_blocks_[leaving->row].piece;
-        if (piece != kNone) free_.release(piece);
-      }
+    const auto earlier = std::find_if(by_end.rbegin(), by_end.rend(), [&](std::int32_t row) {
+      return timed_blocks_[row].end < fullest;
+    });
+
+    std::vector<std::int32_t> now;
+    for (auto row = by_end.rbegin(); row != earlier; ++row) {
+      if (timed_blocks_[*row].begin <= fullest) now.push_back(*row);
+    }
+    for (const auto& [key, at] : ranked(now.size(), [&](std::int32_t i) {
+           const TimedBlock& timed = timed_blocks_[now[i]];
+           return Free::kClasses * (std::int64_t{timed.begin} - timed.end) - timed.rank;
+         })) {
+      if (!place(&timed_blocks_[now[at]])) return false;
+    }
+    const Free around = free_;
+    for (auto row = later, gone = by_end.end() - (earlier - by_end.rbegin()); row != by_begin.end();
+         ++row) {
+      TimedBlock& timed = timed_blocks_[*row];
+      for (; timed_blocks_[*gone].end < timed.begin; ++gone) release(timed_blocks_[*gone]);
+      if (!place(&timed)) return false;
+    }
+    free_ = around;
+    auto gone = std::make_reverse_iterator(later);
+    for (auto row = earlier; row != by_end.rend(); ++row) {
+      TimedBlock& timed = timed_blocks_[*row];
+      for (; timed_blocks_[*gone].begin > timed.end; ++gone) release(timed_blocks_[*gone]);
       if (!place(&timed)) return false;
     }
     return true;
+  }
+
+  // The rows of the blocks by rising section. Where several share one, the larger class of size
+  // goes first, as it has fewer places; with `sign` -1 all that last, for who reads backwards.
+  std::vector<std::int32_t> sorted_by(SectionIdx TimedBlock::* section, int sign) const {
+    std::vector<std::int32_t> at(static_cast<std::size_t>(sections_.count) + 2, 0);
+    for (const TimedBlock& timed : timed_blocks_) ++at[timed.*section + 1];
+    std::partial_sum(at.begin(), at.end(), at.begin());
+    std::vector<std::int32_t> rows(timed_blocks_.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      rows[at[timed_blocks_[i].*section]++] = static_cast<std::int32_t>(i);
+    }
+    const auto goes_first = [this, sign](std::int32_t x, std::int32_t y) {
+      const std::int64_t difference = sign * (timed_blocks_[x].rank - timed_blocks_[y].rank);
+      return difference != 0 ? difference > 0 : sign * (x - y) < 0;
+    };
+    auto begin = rows.begin();
+    for (const std::int32_t count : at) {
+      const auto end = rows.begin() + count;
+      std::sort(begin, end, goes_first);
+      begin = end;
+    }
+    return rows;
+  }
+
+  void release(const TimedBlock& timed) {
+    if (timed.piece != kNone) free_.release(timed.piece);
   }
 
   bool place(TimedBlock* timed) {
@@ -302,6 +356,7 @@ class CoalescingFit {
 
   const Problem& problem_;
   const Sections& sections_;
+  Bytes limit_;
   Blocks blocks_;
   Free free_;
   Draft draft_;
@@ -311,8 +366,8 @@ class CoalescingFit {
 
 }  // namespace
 
-Draft coalescing_fit(const Problem& problem, const Sections& sections) {
-  return CoalescingFit(problem, sections).run();
+Draft coalescing_fit(const Problem& problem, const Sections& sections, Bytes limit) {
+  return CoalescingFit(problem, sections, limit).run();
 }
 
 }  // namespace memplan

@@ -1,5 +1,6 @@
 // A plan for little more than the time to read the problem: buffers are placed as an allocator
-// would at run time, in order of time, and free pieces that touch are joined.
+// would at run time, in order of time from the greatest load outward, and free pieces that touch
+// are joined.
 #pragma once
 
 #include "greedy/passes.h"
@@ -11,9 +12,10 @@ namespace memplan {
 // It takes O(n) but for sorting, whatever the lifetimes, as it has no tree of sections, whose lists
 // grow with all that is live. In return it overestimates: a gap counts as held, a group as one
 // buffer that lives as long as any of its members, a listed conflict as a common time, and the
-// addresses of a pinned buffer as taken for ever. So it is used where first fit is too dear.
+// addresses of a pinned buffer as taken for ever. So it serves where first fit is too dear,
+// and as a first try without these.
 //
-// The draft is complete unless such a plan would end above 2^62. The capacity is ignored.
-Draft coalescing_fit(const Problem& problem, const Sections& sections);
+// The draft is complete unless such a plan would end above the limit. The capacity is ignored.
+Draft coalescing_fit(const Problem& problem, const Sections& sections, Bytes limit = kMaxBytes);
 
 }  // namespace memplan

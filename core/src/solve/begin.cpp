@@ -5,12 +5,17 @@
 
 #include "memplan/bounds.h"
 #include "memplan/greedy.h"
+#include "solve/last_resort.h"
 
 namespace memplan {
 
 namespace {
 
 constexpr std::int64_t kSkylineNodes = 20;  // for each buffer
+
+// From so many buffers on, a pass in order of time comes before first fit. It costs a third of it
+// and reaches the bound of more than half of the corpus.
+constexpr BufferIdx kInTime = 1000;
 
 // The squeaky wheel would ignore hints that are to be kept, and options of greedy that were
 // changed.
@@ -30,6 +35,21 @@ void run_squeaky_wheel(Incumbent& incumbent) {
       "greedy", "squeaky wheel");
 }
 
+void run_in_time(Incumbent& incumbent) {
+  const Incumbent::Lap lap(incumbent, "greedy");
+  const Bytes target = incumbent.target();
+  incumbent.take(target, incumbent.nodes_left(), coalesce(incumbent, target), "greedy",
+                 "in order of time");
+}
+
+// Whether the pass is worth its time: what it overestimates is not there, and it was not made yet.
+bool begins_in_time(const Incumbent& incumbent) {
+  const Problem& problem = incumbent.problem();
+  return problem.count() > kInTime && incumbent.nodes_left() > problem.count() &&
+         incumbent.sections().single_span && problem.pin.empty() && !has_relations(problem) &&
+         !incumbent.has_plan();
+}
+
 }  // namespace
 
 void run_skyline_wheel(Incumbent& incumbent) {
@@ -47,7 +67,8 @@ void run_skyline_wheel(Incumbent& incumbent) {
 void begin(Incumbent& incumbent, bool wants_plan) {
   if (incumbent.settled()) return;
   const bool first = wants_plan && squeaks(incumbent);
-  if (first) run_squeaky_wheel(incumbent);
+  if (first && begins_in_time(incumbent)) run_in_time(incumbent);
+  if (first && !incumbent.settled()) run_squeaky_wheel(incumbent);
   const bool related = has_relations(incumbent.problem());
   if ((!related && incumbent.sections().single_span) || incumbent.settled()) return;
   const Bytes target = incumbent.target();

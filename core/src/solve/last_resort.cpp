@@ -15,6 +15,14 @@ bool lacks_plan(const Incumbent& incumbent) {
          incumbent.options().greedy.orders.empty();
 }
 
+Plan coalesce(const Incumbent& incumbent, Bytes limit) {
+  BestPass best(incumbent.problem(), kNoLimit);
+  std::int64_t steps = kNoLimit;
+  best.take(coalescing_fit(incumbent.problem(), incumbent.sections(), limit),
+            "best fit in order of time", &steps);
+  return std::move(best.plan);
+}
+
 void first_fit_anyway(Incumbent& incumbent, std::int64_t steps) {
   const Incumbent::Lap lap(incumbent, "greedy");
   const Problem& problem = incumbent.problem();
@@ -31,12 +39,7 @@ void first_fit_anyway(Incumbent& incumbent, std::int64_t steps) {
 
 void coalesce_anyway(Incumbent& incumbent) {
   const Incumbent::Lap lap(incumbent, "greedy");
-  BestPass best(incumbent.problem(), kNoLimit);
-  Draft draft = coalescing_fit(incumbent.problem(), incumbent.sections());
-  draft.complete = draft.complete && draft.peak <= incumbent.capacity();
-  std::int64_t steps = kNoLimit;
-  best.take(std::move(draft), "best fit in order of time", &steps);
-  incumbent.offer(std::move(best.plan), "greedy");
+  incumbent.offer(coalesce(incumbent, incumbent.capacity()), "greedy");
 }
 
 }  // namespace memplan

@@ -13,12 +13,14 @@ namespace memplan {
 // not where the caller chose the orders, whose own result is wanted.
 bool lacks_plan(const Incumbent& incumbent);
 
+// The plan of the pass in order of time (greedy/coalescing.h), or none within the limit.
+Plan coalesce(const Incumbent& incumbent, Bytes limit);
+
 // Runs first fit, however long it takes, or until it has done so much work.
 void first_fit_anyway(Incumbent& incumbent,
                       std::int64_t steps = std::numeric_limits<std::int64_t>::max());
 
-// Runs the pass in order of time (greedy/coalescing.h). Its plan counts if it is within the
-// capacity.
+// Runs the pass in order of time, within the capacity.
 void coalesce_anyway(Incumbent& incumbent);
 
 }  // namespace memplan
