@@ -9,6 +9,7 @@
 #include "check.h"
 #include "memplan/bounds.h"
 #include "memplan/repacker.h"
+#include "model/subproblem.h"
 #include "oracle.h"
 #include "repack/arena.h"
 #include "repack/ejection.h"
@@ -429,6 +430,29 @@ TEST(the_lowest_place_is_the_lowest) {
   }
 }
 
+// Tests that many new buffers are planned at once, and that later a few of them are mended again.
+TEST(many_at_once_are_planned_again_and_few_are_mended) {
+  oracle::Generator generator(5);
+  const Problem problem = generator.problem(400, 200, 99, {});
+  Repacker repacker;
+  const std::vector<Slot> slots = repacker.add(problem);
+  const Bytes capacity = 2 * repacker.lower_bound();
+  SolveOptions options;
+  options.objective = Objective::kFit;
+  Repacked answer = repacker.repack(capacity, options);
+  CHECK(answer.has_plan());
+  CHECK_EQ(answer.stats.solver, "greedy");
+  std::vector<Bytes> offsets;
+  for (const Slot slot : slots) offsets.push_back(repacker.offset(slot));
+  CHECK(oracle::valid(problem, offsets));
+  repacker.remove({slots[7]});
+  repacker.add(subproblem(problem, {7}));
+  answer = repacker.repack(capacity, options);
+  CHECK(answer.has_plan());
+  CHECK_EQ(answer.stats.solver, "repack");
+  CHECK_EQ(answer.moved, 0);
+}
+
 TEST(undoing_takes_everything_back) {
   oracle::Generator generator(17);
   const Problem problem = generator.problem(30, 10, 9, {});
@@ -447,7 +471,7 @@ TEST(undoing_takes_everything_back) {
     std::vector<Slot> out(slots.begin(), slots.begin() + 12);
     for (const Slot slot : out) arena.displace(slot);
     repack::Ejection ejection(arena, seed, stopper);
-    ejection.insert(out, arena.load_at(5) + 3, 50);
+    ejection.insert(out, arena.load_at(5) + 3, 50, arena.looks() + (seed % 2 == 0 ? 10'000 : 100));
     CHECK(arena.check_invariants());
     arena.undo_to(0);
     CHECK(arena.check_invariants());

@@ -184,6 +184,7 @@ Bytes Arena::lowest_place(Slot slot, Bytes limit) {
   if (row.size == 0) return 0;
   runs_.clear();
   timetable_.find_runs(row.start, row.end, &runs_);
+  for (const Timetable::Run& run : runs_) looks_ += run.end - run.at;
   Bytes offset = lowest_beside_reserved(0, row);
   if (offset > top) return kNoOffset;
   std::size_t agreed = 0;

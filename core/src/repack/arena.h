@@ -63,6 +63,8 @@ class Arena {
   Bytes lowest_place(Slot slot, Bytes limit);
   // Finds the buffers that are in the way at this offset.
   void in_the_way(Slot slot, Bytes offset, std::vector<Slot>* others) const;
+  // How many placed buffers were looked at so far: a clock that runs alike on every machine.
+  std::int64_t looks() const { return looks_; }
   // Visits all buffers with which this one shares a time, wherever they lie.
   template <typename Visit>
   void meet(Slot slot, Visit visit) const {
@@ -118,6 +120,7 @@ class Arena {
   std::vector<std::pair<Slot, Bytes>> changes_;  // and the offset before
   std::vector<Bytes> before_;         // by slot: the offset at settle(), if changed since
   std::vector<Timetable::Run> runs_;  // at work
+  std::int64_t looks_ = 0;
 };
 
 }  // namespace memplan::repack

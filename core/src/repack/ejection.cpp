@@ -31,9 +31,10 @@ Ejection::Ejection(Arena& arena, std::uint64_t seed, Stopper& stopper)
       stopper_(stopper),
       failures_(static_cast<std::size_t>(arena.slot_count()), 1) {}
 
-bool Ejection::insert(std::vector<Slot> unplaced, Bytes limit, std::int64_t steps) {
+bool Ejection::insert(std::vector<Slot> unplaced, Bytes limit, std::int64_t steps,
+                      std::int64_t last_look) {
   while (!unplaced.empty()) {
-    if (steps_ >= steps || stopper_.expired()) return false;
+    if (steps_ >= steps || arena_.looks() >= last_look || stopper_.expired()) return false;
     ++steps_;
     const Slot slot = unplaced.back();
     unplaced.pop_back();

@@ -17,9 +17,9 @@ class Ejection {
   // Both must outlive it.
   Ejection(Arena& arena, std::uint64_t seed, Stopper& stopper);
 
-  // Places the unplaced buffers, none above the limit, within so many steps. Where it fails, the
-  // placed buffers do not overlap, and the others are unplaced.
-  bool insert(std::vector<Slot> unplaced, Bytes limit, std::int64_t steps);
+  // Places the unplaced buffers, none above the limit, within so many steps, until looks() of the
+  // arena. Where it fails, the placed buffers do not overlap, and the others are unplaced.
+  bool insert(std::vector<Slot> unplaced, Bytes limit, std::int64_t steps, std::int64_t last_look);
 
   std::int64_t steps() const { return steps_; }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "greedy/coalescing.h"
 #include "greedy/orders.h"
 #include "greedy/passes.h"
 #include "greedy/short_lists.h"
@@ -29,13 +30,21 @@ namespace {
 constexpr const char* kName = "repack";
 constexpr const char* kAuto = "auto";
 constexpr const char* kOrder = "room_length";  // of the first pass of the squeaky wheel
+// With more buffers, solve() begins with the pass in order of time by itself.
+constexpr std::size_t kSolveBeginsInTime = 1000;
 
 // The steps of an ejection search; beyond these a new plan costs less.
 constexpr std::int64_t kEjections = 100;
 constexpr std::int64_t kEjectionsEach = 32;      // for each that found no place,
 constexpr std::int64_t kBuffersPerEjection = 4;  // but at most one for so many that are in
+// What may be spent from the first that found no place, in looks: for each buffer that is in, and
+// in all.
+constexpr std::int64_t kLooksPerBuffer = 32;
+constexpr std::int64_t kMostLooks = 40'000;
 // The same for the least peak: the bound is reached by a few steps or by none (measured).
 constexpr std::int64_t kEjectionsToBound = 16;
+// Of more unplaced buffers, if they are more than half, a new plan costs less than a hole for each.
+constexpr std::size_t kMostToMend = 250;
 
 }  // namespace
 
@@ -53,6 +62,7 @@ class Trial {
     --waits_;
     return false;
   }
+  bool pauses() const { return waits_ > 0; }
   void end(bool success) {
     failures_ = success ? 0 : failures_ + 1;
     pause_ = failures_ < patience_ ? 0 : std::min(2 * pause_ + 1, kLongestPause);
@@ -118,6 +128,7 @@ class Repacker::State {
 
   void check_pins(const Problem& rows) const;
   bool answer(std::optional<Bytes> capacity, Call* call);
+  bool changed_much();
   Status fit(Bytes limit, std::int64_t ejections, Call* call);
   bool settle_pins(Bytes limit);
   Status mend(Bytes limit, std::int64_t ejections, Call* call);
@@ -126,6 +137,8 @@ class Repacker::State {
   void minimise(std::optional<Bytes> capacity, Call* call);
   bool mends_to_bound(Bytes peak, Call* call);
   bool squeaks_to_bound(Call* call);
+  bool packs_in_time(Bytes limit, Call* call);
+  bool packs_to_fit(Bytes limit, Call* call);
   bool packs_as_before(Call* call);
   void remember_order(Call* call);
 
@@ -146,8 +159,12 @@ class Repacker::State {
   std::vector<KeyedSlot> order_;
   std::vector<char> ordered_;  // by slot: the buffer is in the order
   // For the least peak: whether mending is enough, and whether ejections are part of it.
-  repack::Trial mending_{8};
+  repack::Trial mending_{2};
   repack::Trial ejections_{1};
+  // For a fit, whether ejections are; and for both, whether these passes are.
+  repack::Trial ejections_to_fit_{4};
+  repack::Trial in_time_{2};
+  repack::Trial as_before_{1};
 };
 
 std::vector<Slot> Repacker::State::add(const Problem& rows) {
@@ -260,7 +277,7 @@ bool Repacker::State::answer(std::optional<Bytes> capacity, Call* call) {
   Repacked& answer = call->answer;
   const bool least = call->options.objective == Objective::kMinPeak;
   const Bytes limit = capacity.value_or(kMaxBytes);
-  if (least && !mending_.due()) {
+  if (least && (changed_much() || !mending_.due())) {
     look_up();
     if (bound_ <= limit && squeaks_to_bound(call)) return true;
   }
@@ -270,7 +287,8 @@ bool Repacker::State::answer(std::optional<Bytes> capacity, Call* call) {
     answer.stats.note = note_;
     return false;
   }
-  if (answer.status == Status::kUnknown && !solve_from_scratch(capacity, Objective::kFit, call)) {
+  if (answer.status == Status::kUnknown && !packs_to_fit(limit, call) &&
+      !solve_from_scratch(capacity, Objective::kFit, call)) {
     return false;
   }
   MEMPLAN_ASSERT(arena.peak() <= limit);
@@ -281,12 +299,24 @@ bool Repacker::State::answer(std::optional<Bytes> capacity, Call* call) {
   return true;
 }
 
+// Whether mending to the least peak would hardly pay: where a new plan is cheap, more than one in
+// 32 are new.
+bool Repacker::State::changed_much() {
+  if (arena.count() <= kSolveBeginsInTime) return false;
+  unplaced_.clear();
+  arena.above(kMaxBytes, &unplaced_);
+  return 32 * unplaced_.size() > arena.count();
+}
+
 // Tries to fit by mending the plan that is there.
 Status Repacker::State::fit(Bytes limit, std::int64_t ejections, Call* call) {
   arena.file();
   unplaced_.clear();
   arena.above(limit, &unplaced_);
   if (unplaced_.empty()) return Status::kOptimal;
+  if (unplaced_.size() > kMostToMend && 2 * unplaced_.size() > arena.count()) {
+    return Status::kUnknown;
+  }
   const std::size_t before = arena.mark();
   const Status status = settle_pins(limit) ? mend(limit, ejections, call) : Status::kInfeasible;
   if (status != Status::kOptimal) arena.undo_to(before);
@@ -332,7 +362,9 @@ Status Repacker::State::mend(Bytes limit, std::int64_t ejections, Call* call) {
     return arena.size(x) != arena.size(y) ? arena.size(x) > arena.size(y) : x < y;
   });
   rejected_.clear();
+  std::int64_t last_look = 0;
   for (const Slot slot : unplaced_) {
+    if (!rejected_.empty() && arena.looks() >= last_look) return Status::kUnknown;
     const Bytes offset = arena.lowest_place(slot, limit);
     if (offset != kNoOffset) {
       arena.place(slot, offset);
@@ -344,17 +376,22 @@ Status Repacker::State::mend(Bytes limit, std::int64_t ejections, Call* call) {
         note_ = "more is held at one time than the capacity";
         return Status::kInfeasible;
       }
+      const auto count = static_cast<std::int64_t>(arena.count());
+      last_look = arena.looks() + std::min(kMostLooks, kLooksPerBuffer * count);
     }
     rejected_.push_back(slot);
   }
   if (rejected_.empty()) return Status::kOptimal;
+  const bool to_fit = ejections > kEjectionsToBound;
+  if (to_fit && !ejections_to_fit_.due()) return Status::kUnknown;
   repack::Ejection ejection(arena, call->options.seed, call->stopper);
   const std::int64_t steps =
       std::min(kEjections + kEjectionsEach * static_cast<std::int64_t>(rejected_.size()),
                kEjections + static_cast<std::int64_t>(arena.count()) / kBuffersPerEjection);
-  const bool done =
-      ejection.insert(rejected_, limit, std::min({steps, ejections, call->nodes_left()}));
+  const bool done = ejection.insert(rejected_, limit,
+                                    std::min({steps, ejections, call->nodes_left()}), last_look);
   stats.nodes += ejection.steps();
+  if (to_fit) ejections_to_fit_.end(done);
   return done ? Status::kOptimal : Status::kUnknown;
 }
 
@@ -419,7 +456,7 @@ void Repacker::State::remember_order(Call* call) {
 // Tries one pass of first fit at the bound in the order of the last time, in which new buffers go
 // where their keys belong. Sorting all costs as much as half of the pass.
 bool Repacker::State::packs_as_before(Call* call) {
-  if (order_.empty()) return false;
+  if (!as_before_.due() || order_.empty()) return false;
   const auto gone = [this](const KeyedSlot& each) { return ordered_[each.slot] == 0; };
   order_.erase(std::remove_if(order_.begin(), order_.end(), gone), order_.end());
   const auto kept = static_cast<std::ptrdiff_t>(order_.size());
@@ -459,6 +496,7 @@ bool Repacker::State::packs_as_before(Call* call) {
   Stats& stats = call->answer.stats;
   stats.nodes += draft.nodes;
   ++stats.restarts;
+  as_before_.end(draft.complete);
   if (!draft.complete) return false;
   stats.solver = "greedy";
   stats.note = "first fit in the order of the plan before";
@@ -466,15 +504,39 @@ bool Repacker::State::packs_as_before(Call* call) {
   return true;
 }
 
-// Tries to plan all again at the bound: by the order of the plan before, or else by what `auto`
-// would try first.
+// Tries the cheapest pass of all.
+bool Repacker::State::packs_in_time(Bytes limit, Call* call) {
+  if (!sections_.single_span || !problem_.pin.empty()) return false;
+  if (call->nodes_left() < problem_.count() || !in_time_.due()) return false;
+  Draft draft = coalescing_fit(problem_, sections_, limit);
+  Stats& stats = call->answer.stats;
+  stats.nodes += draft.nodes;
+  ++stats.restarts;
+  in_time_.end(draft.complete);
+  if (!draft.complete) return false;
+  stats.solver = "greedy";
+  stats.note = "best fit in order of time";
+  arena.replace(slots_, draft.offsets);
+  return true;
+}
+
+// The same for a fit, unless a full solve begins with that pass by itself.
+bool Repacker::State::packs_to_fit(Bytes limit, Call* call) {
+  if (call->options.solver != kAuto || !call->options.squeaky_wheel) return false;
+  if (arena.count() > kSolveBeginsInTime || call->stopper.look()) return false;
+  look_up();
+  return bound_ <= limit && packs_in_time(limit, call);
+}
+
+// Tries to plan all again at the bound: in order of time, by the order of the plan before, or else
+// by what `auto` would try first.
 bool Repacker::State::squeaks_to_bound(Call* call) {
   if (squeaked_ || call->options.solver != kAuto || !call->options.squeaky_wheel) return false;
   squeaked_ = true;
   look_up();
   problem_.capacity.reset();
   Repacked& answer = call->answer;
-  if (!packs_as_before(call)) {
+  if (!packs_in_time(bound_, call) && !packs_as_before(call)) {
     Plan plan = squeaky_wheel(problem_, sections_, bound_, call->nodes_left(), call->stopper);
     answer.stats.nodes += plan.stats.nodes;
     answer.stats.restarts += plan.stats.restarts;
@@ -482,7 +544,7 @@ bool Repacker::State::squeaks_to_bound(Call* call) {
     answer.stats.solver = plan.stats.solver;
     answer.stats.note = plan.stats.note;
     arena.replace(slots_, plan.offsets);
-    remember_order(call);
+    if (!as_before_.pauses()) remember_order(call);
   }
   answer.status = Status::kOptimal;
   answer.lower_bound = bound_;
