@@ -666,6 +666,18 @@ TEST(short_lists_match_passes) {
       CHECK_EQ(draft.stuck, expected.stuck);
       CHECK_EQ(draft.complete, expected.complete);
     }
+    // With a target, and a buffer that has a place from before.
+    std::vector<Bytes> fixed(round % 2 == 0 ? 0 : order.size(), kNoOffset);
+    if (!fixed.empty() && problem.pin.empty()) fixed[order[0]] = expected.offsets[order[0]];
+    const Bytes target = limits.bytes / 2;
+    const Packing packing =
+        Passes(problem, sections, stopper).below(target, order, fixed, Fit::kFirst, limits);
+    const Packing below = lists.below(target, order, fixed, limits);
+    CHECK(below.offsets == packing.offsets && below.rejected == packing.rejected);
+    CHECK_EQ(below.peak, packing.peak);
+    CHECK_EQ(below.nodes, packing.nodes);
+    CHECK_EQ(below.ended, packing.ended);
+    CHECK_EQ(below.complete, packing.complete);
     complete += expected.complete;
     stuck += expected.stuck >= 0;
     out_of_nodes += !expected.complete && expected.stuck < 0;

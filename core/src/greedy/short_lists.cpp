@@ -16,6 +16,9 @@ constexpr double kMostStrips = 16;
 // The buffers in a strip that cost as much as its other lists (measured).
 constexpr double kBuffersPerStrip = 32;
 
+// What a placement counts as, so that passes cost about as many steps as with the tree (measured).
+constexpr std::int64_t kStepsPerPlacement = 80;
+
 double mean_length(const Sections& sections) {
   std::int64_t total = 0;
   for (const Span& span : sections.spans) total += span.last - span.first + 1;
@@ -119,7 +122,9 @@ Bytes ShortLists::lowest_place(BufferIdx b, Bytes top) {
   for (std::size_t s = strip_of(span->first); s <= last; ++s) {
     const bool whole = covers(*span, s);
     const IntervalLists& lists = whole ? any_ : full_;
+    looks_ += lists.end(s) - lists.begin(s);
     if (!look_at(lists.begin(s), lists.end(s))) return kNoOffset;
+    if (!whole) looks_ += part_size_[s];
     if (!whole) *parts_end++ = {part(s), part(s) + part_size_[s]};
   }
   for (Bytes before = -1; before != offset;) {
@@ -186,6 +191,53 @@ Draft ShortLists::in_order(const std::vector<BufferIdx>& order, const Limits& li
   MEMPLAN_ASSERT(check_invariants());
   draft.complete = true;
   return draft;
+}
+
+Packing ShortLists::below(Bytes target, const std::vector<BufferIdx>& order,
+                          const std::vector<Bytes>& fixed, const Limits& limits) {
+  Packing packing;
+  packing.offsets.assign(problem_.size.size(), kNoOffset);
+  clear();
+  looks_ = 0;
+  const auto may_go_on = [&] {
+    return packing.nodes < limits.nodes && looks_ < limits.steps && !stopper_.expired();
+  };
+  const auto settle = [&](BufferIdx b, Bytes offset) {
+    put(b, offset, &packing);
+    looks_ += kStepsPerPlacement;
+    packing.steps = looks_;
+  };
+  for (const std::vector<Bytes>* places : {&problem_.pin, &fixed}) {
+    for (std::size_t i = 0; i < places->size(); ++i) {
+      const auto b = static_cast<BufferIdx>(i);
+      const Bytes offset = (*places)[i];
+      if (offset == kNoOffset || packing.offsets[b] != kNoOffset) continue;
+      if (offset > limits.bytes - problem_.size[b] || !may_go_on()) return packing;
+      settle(b, offset);
+    }
+  }
+  target = std::min(target, limits.bytes);
+  for (const BufferIdx b : order) {
+    if (packing.offsets[b] != kNoOffset) continue;
+    if (!may_go_on()) return packing;
+    const Bytes offset = lowest_place(b, target - problem_.size[b]);
+    if (offset == kNoOffset) {
+      packing.rejected.push_back(b);
+    } else {
+      settle(b, offset);
+    }
+  }
+  MEMPLAN_ASSERT(check_invariants());
+  packing.ended = true;
+  for (const BufferIdx b : packing.rejected) {
+    if (!may_go_on()) return packing;
+    const Bytes offset = lowest_place(b, limits.bytes - problem_.size[b]);
+    if (offset == kNoOffset) return packing;
+    settle(b, offset);
+  }
+  MEMPLAN_ASSERT(packing.nodes == problem_.count() && packing.peak <= limits.bytes);
+  packing.complete = true;
+  return packing;
 }
 
 bool ShortLists::check_invariants() const {

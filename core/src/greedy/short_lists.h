@@ -35,6 +35,9 @@ class ShortLists {
 
   // The draft of Passes::in_order with first fit; a step is a placement.
   Draft in_order(const std::vector<BufferIdx>& order, const Limits& limits);
+  // The packing of Passes::below with first fit; its steps are about as many as those of the tree.
+  Packing below(Bytes target, const std::vector<BufferIdx>& order, const std::vector<Bytes>& fixed,
+                const Limits& limits);
 
  private:
   struct Held {
@@ -85,6 +88,7 @@ class ShortLists {
   IntervalLists any_;
   std::vector<Interval> reserved_;
   std::vector<Cursor> cursors_;
+  std::int64_t looks_ = 0;  // at intervals, since the pass began
 };
 
 }  // namespace memplan

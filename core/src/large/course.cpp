@@ -28,6 +28,7 @@ Course::Course(const Problem& asked, const Sections& swept, const LargeOptions& 
       improved_(improved),
       trace_(trace),
       passes_(asked, swept, stopped) {
+  if (ShortLists::suits(asked, swept)) lists_.emplace(asked, swept, stopped);
   target = chosen.target > 0 ? chosen.target : lower_bound(asked, swept).bytes;
   if (asked.capacity) {
     limit = std::min(limit, *asked.capacity);
@@ -63,7 +64,8 @@ Packing Course::pass(const std::vector<BufferIdx>& order, const std::vector<Byte
   limits.nodes = nodes_left;
   limits.steps = times(patience, fastest);
   if (fit == Fit::kBest && fastest == kNoLimit) limits.steps = times(kBestFitPatience, fastest_);
-  Packing packing = passes_.below(goal, order, fixed, fit, limits);
+  Packing packing = lists_ && fit == Fit::kFirst ? lists_->below(goal, order, fixed, limits)
+                                                 : passes_.below(goal, order, fixed, fit, limits);
   ++plan.stats.restarts;
   if (packing.ended) fastest = std::min(fastest, std::max<std::int64_t>(1, packing.steps));
   if (packing.complete) take(packing.offsets, packing.peak, note);

@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "greedy/best_pass.h"
 #include "greedy/orders.h"
 #include "greedy/passes.h"
+#include "greedy/short_lists.h"
 #include "memplan/budget.h"
 #include "memplan/large.h"
 #include "memplan/plan.h"
@@ -79,6 +81,7 @@ class Course {
   const std::function<void(const Plan&)>& improved_;
   const Tracer& trace_;
   Passes passes_;
+  std::optional<ShortLists> lists_;  // for first fit, where they suit
   std::int64_t fastest_ = kNoLimit;
   std::int64_t fastest_best_fit_ = kNoLimit;
 };

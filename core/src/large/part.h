@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "greedy/passes.h"
+#include "greedy/short_lists.h"
 #include "large/ranking.h"
 #include "memplan/budget.h"
 #include "memplan/plan.h"
@@ -58,7 +60,8 @@ class PartPacker {
   const Part& part_;
   Stopper& stopper_;
   Sections sections_;
-  Passes passes_;
+  std::optional<Passes> passes_;
+  std::optional<ShortLists> lists_;  // in their place, where they suit
 };
 
 struct PlacedCore {
