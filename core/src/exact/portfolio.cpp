@@ -16,32 +16,53 @@ namespace memplan::exact {
 
 namespace {
 
-constexpr Strategy make(SectionRule section, ValueRule value) {
-  Strategy strategy;
-  strategy.section = section;
-  strategy.value = value;
-  return strategy;
-}
-
-// Plans are found from the floor up; the last ones are for problems where that fails. The order
-// comes from the challenging set, forward and reversed: with noise on the value key (8 seeds, 2 000
-// nodes) the floor-first rules reach a plan 4 to 10 times as often as those that do not look at it.
-constexpr Strategy kStrategies[] = {
-    make(SectionRule::kFloorOptionsPerWeight, ValueRule::kLargest),
-    make(SectionRule::kFloorOptionsPerWeight, ValueRule::kShortest),
-    make(SectionRule::kFloorSlackOptions, ValueRule::kLargest),
-    make(SectionRule::kFloorOptionsSlack, ValueRule::kLongest),
-    make(SectionRule::kFloorOptionsSlack, ValueRule::kShortest),
-    make(SectionRule::kFloorOptionsPerWeight, ValueRule::kArea),
-    make(SectionRule::kFloorOptionsSlack, ValueRule::kLargest),
-    make(SectionRule::kOptionsPerWeight, ValueRule::kArea),
+struct Rules {
+  SectionRule section;
+  ValueRule value;
 };
-constexpr int kStrategyCount = static_cast<int>(std::size(kStrategies));
+
+// Short dives by rules that complement each other reach more plans than long ones by the best rule.
+// Where one direction of time has no plan within reach, the other one often has. The order is a
+// greedy cover of problems of many families, chosen by lab/tests/choose_rules.py.
+constexpr Rules kForward[] = {
+    {SectionRule::kFloorOptionsPerWeight, ValueRule::kLongest},
+    {SectionRule::kFloorOptionsSlack, ValueRule::kArea},
+    {SectionRule::kFloorOptionsSlack, ValueRule::kLargest},
+    {SectionRule::kOptionsSlack, ValueRule::kLargest},
+    {SectionRule::kFloorOptionsSlack, ValueRule::kLongest},
+    {SectionRule::kFloorOptionsSlack, ValueRule::kShortest},
+    {SectionRule::kFloorOptionsPerWeight, ValueRule::kArea},
+    {SectionRule::kFloorSlackOptions, ValueRule::kLongest},
+    {SectionRule::kOptionsPerWeight, ValueRule::kLargest},
+    {SectionRule::kSlackOptions, ValueRule::kLongest},
+    {SectionRule::kOptionsFloor, ValueRule::kArea},
+    {SectionRule::kFloorSlackOptions, ValueRule::kArea},
+    {SectionRule::kOptionsSlack, ValueRule::kShortest},
+    {SectionRule::kOptionsSlack, ValueRule::kLongest},
+};
+constexpr Rules kMirrored[] = {
+    {SectionRule::kFloorOptionsSlack, ValueRule::kLongest},
+    {SectionRule::kFloorSlackOptions, ValueRule::kLongest},
+    {SectionRule::kFloorOptionsPerWeight, ValueRule::kArea},
+    {SectionRule::kFloorOptionsSlack, ValueRule::kLargest},
+    {SectionRule::kFloorOptionsSlack, ValueRule::kArea},
+    {SectionRule::kFloorOptionsPerWeight, ValueRule::kLongest},
+    {SectionRule::kOptionsPerWeight, ValueRule::kLargest},
+    {SectionRule::kOptionsPerWeight, ValueRule::kLongest},
+    {SectionRule::kFloorOptionsPerWeight, ValueRule::kShortest},
+    {SectionRule::kOptionsFloor, ValueRule::kArea},
+    {SectionRule::kOptionsSlack, ValueRule::kLongest},
+    {SectionRule::kFloorOptionsSlack, ValueRule::kShortest},
+    {SectionRule::kOptionsPerWeight, ValueRule::kArea},
+    {SectionRule::kOptionsFloor, ValueRule::kLongest},
+};
+constexpr int kRules = static_cast<int>(std::size(kForward));
+static_assert(std::size(kMirrored) == std::size(kForward));
 
 // Proofs of infeasibility need the tightest section first; variety does not help them.
-constexpr Strategy kProof = make(SectionRule::kSlackOptions, ValueRule::kArea);
+constexpr Rules kProof = {SectionRule::kSlackOptions, ValueRule::kArea};
 
-constexpr double kNoise = 0.2;  // on the value key, from the second cycle of the portfolio
+constexpr double kNoise = 0.1;  // on the value key, from the second cycle of the portfolio
 
 std::int64_t grown(std::int64_t base, double rate, int rounds) {
   const double nodes = static_cast<double>(base) * std::pow(rate, rounds);
@@ -52,7 +73,7 @@ std::int64_t grown(std::int64_t base, double rate, int rounds) {
 
 class Portfolio::Worker {
  public:
-  enum class Role { kTiling, kRestarts, kProof };
+  enum class Role { kTiling, kForward, kMirrored, kProof };
 
   // The worker takes part from `first_round` on. A null `search` is made when it is first needed,
   // since most problems are solved before all workers have had a turn.
@@ -69,11 +90,11 @@ class Portfolio::Worker {
   std::int64_t slice(int round) const {
     const auto n = static_cast<std::int64_t>(task_.items.size());
     if (round < first_round_ || exhausted()) return 0;
-    const std::int64_t nodes = grown(100 + 3 * n, 1.15, round);
+    const std::int64_t nodes = grown(100 + 3 * n / 2, 1.1, round);
     if (role_ == Role::kTiling) return kTilingNodes * nodes;
-    if (role_ == Role::kRestarts) return nodes;
+    if (role_ != Role::kProof) return nodes;
     // Half of all nodes, but in few long runs: a proof that is cut short starts again.
-    return round % kProofEvery == kProofEvery - 1 ? 2 * kProofEvery * nodes : 0;
+    return round % kProofEvery == kFirstProof ? 2 * kProofEvery * nodes : 0;
   }
 
   void run(int round, std::int64_t budget, Stopper* stopper, const std::atomic<bool>* cancel) {
@@ -105,13 +126,19 @@ class Portfolio::Worker {
   ItemIdx world_size() const { return task_.world->count(); }
 
  private:
-  static constexpr int kProofEvery = 4;   // rounds
+  static constexpr int kProofEvery = 8;   // rounds
+  static constexpr int kFirstProof = 3;   // round: a small problem that is infeasible needs no more
   static constexpr int kTilingNodes = 4;  // take as long as one node of the search
 
   Strategy strategy(int round) const {
-    if (role_ != Role::kRestarts) return kProof;
-    Strategy result = kStrategies[options_.portfolio ? round % kStrategyCount : 0];
-    const int cycle = round / kStrategyCount;
+    Strategy result;
+    const bool dives = role_ == Role::kForward || role_ == Role::kMirrored;
+    const int k = options_.portfolio ? round % kRules : 0;
+    const Rules& rules = !dives ? kProof : role_ == Role::kForward ? kForward[k] : kMirrored[k];
+    result.section = rules.section;
+    result.value = rules.value;
+    if (!dives) return result;
+    const int cycle = round / kRules;
     if (cycle > 0) result.noise = kNoise;
     result.from_right = cycle % 2 == 1;
     result.seed = seed_ * 1000003 + static_cast<std::uint64_t>(round);
@@ -143,9 +170,9 @@ Portfolio::Portfolio(const Task& task, const ExactOptions& options, std::uint64_
       add(task, Worker::Role::kTiling, -1, seed, std::move(tiling));
     }
   }
-  add(task, Worker::Role::kRestarts, 0, seed);
-  if (options.mirror) add(reversed(task), Worker::Role::kRestarts, 4, seed + 1);
-  add(task, Worker::Role::kProof, 3, seed);
+  add(task, Worker::Role::kForward, 0, seed);
+  if (options.mirror) add(reversed(task), Worker::Role::kMirrored, 0, seed + 1);
+  add(task, Worker::Role::kProof, 0, seed);
 }
 
 Portfolio::~Portfolio() = default;

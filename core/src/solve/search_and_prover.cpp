@@ -14,8 +14,10 @@ namespace memplan {
 
 namespace {
 
-// The time of one node, in steps of the prover: a visit to each buffer, or so.
+// The time of one node, in steps of the prover: a visit to each buffer, or so. Steps take longer in
+// large problems, where the prover would have most of the time if it visited more.
 constexpr std::int64_t kStepsPerVisit = 10;
+constexpr BufferIdx kMostVisits = 100;
 // The search over pairs is the only one that handles gaps, listed conflicts and groups; it looks at
 // each pair.
 constexpr std::int64_t kStepsPerRelatedVisit = 3000;
@@ -42,6 +44,8 @@ SearchAndProver::SearchAndProver(Incumbent& incumbent, Engines engines)
           incumbent,
           [this](Bytes limit, std::int64_t nodes) { return ask_from_below(limit, nodes); },
           "prover") {}
+
+void SearchAndProver::dive(std::int64_t nodes) { prober_.probe_from_bound(nodes, nodes); }
 
 bool SearchAndProver::round(std::int64_t slice) {
   const int threads = incumbent_.options().threads;
@@ -174,8 +178,9 @@ void SearchAndProver::learn(Descent descent) {
 std::int64_t SearchAndProver::steps_of(std::int64_t slice) const {
   const Problem& problem = incumbent_.problem();
   const bool pairs = has_relations(problem) || !incumbent_.sections().single_span;
-  const std::int64_t visits =
-      std::max<BufferIdx>(1, problem.count()) * (pairs ? kStepsPerRelatedVisit : kStepsPerVisit);
+  const std::int64_t count = std::max<BufferIdx>(1, problem.count());
+  const std::int64_t visits = pairs ? kStepsPerRelatedVisit * count
+                                    : kStepsPerVisit * std::min<std::int64_t>(count, kMostVisits);
   return slice > std::numeric_limits<std::int64_t>::max() / visits
              ? std::numeric_limits<std::int64_t>::max()
              : slice * visits;

@@ -26,6 +26,9 @@ class SearchAndProver {
 
   SearchAndProver(Incumbent& incumbent, Engines engines);
 
+  // Gives `nodes` to the search at the bound, before all rounds, which resume it.
+  void dive(std::int64_t nodes);
+
   // Gives `slice` nodes to each probe of the search, and about as much time to the prover. Returns
   // false where neither used most of it: then more would not help.
   bool round(std::int64_t slice);

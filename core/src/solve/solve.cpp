@@ -47,6 +47,11 @@ constexpr std::int64_t kRelatedNodes = 1000;
 // the same for any size of problem, and the answer repeats.
 constexpr std::int64_t kAutoVisits = 100000000;
 
+// Up to so many buffers the search dives for a plan at the bound before the rounds; in item visits,
+// a tenth of the above.
+constexpr BufferIdx kDiveLimit = 2000;
+constexpr std::int64_t kDiveVisits = kAutoVisits / 10;
+
 // Buffers in the first windows that are tried for a better bound. They widen from round to round up
 // to half of the problem, and then start again with longer slices.
 constexpr BufferIdx kFirstWidth = 24;
@@ -155,16 +160,21 @@ class Run {
     if (small && !incumbent_.problem().hint.empty()) run_greedy();
     if (related && !incumbent_.settled()) run_kernels();
     if (!incumbent_.settled()) {
-      const std::int64_t share = related ? kRelatedNodes : small ? kSmallChainNodes : kChainNodes;
-      run_large(count > kSearchLimit ? incumbent_.nodes_left() : share * count);
+      run_large(count > kSearchLimit ? incumbent_.nodes_left()
+                                     : (related ? kRelatedNodes : kSmallChainNodes) * count);
     }
+    SearchAndProver both(incumbent_, {exact_search(incumbent_), true});
+    if (!incumbent_.settled()) dive(both);
+    const bool searches_parts = !small && !related && count <= kSearchLimit;
+    if (searches_parts && !incumbent_.settled()) run_large(kChainNodes * count);
     if (small && !incumbent_.settled()) run_greedy();
     if (incumbent_.settled()) return;
     if (open_ended(kAutoVisits)) incumbent_.limit_nodes(kAutoVisits / count);
     if (count <= kSearchLimit) {
-      run_rounds({exact_search(incumbent_), true});
+      run_rounds(both);
     } else {
-      run_rounds({nullptr, false});
+      SearchAndProver windows_only(incumbent_, {nullptr, false});
+      run_rounds(windows_only);
     }
   }
 
@@ -172,6 +182,16 @@ class Run {
   bool wants_plan() const {
     if (solver_.plans == OurPlans::kForPeak) return !incumbent_.fit_only();
     return solver_.plans == OurPlans::kAlways;
+  }
+
+  // A plan at the bound proves itself. Where the chain has none, one of many short searches often
+  // finds it, in less time than rounds take that also ask other limits.
+  void dive(SearchAndProver& both) {
+    const Problem& problem = incumbent_.problem();
+    if (problem.count() > kDiveLimit || !exact::FitSearch::suits(problem, incumbent_.sections())) {
+      return;
+    }
+    both.dive(std::min(kDiveVisits / problem.count(), incumbent_.nodes_left() / 10));
   }
 
   bool is_crowded() const {
@@ -233,7 +253,8 @@ class Run {
 
   void run_engines(SearchAndProver::Engines engines) {
     if (!incumbent_.fit_only()) run_greedy();
-    run_rounds(std::move(engines));
+    SearchAndProver both(incumbent_, std::move(engines));
+    run_rounds(both);
   }
 
   // Small kernels come first, since no search finds a plan at a bound that is out of reach.
@@ -251,8 +272,7 @@ class Run {
   }
 
   // Search and prover in turns with windows or kernels, until none of them could use more nodes.
-  void run_rounds(SearchAndProver::Engines engines) {
-    SearchAndProver both(incumbent_, std::move(engines));
+  void run_rounds(SearchAndProver& both) {
     Kernels kernels(incumbent_);
     Windows windows(incumbent_);
     BufferIdx width = kFirstWidth;
