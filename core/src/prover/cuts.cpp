@@ -17,15 +17,11 @@ Cuts::Cuts(const Model& model, const ProverOptions& options, Trail& trail)
     : model_(model), options_(options), trail_(trail), touched_(model.cuts_of.values.size(), 0) {}
 
 void Cuts::touch(int item, int other) {
-  const std::int32_t* const last = model_.cuts_of.last(item);
-  const std::int32_t* at = model_.cuts_of.first(item);
   steps_ += model_.cuts_beside.size(other);
   for (const auto* cut = model_.cuts_beside.first(other); cut != model_.cuts_beside.last(other);
        ++cut) {
-    at = std::lower_bound(at, last, *cut);
-    if (at == last) return;
-    if (*at != *cut) continue;
-    touch({item, static_cast<std::int32_t>(at - model_.cuts_of.values.data())});
+    const std::int32_t index = model_.place_of(item, *cut);
+    if (index >= 0) touch({item, index});
   }
 }
 

@@ -13,10 +13,6 @@ namespace {
 // Above these, arcs and the two tables of items x items would not fit in a few tens of MB.
 constexpr std::int64_t kMaxItems = 2048;
 constexpr std::int64_t kMaxPairs = 2'000'000;
-// Cliques that are further apart share less. With 1 instead of 2, proofs take twice as many
-// conflicts; with 3, each conflict costs more than there are fewer.
-constexpr int kMaxCutDistance = 2;
-
 constexpr std::int64_t kMaxMembers = 4'000'000;  // of all cliques together
 
 const Span* first_span(const Items& world, const Piece& piece) {
@@ -135,6 +131,11 @@ bool Model::check_invariants() const {
     const int both = cliques.size(cuts[k].cliques[0]) - cut_sides[0].size(cut);
     MEMPLAN_ASSERT(both > 0 && both == cliques.size(cuts[k].cliques[1]) - cut_sides[1].size(cut));
     MEMPLAN_ASSERT(cuts[k].both > 0);
+  }
+  for (int i = 0; i < cuts_of.count(); ++i) {
+    for (std::int32_t k = cuts_of.begin[i]; k < cuts_of.begin[i + 1]; ++k) {
+      MEMPLAN_ASSERT(place_of(i, cuts_of.values[k]) == k);
+    }
   }
   for (int i = 0; i < items; ++i) {
     MEMPLAN_ASSERT(body[i] < 0 || row_of[*bodies.first(body[i])] == row_of[i]);

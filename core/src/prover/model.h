@@ -33,6 +33,10 @@ struct Piece {
   const Part* part;
 };
 
+// Cliques that are further apart share less. With 1 instead of 2, proofs take twice as many
+// conflicts; with 3, each conflict costs more than there are fewer.
+constexpr int kMaxCutDistance = 2;
+
 // Two cliques that share items (cuts.h).
 struct Cut {
   std::int32_t cliques[2];
@@ -99,6 +103,20 @@ struct Model {
   }
   bool is_cut_by(int item, std::int32_t cut) const {
     return in_clique(item, cuts[cut].cliques[0]) && in_clique(item, cuts[cut].cliques[1]);
+  }
+  // The index of a cut in `cuts_of` among those of an item, or -1 where it is not in both cliques.
+  std::int32_t place_of(int item, std::int32_t cut) const {
+    if (is_whole(item)) {
+      const std::int32_t* const of = cliques_of.first(item);
+      const std::int32_t a = cuts[cut].cliques[0], b = cuts[cut].cliques[1];
+      if (a < *of || b >= *of + cliques_of.size(item)) return -1;
+      // All cuts between its cliques are there, in this order.
+      static_assert(kMaxCutDistance == 2);
+      return cuts_of.begin[item] + 2 * (a - *of) + (b - a - 1);
+    }
+    const std::int32_t* const at = std::lower_bound(cuts_of.first(item), cuts_of.last(item), cut);
+    if (at == cuts_of.last(item) || *at != cut) return -1;
+    return static_cast<std::int32_t>(at - cuts_of.values.data());
   }
   // How far y is above x in the direction, where x and y are of one body.
   Bytes shift(int x, int y, int direction) const {

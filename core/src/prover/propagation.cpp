@@ -16,7 +16,11 @@ Propagator::Propagator(const Model& model, const ProverOptions& options, Trail& 
       cuts_(model, options, trail) {}
 
 void Propagator::forget() {
+  if (!moves_.empty()) next_ = settled_;
+  moves_.clear();
+  moved_ = 0;
   next_ = std::min(next_, trail_.size());
+  settled_ = std::min(settled_, trail_.size());
   cliques_.forget();
   cuts_.forget();
 }
@@ -39,6 +43,13 @@ bool Propagator::propagate(Conflict* conflict, std::int64_t most, const Halt& ha
     if (next_ < trail_.size()) continue;
     if (options_.cuts && !cuts_.propagate(conflict)) return false;
     if (next_ < trail_.size()) continue;
+    if (!moves_.empty()) {
+      if (!move_bounds(last, halt, conflict)) return false;
+      is_short_ = !moves_.empty();
+      if (is_short_) return true;
+      continue;
+    }
+    settled_ = next_;
     if (options_.set_bounds && !cliques_.propagate_sets(conflict)) return false;
     if (next_ < trail_.size()) continue;
     if ((options_.overload || options_.edge_finding) && !cliques_.propagate_windows(conflict)) {
@@ -80,12 +91,55 @@ bool Propagator::visit(std::int32_t position, Conflict* conflict) {
   if (!clauses_.propagate(h, old, conflict)) return false;
   if (!model_.is_item(h)) {
     if (trail_.bound(h) <= 0) return true;  // the root entry
-    return settle(h, conflict) && settle_bodies(h, conflict) &&
-           (!options_.transitivity || close(h, conflict));
+    settle(h);
+    return settle_bodies(h, conflict) && (!options_.transitivity || close(h, conflict));
   }
   cliques_.touch(h, old);
   // A later rise of the same half implies all that this one does, so only that one is propagated.
-  return !trail_.is_last(position) || (take_along(h, conflict) && push(h, conflict));
+  if (position >= moved_ && trail_.is_last(position)) note({trail_.bound(h), h, kAll});
+  return true;
+}
+
+// What moves a bound far up comes last: then most bounds rise once, to where they stay. Moves of
+// bounds that have risen since they were noted are void, since those are noted again.
+bool Propagator::move_bounds(std::int64_t last, const Halt& halt, Conflict* conflict) {
+  const bool may_creep = model_.bodies.count() > 0;
+  while (!moves_.empty() && !halt.expired() && !(may_creep && steps() >= last)) {
+    const Move move = moves_.front();
+    std::pop_heap(moves_.begin(), moves_.end(), is_later);
+    moves_.pop_back();
+    ++steps_;
+    if (trail_.bound(move.source) != move.bound) continue;
+    if (move.target == kAll) {
+      if (!take_along(move.source, conflict) || !push(move.source, conflict)) return false;
+    } else {
+      const auto direction = static_cast<std::uint8_t>(move.source & 1);
+      const int first = move.source >> 1;
+      if (!lift(move.target, move.bound + model_.size[first], {Rule::kBefore, direction, first},
+                conflict)) {
+        return false;
+      }
+    }
+  }
+  if (moves_.empty()) moved_ = trail_.size();
+  return true;
+}
+
+bool Propagator::is_later(const Move& a, const Move& b) { return a.bound > b.bound; }
+
+void Propagator::note(Move move) {
+  moves_.push_back(move);
+  std::push_heap(moves_.begin(), moves_.end(), is_later);
+}
+
+// Raises a bound of an item, which then moves others in its turn.
+bool Propagator::lift(Half h, Bytes value, Reason reason, Conflict* conflict) {
+  const Bytes old = trail_.bound(h);
+  if (value <= old) return true;
+  if (!raise(h, value, reason, conflict)) return false;
+  cliques_.touch(h, old);
+  note({trail_.bound(h), h, kAll});
+  return true;
 }
 
 bool Propagator::raise(Half h, Bytes value, Reason reason, Conflict* conflict) {
@@ -108,7 +162,7 @@ bool Propagator::push(Half h, Conflict* conflict) {
     const std::int8_t r = relation[*v];
     if (r == before) {
       const Half other = 2 * *v + direction;
-      if (!raise(other, top, {Rule::kBefore, direction, item}, conflict)) return false;
+      if (!lift(other, top, {Rule::kBefore, direction, item}, conflict)) return false;
       cliques_.touch_set(other, since);
     } else if (r == Trail::kOpen) {
       if (top + trail_.bound(2 * *v + (direction ^ 1)) + model_.size[*v] <= 0) continue;
@@ -119,21 +173,20 @@ bool Propagator::push(Half h, Conflict* conflict) {
   return true;
 }
 
-// An arc was decided: its head rises above its tail, and its tail sinks below its head.
-bool Propagator::settle(Half a, Conflict* conflict) {
+// An arc was decided: its head will rise above its tail, and its tail sink below its head.
+void Propagator::settle(Half a) {
   if (options_.cuts) {
     cuts_.touch(model_.tail_of(a), model_.head_of(a));
     cuts_.touch(model_.head_of(a), model_.tail_of(a));
   }
   const int ends[2] = {model_.tail_of(a), model_.head_of(a)};
-  for (const std::uint8_t direction : {std::uint8_t{0}, std::uint8_t{1}}) {
-    const int first = ends[direction], second = ends[direction ^ 1];
-    const Bytes top = trail_.bound(2 * first + direction) + model_.size[first];
-    const Half h = 2 * second + direction;
-    if (!raise(h, top, {Rule::kBefore, direction, first}, conflict)) return false;
-    cliques_.touch_set(h);
+  for (const int direction : {0, 1}) {
+    const Half source = 2 * ends[direction] + direction,
+               target = 2 * ends[direction ^ 1] + direction;
+    const Bytes bound = trail_.bound(source);
+    if (bound + model_.size[ends[direction]] > trail_.bound(target)) note({bound, source, target});
+    cliques_.touch_set(target);
   }
-  return true;
 }
 
 // The rest of a group moves with the item that has risen.
@@ -146,7 +199,7 @@ bool Propagator::take_along(Half h, Conflict* conflict) {
   for (const auto* other = model_.bodies.first(body); other != model_.bodies.last(body); ++other) {
     const Bytes value = trail_.bound(h) + model_.shift(item, *other, direction);
     const Half moved = 2 * *other + direction;
-    if (!raise(moved, value, {Rule::kBody, direction, item}, conflict)) return false;
+    if (!lift(moved, value, {Rule::kBody, direction, item}, conflict)) return false;
   }
   return true;
 }
@@ -179,20 +232,33 @@ bool Propagator::settle_bodies(Half a, Conflict* conflict) {
   return true;
 }
 
+// Whether nothing follows for an item from its relations to u and to v, where u lies below v.
+bool Propagator::is_closed(std::int8_t of_u, std::int8_t of_v) {
+  const bool above = (of_v == Trail::kBelow) & ((of_u == Trail::kOpen) | (of_u == Trail::kAbove));
+  return !(above | ((of_u == Trail::kAbove) & (of_v == Trail::kOpen)));
+}
+
 // If u lies below v and v below w, u lies below w. Bounds imply it only at the end of a long climb.
 bool Propagator::close(Half a, Conflict* conflict) {
   const int u = model_.tail_of(a), v = model_.head_of(a);
   const std::int8_t* const of_u = trail_.relations(u);
   const std::int8_t* const of_v = trail_.relations(v);
   steps_ += model_.neighbours.size(v);
-  for (const auto* w = model_.neighbours.first(v); w != model_.neighbours.last(v); ++w) {
-    if (of_v[*w] == Trail::kBelow && of_u[*w] == Trail::kOpen) {
-      if (!raise(model_.arc_of(u, *w), 1, {Rule::kTransitive, 0, v}, conflict)) return false;
-    } else if (of_u[*w] == Trail::kAbove && of_v[*w] == Trail::kOpen) {
-      if (!raise(model_.arc_of(*w, v), 1, {Rule::kTransitive, 0, u}, conflict)) return false;
-    } else if (of_v[*w] == Trail::kBelow && of_u[*w] == Trail::kAbove) {
-      // Both were decided at once: a cycle.
-      if (!raise(model_.arc_of(u, *w), 1, {Rule::kTransitive, 0, v}, conflict)) return false;
+  // Consequences are rare, so that whole blocks are looked at first, in a loop that compilers turn
+  // into vectors.
+  constexpr int kBlock = 16;
+  for (int first = 0; first < model_.items; first += kBlock) {
+    const int last = std::min(first + kBlock, model_.items);
+    int any = 0;
+    for (int w = first; w < last; ++w) any |= is_closed(of_u[w], of_v[w]) ? 0 : 1;
+    if (any == 0) continue;
+    for (int w = first; w < last; ++w) {
+      if (is_closed(of_u[w], of_v[w])) continue;
+      // Where w lies above v it lies above u, and otherwise below v as it lies below u. (With both,
+      // there is a cycle.)
+      const bool above = of_v[w] == Trail::kBelow;
+      const Half implied = above ? model_.arc_of(u, w) : model_.arc_of(w, v);
+      if (!raise(implied, 1, {Rule::kTransitive, 0, above ? v : u}, conflict)) return false;
     }
   }
   return true;

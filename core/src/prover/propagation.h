@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "memplan/prover.h"
 #include "prover/clauses.h"
@@ -35,10 +36,23 @@ class Propagator {
   }
 
  private:
+  // A bound that may move others, or only the other end of an arc.
+  struct Move {
+    Bytes bound;  // of `source` when this was noted
+    Half source;  // of an item
+    Half target;  // of an item, or kAll
+  };
+  static constexpr Half kAll = -1;
+
   bool visit(std::int32_t position, Conflict* conflict);
+  bool move_bounds(std::int64_t last, const Halt& halt, Conflict* conflict);
   bool push(Half h, Conflict* conflict);
-  bool settle(Half a, Conflict* conflict);
+  void settle(Half a);
+  void note(Move move);
+  static bool is_later(const Move& a, const Move& b);
+  bool lift(Half h, Bytes value, Reason reason, Conflict* conflict);
   bool close(Half a, Conflict* conflict);
+  static bool is_closed(std::int8_t of_u, std::int8_t of_v);
   bool take_along(Half h, Conflict* conflict);
   bool settle_bodies(Half a, Conflict* conflict);
   bool raise(Half h, Bytes value, Reason reason, Conflict* conflict);
@@ -52,7 +66,10 @@ class Propagator {
   Clauses& clauses_;
   Cliques cliques_;
   Cuts cuts_;
-  std::int32_t next_ = 0;  // entry of the trail
+  std::int32_t next_ = 0;     // entry of the trail
+  std::int32_t settled_ = 0;  // entries before this one have moved all that they move
+  std::int32_t moved_ = 0;    // those before this one have moved other items
+  std::vector<Move> moves_;   // a heap, the least bound first
   bool is_short_ = false;
   std::int64_t steps_ = 0;
 };
