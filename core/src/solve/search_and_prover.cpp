@@ -18,6 +18,11 @@ namespace {
 // large problems, where the prover would have most of the time if it visited more.
 constexpr std::int64_t kStepsPerVisit = 10;
 constexpr BufferIdx kMostVisits = 100;
+// Once the prover has refuted the bound, the optimum is where proofs are long: the climb then gets
+// so many slices instead of half of one.
+constexpr std::int64_t kClimbSlices = 3;
+// A refutation is cheap if it takes less than this part of what it may.
+constexpr std::int64_t kCheap = 8;
 // The search over pairs is the only one that handles gaps, listed conflicts and groups; it looks at
 // each pair.
 constexpr std::int64_t kStepsPerRelatedVisit = 3000;
@@ -39,11 +44,7 @@ SearchAndProver::SearchAndProver(Incumbent& incumbent, Engines engines)
     : incumbent_(incumbent),
       prober_(incumbent, std::move(engines.search), "exact"),
       with_prover_(engines.prover &&
-                   prover::Prover::suits(incumbent.problem(), incumbent.sections())),
-      climber_(
-          incumbent,
-          [this](Bytes limit, std::int64_t nodes) { return ask_from_below(limit, nodes); },
-          "prover") {}
+                   prover::Prover::suits(incumbent.problem(), incumbent.sections())) {}
 
 void SearchAndProver::dive(std::int64_t nodes) { prober_.probe_from_bound(nodes, nodes); }
 
@@ -55,6 +56,7 @@ bool SearchAndProver::round(std::int64_t slice) {
                                  : prober_.has_search() ? std::min(slice, nodes / 2)
                                                         : nodes;
   const Bytes limit = incumbent_.top();
+  const std::int64_t steps = steps_down(slice);
   if (with_prover_) prepare_prover(limit);
 
   // A deferred prover begins when the search has ended its slice.
@@ -62,8 +64,7 @@ bool SearchAndProver::round(std::int64_t slice) {
   auto proving =
       std::async(aside ? std::launch::async : std::launch::deferred, [&, this]() -> Descent {
         Stopper* stopper = aside ? nullptr : &incumbent_.stopper();
-        return with_prover_ ? descend(limit, conflicts, steps_of(slice) / 2, stopper, &cancel)
-                            : Descent{};
+        return with_prover_ ? descend(limit, conflicts, steps, stopper, &cancel) : Descent{};
       });
   bool more = prober_.has_search() && prober_.probe_from_bound(slice, nodes - conflicts);
   // From here on the prover is worth its time only if the search has left the question open.
@@ -136,25 +137,42 @@ SearchAndProver::Descent SearchAndProver::descend(Bytes limit, std::int64_t conf
 // often take less than to come down from a plan. At the optimum, the answer is a plan and its
 // proof.
 bool SearchAndProver::climb(std::int64_t slice) {
-  could_climb_ = false;
-  if (!with_prover_ || incumbent_.settled() || incumbent_.fit_only()) return false;
-  if (incumbent_.lower_bound() < incumbent_.top()) {
-    climber_.probe_from_bound(slice, incumbent_.nodes_left());
+  if (!with_prover_ || incumbent_.fit_only()) return false;
+  while (incumbent_.is_open() && incumbent_.lower_bound() < incumbent_.top()) {
+    const Incumbent::Lap lap(incumbent_, "prover");
+    const Bytes bound = incumbent_.lower_bound();
+    stride_ = std::min(stride_, (incumbent_.top() - bound) / 2);
+    const std::int64_t conflicts = std::min(slice, incumbent_.nodes_left());
+    const std::int64_t steps = climbs_ ? steps_of(slice, kClimbSlices) : steps_of(slice) / 2;
+    prover::Slice left{conflicts, steps};
+    Plan answer = ask_from_below(bound + stride_, &left);
+    const Status status = incumbent_.learn(bound + stride_, conflicts, std::move(answer), "prover");
+    if (status == Status::kUnknown) return left.conflicts <= 0 || left.steps <= 0;
+    if (status == Status::kInfeasible) {
+      climbs_ = true;
+      const bool cheap = steps - left.steps < steps / kCheap;
+      stride_ = cheap ? std::max<Bytes>(1, 2 * stride_) : stride_ / 2;
+    } else {
+      stride_ /= 4;
+    }
   }
-  return could_climb_;
+  return true;
 }
 
-Plan SearchAndProver::ask_from_below(Bytes limit, std::int64_t conflicts) {
+// Where only one limit is left, what was learned on the way down holds for it.
+std::int64_t SearchAndProver::steps_down(std::int64_t slice) const {
+  const bool one_is_left = incumbent_.lower_bound() == incumbent_.top();
+  return climbs_ && one_is_left ? steps_of(slice, kClimbSlices) : steps_of(slice) / 2;
+}
+
+Plan SearchAndProver::ask_from_below(Bytes limit, prover::Slice* slice) {
   const SolveOptions& options = incumbent_.options();
   if (!from_below_ || asked_ != limit) {
     from_below_ = std::make_unique<prover::Prover>(incumbent_.problem(), incumbent_.sections(),
                                                    limit, options.prover, options.seed);
     asked_ = limit;
   }
-  prover::Slice slice{conflicts, steps_of(conflicts) / 2};
-  Plan answer = from_below_->run(limit, &slice, &incumbent_.stopper(), nullptr);
-  could_climb_ = could_climb_ || slice.conflicts <= 0 || slice.steps <= 0;
-  return answer;
+  return from_below_->run(limit, slice, &incumbent_.stopper(), nullptr);
 }
 
 void SearchAndProver::learn(Descent descent) {
@@ -175,12 +193,13 @@ void SearchAndProver::learn(Descent descent) {
   }
 }
 
-std::int64_t SearchAndProver::steps_of(std::int64_t slice) const {
+std::int64_t SearchAndProver::steps_of(std::int64_t slice, std::int64_t slices) const {
   const Problem& problem = incumbent_.problem();
   const bool pairs = has_relations(problem) || !incumbent_.sections().single_span;
   const std::int64_t count = std::max<BufferIdx>(1, problem.count());
-  const std::int64_t visits = pairs ? kStepsPerRelatedVisit * count
-                                    : kStepsPerVisit * std::min<std::int64_t>(count, kMostVisits);
+  const std::int64_t visits =
+      slices * (pairs ? kStepsPerRelatedVisit * count
+                      : kStepsPerVisit * std::min<std::int64_t>(count, kMostVisits));
   return slice > std::numeric_limits<std::int64_t>::max() / visits
              ? std::numeric_limits<std::int64_t>::max()
              : slice * visits;

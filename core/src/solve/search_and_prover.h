@@ -49,19 +49,20 @@ class SearchAndProver {
   void learn(Descent descent);
   void prepare_prover(Bytes limit);
   bool climb(std::int64_t slice);
-  Plan ask_from_below(Bytes limit, std::int64_t conflicts);
-  std::int64_t steps_of(std::int64_t slice) const;
+  Plan ask_from_below(Bytes limit, prover::Slice* slice);
+  std::int64_t steps_down(std::int64_t slice) const;
+  std::int64_t steps_of(std::int64_t slice, std::int64_t slices = 1) const;
 
   Incumbent& incumbent_;
   Prober prober_;
   bool with_prover_;
   std::unique_ptr<prover::Prover> prover_;
   Bytes suggested_ = 0;  // the peak of the plan that the prover begins from
-  Prober climber_;
   // What was learned below a limit may not hold below a greater one, so that each has its own.
   std::unique_ptr<prover::Prover> from_below_;
-  Bytes asked_ = -1;  // the limit of from_below_
-  bool could_climb_ = false;
+  Bytes asked_ = -1;     // the limit of from_below_
+  Bytes stride_ = 0;     // from the bound to the next limit
+  bool climbs_ = false;  // it has refuted a limit
 };
 
 }  // namespace memplan
