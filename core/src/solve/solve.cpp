@@ -40,7 +40,8 @@ constexpr BufferIdx kSearchLimit = 10000;
 // it.
 constexpr std::int64_t kSmallChainNodes = 10;
 constexpr std::int64_t kChainNodes = 100;
-// The share with listed conflicts or groups, where the other engines are slow.
+// The share with listed conflicts or groups, and in small problems with gaps: there the other
+// engines are slow, and go down from a poor plan byte by byte.
 constexpr std::int64_t kRelatedNodes = 1000;
 
 // The search of `auto` without a budget of the caller's: item visits, so that the time is about
@@ -160,8 +161,9 @@ class Run {
     if (small && !incumbent_.problem().hint.empty()) run_greedy();
     if (related && !incumbent_.settled()) run_kernels();
     if (!incumbent_.settled()) {
-      run_large(count > kSearchLimit ? incumbent_.nodes_left()
-                                     : (related ? kRelatedNodes : kSmallChainNodes) * count);
+      const bool gaps = !incumbent_.sections().single_span;
+      const std::int64_t share = related || (small && gaps) ? kRelatedNodes : kSmallChainNodes;
+      run_large(count > kSearchLimit ? incumbent_.nodes_left() : share * count);
     }
     SearchAndProver both(incumbent_, {exact_search(incumbent_), true});
     if (!incumbent_.settled()) dive(both);
