@@ -34,10 +34,9 @@ constexpr BufferIdx kSmall = 500;
 // Beyond, search and prover have no hope, and only windows can raise the bound.
 constexpr BufferIdx kSearchLimit = 10000;
 
-// The share of the chain for large problems where others come after it, in nodes for each buffer.
-// The larger share is for problems in which a dive of the search takes milliseconds and does not
-// end: there the chain searches the fullest parts. In a small problem these would be nearly all of
-// it.
+// The shares of the chain for large problems where others come after it, in nodes for each buffer.
+// The second one comes after the dive, above kSmall buffers: there a node of the rounds takes many
+// microseconds, and the chain searches the fullest parts.
 constexpr std::int64_t kSmallChainNodes = 10;
 constexpr std::int64_t kChainNodes = 100;
 // The share with listed conflicts or groups, and in small problems with gaps: there the other
