@@ -14,10 +14,8 @@ namespace memplan {
 
 namespace {
 
-// The time of one node, in steps of the prover: a visit to each buffer, or so. Steps take longer in
-// large problems, where the prover would have most of the time if it visited more.
+// The time of one node, in steps of the prover: a visit to each buffer, or so.
 constexpr std::int64_t kStepsPerVisit = 10;
-constexpr BufferIdx kMostVisits = 100;
 // Once the prover has refuted the bound, the optimum is where proofs are long: the climb then gets
 // so many slices instead of half of one.
 constexpr std::int64_t kClimbSlices = 3;
@@ -196,10 +194,8 @@ void SearchAndProver::learn(Descent descent) {
 std::int64_t SearchAndProver::steps_of(std::int64_t slice, std::int64_t slices) const {
   const Problem& problem = incumbent_.problem();
   const bool pairs = has_relations(problem) || !incumbent_.sections().single_span;
-  const std::int64_t count = std::max<BufferIdx>(1, problem.count());
-  const std::int64_t visits =
-      slices * (pairs ? kStepsPerRelatedVisit * count
-                      : kStepsPerVisit * std::min<std::int64_t>(count, kMostVisits));
+  const std::int64_t visits = slices * std::max<BufferIdx>(1, problem.count()) *
+                              (pairs ? kStepsPerRelatedVisit : kStepsPerVisit);
   return slice > std::numeric_limits<std::int64_t>::max() / visits
              ? std::numeric_limits<std::int64_t>::max()
              : slice * visits;

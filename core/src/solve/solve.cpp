@@ -159,15 +159,19 @@ class Run {
     if (incumbent_.settled()) return;
     if (small && !incumbent_.problem().hint.empty()) run_greedy();
     if (related && !incumbent_.settled()) run_kernels();
+    const bool dives = suits_dives();
     if (!incumbent_.settled()) {
       const bool gaps = !incumbent_.sections().single_span;
-      const std::int64_t share = related || (small && gaps) ? kRelatedNodes : kSmallChainNodes;
+      const std::int64_t share = related || (small && gaps) ? kRelatedNodes
+                                 : small || dives           ? kSmallChainNodes
+                                                            : kChainNodes;
       run_large(count > kSearchLimit ? incumbent_.nodes_left() : share * count);
     }
     SearchAndProver both(incumbent_, {exact_search(incumbent_), true});
-    if (!incumbent_.settled()) dive(both);
-    const bool searches_parts = !small && !related && count <= kSearchLimit;
-    if (searches_parts && !incumbent_.settled()) run_large(kChainNodes * count);
+    if (dives && !incumbent_.settled()) {
+      both.dive(std::min(kDiveVisits / count, incumbent_.nodes_left() / 10));
+      if (!small && !incumbent_.settled()) run_large(kChainNodes * count);
+    }
     if (small && !incumbent_.settled()) run_greedy();
     if (incumbent_.settled()) return;
     if (open_ended(kAutoVisits)) incumbent_.limit_nodes(kAutoVisits / count);
@@ -186,13 +190,12 @@ class Run {
   }
 
   // A plan at the bound proves itself. Where the chain has none, one of many short searches often
-  // finds it, in less time than rounds take that also ask other limits.
-  void dive(SearchAndProver& both) {
+  // finds it, in less time than rounds take that also ask other limits. With pins and reserved
+  // ranges it seldom does.
+  bool suits_dives() const {
     const Problem& problem = incumbent_.problem();
-    if (problem.count() > kDiveLimit || !exact::FitSearch::suits(problem, incumbent_.sections())) {
-      return;
-    }
-    both.dive(std::min(kDiveVisits / problem.count(), incumbent_.nodes_left() / 10));
+    return problem.count() <= kDiveLimit && problem.pin.empty() && problem.reserved.empty() &&
+           exact::FitSearch::suits(problem, incumbent_.sections());
   }
 
   bool is_crowded() const {
