@@ -1,10 +1,11 @@
 """The least peaks that are known of the problems of the corpus, with their evidence.
 
-The file of a corpus has for every problem the peak that the stock search finds within a limit of
-nodes; the search repeats, so that no plan has to be kept. Peaks which took more than that are in
-`data/best_known.jsonl`: a line that says the format, then a JSON object on a line for each problem,
-by fingerprint. Their offsets are kept, because the search that found them may take hours, or may
-change. A reader of a corpus gets the better of both.
+The file of a corpus has for every problem the peak that the stock search found within a limit of
+nodes when it was built; the search repeats, so that no plan has to be kept. Peaks which take more
+than that, or which a later stock search does not find, are in `data/best_known.jsonl`: a line that
+says the format, then a JSON object on a line for each problem, by fingerprint. Their offsets are
+kept, because the search that found them may take hours, or may change. A reader of a corpus gets
+the better of both.
 
 It is not edited by hand: `memplan-lab corpus best update RESULTS` writes what it has verified.
 """
