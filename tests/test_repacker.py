@@ -157,7 +157,7 @@ def test_the_least_peak_of_a_sequence_is_that_of_fresh_solves(family: Family) ->
     inside, outside = pool[:150], pool[150:]
     repacker, twin = mp.Repacker(inside), mp.Repacker(inside)
     ways = set()
-    for step in range(30):
+    for step in range(60):
         count = 1 if step % 3 == 0 else 8
         chance.shuffle(inside)
         chance.shuffle(outside)
