@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <iostream>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -93,10 +92,7 @@ void answer(const Question& question) {
     for (const Task* direction : {&task, &mirrored}) {
       for (const SectionRule section : kSections) {
         for (const ValueRule value : kValues) {
-          Strategy strategy;
-          strategy.section = section;
-          strategy.value = value;
-          try_rule(*direction, strategy);
+          try_rule(*direction, Strategy{Rules{section, value}});
         }
       }
     }

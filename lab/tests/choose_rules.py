@@ -79,9 +79,8 @@ def try_rules(program: str, asked: Iterator[Question]) -> tuple[Table, Table]:
     """Return the chance of a dive and its work, where rules differ."""
     lines = []
     for name, problem, percent in asked:
-        alignment = problem.alignment if problem.alignment is not None else np.ones(len(problem))
         lines.append(f"{name} {len(problem)} {percent}")
-        columns = (problem.start, problem.end, problem.size, alignment)
+        columns = (problem.start, problem.end, problem.size, problem.alignment)
         lines += [" ".join(str(int(x)) for x in row) for row in zip(*columns, strict=True)]
     done = subprocess.run(
         [program], input="\n".join(lines), capture_output=True, text=True, check=True

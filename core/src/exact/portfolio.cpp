@@ -16,11 +16,6 @@ namespace memplan::exact {
 
 namespace {
 
-struct Rules {
-  SectionRule section;
-  ValueRule value;
-};
-
 // Short dives by rules that complement each other reach more plans than long ones by the best rule.
 // Where one direction of time has no plan within reach, the other one often has. The order is a
 // greedy cover of problems of many families, chosen by lab/tests/choose_rules.py.
@@ -73,23 +68,23 @@ std::int64_t grown(std::int64_t base, double rate, int rounds) {
 
 class Portfolio::Worker {
  public:
-  enum class Role { kTiling, kForward, kMirrored, kProof };
+  enum class Role { kTiling, kDives, kProof };
 
-  // The worker takes part from `first_round` on. A null `search` is made when it is first needed,
-  // since most problems are solved before all workers have had a turn.
+  // `rules` are kRules for dives, and otherwise one. A null `search` is made when it is first
+  // needed, since most problems are solved before all workers have had a turn.
   Worker(Task task, const ExactOptions& options, const SearchMakers& makers, Role role,
-         int first_round, std::uint64_t seed, std::unique_ptr<AnySearch> search = nullptr)
+         const Rules* rules, std::uint64_t seed, std::unique_ptr<AnySearch> search = nullptr)
       : task_(std::move(task)),
         options_(options),
         makers_(makers),
         role_(role),
-        first_round_(first_round),
+        rules_(rules),
         seed_(seed),
         search_(std::move(search)) {}
 
   std::int64_t slice(int round) const {
     const auto n = static_cast<std::int64_t>(task_.items.size());
-    if (round < first_round_ || exhausted()) return 0;
+    if (exhausted() || (round < 0 && role_ != Role::kTiling)) return 0;
     const std::int64_t nodes = grown(100 + 3 * n / 2, 1.1, round);
     if (role_ == Role::kTiling) return kTilingNodes * nodes;
     if (role_ != Role::kProof) return nodes;
@@ -131,12 +126,8 @@ class Portfolio::Worker {
   static constexpr int kTilingNodes = 4;  // take as long as one node of the search
 
   Strategy strategy(int round) const {
-    Strategy result;
-    const bool dives = role_ == Role::kForward || role_ == Role::kMirrored;
-    const int k = options_.portfolio ? round % kRules : 0;
-    const Rules& rules = !dives ? kProof : role_ == Role::kForward ? kForward[k] : kMirrored[k];
-    result.section = rules.section;
-    result.value = rules.value;
+    const bool dives = role_ == Role::kDives;
+    Strategy result{rules_[dives && options_.portfolio ? round % kRules : 0]};
     if (!dives) return result;
     const int cycle = round / kRules;
     if (cycle > 0) result.noise = kNoise;
@@ -149,7 +140,7 @@ class Portfolio::Worker {
   ExactOptions options_;
   SearchMakers makers_;
   Role role_;
-  int first_round_;
+  const Rules* rules_;
   std::uint64_t seed_;
   std::unique_ptr<AnySearch> search_;
   Verdict verdict_ = Verdict::kBudget;
@@ -158,21 +149,21 @@ class Portfolio::Worker {
 
 Portfolio::Portfolio(const Task& task, const ExactOptions& options, std::uint64_t seed,
                      const SearchMakers& makers) {
-  const auto add = [&](const Task& asked, Worker::Role role, int first_round,
+  const auto add = [&](const Task& asked, Worker::Role role, const Rules* rules,
                        std::uint64_t worker_seed, std::unique_ptr<AnySearch> search = nullptr) {
-    workers_.push_back(std::make_unique<Worker>(asked, options, makers, role, first_round,
-                                                worker_seed, std::move(search)));
+    workers_.push_back(std::make_unique<Worker>(asked, options, makers, role, rules, worker_seed,
+                                                std::move(search)));
   };
   if (makers.tiling != nullptr && options.tiling) {
     if (std::unique_ptr<AnySearch> tiling = makers.tiling(task)) {
       // The sweep has a round of its own before all others, since it often needs no more.
       round_ = -1;
-      add(task, Worker::Role::kTiling, -1, seed, std::move(tiling));
+      add(task, Worker::Role::kTiling, &kProof, seed, std::move(tiling));
     }
   }
-  add(task, Worker::Role::kForward, 0, seed);
-  if (options.mirror) add(reversed(task), Worker::Role::kMirrored, 0, seed + 1);
-  add(task, Worker::Role::kProof, 0, seed);
+  add(task, Worker::Role::kDives, kForward, seed);
+  if (options.mirror) add(reversed(task), Worker::Role::kDives, kMirrored, seed + 1);
+  add(task, Worker::Role::kProof, &kProof, seed);
 }
 
 Portfolio::~Portfolio() = default;

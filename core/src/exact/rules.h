@@ -24,9 +24,12 @@ enum class ValueRule : std::uint8_t {
   kShortest = 4,
 };
 
-struct Strategy {
+struct Rules {
   SectionRule section = SectionRule::kSlackOptions;
   ValueRule value = ValueRule::kArea;
+};
+
+struct Strategy : Rules {
   double noise = 0;         // relative, on the value key
   bool from_right = false;  // ties between sections go to the last one
   std::uint64_t seed = 0;
