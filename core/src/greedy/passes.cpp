@@ -111,30 +111,21 @@ Packing Passes::below(Bytes target, const std::vector<BufferIdx>& order,
     if (!occupancy_.admits(b, fixed[i], limits.bytes) || !may_go_on()) return packing;
     settle(b, fixed[i]);
   }
-  target = std::min(target, limits.bytes);
   std::vector<BufferIdx> firsts;
   if (blocks().any()) firsts = blocks().firsts(order);
-  for (const BufferIdx b : blocks().any() ? firsts : order) {
-    if (packing.offsets[b] != kNoOffset) continue;
-    if (!may_go_on()) return packing;
-    const Bytes offset =
-        fit == Fit::kFirst ? occupancy_.first_fit(b, 0, target) : occupancy_.best_fit(b, target);
-    if (offset == kNoOffset) {
-      packing.rejected.push_back(b);
-    } else {
-      settle(b, offset);
-    }
-  }
+  place_or_reject(blocks().any() ? firsts : order, target, limits.bytes, &packing,
+                  [&](BufferIdx b, Bytes bytes, bool again) {
+                    if (!may_go_on()) return Attempt::kStopped;
+                    const Bytes offset = fit == Fit::kFirst || again
+                                             ? occupancy_.first_fit(b, 0, bytes)
+                                             : occupancy_.best_fit(b, bytes);
+                    if (offset == kNoOffset) return Attempt::kRejected;
+                    settle(b, offset);
+                    return Attempt::kPlaced;
+                  });
   MEMPLAN_ASSERT(occupancy_.check_invariants());
-  packing.ended = true;
-  for (const BufferIdx b : packing.rejected) {
-    if (!may_go_on()) return packing;
-    const Bytes offset = occupancy_.first_fit(b, 0, limits.bytes);
-    if (offset == kNoOffset) return packing;
-    settle(b, offset);
-  }
-  MEMPLAN_ASSERT(packing.nodes == problem_.count() && packing.peak <= limits.bytes);
-  packing.complete = true;
+  MEMPLAN_ASSERT(!packing.complete ||
+                 (packing.nodes == problem_.count() && packing.peak <= limits.bytes));
   return packing;
 }
 

@@ -1,6 +1,7 @@
 // A greedy pass: every buffer placed once, none moved again.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -36,6 +37,26 @@ struct Packing : Draft {
 };
 
 enum class Fit { kFirst, kBest };
+
+enum class Attempt { kPlaced, kRejected, kStopped };
+
+// The loops of Passes::below, whatever keeps track of the places: attempt(b, bytes, again) places a
+// buffer that ends at or below `bytes`; `again` where it was rejected below the target.
+template <typename Try>
+void place_or_reject(const std::vector<BufferIdx>& order, Bytes target, Bytes limit,
+                     Packing* packing, Try attempt) {
+  for (const BufferIdx b : order) {
+    if (packing->offsets[b] != kNoOffset) continue;
+    const Attempt done = attempt(b, std::min(target, limit), false);
+    if (done == Attempt::kStopped) return;
+    if (done == Attempt::kRejected) packing->rejected.push_back(b);
+  }
+  packing->ended = true;
+  for (const BufferIdx b : packing->rejected) {
+    if (attempt(b, limit, true) != Attempt::kPlaced) return;
+  }
+  packing->complete = true;
+}
 
 // All passes place the pinned buffers first, then the others around them. A contiguous group goes
 // when the turn of its first member comes.

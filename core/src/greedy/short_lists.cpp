@@ -216,27 +216,16 @@ Packing ShortLists::below(Bytes target, const std::vector<BufferIdx>& order,
       settle(b, offset);
     }
   }
-  target = std::min(target, limits.bytes);
-  for (const BufferIdx b : order) {
-    if (packing.offsets[b] != kNoOffset) continue;
-    if (!may_go_on()) return packing;
-    const Bytes offset = lowest_place(b, target - problem_.size[b]);
-    if (offset == kNoOffset) {
-      packing.rejected.push_back(b);
-    } else {
-      settle(b, offset);
-    }
-  }
-  MEMPLAN_ASSERT(check_invariants());
-  packing.ended = true;
-  for (const BufferIdx b : packing.rejected) {
-    if (!may_go_on()) return packing;
-    const Bytes offset = lowest_place(b, limits.bytes - problem_.size[b]);
-    if (offset == kNoOffset) return packing;
+  place_or_reject(order, target, limits.bytes, &packing, [&](BufferIdx b, Bytes bytes, bool) {
+    if (!may_go_on()) return Attempt::kStopped;
+    const Bytes offset = lowest_place(b, bytes - problem_.size[b]);
+    if (offset == kNoOffset) return Attempt::kRejected;
     settle(b, offset);
-  }
-  MEMPLAN_ASSERT(packing.nodes == problem_.count() && packing.peak <= limits.bytes);
-  packing.complete = true;
+    return Attempt::kPlaced;
+  });
+  MEMPLAN_ASSERT(check_invariants());
+  MEMPLAN_ASSERT(!packing.complete ||
+                 (packing.nodes == problem_.count() && packing.peak <= limits.bytes));
   return packing;
 }
 

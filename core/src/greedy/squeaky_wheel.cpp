@@ -4,10 +4,9 @@
 #include <vector>
 
 #include "greedy/best_pass.h"
+#include "greedy/first_fit.h"
 #include "greedy/insist.h"
 #include "greedy/orders.h"
-#include "greedy/passes.h"
-#include "greedy/short_lists.h"
 #include "memplan/greedy.h"
 
 namespace memplan {
@@ -29,16 +28,19 @@ constexpr std::int64_t kBeginning = 32;
 // must still be possible afterwards.
 constexpr std::int64_t kWorstCase = 4;
 
-// Calls pass(order, limits) from each start in turn.
-template <typename Pass>
-void squeak(const Profile& profile, Bytes target, BestPass* best, Stopper& stopper, Pass pass) {
+// Insists from each start in turn.
+void squeak(const Profile& profile, Bytes target, BestPass* best, Stopper& stopper,
+            FirstFit* first_fit) {
   const std::int64_t count = profile.problem.count();
   for (const Start& start : kStarts) {
     if (best->enough(target, stopper)) return;
     const auto nodes = static_cast<std::int64_t>(start.nodes * static_cast<double>(count));
     insist(sorted(order_of(start.order).key, profile, stopper), std::max(kLeastNodes, nodes),
            count > kInCache ? count / kBeginning : 0, std::string(start.order) + ", first fit",
-           target, stopper, best, pass);
+           target, stopper, best,
+           [first_fit](const std::vector<BufferIdx>& order, const Limits& limits) {
+             return first_fit->in_order(order, limits);
+           });
   }
 }
 
@@ -52,19 +54,8 @@ Plan squeaky_wheel(const Problem& problem, const Sections& sections, Bytes targe
   best.limits.steps = kNoLimit;
   if (node_budget / kWorstCase < problem.count()) return std::move(best.plan);
   const Profile profile(problem, sections, stopper);
-  if (ShortLists::suits(problem, sections)) {
-    ShortLists lists(problem, sections, stopper);
-    squeak(profile, target, &best, stopper,
-           [&lists](const std::vector<BufferIdx>& order, const Limits& limits) {
-             return lists.in_order(order, limits);
-           });
-  } else {
-    Passes passes(problem, sections, stopper);
-    squeak(profile, target, &best, stopper,
-           [&passes](const std::vector<BufferIdx>& order, const Limits& limits) {
-             return passes.in_order(order, Fit::kFirst, limits);
-           });
-  }
+  FirstFit first_fit(problem, sections, stopper);
+  squeak(profile, target, &best, stopper, &first_fit);
   best.plan.stats.interrupted = stopper.interrupted();
   return std::move(best.plan);
 }

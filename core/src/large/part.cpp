@@ -79,13 +79,10 @@ Plan fit_part(const Part& part, Bytes capacity, const Effort& effort, std::uint6
 }
 
 PartPacker::PartPacker(const Part& part, Stopper& stopper)
-    : part_(part), stopper_(stopper), sections_(sweep(part.problem)) {
-  if (ShortLists::suits(part.problem, sections_)) {
-    lists_.emplace(part.problem, sections_, stopper);
-  } else {
-    passes_.emplace(part.problem, sections_, stopper);
-  }
-}
+    : part_(part),
+      stopper_(stopper),
+      sections_(sweep(part.problem)),
+      first_fit_(part.problem, sections_, stopper) {}
 
 Packing PartPacker::pack(const std::vector<Bytes>& fixed, Bytes goal, const Patience& patience,
                          Ranking* ranking) {
@@ -99,9 +96,7 @@ Packing PartPacker::pack(const std::vector<Bytes>& fixed, Bytes goal, const Pati
   for (int k = 0; k < patience.passes && (k == 0 || steps < patience.steps) && !stopper_.look();
        ++k) {
     const Limits limits{goal, INT64_MAX, patience.nodes - nodes};
-    const std::vector<BufferIdx> order = ranked_rows(*ranking);
-    Packing packing = lists_ ? lists_->below(goal, order, fixed_rows, limits)
-                             : passes_->below(goal, order, fixed_rows, Fit::kFirst, limits);
+    Packing packing = first_fit_.below(goal, ranked_rows(*ranking), fixed_rows, limits);
     nodes += packing.nodes;
     steps += packing.steps;
     if (!packing.ended) break;

@@ -3,11 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
+#include "greedy/first_fit.h"
 #include "greedy/passes.h"
-#include "greedy/short_lists.h"
 #include "large/ranking.h"
 #include "memplan/budget.h"
 #include "memplan/plan.h"
@@ -60,8 +59,7 @@ class PartPacker {
   const Part& part_;
   Stopper& stopper_;
   Sections sections_;
-  std::optional<Passes> passes_;
-  std::optional<ShortLists> lists_;  // in their place, where they suit
+  FirstFit first_fit_;
 };
 
 struct PlacedCore {
