@@ -167,7 +167,9 @@ class Run {
                                                             : kChainNodes;
       run_large(count > kSearchLimit ? incumbent_.nodes_left() : share * count);
     }
-    SearchAndProver both(incumbent_, {exact_search(incumbent_), true});
+    SearchAndProver::Engines engines;  // beyond kSearchLimit there are only windows
+    if (count <= kSearchLimit) engines = {exact_search(incumbent_), true};
+    SearchAndProver both(incumbent_, std::move(engines));
     if (dives && !incumbent_.settled()) {
       both.dive(std::min(kDiveVisits / count, incumbent_.nodes_left() / 10));
       if (!small && !incumbent_.settled()) run_large(kChainNodes * count);
@@ -175,12 +177,7 @@ class Run {
     if (small && !incumbent_.settled()) run_greedy();
     if (incumbent_.settled()) return;
     if (open_ended(kAutoVisits)) incumbent_.limit_nodes(kAutoVisits / count);
-    if (count <= kSearchLimit) {
-      run_rounds(both);
-    } else {
-      SearchAndProver windows_only(incumbent_, {nullptr, false});
-      run_rounds(windows_only);
-    }
+    run_rounds(both);
   }
 
  private:
