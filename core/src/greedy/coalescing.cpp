@@ -231,7 +231,8 @@ class CoalescingFit {
     Bytes end = 0;
     for (const auto& [lower, row] :
          ranked(fixed.size(), [&fixed](std::int32_t i) { return fixed[i].lower; })) {
-      if (end < std::min(lower, limit_)) free_.add({end, std::min(lower, limit_)});
+      const Bytes upper = std::min(lower, limit_);
+      if (end < upper) free_.add({end, upper});
       end = std::max(end, fixed[row].upper);
     }
     if (end < limit_) free_.add({end, limit_});
@@ -313,7 +314,8 @@ class CoalescingFit {
   }
 
   // The rows of the blocks by rising section. Where several share one, the larger class of size
-  // goes first, as it has fewer places; with `sign` -1 all that last, for who reads backwards.
+  // goes first, as it has fewer places; with `sign` -1 it goes last, for a loop that runs
+  // backwards.
   std::vector<std::int32_t> sorted_by(SectionIdx TimedBlock::* section, int sign) const {
     std::vector<std::int32_t> at(static_cast<std::size_t>(sections_.count) + 2, 0);
     for (const TimedBlock& timed : timed_blocks_) ++at[timed.*section + 1];
@@ -368,6 +370,10 @@ class CoalescingFit {
 
 Draft coalescing_fit(const Problem& problem, const Sections& sections, Bytes limit) {
   return CoalescingFit(problem, sections, limit).run();
+}
+
+bool coalescing_suits(const Problem& problem, const Sections& sections) {
+  return sections.single_span && problem.pin.empty() && !has_relations(problem);
 }
 
 }  // namespace memplan

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "greedy/coalescing.h"
+#include "greedy/first_fit.h"
 #include "greedy/orders.h"
 #include "greedy/passes.h"
-#include "greedy/short_lists.h"
 #include "memplan/bounds.h"
 #include "memplan/budget.h"
 #include "memplan/greedy.h"
@@ -21,6 +21,7 @@
 #include "model/subproblem.h"
 #include "repack/arena.h"
 #include "repack/ejection.h"
+#include "repack/trial.h"
 #include "util/invariants.h"
 
 namespace memplan {
@@ -30,8 +31,6 @@ namespace {
 constexpr const char* kName = "repack";
 constexpr const char* kAuto = "auto";
 constexpr const char* kOrder = "room_length";  // of the first pass of the squeaky wheel
-// With more buffers, solve() begins with the pass in order of time by itself.
-constexpr std::size_t kSolveBeginsInTime = 1000;
 
 // The steps of an ejection search; beyond these a new plan costs less.
 constexpr std::int64_t kEjections = 100;
@@ -48,37 +47,7 @@ constexpr std::size_t kMostToMend = 250;
 
 }  // namespace
 
-namespace repack {
-
-// Learns whether something is worth trying: after so many failures in a row it pauses, longer and
-// longer up to kLongestPause calls.
-class Trial {
- public:
-  explicit Trial(int patience) : patience_(patience) {}
-
-  // To be asked once for each call.
-  bool due() {
-    if (waits_ == 0) return true;
-    --waits_;
-    return false;
-  }
-  bool pauses() const { return waits_ > 0; }
-  void end(bool success) {
-    failures_ = success ? 0 : failures_ + 1;
-    pause_ = failures_ < patience_ ? 0 : std::min(2 * pause_ + 1, kLongestPause);
-    waits_ = pause_;
-  }
-
- private:
-  static constexpr int kLongestPause = 15;
-
-  int patience_;
-  int failures_ = 0;
-  int pause_ = 0;  // between two trials, in calls
-  int waits_ = 0;  // calls that are left of it
-};
-
-}  // namespace repack
+namespace repack {}  // namespace repack
 
 // The state of a repacker, and its calls.
 class Repacker::State {
@@ -138,6 +107,7 @@ class Repacker::State {
   bool mends_to_bound(Bytes peak, Call* call);
   bool squeaks_to_bound(Call* call);
   bool packs_in_time(Bytes limit, Call* call);
+  bool take(const Draft& draft, const char* note, repack::Trial* trial, Call* call);
   bool packs_to_fit(Bytes limit, Call* call);
   bool packs_as_before(Call* call);
   void remember_order(Call* call);
@@ -302,7 +272,7 @@ bool Repacker::State::answer(std::optional<Bytes> capacity, Call* call) {
 // Whether mending to the least peak would hardly pay: where a new plan is cheap, more than one in
 // 32 are new.
 bool Repacker::State::changed_much() {
-  if (arena.count() <= kSolveBeginsInTime) return false;
+  if (arena.count() <= kCoalescingFirst) return false;
   unplaced_.clear();
   arena.above(kMaxBytes, &unplaced_);
   return 32 * unplaced_.size() > arena.count();
@@ -489,33 +459,27 @@ bool Repacker::State::packs_as_before(Call* call) {
   limits.bytes = bound_;
   limits.nodes = call->nodes_left();
   limits.steps = std::numeric_limits<std::int64_t>::max();
-  const Draft draft =
-      ShortLists::suits(problem_, sections_)
-          ? ShortLists(problem_, sections_, call->stopper).in_order(rows, limits)
-          : Passes(problem_, sections_, call->stopper).in_order(rows, Fit::kFirst, limits);
-  Stats& stats = call->answer.stats;
-  stats.nodes += draft.nodes;
-  ++stats.restarts;
-  as_before_.end(draft.complete);
-  if (!draft.complete) return false;
-  stats.solver = "greedy";
-  stats.note = "first fit in the order of the plan before";
-  arena.replace(slots_, draft.offsets);
-  return true;
+  return take(FirstFit(problem_, sections_, call->stopper).in_order(rows, limits),
+              "first fit in the order of the plan before", &as_before_, call);
 }
 
 // Tries the cheapest pass of all.
 bool Repacker::State::packs_in_time(Bytes limit, Call* call) {
-  if (!sections_.single_span || !problem_.pin.empty()) return false;
+  if (!coalescing_suits(problem_, sections_)) return false;
   if (call->nodes_left() < problem_.count() || !in_time_.due()) return false;
-  Draft draft = coalescing_fit(problem_, sections_, limit);
+  return take(coalescing_fit(problem_, sections_, limit), "best fit in order of time", &in_time_,
+              call);
+}
+
+// Takes what a pass planned, if it is complete; `trial` learns whether it was.
+bool Repacker::State::take(const Draft& draft, const char* note, repack::Trial* trial, Call* call) {
   Stats& stats = call->answer.stats;
   stats.nodes += draft.nodes;
   ++stats.restarts;
-  in_time_.end(draft.complete);
+  trial->end(draft.complete);
   if (!draft.complete) return false;
   stats.solver = "greedy";
-  stats.note = "best fit in order of time";
+  stats.note = note;
   arena.replace(slots_, draft.offsets);
   return true;
 }
@@ -523,7 +487,7 @@ bool Repacker::State::packs_in_time(Bytes limit, Call* call) {
 // The same for a fit, unless a full solve begins with that pass by itself.
 bool Repacker::State::packs_to_fit(Bytes limit, Call* call) {
   if (call->options.solver != kAuto || !call->options.squeaky_wheel) return false;
-  if (arena.count() > kSolveBeginsInTime || call->stopper.look()) return false;
+  if (arena.count() > kCoalescingFirst || call->stopper.look()) return false;
   look_up();
   return bound_ <= limit && packs_in_time(limit, call);
 }

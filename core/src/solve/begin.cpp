@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "greedy/coalescing.h"
 #include "memplan/bounds.h"
 #include "memplan/greedy.h"
 #include "solve/last_resort.h"
@@ -12,10 +13,6 @@ namespace memplan {
 namespace {
 
 constexpr std::int64_t kSkylineNodes = 20;  // for each buffer
-
-// From so many buffers on, a pass in order of time comes before first fit. It costs a third of it
-// and reaches the bound of more than half of the corpus.
-constexpr BufferIdx kInTime = 1000;
 
 // The squeaky wheel would ignore hints that are to be kept, and options of greedy that were
 // changed.
@@ -42,12 +39,11 @@ void run_in_time(Incumbent& incumbent) {
                  "in order of time");
 }
 
-// Whether the pass is worth its time: what it overestimates is not there, and it was not made yet.
+// Whether the pass is worth its time, and was not made yet.
 bool begins_in_time(const Incumbent& incumbent) {
-  const Problem& problem = incumbent.problem();
-  return problem.count() > kInTime && incumbent.nodes_left() > problem.count() &&
-         incumbent.sections().single_span && problem.pin.empty() && !has_relations(problem) &&
-         !incumbent.has_plan();
+  const BufferIdx count = incumbent.problem().count();
+  return count > kCoalescingFirst && incumbent.nodes_left() > count && !incumbent.has_plan() &&
+         coalescing_suits(incumbent.problem(), incumbent.sections());
 }
 
 }  // namespace
