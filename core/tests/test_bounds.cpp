@@ -128,6 +128,18 @@ TEST(next_reachable_with_alignment) {
   CHECK_EQ(next_reachable_peak(problem, sweep(problem), 7), 7);
 }
 
+// Tests the divisor of all peaks, and that it is 1 where peaks need not be sums.
+TEST(unit) {
+  Problem problem = all_alive({6, 10, 4});
+  CHECK_EQ(unit_of_peaks(problem, sweep(problem)), 2);
+  problem.reserved = {{1, 3}};
+  CHECK_EQ(unit_of_peaks(problem, sweep(problem)), 1);
+  problem.reserved.clear();
+  problem.alignment = {4, 4, 4};
+  CHECK_EQ(unit_of_peaks(problem, sweep(problem)), 1);
+  CHECK_EQ(unit_of_peaks({}, sweep({})), 1);
+}
+
 // Tests that sums of thousands of large sizes are not enumerated, which would take too long.
 TEST(next_reachable_is_bounded) {
   std::vector<Bytes> sizes;
@@ -315,6 +327,7 @@ TEST(never_above_brute_force) {
       for (Bytes at = 0; at <= least; ++at) {
         CHECK(next_reachable_peak(problem, sections, at) <= least);
       }
+      CHECK_EQ(least % unit_of_peaks(problem, sections), 0);
     }
   }
   CHECK_EQ(rules.size(), std::size_t{5});

@@ -5,11 +5,13 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "check.h"
 #include "memplan/solve.h"
 #include "oracle.h"
 #include "solve/incumbent.h"
+#include "solve/prober.h"
 
 using namespace memplan;
 
@@ -271,6 +273,48 @@ TEST(an_incumbent_keeps_the_best_plan_and_the_bound) {
   incumbent.offer(plan({0, 4, 8}, 13), "third");
   CHECK(incumbent.check_invariants() && incumbent.settled());
   CHECK(incumbent.finish("none").status == Status::kOptimal);
+}
+
+// Tests that limits are multiples of what divides all sizes, so that each asks a question of its
+// own, on the way up to the best plan and from the bound.
+TEST(no_question_is_asked_under_two_names) {
+  Problem problem;
+  for (int b = 0; b < 8; ++b) {
+    problem.start.push_back(b);
+    problem.end.push_back(b + 2);
+    problem.size.push_back(1024 * (b % 3 + 1));
+  }
+  const SolveOptions asked;
+  Incumbent incumbent(problem, asked);
+  Plan high;
+  high.status = Status::kFeasible;
+  Bytes top = 0;
+  for (const Bytes size : problem.size) {
+    high.offsets.push_back(top);
+    top += size;
+  }
+  high.peak = top;
+  incumbent.offer(high, "high");
+  std::vector<Bytes> limits;
+  Status answer = Status::kUnknown;
+  const auto search = [&](Bytes limit, std::int64_t) {
+    limits.push_back(limit);
+    Plan plan;
+    plan.status = answer;
+    return plan;
+  };
+  Prober prober(incumbent, search, "search");
+  const Bytes bound = incumbent.lower_bound();
+  prober.probe_halfway(100);
+  const auto above = [&](std::vector<Bytes> kibs) {
+    for (Bytes& each : kibs) each = bound + 1024 * each;
+    return kibs;
+  };
+  CHECK(limits == above({5, 7, 8, 9}));
+  limits.clear();
+  answer = Status::kInfeasible;
+  prober.probe_from_bound(100, 5);
+  CHECK(limits == above({0, 2, 5, 7, 8}));  // the bound rises by one with each
 }
 
 TEST(refuses_what_it_does_not_know) {

@@ -28,4 +28,8 @@ Bound bound_of_lifetimes(const Problem& problem, const Sections& sections);
 // for the peaks between.
 Bytes next_reachable_peak(const Problem& problem, const Sections& sections, Bytes at_least);
 
+// Divides every peak that a best plan can have; 1 where that rule does not apply. Limits of which
+// the multiples below are the same ask the same question.
+Bytes unit_of_peaks(const Problem& problem, const Sections& sections);
+
 }  // namespace memplan

@@ -113,6 +113,11 @@ Bytes next_sum(const Stacks& stacks, Bytes at_least) {
 
 }  // namespace
 
+Bytes unit_of_peaks(const Problem& problem, const Sections& sections) {
+  Stacks stacks;
+  return find_stacks(problem, sections, &stacks) ? std::max<Bytes>(1, stacks.unit) : 1;
+}
+
 Bytes next_reachable_peak(const Problem& problem, const Sections& sections, Bytes at_least) {
   Stacks stacks;
   if (at_least <= 0 || at_least > kMaxBytes / 2) return at_least;

@@ -12,30 +12,27 @@ Prober::Prober(Incumbent& incumbent, Search search, const char* name)
     : incumbent_(incumbent), search_(std::move(search)), name_(name) {}
 
 // The bound is the optimum more often than not, and then a plan at the bound is its own proof.
-// After a refuted limit the next one is farther away, in strides that double, since the optimum may
-// be any number of bytes away.
 bool Prober::probe_from_bound(std::int64_t slice, std::int64_t nodes) {
   while (!incumbent_.settled() && nodes > 0 && !incumbent_.stopper().look()) {
-    const Bytes top = incumbent_.top();
-    const Bytes bound = incumbent_.lower_bound();
-    stride_ = std::min(stride_, (top - bound) / 2);
-    const Bytes limit = incumbent_.fit_only() ? top : bound + stride_;
-    MEMPLAN_ASSERT(bound <= limit && limit <= top);
+    const Bytes limit = incumbent_.fit_only() ? incumbent_.top() : stride_.next_limit(incumbent_);
+    MEMPLAN_ASSERT(incumbent_.lower_bound() <= limit && limit <= incumbent_.top());
     const std::int64_t nodes_before = incumbent_.nodes_left();
     const Status status = probe(limit, std::min(slice, nodes));
     const std::int64_t spent = nodes_before - incumbent_.nodes_left();
     nodes -= spent;
     if (status == Status::kUnknown) return spent >= slice / 2;
-    stride_ = status == Status::kInfeasible ? std::max<Bytes>(1, 2 * stride_) : stride_ / 4;
+    stride_.learn(incumbent_, status);
   }
   return true;
 }
 
 bool Prober::probe_halfway(std::int64_t slice) {
+  const Bytes unit = incumbent_.unit();
   bool more = false;
   Bytes limit = incumbent_.lower_bound();
-  while (incumbent_.is_open() && limit < incumbent_.top()) {
-    limit += std::max<Bytes>(1, (incumbent_.top() - limit + 1) / 2);
+  while (incumbent_.is_open() && limit / unit < incumbent_.top() / unit) {
+    limit += std::max(unit, (incumbent_.top() - limit + 1) / 2);
+    limit -= limit % unit;
     MEMPLAN_ASSERT(limit > incumbent_.lower_bound() && limit <= incumbent_.top());
     const std::int64_t nodes_before = incumbent_.nodes_left();
     const Status status = probe(limit, std::min(slice, incumbent_.nodes_left()));

@@ -8,6 +8,7 @@
 #include "memplan/plan.h"
 #include "memplan/types.h"
 #include "solve/incumbent.h"
+#include "solve/stride.h"
 
 namespace memplan {
 
@@ -25,8 +26,8 @@ class Prober {
   // Probes from the lower bound upwards, with `slice` nodes for a limit and `nodes` in all. Returns
   // false where no probe used most of its slice: then a longer one would not help.
   bool probe_from_bound(std::int64_t slice, std::int64_t nodes);
-  // Probes easier limits, each half-way from the one before to the best plan; returns what
-  // probe_from_bound() does.
+  // Probes easier limits, each half-way from the one before to the best plan, and rounded down to a
+  // peak that a plan could have; returns what probe_from_bound() does.
   bool probe_halfway(std::int64_t slice);
 
  private:
@@ -35,7 +36,7 @@ class Prober {
   Incumbent& incumbent_;
   Search search_;
   const char* name_;
-  Bytes stride_ = 0;  // from the bound to the next limit
+  Stride stride_;
 };
 
 // Probes with one search alone, round after round, until no limit is left or the budget is spent.

@@ -138,21 +138,15 @@ bool SearchAndProver::climb(std::int64_t slice) {
   if (!with_prover_ || incumbent_.fit_only()) return false;
   while (incumbent_.is_open() && incumbent_.lower_bound() < incumbent_.top()) {
     const Incumbent::Lap lap(incumbent_, "prover");
-    const Bytes bound = incumbent_.lower_bound();
-    stride_ = std::min(stride_, (incumbent_.top() - bound) / 2);
+    const Bytes limit = stride_.next_limit(incumbent_);
     const std::int64_t conflicts = std::min(slice, incumbent_.nodes_left());
     const std::int64_t steps = climbs_ ? steps_of(slice, kClimbSlices) : steps_of(slice) / 2;
     prover::Slice left{conflicts, steps};
-    Plan answer = ask_from_below(bound + stride_, &left);
-    const Status status = incumbent_.learn(bound + stride_, conflicts, std::move(answer), "prover");
+    Plan answer = ask_from_below(limit, &left);
+    const Status status = incumbent_.learn(limit, conflicts, std::move(answer), "prover");
     if (status == Status::kUnknown) return left.conflicts <= 0 || left.steps <= 0;
-    if (status == Status::kInfeasible) {
-      climbs_ = true;
-      const bool cheap = steps - left.steps < steps / kCheap;
-      stride_ = cheap ? std::max<Bytes>(1, 2 * stride_) : stride_ / 2;
-    } else {
-      stride_ /= 4;
-    }
+    climbs_ = climbs_ || status == Status::kInfeasible;
+    stride_.learn(incumbent_, status, steps - left.steps < steps / kCheap);
   }
   return true;
 }

@@ -10,6 +10,7 @@
 #include "prover/prover.h"
 #include "solve/incumbent.h"
 #include "solve/prober.h"
+#include "solve/stride.h"
 
 namespace memplan {
 
@@ -60,8 +61,8 @@ class SearchAndProver {
   Bytes suggested_ = 0;  // the peak of the plan that the prover begins from
   // What was learned below a limit may not hold below a greater one, so that each has its own.
   std::unique_ptr<prover::Prover> from_below_;
-  Bytes asked_ = -1;     // the limit of from_below_
-  Bytes stride_ = 0;     // from the bound to the next limit
+  Bytes asked_ = -1;  // the limit of from_below_
+  Stride stride_;
   bool climbs_ = false;  // it has refuted a limit
 };
 
