@@ -215,4 +215,33 @@ TEST(random_problems_match_the_definition) {
   }
 }
 
+// Tests times far apart, which are sorted, against the same ones close together, which are not; and
+// the widest range there is.
+TEST(times_far_apart_give_the_same_sections) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 300; ++round) {
+    const Problem near = random_problem(random, 2 + round % 12);
+    for (const Time factor : {Time{1000}, kMaxTime / 16}) {
+      Problem far = near;
+      for (std::vector<Time>* times : {&far.start, &far.end}) {
+        for (Time& time : *times) time = factor * (time - 7);
+      }
+      for (Gap& gap : far.gaps) {
+        gap.start = factor * (gap.start - 7);
+        gap.end = factor * (gap.end - 7);
+      }
+      for (const Contract contract : {Contract::kYes, Contract::kNo}) {
+        const Sections expected = sweep(near, contract);
+        const Sections sections = sweep(far, contract);
+        CHECK(live_sets(sections) == live_sets(expected));
+        CHECK_EQ(sections.count, expected.count);
+        for (SectionIdx s = 0; s < sections.count; ++s) {
+          CHECK_EQ(sections.start[s], factor * (expected.start[s] - 7));
+          CHECK_EQ(sections.end[s], factor * (expected.end[s] - 7));
+        }
+      }
+    }
+  }
+}
+
 TEST_MAIN

@@ -73,7 +73,10 @@ inline bool has_relations(const Problem& problem) {
   return !problem.conflicts.empty() || !problem.group.empty();
 }
 
-// An empty string, or one sentence that names the first buffer and field that is wrong.
-std::string check(const Problem& problem);
+struct Sections;
+
+// An empty string, or one sentence that names the first buffer and field that is wrong. A problem
+// without a fault has been swept for it: this gives the `sections` to who wants them.
+std::string check(const Problem& problem, Sections* sections = nullptr);
 
 }  // namespace memplan

@@ -40,6 +40,10 @@ std::map<std::int32_t, Bytes> pins_of_groups(const Problem& problem) {
 // is not below its end there. For a pinned buffer that is the top of its pin.
 Bound by_one_buffer(const Problem& problem, const Sections& sections) {
   Bound bound{0, -1, "buffer"};
+  if (problem.pin.empty() && problem.reserved.empty()) {
+    for (const Bytes size : problem.size) bound.bytes = std::max(bound.bytes, size);
+    return bound;
+  }
   Occupancy occupancy(problem, sections);
   const std::map<std::int32_t, Bytes> pinned_groups = pins_of_groups(problem);
   std::set<std::int32_t> placed;  // a pin places all of its group
@@ -52,7 +56,6 @@ Bound by_one_buffer(const Problem& problem, const Sections& sections) {
     if (problem.pin[b] < shape.below || problem.pin[b] > kMaxBytes - shape.above) continue;
     occupancy.place(b, problem.pin[b]);
   }
-  const bool free = problem.pin.empty() && problem.reserved.empty();
   for (BufferIdx b = 0; b < problem.count(); ++b) {
     Bytes offset = 0;
     const auto group = pinned_groups.find(problem.group_of(b));
@@ -62,7 +65,7 @@ Bound by_one_buffer(const Problem& problem, const Sections& sections) {
       const Bytes lead = problem.lead[b];
       offset =
           std::min(std::min(group->second, kMaxBytes - lead) + lead, kMaxBytes - problem.size[b]);
-    } else if (!free) {
+    } else {
       // Without a place at or below 2^62 there is no plan, so that any bound holds.
       offset = occupancy.first_fit(b, 0, kMaxBytes);
       if (offset == kNoOffset) offset = kMaxBytes - problem.size[b];

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "model/blocks.h"
+#include "util/lowest_bit.h"
 #include "util/range_best.h"
 #include "util/ranked.h"
 
@@ -55,6 +56,19 @@ std::vector<double> count_conflicts(const Problem& problem, const Sections& sect
   return count;
 }
 
+// By buffer, the least value over its sections, or `none` where it has none.
+std::vector<Bytes> least_over_spans(const Sections& sections, const std::vector<Bytes>& values,
+                                    Bytes none) {
+  const RangeBest<Bytes, std::less<>> best(values);
+  std::vector<Bytes> least(sections.span_begin.size() - 1, none);
+  for (std::size_t b = 0; b < least.size(); ++b) {
+    for (auto i = sections.span_begin[b]; i < sections.span_begin[b + 1]; ++i) {
+      least[b] = std::min(least[b], best.over(sections.spans[i].first, sections.spans[i].last));
+    }
+  }
+  return least;
+}
+
 double start_of(const Profile& p, BufferIdx b) { return static_cast<double>(p.problem.start[b]); }
 
 // The power of two at or below the length: buffers of like length together.
@@ -87,13 +101,78 @@ Key tela_key(const Profile& p, BufferIdx b) {
           p.extent(b) * (lifetime * lifetime), lifetime};
 }
 
-// Maps a double to an integer of the reverse order; both zeros are equal.
-std::int64_t descending(double key) {
+using P = const Profile&;
+using B = BufferIdx;
+
+constexpr std::array<Order, kOrderCount> kAllOrders = {{
+    {"size", [](P p, B b) { return Key{p.extent(b), p.lifetime(b)}; }},
+    {"area", [](P p, B b) { return Key{p.extent(b) * p.lifetime(b), p.extent(b)}; }},
+    {"lifetime", [](P p, B b) { return Key{p.lifetime(b), p.extent(b)}; }},
+    {"start", [](P p, B b) { return Key{-start_of(p, b), p.extent(b)}; }},
+    {"contention", [](P p, B b) { return Key{p.contention[b], p.extent(b)}; }},
+    {"tflite_by_size", tflite_by_size},
+    // Operators by falling breadth, which is the load; the buffers of each by falling size.
+    {"tflite_by_breadth", [](P p, B b) { return Key{-p.breadth_rank(b), p.extent(b)}; }},
+    {"tela", tela_key},
+    // Greedy Breadth and Greedy Unsafe of SOMAS, section 5.2.
+    {"breadth", [](P p, B b) { return Key{p.breadth(b), p.extent(b)}; }},
+    {"conflicts", [](P p, B b) { return Key{p.conflicts(b), p.extent(b)}; }},
+    // The rest follow no publication; they won on measured problems.
+    {"room_length",
+     [](P p, B b) {
+       return room_length_key(p.max_load - p.contention[b], p.length[b], p.extent(b));
+     }},
+    {"contention_length", [](P p, B b) { return Key{p.contention[b], p.length[b]}; }},
+    {"load_class", [](P p, B b) { return Key{load_class(p, b), p.extent(b)}; }},
+    {"length", [](P p, B b) { return Key{p.length[b], p.extent(b)}; }},
+    {"length_class_start", [](P p, B b) { return Key{length_class(p, b), -start_of(p, b)}; }},
+    {"length_class_size", [](P p, B b) { return Key{length_class(p, b), p.extent(b)}; }},
+    {"peak_distance", [](P p, B b) { return Key{-p.distance(b), p.length[b]}; }},
+}};
+static_assert(kAllOrders.back().key != nullptr);
+
+// Maps a double to an unsigned number of the reverse order; both zeros are equal.
+std::uint64_t descending(double key) {
   const double negative = 0.0 - key;
-  std::int64_t bits;
+  std::uint64_t bits;
   std::memcpy(&bits, &negative, sizeof bits);
-  return bits < 0 ? bits ^ std::numeric_limits<std::int64_t>::max() : bits;
+  constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
+  return (bits & kSign) != 0 ? ~bits : bits | kSign;
 }
+
+// A column of keys as numbers of the reverse order, the least of them 0. Most keys are whole
+// numbers in a small range, so that several columns fit into one word.
+struct Column {
+  std::vector<Bytes> value;
+  int shift = 0;  // bits that are 0 in all of them
+  int width = 0;  // bits of the greatest beyond those
+
+  Column(const std::vector<KeyedBuffer>& rows, std::size_t k) : value(rows.size()) {
+    double greatest = rows[0].key[k];
+    bool whole = true;
+    for (const KeyedBuffer& row : rows) {
+      const double key = row.key[k];
+      greatest = std::max(greatest, key);
+      whole = whole && std::abs(key) < 0x1p52 &&
+              key == static_cast<double>(static_cast<std::int64_t>(key));
+    }
+    const std::uint64_t least = descending(greatest);
+    std::uint64_t any = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const double key = rows[i].key[k];
+      value[i] =
+          whole ? static_cast<Bytes>(greatest - key) : static_cast<Bytes>(descending(key) - least);
+      any |= static_cast<std::uint64_t>(value[i]);
+    }
+    if (any == 0) return;
+    shift = lowest_bit(any);
+    for (any >>= shift; any != 0; any >>= 1) ++width;
+  }
+
+  std::uint64_t word(std::int32_t row) const {
+    return static_cast<std::uint64_t>(value[row]) >> shift;
+  }
+};
 
 }  // namespace
 
@@ -112,14 +191,11 @@ Key room_length_key(double room, double length, double size) {
   return {-static_cast<double>(room_class(room, size)), length, size};
 }
 
-Profile::Profile(const Problem& asked, const Sections& sections, Stopper& stopper)
+Profile::Profile(const Problem& asked, const Sections& swept, Stopper& stopper)
     : problem(asked),
+      sections(swept),
       length(asked.size.size(), 0),
-      contention(asked.size.size(), 0),
-      breadth_rank(asked.size.size(), 0),
-      distance(asked.size.size(), 0),
-      breadth(asked.size.size(), 0),
-      conflicts(asked.size.size(), 0) {
+      contention(asked.size.size(), 0) {
   if (!problem.start.empty()) {
     first_start = *std::min_element(problem.start.begin(), problem.start.end());
     last_end = *std::max_element(problem.end.begin(), problem.end.end());
@@ -133,66 +209,54 @@ Profile::Profile(const Problem& asked, const Sections& sections, Stopper& stoppe
     }
   }
   if (sections.count == 0 || stopper.look()) return;
-  const std::vector<Bytes> load = loads(sections);
-  const std::vector<Ranked> by_load =
-      ranked(load.size(), [&load](SectionIdx s) { return -load[s]; });
-  std::vector<SectionIdx> rank(load.size());
-  for (std::size_t i = 0; i < by_load.size(); ++i) {
-    rank[by_load[i].row] = static_cast<SectionIdx>(i);
-  }
-  max_load = static_cast<double>(load[by_load[0].row]);
-  conflicts = count_conflicts(problem, sections);
-
-  const RangeBest<SectionIdx, std::less<>> best(rank);  // the best-ranked section of a range
+  std::vector<Bytes> load = loads(sections);
+  for (Bytes& each : load) each = -each;
+  peak_ = static_cast<SectionIdx>(std::min_element(load.begin(), load.end()) - load.begin());
+  max_load = -static_cast<double>(load[peak_]);
+  const std::vector<Bytes> least = least_over_spans(sections, load, 0);
   for (BufferIdx b = 0; b < problem.count() && !stopper.expired(); ++b) {
-    SectionIdx least = sections.count;
-    SectionIdx away = sections.count;
+    contention[b] = static_cast<double>(-least[b]);
     for (auto i = sections.span_begin[b]; i < sections.span_begin[b + 1]; ++i) {
-      const Span& span = sections.spans[i];
-      length[b] += span.last - span.first + 1;
-      least = std::min(least, best.over(span.first, span.last));
-      away = std::min(away, gap_to(span, by_load[0].row));
+      length[b] += sections.spans[i].last - sections.spans[i].first + 1;
     }
-    if (least < sections.count) {
-      breadth[b] = static_cast<double>(load[sections.spans[sections.span_begin[b]].first]);
-    }
-    breadth_rank[b] = least;
-    distance[b] = away;
-    contention[b] = least < sections.count ? static_cast<double>(load[by_load[least].row]) : 0;
   }
+  minus_load_ = std::move(load);
 }
 
-const std::vector<Order>& orders() {
-  using P = const Profile&;
-  using B = BufferIdx;
-  static const std::vector<Order> all = {
-      {"size", [](P p, B b) { return Key{p.extent(b), p.lifetime(b)}; }},
-      {"area", [](P p, B b) { return Key{p.extent(b) * p.lifetime(b), p.extent(b)}; }},
-      {"lifetime", [](P p, B b) { return Key{p.lifetime(b), p.extent(b)}; }},
-      {"start", [](P p, B b) { return Key{-start_of(p, b), p.extent(b)}; }},
-      {"contention", [](P p, B b) { return Key{p.contention[b], p.extent(b)}; }},
-      {"tflite_by_size", tflite_by_size},
-      // Operators by falling breadth, which is the load; the buffers of each by falling size.
-      {"tflite_by_breadth",
-       [](P p, B b) { return Key{-static_cast<double>(p.breadth_rank[b]), p.extent(b)}; }},
-      {"tela", tela_key},
-      // Greedy Breadth and Greedy Unsafe of SOMAS, section 5.2.
-      {"breadth", [](P p, B b) { return Key{p.breadth[b], p.extent(b)}; }},
-      {"conflicts", [](P p, B b) { return Key{p.conflicts[b], p.extent(b)}; }},
-      // The rest follow no publication; they won on measured problems.
-      {"room_length",
-       [](P p, B b) {
-         return room_length_key(p.max_load - p.contention[b], p.length[b], p.extent(b));
-       }},
-      {"contention_length", [](P p, B b) { return Key{p.contention[b], p.length[b]}; }},
-      {"load_class", [](P p, B b) { return Key{load_class(p, b), p.extent(b)}; }},
-      {"length", [](P p, B b) { return Key{p.length[b], p.extent(b)}; }},
-      {"length_class_start", [](P p, B b) { return Key{length_class(p, b), -start_of(p, b)}; }},
-      {"length_class_size", [](P p, B b) { return Key{length_class(p, b), p.extent(b)}; }},
-      {"peak_distance", [](P p, B b) { return Key{-p.distance[b], p.length[b]}; }},
-  };
-  return all;
+double Profile::breadth(BufferIdx b) const {
+  const auto first = sections.span_begin[b];
+  if (minus_load_.empty() || first == sections.span_begin[b + 1]) return 0;
+  return static_cast<double>(-minus_load_[sections.spans[first].first]);
 }
+
+double Profile::distance(BufferIdx b) const {
+  SectionIdx away = sections.count;
+  for (auto i = sections.span_begin[b]; i < sections.span_begin[b + 1]; ++i) {
+    away = std::min(away, gap_to(sections.spans[i], peak_));
+  }
+  return away;
+}
+
+double Profile::conflicts(BufferIdx b) const {
+  if (conflicts_.empty()) conflicts_ = count_conflicts(problem, sections);
+  return conflicts_[b];
+}
+
+double Profile::breadth_rank(BufferIdx b) const {
+  if (minus_load_.empty()) return 0;
+  if (breadth_rank_.empty()) {
+    std::vector<Bytes> rank(minus_load_.size());
+    Bytes next = 0;
+    for (const Ranked& each :
+         ranked(rank.size(), [this](SectionIdx s) { return minus_load_[s]; })) {
+      rank[each.row] = next++;
+    }
+    breadth_rank_ = least_over_spans(sections, rank, sections.count);
+  }
+  return static_cast<double>(breadth_rank_[b]);
+}
+
+const std::array<Order, kOrderCount>& orders() { return kAllOrders; }
 
 const Order& order_of(const std::string& name) {
   return *std::find_if(orders().begin(), orders().end(),
@@ -200,17 +264,32 @@ const Order& order_of(const std::string& name) {
 }
 
 std::vector<BufferIdx> sorted(const std::vector<KeyedBuffer>& rows, Stopper& stopper) {
-  // Sorts by the least important key first, as each sort keeps the order of equal rows.
   std::vector<std::int32_t> at(rows.size());  // by place, a row
   std::iota(at.begin(), at.end(), 0);
-  std::vector<std::int32_t> was;
-  for (std::size_t k = std::tuple_size<Key>::value; k-- > 0 && !stopper.look();) {
-    const std::vector<Ranked> by_key =
-        ranked(rows.size(), [&](std::int32_t place) { return descending(rows[at[place]].key[k]); });
-    was = at;
-    std::transform(by_key.begin(), by_key.end(), at.begin(),
+  if (rows.empty()) return at;
+  std::vector<Ranked> places(rows.size());
+  int used = 0;  // bits of the words in `places`, of which the least stands for 0
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  const auto sort_places = [&] {
+    if (used == 0) return;
+    sort_ranked(places.data(), places.data() + places.size());
+    const std::vector<std::int32_t> was = at;
+    std::transform(places.begin(), places.end(), at.begin(),
                    [&was](const Ranked& r) { return was[r.row]; });
+    used = 0;
+  };
+  // The least important column comes first, as each sort keeps the order of equal rows.
+  for (std::size_t k = std::tuple_size<Key>::value; k-- > 0 && !stopper.look();) {
+    const Column column(rows, k);
+    if (used + column.width > 64) sort_places();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const std::int64_t before = used == 0 ? kLeast : places[i].key;
+      const auto bits = static_cast<std::int64_t>(column.word(at[i]) << used);
+      places[i] = {before ^ bits, static_cast<std::int32_t>(i)};
+    }
+    used += column.width;
   }
+  sort_places();
   std::transform(at.begin(), at.end(), at.begin(),
                  [&rows](std::int32_t row) { return rows[row].buffer; });
   return at;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -11,29 +12,38 @@
 
 namespace memplan {
 
-// The features that the orders use, one row per buffer.
+// The features that the orders use. What the first passes read has a row for each buffer; the rest
+// is computed when it is asked for.
 struct Profile {
-  // The profile is incomplete where the stopper ends it.
+  // Both must outlive it. The profile is incomplete where the stopper ends it.
   Profile(const Problem& problem, const Sections& sections, Stopper& stopper);
 
   const Problem& problem;
-  std::vector<double> bytes;             // of all that moves with it; empty without groups
-  std::vector<double> length;            // in sections
-  std::vector<double> contention;        // greatest load over the sections of the buffer
-  std::vector<SectionIdx> breadth_rank;  // place of that section among all, by falling load
-  std::vector<double> distance;          // sections between the buffer and the peak section
-  std::vector<double> breadth;           // load in the first section of the buffer
-  std::vector<double> conflicts;         // how many, by lifetimes (gaps aside) and beyond them
+  const Sections& sections;
+  std::vector<double> bytes;       // of all that moves with it; empty without groups
+  std::vector<double> length;      // in sections
+  std::vector<double> contention;  // greatest load over the sections of the buffer
   double max_load = 0;
   Time first_start = 0;  // of all buffers
   Time last_end = 0;
 
-  double lifetime(BufferIdx b) const;  // in time
-  double extent(BufferIdx b) const;    // in bytes, of all that moves with it
+  double lifetime(BufferIdx b) const;   // in time
+  double extent(BufferIdx b) const;     // in bytes, of all that moves with it
+  double breadth(BufferIdx b) const;    // load in its first section
+  double distance(BufferIdx b) const;   // sections between it and the peak section
+  double conflicts(BufferIdx b) const;  // how many, by lifetimes (gaps aside) and beyond them
+  // Place of its section of the greatest load among all, by falling load.
+  double breadth_rank(BufferIdx b) const;
 
   // How many buffers of its size fit next to the load where the load is greatest, as the exponent
   // of a power of two.
   int room_class(BufferIdx b) const;
+
+ private:
+  std::vector<Bytes> minus_load_;  // by section; empty where the profile is incomplete
+  SectionIdx peak_ = 0;            // the first section of the greatest load
+  mutable std::vector<double> conflicts_;
+  mutable std::vector<Bytes> breadth_rank_;
 };
 
 // The buffers that go first have the greatest keys, compared in turn; ties go by index. What
@@ -50,7 +60,8 @@ struct Order {
   KeyOf key;
 };
 
-const std::vector<Order>& orders();
+constexpr std::size_t kOrderCount = 17;
+const std::array<Order, kOrderCount>& orders();
 
 // Finds an order by its name, which must be one of these.
 const Order& order_of(const std::string& name);

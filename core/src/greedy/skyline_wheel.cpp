@@ -18,7 +18,7 @@ namespace {
 // their bound are planned by one of these, most of those within a few passes of the first.
 constexpr KeyOf kOrders[] = {
     [](const Profile& p, BufferIdx b) {
-      return Key{-static_cast<double>(p.room_class(b)), p.conflicts[b], p.extent(b)};
+      return Key{-static_cast<double>(p.room_class(b)), p.conflicts(b), p.extent(b)};
     },
     [](const Profile& p, BufferIdx b) { return Key{p.contention[b], p.length[b], p.extent(b)}; },
 };

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "memplan/sections.h"
 #include "util/ranked.h"
@@ -253,9 +254,8 @@ std::string check_load(const Sections& sections) {
   for (SectionIdx s = 0; s < sections.count; ++s) {
     load += begin[s];
     if (load > kMaxBytes) {
-      const auto span = std::find_if(sections.spans.begin(), sections.spans.end(),
-                                     [s](const Span& x) { return x.first <= s && s <= x.last; });
-      const auto at = static_cast<std::int32_t>(span - sections.spans.begin());
+      std::int32_t at = 0;  // of a span that is live
+      while (sections.spans[at].first > s || sections.spans[at].last < s) ++at;
       const auto owner =
           std::upper_bound(sections.span_begin.begin(), sections.span_begin.end(), at);
       return blame(
@@ -341,7 +341,7 @@ std::string check_conflicting_pins(const Problem& problem) {
 
 }  // namespace
 
-std::string check(const Problem& problem) {
+std::string check(const Problem& problem, Sections* sections) {
   std::string error = check_columns(problem);
   if (error.empty()) error = check_capacity(problem);
   for (std::size_t i = 0; error.empty() && i < problem.reserved.size(); ++i) {
@@ -358,10 +358,12 @@ std::string check(const Problem& problem) {
   if (error.empty()) error = check_groups(problem);
   if (error.empty()) error = check_leads(problem);
   if (!error.empty()) return error;
-  const Sections sections = sweep(problem);
-  error = check_load(sections);
-  if (error.empty()) error = check_pins_apart(problem, sections);
-  return error.empty() ? check_conflicting_pins(problem) : error;
+  Sections swept = sweep(problem);
+  error = check_load(swept);
+  if (error.empty()) error = check_pins_apart(problem, swept);
+  if (error.empty()) error = check_conflicting_pins(problem);
+  if (sections != nullptr) *sections = std::move(swept);
+  return error;
 }
 
 }  // namespace memplan

@@ -1,6 +1,10 @@
 #include "memplan/sections.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <utility>
 
 #include "util/invariants.h"
 #include "util/ranked.h"
@@ -9,46 +13,48 @@ namespace memplan {
 
 namespace {
 
-// A span before its times are mapped to sections.
-struct TimedSpan {
-  Time start;
-  Time end;
-  Bytes lower;
-  Bytes upper;
+// Spans whose times are not mapped to sections yet, but listed: begin and end of each in turn.
+struct Timed {
+  std::vector<Span> spans;
+  std::vector<Time> times;
 };
 
 // The spans of one buffer in order of time: the whole of it between its gaps, the window within
 // them. Neighbours that hold the same bytes become one, so that a span always means a change.
 class Cutter {
  public:
-  explicit Cutter(std::vector<TimedSpan>* spans) : spans_(spans), first_(spans->size()) {}
+  explicit Cutter(Timed* timed) : timed_(timed), first_(timed->spans.size()) {}
 
   void add(Time start, Time end, Bytes lower, Bytes upper) {
     if (start >= end || lower >= upper) return;
-    if (spans_->size() > first_) {
-      TimedSpan& last = spans_->back();
-      if (last.end == start && last.lower == lower && last.upper == upper) {
-        last.end = end;
+    if (timed_->spans.size() > first_ && timed_->times.back() == start) {
+      const Span& last = timed_->spans.back();
+      if (last.lower == lower && last.upper == upper) {
+        timed_->times.back() = end;
         return;
       }
     }
-    spans_->push_back({start, end, lower, upper});
+    timed_->spans.push_back({0, 0, lower, upper});
+    timed_->times.push_back(start);
+    timed_->times.push_back(end);
   }
 
  private:
-  std::vector<TimedSpan>* spans_;
+  Timed* timed_;
   std::size_t first_;
 };
 
 // Fills `span_begin` of the sections on the way.
-std::vector<TimedSpan> cut(const Problem& problem, Sections* sections) {
-  std::vector<TimedSpan> spans;
-  spans.reserve(problem.size.size() + 2 * problem.gaps.size());
+Timed cut(const Problem& problem, Sections* sections) {
+  Timed timed;
+  const std::size_t most = problem.size.size() + 2 * problem.gaps.size();
+  timed.spans.reserve(most);
+  timed.times.reserve(2 * most);
   sections->span_begin.reserve(problem.size.size() + 1);
   sections->span_begin.push_back(0);
   std::size_t gap = 0;
   for (BufferIdx b = 0; b < problem.count(); ++b) {
-    Cutter cutter(&spans);
+    Cutter cutter(&timed);
     const Bytes size = problem.size[b];
     Time at = problem.start[b];
     for (; gap < problem.gaps.size() && problem.gaps[gap].buffer == b; ++gap) {
@@ -60,13 +66,47 @@ std::vector<TimedSpan> cut(const Problem& problem, Sections* sections) {
     cutter.add(at, problem.end[b], 0, size);
 
     const std::int32_t begin = sections->span_begin.back();
-    const auto end = static_cast<std::int32_t>(spans.size());
+    const auto end = static_cast<std::int32_t>(timed.spans.size());
     const bool whole =
-        end == begin || (end == begin + 1 && spans[begin].upper - spans[begin].lower == size);
+        end == begin ||
+        (end == begin + 1 && timed.spans[begin].upper - timed.spans[begin].lower == size);
     sections->single_span = sections->single_span && whole;
     sections->span_begin.push_back(end);
   }
-  return spans;
+  return timed;
+}
+
+// Ranks the times; returns the ranks, and in their place the times by rank. Where times are close
+// together, as the steps of a program are, every one between them has a rank, so that none is
+// sorted.
+std::vector<std::int32_t> rank(std::vector<Time>* times) {
+  constexpr std::size_t kClose = 2;  // for each time
+  std::vector<std::int32_t> ranks(times->size());
+  if (times->empty()) return ranks;
+  Time least = times->front();
+  Time most = least;
+  for (const Time time : *times) {
+    least = std::min(least, time);
+    most = std::max(most, time);
+  }
+  // No difference of two times is 2^64.
+  const std::uint64_t range = static_cast<std::uint64_t>(most) - static_cast<std::uint64_t>(least);
+  std::vector<Time> by_rank;
+  if (range < kClose * times->size()) {
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      ranks[i] = static_cast<std::int32_t>((*times)[i] - least);
+    }
+    by_rank.resize(range + 1);
+    std::iota(by_rank.begin(), by_rank.end(), least);
+  } else {
+    for (const auto& [time, i] :
+         ranked(ranks.size(), [times](std::int32_t i) { return (*times)[i]; })) {
+      if (by_rank.empty() || by_rank.back() != time) by_rank.push_back(time);
+      ranks[i] = static_cast<std::int32_t>(by_rank.size()) - 1;
+    }
+  }
+  *times = std::move(by_rank);
+  return ranks;
 }
 
 bool check_invariants(const Sections& sections, Contract contract) {
@@ -100,39 +140,40 @@ bool check_invariants(const Sections& sections, Contract contract) {
 // there. A span always keeps one section: the last before the first end at or after its start.
 Sections sweep(const Problem& problem, Contract contract) {
   Sections sections;
-  const std::vector<TimedSpan> timed = cut(problem, &sections);
-  const std::vector<Ranked> starts =
-      ranked(timed.size(), [&timed](std::int32_t i) { return timed[i].start; });
-  const std::vector<Ranked> ends =
-      ranked(timed.size(), [&timed](std::int32_t i) { return timed[i].end; });
+  Timed timed = cut(problem, &sections);
+  const std::vector<std::int32_t> ranks = rank(&timed.times);
+  std::vector<std::int32_t> begins(timed.times.size(), 0);  // by rank: how many
+  std::vector<std::int32_t> ends(begins);
+  for (std::size_t i = 0; i < ranks.size(); i += 2) {
+    ++begins[ranks[i]];
+    ++ends[ranks[i + 1]];
+  }
 
-  sections.spans.resize(timed.size());
-  std::size_t live = 0;
-  std::size_t fresh = 0;
+  std::int32_t live = 0;
+  std::int32_t fresh = 0;
   Time last_time = 0;
-  auto start = starts.begin();
-  auto end = ends.begin();
-  while (end != ends.end()) {
-    const bool any_starts = start != starts.end() && start->key <= end->key;
-    const Time now = any_starts ? start->key : end->key;
-    const bool any_ends = end->key == now;
-    const bool keep = contract == Contract::kYes ? fresh > 0 && any_ends : live > 0;
+  for (std::size_t r = 0; r < begins.size(); ++r) {
+    if (begins[r] == 0 && ends[r] == 0) continue;
+    const Time now = timed.times[r];
+    const bool keep = contract == Contract::kYes ? fresh > 0 && ends[r] > 0 : live > 0;
     if (keep) {
       sections.start.push_back(last_time);
       sections.end.push_back(now);
       ++sections.count;
       fresh = 0;
     }
-    for (; end != ends.end() && end->key == now; ++end, --live) {
-      sections.spans[end->row].last = sections.count - 1;
-    }
-    for (; start != starts.end() && start->key == now; ++start, ++live, ++fresh) {
-      const TimedSpan& t = timed[start->row];
-      sections.spans[start->row] = {sections.count, 0, t.lower, t.upper};
-    }
+    live += begins[r] - ends[r];
+    fresh += begins[r];
+    begins[r] = sections.count;    // from now on, the first section of what begins here,
+    ends[r] = sections.count - 1;  // and the last one of what ends here
     last_time = now;
   }
-  MEMPLAN_ASSERT(live == 0 && start == starts.end());
+  for (std::size_t i = 0; i < timed.spans.size(); ++i) {
+    timed.spans[i].first = begins[ranks[2 * i]];
+    timed.spans[i].last = ends[ranks[2 * i + 1]];
+  }
+  sections.spans = std::move(timed.spans);
+  MEMPLAN_ASSERT(live == 0);
   MEMPLAN_ASSERT(check_invariants(sections, contract));
   return sections;
 }

@@ -6,6 +6,7 @@
 
 #include "memplan/plan.h"
 #include "memplan/problem.h"
+#include "memplan/sections.h"
 #include "memplan/solve.h"
 #include "solve/incumbent.h"
 
@@ -21,7 +22,7 @@ Plan solve_search(const Problem& problem, const SolveOptions& options);
 void run_greedy(Incumbent& incumbent);
 
 // Throws std::invalid_argument for a problem that is not well formed, and for a fit without a
-// capacity.
-void require_well_posed(const Problem& problem, const SolveOptions& options);
+// capacity. Returns its sections.
+Sections require_well_posed(const Problem& problem, const SolveOptions& options);
 
 }  // namespace memplan

@@ -19,8 +19,7 @@ void run_greedy(Incumbent& incumbent) {
 }
 
 Plan solve_greedy(const Problem& problem, const SolveOptions& options) {
-  require_well_posed(problem, options);
-  Incumbent incumbent(problem, options);
+  Incumbent incumbent(problem, options, require_well_posed(problem, options));
   begin(incumbent, true);
   if (!incumbent.settled()) run_greedy(incumbent);
   return incumbent.finish("greedy");

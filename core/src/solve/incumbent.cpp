@@ -15,13 +15,13 @@ namespace {
 constexpr double kReportEvery = 0.5;  // seconds, where nothing has changed
 }
 
-Incumbent::Incumbent(const Problem& problem, const SolveOptions& options)
+Incumbent::Incumbent(const Problem& problem, const SolveOptions& options, Sections sections)
     : problem_(problem),
       options_(options),
       stopper_(options.budget.seconds, [this] { return look_up(); }),
-      nodes_left_(options.budget.nodes) {
-  const Lap lap(*this, "sweep");
-  sections_ = sweep(problem);
+      nodes_left_(options.budget.nodes),
+      sections_(std::move(sections)) {
+  const Lap lap(*this, "bound");
   know(bound_of_lifetimes(problem, sections_));
 }
 
@@ -189,11 +189,14 @@ Incumbent::Lap::Lap(Incumbent& incumbent, const char* phase)
 Incumbent::Lap::~Lap() {
   if (*outer_ != '\0')
     incumbent_.phase_ = outer_;  // without an outer one, the phase keeps its name
+  const double spent = incumbent_.stopper_.elapsed() - begin_;
   auto& seconds = incumbent_.best_.stats.seconds;
-  const auto same = [this](const auto& entry) { return entry.first == phase_; };
-  auto at = std::find_if(seconds.begin(), seconds.end(), same);
-  if (at == seconds.end()) at = seconds.insert(seconds.end(), {phase_, 0.0});
-  at->second += incumbent_.stopper_.elapsed() - begin_;
+  for (auto& [phase, sum] : seconds) {
+    if (phase != phase_) continue;
+    sum += spent;
+    return;
+  }
+  seconds.emplace_back(phase_, spent);
 }
 
 }  // namespace memplan

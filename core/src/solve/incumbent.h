@@ -17,8 +17,11 @@ namespace memplan {
 
 class Incumbent {
  public:
-  // Sweeps, and starts from the bound of lifetimes. The arguments must outlive it.
-  Incumbent(const Problem& problem, const SolveOptions& options);
+  // Starts from the bound of lifetimes. The problem, whose sections it takes, and the options must
+  // outlive it.
+  Incumbent(const Problem& problem, const SolveOptions& options, Sections sections);
+  Incumbent(const Problem& problem, const SolveOptions& options)
+      : Incumbent(problem, options, sweep(problem)) {}
 
   const Problem& problem() const { return problem_; }
   const SolveOptions& options() const { return options_; }

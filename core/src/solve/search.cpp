@@ -1,5 +1,6 @@
 #include <cstdint>
 #include <stdexcept>
+#include <utility>
 
 #include "greedy/first_fits.h"
 #include "solve/alone.h"
@@ -9,14 +10,14 @@
 namespace memplan {
 
 Plan solve_search(const Problem& problem, const SolveOptions& options) {
-  require_well_posed(problem, options);
+  Sections sections = require_well_posed(problem, options);
   if (!problem.gaps.empty()) {
     throw std::invalid_argument("search does not support gaps: choose greedy, or solve by name.");
   }
   if (!problem.conflicts.empty() || !problem.group.empty()) {
     throw std::invalid_argument("search supports neither conflicts nor groups: solve by name.");
   }
-  Incumbent incumbent(problem, options);
+  Incumbent incumbent(problem, options, std::move(sections));
   if (!incumbent.settled()) {
     if (!incumbent.fit_only()) {
       const Incumbent::Lap lap(incumbent, "greedy");

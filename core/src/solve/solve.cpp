@@ -92,8 +92,8 @@ struct Entry {
 // One call of solve().
 class Run {
  public:
-  Run(const Problem& problem, const SolveOptions& options, const Entry& solver)
-      : options_(options), solver_(solver), incumbent_(problem, options) {}
+  Run(const Problem& problem, const SolveOptions& options, const Entry& solver, Sections sections)
+      : options_(options), solver_(solver), incumbent_(problem, options, std::move(sections)) {}
 
   Plan run() {
     const bool is_auto = solver_.run == &Run::run_auto;
@@ -351,9 +351,9 @@ const Entry& entry_of(const std::string& solver) {
 }
 
 // The same problem with lifetimes in place of its listed conflicts, if there are such: then the
-// fast search and the bounds from sections apply to it.
+// fast search and the bounds from sections apply to it. Then `sections` become those of the result.
 std::optional<Problem> without_list(const Problem& problem, const SolveOptions& options,
-                                    const Solver& solver, Stopper& stopper) {
+                                    const Solver& solver, Stopper& stopper, Sections* sections) {
   if (!solver.proves || problem.conflicts.empty() || !problem.group.empty()) return std::nullopt;
   // This allows a few per cent of the time there is. A buffer costs as much as a pair.
   constexpr double kPairsPerSecond = 500'000;
@@ -362,7 +362,10 @@ std::optional<Problem> without_list(const Problem& problem, const SolveOptions& 
   if (problem.count() > most_pairs) return std::nullopt;
   std::optional<Problem> result = linearised(problem, stopper, most_pairs);
   // All that conflict with each other may be more than 2^62 bytes, where no time had so many.
-  return result && check(*result).empty() ? std::move(result) : std::nullopt;
+  Sections swept;
+  if (!result || !check(*result, &swept).empty()) return std::nullopt;
+  *sections = std::move(swept);
+  return result;
 }
 
 bool limits_places(const Problem& problem) {
@@ -407,14 +410,15 @@ const std::vector<Solver>& solvers() {
 
 Plan solve(const Problem& problem, const SolveOptions& options) {
   Stopper stopper(options.budget.seconds, options.interrupt);
-  require_well_posed(problem, options);
+  Sections sections = require_well_posed(problem, options);
   const Entry& solver = entry_of(options.solver);
   refuse_what_it_lacks(problem, options, solver.is);
-  const std::optional<Problem> by_lifetimes = without_list(problem, options, solver.is, stopper);
+  const std::optional<Problem> by_lifetimes =
+      without_list(problem, options, solver.is, stopper, &sections);
   SolveOptions rest = options;
   rest.budget.seconds -= stopper.elapsed();
   if (stopper.interrupted()) rest.interrupt = [] { return true; };
-  Plan plan = Run(by_lifetimes ? *by_lifetimes : problem, rest, solver).run();
+  Plan plan = Run(by_lifetimes ? *by_lifetimes : problem, rest, solver, std::move(sections)).run();
   // An interrupt is reported even where the answer needed no search.
   plan.stats.interrupted = plan.stats.interrupted || stopper.interrupted();
   return plan;

@@ -5,11 +5,15 @@
 
 namespace memplan {
 
-void require_well_posed(const Problem& problem, const SolveOptions& options) {
-  if (const std::string fault = check(problem); !fault.empty()) throw std::invalid_argument(fault);
+Sections require_well_posed(const Problem& problem, const SolveOptions& options) {
+  Sections sections;
+  if (const std::string fault = check(problem, &sections); !fault.empty()) {
+    throw std::invalid_argument(fault);
+  }
   if (options.objective == Objective::kFit && !problem.capacity) {
     throw std::invalid_argument("a fit needs a capacity to fit in.");
   }
+  return sections;
 }
 
 }  // namespace memplan

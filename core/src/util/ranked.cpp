@@ -14,7 +14,10 @@ namespace {
 
 // A comparison sort of fewer rows takes less time than clearing the counters of a radix sort.
 constexpr std::ptrdiff_t kFew = 32;
-constexpr int kDigit = 8;  // bits
+// Wider digits mean fewer passes, and more counters to clear in each.
+constexpr std::ptrdiff_t kMany = 1000;
+constexpr int kNarrow = 8;  // bits
+constexpr int kWide = 11;
 
 bool before(const Ranked& a, const Ranked& b) {
   return a.key != b.key ? a.key < b.key : a.row < b.row;
@@ -29,40 +32,42 @@ void insert_each(Ranked* begin, Ranked* end) {
   }
 }
 
-// Maps keys to unsigned numbers in the same order.
-std::uint64_t key_bits(const Ranked& r) {
-  return static_cast<std::uint64_t>(r.key) ^ (std::uint64_t{1} << 63);
-}
-
-std::uint64_t row_bits(const Ranked& r) { return static_cast<std::uint32_t>(r.row); }
-
 // A pass moves the rows from one half to the other, sorted by one digit. It is stable.
 struct Halves {
   Ranked* from;
   Ranked* to;
   std::ptrdiff_t count;
+  bool by_row;
 
-  void pass(std::uint64_t (*bits)(const Ranked&), int shift) {
-    std::ptrdiff_t place[1 << kDigit] = {};
-    const auto digit = [bits, shift](const Ranked& r) {
-      return (bits(r) >> shift) & ((1 << kDigit) - 1);
-    };
-    for (std::ptrdiff_t i = 0; i < count; ++i) ++place[digit(from[i])];
-    std::ptrdiff_t placed = 0;
-    for (std::ptrdiff_t& each : place) placed += std::exchange(each, placed);
-    for (std::ptrdiff_t i = 0; i < count; ++i) to[place[digit(from[i])]++] = from[i];
+  // Maps what it sorts by to unsigned numbers in the same order.
+  std::uint64_t bits(const Ranked& r) const {
+    return by_row ? static_cast<std::uint32_t>(r.row)
+                  : static_cast<std::uint64_t>(r.key) ^ (std::uint64_t{1} << 63);
+  }
+
+  void pass(int shift, int width) {
+    std::uint32_t place[1 << kWide];
+    std::fill(place, place + (1 << width), 0);
+    const std::uint64_t mask = (std::uint64_t{1} << width) - 1;
+    for (std::ptrdiff_t i = 0; i < count; ++i) ++place[(bits(from[i]) >> shift) & mask];
+    std::uint32_t placed = 0;
+    for (int digit = 0; digit < 1 << width; ++digit) placed += std::exchange(place[digit], placed);
+    for (std::ptrdiff_t i = 0; i < count; ++i) {
+      to[place[(bits(from[i]) >> shift) & mask]++] = from[i];
+    }
     std::swap(from, to);
   }
 
   // Sorts by all digits in which any two rows differ.
-  void sort(std::uint64_t (*bits)(const Ranked&)) {
+  void sort() {
+    const int width = count < kMany ? kNarrow : kWide;
     std::uint64_t differ = 0;
     for (std::ptrdiff_t i = 1; i < count; ++i) differ |= bits(from[i]) ^ bits(from[0]);
     while (differ != 0) {
       MEMPLAN_ASSERT(count > 1);
       const int shift = lowest_bit(differ);
-      pass(bits, shift);
-      differ = shift + kDigit < 64 ? differ >> (shift + kDigit) << (shift + kDigit) : 0;
+      pass(shift, width);
+      differ = shift + width < 64 ? differ >> (shift + width) << (shift + width) : 0;
     }
   }
 };
@@ -81,9 +86,10 @@ void sort_ranked(Ranked* begin, Ranked* end) {
   }
   if (rising && sorted) return;
   std::vector<Ranked> spare(static_cast<std::size_t>(end - begin));
-  Halves halves{begin, spare.data(), end - begin};
-  if (!rising) halves.sort(row_bits);
-  halves.sort(key_bits);
+  Halves halves{begin, spare.data(), end - begin, true};
+  if (!rising) halves.sort();
+  halves.by_row = false;
+  halves.sort();
   MEMPLAN_ASSERT(std::is_sorted(halves.from, halves.from + halves.count, before));
   if (halves.from != begin) std::copy(halves.from, halves.from + halves.count, begin);
 }
