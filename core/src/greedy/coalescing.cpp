@@ -55,7 +55,9 @@ class Free {
   }
 
   // Rises with the size of the shape; below kClasses.
-  static std::int64_t rank(const Shape& shape) { return class_of(extent(shape)); }
+  static std::int32_t rank(const Shape& shape) {
+    return static_cast<std::int32_t>(class_of(extent(shape)));
+  }
 
   // Gives the addresses of a piece back.
   void release(std::int32_t p) {
@@ -96,10 +98,8 @@ class Free {
 
   // Sizes below 32 have a class each.
   static std::int64_t class_of(Bytes size) {
-    int power = 0;
-    for (int step = 32; step > 0; step /= 2) {
-      if (size >> (power + step) >= Bytes{1} << kFine) power += step;
-    }
+    const auto bits = static_cast<std::uint64_t>(size);
+    const int power = bits >> kFine == 0 ? 0 : highest_bit(bits) - kFine;
     return (std::int64_t{power} << kFine) + (size >> power);
   }
 
@@ -189,12 +189,11 @@ class Free {
 
 // A block, which is placed in one piece, and the sections in which some of it may be held.
 struct TimedBlock {
-  Shape shape;
   BufferIdx first;  // of a group, any member
   SectionIdx begin;
   SectionIdx end;     // inclusive
-  std::int64_t rank;  // of its size
-  std::int32_t piece = kNone;
+  std::int32_t rank;  // of its size
+  std::int32_t piece;
 };
 
 class CoalescingFit {
@@ -240,10 +239,10 @@ class CoalescingFit {
 
   void gather() {
     timed_block_of_.assign(problem_.size.size(), kNone);
+    timed_blocks_.reserve(problem_.size.size());
     for (BufferIdx b = 0; b < problem_.count(); ++b) {
       if (draft_.offsets[b] != kNoOffset || timed_block_of_[b] != kNone) continue;
-      const Shape shape = blocks_.shape(b);
-      TimedBlock timed{shape, b, sections_.count, 0, Free::rank(shape)};
+      TimedBlock timed{b, sections_.count, 0, Free::rank(blocks_.shape(b)), kNone};
       const auto row = static_cast<std::int32_t>(timed_blocks_.size());
       blocks_.for_each(b, [&](BufferIdx member, Bytes) {
         timed_block_of_[member] = row;
@@ -325,7 +324,7 @@ class CoalescingFit {
       rows[at[timed_blocks_[i].*section]++] = static_cast<std::int32_t>(i);
     }
     const auto goes_first = [this, sign](std::int32_t x, std::int32_t y) {
-      const std::int64_t difference = sign * (timed_blocks_[x].rank - timed_blocks_[y].rank);
+      const std::int32_t difference = sign * (timed_blocks_[x].rank - timed_blocks_[y].rank);
       return difference != 0 ? difference > 0 : sign * (x - y) < 0;
     };
     auto begin = rows.begin();
@@ -342,7 +341,7 @@ class CoalescingFit {
   }
 
   bool place(TimedBlock* timed) {
-    const Shape& shape = timed->shape;
+    const Shape shape = blocks_.shape(timed->first);
     Bytes offset = 0;
     if (shape.below > 0 || shape.above > 0) {
       timed->piece = free_.take(shape, &offset);

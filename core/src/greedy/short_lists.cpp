@@ -88,7 +88,7 @@ Bytes ShortLists::lowest_place(BufferIdx b, Bytes top) {
   if (size == 0) return offset;
   const auto raise_to = [&](Bytes upper) {
     if (upper > top) return false;
-    offset = alignment == 1 ? upper : align_up(upper, alignment);
+    offset = align_up(upper, alignment);
     return offset <= top;
   };
   const auto read = [&](Cursor* c) {

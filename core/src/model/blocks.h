@@ -16,6 +16,7 @@ namespace memplan {
 
 // The least multiple of the alignment at or above the offset.
 inline Bytes align_up(Bytes offset, Bytes alignment) {
+  if (alignment == 1) return offset;  // which spares a division
   const Bytes over = offset % alignment;
   return over == 0 ? offset : offset + (alignment - over);
 }

@@ -34,7 +34,9 @@ class Cutter {
         return;
       }
     }
-    timed_->spans.push_back({0, 0, lower, upper});
+    Span& span = timed_->spans.emplace_back();
+    span.lower = lower;
+    span.upper = upper;
     timed_->times.push_back(start);
     timed_->times.push_back(end);
   }
