@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "check.h"
+#include "greedy/beam.h"
 #include "greedy/coalescing.h"
 #include "greedy/passes.h"
 #include "greedy/short_lists.h"
@@ -805,6 +806,49 @@ TEST(coalescing_to_the_extremes) {
   problem.lead = {0, kMaxBytes, 0};
   problem.alignment.clear();
   CHECK(!coalescing_fit(problem, sweep(problem)).complete);
+}
+
+Draft beam(const Problem& problem, int width, Bytes low, Bytes limit) {
+  Stopper never(std::numeric_limits<double>::infinity());
+  return beam_in_time(problem, sweep(problem), low, 1 + low / 16, limit, {width, kNoLimit}, never);
+}
+
+// Tests plans of beams, with alignments and buffers without a size or a lifetime, and that a limit
+// holds.
+TEST(beams_in_time) {
+  for (unsigned seed = 0; seed < check::rounds(300, 3000); ++seed) {
+    oracle::Generator random(seed);
+    const Problem problem = random.problem(random.pick(1, 40), random.pick(1, 30), 12,
+                                           oracle::features(seed % oracle::kFeatureSets));
+    const Sections sections = sweep(problem);
+    if (!beam_suits(problem, sections)) {
+      CHECK(!problem.pin.empty() || !problem.gaps.empty() || !problem.reserved.empty());
+      continue;
+    }
+    const std::vector<Bytes> load = loads(sections);
+    const Bytes bound = load.empty() ? 0 : *std::max_element(load.begin(), load.end());
+    const int width = static_cast<int>(seed % 3) + 1;
+    const Draft draft = beam(problem, width, bound, kMaxBytes);
+    CHECK(draft.complete);
+    CHECK(oracle::valid(problem, draft.offsets));
+    CHECK_EQ(draft.peak, oracle::peak(problem, draft.offsets));
+    CHECK(beam(problem, width, bound, kMaxBytes).offsets == draft.offsets);
+    const Draft lower = beam(problem, 4 * width, bound, draft.peak - 1);
+    CHECK(!lower.complete || lower.peak < draft.peak);
+    CHECK(bound == 0 || !beam(problem, width, bound - 1, bound - 1).complete);
+  }
+}
+
+// Tests that it looks ahead: b and c end together, so they lie side by side and leave one hole for
+// d.
+TEST(beam_joins_what_ends_together) {
+  Problem problem;
+  problem.start = {0, 0, 0, 2, 4};
+  problem.end = {8, 4, 1, 4, 8};
+  problem.size = {2, 1, 1, 1, 2};
+  const Draft draft = beam(problem, 1, 4, 4);
+  CHECK(draft.complete);
+  CHECK_EQ(draft.peak, 4);
 }
 
 TEST(unknown_order) {
