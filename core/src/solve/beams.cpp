@@ -15,9 +15,10 @@ namespace {
 // less than this part of the bound above it.
 constexpr Bytes kFarFromBound = 32;
 constexpr int kBeamGrowth = 4;
-constexpr int kMostVain = 2;
-// All beams together may take a millisecond or two for each buffer, and a few seconds.
-constexpr std::int64_t kVisitsPerBuffer = 150'000;
+// Visits for each buffer: of a beam of one plan, and in proportion of wider ones; and of all beams,
+// which together end after a few seconds.
+constexpr std::int64_t kVisitsOfBeam = 20'000;
+constexpr std::int64_t kVisitsOfAll = 500'000;
 constexpr std::int64_t kMostVisits = 300'000'000;
 // Search and prover find better plans of fewer buffers.
 constexpr BufferIdx kFewest = 100;
@@ -37,20 +38,21 @@ void run_beams(Incumbent& incumbent) {
   if (incumbent.fit_only() || problem.count() < kFewest) return;
   if (!beam_suits(problem, incumbent.sections())) return;
   const Incumbent::Lap lap(incumbent, "beams");
-  std::int64_t visits = std::min(kMostVisits, kVisitsPerBuffer * problem.count());
-  int vain = 0;
-  for (int width = 1; vain < kMostVain && incumbent.is_open() && is_far(incumbent) && visits > 0;
-       width *= kBeamGrowth) {
+  std::int64_t left = std::min(kMostVisits, kVisitsOfAll * problem.count());
+  bool lowered = true;
+  for (int width = 1; lowered && incumbent.is_open() && is_far(incumbent); width *= kBeamGrowth) {
     const Bytes target = incumbent.target();
     const Bytes limit = incumbent.top();
     const std::int64_t nodes = incumbent.nodes_left();
+    const std::int64_t visits = kVisitsOfBeam * width * problem.count();
+    if (visits > left) return;
     const BeamEffort effort{width,
                             std::min(visits, std::min(nodes, kMostVisits) * problem.count())};
     Draft draft =
         beam_in_time(problem, incumbent.sections(), target + (limit - target) / kFirstCeiling,
                      1 + (limit - target) / kCeilings, limit, effort, incumbent.stopper());
-    visits -= draft.steps;
-    vain = draft.complete ? 0 : vain + 1;
+    left -= draft.steps;
+    lowered = draft.complete;
     BestPass best(problem, nodes);
     std::int64_t steps = kNoLimit;
     best.take(std::move(draft), "beam in order of time", &steps);

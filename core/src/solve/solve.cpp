@@ -173,9 +173,9 @@ class Run {
     SearchAndProver both(incumbent_, std::move(engines));
     if (dives && !incumbent_.settled()) {
       both.dive(std::min(kDiveVisits / count, incumbent_.nodes_left() / 10));
+      if (!small && !incumbent_.settled()) run_large(kChainNodes * count);
     }
     if (!incumbent_.settled()) run_beams(incumbent_);
-    if (dives && !small && !incumbent_.settled()) run_large(kChainNodes * count);
     if (small && !incumbent_.settled()) run_greedy();
     if (incumbent_.settled()) return;
     if (open_ended(kAutoVisits)) incumbent_.limit_nodes(kAutoVisits / count);
