@@ -281,6 +281,7 @@ std::vector<BufferIdx> sorted(const std::vector<KeyedBuffer>& rows, Stopper& sto
   // The least important column comes first, as each sort keeps the order of equal rows.
   for (std::size_t k = std::tuple_size<Key>::value; k-- > 0 && !stopper.look();) {
     const Column column(rows, k);
+    if (column.width == 0) continue;
     if (used + column.width > 64) sort_places();
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const std::int64_t before = used == 0 ? kLeast : places[i].key;
