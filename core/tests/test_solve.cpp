@@ -295,6 +295,7 @@ TEST(no_question_is_asked_under_two_names) {
   }
   high.peak = top;
   incumbent.offer(high, "high");
+  incumbent.find_unit();
   std::vector<Bytes> limits;
   Status answer = Status::kUnknown;
   const auto search = [&](Bytes limit, std::int64_t) {

@@ -62,11 +62,6 @@ bool Incumbent::settled() const {
   return fit_only() || best_.peak <= best_.lower_bound;
 }
 
-Bytes Incumbent::unit() {
-  if (unit_ == 0) unit_ = unit_of_peaks(problem_, sections_);
-  return unit_;
-}
-
 void Incumbent::charge(const Stats& stats) {
   MEMPLAN_ASSERT(stats.nodes >= 0 && stats.restarts >= 0);
   best_.stats.nodes += stats.nodes;

@@ -41,8 +41,10 @@ class Incumbent {
   Bytes capacity() const { return problem_.capacity.value_or(kMaxBytes); }
   // The greatest peak that would improve on what is known.
   Bytes top() const { return has_plan() ? best_.peak - 1 : capacity(); }
-  // Limits between two multiples of this ask the same question as the lower one.
-  Bytes unit();
+  // Limits between two multiples of this ask the same question as the lower one. 1 before
+  // find_unit(), which a program is linked with only where it calls it.
+  Bytes unit() const { return unit_; }
+  void find_unit() { unit_ = unit_of_peaks(problem_, sections_); }
   // A plan at or below this settles the question.
   Bytes target() const { return fit_only() ? capacity() : best_.lower_bound; }
 
@@ -108,7 +110,7 @@ class Incumbent {
   Sections sections_;
   Plan best_;
   std::vector<BufferIdx> conflict_;
-  Bytes unit_ = 0;  // 0: not computed yet
+  Bytes unit_ = 1;
   const char* phase_ = "";
   double reported_ = 0;  // seconds since the start
 };

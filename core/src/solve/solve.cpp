@@ -246,6 +246,7 @@ class Run {
     // A search for the least peak needs a first plan, which shows how far the optimum may be from
     // the bound.
     run_greedy();
+    incumbent_.find_unit();
     probe_in_rounds(incumbent_, search, name);
   }
 
@@ -276,6 +277,7 @@ class Run {
 
   // Search and prover in turns with windows or kernels, until none of them could use more nodes.
   void run_rounds(SearchAndProver& both) {
+    incumbent_.find_unit();
     Kernels kernels(incumbent_);
     Windows windows(incumbent_);
     BufferIdx width = kFirstWidth;

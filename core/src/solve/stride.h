@@ -14,7 +14,7 @@ namespace memplan {
 class Stride {
  public:
   // Returns the next limit: not above half of the way from the bound to the best plan.
-  Bytes next_limit(Incumbent& incumbent) {
+  Bytes next_limit(const Incumbent& incumbent) {
     const Bytes bound = incumbent.lower_bound();
     bytes_ = std::min(bytes_, (incumbent.top() - bound) / 2);
     bytes_ -= bytes_ % incumbent.unit();
@@ -22,7 +22,7 @@ class Stride {
   }
 
   // Takes in the answer at that limit. A refutation that was not cheap makes the stride shorter.
-  void learn(Incumbent& incumbent, Status answer, bool cheap = true) {
+  void learn(const Incumbent& incumbent, Status answer, bool cheap = true) {
     if (answer != Status::kInfeasible) {
       bytes_ /= 4;
     } else {
