@@ -83,9 +83,9 @@ class Portfolio::Worker {
         search_(std::move(search)) {}
 
   std::int64_t slice(int round) const {
-    const auto n = static_cast<std::int64_t>(task_.items.size());
+    const auto n = static_cast<ItemIdx>(task_.items.size());
     if (exhausted() || (round < 0 && role_ != Role::kTiling)) return 0;
-    const std::int64_t nodes = grown(100 + 3 * n / 2, 1.1, round);
+    const std::int64_t nodes = grown(first_dive(n), 1.1, round);
     if (role_ == Role::kTiling) return kTilingNodes * nodes;
     if (role_ != Role::kProof) return nodes;
     // Half of all nodes, but in few long runs: a proof that is cut short starts again.

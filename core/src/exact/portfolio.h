@@ -26,6 +26,9 @@ struct Answer {
   std::int64_t restarts = 0;
 };
 
+// The nodes of a dive in the first round. Later ones are longer.
+inline std::int64_t first_dive(ItemIdx items) { return 100 + 3 * std::int64_t{items} / 2; }
+
 // The workers on one component. A second call of run() resumes where the first one stopped.
 class Portfolio {
  public:

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "exact/portfolio.h"
 #include "memplan/linearise.h"
 #include "solve/alone.h"
 #include "solve/beams.h"
@@ -49,9 +50,11 @@ constexpr std::int64_t kRelatedNodes = 1000;
 constexpr std::int64_t kAutoVisits = 100000000;
 
 // Up to so many buffers the search dives for a plan at the bound before the rounds; in item visits,
-// a tenth of the above.
+// a tenth of the above. Of few buffers, so many first dives are enough: each rule has had its turns
+// then, and other engines prove what is left.
 constexpr BufferIdx kDiveLimit = 2000;
 constexpr std::int64_t kDiveVisits = kAutoVisits / 10;
+constexpr std::int64_t kFirstDives = 200;
 
 // Buffers in the first windows that are tried for a better bound. They widen from round to round up
 // to half of the problem, and then start again with longer slices.
@@ -172,7 +175,8 @@ class Run {
     if (count <= kSearchLimit) engines = {exact_search(incumbent_), true};
     SearchAndProver both(incumbent_, std::move(engines));
     if (dives && !incumbent_.settled()) {
-      both.dive(std::min(kDiveVisits / count, incumbent_.nodes_left() / 10));
+      both.dive(std::min({kDiveVisits / count, kFirstDives * exact::first_dive(count),
+                          incumbent_.nodes_left() / 10}));
       if (!small && !incumbent_.settled()) run_large(kChainNodes * count);
     }
     if (!incumbent_.settled()) run_beams(incumbent_);
