@@ -198,7 +198,9 @@ NB_MODULE(_core, m) {
           "gap_start"_a, "gap_end"_a, "gap_lower"_a, "gap_upper"_a, "reserved_lower"_a,
           "reserved_upper"_a, "capacity"_a.none(), "conflicts"_a = nb::none(),
           "groups"_a = nb::none())
-      .def("check", &memplan::check, "One sentence on what is wrong, or an empty string.");
+      .def(
+          "check", [](const Problem& problem) { return check(problem); },
+          "One sentence on what is wrong, or an empty string.");
 
   nb::class_<Plan>(m, "Plan", "The answer to one call of `solve`.")
       .def_prop_ro("status", [](const Plan& plan) { return memplan::name(plan.status); })
