@@ -6,8 +6,7 @@ import errno
 import io
 import os
 import sys
-from contextlib import suppress
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import typer
 
@@ -70,13 +69,15 @@ def message(text: str) -> None:
     """Say something that is not a result, in one line on standard error."""
     for copy, name in names.items():
         text = text.replace(copy, name)
-    with suppress(OSError):  # a closed standard error must not change the exit code
+    try:
         typer.echo(f"memplan: {text}", err=True)
+    except OSError:  # a standard error that takes nothing must not change the exit code
+        _drop(sys.stderr)
 
 
 def exit_on_broken_pipe() -> NoReturn:
     """End quietly, because the program that read the results has closed its end."""
-    _drop_results()
+    _drop(sys.stdout)
     raise SystemExit(BROKEN_PIPE)
 
 
@@ -90,15 +91,15 @@ def report_unwritten(error: OSError) -> int:
     """
     if error.errno not in _NO_ROOM:
         raise error
-    _drop_results()
+    _drop(sys.stdout)
     reason = (error.strerror or str(error)).lower()
     message(f"the results cannot be written to standard output: {reason}")
     return UNWRITTEN
 
 
-def _drop_results() -> None:
-    # The interpreter flushes standard output once more at its end, which must not fail again.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _drop(stream: TextIO) -> None:
+    # The interpreter flushes the stream once more at its end, which must not fail again.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def check_output(path: str | None, *inputs: str) -> None:
