@@ -75,8 +75,9 @@ inline bool has_relations(const Problem& problem) {
 
 struct Sections;
 
-// An empty string, or one sentence that names the first buffer and field that is wrong. A problem
-// without a fault has been swept for it: this gives the `sections` to who wants them.
+// An empty string, or one sentence that names the first buffer and field that is wrong. It
+// sweeps a problem without a fault on the way, and leaves the result in `sections` if that is
+// given.
 std::string check(const Problem& problem, Sections* sections = nullptr);
 
 }  // namespace memplan

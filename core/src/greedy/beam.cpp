@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "greedy/coalescing.h"
+#include "model/blocks.h"
 #include "util/invariants.h"
 #include "util/random.h"
 
@@ -62,8 +64,6 @@ std::uint64_t print_of(BufferIdx b, Bytes offset) {
   return mix(mix(static_cast<std::uint64_t>(b)) ^ static_cast<std::uint64_t>(offset));
 }
 
-Bytes round_up(Bytes x, Bytes unit) { return (x + unit - 1) / unit * unit; }
-
 class Beam {
  public:
   Beam(const Problem& problem, const Sections& sections, Bytes low, Bytes step, Bytes limit,
@@ -112,7 +112,7 @@ class Beam {
     });
     Bytes top = 0;
     for (const Item& item : stack_) {
-      const Bytes offset = round_up(top, problem_.alignment_of(item.buffer));
+      const Bytes offset = align_up(top, problem_.alignment_of(item.buffer));
       if (offset > limit_ - problem_.size[item.buffer]) return false;
       draft_.offsets[item.buffer] = offset;
       top = offset + problem_.size[item.buffer];
@@ -227,7 +227,7 @@ class Beam {
       Bytes lower = 0;
       for (std::size_t at = 0; at <= state.live.size(); ++at) {
         const Bytes upper = at < state.live.size() ? state.live[at].lower : ceiling_;
-        const Bytes bottom = round_up(lower, unit);
+        const Bytes bottom = align_up(lower, unit);
         const Bytes top = upper < size ? -1 : (upper - size) / unit * unit;
         if (at == state.live.size() && bottom <= limit_ - size) {
           needed = std::min(needed, bottom + size);
@@ -396,8 +396,7 @@ Draft beam_in_time(const Problem& problem, const Sections& sections, Bytes low, 
 }
 
 bool beam_suits(const Problem& problem, const Sections& sections) {
-  return sections.single_span && problem.pin.empty() && problem.reserved.empty() &&
-         !has_relations(problem);
+  return problem.reserved.empty() && coalescing_suits(problem, sections);
 }
 
 }  // namespace memplan

@@ -18,7 +18,7 @@ struct BeamEffort {
 
 // Places the buffers of the fullest section one on another, then those that begin later by rising
 // time, and those that end earlier by falling time. `low` is the first ceiling. It rises where
-// nothing else helps, by an `step` at a time.
+// nothing else helps, by at most `step` at a time.
 //
 // The draft is complete unless it would end above the limit, or the effort is over. Its steps are
 // the visits, its nodes the passes over all buffers that these would have been. The capacity is

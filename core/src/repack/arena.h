@@ -9,16 +9,11 @@
 
 #include "memplan/problem.h"
 #include "memplan/repacker.h"
+#include "model/blocks.h"
 #include "repack/timetable.h"
 #include "util/invariants.h"
 
 namespace memplan::repack {
-
-// The least multiple of the alignment at or above the offset.
-inline Bytes align_up(Bytes offset, Bytes alignment) {
-  const Bytes over = alignment == 1 ? 0 : offset % alignment;  // divisions are dear
-  return over == 0 ? offset : offset + (alignment - over);
-}
 
 // Every buffer is one row, by slot; those without an offset are unplaced. Until
 // settle(), undo_to() takes back what was placed and displaced.

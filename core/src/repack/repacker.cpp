@@ -47,8 +47,6 @@ constexpr std::size_t kMostToMend = 250;
 
 }  // namespace
 
-namespace repack {}  // namespace repack
-
 // The state of a repacker, and its calls.
 class Repacker::State {
  public:
