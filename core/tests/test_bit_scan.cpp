@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "check.h"
-#include "util/lowest_bit.h"
+#include "util/bit_scan.h"
 
 using namespace memplan;
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "util/bit_scan.h"
 #include "util/invariants.h"
-#include "util/lowest_bit.h"
 #include "util/ranked.h"
 
 namespace memplan {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "model/blocks.h"
+#include "util/bit_scan.h"
 #include "util/interval_lists.h"
-#include "util/lowest_bit.h"
 #include "util/ranked.h"
 
 namespace memplan {

@@ -11,7 +11,7 @@
 #include <tuple>
 
 #include "model/blocks.h"
-#include "util/lowest_bit.h"
+#include "util/bit_scan.h"
 #include "util/range_best.h"
 #include "util/ranked.h"
 
@@ -166,7 +166,7 @@ struct Column {
     }
     if (any == 0) return;
     shift = lowest_bit(any);
-    for (any >>= shift; any != 0; any >>= 1) ++width;
+    width = highest_bit(any) + 1 - shift;
   }
 
   std::uint64_t word(std::int32_t row) const {

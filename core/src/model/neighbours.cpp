@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "util/bit_scan.h"
 #include "util/invariants.h"
-#include "util/lowest_bit.h"
 
 namespace memplan {
 

@@ -1,7 +1,7 @@
 #include "streams/bits.h"
 
+#include "util/bit_scan.h"
 #include "util/invariants.h"
-#include "util/lowest_bit.h"
 
 namespace memplan::streams {
 

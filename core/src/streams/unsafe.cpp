@@ -16,8 +16,8 @@
 #include "streams/bits.h"
 #include "streams/reach.h"
 #include "streams/rules.h"
+#include "util/bit_scan.h"
 #include "util/invariants.h"
-#include "util/lowest_bit.h"
 
 namespace memplan::streams {
 

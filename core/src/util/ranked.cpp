@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "util/bit_scan.h"
 #include "util/invariants.h"
-#include "util/lowest_bit.h"
 
 namespace memplan {
 
