@@ -851,6 +851,16 @@ TEST(beam_joins_what_ends_together) {
   CHECK_EQ(draft.peak, 4);
 }
 
+// Tests that the peak counts a buffer that is never live, and that a limit holds for it too.
+TEST(beam_with_a_buffer_that_is_never_live) {
+  Problem problem;
+  problem.start = {0, 1, 3};
+  problem.end = {2, 3, 3};
+  problem.size = {1, 1, 9};
+  CHECK_EQ(beam(problem, 1, 2, 9).peak, 9);
+  CHECK(!beam(problem, 1, 2, 8).complete);
+}
+
 TEST(unknown_order) {
   std::string error;
   try {
