@@ -8,6 +8,7 @@
 
 #include "greedy/coalescing.h"
 #include "model/blocks.h"
+#include "model/items.h"
 #include "util/invariants.h"
 #include "util/random.h"
 
@@ -84,9 +85,7 @@ class Beam {
         sections_.spans.empty() || (stack() && ceiling_ <= limit_ && sweep(false) && sweep(true));
     draft_.steps = visits_;
     draft_.nodes = 1 + visits_ / std::max(1, problem_.count());
-    for (BufferIdx b = 0; b < problem_.count(); ++b) {
-      draft_.peak = std::max(draft_.peak, draft_.offsets[b] + problem_.size[b]);
-    }
+    draft_.peak = peak_of(problem_, draft_.offsets);
     // A buffer that is never live may be larger than all that is placed.
     if (draft_.peak > limit_) draft_.complete = false;
     return std::move(draft_);
