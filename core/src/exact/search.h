@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -25,13 +26,8 @@
 
 namespace memplan::exact {
 
-// An item that may start at the floor of the section that a node branches on.
-struct Option {
-  double key;  // the greatest first
-  int index;   // in the node
-  int id;
-};
-void best_first(std::vector<Option>& options);
+// Sorts the greatest value first. `value` is above 0, and such doubles are ordered as their bits.
+std::int64_t descending(double value);
 
 double unit_interval(std::uint64_t x);  // [0, 1)
 
@@ -141,7 +137,7 @@ class Search final : public AnySearch {
   }
 
   static constexpr V kNoJump = -1;
-  static constexpr std::int32_t kNotEligible = -1;
+  static constexpr std::int32_t kNotEligible = std::numeric_limits<std::int32_t>::min() / 2;
   static constexpr std::size_t kMaxArena = std::size_t{1} << 31;
 
   ExactOptions options_;
@@ -169,7 +165,8 @@ class Search final : public AnySearch {
   std::vector<double> noise_;         // per id, of this run
   std::vector<Node> held_;
   std::vector<Ranked> by_floor_;
-  std::vector<Option> candidates_;
+  std::vector<Ranked> candidates_;   // ids
+  std::vector<std::int32_t> index_;  // in the node, by id; of candidates only
 
   Strategy strategy_;
   std::int64_t nodes_ = 0;

@@ -23,26 +23,27 @@ void Search<V>::count_lowest(const Child& p) {
   }
 }
 
-// Options by section, or kNotEligible where something could slip below one of them.
+// Options by section, or fewer than none where something could slip below one of them.
 template <typename V>
 void Search<V>::count_placeable(const Child& p) {
-  std::fill(choices_.begin(), choices_.begin() + p.sections, 0);
+  const V* const floor = floor_.data();
+  const V* const top = top_.data();
+  std::int32_t* const choices = choices_.data();
+  std::fill(choices, choices + p.sections, 0);
   for (int i = 0; i < p.count; ++i) {
     const Node item = p.items[i];
     V least_top = std::numeric_limits<V>::max();
-    bool lowest_somewhere = false;
+    V highest = std::numeric_limits<V>::min();
     for (int j = item.first; j <= item.last; ++j) {
-      least_top = least_top < top_[j] ? least_top : top_[j];
-      lowest_somewhere |= floor_[j] == item.floor;
+      least_top = least_top < top[j] ? least_top : top[j];
+      highest = highest > floor[j] ? highest : floor[j];
     }
-    if (!lowest_somewhere) continue;
-    const bool placeable = least_top > item.floor;
-    for (int j = item.first; j <= item.last; ++j) {
-      if (floor_[j] != item.floor) continue;
-      if (!placeable) {
-        choices_[j] = kNotEligible;
-      } else if (choices_[j] != kNotEligible) {
-        ++choices_[j];
+    if (highest < item.floor) continue;  // it is the lowest in no section
+    if (least_top > item.floor) {
+      for (int j = item.first; j <= item.last; ++j) choices[j] += floor[j] == item.floor ? 1 : 0;
+    } else {
+      for (int j = item.first; j <= item.last; ++j) {
+        choices[j] = floor[j] == item.floor ? kNotEligible : choices[j];
       }
     }
   }
@@ -138,19 +139,20 @@ void Search<V>::order_options(Frame& frame) {
     if (item.floor < frame.floor || item.first > frame.section || item.last < frame.section) {
       continue;
     }
-    const auto twin = [&](const Option& o) {
-      const Node& other = p.items[o.index];
+    const auto twin = [&](const Ranked& o) {
+      const Node& other = p.items[index_[o.row]];
       if (restricted() && !same_legal_offsets(other.id, item.id)) return false;
       return other.first == item.first && other.last == item.last && other.size == item.size;
     };
     auto& options = candidates_;
     if (options_.twins && std::any_of(options.begin(), options.end(), twin)) continue;
-    options.push_back({value_key(item) * noise_[item.id], i, item.id});
+    options.push_back({descending(value_key(item) * noise_[item.id]), item.id});
+    index_[item.id] = i;
   }
-  best_first(candidates_);
+  sort_ranked(candidates_.data(), candidates_.data() + candidates_.size());
   frame.option_count = static_cast<int>(candidates_.size());
   frame.options = arena_.take<int>(candidates_.size());
-  for (int k = 0; k < frame.option_count; ++k) frame.options[k] = candidates_[k].index;
+  for (int k = 0; k < frame.option_count; ++k) frame.options[k] = index_[candidates_[k].row];
 }
 
 // The other alternative: no item of the section starts at its floor f. The lowest then has a

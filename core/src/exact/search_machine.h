@@ -41,6 +41,7 @@ Search<V>::Search(const Task& task, const ExactOptions& options)
   for (auto* column : {&load_, &floor_, &top_}) column->resize(s);
   for (auto* column : {&begins_, &ends_, &map_, &choices_, &weight_}) column->resize(s);
   noise_.resize(n);
+  index_.resize(n);
   held_.resize(n);
   by_floor_.resize(n);
   sort_by_floor(root_.data(), static_cast<int>(n));
