@@ -26,6 +26,40 @@ Plan fit(const Problem& problem, Bytes capacity, const ExactOptions& options = {
   return exact_fit(problem, sweep(problem), capacity, options, nodes, threads, 0, stopper);
 }
 
+Bytes load_of(const Problem& problem) {
+  const std::vector<Bytes> all = loads(sweep(problem));
+  return *std::max_element(all.begin(), all.end());
+}
+
+// The same load at all times, of which a third ends at a time and begins in other sizes.
+Problem flat() {
+  oracle::Generator random(0);
+  Problem problem;
+  std::vector<BufferIdx> live;
+  const auto begin = [&](Time time, Bytes size) {
+    live.push_back(problem.count());
+    problem.start.push_back(time);
+    problem.end.push_back(6);
+    problem.size.push_back(size);
+  };
+  for (int b = 0; b < 24; ++b) begin(0, random.pick(40, 110));
+  for (Time time = 1; time < 6; ++time) {
+    std::vector<Bytes> sizes;
+    for (int ended = 0; ended < 8; ++ended) {
+      const auto at = live.begin() + random.pick(0, static_cast<Bytes>(live.size()) - 1);
+      problem.end[*at] = time;
+      sizes.push_back(problem.size[*at]);
+      live.erase(at);
+    }
+    for (int pair = 0; pair < 8; pair += 2) {
+      const Bytes moved = random.pick(1, 20);
+      begin(time, sizes[pair] + moved);
+      begin(time, sizes[pair + 1] - moved);
+    }
+  }
+  return problem;
+}
+
 Problem subset(const Problem& problem, const std::vector<BufferIdx>& rows) {
   Problem result;
   result.reserved = problem.reserved;
@@ -122,10 +156,7 @@ TEST(threads_and_row_order_do_not_change_the_plan) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     oracle::Generator random(seed + 77);
     const Problem problem = random.problem(40, 30, 50, {});
-    const Bytes load = [&] {
-      const std::vector<Bytes> all = loads(sweep(problem));
-      return *std::max_element(all.begin(), all.end());
-    }();
+    const Bytes load = load_of(problem);
     const Plan one = fit(problem, load, {}, 20000, 1);
     const Plan four = fit(problem, load, {}, 20000, 4);
     CHECK_EQ(name(one.status), std::string(name(four.status)));
@@ -142,16 +173,22 @@ TEST(threads_and_row_order_do_not_change_the_plan) {
   }
 }
 
+TEST(samples_follow_the_dives_and_are_the_same_for_any_number_of_threads) {
+  const Problem problem = flat();
+  const Plan one = fit(problem, load_of(problem), {}, 50000);
+  CHECK_EQ(name(one.status), std::string("unknown"));
+  const Plan four = fit(problem, load_of(problem), {}, 50000, 4);
+  CHECK_EQ(one.stats.nodes, four.stats.nodes);
+  CHECK_EQ(one.stats.restarts, four.stats.restarts);
+  ExactOptions one_rule;
+  one_rule.portfolio = false;
+  const Plan without = fit(problem, load_of(problem), one_rule, 50000);
+  CHECK(one.stats.restarts > without.stats.restarts);  // samples are shorter than later dives
+}
+
 TEST(a_node_budget_ends_the_search_without_a_claim) {
-  oracle::Generator random(3);
-  Problem problem;
-  for (int b = 0; b < 40; ++b) {
-    problem.start.push_back(random.pick(0, 20));
-    problem.end.push_back(problem.start.back() + random.pick(5, 20));
-    problem.size.push_back(random.pick(20, 110));
-  }
-  const std::vector<Bytes> all = loads(sweep(problem));
-  const Plan plan = fit(problem, *std::max_element(all.begin(), all.end()), {}, 1);
+  const Problem problem = flat();
+  const Plan plan = fit(problem, load_of(problem), {}, 1);
   CHECK_EQ(name(plan.status), std::string("unknown"));
   CHECK(plan.stats.nodes <= 2);
 }

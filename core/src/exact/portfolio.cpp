@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "util/invariants.h"
+#include "util/random.h"
 
 namespace memplan::exact {
 
@@ -54,10 +55,32 @@ constexpr Rules kMirrored[] = {
 constexpr int kRules = static_cast<int>(std::size(kForward));
 static_assert(std::size(kMirrored) == std::size(kForward));
 
+// No list has the right rules for every problem, so samples of all rules follow the dives. A node
+// of the rules that do not begin with the floor takes about three times as long, so they are drawn
+// less often.
+constexpr SectionRule kSections[] = {
+    SectionRule::kFloorOptionsSlack,     SectionRule::kFloorOptionsSlack,
+    SectionRule::kFloorOptionsSlack,     SectionRule::kFloorOptionsSlack,
+    SectionRule::kFloorSlackOptions,     SectionRule::kFloorSlackOptions,
+    SectionRule::kFloorSlackOptions,     SectionRule::kFloorSlackOptions,
+    SectionRule::kFloorOptionsPerWeight, SectionRule::kFloorOptionsPerWeight,
+    SectionRule::kFloorOptionsPerWeight, SectionRule::kFloorOptionsPerWeight,
+    SectionRule::kOptionsSlack,          SectionRule::kSlackOptions,
+    SectionRule::kOptionsFloor,          SectionRule::kOptionsPerWeight,
+};
+constexpr ValueRule kValues[] = {
+    ValueRule::kArea,
+    ValueRule::kLongest,
+    ValueRule::kLargest,
+    ValueRule::kShortest,
+};
+
 // Proofs of infeasibility need the tightest section first; variety does not help them.
 constexpr Rules kProof = {SectionRule::kSlackOptions, ValueRule::kArea};
 
-constexpr double kNoise = 0.1;  // on the value key, from the second cycle of the portfolio
+// On the value key: from the second cycle of the portfolio, and of samples.
+constexpr double kNoise = 0.1;
+constexpr double kSampleNoise = 0.2;
 
 std::int64_t grown(std::int64_t base, double rate, int rounds) {
   const double nodes = static_cast<double>(base) * std::pow(rate, rounds);
@@ -87,8 +110,9 @@ class Portfolio::Worker {
     if (exhausted() || (round < 0 && role_ != Role::kTiling)) return 0;
     const std::int64_t nodes = grown(first_dive(n), 1.1, round);
     if (role_ == Role::kTiling) return kTilingNodes * nodes;
-    if (role_ != Role::kProof) return nodes;
-    // Half of all nodes, but in few long runs: a proof that is cut short starts again.
+    if (role_ == Role::kDives) return samples(round) ? (1 + kSamples) * nodes : nodes;
+    // As many nodes as the dives have without samples, but in few long runs: a proof that is cut
+    // short starts again.
     return round % kProofEvery == kFirstProof ? 2 * kProofEvery * nodes : 0;
   }
 
@@ -96,8 +120,20 @@ class Portfolio::Worker {
     verdict_ = Verdict::kBudget;
     if (budget <= 0) return;
     if (!search_) search_ = makers_.search(task_, options_);
-    ++restarts_;
-    verdict_ = search_->run(strategy(round), budget, stopper, cancel);
+    const std::int64_t end = search_->nodes() + budget;
+    const bool sampled = samples(round);
+    const std::int64_t length = 2 * first_dive(static_cast<ItemIdx>(task_.items.size()));
+    Strategy next = strategy(round);
+    std::int64_t nodes = sampled ? budget / (1 + kSamples) : budget;
+    std::int64_t before = 0;
+    do {
+      before = search_->nodes();
+      ++restarts_;
+      verdict_ = search_->run(next, nodes, stopper, cancel);
+      next = sample();
+      nodes = std::min(length, end - search_->nodes());
+      // A search that was stopped opens no node.
+    } while (sampled && verdict_ == Verdict::kBudget && nodes > 0 && search_->nodes() > before);
   }
 
   Verdict verdict() const { return verdict_; }
@@ -124,6 +160,22 @@ class Portfolio::Worker {
   static constexpr int kProofEvery = 8;   // rounds
   static constexpr int kFirstProof = 3;   // round: a small problem that is infeasible needs no more
   static constexpr int kTilingNodes = 4;  // take as long as one node of the search
+  // Most plans that are easy to find are found before this round.
+  static constexpr int kFirstSamples = 8;
+  static constexpr int kSamples = 3;  // nodes, for one of the dive before them
+
+  bool samples(int round) const {
+    return role_ == Role::kDives && options_.portfolio && round >= kFirstSamples;
+  }
+
+  Strategy sample() {
+    const std::uint64_t draw = mix(seed_ * 1000003 + ++samples_);
+    Strategy result{{kSections[draw % 16], kValues[draw / 16 % 4]}};
+    result.noise = kSampleNoise;
+    result.from_right = draw >> 63 != 0;
+    result.seed = draw;
+    return result;
+  }
 
   Strategy strategy(int round) const {
     const bool dives = role_ == Role::kDives;
@@ -145,6 +197,7 @@ class Portfolio::Worker {
   std::unique_ptr<AnySearch> search_;
   Verdict verdict_ = Verdict::kBudget;
   std::int64_t restarts_ = 0;
+  std::uint64_t samples_ = 0;
 };
 
 Portfolio::Portfolio(const Task& task, const ExactOptions& options, std::uint64_t seed,

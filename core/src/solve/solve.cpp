@@ -50,10 +50,10 @@ constexpr std::int64_t kRelatedNodes = 1000;
 constexpr std::int64_t kAutoVisits = 100000000;
 
 // Up to so many buffers the search dives for a plan at the bound before the rounds; in item visits,
-// a tenth of the above. Of few buffers, so many first dives are enough: each rule has had its turns
+// a fifth of the above. Of few buffers, so many first dives are enough: each rule has had its turns
 // then, and other engines prove what is left.
 constexpr BufferIdx kDiveLimit = 2000;
-constexpr std::int64_t kDiveVisits = kAutoVisits / 10;
+constexpr std::int64_t kDiveVisits = kAutoVisits / 5;
 constexpr std::int64_t kFirstDives = 200;
 
 // Buffers in the first windows that are tried for a better bound. They widen from round to round up
