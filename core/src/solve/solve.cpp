@@ -41,6 +41,9 @@ constexpr BufferIdx kSearchLimit = 10000;
 // microseconds, and the chain searches the fullest parts.
 constexpr std::int64_t kSmallChainNodes = 10;
 constexpr std::int64_t kChainNodes = 100;
+// The share above kSmall buffers with gaps, pins or reserved ranges: the search seldom finds there
+// what the chain has not found.
+constexpr std::int64_t kConstrainedNodes = 400;
 // The share with listed conflicts or groups, and in small problems with gaps: there the other
 // engines are slow, and go down from a poor plan byte by byte.
 constexpr std::int64_t kRelatedNodes = 1000;
@@ -168,6 +171,7 @@ class Run {
       const bool gaps = !incumbent_.sections().single_span;
       const std::int64_t share = related || (small && gaps) ? kRelatedNodes
                                  : small || dives           ? kSmallChainNodes
+                                 : gaps || limits_offsets() ? kConstrainedNodes
                                                             : kChainNodes;
       run_large(count > kSearchLimit ? incumbent_.nodes_left() : share * count);
     }
@@ -197,8 +201,12 @@ class Run {
   // ranges it seldom does.
   bool suits_dives() const {
     const Problem& problem = incumbent_.problem();
-    return problem.count() <= kDiveLimit && problem.pin.empty() && problem.reserved.empty() &&
+    return problem.count() <= kDiveLimit && !limits_offsets() &&
            exact::FitSearch::suits(problem, incumbent_.sections());
+  }
+
+  bool limits_offsets() const {
+    return !incumbent_.problem().pin.empty() || !incumbent_.problem().reserved.empty();
   }
 
   bool is_crowded() const {
