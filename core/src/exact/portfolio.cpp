@@ -106,14 +106,18 @@ class Portfolio::Worker {
         search_(std::move(search)) {}
 
   std::int64_t slice(int round) const {
-    const auto n = static_cast<ItemIdx>(task_.items.size());
     if (exhausted() || (round < 0 && role_ != Role::kTiling)) return 0;
-    const std::int64_t nodes = grown(first_dive(n), 1.1, round);
+    const std::int64_t nodes = one_run(round);
     if (role_ == Role::kTiling) return kTilingNodes * nodes;
     if (role_ == Role::kDives) return samples(round) ? (1 + kSamples) * nodes : nodes;
     // As many nodes as the dives have without samples, but in few long runs: a proof that is cut
     // short starts again.
     return round % kProofEvery == kFirstProof ? 2 * kProofEvery * nodes : 0;
+  }
+
+  // Whether so many nodes are too few for the dive of this round.
+  bool cuts_short(int round, std::int64_t nodes) const {
+    return role_ == Role::kDives && round >= 0 && nodes < one_run(round);
   }
 
   void run(int round, std::int64_t budget, Stopper* stopper, const std::atomic<bool>* cancel) {
@@ -124,7 +128,7 @@ class Portfolio::Worker {
     const bool sampled = samples(round);
     const std::int64_t length = 2 * first_dive(static_cast<ItemIdx>(task_.items.size()));
     Strategy next = strategy(round);
-    std::int64_t nodes = sampled ? budget / (1 + kSamples) : budget;
+    std::int64_t nodes = sampled ? std::min(budget, one_run(round)) : budget;
     std::int64_t before = 0;
     do {
       before = search_->nodes();
@@ -163,6 +167,10 @@ class Portfolio::Worker {
   // Most plans that are easy to find are found before this round.
   static constexpr int kFirstSamples = 8;
   static constexpr int kSamples = 3;  // nodes, for one of the dive before them
+
+  std::int64_t one_run(int round) const {
+    return grown(first_dive(static_cast<ItemIdx>(task_.items.size())), 1.1, round);
+  }
 
   bool samples(int round) const {
     return role_ == Role::kDives && options_.portfolio && round >= kFirstSamples;
@@ -235,10 +243,12 @@ Answer Portfolio::run(std::int64_t node_budget, int threads, Stopper& stopper) {
   const std::atomic<bool> never{false};
   while (node_budget > 0 && !stopper.look()) {
     // Slices are allotted before anything runs: what a worker may use cannot depend on the others.
+    int cut = count;  // the first worker whose dive has too few nodes: it will begin again
     for (int k = 0; k < count; ++k) {
       nodes[k] = workers_[k]->nodes();
       restarts[k] = workers_[k]->restarts();
-      slices[k] = std::min(node_budget, workers_[k]->slice(round_));
+      slices[k] = k < next_ ? 0 : std::min(node_budget, workers_[k]->slice(round_));
+      if (k >= next_ && workers_[k]->cuts_short(round_, slices[k])) cut = std::min(cut, k);
       node_budget -= slices[k];
       MEMPLAN_ASSERT(slices[k] >= 0 && node_budget >= 0);
     }
@@ -253,7 +263,8 @@ Answer Portfolio::run(std::int64_t node_budget, int threads, Stopper& stopper) {
     } else {
       winner = run_on_threads(slices, threads, stopper);
     }
-    ++round_;
+    next_ = cut < count ? cut : 0;
+    if (cut == count) ++round_;
     tally(winner >= 0 ? winner : count - 1);
     for (int k = 0; k < winner; ++k) MEMPLAN_ASSERT(workers_[k]->verdict() == Verdict::kBudget);
     if (winner >= 0) {

@@ -49,6 +49,7 @@ class Portfolio {
 
   std::vector<std::unique_ptr<Worker>> workers_;
   int round_ = 0;
+  int next_ = 0;  // the first worker that has not had its dive in this round
 };
 
 }  // namespace memplan::exact
