@@ -175,14 +175,14 @@ TEST(threads_and_row_order_do_not_change_the_plan) {
 
 TEST(samples_follow_the_dives_and_are_the_same_for_any_number_of_threads) {
   const Problem problem = flat();
-  const Plan one = fit(problem, load_of(problem), {}, 50000);
+  const Plan one = fit(problem, load_of(problem), {}, 100000);
   CHECK_EQ(name(one.status), std::string("unknown"));
-  const Plan four = fit(problem, load_of(problem), {}, 50000, 4);
+  const Plan four = fit(problem, load_of(problem), {}, 100000, 4);
   CHECK_EQ(one.stats.nodes, four.stats.nodes);
   CHECK_EQ(one.stats.restarts, four.stats.restarts);
   ExactOptions one_rule;
   one_rule.portfolio = false;
-  const Plan without = fit(problem, load_of(problem), one_rule, 50000);
+  const Plan without = fit(problem, load_of(problem), one_rule, 100000);
   CHECK(one.stats.restarts > without.stats.restarts);  // samples are shorter than later dives
 }
 

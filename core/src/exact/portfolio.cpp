@@ -55,7 +55,8 @@ constexpr Rules kMirrored[] = {
 constexpr int kRules = static_cast<int>(std::size(kForward));
 static_assert(std::size(kMirrored) == std::size(kForward));
 
-// No list has the right rules for every problem, so samples of all rules follow the dives. A node
+// No list has the right rules for every problem, so samples of all rules follow the dives from the
+// second cycle on. A node
 // of the rules that do not begin with the floor takes about three times as long, so they are drawn
 // less often.
 constexpr SectionRule kSections[] = {
@@ -164,16 +165,14 @@ class Portfolio::Worker {
   static constexpr int kProofEvery = 8;   // rounds
   static constexpr int kFirstProof = 3;   // round: a small problem that is infeasible needs no more
   static constexpr int kTilingNodes = 4;  // take as long as one node of the search
-  // Most plans that are easy to find are found before this round.
-  static constexpr int kFirstSamples = 8;
-  static constexpr int kSamples = 3;  // nodes, for one of the dive before them
+  static constexpr int kSamples = 3;      // nodes, for one of the dive before them
 
   std::int64_t one_run(int round) const {
     return grown(first_dive(static_cast<ItemIdx>(task_.items.size())), 1.1, round);
   }
 
   bool samples(int round) const {
-    return role_ == Role::kDives && options_.portfolio && round >= kFirstSamples;
+    return role_ == Role::kDives && options_.portfolio && round >= kRules;
   }
 
   Strategy sample() {
