@@ -73,6 +73,11 @@ inline bool has_relations(const Problem& problem) {
   return !problem.conflicts.empty() || !problem.group.empty();
 }
 
+// Whether the problem has pins or reserved ranges.
+inline bool limits_offsets(const Problem& problem) {
+  return !problem.pin.empty() || !problem.reserved.empty();
+}
+
 struct Sections;
 
 // An empty string, or one sentence that names the first buffer and field that is wrong. It

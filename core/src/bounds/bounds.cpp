@@ -40,7 +40,7 @@ std::map<std::int32_t, Bytes> pins_of_groups(const Problem& problem) {
 // is not below its end there. For a pinned buffer that is the top of its pin.
 Bound by_one_buffer(const Problem& problem, const Sections& sections) {
   Bound bound{0, -1, "buffer"};
-  if (problem.pin.empty() && problem.reserved.empty()) {
+  if (!limits_offsets(problem)) {
     for (const Bytes size : problem.size) bound.bytes = std::max(bound.bytes, size);
     return bound;
   }
@@ -110,7 +110,7 @@ Bytes height_around(const Taken& pins, const std::vector<Reserved>& reserved, By
 Bound by_load_around_fixed(const Problem& problem, const Sections& sections,
                            const std::vector<Bytes>& load, Bytes known) {
   Bound bound{0, -1, "load around pins and reserved ranges"};
-  if (problem.pin.empty() && problem.reserved.empty()) return bound;
+  if (!limits_offsets(problem)) return bound;
   struct Pin {
     SectionIdx first;
     SectionIdx last;
@@ -258,7 +258,7 @@ Bound bound_of_lifetimes(const Problem& problem, const Sections& sections) {
   consider(by_load_around_fixed(problem, sections, load, best.bytes));
   consider(by_alignment(problem, sections));
   // Without either, the bounds of the rules above are sums of sizes already.
-  if (problem.pin.empty() && problem.reserved.empty()) return best;
+  if (!limits_offsets(problem)) return best;
   const Bytes reachable = next_reachable_peak(problem, sections, best.bytes);
   if (reachable > best.bytes) best = {reachable, best.section, "sums of sizes"};
   return best;

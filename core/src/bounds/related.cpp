@@ -55,7 +55,7 @@ Bound lower_bound(const Problem& problem, const Sections& sections) {
   };
   if (needs_cliques(problem, sections)) consider(by_conflicts(problem, sections));
   if (!problem.group.empty()) consider(by_one_group(problem));
-  if (problem.pin.empty() && problem.reserved.empty()) return best;
+  if (!limits_offsets(problem)) return best;
   const Bytes reachable = next_reachable_peak(problem, sections, best.bytes);
   if (reachable > best.bytes) best = {reachable, best.section, "sums of sizes"};
   return best;

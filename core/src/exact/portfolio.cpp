@@ -56,9 +56,8 @@ constexpr int kRules = static_cast<int>(std::size(kForward));
 static_assert(std::size(kMirrored) == std::size(kForward));
 
 // No list has the right rules for every problem, so samples of all rules follow the dives from the
-// second cycle on. A node
-// of the rules that do not begin with the floor takes about three times as long, so they are drawn
-// less often.
+// second cycle on. A node of the rules that do not begin with the floor takes about three times as
+// long, so they are drawn less often.
 constexpr SectionRule kSections[] = {
     SectionRule::kFloorOptionsSlack,     SectionRule::kFloorOptionsSlack,
     SectionRule::kFloorOptionsSlack,     SectionRule::kFloorOptionsSlack,
@@ -125,20 +124,20 @@ class Portfolio::Worker {
     verdict_ = Verdict::kBudget;
     if (budget <= 0) return;
     if (!search_) search_ = makers_.search(task_, options_);
-    const std::int64_t end = search_->nodes() + budget;
     const bool sampled = samples(round);
-    const std::int64_t length = 2 * first_dive(static_cast<ItemIdx>(task_.items.size()));
     Strategy next = strategy(round);
     std::int64_t nodes = sampled ? std::min(budget, one_run(round)) : budget;
-    std::int64_t before = 0;
-    do {
-      before = search_->nodes();
+    while (nodes > 0) {
+      const std::int64_t before = search_->nodes();
       ++restarts_;
       verdict_ = search_->run(next, nodes, stopper, cancel);
       next = sample();
-      nodes = std::min(length, end - search_->nodes());
+      const std::int64_t used = search_->nodes() - before;
       // A search that was stopped opens no node.
-    } while (sampled && verdict_ == Verdict::kBudget && nodes > 0 && search_->nodes() > before);
+      if (!sampled || verdict_ != Verdict::kBudget || used <= 0) return;
+      budget -= used;
+      nodes = std::min(2 * one_run(0), budget);
+    }
   }
 
   Verdict verdict() const { return verdict_; }
@@ -167,6 +166,7 @@ class Portfolio::Worker {
   static constexpr int kTilingNodes = 4;  // take as long as one node of the search
   static constexpr int kSamples = 3;      // nodes, for one of the dive before them
 
+  // The nodes of a dive, in which other slices are counted.
   std::int64_t one_run(int round) const {
     return grown(first_dive(static_cast<ItemIdx>(task_.items.size())), 1.1, round);
   }
@@ -177,7 +177,8 @@ class Portfolio::Worker {
 
   Strategy sample() {
     const std::uint64_t draw = mix(seed_ * 1000003 + ++samples_);
-    Strategy result{{kSections[draw % 16], kValues[draw / 16 % 4]}};
+    Strategy result{
+        {kSections[draw % std::size(kSections)], kValues[draw / 16 % std::size(kValues)]}};
     result.noise = kSampleNoise;
     result.from_right = draw >> 63 != 0;
     result.seed = draw;

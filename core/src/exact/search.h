@@ -26,7 +26,8 @@
 
 namespace memplan::exact {
 
-// Sorts the greatest value first. `value` is above 0, and such doubles are ordered as their bits.
+// A key that sorts the greatest value first. Doubles above 0, as `value` is, are ordered as their
+// bits.
 std::int64_t descending(double value);
 
 double unit_interval(std::uint64_t x);  // [0, 1)

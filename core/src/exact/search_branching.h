@@ -23,7 +23,7 @@ void Search<V>::count_lowest(const Child& p) {
   }
 }
 
-// Options by section, or fewer than none where something could slip below one of them.
+// Options by section, or a number below 0 where something could slip below one of them.
 template <typename V>
 void Search<V>::count_placeable(const Child& p) {
   const V* const floor = floor_.data();

@@ -21,8 +21,7 @@ constexpr std::int64_t kLeastNodes = 100;
 // and reserved ranges and break alignments, and a gap might have held it.
 bool suits(const Problem& problem) {
   const auto aligned = [](Bytes alignment) { return alignment > 1; };
-  return has_relations(problem) && problem.pin.empty() && problem.reserved.empty() &&
-         problem.gaps.empty() &&
+  return has_relations(problem) && !limits_offsets(problem) && problem.gaps.empty() &&
          std::none_of(problem.alignment.begin(), problem.alignment.end(), aligned);
 }
 

@@ -169,10 +169,10 @@ class Run {
     const bool dives = suits_dives();
     if (!incumbent_.settled()) {
       const bool gaps = !incumbent_.sections().single_span;
-      const std::int64_t share = related || (small && gaps) ? kRelatedNodes
-                                 : small || dives           ? kSmallChainNodes
-                                 : gaps || limits_offsets() ? kConstrainedNodes
-                                                            : kChainNodes;
+      const std::int64_t share = related || (small && gaps)                     ? kRelatedNodes
+                                 : small || dives                               ? kSmallChainNodes
+                                 : gaps || limits_offsets(incumbent_.problem()) ? kConstrainedNodes
+                                                                                : kChainNodes;
       run_large(count > kSearchLimit ? incumbent_.nodes_left() : share * count);
     }
     SearchAndProver::Engines engines;  // beyond kSearchLimit there are only windows
@@ -201,12 +201,8 @@ class Run {
   // ranges it seldom does.
   bool suits_dives() const {
     const Problem& problem = incumbent_.problem();
-    return problem.count() <= kDiveLimit && !limits_offsets() &&
+    return problem.count() <= kDiveLimit && !limits_offsets(problem) &&
            exact::FitSearch::suits(problem, incumbent_.sections());
-  }
-
-  bool limits_offsets() const {
-    return !incumbent_.problem().pin.empty() || !incumbent_.problem().reserved.empty();
   }
 
   bool is_crowded() const {
