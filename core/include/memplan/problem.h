@@ -78,6 +78,9 @@ inline bool limits_offsets(const Problem& problem) {
   return !problem.pin.empty() || !problem.reserved.empty();
 }
 
+// Whether a buffer has a pin or an alignment, or the problem reserved ranges.
+bool limits_places(const Problem& problem);
+
 struct Sections;
 
 // An empty string, or one sentence that names the first buffer and field that is wrong. It

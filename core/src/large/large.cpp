@@ -42,11 +42,12 @@ constexpr std::int64_t kGoalsLeft = 64;
 constexpr double kFirstRoom = 1;  // of the first core
 constexpr double kWider = 1.5;    // where growing it does not help
 constexpr int kCores = 60;
-constexpr int kMostDeadEnds = 3;                     // in a row
-constexpr std::int64_t kMostLooks = 11'000'000'000;  // of one search of a core: a few seconds
+constexpr int kMostDeadEnds = 3;                    // in a row
+constexpr std::int64_t kMostLooks = 8'000'000'000;  // of the first search of a core: half a second
 constexpr std::int64_t kMostNodes = 1'000'000;
-constexpr double kShells[] = {2, 4, 16};  // times the room of the core
-constexpr int kCorePasses = 30;           // usually a few settle it, or none does
+constexpr std::int64_t kNodesOfGoal = 50;  // for each buffer: the cores of a goal leave some
+constexpr double kShells[] = {2, 4, 16};   // times the room of the core
+constexpr int kCorePasses = 30;            // usually a few settle it, or none does
 constexpr int kShellPasses = 3;
 
 constexpr Bytes kHair = 1050;  // the least raise of the target is one part of so many
@@ -140,13 +141,16 @@ class Chain {
     double width = kFirstRoom;
     core.widen(width);
     int dead_ends = 0;
-    for (int k = 0; k < kCores && dead_ends <= kMostDeadEnds && !course_.round_over(); ++k) {
+    const std::int64_t kept = course_.nodes_left - kNodesOfGoal * problem_.count();
+    for (int k = 0; k < kCores && dead_ends <= kMostDeadEnds && !course_.round_over() &&
+                    course_.nodes_left > kept;
+         ++k) {
       const chain::Part part = chain::take_part(problem_, core.members());
       const std::int64_t nodes = std::min(kMostNodes, course_.nodes_left);
       const chain::Patience patience{options_.promote ? kCorePasses : 1,
                                      times(kPatience, course_.fastest()), nodes};
       const chain::PlacedCore placed =
-          chain::place_core(part, course_.goal, patience, {kMostLooks, nodes},
+          chain::place_core(part, course_.goal, patience, {kMostLooks >> dead_ends, nodes},
                             seed_ + static_cast<std::uint64_t>(k), &ranking_, stopper_);
       if (placed.refuted) {
         MEMPLAN_ASSERT(course_.goal + 1 > course_.target || options_.target > 0);  // it rises

@@ -15,10 +15,12 @@ namespace {
 constexpr BufferIdx kMostWithGaps = 60;
 constexpr std::int64_t kNodesWithGaps = 50;  // each looks at all pairs
 
-// A descent that meets little resistance ends within two nodes for each buffer. Where it takes
-// many more, another part is a better use of the time.
+// A descent that meets little resistance ends within two nodes for each buffer.
 constexpr std::int64_t kNodesPerBuffer = 3;
 constexpr std::int64_t kNodesBeyond = 1000;
+
+// The search of a core takes one part of so many of the nodes, so that a failure leaves enough.
+constexpr std::int64_t kSearchShare = 4;
 
 template <typename T>
 void copy_rows(const std::vector<T>& from, const std::vector<BufferIdx>& rows, std::vector<T>* to) {
@@ -65,6 +67,10 @@ Part take_part(const Problem& problem, std::vector<BufferIdx> rows) {
   return part;
 }
 
+std::int64_t nodes_of_descent(const Part& part) {
+  return kNodesBeyond + kNodesPerBuffer * part.problem.count();
+}
+
 Plan fit_part(const Part& part, Bytes capacity, const Effort& effort, std::uint64_t seed,
               Stopper& stopper) {
   const std::int64_t n = part.problem.count();
@@ -73,7 +79,6 @@ Plan fit_part(const Part& part, Bytes capacity, const Effort& effort, std::uint6
   // Without a node for every buffer, not even the first descent can end.
   std::int64_t nodes = std::min(effort.nodes, effort.visits / node_cost(sections));
   if (nodes < n) return {};
-  nodes = std::min(nodes, kNodesBeyond + kNodesPerBuffer * n);
   if (!sections.single_span) nodes = std::min(nodes, kNodesWithGaps);
   return exact_fit(part.problem, sections, capacity, {}, nodes, 1, seed, stopper);
 }
@@ -121,6 +126,9 @@ std::vector<BufferIdx> PartPacker::ranked_rows(const Ranking& ranking) {
   return order;
 }
 
+// No plan of the whole reaches the goal while the core has none, so its search is worth much. With
+// pins, reserved ranges or alignments, the search knows fewer rules, and a second descent seldom
+// finds what the first did not.
 PlacedCore place_core(const Part& part, Bytes goal, const Patience& patience, const Effort& search,
                       std::uint64_t seed, Ranking* ranking, Stopper& stopper) {
   PlacedCore placed;
@@ -130,7 +138,9 @@ PlacedCore place_core(const Part& part, Bytes goal, const Patience& patience, co
   placed.offsets.resize(part.rows.size(), kNoOffset);
   placed.whole = packing.ended && packing.rejected.empty();
   if (placed.whole) return placed;
-  const Effort left{search.visits, search.nodes - placed.nodes};
+  Effort left{search.visits, search.nodes - placed.nodes};
+  left.nodes = limits_places(part.problem) ? std::min(left.nodes, nodes_of_descent(part))
+                                           : left.nodes / kSearchShare;
   Plan plan = fit_part(part, goal, left, seed, stopper);
   placed.nodes += plan.stats.nodes;
   placed.refuted = plan.status == Status::kInfeasible;

@@ -29,6 +29,10 @@ struct Effort {
   std::int64_t nodes = 0;
 };
 
+// The nodes that a search needs if it meets little resistance. Where it takes many more, another
+// window is a better use of the time.
+std::int64_t nodes_of_descent(const Part& part);
+
 // Fits the part below `capacity`. Offsets are by row of the part. Returns kUnknown where that is
 // too much work, or where the search does not suit the part.
 Plan fit_part(const Part& part, Bytes capacity, const Effort& effort, std::uint64_t seed,

@@ -130,7 +130,8 @@ bool Windows::try_window(BufferIdx b, const Window& window, Bytes target, std::i
   part.problem.reserved = merged(std::move(reserved));
   part.problem.pin = std::move(fixed);
   if (problem_.gaps.empty()) clip(window, &part.problem);
-  const Plan plan = fit_part(part, target, {kMostLooks, node_budget}, random_.state(), stopper_);
+  const std::int64_t nodes = std::min(node_budget, nodes_of_descent(part));
+  const Plan plan = fit_part(part, target, {kMostLooks, nodes}, random_.state(), stopper_);
   nodes_ += plan.stats.nodes;
   if (!plan.has_offsets()) return false;
   MEMPLAN_ASSERT(plan.peak <= target && free > 0);

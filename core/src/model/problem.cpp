@@ -341,6 +341,14 @@ std::string check_conflicting_pins(const Problem& problem) {
 
 }  // namespace
 
+bool limits_places(const Problem& problem) {
+  if (!problem.reserved.empty()) return true;
+  for (BufferIdx b = 0; b < problem.count(); ++b) {
+    if (problem.alignment_of(b) != 1 || problem.pin_of(b) != kNoOffset) return true;
+  }
+  return false;
+}
+
 std::string check(const Problem& problem, Sections* sections) {
   std::string error = check_columns(problem);
   if (error.empty()) error = check_capacity(problem);

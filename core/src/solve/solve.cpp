@@ -380,14 +380,6 @@ std::optional<Problem> without_list(const Problem& problem, const SolveOptions& 
   return result;
 }
 
-bool limits_places(const Problem& problem) {
-  if (!problem.reserved.empty()) return true;
-  for (BufferIdx b = 0; b < problem.count(); ++b) {
-    if (problem.alignment_of(b) != 1 || problem.pin_of(b) != kNoOffset) return true;
-  }
-  return false;
-}
-
 void refuse_what_it_lacks(const Problem& problem, const SolveOptions& options,
                           const Solver& solver) {
   const std::string name = solver.name;
