@@ -141,10 +141,12 @@ class Chain {
     double width = kFirstRoom;
     core.widen(width);
     int dead_ends = 0;
-    const std::int64_t kept = course_.nodes_left - kNodesOfGoal * problem_.count();
-    for (int k = 0; k < kCores && dead_ends <= kMostDeadEnds && !course_.round_over() &&
-                    course_.nodes_left > kept;
-         ++k) {
+    const std::int64_t nodes_to_keep = course_.nodes_left - kNodesOfGoal * problem_.count();
+    const auto over = [&] {
+      return dead_ends > kMostDeadEnds || course_.nodes_left <= nodes_to_keep ||
+             course_.round_over();
+    };
+    for (int k = 0; k < kCores && !over(); ++k) {
       const chain::Part part = chain::take_part(problem_, core.members());
       const std::int64_t nodes = std::min(kMostNodes, course_.nodes_left);
       const chain::Patience patience{options_.promote ? kCorePasses : 1,

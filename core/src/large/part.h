@@ -30,7 +30,7 @@ struct Effort {
 };
 
 // The nodes that a search needs if it meets little resistance. Where it takes many more, another
-// window is a better use of the time.
+// part is a better use of the time.
 std::int64_t nodes_of_descent(const Part& part);
 
 // Fits the part below `capacity`. Offsets are by row of the part. Returns kUnknown where that is

@@ -20,9 +20,7 @@ constexpr std::int64_t kLeastNodes = 100;
 // What is set aside is taken out of the addresses and what was above it sinks. That would move pins
 // and reserved ranges and break alignments, and a gap might have held it.
 bool suits(const Problem& problem) {
-  const auto aligned = [](Bytes alignment) { return alignment > 1; };
-  return has_relations(problem) && !limits_offsets(problem) && problem.gaps.empty() &&
-         std::none_of(problem.alignment.begin(), problem.alignment.end(), aligned);
+  return has_relations(problem) && !limits_places(problem) && problem.gaps.empty();
 }
 
 }  // namespace
