@@ -209,6 +209,7 @@ NB_MODULE(_core, m) {
           "offsets",
           [](nb::handle_t<Plan> self) { return py::view(self, nb::inst_ptr<Plan>(self)->offsets); },
           "In bytes, one per buffer; empty without a plan.")
+      .def_ro("peak", &Plan::peak, "In bytes; 0 without a plan.")
       .def_ro("lower_bound", &Plan::lower_bound)
       .def_prop_ro(
           "conflict",

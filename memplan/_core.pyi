@@ -29,6 +29,10 @@ class Plan:
         """In bytes, one per buffer; empty without a plan."""
 
     @property
+    def peak(self) -> int:
+        """In bytes; 0 without a plan."""
+
+    @property
     def lower_bound(self) -> int: ...
 
     @property

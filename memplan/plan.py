@@ -129,7 +129,51 @@ class Plan:
         plan._set_answer(offsets, status, None, lower_bound, capacity, solver, stats, conflict)
         return plan
 
-    # Only the constructor and `of` set these.
+    @classmethod
+    def of_checked(
+        cls,
+        problem: Problem,
+        offsets: Column | None,
+        *,
+        status: Status,
+        peak: int | None,
+        lower_bound: int,
+        solver: str,
+        stats: Mapping[str, object],
+        conflict: Iterable[str] = (),
+    ) -> Plan:
+        """Make a plan of what the core answers; no value is checked again.
+
+        Parameters
+        ----------
+        problem
+            The problem that the offsets belong to.
+        offsets
+            A read-only int64 column in the order of the problem's rows, shape (n,), each from 0 to
+            2^62 - size; `None` for a plan without offsets.
+        peak
+            `max(offset + size)`; `None` for a plan without offsets.
+        status, lower_bound, solver, stats, conflict
+            As in the constructor.
+        """
+        plan = cls.__new__(cls)
+        plan.__dict__.update(
+            problem=problem,
+            size=problem.size,
+            start=problem.start,
+            end=problem.end,
+            offsets=offsets,
+            status=status,
+            peak=peak,
+            lower_bound=lower_bound,
+            capacity=problem.capacity,
+            solver=solver,
+            stats=MappingProxyType(stats),
+            conflict=tuple(conflict),
+        )
+        return plan
+
+    # Only the constructor, `of` and `of_checked` set these.
     problem: Problem | None  # the problem of the plan; `None` for a plan from a file
     size: Column
     start: Column | None

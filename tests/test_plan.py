@@ -11,6 +11,7 @@ from strategies import plans, problems
 from memplan.errors import PlanError
 from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Problem
+from memplan.problem.columns import frozen
 
 
 class TestOf:
@@ -46,6 +47,14 @@ class TestOf:
         assert plan.conflict == ("b1", "b2")
         with pytest.raises(PlanError, match=r"no offsets \(its status is infeasible\)"):
             plan.offset("b1")
+
+    @pytest.mark.parametrize("placed", [True, False])
+    def test_of_the_core(self, five: Problem, five_offsets: list[int], placed: bool) -> None:
+        """Tests that `of_checked` says the same as `of`, where what it is given is right."""
+        says = {"status": Status.FEASIBLE, "lower_bound": 8, "solver": "s", "stats": {"nodes": 5}}
+        offsets = frozen(np.array(five_offsets)) if placed else None
+        plan = Plan.of_checked(five, offsets, peak=12 if placed else None, conflict=["b1"], **says)
+        assert plan == Plan.of(five, offsets, conflict=["b1"], **says)
 
     def test_immutable(self, five: Problem, five_offsets: list[int]) -> None:
         """Tests that neither a plan, nor its offsets, nor its stats can be written to."""

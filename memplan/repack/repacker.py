@@ -337,12 +337,14 @@ class Repacker:
         if self._problem is None and not self._special:
             self._problem = self._make_plain_problem(columns)
         bound = answer.lower_bound
-        if not placed or bound < self._native.peak:
+        peak = self._native.peak if placed else None
+        if peak is None or bound < peak:
             bound = max(bound, self._native.lower_bound())
-        return Plan.of(
+        return Plan.of_checked(
             self.problem(),
             columns[-1] if placed else None,
             status=status,
+            peak=peak,
             lower_bound=bound,
             solver="repacker",
             stats={

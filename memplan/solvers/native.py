@@ -170,10 +170,12 @@ def solve(
     if proof is not None:
         stats["proof"] = proof.keep()
     conflict = answer.conflict
-    plan = Plan.of(
+    placed = answer.has_offsets
+    plan = Plan.of_checked(
         problem,
-        answer.offsets if answer.has_offsets else None,
+        answer.offsets if placed else None,
         status=Status(answer.status),
+        peak=answer.peak if placed else None,
         lower_bound=answer.lower_bound,
         solver=solver,
         stats=stats,
