@@ -95,13 +95,14 @@ class Search final : public AnySearch {
   int contract(Child& problem);
   bool place_full_span(Child& problem, IdSet& resolved, bool& changed);
   Step open_split(const Child& problem, const IdSet& resolved);
-  template <bool kTops>
   bool bound_holds(const Child& problem);
   void sum_loads(const Child& problem);
   bool floors_hold(const Child& problem);
   void place_stack(const Child& problem);
   void count_lowest(const Child& problem);
-  void count_placeable(const Child& problem);
+  void find_floors(const Child& p);
+  void count_at_floors(const Child& p);
+  bool is_eligible(const Child& p, int section) const;
   void choose_section(Frame& frame);
   void order_options(Frame& frame);
   void find_jump(Frame& frame);
@@ -138,7 +139,6 @@ class Search final : public AnySearch {
   }
 
   static constexpr V kNoJump = -1;
-  static constexpr std::int32_t kNotEligible = std::numeric_limits<std::int32_t>::min() / 2;
   static constexpr std::size_t kMaxArena = std::size_t{1} << 31;
 
   ExactOptions options_;
@@ -161,9 +161,11 @@ class Search final : public AnySearch {
 
   // Scratch of one node, per section.
   std::vector<V> load_, floor_, top_;
-  std::vector<std::int32_t> begins_, ends_, map_, choices_;
+  std::vector<std::int32_t> begins_, ends_, map_, choices_, lowest_;
   std::vector<std::int32_t> weight_;  // failures per root section
   std::vector<double> noise_;         // per id, of this run
+  // Scratch of one node, per item.
+  std::vector<char> is_lowest_;  // of a section
   std::vector<Node> held_;
   std::vector<Ranked> by_floor_;
   std::vector<Ranked> candidates_;   // ids

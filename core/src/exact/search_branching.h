@@ -23,30 +23,58 @@ void Search<V>::count_lowest(const Child& p) {
   }
 }
 
-// Options by section, or a number below 0 where something could slip below one of them.
+// Finds lowest_ for each section, the item with the least floor (the last of several), floor_, its
+// floor, and top_, the least top that an item of it could have; and is_lowest_ for each item.
 template <typename V>
-void Search<V>::count_placeable(const Child& p) {
-  const V* const floor = floor_.data();
-  const V* const top = top_.data();
-  std::int32_t* const choices = choices_.data();
-  std::fill(choices, choices + p.sections, 0);
+void Search<V>::find_floors(const Child& p) {
+  V* const top = top_.data();
+  std::int32_t* const lowest = lowest_.data();
+  std::fill(top, top + p.sections, std::numeric_limits<V>::max());
   for (int i = 0; i < p.count; ++i) {
     const Node item = p.items[i];
-    V least_top = std::numeric_limits<V>::max();
-    V highest = std::numeric_limits<V>::min();
+    const V item_top = static_cast<V>(item.floor + item.size);
     for (int j = item.first; j <= item.last; ++j) {
-      least_top = least_top < top[j] ? least_top : top[j];
-      highest = highest > floor[j] ? highest : floor[j];
-    }
-    if (highest < item.floor) continue;  // it is the lowest in no section
-    if (least_top > item.floor) {
-      for (int j = item.first; j <= item.last; ++j) choices[j] += floor[j] == item.floor ? 1 : 0;
-    } else {
-      for (int j = item.first; j <= item.last; ++j) {
-        choices[j] = floor[j] == item.floor ? kNotEligible : choices[j];
-      }
+      lowest[j] = i;
+      top[j] = top[j] < item_top ? top[j] : item_top;
     }
   }
+  std::fill(is_lowest_.begin(), is_lowest_.begin() + p.count, 0);
+  for (int j = 0; j < p.sections; ++j) {
+    is_lowest_[lowest[j]] = 1;
+    floor_[j] = p.items[lowest[j]].floor;
+  }
+}
+
+// Options by section: the items that have the least floor in it.
+template <typename V>
+void Search<V>::count_at_floors(const Child& p) {
+  const V* const floor = floor_.data();
+  std::int32_t* const choices = choices_.data();
+  std::fill(choices, choices + p.sections, 0);
+  for (int i = 0, end = 0; i < p.count; i = end) {
+    bool any = false;  // of the items at one floor
+    for (; end < p.count && p.items[end].floor == p.items[i].floor; ++end) {
+      any = any || is_lowest_[end] != 0;
+    }
+    for (int k = any ? i : end; k < end; ++k) {
+      const Node item = p.items[k];
+      for (int j = item.first; j <= item.last; ++j) choices[j] += floor[j] == item.floor ? 1 : 0;
+    }
+  }
+}
+
+// Whether nothing could slip below an item with the least floor of the section.
+template <typename V>
+bool Search<V>::is_eligible(const Child& p, int section) const {
+  const V floor = floor_[section];
+  for (int i = lowest_[section]; i >= 0 && p.items[i].floor == floor; --i) {
+    const Node& item = p.items[i];
+    if (section < item.first || item.last < section) continue;
+    for (int j = item.first; j <= item.last; ++j) {
+      if (top_[j] <= floor) return false;
+    }
+  }
+  return true;
 }
 
 // A feasible problem has a plan in which every item lies at its floor or rests on another. In
@@ -62,13 +90,14 @@ void Search<V>::choose_section(Frame& frame) {
   if (lowest_only) {
     count_lowest(p);
   } else {
-    count_placeable(p);
+    find_floors(p);
+    count_at_floors(p);
   }
   double best[3] = {0, 0, 0};
   int chosen = -1;
   for (int k = 0; k < p.sections; ++k) {
     const int j = strategy_.from_right ? p.sections - 1 - k : k;
-    if (choices_[j] <= 0) continue;
+    if (choices_[j] == 0) continue;
     const V level = lowest_only ? lowest : floor_[j];
     const V room = static_cast<V>(p.ceiling - level - load_[j]);
     const double slack = static_cast<double>(room);
@@ -100,6 +129,8 @@ void Search<V>::choose_section(Frame& frame) {
         break;
     }
     if (chosen >= 0 && !std::lexicographical_compare(key, key + 3, best, best + 3)) continue;
+    // Looked at last, since it costs more than the key.
+    if (!lowest_only && !is_eligible(p, j)) continue;
     std::copy(key, key + 3, best);
     chosen = j;
   }

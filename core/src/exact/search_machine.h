@@ -39,7 +39,8 @@ Search<V>::Search(const Task& task, const ExactOptions& options)
   for (std::size_t i = 0; i < n; ++i) zobrist_.push_back(mix(i + 1));
   const std::size_t s = static_cast<std::size_t>(task.sections) + 1;
   for (auto* column : {&load_, &floor_, &top_}) column->resize(s);
-  for (auto* column : {&begins_, &ends_, &map_, &choices_, &weight_}) column->resize(s);
+  for (auto* column : {&begins_, &ends_, &map_, &choices_, &lowest_, &weight_}) column->resize(s);
+  is_lowest_.resize(n);
   noise_.resize(n);
   index_.resize(n);
   held_.resize(n);
@@ -131,8 +132,7 @@ typename Search<V>::Step Search<V>::open(Child child) {
     case Reduction::kDone:
       break;
   }
-  const bool fits = strategy_.floor_first() ? bound_holds<false>(child) : bound_holds<true>(child);
-  if (!fits) return decided(Step::kUnsat);
+  if (!bound_holds(child)) return decided(Step::kUnsat);
   MEMPLAN_ASSERT(check_invariants(child) && holds_everywhere(child));
   if (!restricted() && options_.release_dates && child.sections == 1) {
     place_stack(child);

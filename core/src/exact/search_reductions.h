@@ -215,22 +215,16 @@ void Search<V>::place_stack(const Child& problem) {
 // has at most the items that it had when the bound held, with the same floors. (An item that goes
 // to the ceiling takes its size from both sides.)
 //
-// Leaves load_ for the choice of a branch, and with kTops floor_ and top_ (the least top that an
-// item of the section could have). On failure the conflict is the items seen so far in the
+// Leaves load_ for the choice of a branch. On failure the conflict is the items seen so far in the
 // section that overflows.
 template <typename V>
-template <bool kTops>
 bool Search<V>::bound_holds(const Child& problem) {
   if (restricted() && !floors_hold(problem)) return false;
   const int sections = problem.sections;
-  const bool everywhere = kTops || !options_.release_dates;
-  const int from = everywhere ? 0 : problem.risen_first;
-  const int to = everywhere ? sections - 1 : problem.risen_last;
+  const int from = options_.release_dates ? problem.risen_first : 0;
+  const int to = options_.release_dates ? problem.risen_last : sections - 1;
   V* const load = load_.data();
-  V* const floor = floor_.data();
-  V* const top = top_.data();
   std::fill(load, load + sections, V{0});
-  if (kTops) std::fill(top, top + sections, std::numeric_limits<V>::max());
   for (int i = 0; i < problem.count; ++i) {
     const Node item = problem.items[i];  // a copy: the sums below could alias it
     const int first = std::max(item.first, from), last = std::min(item.last, to);
@@ -241,13 +235,6 @@ bool Search<V>::bound_holds(const Child& problem) {
     for (int j = first; j <= last; ++j) {
       load[j] = static_cast<V>(load[j] + item.size);
       over |= static_cast<V>(room - load[j]);
-    }
-    if (kTops) {
-      const V item_top = static_cast<V>(item.floor + item.size);
-      for (int j = first; j <= last; ++j) {
-        floor[j] = item.floor;
-        top[j] = top[j] < item_top ? top[j] : item_top;
-      }
     }
     if (over >= 0) continue;
     int worst = first;
