@@ -19,6 +19,11 @@ constexpr double kBuffersPerStrip = 32;
 // What a placement counts as, so that passes cost about as many steps as with the tree (measured).
 constexpr std::int64_t kStepsPerPlacement = 80;
 
+// Of so many buffers, the lists no longer fit into the cache of a core (measured).
+constexpr std::size_t kFetchAhead = 20'000;
+// Placements between two steps of fetching.
+constexpr std::size_t kAhead = 4;
+
 double mean_length(const Sections& sections) {
   std::int64_t total = 0;
   for (const Span& span : sections.spans) total += span.last - span.first + 1;
@@ -76,6 +81,35 @@ bool ShortLists::in_budget(const Limits& limits, const Draft& draft) {
 const Span* ShortLists::span_of(BufferIdx b) const {
   const auto at = sections_.span_begin[b];
   return at == sections_.span_begin[b + 1] ? nullptr : &sections_.spans[at];
+}
+
+// Of many buffers, a pass waits for memory most of its time. So it fetches early what leads to the
+// lists of the buffers that come next, step by step: the buffer, its span, where the lists lie, and
+// their first intervals.
+void ShortLists::fetch_ahead(const std::vector<BufferIdx>& order, std::size_t at) const {
+  if (order.size() < kFetchAhead || at + 4 * kAhead >= order.size()) return;
+  const BufferIdx fourth = order[at + 4 * kAhead];
+  fetch(&sections_.span_begin[fourth]);
+  fetch(&problem_.size[fourth]);
+  fetch(&sections_.spans[sections_.span_begin[order[at + 3 * kAhead]]]);
+  if (const Span* const span = span_of(order[at + 2 * kAhead])) {
+    const std::size_t last = strip_of(span->last);
+    for (std::size_t s = strip_of(span->first); s <= last; ++s) {
+      any_.fetch_place(s);
+      full_.fetch_place(s);
+    }
+    fetch(&part_begin_[last]);
+    fetch(&part_size_[last]);
+  }
+  if (const Span* const span = span_of(order[at + kAhead])) {
+    const std::size_t first = strip_of(span->first), last = strip_of(span->last);
+    for (std::size_t s = first; s <= last; ++s) {
+      any_.fetch_intervals(s);
+      full_.fetch_intervals(s);
+    }
+    fetch(parts_.data() + part_begin_[first]);
+    fetch(parts_.data() + part_begin_[last]);
+  }
 }
 
 // What a list has been read past is below the offset or at another time, so each is read once. Most
@@ -177,7 +211,9 @@ Draft ShortLists::in_order(const std::vector<BufferIdx>& order, const Limits& li
       put(b, pin, &draft);
     }
   }
-  for (const BufferIdx b : order) {
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    const BufferIdx b = order[at];
+    fetch_ahead(order, at);
     if (draft.offsets[b] != kNoOffset) continue;
     if (!in_budget(limits, draft)) return draft;
     const Bytes offset = lowest_place(b, limits.bytes - problem_.size[b]);
@@ -216,8 +252,13 @@ Packing ShortLists::below(Bytes target, const std::vector<BufferIdx>& order,
       settle(b, offset);
     }
   }
-  place_or_reject(order, target, limits.bytes, &packing, [&](BufferIdx b, Bytes bytes, bool) {
+  std::size_t at = 0;
+  place_or_reject(order, target, limits.bytes, &packing, [&](BufferIdx b, Bytes bytes, bool again) {
     if (!may_go_on()) return Attempt::kStopped;
+    if (!again) {
+      while (order[at] != b) ++at;
+      fetch_ahead(order, at);
+    }
     const Bytes offset = lowest_place(b, bytes - problem_.size[b]);
     if (offset == kNoOffset) return Attempt::kRejected;
     settle(b, offset);

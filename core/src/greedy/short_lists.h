@@ -71,6 +71,7 @@ class ShortLists {
   const Span* span_of(BufferIdx b) const;  // null for a buffer that holds nothing
   // The lowest free offset that is not above `top`, or kNoOffset.
   Bytes lowest_place(BufferIdx b, Bytes top);
+  void fetch_ahead(const std::vector<BufferIdx>& order, std::size_t at) const;
   bool in_budget(const Limits& limits, const Draft& draft);
   void put(BufferIdx b, Bytes offset, Draft* draft);
   void put_part(std::size_t strip, const Held& held);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "memplan/types.h"
+#include "util/fetch.h"
 #include "util/invariants.h"
 
 namespace memplan {
@@ -28,6 +29,10 @@ class IntervalLists {
   bool empty(std::size_t list) const { return lists_[list].size == 0; }
   const Interval* begin(std::size_t list) const { return pool_.data() + lists_[list].begin; }
   const Interval* end(std::size_t list) const { return begin(list) + lists_[list].size; }
+
+  // Brings where a list lies, and then its first intervals, into the cache.
+  void fetch_place(std::size_t list) const { fetch(&lists_[list]); }
+  void fetch_intervals(std::size_t list) const { fetch(pool_.data() + lists_[list].begin); }
 
   // Adds an interval. False where the list covered it already.
   bool add(std::size_t list, Interval added) {
