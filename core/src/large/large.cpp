@@ -45,9 +45,11 @@ constexpr int kCores = 60;
 constexpr int kMostDeadEnds = 3;                    // in a row
 constexpr std::int64_t kMostLooks = 8'000'000'000;  // of the first search of a core: half a second
 constexpr std::int64_t kMostNodes = 1'000'000;
-constexpr std::int64_t kNodesOfGoal = 50;  // for each buffer: the cores of a goal leave some
-constexpr double kShells[] = {2, 4, 16};   // times the room of the core
-constexpr int kCorePasses = 30;            // usually a few settle it, or none does
+// For each buffer: what the cores of a goal take at most, and what they leave to the passes.
+constexpr std::int64_t kNodesOfGoal = 50;
+constexpr std::int64_t kNodesOfPasses = 2;
+constexpr double kShells[] = {2, 4, 16};  // times the room of the core
+constexpr int kCorePasses = 30;           // usually a few settle it, or none does
 constexpr int kShellPasses = 3;
 
 constexpr Bytes kHair = 1050;  // the least raise of the target is one part of so many
@@ -141,14 +143,16 @@ class Chain {
     double width = kFirstRoom;
     core.widen(width);
     int dead_ends = 0;
-    const std::int64_t nodes_to_keep = course_.nodes_left - kNodesOfGoal * problem_.count();
+    const std::int64_t for_passes = kNodesOfPasses * problem_.count();
+    const std::int64_t nodes_to_keep =
+        std::max(for_passes, course_.nodes_left - kNodesOfGoal * problem_.count());
     const auto over = [&] {
       return dead_ends > kMostDeadEnds || course_.nodes_left <= nodes_to_keep ||
              course_.round_over();
     };
     for (int k = 0; k < kCores && !over(); ++k) {
       const chain::Part part = chain::take_part(problem_, core.members());
-      const std::int64_t nodes = std::min(kMostNodes, course_.nodes_left);
+      const std::int64_t nodes = std::min(kMostNodes, course_.nodes_left - for_passes);
       const chain::Patience patience{options_.promote ? kCorePasses : 1,
                                      times(kPatience, course_.fastest()), nodes};
       const chain::PlacedCore placed =

@@ -39,7 +39,7 @@ constexpr BufferIdx kSearchLimit = 10000;
 // The shares of the chain for large problems where others come after it, in nodes for each buffer.
 // The second one comes after the dive, above kSmall buffers: there a node of the rounds takes many
 // microseconds, and the chain searches the fullest parts.
-constexpr std::int64_t kSmallChainNodes = 10;
+constexpr std::int64_t kSmallChainNodes = 12;
 constexpr std::int64_t kChainNodes = 100;
 // The share above kSmall buffers with gaps, pins or reserved ranges: the search seldom finds there
 // what the chain has not found.
