@@ -338,9 +338,12 @@ TEST(never_above_brute_force) {
 TEST(never_above_brute_force_with_conflicts_and_groups) {
   oracle::Generator generator(4);
   std::set<std::string> rules;
-  int tight = 0;
+  int tight = 0, coarse = 0;
   for (int round = 0; round < 1500; ++round) {
     Problem problem = generator.problem(generator.pick(2, 5), 5, 5, oracle::features(round % 16));
+    if (round % 2 == 0) {
+      for (Bytes& size : problem.size) size *= 2;
+    }
     if (round % 3 != 0) generator.relate(&problem, 2);
     if (round % 3 != 1) generator.gather(&problem);
     const Bytes least = oracle::least_peak(problem, 64);
@@ -353,8 +356,12 @@ TEST(never_above_brute_force_with_conflicts_and_groups) {
     for (Bytes at = 0; at <= least; ++at) {
       CHECK(next_reachable_peak(problem, sections, at) <= least);
     }
+    const Bytes unit = unit_of_peaks(problem, sections);
+    CHECK_EQ(least % unit, 0);
+    coarse += unit > 1 && !problem.group.empty() ? 1 : 0;
   }
   CHECK_EQ(rules.count("conflicts") + rules.count("group"), std::size_t{2});
+  CHECK(coarse > 100);
   CHECK(tight > 800);
 }
 

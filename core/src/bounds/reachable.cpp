@@ -23,10 +23,10 @@ struct Stacks {
 // rise, and in the end each rests on address 0, on a reserved range, or on what another buffer
 // holds. Where every buffer holds nothing or all of its bytes, it rests on the top of that buffer.
 // So below the topmost buffer there is a stack of different buffers on address 0, a pin or a
-// reserved range, and the peak is the sum of their sizes and that base. Returns false where
-// windows, alignments or groups break this.
+// reserved range, and the peak is the sum of their sizes and that base. Where members of a group
+// hold each other up, it is a sum of sizes, leads less than nothing and that base, so that only the
+// unit is known. Returns false where windows or alignments break this.
 bool find_stacks(const Problem& problem, const Sections& sections, Stacks* stacks) {
-  if (!problem.group.empty()) return false;  // members hold each other up
   for (BufferIdx b = 0; b < problem.count(); ++b) {
     for (auto i = sections.span_begin[b]; i < sections.span_begin[b + 1]; ++i) {
       const Span& span = sections.spans[i];
@@ -34,11 +34,14 @@ bool find_stacks(const Problem& problem, const Sections& sections, Stacks* stack
     }
     if (problem.pin_of(b) != kNoOffset) {
       stacks->bases.push_back(problem.pin[b] + problem.size[b]);
+      // The pin may hold up the rest of a group.
+      if (!problem.group.empty()) stacks->unit = std::gcd(stacks->unit, problem.pin[b]);
     } else if (problem.size[b] > 0) {
       ++stacks->sizes[problem.size[b]];
     }
   }
   for (const Reserved& r : problem.reserved) stacks->bases.push_back(r.upper);
+  for (const Bytes lead : problem.lead) stacks->unit = std::gcd(stacks->unit, lead);
   for (const Bytes base : stacks->bases) stacks->unit = std::gcd(stacks->unit, base);
   for (const auto& [size, count] : stacks->sizes) stacks->unit = std::gcd(stacks->unit, size);
   // An alignment that divides every place to rest on never lifts a buffer off it.
@@ -123,6 +126,7 @@ Bytes next_reachable_peak(const Problem& problem, const Sections& sections, Byte
   if (at_least <= 0 || at_least > kMaxBytes / 2) return at_least;
   if (!find_stacks(problem, sections, &stacks) || stacks.unit == 0) return at_least;
   const Bytes units = (at_least + stacks.unit - 1) / stacks.unit;
+  if (!problem.group.empty()) return units * stacks.unit;
   MEMPLAN_ASSERT(next_sum(stacks, units) >= units && units * stacks.unit >= at_least);
   return next_sum(stacks, units) * stacks.unit;
 }

@@ -46,6 +46,7 @@ void learn_from_part(Incumbent& whole, Problem part, Bytes aside, std::vector<Bu
                 greedy(part, within.sections(), quick, within.nodes_left(), within.stopper()),
                 "greedy", "orders");
   }
+  within.find_unit();
   SearchAndProver both(within, {exact_search(within), true});
   while (within.is_open() && !(within.has_plan() && within.peak() <= whole.lower_bound() - aside)) {
     if (!both.round(options.budget.nodes / 4)) break;
