@@ -23,9 +23,9 @@ struct Stacks {
 // rise, and in the end each rests on address 0, on a reserved range, or on what another buffer
 // holds. Where every buffer holds nothing or all of its bytes, it rests on the top of that buffer.
 // So below the topmost buffer there is a stack of different buffers on address 0, a pin or a
-// reserved range, and the peak is the sum of their sizes and that base. Where members of a group
-// hold each other up, it is a sum of sizes, leads less than nothing and that base, so that only the
-// unit is known. Returns false where windows or alignments break this.
+// reserved range, and the peak is the sum of their sizes and that base. With groups, leads are
+// added and subtracted on the way, so that only the unit is known. Returns false where windows or
+// alignments break this.
 bool find_stacks(const Problem& problem, const Sections& sections, Stacks* stacks) {
   for (BufferIdx b = 0; b < problem.count(); ++b) {
     for (auto i = sections.span_begin[b]; i < sections.span_begin[b + 1]; ++i) {
