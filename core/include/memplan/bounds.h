@@ -23,9 +23,9 @@ Bound lower_bound(const Problem& problem, const Sections& sections);
 Bound bound_of_lifetimes(const Problem& problem, const Sections& sections);
 
 // The least peak at or above `at_least` that a best plan can have: where buffers can only rest on
-// one another, peaks are sums of sizes, and not every sum exists. `at_least` itself where the rule
-// does not apply, or would take too long. A search that has just refuted at_least - 1 need not ask
-// for the peaks between.
+// one another, peaks are sums of sizes, and not every sum exists. With groups it is the next
+// multiple of unit_of_peaks(). `at_least` itself where the rule does not apply, or would take too
+// long. A search that has just refuted at_least - 1 need not ask for the peaks between.
 Bytes next_reachable_peak(const Problem& problem, const Sections& sections, Bytes at_least);
 
 // Divides every peak that a best plan can have; 1 where that rule does not apply. Limits of which
