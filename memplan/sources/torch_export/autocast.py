@@ -32,7 +32,7 @@ END = "autocast.end"
 # their own; the operators that they consist of cast.
 REDUCED = split_words(
     """
-    _addmm_activation _convolution _native_multi_head_attention
+    _addmm_activation _convolution _cudnn_rnn _native_multi_head_attention
     _scaled_dot_product_flash_attention _thnn_fused_gru_cell _thnn_fused_lstm_cell addbmm addmm
     addmv addr baddbmm bmm chain_matmul conv1d conv2d conv3d conv_tbc conv_transpose1d
     conv_transpose2d conv_transpose3d convolution einsum gru_cell linalg_multi_dot linalg_vecdot
