@@ -121,10 +121,7 @@ class Plan:
         PlanError
             As the constructor does.
         """
-        plan = cls.__new__(cls)
-        plan.__dict__.update(
-            problem=problem, size=problem.size, start=problem.start, end=problem.end
-        )
+        plan = cls._for(problem)
         capacity = problem.capacity
         plan._set_answer(offsets, status, None, lower_bound, capacity, solver, stats, conflict)
         return plan
@@ -156,20 +153,17 @@ class Plan:
         status, lower_bound, solver, stats, conflict
             As in the constructor.
         """
+        plan = cls._for(problem)
+        capacity = problem.capacity
+        plan._hold(offsets, status, peak, lower_bound, capacity, solver, stats, conflict)
+        return plan
+
+    @classmethod
+    def _for(cls, problem: Problem) -> Plan:
+        """Return a plan of a problem that has no answer yet."""
         plan = cls.__new__(cls)
         plan.__dict__.update(
-            problem=problem,
-            size=problem.size,
-            start=problem.start,
-            end=problem.end,
-            offsets=offsets,
-            status=status,
-            peak=peak,
-            lower_bound=lower_bound,
-            capacity=problem.capacity,
-            solver=solver,
-            stats=MappingProxyType(stats),
-            conflict=tuple(conflict),
+            problem=problem, size=problem.size, start=problem.start, end=problem.end
         )
         return plan
 
@@ -205,14 +199,29 @@ class Plan:
             raise PlanError(f"a plan without offsets cannot have a peak ({peak})")
         with _as_plan_error():
             bound = whole_number(lower_bound, "lower_bound", "lower_bound")
+        own = dict(stats or {})
+        self._hold(placed, Status(status), peak, bound, capacity, solver, own, conflict)
+
+    def _hold(
+        self,
+        offsets: Column | None,
+        status: Status,
+        peak: int | None,
+        lower_bound: int,
+        capacity: int | None,
+        solver: str,
+        stats: Mapping[str, object],
+        conflict: Iterable[str],
+    ) -> None:
+        """Set the answer as it is given."""
         self.__dict__.update(
-            offsets=placed,
-            status=Status(status),
+            offsets=offsets,
+            status=status,
             peak=peak,
-            lower_bound=bound,
+            lower_bound=lower_bound,
             capacity=capacity,
             solver=solver,
-            stats=MappingProxyType(dict(stats or {})),
+            stats=MappingProxyType(stats),
             conflict=tuple(conflict),
         )
 
