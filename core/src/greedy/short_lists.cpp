@@ -91,7 +91,8 @@ void ShortLists::fetch_ahead(const std::vector<BufferIdx>& order, std::size_t at
   const BufferIdx fourth = order[at + 4 * kAhead];
   fetch(&sections_.span_begin[fourth]);
   fetch(&problem_.size[fourth]);
-  fetch(&sections_.spans[sections_.span_begin[order[at + 3 * kAhead]]]);
+  // The last buffer may hold nothing, and has its span beyond the end.
+  fetch(sections_.spans.data() + sections_.span_begin[order[at + 3 * kAhead]]);
   if (const Span* const span = span_of(order[at + 2 * kAhead])) {
     const std::size_t last = strip_of(span->last);
     for (std::size_t s = strip_of(span->first); s <= last; ++s) {
