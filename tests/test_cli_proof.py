@@ -171,12 +171,23 @@ def test_progress_without_a_terminal_is_lines_at_changes(folder: Path) -> None:
     assert len({line.partition(" s  ")[2] for line in lines}) == len(lines)
 
 
+# Shows what is new at once, so that a search of some nodes shows it on any machine.
+_SHOW_ALL = """
+import sys
+from memplan import cli
+from memplan.cli import progress
+
+progress._PAUSE = 0.0
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
 def on_a_terminal(arguments: list[str], cwd: Path) -> str:
     """Run `memplan` on a terminal of its own; return what stands there."""
     pty = pytest.importorskip("pty")
     parent, child = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "memplan", *arguments],
+        [sys.executable, "-c", _SHOW_ALL, *arguments],
         cwd=cwd,
         stdout=subprocess.DEVNULL,
         stderr=child,
@@ -198,7 +209,7 @@ def test_progress_on_a_terminal_is_one_line_that_goes_away(folder: Path) -> None
     """Tests that a line is written in place, and cleared at the end; and who is not shown any."""
     problem = generators.flat_load(64, 1).with_capacity(None)
     formats.save(problem, folder / "hard.csv")
-    search = ["plan", "hard.csv", "--solver", "minimalloc:dominance=off", "--timeout", "1.5"]
+    search = ["plan", "hard.csv", "--solver", "minimalloc:dominance=off", "--nodes", "100000"]
     shown = on_a_terminal(search, folder)
     assert "\n" not in shown
     assert f"bound {problem.max_load} bytes" in shown

@@ -31,7 +31,6 @@ def test_the_tutorial_runs() -> None:
     notebook.cells.insert(0, nbformat.v4.new_code_cell(which))
     client = nbclient.NotebookClient(
         notebook,
-        timeout=120,
         kernel_name="python3",
         resources={"metadata": {"path": str(NOTEBOOK.parent)}},
     )

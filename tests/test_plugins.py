@@ -38,7 +38,6 @@ def memplan(*arguments: str, paths: list[Path]) -> subprocess.CompletedProcess[s
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
     )
 
 

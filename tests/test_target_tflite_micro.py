@@ -66,7 +66,6 @@ def ran(path: Path, arena: int) -> list[object] | None:
         input=json.dumps([str(path), arena, len(program.inputs), len(program.outputs)]).encode(),
         capture_output=True,
         check=False,
-        timeout=60,
     )
     return list(json.loads(run.stdout)) if run.returncode == 0 else None
 

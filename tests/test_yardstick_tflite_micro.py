@@ -281,7 +281,6 @@ def obeyed(path: Path, in_place: bool, given: list[float] | None = None) -> tupl
         input=json.dumps([str(path), offsets, given]).encode(),
         capture_output=True,
         check=True,
-        timeout=60,
     )
     found = tflite_micro._HEAD.search(run.stderr.decode())
     assert found is not None

@@ -24,7 +24,7 @@ from every_solver import is_missing, refuses
 import memplan as mp
 from memplan.solvers import registry
 
-PATIENCE = 5.0  # seconds for one solve
+PATIENCE = 60.0  # seconds for one solve: only what never ends takes so long
 SAMPLED = {"mip": 100, "cp_sat": 25}  # one problem in so many: they take longer than all others
 FINEST = 1 << 8  # bytes of load; `csp` has a value for each byte, as published, and takes minutes
 RELATED = ("conflicts", "groups")
@@ -218,7 +218,7 @@ def _listen(pipe: Any, found: Found, at: int) -> int:
     seed, at_work = at, "its start"
     while True:
         # A process that begins imports libraries first.
-        if not pipe.poll(60.0 if at_work == "its start" else PATIENCE):
+        if not pipe.poll(300.0 if at_work == "its start" else PATIENCE):
             found.faults.append(f"seed {seed}: {at_work} hangs")
             break
         try:

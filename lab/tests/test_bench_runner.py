@@ -274,17 +274,36 @@ def test_peers_that_fail(peer, data: Path, program: str, status: str, error: str
 
 def test_peer_that_hangs_is_killed(peer, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that a program that does not stop is killed with its children, after one run."""
-    monkeypatch.setattr(command, "_GRACE", 0.1)
     hang = (
         "import subprocess, sys, time\n"
         "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
         f"open({str(data / 'child')!r}, 'w').write(str(child.pid))\n"
         "time.sleep(600)\n"
     )
-    row = run_peer(peer(hang), data / "wide.100.csv", timeout=1.5, repeat=3)
+
+    class Patient(threading.Timer):
+        """A timer that waits at its end until the child of the program has begun."""
+
+        def __init__(self, limit: float, expire: Callable[[], None]) -> None:
+            def expire_late() -> None:
+                wait_for_text(data / "child")
+                expire()
+
+            super().__init__(limit, expire_late)
+
+    monkeypatch.setattr(command.threading, "Timer", Patient)
+    monkeypatch.setattr(command, "_GRACE", 0.0)
+    row = run_peer(peer(hang), data / "wide.100.csv", timeout=0.1, repeat=3)
     assert row.status == "killed"
     assert row.peak is None
     assert has_ended(int((data / "child").read_text()))
+
+
+def wait_for_text(path: Path) -> str:
+    """Wait until a file has a text; return it."""
+    while not (path.exists() and path.read_text()):
+        time.sleep(0.05)
+    return path.read_text()
 
 
 def has_ended(pid: int) -> bool:
@@ -427,7 +446,7 @@ def test_solvers_that_die(
 ) -> None:
     """Tests that a solver which crashes or hangs becomes a row, and the next one runs."""
     let_solvers_misbehave(monkeypatch, tmp_path)
-    monkeypatch.setattr(processes, "_GRACE", 0.5)
+    monkeypatch.setattr(processes, "_GRACE", 2.0 if status == "killed" else 60.0)
     died, solved = bench.run(["csv"], [solver, "auto"], data=data / "five.12.csv", timeout=0.1)
     assert (died.status, died.peak) == (status, None)
     assert error in died.error
@@ -448,8 +467,7 @@ def test_interrupt_leaves_no_process(
     note = tmp_path / "hanging"
 
     def interrupt() -> None:
-        while not (note.exists() and note.read_text()):
-            time.sleep(0.05)
+        wait_for_text(note)
         os.kill(os.getpid(), signal.SIGINT)
 
     seen: list[Row] = []

@@ -50,7 +50,7 @@ def answers(out: Path) -> list[dict[str, object]]:
     return rows
 
 
-def wait_for(what: object, seconds: float = 60.0) -> None:
+def wait_for(what: object, seconds: float = 300.0) -> None:
     """Wait until a call returns something true."""
     assert callable(what)
     deadline = time.monotonic() + seconds
@@ -264,7 +264,7 @@ def test_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
     assert rows_so_far(out) < 45, "it ended before it could be killed"
     client = begin(out, environment, "--resume")
     kill_workers(client.pid, 5, moment)
-    assert client.wait(120) == 0
+    assert client.wait() == 0
     rows = answers(out)
     assert len(rows) == len({row["key"] for row in rows}) == 60
     assert {(row["status"], row["error"]) for row in rows} <= {
@@ -298,7 +298,7 @@ def test_an_interrupt_leaves_a_readable_folder(
     children = family(psutil.Process(client.pid))
     # A terminal sends Ctrl-C to all of its foreground; `kill` sends to one.
     (os.killpg if number == signal.SIGINT else os.kill)(client.pid, number)
-    _, error = client.communicate(timeout=60)
+    _, error = client.communicate()
     assert client.returncode == code, error
     assert f"of 60 tasks, which are in {out}; add --resume" in error
     assert "Traceback" not in error
@@ -318,7 +318,7 @@ def test_an_interrupt_while_workers_start(tmp_path: Path) -> None:
     wait_for(lambda: any(map(is_worker, family(parent))))
     children = family(parent)
     os.killpg(client.pid, signal.SIGINT)
-    _, error = client.communicate(timeout=60)
+    _, error = client.communicate()
     assert client.returncode == 130
     assert error.strip() == "memplan: interrupted before the first task"
     assert not (tmp_path / "out").exists()
