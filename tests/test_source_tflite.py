@@ -16,12 +16,14 @@ from tflite_models import Writer, chain, constant, floats, model_named, models
 from memplan import solve, verify
 from memplan.errors import FormatError, MemplanError
 from memplan.graph import Kind, lives
+from memplan.rewrite import reorder, verify_order
 from memplan.sources import tflite
 from memplan.sources.options import Options
 from memplan.sources.tflite.graph import find_folded, graph_of
 from memplan.sources.tflite.kernels import IN_PLACE, compute_scratch, find_overwritable
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo, parse
 from memplan.sources.tflite.names import ELEMENT_TYPES, OPERATORS
+from memplan.yardsticks.tflite_micro import compute_head
 
 every_model = pytest.mark.parametrize(
     "path", models() or [None], ids=lambda p: f"{p.parent.name}/{p.name}" if p else "none"
@@ -259,6 +261,73 @@ def test_a_chain_in_place_needs_one_buffer_between_input_and_output(tmp_path: Pa
 
 
 # Sub-graphs
+
+
+def test_an_input_that_nothing_reads_is_over_before_the_first_operator(tmp_path: Path) -> None:
+    """Tests that TFLM's lifetimes hold: the caller sets all inputs, and then one is not needed."""
+    model = chain("RELU")
+    main = model.subgraphs[0]
+    main = replace(main, tensors=(*main.tensors, floats("mask", 64)), inputs=(0, 2))
+    loaded = tflite.read(on_disk(tmp_path, replace(model, subgraphs=(main,))), Options())
+    lives = {each.id: (each.start, each.end) for each in loaded.problem.buffers}
+    assert lives == {"t0": (-1, 1), "mask": (-1, 0), "t1": (0, 1)}
+    assert solve(loaded).peak == 64 + 256
+    for in_place in (False, True):
+        found = reorder(loaded, in_place=in_place)
+        assert (found.peak, found.bound) == (320, 320)
+        verify_order(loaded, found)
+    handed_out = replace(main, outputs=(1, 2))  # this one is needed to the end
+    loaded = tflite.read(on_disk(tmp_path, replace(model, subgraphs=(handed_out,))), Options())
+    assert solve(loaded).peak == 64 + 64 + 256
+
+
+def compiled(*offsets: int, times: int = 1) -> Model:
+    """Return what a compiler for an accelerator writes: its operator reads what nothing makes."""
+    tensors = (
+        TensorInfo("in", "int8", (1, 64)),
+        TensorInfo("between", "int8", (1, 64)),
+        TensorInfo("out", "int8", (1, 64)),
+        constant("commands", "uint8", 32),
+        TensorInfo("scratch", "uint8", (256,)),
+        TensorInfo("fast", "uint8", (0,)),
+    )
+    steps = (
+        OperatorInfo("RELU", (0,), (1,)),
+        *(OperatorInfo("ethos-u", (3, 4, 5, 1), (2,)) for _ in range(times)),
+    )
+    return Model("m", (SubGraph("main", tensors, steps, (0,), (2,)),), offsets)
+
+
+def test_scratch_that_nothing_makes(tmp_path: Path) -> None:
+    """Tests that the scratch of an accelerator is there from the start to its last reader."""
+    loaded = tflite.read(on_disk(tmp_path, compiled()), Options())
+    found = {each.id: (each.start, each.end, each.size) for each in loaded.problem.buffers}
+    assert found["scratch"] == (0, 2, 256)
+    assert "fast" not in found
+    kinds = {label.tensors[0]: label.kind for label in loaded.labels}
+    assert kinds["scratch"] == "workspace"
+    assert solve(loaded).peak == 256 + 128 == compute_head(compiled())
+
+
+def test_tensors_inside_of_such_scratch(tmp_path: Path) -> None:
+    """Tests the offsets of a compiler that lays all out in one scratch: they are no overlap."""
+    model = compiled(-1, 64, 128, -1, 0, -1)
+    loaded = tflite.read(on_disk(tmp_path, model), Options())
+    plan = solve(loaded)
+    assert plan.peak == 256 + 64
+    assert plan.offset("scratch") == 0
+    assert loaded.layout is not None
+    assert {1, 2, 4} in [set(each.tensors) for each in loaded.layout.storages]
+    inside = tflite.read(on_disk(tmp_path, compiled(0, 64, 128, -1, 0, -1)), Options())
+    assert solve(inside).peak == 256
+
+
+def test_an_operator_of_the_schema_reads_nothing_that_is_not_made(tmp_path: Path) -> None:
+    """Tests that such a file is still refused, because its result would be of any bytes."""
+    model = compiled()
+    main = replace(model.subgraphs[0], operators=(OperatorInfo("ADD", (0, 4), (2,)),))
+    with pytest.raises(MemplanError, match='nothing makes tensor "scratch"'):
+        tflite.read(on_disk(tmp_path, replace(model, subgraphs=(main,))), Options())
 
 
 def branching(shared: bool = False) -> Model:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,12 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tflite_models import Writer, chain, constant, floats, for_each_model
+from tflite_random import measure_heads, random_program
 
 from memplan import solve
 from memplan.sources import tflite
 from memplan.sources.options import Options
 from memplan.sources.tflite.graph import find_folded
-from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo, load
+from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo, load, parse
 from memplan.yardsticks import measure, tflite_micro
 from memplan.yardsticks.tflite_micro import Request, compute_head, list_requests
 
@@ -220,6 +222,25 @@ def test_our_peak_is_never_above_tflm_s(path: Path | None) -> None:
     plan = solve(tflite.read(path, Options()).problem)
     assert plan.peak is not None
     assert plan.peak <= compute_head(load(path))
+
+
+@pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.deep)])
+def test_no_bound_is_above_tflm_s_head(count: int, tmp_path: Path) -> None:
+    """Tests random programs with tensors that are read by nothing, unused, variable, or in and out.
+
+    The runtime is the oracle: our plan and its bound are never above the head that it measures, and
+    the re-implementation is equal to it.
+    """
+    require_tflm()
+    rng = random.Random(count)
+    files = [Writer().write(random_program(rng)) for _ in range(count)]
+    path = tmp_path / "model.tflite"
+    for data, head in zip(files, measure_heads(files), strict=True):
+        path.write_bytes(data)
+        plan = solve(tflite.read(path, Options()).problem)
+        assert head == compute_head(parse(data, "random"))
+        assert plan.peak is not None
+        assert plan.lower_bound <= plan.peak <= head
 
 
 RUN = """

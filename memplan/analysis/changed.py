@@ -84,7 +84,7 @@ def fuse(problem: Problem, *fusions: Fusion) -> Problem:
     joined = np.zeros(int(problem.end.max(initial=0)) + 1, dtype=np.int64)
     for each in fusions:
         joined[each.start + 1 : each.end] = 1  # these steps join the one before
-    step = np.arange(len(joined)) - np.cumsum(joined)
+    step = np.append(np.arange(len(joined)) - np.cumsum(joined), -1)  # time -1 stays
     return Problem.from_arrays(
         step[rest.start],
         step[rest.end - 1] + 1,

@@ -130,7 +130,8 @@ def choose_together(
     for fusion, load in zip(fusions, merged.tolist(), strict=True):
         part = best[fusion.start : fusion.end]
         np.minimum(part, load, out=part)
-    least = int(best.max())
+    before = sum(problem.size[problem.start < 0].tolist())  # no fusion changes what is given
+    least = max(int(best.max()), before)
     if least >= limit:
         return None
     values = np.unique(np.concatenate([loads, merged]))
@@ -152,7 +153,7 @@ def _measure(problem: Problem, fusions: Sequence[Fusion]) -> tuple[Column, Colum
     """Return the load of every step, and of the one step of each fusion."""
     steps = int(problem.end.max())
     begun, over = np.zeros(steps + 1, dtype=np.int64), np.zeros(steps + 1, dtype=np.int64)
-    np.add.at(begun, problem.start, problem.size)
+    np.add.at(begun, np.maximum(problem.start, 0), problem.size)  # step -1 is the caller's
     np.add.at(over, problem.end, problem.size)
     loads = np.cumsum(begun - over)[:-1]
     start = np.array([each.start for each in fusions])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from memplan.graph.model import Graph, Kind, Operator
 
@@ -41,13 +42,16 @@ def lives(graph: Graph) -> Lives:
 
     A tensor is needed from the step that makes it to the last step that reads it or a view of it,
     both included. Inputs of the graph are needed from the beginning, outputs until the end,
-    constants and variables always. Branches run one after the other: tensors local to different
-    branches share no time, and a tensor that both read is live through both. What a loop reads
-    from outside, or carries from one iteration to the next, is live until the loop ends.
+    constants and variables always. Where the caller's inputs are in the arena of TensorFlow Lite
+    Micro and nothing reads one of them, the caller sets them in a step -1, as that runtime counts.
+    Branches run one after the other: tensors local to different branches share no time, and a
+    tensor that both read is live through both. What a loop reads from outside, or carries from one
+    iteration to the next, is live until the loop ends.
     """
     clock = Clock(graph)
+    begin = -1 if graph.source == "tflite" and _has_unread_input(graph) else 0
     for index in iterate_given(graph):  # first, so that loops know that these come from outside
-        clock.touch(index, 0, 1)
+        clock.touch(index, begin, begin + 1)
     clock.run(graph.operators)
     steps = max(clock.now, 1)
     for index in iterate_wanted(graph):
@@ -63,6 +67,17 @@ def iterate_given(graph: Graph) -> Iterator[int]:
     kinds = (Kind.CONSTANT, Kind.VARIABLE, Kind.INPUT)
     yield from (i for i, tensor in enumerate(graph.tensors) if tensor.kind in kinds)
     yield from graph.inputs
+
+
+def _has_unread_input(graph: Graph) -> bool:
+    """Return whether the caller gives a planned tensor that no operator reads or hands out."""
+    if Kind.INPUT not in graph.planned:
+        return False
+    used = {*graph.outputs, *(view.base for view in graph.views), *chain(*graph.aliases)}
+    for operator in graph.walk():
+        used.update(operator.inputs, operator.outputs)
+        used.update(*((*block.inputs, *block.outputs) for block in operator.blocks))
+    return any(index not in used and graph.tensors[index].bytes for index in graph.inputs)
 
 
 def iterate_wanted(graph: Graph) -> Iterator[int]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from memplan import _core
 from memplan.errors import GraphError, PlanError, ProofError
-from memplan.graph import Graph, Operator
+from memplan.graph import Graph, Layout, Operator
 from memplan.notes import Code, Note
 from memplan.plan import Status
 from memplan.problem import OrderBound, OrderProblem
@@ -167,7 +167,8 @@ def reorder(
         order = tuple(range(len(graph.operators)))
         new = _choose(loaded, graph, in_place)
     peak = min(new.problem.max_load, given_peak)
-    least = max(0, bound.bound - columns.slack)
+    before = _find_load_before(given.layout)
+    least = max(bound.bound - columns.slack, before)
     assert least <= peak, "the bound on every order is above an order"
     return Reordered(
         loaded,
@@ -179,7 +180,7 @@ def reorder(
         Status.OPTIMAL if peak == least else Status.FEASIBLE,
         in_place,
         columns.relaxed,
-        _certificate(bound),
+        _certificate(bound) if bound.bound - columns.slack >= before else None,
         _find_moved(order),
         found.interrupted or bound.interrupted,
         search.states,
@@ -236,7 +237,14 @@ def verify_order(
         raise ProofError(
             f"the bound of {reordered.bound} bytes is above the load of an order, {peak}"
         )
-    return OrderClaim(peak, min(max(0, proved - columns.slack), reordered.bound))
+    before = _find_load_before(loaded.layout)
+    return OrderClaim(peak, min(max(before, proved - columns.slack), reordered.bound))
+
+
+def _find_load_before(layout: Layout) -> int:
+    """Return what is live before the first operator of any order, in bytes."""
+    problem = layout.problem
+    return sum(problem.size[problem.start < 0].tolist())
 
 
 class _Search:

@@ -39,11 +39,14 @@ class Timeline:
         for tensor in {*graph.outputs}:
             self._last[self._rows_of(tensor)] = len(graph.operators)
         change = np.zeros(layout.lives.steps + 1, dtype=np.int64)
-        np.add.at(change, steps.start, steps.size)
+        np.add.at(change, np.maximum(steps.start, 0), steps.size)  # step -1 is the caller's
         np.add.at(change, steps.end, -steps.size)
         live = np.cumsum(change)[:-1]
+        self._before = int(steps.size[steps.start < 0].sum())  # what the caller sets
         self.loads: NDArray[np.int64] = (
-            np.maximum.reduceat(live, begins) if len(begins) else np.zeros(0, dtype=np.int64)
+            np.maximum(np.maximum.reduceat(live, begins), self._before)
+            if len(begins)
+            else np.zeros(0, dtype=np.int64)
         )
 
     def _rows_of(self, tensor: int) -> list[int]:
@@ -119,7 +122,7 @@ class Timeline:
         unread = int(self._size[waits & ~through].sum())
         change[0] += unread
         change[1] -= unread
-        return int(np.cumsum(change).max()) + int(self._size[through].sum())
+        return max(self._before, int(np.cumsum(change).max()) + int(self._size[through].sum()))
 
     def _round_up(self, size: int) -> int:
         return -(-size // self._graph.alignment) * self._graph.alignment

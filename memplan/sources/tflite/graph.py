@@ -20,9 +20,16 @@ from memplan.errors import FormatError, quoted
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lives
 from memplan.sources.tflite.kernels import compute_scratch, find_overwritable, find_parts
 from memplan.sources.tflite.model import Model, OperatorInfo, TensorInfo
-from memplan.sources.tflite.names import element_bytes
+from memplan.sources.tflite.names import element_bytes, is_custom
 
-__all__ = ["ALIGNMENT", "find_folded", "find_handles", "graph_of", "round_up"]
+__all__ = [
+    "ALIGNMENT",
+    "find_folded",
+    "find_handles",
+    "find_scratch_inputs",
+    "graph_of",
+    "round_up",
+]
 
 ALIGNMENT: Final = 16  # TFLM's MicroArenaBufferAlignment(); sizes are rounded up to it too
 _DEEPEST: Final = 64  # levels of sub-graphs in sub-graphs
@@ -74,6 +81,22 @@ def find_handles(model: Model) -> set[int]:
     }
 
 
+def find_scratch_inputs(model: Model) -> set[int]:
+    """Return the tensors (of all sub-graphs) that custom operators read and nothing makes.
+
+    Compilers for accelerators (Vela for Ethos-U) give their operator scratch in this way. TFLM
+    allocates it from the start of the run to the last operator that reads it.
+    """
+    found: set[int] = set()
+    for first, subgraph in zip(model.first, model.subgraphs, strict=False):
+        made = {*subgraph.inputs, *(i for each in subgraph.operators for i in each.outputs)}
+        for operator in subgraph.operators:
+            if is_custom(operator.type):
+                found.update(first + i for i in operator.inputs if i >= 0 and i not in made)
+    tensors = tuple(model.tensors())
+    return {i for i in found if tensors[i].bytes and not (tensors[i].data or tensors[i].variable)}
+
+
 def graph_of(model: Model) -> Graph:
     """Return the graph that TFLM runs, with one tensor for each of the file, in its order.
 
@@ -95,10 +118,14 @@ def graph_of(model: Model) -> Graph:
 def _find_planned_views(model: Model, graph: Graph) -> Iterator[View]:
     """Yield the tensors that lie in others, as the offsets in the file imply.
 
-    These are parts that a kernel copies onto themselves, and results written over inputs.
+    These are what a compiler for an accelerator places inside of the scratch of its operator, parts
+    that a kernel copies onto themselves, and results written over inputs.
     """
     times = lives(graph)
     base: dict[int, int] = {}  # by view: what it lies in
+    for part, whole, offset in _iterate_in_scratch(graph):
+        base[part] = whole
+        yield View(part, whole, offset)
     for part, whole, offset in _iterate_parts(model, graph):
         one, other = graph.tensors[part].pin, graph.tensors[whole].pin
         same = one is not None and other is not None and one == other + offset
@@ -121,6 +148,28 @@ def _find_planned_views(model: Model, graph: Graph) -> Iterator[View]:
                 base[result] = operand
                 ends[root] = times.end[result]
                 yield View(result, operand)
+
+
+def _iterate_in_scratch(graph: Graph) -> Iterator[tuple[int, int, int]]:
+    """Yield the part, the whole, and the offset, of tensors that lie in the scratch of operators.
+
+    Vela lays out all tensors of an accelerator in one scratch, which its operators share.
+    """
+    pins = [(t.pin, t.pin + t.bytes, i) for i, t in enumerate(graph.tensors) if t.pin is not None]
+    wholes = [each for each in pins if each[2] in graph.inputs and _is_scratch(graph, each[2])]
+    wholes.sort(key=lambda each: (each[0] - each[1], each[2]))  # the largest first
+    inside: set[int] = set()
+    for begin, end, whole in wholes:
+        if whole in inside:
+            continue
+        for lower, upper, part in pins:
+            if part != whole and part not in inside and begin <= lower <= upper <= end:
+                inside.add(part)
+                yield part, whole, lower - begin
+
+
+def _is_scratch(graph: Graph, tensor: int) -> bool:
+    return graph.tensors[tensor].kind is Kind.WORKSPACE
 
 
 def _find_root(base: Mapping[int, int], tensor: int) -> int:
@@ -153,6 +202,8 @@ class _Builder:
             1 + len(s.operators) + len(s.tensors) for s in model.subgraphs
         )
         self._entered: set[int] = set()
+        self._scratch_inputs = find_scratch_inputs(model)
+        self._given: list[int] = []  # tensors that nothing makes, though an operator reads them
         self._workspaces: dict[tuple[int, int], int] = {}
         self._aliases: list[tuple[int, int]] = []
         self._names: dict[str, int] = {}
@@ -170,7 +221,7 @@ class _Builder:
             self._model.name,
             tuple(self._tensors),
             tuple(operators),
-            _drop_missing(program.inputs, 0),
+            (*_drop_missing(program.inputs, 0), *self._given),
             _drop_missing(program.outputs, 0),
             aliases=tuple(self._aliases),
             alignment=ALIGNMENT,
@@ -186,6 +237,8 @@ class _Builder:
         offsets = self._model.offsets[base : base + len(subgraph.tensors)]
         for index, info in enumerate(subgraph.tensors):
             kind = self._kind(number, index, index in unpacked)
+            if kind is Kind.WORKSPACE:
+                self._given.append(len(self._tensors))
             pin = offsets[index] if offsets and offsets[index] != -1 else None
             self._infos.append(info)
             self._tensors.append(
@@ -205,6 +258,8 @@ class _Builder:
             return Kind.CONSTANT
         if info.variable or self._first[number] + index in self._handles:
             return Kind.VARIABLE
+        if self._first[number] + index in self._scratch_inputs:
+            return Kind.WORKSPACE
         if number == 0 and index in self._model.subgraphs[0].inputs:
             return Kind.INPUT
         if number == 0 and index in self._model.subgraphs[0].outputs:
@@ -349,6 +404,8 @@ class _Builder:
         base, count = len(self._tensors), len(self._model.subgraphs[number].tensors)
         self._count(count)
         for index in range(self._first[number], self._first[number] + count):
+            if index in self._scratch_inputs:
+                self._given.append(len(self._tensors))
             self._aliases.append((index, len(self._tensors)))
             self._infos.append(self._infos[index])
             tensor = self._tensors[index]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["ELEMENT_TYPES", "OPERATORS", "element_bytes"]
+__all__ = ["ELEMENT_TYPES", "OPERATORS", "element_bytes", "is_custom"]
 
 # By `BuiltinOperator`, from 0.
 _OPERATORS: Final = """
@@ -70,9 +70,15 @@ ELEMENT_TYPES: Final[tuple[tuple[str, int | None], ...]] = (
 )
 
 
+def is_custom(operator: str) -> bool:
+    """Return whether an operator of the file is none of the schema."""
+    return operator not in _BUILTIN
+
+
 def element_bytes(dtype: str) -> int | None:
     """Return the bytes of an element in an arena; `None` where the type does not say."""
     return _BYTES.get(dtype)
 
 
 _BYTES: Final = dict(ELEMENT_TYPES)
+_BUILTIN: Final = frozenset(OPERATORS) - {"CUSTOM"}
