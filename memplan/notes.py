@@ -19,6 +19,7 @@ class Code(StrEnum):
     KINDS_MISSING = "kinds-missing"  # the format has no tensors of a kind that was asked for
     LIFETIMES_UNKNOWN = "lifetimes-unknown"  # a plan does not hold all lifetimes
     NOT_PLANNED = "not-planned"  # tensors are left out
+    OPERATORS_SORTED = "operators-sorted"  # the file has operators before what they read
     ORDER_OF_RUNTIME = "order-of-runtime"  # the runtime has an order of its own, with another load
     PARTLY_READ = "partly-read"  # the file holds several programs, and one is planned
     PINS_DROPPED = "pins-dropped"  # offsets in the file are of another order of operators

@@ -29,6 +29,7 @@ from onnx_models import (
 )
 
 from memplan.errors import FormatError, GraphError, MemplanError
+from memplan.notes import Code
 from memplan.sources.onnx import graph_of, matches, read
 from memplan.sources.onnx._wire import WireError, strip_weights
 from memplan.sources.options import Options
@@ -114,6 +115,12 @@ def test_models_are_told_by_their_content() -> None:
         assert not matches(head, Path("x.onnx"))
 
 
+def chained(names: str, kinds: str) -> list[Any]:
+    """Return operators, each of which reads the result of the one before."""
+    made = names.split()
+    return [node(kind, *made[at : at + 2]) for at, kind in enumerate(kinds.split())]
+
+
 @pytest.mark.parametrize(
     ("what", "sentence"),
     [
@@ -126,10 +133,10 @@ def test_models_are_told_by_their_content() -> None:
         (simple(node("Neg", "q", "y")), 'no operator makes tensor "q", which operator "Neg" reads'),
         (simple(node("Neg", "x", "q")), 'no operator makes tensor "y", an output of graph "g"'),
         (
-            simple(node("Neg", "q", "y"), node("Neg", "x", "q")),
-            'operator "Neg" reads tensor "q" before it is made: the operators are not in order',
+            simple(node("Abs", "x", "w"), node("Add", "z w", "q"), *chained("q y z", "Neg Exp")),
+            'operators form a cycle, each reads from the one before it: "Neg", "Exp", "Add"',
         ),
-        (simple(node("Add", "y x", "q"), node("Neg", "q", "y")), "or form a cycle"),
+        (simple(node("Add", "y x", "y")), 'operator "Add" reads its own result'),
         (simple(node("Neg", "x", "y"), node("Abs", "x", "y")), 'two operators make tensor "y"'),
         (
             simple(node("Neg", "x", "y")).SerializeToString().replace(b"Neg", b"N\xff\xfe"),
@@ -145,6 +152,42 @@ def test_what_is_refused(tmp_path: Path, what: Any, sentence: str) -> None:
     assert str(refused.value).startswith(f"{path}: ")
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def backwards(kinds: str = "Relu Neg Add") -> list[Any]:
+    """Return operators that make r of x; none comes behind what it reads."""
+    first, second, last = kinds.split()
+    return [node(last, "p q", "r"), node(second, "p", "q"), node(first, "x", "p")]
+
+
+def test_operators_are_sorted(tmp_path: Path) -> None:
+    """Tests that those of the graph, of a branch and of a function come behind what they read."""
+    function = onnx.helper.make_function(
+        "d", "F", ["x"], ["r"], backwards(), [onnx.helper.make_opsetid("", 18)]
+    )
+    call = onnx.helper.make_node("F", ["v"], ["w"], domain="d")
+    what = branching(backwards(), [node("Neg", "a", "r")])
+    what.graph.node.insert(0, call)
+    what.graph.node.extend([node("Abs", "z", "v")])
+    what.functions.append(function)
+    what.opset_import.add(domain="d", version=1)
+    found = loaded(tmp_path, what)
+    assert [note.code for note in found.notes] == [Code.OPERATORS_SORTED]
+    assert 'graph "then", "g", "F"' in found.notes[0].text
+    assert found.graph is not None
+    operators = found.graph.operators
+    assert [one.type for one in operators] == ["Exp", "If", "Neg", "Abs", "Relu", "Neg", "Add"]
+    inside = next(one for one in operators if one.type == "If").blocks[0]
+    assert [one.type for one in inside.operators] == ["Relu", "Neg", "Add"]
+
+
+def test_operators_in_order_keep_their_places(tmp_path: Path) -> None:
+    """Tests that nothing moves, and no note comes, where each operator can run at its place."""
+    nodes = [node("Neg", "x", "b"), node("Abs", "x", "c"), node("Exp", "b", "d")]
+    found = loaded(tmp_path, simple(*nodes, node("Sum", "b c d", "y")))
+    assert found.notes == ()
+    assert found.graph is not None
+    assert [one.type for one in found.graph.operators] == ["Neg", "Abs", "Exp", "Sum"]
 
 
 def test_no_file(tmp_path: Path) -> None:

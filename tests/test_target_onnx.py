@@ -11,11 +11,11 @@ import pytest
 pytest.importorskip("onnx")
 import numpy as np
 import onnx
-from onnx_models import BOOL, graph, in_wheel, light, model, node, value
+from onnx_models import BOOL, graph, in_wheel, light, model, node, value, weight
 from ort_orders import random_model, run
 from typer.testing import CliRunner
 
-from memplan.cli import app
+from memplan.cli import app, main
 from memplan.errors import FormatError
 from memplan.notes import Code
 from memplan.plan import Status
@@ -204,6 +204,68 @@ def test_the_command_line_writes_the_order(tmp_path: Path) -> None:
     again = cli.invoke(app, ["plan", str(path), "--runtime-order", "--no-runtime"])
     assert again.exit_code == 0
     assert "order of its own" not in again.output
+
+
+@pytest.mark.parametrize("option", ["--order", "--stripes"])
+def test_operators_that_are_not_sorted_are_written_sorted(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that onnxruntime's checker accepts what is written, and that a note says what moved."""
+    branch = [node("Add", "p q", "r"), node("Neg", "x", "p"), node("Exp", "x", "q")]
+    branches = {
+        "then_branch": graph(branch, outputs=[value("r", [4])]),
+        "else_branch": graph([node("Abs", "x", "r")], outputs=[value("r", [4])]),
+    }
+    nodes = [node("Neg", "z", "y"), node("If", "c", "z", **branches)]
+    made = model(nodes, [value("x", [4]), value("c", [], BOOL)], [value("y", [4])])
+    path, out = saved(made, tmp_path), tmp_path / "sorted.onnx"
+    words = ["apply", str(path), "-o", str(out), option]
+    assert main(words) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "operators come before those that they read from, and are sorted" in shown
+    written = onnx.load(out)
+    onnx.checker.check_model(written)
+    assert [one.op_type for one in written.graph.node] == ["If", "Neg"]
+    inner = onnx.helper.get_node_attr_value(written.graph.node[0], "then_branch")
+    assert [one.op_type for one in inner.node] == ["Neg", "Exp", "Add"]
+    assert main([*words, "--strict"]) == 2
+
+
+def test_functions_are_written_sorted(tmp_path: Path) -> None:
+    """Tests that a function whose operators were not sorted runs in onnxruntime."""
+    body = [node("Add", "a b", "r"), node("Neg", "x", "a"), node("Exp", "x", "b")]
+    opset = onnx.helper.make_opsetid("", 18)
+    function = onnx.helper.make_function("d", "F", ["x"], ["r"], body, [opset])
+    call = onnx.helper.make_node("F", ["x"], ["z"], domain="d")
+    nodes = [call, node("Neg", "z", "y")]
+    made = model(nodes, [value("x", [4])], [value("y", [4])], functions=[function])
+    made.opset_import.add(domain="d", version=1)
+    path, out = saved(made, tmp_path), tmp_path / "sorted.onnx"
+    target.reorder(path, out)
+    (found,) = onnx.load(out).functions
+    assert [one.op_type for one in found.node] == ["Neg", "Exp", "Add"]
+    runtime = pytest.importorskip("onnxruntime")
+    (result,) = runtime.InferenceSession(out).run(None, {"x": np.zeros(4, np.float32)})
+    assert result.tolist() == [-1.0] * 4
+
+
+@pytest.mark.parametrize("option", ["--order", "--stripes"])
+def test_sizes_are_given_for_a_model_that_is_written(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests a model whose pictures have open sides, named by nothing but a question mark."""
+    kernel = weight("k", [8, 3, 3, 3])
+    nodes = [node("Conv", "x k", "c", pads=[1, 1, 1, 1]), node("Relu", "c", "y")]
+    made = model(nodes, [value("x", [1, 3, "?", "?"])], [value("y", [1, 8, "P", "Q"])], [kernel])
+    path, out = saved(made, tmp_path), tmp_path / "out.onnx"
+    for dims in (["?=64"], ["x:2=64", "x:3=64"]):
+        words = ["apply", str(path), "-o", str(out), option]
+        assert main([*words, *(word for one in dims for word in ("--dim", one))]) == 0
+        assert "262,144 bytes" in capsys.readouterr().out
+        assert names(out) == ["c", "y"]
+        out.unlink()
+    assert main(words) == 2
+    assert not out.exists()
 
 
 def test_a_note_says_that_the_runtime_has_another_order(tmp_path: Path) -> None:

@@ -119,6 +119,8 @@ def command(
     is that of `memplan plan` with the same options. Either all outputs are written or none. A plan
     of another model is rejected, with the difference.
     """
+    from memplan.sources import detect
+
     if overwrite and is_copy(input):
         raise typer.BadParameter("the input is not a file on disk", param_hint="'--overwrite'")
     if overwrite and out is not None:
@@ -134,7 +136,7 @@ def command(
         raise typer.BadParameter(
             "leave out --in-place, --replan and --alignment", param_hint="'--plan'"
         )
-    if dim and (model or shim):
+    if dim and (model or shim) and detect(input) != "onnx":
         message = (
             "TFLM uses the sizes that are stored in the file: convert the model with other sizes"
         )
@@ -234,7 +236,11 @@ def _make_plan(
     from memplan.sources import detect
 
     if tflite and detect(input) != "tflite":
-        raise MemplanError(f"{input} is not a TFLite model; only TFLite models carry their plan")
+        also = "; of an ONNX model, --order or --stripes write another one"
+        raise MemplanError(
+            f"{input} is not a TFLite model; only TFLite models carry their plan"
+            + also * (detect(input) == "onnx")
+        )
     given = formats.load_plan(plan) if plan else None
     if given is not None and tflite:
         from memplan.targets.tflite_micro import plan_file
@@ -311,6 +317,7 @@ def _write_ordered_model(
     formats.write_files({out: data})
     _show_loads(out, ordered)
     output.line(HOW_TO_RUN)
+    _show_notes(ordered.loaded.notes)
 
 
 def _write_bands(
@@ -378,6 +385,7 @@ def _write_onnx_bands(
     if max_extra is None:
         max_extra = MAX_EXTRA if budget is None else float("inf")
     found, data = stripe_bytes(Path(input), model.reading(), max_extra=max_extra, budget=budget)
+    options.refuse_notes(input, found.notes if model.strict else ())
     difference = 0.0
     if found.cut.regions:
         apart = measure_difference(Path(input).read_bytes(), data)
@@ -402,6 +410,7 @@ def _write_onnx_bands(
     same = f"up to {difference:g} apart" if difference else "the same bits"
     output.line(f"outputs {same}")
     output.line(HOW_TO_RUN)
+    _show_notes(found.notes)
 
 
 def _write_bands_header(
@@ -590,7 +599,6 @@ def _show(
     chosen: Planned, outputs: Iterable[str], applied: Applied | None, notes: Sequence[Note]
 ) -> None:
     from memplan.view.units import exact, plural
-    from memplan.view.words import parts
 
     plan = chosen.plan
     for path in outputs:
@@ -610,5 +618,11 @@ def _show(
             output.line(f"kept    {kept} at the offsets in the file; --replan ignores them")
         if applied.folded:
             output.line(f"folded  {plural(applied.folded, 'operator')} that only unpack weights")
+    _show_notes(notes)
+
+
+def _show_notes(notes: Sequence[Note]) -> None:
+    from memplan.view.words import parts
+
     if notes:
         output.console().print(parts.render_notes(notes))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from memplan.notes import Note
 from memplan.rewrite.stripes import Cut, Each, Feed, Frontier, Map, Once, Resized, Size, Span
 
 __all__ = [
@@ -49,6 +50,8 @@ class Striped:
         What was cut; it has no regions if the program is as it was.
     frontier
         The other programs in bands that could have been chosen.
+    notes
+        What the reader of the program assumed.
     """
 
     given_peak: int
@@ -56,6 +59,7 @@ class Striped:
     extra: float
     cut: Cut
     frontier: Frontier
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from memplan.errors import FormatError
 from memplan.files import of_file, write_files
 from memplan.graph import Operator
+from memplan.notes import Code
 from memplan.rewrite import Reordered
 from memplan.rewrite import reorder as find_order
 from memplan.sources.onnx import read, read_bytes
@@ -36,7 +37,8 @@ HOW_TO_RUN = (
 )
 
 # The numbers of fields in onnx.proto.
-_GRAPH = 7  # of a model
+_GRAPH, _FUNCTION = 7, 25  # of a model
+_STEP = 7  # of a function: a node
 _NODE, _RESULT = 1, 12  # of a graph
 _INPUT, _OUTPUT, _NAME, _TYPE, _ATTRIBUTE = 1, 2, 3, 4, 5  # of a node
 _INNER = (6, 11)  # of an attribute: its graphs
@@ -99,7 +101,8 @@ def reorder_bytes(
     with of_file(path):
         data = path.read_bytes()
     given = found.given.graph
-    if given is not None and found.graph.operators == given.operators:
+    is_sorted = all(note.code is not Code.OPERATORS_SORTED for note in found.loaded.notes)
+    if given is not None and found.graph.operators == given.operators and is_sorted:
         return found, data
     rank = _rank_results(found)
     try:
@@ -144,19 +147,36 @@ class _Node(NamedTuple):
 
 
 def _permute_model(data: bytes, rank: Mapping[str, int]) -> bytes:
-    graphs = [field for field in iterate_fields(data, 0, len(data)) if field.number == _GRAPH]
-    if len(graphs) != 1:
-        raise WireError(f"has {len(graphs)} graphs; it must have one")
-    graph, _ = _permute_graph(data[graphs[0].body : graphs[0].end], rank, "")
-    return data[: graphs[0].body] + graph + data[graphs[0].end :]
+    graphs = 0
+    pieces = []
+    at = 0
+    for field in iterate_fields(data, 0, len(data)):
+        if field.number not in (_GRAPH, _FUNCTION):
+            continue
+        graphs += field.number == _GRAPH
+        body = data[field.body : field.end]
+        if field.number == _GRAPH:
+            body, _ = _permute_graph(body, rank, "")
+        else:  # its operators stay as they are where they can run so
+            body, _ = _permute_graph(body, {}, "", _STEP)
+        pieces += [data[at : field.body], body]
+        at = field.end
+    if graphs != 1:
+        raise WireError(f"has {graphs} graphs; it must have one")
+    return b"".join([*pieces, data[at:]])
 
 
-def _permute_graph(data: bytes, rank: Mapping[str, int], path: str) -> tuple[bytes, set[str]]:
-    """Return a graph of the same length with its operators in order, and the names it reads."""
+def _permute_graph(
+    data: bytes, rank: Mapping[str, int], path: str, number: int = _NODE
+) -> tuple[bytes, set[str]]:
+    """Return a graph of the same length with its operators in order, and the names it reads.
+
+    `number` is that of the field with an operator.
+    """
     slots = []
     reads: set[str] = set()
     for field in iterate_fields(data, 0, len(data)):
-        if field.number == _NODE:
+        if field.number == number:
             slots.append(field)
         elif field.number == _RESULT:
             reads.update(_iterate_texts(data, field.body, field.end, _LABEL))

@@ -30,6 +30,7 @@ from memplan.errors import FormatError
 from memplan.extras import require
 from memplan.files import of_file, write_files
 from memplan.graph import Graph
+from memplan.notes import Code
 from memplan.rewrite.stripes import (
     Action,
     Cut,
@@ -42,7 +43,7 @@ from memplan.rewrite.stripes import (
 )
 from memplan.sources import Loaded
 from memplan.sources.onnx import read, read_bytes
-from memplan.sources.onnx._order import subgraphs
+from memplan.sources.onnx._order import sort_operators, subgraphs
 from memplan.sources.onnx._rules import SHAPE_ONLY
 from memplan.sources.onnx._types import opsets_of
 from memplan.sources.options import Options
@@ -136,6 +137,7 @@ def _load_program(
     loaded = read(path, asked)
     assert loaded.graph is not None
     model = require("onnx", extra="onnx").ModelProto.FromString(data)
+    sort_operators(model)
     places = _match(model, loaded.graph, path)
     return program_of(model, loaded.graph, places), model, places, loaded
 
@@ -161,7 +163,9 @@ def stripe_bytes(
     point = frontier.choose(max_extra=max_extra, budget=budget)
     found = frontier.cut(point)
     if not point.regions:
-        return Striped(given, given, 0.0, found, frontier), data
+        if any(note.code is Code.OPERATORS_SORTED for note in loaded.notes):
+            data = model.SerializeToString(deterministic=True)
+        return Striped(given, given, 0.0, found, frontier, loaded.notes), data
     _Writer(model, found, places, _fixes(model)).write()
     written: bytes = model.SerializeToString(deterministic=True)
     load = read_bytes(written, path, replace(asked, dims={}, in_place=False)).problem.max_load
@@ -169,7 +173,7 @@ def stripe_bytes(
         raise FormatError(
             str(path), f"its bands need {point.load} bytes, but {load} as nodes of a file"
         )
-    return Striped(given, load, frontier.extra(point), found, frontier), written
+    return Striped(given, load, frontier.extra(point), found, frontier, loaded.notes), written
 
 
 def _match(model: Any, graph: Graph, path: Path) -> list[int]:

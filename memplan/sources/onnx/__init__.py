@@ -16,7 +16,7 @@ from memplan.notes import Code, Note
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.onnx._build import build
 from memplan.sources.onnx._calls import inline_calls
-from memplan.sources.onnx._order import check_order, check_texts, drop_masks
+from memplan.sources.onnx._order import check_order, check_texts, drop_masks, sort_operators
 from memplan.sources.onnx._runtime_order import in_runtime_order
 from memplan.sources.onnx._shapes import with_shapes
 from memplan.sources.onnx._wire import WireError, looks_like_model, strip_weights
@@ -131,6 +131,7 @@ def _convert(
     model: Any, dims: Mapping[str, int], limit_factor: int = 1
 ) -> tuple[Graph, tuple[Note, ...]]:
     check_texts([model.graph, *model.functions])
+    sorted_notes = sort_operators(model)
     check_order(model.graph)
     if model.functions:
         model = inline_calls(model, limit_factor)
@@ -139,4 +140,4 @@ def _convert(
     model, notes = with_shapes(model, dims, limit_factor)
     # A size of zero can be meant: nothing is cached yet. Only the user can say so.
     graph, more = build(model, allow_empty=0 in dims.values())
-    return graph, notes + more
+    return graph, (*sorted_notes, *notes, *more)

@@ -1,12 +1,14 @@
-"""Checks the names in a model: each is made once, before it is read."""
+"""Checks the names in a model: each is made once. Puts operators behind what they read."""
 
 from __future__ import annotations
 
-from collections import ChainMap
+from collections import ChainMap, defaultdict
 from collections.abc import Iterable, Iterator
+from heapq import heapify, heappop, heappush
 from typing import Any
 
-from memplan.errors import GraphError, quoted
+from memplan.errors import GraphError, listed, quoted
+from memplan.notes import Code, Note
 from memplan.sources.onnx._types import tensor_type
 
 __all__ = [
@@ -14,6 +16,7 @@ __all__ = [
     "check_texts",
     "drop_masks",
     "initializers",
+    "sort_operators",
     "subgraphs",
 ]
 
@@ -60,18 +63,99 @@ def _iterate_names(graph: Any) -> Iterator[object]:
         yield from (dim.dim_param for dim in one.shape.dim) if one is not None else ()
 
 
+def sort_operators(model: Any) -> tuple[Note, ...]:
+    """Put the operators of a model behind what they read, also in sub-graphs and functions.
+
+    Operators that are in order already stay as they are; of those that can run, the first one of
+    the file comes first, as in onnxruntime.
+
+    Returns a note where operators moved.
+
+    Raises
+    ------
+    GraphError
+        If operators form a cycle.
+    """
+    moved: list[str] = []
+    for graph in (model.graph, *model.functions):
+        _sort_graph(graph, moved)
+    if not moved:
+        return ()
+    text = f"operators come before those that they read from, and are sorted: graph {listed(moved)}"
+    return (Note(Code.OPERATORS_SORTED, text),)
+
+
+def _sort_graph(graph: Any, moved: list[str]) -> set[str]:
+    """Sort a graph (or function) and those inside, and return the names that it reads."""
+    reads: list[set[str]] = []
+    for node in graph.node:
+        read = set(node.input)
+        for _, inner in subgraphs(node):
+            read |= _sort_graph(inner, moved)
+        reads.append(read)
+    makers = {name: at for at, node in enumerate(graph.node) for name in node.output if name}
+    awaited = [{makers[name] for name in read if name in makers} for read in reads]
+    if any(other >= at for at, others in enumerate(awaited) for other in others):
+        ranks = iter(_rank(graph, awaited))
+        graph.node.sort(key=lambda node: next(ranks))  # it is called once for each, in order
+        moved.append(graph.name)
+    return set().union(*reads) - makers.keys() - _list_given(graph)
+
+
+def _list_given(graph: Any) -> set[str]:
+    """Return the names of a graph (or function) that no operator of it makes."""
+    if not hasattr(graph, "initializer"):  # a function: its inputs are mere names
+        return set(graph.input)
+    return {value.name for value in graph.input} | initializers(graph).keys()
+
+
+def _rank(graph: Any, awaited: list[set[int]]) -> list[int]:
+    """Return the place of each operator in an order in which all can run."""
+    followers = defaultdict(list)
+    missing = [len(others) for others in awaited]
+    for at, others in enumerate(awaited):
+        for other in others:
+            followers[other].append(at)
+    ready = [at for at, count in enumerate(missing) if not count]
+    heapify(ready)
+    ranks, place = [-1] * len(missing), 0
+    while ready:
+        at = heappop(ready)
+        ranks[at], place = place, place + 1
+        for other in followers[at]:
+            missing[other] -= 1
+            if not missing[other]:
+                heappush(ready, other)
+    if place < len(ranks):
+        raise GraphError(_explain_cycle(graph, awaited, ranks))
+    return ranks
+
+
+def _explain_cycle(graph: Any, awaited: list[set[int]], ranks: list[int]) -> str:
+    """Name the operators of one cycle: each of those left waits for another one of them."""
+    at = ranks.index(-1)
+    path: dict[int, None] = {}
+    while at not in path:
+        path[at] = None
+        at = next(other for other in awaited[at] if ranks[other] < 0)
+    cycle = list(path)[list(path).index(at) :]
+    names = [graph.node[one].name or graph.node[one].op_type for one in reversed(cycle)]
+    if len(names) == 1:
+        return f"operator {quoted(names[0])} reads its own result"
+    return f"operators form a cycle, each reads from the one before it: {listed(names)}"
+
+
 def check_order(graph: Any, outside: ChainMap[str, None] | None = None) -> None:
     """Raise `GraphError` unless every name is made once, before it is read."""
     known = ChainMap() if outside is None else outside.new_child()
     known.update(dict.fromkeys(initializers(graph)))
     known.update(dict.fromkeys(value.name for value in graph.input))
-    makers = {name for node in graph.node for name in node.output}
     made: set[str] = set()
     for node in graph.node:
         where = f"operator {quoted(node.name or node.op_type)}"
         for name in node.input:
             if name and name not in known:
-                raise GraphError(_explain_unknown(where, name, name in makers))
+                raise GraphError(f"no operator makes tensor {quoted(name)}, which {where} reads")
         for _, inner in subgraphs(node):
             check_order(inner, known)
         for name in filter(None, node.output):
@@ -85,15 +169,6 @@ def check_order(graph: Any, outside: ChainMap[str, None] | None = None) -> None:
                 f"no operator makes tensor {quoted(value.name)}, an output of graph "
                 f"{quoted(graph.name)}"
             )
-
-
-def _explain_unknown(where: str, name: str, made_later: bool) -> str:
-    if made_later:
-        return (
-            f"{where} reads tensor {quoted(name)} before it is made: the operators are not in "
-            "order, or form a cycle"
-        )
-    return f"no operator makes tensor {quoted(name)}, which {where} reads"
 
 
 def drop_masks(graph: Any) -> None:
