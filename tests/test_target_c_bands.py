@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -227,3 +229,18 @@ def test_the_best_bands_repeat_nothing_and_need_less(tmp_path: Path) -> None:
     picture = np.random.default_rng(8).standard_normal(_SHAPES[0]).astype(np.float32)
     result = run_steps(program, read_steps(header, tmp_path), places, size, picture)
     assert np.array_equal(result, run_whole(program, picture))
+
+
+def test_a_whole_operator_with_two_results_has_no_place_of_its_own() -> None:
+    """Tests that a step names no place for several results: they are in the table."""
+    program = make_program()
+    tensors = (*program.graph.tensors, replace(program.graph.tensors[6], name="t7"))
+    split = Operator("split", "split", (6,), (7, 8))
+    tensors += (replace(tensors[7], name="t8"),)
+    operators = (*program.graph.operators, split)
+    graph = replace(program.graph, tensors=tensors, operators=operators, outputs=(7, 8))
+    steps = (*program.steps, Step(6, why_whole="it has several results"))
+    sizes = (*program.sizes, None, (8, 6))
+    program = replace(program, graph=graph, steps=steps, sizes=sizes)
+    header, _, _ = plan_bands(program, cut(program, [Region(0, 4, (4, 1))]), False)
+    assert re.search(r"\{6, \d+u, 0u, 0u, \{0u, 0, 0, 0, 0\}, 0u\}, /\* split \*/", header)

@@ -434,7 +434,7 @@ def _write_bands_header(
     from memplan.view.words.stripes import describe_regions
 
     loaded = options.read_input(input, model=model)
-    found = find_frontier(load_program(input, model).with_free_padding())
+    found = find_frontier(load_program(input, model).for_own_kernels())
     if max_extra is None:
         max_extra = MAX_EXTRA if budget is None else float("inf")
     point = found.choose(max_extra=max_extra, budget=budget)

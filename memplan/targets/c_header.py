@@ -73,7 +73,8 @@ def write_header(
         If the operators of `loaded` are in another order than those of the user's program: by
         place, their number in that program (`memplan.Reordered.order`).
     bands
-        If `loaded` is a program in bands: the cut that it is the graph of.
+        If `loaded` is a program in bands: the cut, of a `Program.for_own_kernels()`, that it is
+        the graph of.
 
     Raises
     ------

@@ -85,7 +85,7 @@ def measure(name: str, data: bytes, share: float) -> Row:
         path = Path(folder) / "model.tflite"
         path.write_bytes(data)
         found = apply_in_bands(path, path, max_extra=share)
-        program = load_program(path).with_free_padding()
+        program = load_program(path).for_own_kernels()
     graph = program.graph
     bare = replace(program, graph=replace(graph, planned=graph.planned - {Kind.INPUT}))
     own, outside = (find_frontier(each, work=_WORK) for each in (program, bare))

@@ -20,6 +20,7 @@ from memplan.rewrite.stripes.maps import (
     Resized,
     Shifted,
     Span,
+    Told,
     Transposed,
     Window,
 )
@@ -48,6 +49,7 @@ __all__ = [
     "Size",
     "Span",
     "Step",
+    "Told",
     "Transposed",
     "Window",
     "cut",

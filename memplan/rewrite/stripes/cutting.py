@@ -51,9 +51,10 @@ def _part_of(
             )
             for read in step.reads
         ]
-        if len({feed.made for feed in feeds}) != 1:
+        made = {feed.made for feed in feeds} or {wanted[axis]}
+        if len(made) != 1:
             raise ValueError("its inputs are padded in different ways")
-        axes.append((feeds[0].made, [feed.fed for feed in feeds]))
+        axes.append((made.pop(), [feed.fed for feed in feeds]))
     (rows, top), (columns, left) = axes
     return (rows, columns), tuple(zip(top, left, strict=True))
 

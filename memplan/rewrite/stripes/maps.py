@@ -28,6 +28,7 @@ __all__ = [
     "Resized",
     "Shifted",
     "Span",
+    "Told",
     "Transposed",
     "Window",
 ]
@@ -255,6 +256,20 @@ class Joined:
         """Return the part of the input in the wanted rows."""
         begin = min(max(0, wanted[0] - self.offset), size)
         return Feed((begin, max(begin, min(size, wanted[1] - self.offset))), wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The map of an operator that is told which rows to make, and so makes no others.
+
+    A row that was not wanted may need rows that the operator is not fed.
+    """
+
+    rule: Map
+
+    def feed(self, wanted: Span, size: int, result: int) -> Feed:
+        """Return the rows that the wanted ones need."""
+        return Feed(self.rule.feed(wanted, size, result).fed, wanted)
 
 
 def _widen(wanted: Span, result: int, *, up: bool) -> Span:

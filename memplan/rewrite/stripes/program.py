@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from memplan.graph import Graph
-from memplan.rewrite.stripes.maps import Map, Span, Window
+from memplan.rewrite.stripes.maps import Map, Span, Told, Window
 
 __all__ = ["Box", "Program", "Read", "Size", "Step"]
 
@@ -41,7 +41,8 @@ class Step:
     makes
         Its result, a tensor.
     reads
-        The pictures among its inputs, each once for every place at which it is an input.
+        The pictures among its inputs, each once for every place at which it is an input; none of
+        those that kernels read where they are.
     macs
         Multiplications with addition for the whole result.
     why_whole
@@ -110,18 +111,30 @@ class Program:
             return self.kept_by_copies
         return self.kept[operator] if self.kept else 0
 
-    def with_free_padding(self) -> Program:
-        """Return the program for kernels that are told how many rows are missing at each end."""
-        steps = []
-        for step in self.steps:
-            reads = []
-            for read in step.reads:
-                size = self.size(read.tensor)
-                rows = _with_free_padding(read.rows, size[0])
-                columns = _with_free_padding(read.columns, size[1])
-                reads.append(Read(read.tensor, rows, columns))
-            steps.append(replace(step, reads=tuple(reads)))
-        return replace(self, steps=tuple(steps), kept=(), kept_by_copies=0)
+    def for_own_kernels(self) -> Program:
+        """Return the program for kernels that are told which rows of their result to make.
+
+        They find the rows around a picture from these. What is not in the arena, as constants and
+        what the caller keeps, they read where it is: no band of it is taken.
+        """
+        steps = tuple(self._tell(step) for step in self.steps)
+        return replace(self, steps=steps, kept=(), kept_by_copies=0)
+
+    def _tell(self, step: Step) -> Step:
+        if step.why_whole:
+            return step
+        if not self._is_planned(step.makes):
+            return replace(step, reads=(), why_whole="its result is not in the arena")
+        reads = []
+        for read in step.reads:
+            if self._is_planned(read.tensor):
+                rows, columns = self.size(read.tensor)
+                rules = _tell(read.rows, rows), _tell(read.columns, columns)
+                reads.append(Read(read.tensor, *rules))
+        return replace(step, reads=tuple(reads))
+
+    def _is_planned(self, tensor: int) -> bool:
+        return self.graph.tensors[tensor].kind in self.graph.planned
 
     @property
     def macs(self) -> int:
@@ -129,8 +142,8 @@ class Program:
         return sum(step.macs for step in self.steps)
 
 
-def _with_free_padding(rule: Map, size: int) -> Map:
-    return replace(rule.free(size), zeros=False) if isinstance(rule, Window) else rule
+def _tell(rule: Map, size: int) -> Map:
+    return Told(rule.free(size) if isinstance(rule, Window) else rule)
 
 
 def area(box: Box) -> int:
