@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from memplan.sources.torch_export.values import Value, dense_strides, view_strides
 
 __all__ = [
+    "MASKS",
     "Call",
     "copies_storage",
     "has_scratch",
@@ -108,6 +109,9 @@ _SCRATCH = (
     *("embedding_bag", "sort", "repeat", "multi_head", "_native_multi_head", "cdist", "einsum"),
 )
 _PRODUCTS = split_words("linear matmul")
+# A backward operator makes only the gradients that its argument of this name asks for, though its
+# fake kernel may make all of them.
+MASKS = split_words("grad_input_mask output_mask")
 _KNOWN = ("aten", "autocast", "higher_order", "_operator", "prims")
 
 

@@ -13,9 +13,10 @@ from typing import Any
 
 from memplan.errors import GraphError, quoted
 from memplan.extras import require
+from memplan.sources.torch_export.aten import MASKS
 from memplan.sources.torch_export.values import Meta
 
-__all__ = ["Scope", "bodies", "scopes"]
+__all__ = ["Scope", "bodies", "results_of", "scopes"]
 
 
 class Scope:
@@ -54,7 +55,7 @@ class Scope:
                 self._describe(node)
 
     def _describe(self, node: Any) -> None:
-        value = node.meta.get("val")
+        value = results_of(node, node.meta.get("val"))
         self._made[node] = _name_results(value, node, self.prefix, f"{node.name}_unused")
         if value is None:
             return
@@ -94,6 +95,22 @@ def bodies(module: Any, prefix: str, node: Any) -> Iterator[tuple[str, Any]]:
             body = getattr(module, argument.target)
             if hasattr(body, "graph"):
                 yield f"{prefix}{node.name}.{argument.target}/", body
+
+
+def results_of(node: Any, made: Any) -> Any:
+    """Return what an operator made, with `None` for each result that its mask does not ask for.
+
+    Kernels return an undefined tensor for such a result, or one that has no meaning.
+    """
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or not isinstance(made, (list, tuple)):
+        return made
+    names = (one.name for one in schema.arguments)
+    arguments = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    mask = next((arguments[name] for name in MASKS if name in arguments), None)
+    if mask is None or len(mask) != len(made):
+        return made
+    return [one if wanted else None for one, wanted in zip(made, mask, strict=True)]
 
 
 def _run(module: Any) -> dict[Any, Any]:

@@ -105,7 +105,7 @@ class _Reader:
         ]
         outputs = tuple(
             self._value(scope, name)
-            for record in get(node, "outputs", list, target)
+            for record in _find_made(get(node, "outputs", list, target), arguments)
             for name in tensors(record)
         )
         call = self._call(target, arguments, scope)
@@ -165,6 +165,15 @@ class _Reader:
         for _, argument in arguments[last + 1 :]:
             for name in slots(argument):
                 yield None if name is None else scope + name
+
+
+def _find_made(outputs: list[Any], arguments: list[tuple[str, Json]]) -> list[Any]:
+    """Return the outputs that an operator makes, without those that its mask does not ask for."""
+    for name, argument in arguments:
+        mask = argument.get("as_bools")
+        if name in aten.MASKS and isinstance(mask, list) and len(mask) == len(outputs):
+            return [record for record, wanted in zip(outputs, mask, strict=True) if wanted]
+    return outputs
 
 
 def _label_in(fields: Json) -> str:

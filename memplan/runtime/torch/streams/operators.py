@@ -18,6 +18,7 @@ from memplan.graph import Operator
 from memplan.runtime.torch.streams.memory import Memory
 from memplan.runtime.torch.streams.program import Program
 from memplan.sources.torch_export.builder import shorten_type
+from memplan.sources.torch_export.scope import results_of
 
 __all__ = ["Action", "Reduce", "check_random", "make_actions"]
 
@@ -203,7 +204,7 @@ def _call(program: Program, memory: Memory, operator: Operator, node: Any) -> Ac
         return Action(lambda: overload(*args, **options))
 
     def run() -> None:
-        made = target(*args, **kwargs)
+        made = results_of(node, target(*args, **kwargs))
         for tensor, result, is_own in zip(_iterate_tensors(made), results, own, strict=True):
             if is_own:
                 if tensor.shape != result.shape:
