@@ -21,8 +21,10 @@ class Code(StrEnum):
     NOT_PLANNED = "not-planned"  # tensors are left out
     OPERATORS_SORTED = "operators-sorted"  # the file has operators before what they read
     ORDER_OF_RUNTIME = "order-of-runtime"  # the runtime has an order of its own, with another load
+    OUT_OF_MEMORY = "out-of-memory"  # the recorded run asked for memory that it did not get
     PARTLY_READ = "partly-read"  # the file holds several programs, and one is planned
     PINS_DROPPED = "pins-dropped"  # offsets in the file are of another order of operators
+    PRIVATE_POOL = "private-pool"  # memory that a CUDA graph writes again is kept apart
     SCRATCH_UNKNOWN = "scratch-unknown"  # kernels need memory that the file does not show
     SHAPE_OVERRIDDEN = "shape-overridden"  # the file declares a shape that its inputs contradict
     TRACE_INCOMPLETE = "trace-incomplete"  # a recording began after its first allocation

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import pickle
+import re
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from memplan import formats
 from memplan.cli import app, main
 from memplan.errors import MemplanError
 from memplan.graph import Graph, Kind, Operator, Tensor
@@ -162,3 +165,47 @@ def test_inspect_says_why_not(model: Path, tmp_path: Path) -> None:
         found = memplan("inspect", *words)
         assert isinstance(found.exception, MemplanError)
         assert str(found.exception) == said
+
+
+def test_convert_draws_a_graph_of_operators(tmp_path: Path) -> None:
+    """Tests the interference graph of four operators, in each format, and its problem as CSV."""
+    graph = {
+        "memplan_graph": 1,
+        "inputs": ["in"],
+        "outputs": ["d"],
+        "tensors": [{"name": name, "bytes": 10} for name in ("in", "a", "b", "c", "d")],
+        "operators": [
+            {"type": "Conv", "inputs": ["in"], "outputs": ["a"]},
+            {"type": "ReLU", "inputs": ["a"], "outputs": ["b"]},
+            {"type": "MaxPool", "inputs": ["a"], "outputs": ["c"]},
+            {"type": "Add", "inputs": ["b", "c"], "outputs": ["d"]},
+        ],
+    }
+    (tmp_path / "four.json").write_text(json.dumps(graph))
+    for name in ("x.dot", "x.graphml", "x.svg", "x.csv", "x.json"):
+        assert memplan("convert", tmp_path / "four.json", tmp_path / name).exit_code == 0
+    edges = re.findall(r"n(\d) -- n(\d) ", (tmp_path / "x.dot").read_text())
+    assert ["".join(edge) for edge in edges] == ["01", "12", "13", "23", "24", "34"]
+    assert formats.load(tmp_path / "x.csv").max_load == 30
+
+
+def test_a_device_of_a_snapshot_is_chosen(tmp_path: Path) -> None:
+    """Tests --device in the commands that read a snapshot, and where there is nothing to choose."""
+    events = [[{"action": "alloc", "addr": 512, "size": size}] for size in (7, 900)]
+    snapshot = {"segments": [], "device_traces": events}
+    (tmp_path / "s.pickle").write_bytes(pickle.dumps(snapshot, 4))
+    (tmp_path / "p.csv").write_text("id,lower,upper,size\na,0,1,4\n")
+    path, plan = tmp_path / "s.pickle", tmp_path / "plan.json"
+    assert "choose one with" in memplan("plan", path).stdout
+    for command in (
+        ("plan", path, "-o", plan, "--strict"),
+        ("verify", path, plan),
+        ("inspect", path, "--strict"),
+        ("view", path, plan),
+        ("convert", path, tmp_path / "out.csv"),
+    ):
+        run = memplan(*command, "--device", "0")
+        assert (run.exit_code, run.stderr) == (0, "")
+    for wrong in (("plan", path, "--device", "5"), ("plan", tmp_path / "p.csv", "--device", "0")):
+        with pytest.raises(MemplanError, match=r"has no device 5; it has 0, 1|has one program"):
+            RUNNER.invoke(app, [str(word) for word in wrong], catch_exceptions=False)

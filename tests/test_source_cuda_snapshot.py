@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copyreg
+import json
 import pickle
 import sys
 from pathlib import Path
@@ -12,12 +13,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memplan.errors import FormatError
+from memplan import sources
+from memplan.analysis.inspection import inspect
+from memplan.errors import FormatError, MemplanError
 from memplan.graph import Kind
-from memplan.notes import Code, Note
+from memplan.notes import Code
 from memplan.sources._plain_pickle import PickleError, load
 from memplan.sources.cuda_snapshot import ALIGNMENT, matches, read
-from memplan.sources.loaded import Figure, Loaded
+from memplan.sources.loaded import Failure, Figure, Loaded
 from memplan.sources.options import Options
 
 A, B, C = 0x7F064C000000, 0x7F064C000200, 0x7F064C100000
@@ -63,12 +66,12 @@ def snapshot(*traces: list[dict[str, Any]], segments: Any = ()) -> dict[str, Any
     }
 
 
-def loaded(tmp_path: Path, what: object, protocol: int = 4) -> Loaded:
+def loaded(tmp_path: Path, what: object, protocol: int = 4, *, part: int | None = None) -> Loaded:
     """Write a snapshot, and read it."""
     path = tmp_path / "snapshot.pickle"
     path.write_bytes(pickle.dumps(what, protocol))
     assert matches(path.read_bytes()[:4096], path)
-    return read(path, Options())
+    return read(path, Options(part=part))
 
 
 def lifetimes(result: Loaded) -> dict[str, tuple[int, int, int]]:
@@ -167,20 +170,139 @@ class TestTraces:
         assert result.figures[0].bytes == 2 * MB
 
     def test_devices(self, tmp_path: Path) -> None:
-        """Tests that the busiest device is read, and the others are named."""
-        one, two = [event("alloc", A, 10)], [event("alloc", A, 20), *freed(A, 20)]
+        """Tests that the device with the most bytes is read, or the one that is asked for."""
+        few, many = [event("alloc", A, 30)], [event("alloc", A, 20), *freed(A, 20)] * 3
         segments = [segment(A, 2 * MB, device=0), segment(A, 4 * MB, device=1)]
-        result = loaded(tmp_path, snapshot(one, two, segments=segments))
-        assert result.problem.size.tolist() == [20]
-        assert result.figures[0].bytes == 4 * MB
-        text = "only device 1, the busiest, is planned; the snapshot also has 0"
-        assert result.notes == (Note(Code.PARTLY_READ, text),)
+        what = snapshot(few, many, segments=segments)
+        result = loaded(tmp_path, what)
+        assert result.problem.size.tolist() == [30]
+        assert result.figures[0].bytes == 2 * MB
+        (note,) = result.notes
+        assert note.code is Code.PARTLY_READ
+        assert "only device 0 is planned, which held the most (30 bytes at once)" in note.text
+        assert "also has 1 (20 bytes): choose one with --device" in note.text
+        other = loaded(tmp_path, what, part=1)
+        assert (other.problem.size.tolist(), other.notes) == ([20] * 3, ())
+        with pytest.raises(MemplanError, match="has no device 2; it has 0, 1"):
+            loaded(tmp_path, what, part=2)
+
+    def test_the_most_bytes_at_once(self, tmp_path: Path) -> None:
+        """Tests that blocks without a trace count, and that memory ran out elsewhere is said."""
+        block = {"address": A, "size": 512, "requested_size": 400, "state": "active_allocated"}
+        ends = [event("alloc", A, 200), event("oom", 0, 900, device_free=10), *freed(A, 200)]
+        segments = [segment(A, 2 * MB, block, device=2)]
+        result = loaded(tmp_path, snapshot(ends, [], segments=segments))
+        assert result.problem.size.tolist() == [400]
+        assert result.notes[0].text.startswith("only device 2 is planned")
+        assert result.notes[0].text.endswith("; memory ran out on 0")
+
+    def test_out_of_memory(self, tmp_path: Path) -> None:
+        """Tests requests that were refused, with what was free and reserved at that time."""
+        trace = [
+            event("segment_alloc", A, 4 * MB),
+            event("alloc", A, 3 * MB),
+            event("oom", 0, 5 * MB, device_free=MB, frames=FRAMES),
+            *freed(A, 3 * MB),
+            event("segment_free", A, 4 * MB),
+            event("segment_map", C, 2 * MB),
+            event("oom", 0, 7 * MB, device_free=3 * MB),
+        ]
+        result = loaded(tmp_path, snapshot(trace, segments=[segment(C, 2 * MB)]))
+        assert lifetimes(result) == {"b7f064c000000_0": (0, 2, 3 * MB)}
+        assert result.failures == (
+            Failure(1, 5 * MB, MB, 4 * MB, "model.py:12 forward"),
+            Failure(3, 7 * MB, 3 * MB, 2 * MB),
+        )
+        (note,) = result.notes
+        assert note.code is Code.OUT_OF_MEMORY
+        assert "ran out of memory 2 times, the largest at time 3: it asked for 7,340" in note.text
+
+    @pytest.mark.parametrize(("free", "fits"), [(2, True), (1, False), (0, False)])
+    def test_whether_a_plan_had_room(self, tmp_path: Path, free: int, fits: bool) -> None:
+        """Tests a request that fails since 3 of 6 MB lie in two holes, and nothing is left."""
+        trace = [
+            event("segment_alloc", A, 6 * MB),
+            *(event("alloc", A + at * MB, MB) for at in range(6)),
+            *freed(A + 1 * MB, MB),
+            *freed(A + 3 * MB, MB),
+            event("oom", 0, 4 * MB, device_free=free * MB),
+            event("alloc", A + 3 * MB, MB),
+        ]
+        found = inspect(loaded(tmp_path, snapshot(trace, segments=[segment(A, 6 * MB)])))
+        (refusal,) = found.refusals
+        assert (refusal.live, refusal.fits) == (4 * MB, fits)
+        assert [each.bytes for each in refusal.held] == [MB] * 4
+        peaks = (None if refusal.plan is None else refusal.plan.peak, refusal.failure.room)
+        assert peaks == ((8 * MB, 8 * MB) if fits else (None, (6 + free) * MB))
+
+    def test_private_pools(self, tmp_path: Path) -> None:
+        """Tests that the memory of a CUDA graph is one buffer that no later one may use."""
+        trace = [
+            event("segment_alloc", A, 4 * MB),
+            event("alloc", A, 3 * MB),
+            *freed(A, 3 * MB),
+            event("alloc", A + MB, MB),
+            *freed(A + MB, MB),
+            event("alloc", C + 9 * MB, 2 * MB),
+        ]
+        segments = [
+            segment(A, 4 * MB) | {"segment_pool_id": (0, 1)},
+            segment(C + 9 * MB, 2 * MB),
+            segment(C + 20 * MB, MB) | {"segment_pool_id": (7, 0)},  # older than the trace
+        ]
+        result = loaded(tmp_path, snapshot(trace, segments=segments))
+        assert lifetimes(result) == {
+            "pool_0_1": (0, 5, 3 * MB),
+            "pool_7_0": (0, 5, MB),
+            f"b{C + 9 * MB:x}_0": (4, 5, 2 * MB),
+        }
+        (note,) = result.notes
+        assert (note.code, note.tensors) == (Code.PRIVATE_POOL, ("pool_0_1", "pool_7_0"))
+        assert note.text.startswith("2 allocations are in private pools")
+
+    def test_pools_that_events_name(self, tmp_path: Path) -> None:
+        """Tests that an event's own pool counts, and that an address may change its pool."""
+        trace = [
+            event("segment_alloc", A, 2 * MB),
+            event("alloc", A, 100, pool_id=(0, 0)),
+            *freed(A, 100),
+            event("segment_free", A, 2 * MB),
+            event("segment_alloc", A, 2 * MB),
+            event("alloc", A, 200, pool_id=[0, 4]),
+            *freed(A, 200),
+        ]
+        result = loaded(tmp_path, snapshot(trace))
+        assert lifetimes(result) == {"b7f064c000000_0": (0, 1, 100), "pool_0_4": (2, 4, 512)}
+        for one in trace:
+            one.pop("pool_id", None)
+        pool = segment(A, 2 * MB) | {"segment_pool_id": (0, 4)}
+        assert lifetimes(loaded(tmp_path, snapshot(trace, segments=[pool]))) == lifetimes(result)
+
+    def test_json_and_torch_save(self, tmp_path: Path) -> None:
+        """Tests that other ways to save the same snapshot give the same problem."""
+        torch = pytest.importorskip("torch")
+        trace = [event("alloc", A, 100, frames=FRAMES), event("alloc", B, 300), *freed(A, 100)]
+        what = snapshot(trace, segments=[segment(A, 2 * MB)])
+        wanted = loaded(tmp_path, what)
+        (tmp_path / "snapshot.json").write_text(json.dumps(what))
+        torch.save(what, tmp_path / "snapshot.pt")
+        for name in ("snapshot.json", "snapshot.pt"):
+            assert sources.detect(tmp_path / name) == "cuda-snapshot"
+            result = sources.load(tmp_path / name)
+            assert result.problem == wanted.problem
+            assert result.labels == wanted.labels
+        torch.save({"weight": torch.ones(2)}, tmp_path / "weights.pt")
+        with pytest.raises(FormatError, match=r"this is a torch\.save file"):
+            sources.detect(tmp_path / "weights.pt")
+        (tmp_path / "cut.json").write_text(json.dumps(what)[:-9])
+        with pytest.raises(FormatError, match="the file is not JSON, or is cut off"):
+            sources.load(tmp_path / "cut.json")
 
     def test_no_bytes(self, tmp_path: Path) -> None:
         """Tests that nothing is made of allocations of nothing, and no figure of no segments."""
         trace = [event("alloc", A, 0), event("alloc", B, 1), {"action": "oom", "size": 5}]
         result = loaded(tmp_path, snapshot(trace))
-        assert lifetimes(result) == {"b7f064c000200_0": (1, 2, 1)}
+        assert lifetimes(result) == {"b7f064c000200_0": (1, 3, 1)}
         assert result.figures == ()
 
     def test_profiles(self, tmp_path: Path) -> None:
@@ -226,6 +348,14 @@ class TestBadSnapshots:
             (snapshot([{"addr": A}]), "device_traces[0][0].action is None; it must be a string"),
             (snapshot([event("alloc", A, 1 << 63)]), "size is 9223372036854775808; that does not"),
             (snapshot(segments=[{"device": "0"}]), 'segments[0].device is "0"; it must be a whole'),
+            (
+                snapshot([event("alloc", A, 1, pool_id=(0, -1))]),
+                "device_traces[0][0].pool_id is a tuple; it must be two whole numbers",
+            ),
+            (
+                snapshot(segments=[{"address": 1, "total_size": 2, "segment_pool_id": 3}]),
+                "segments[0].segment_pool_id is 3; it must be two whole numbers",
+            ),
             (snapshot(segments=[segment(A, 1, {})]), "segments[0].blocks[0].size is None; it must"),
         ],
     )

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from xla_dumps import ALLOC, FREE, SHARE, hlo
 
 from memplan import solve
-from memplan.errors import FormatError
+from memplan.errors import FormatError, MemplanError
 from memplan.graph import Kind
 from memplan.plan import Plan
 from memplan.problem import Buffer, Gap
@@ -300,6 +300,40 @@ class TestFolders:
         assert loaded.figures[0].bytes == 256
         (note,) = loaded.notes
         assert note.text.startswith("only jit_big is read, the largest of 2 temporary allocations")
+
+    def test_an_allocation_of_several(self, tmp_path: Path) -> None:
+        """Tests that one of two memories of a program can be chosen by its number."""
+        more = (
+            "allocation 9: size 64, color 1, preallocated-temp:\n"
+            " value: <90 fast @0> (size=64,offset=0): f32[16]{0:S(1)}\n"
+        )
+        path = reports(tmp_path, xla_dumps.ASSIGNMENT + more)
+        for where in (path, tmp_path):
+            (note,) = read(where, Options()).notes
+            assert "(number 1, 192 bytes)" in note.text
+            assert "the same program has 9 (64 bytes): choose with --allocation" in note.text
+            other = read(where, Options(part=9))
+            assert (other.problem.ids, other.figures[0].bytes, other.notes) == (("fast",), 64, ())
+            with pytest.raises(MemplanError, match="no temporary allocation 7; there is 1 of mod"):
+                read(where, Options(part=7))
+
+    def test_an_allocation_of_one_program(self, tmp_path: Path) -> None:
+        """Tests that a number that two programs have asks for the file of one."""
+        first = written(tmp_path, hlo(module="jit_small"), "module_1.hlo.pb")
+        written(tmp_path, hlo(module="jit_big", size=256), "module_2.hlo.pb")
+        number = hlo().buffer_assignment.heap_simulator_traces[0].buffer_allocation_index
+        with pytest.raises(MemplanError, match="2 programs have a temporary allocation"):
+            read(tmp_path, Options(part=number))
+        assert read(first, Options(part=number)).problem == read(first, Options()).problem
+
+    @pytest.mark.parametrize("name", ["m.before_optimizations.hlo.pb", "m.hlo.pb"])
+    def test_no_assignment_yet(self, tmp_path: Path, name: str) -> None:
+        """Tests that a program before the assignment is refused with the file that has it."""
+        early = hlo()
+        early.ClearField("buffer_assignment")
+        sentence = outcome(written(tmp_path, early, name))
+        assert "has no buffer assignment" in sentence
+        assert "give the file *after_optimizations*.hlo.pb of the same dump" in sentence
 
     def test_text_where_there_are_no_protos(self, tmp_path: Path) -> None:
         """Tests that reports are read in place of protocol buffers that have no assignment."""

@@ -13,13 +13,17 @@ from memplan.analysis.savings import Change, Savings, Worst, savings
 from memplan.errors import ProblemError
 from memplan.plan import Plan
 from memplan.planning import plan_model
-from memplan.problem import Asked, Problem, problem_of
+from memplan.problem import Asked, Buffer, Problem, problem_of
+from memplan.problem.loads import Held
 from memplan.rewrite import Reordered
 from memplan.solvers import Bound
 from memplan.solvers.refereed import NODES, quick_plan
-from memplan.sources.loaded import Figure, Loaded, of_problem
+from memplan.sources.cuda_snapshot import ALIGNMENT
+from memplan.sources.loaded import Failure, Figure, Loaded, of_problem
 
-__all__ = ["NODES", "Inspection", "Trial", "inspect"]
+__all__ = ["NODES", "Inspection", "Refusal", "Trial", "inspect"]
+
+_MOST_REFUSALS = 3  # requests that are examined; each needs a plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,37 @@ class Trial:
         return self.plan.peak == self.plan.lower_bound
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A request for memory that the recorded run did not get.
+
+    Attributes
+    ----------
+    failure
+        The request.
+    held
+        The buffers that were live then, the largest first.
+    live
+        Their bytes.
+    plan
+        A plan of all that was allocated until then, with the request; `None` if the live buffers
+        leave too little room for any.
+    """
+
+    failure: Failure
+    held: tuple[Held, ...]
+    live: int
+    plan: Plan | None
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether a plan would have had room; `None` if neither is known."""
+        room, plan = self.failure.room, self.plan
+        if plan is None or plan.lower_bound > room:
+            return False
+        return True if plan.peak is not None and plan.peak <= room else None
+
+
 @dataclass(frozen=True, eq=False)
 class Inspection:
     """The results of an inspection of a problem.
@@ -74,6 +109,8 @@ class Inspection:
     order
         What other orders of the operators need, as a short search shows; one sentence if they may
         not be reordered, and `None` if there are no operators.
+    refusals
+        The requests that the recorded run did not get, the largest first.
     """
 
     loaded: Loaded
@@ -84,6 +121,7 @@ class Inspection:
     trials: tuple[Trial, ...]
     shortage: Explanation | None
     order: Reordered | str | None = None
+    refusals: tuple[Refusal, ...] = ()
 
     @property
     def lower_bound(self) -> int:
@@ -164,7 +202,26 @@ def inspect(
         tuple(_try_changes(found, plan_of)),
         shortage,
         None if given is None else try_orders(given, in_place=in_place),
+        tuple(_examine(problem, failure, plan_of) for failure in _choose_failures(loaded)),
     )
+
+
+def _choose_failures(loaded: Loaded) -> list[Failure]:
+    return sorted(loaded.failures, key=lambda one: -one.asked)[:_MOST_REFUSALS]
+
+
+def _examine(problem: Problem, failure: Failure, plan_of: Callable[[Problem], Plan]) -> Refusal:
+    """Find out what held the memory at a request that was refused, and what a plan would need."""
+    time = failure.time
+    asked = Buffer("request", time, time + 1, failure.asked, alignment=ALIGNMENT)
+    before = [buffer for buffer in problem.buffers if buffer.start <= time]
+    live = sorted(
+        (each for each in before if each.end > time), key=lambda each: (-each.size, each.id)
+    )
+    held = tuple(Held(each.id, each.size, each.size, each.start, each.end) for each in live)
+    total = sum(each.size for each in live)
+    has_room = total + failure.asked <= failure.room
+    return Refusal(failure, held, total, plan_of(Problem([*before, asked])) if has_room else None)
 
 
 def _try_changes(found: Savings, plan_of: Callable[[Problem], Plan]) -> Iterator[Trial]:

@@ -37,7 +37,12 @@ class Format(StrEnum):
 def command(
     input: Annotated[
         str,
-        typer.Argument(metavar="IN", help="A problem or a plan: CSV or JSON.", callback=keep),
+        typer.Argument(
+            metavar="IN",
+            help="A problem or a plan (CSV or JSON), or a model, trace or graph, of which the "
+            "problem is written.",
+            callback=keep,
+        ),
     ],
     out: Annotated[str, typer.Argument(metavar="OUT", help="The file to write.")],
     format: Annotated[
@@ -62,6 +67,9 @@ def command(
             "--plan", help="Read IN as a plan; a plan of MiniMalloc has no sign that it is one."
         ),
     ] = False,
+    dim: options.Dim = None,
+    limit_factor: options.LimitFactor = 1,
+    part: options.Part = None,
 ) -> None:
     """Write a problem or a plan in another format, or which of its buffers must be apart.
 
@@ -75,7 +83,8 @@ def command(
     from memplan.errors import FormatError
     from memplan.plan import Plan
 
-    what = formats.load_plan(input) if plan or problem else _load(input)
+    model = options.Model(dim, limit_factor=limit_factor, part=part)
+    what = formats.load_plan(input) if plan or problem else _load(input, model)
     owner = formats.load(problem) if problem else None
     drawn = format is None and os.path.splitext(out)[1].lower() in _PICTURES
     written = format.literal if format else formats.choose_format(out)
@@ -97,15 +106,17 @@ def command(
             )
 
 
-def _load(path: str) -> Problem | Plan:
-    """Read a problem, or a plan that says that it is one."""
-    from memplan import formats
+def _load(path: str, model: options.Model) -> Problem | Plan:
+    """Read the problem of a file, or a plan that says that it is one."""
+    from memplan import formats, sources
     from memplan.errors import FormatError
 
     try:
-        return formats.load(path)
+        if sources.detect(path) in ("csv", "json"):
+            return formats.load(path)
     except FormatError:
         plan = options.find_plan(path)
         if plan is None:
             raise
         return plan
+    return options.read_input(path, model=model).problem

@@ -15,7 +15,7 @@ from memplan.cli.order import summarise
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from memplan.analysis.inspection import Inspection, Trial
+    from memplan.analysis.inspection import Inspection, Refusal, Trial
     from memplan.paths import PathPlans
     from memplan.sources import Figure, Loaded
 
@@ -47,6 +47,7 @@ def command(
     strict: options.Strict = False,
     limit_factor: options.LimitFactor = 1,
     runtime_order: options.RuntimeOrder = False,
+    part: options.Part = None,
     runtime: options.Runtime = True,
     measure: options.Measure = False,
     top: options.Top = 10,
@@ -91,6 +92,7 @@ def command(
         alignment=alignment,
         limit_factor=limit_factor,
         runtime_order=runtime_order,
+        part=part,
     )
     loaded = options.read_input(input, capacity, reserve, pin, model)
     if why is not None:
@@ -187,7 +189,22 @@ def _summary(found: Inspection) -> dict[str, Any]:
             "irreducible": shortage.irreducible,
         },
         "order": _summarise_order(found),
+        "out_of_memory": [_summarise_refusal(each) for each in found.refusals],
         "notes": [asdict(note) for note in found.loaded.notes],
+    }
+
+
+def _summarise_refusal(refusal: Refusal) -> dict[str, Any]:
+    """Return what is known of a request for memory that the recorded run did not get."""
+    return {
+        **asdict(refusal.failure),
+        "room": refusal.failure.room,
+        "live": refusal.live,
+        "held": [{"id": each.id, "bytes": each.bytes} for each in refusal.held],
+        "planned": None
+        if refusal.plan is None
+        else {"peak": refusal.plan.peak, "lower_bound": refusal.plan.lower_bound},
+        "fits": refusal.fits,
     }
 
 

@@ -279,6 +279,17 @@ LimitFactor = Annotated[
         "files that you trust.",
     ),
 ]
+Part = Annotated[
+    int | None,
+    typer.Option(
+        "--device",
+        "--allocation",
+        metavar="N",
+        min=0,
+        help="The device of a CUDA snapshot, or the allocation of an XLA dump, to plan; by "
+        "default the one with the most bytes.",
+    ),
+]
 RuntimeOrder = Annotated[
     bool,
     typer.Option(
@@ -339,6 +350,7 @@ class Model:
     alignment: int = 1
     limit_factor: int = 1
     runtime_order: bool = False
+    part: int | None = None
 
     def reading(self) -> ModelOptions:
         """Return the same for a source."""
@@ -393,6 +405,7 @@ def read_input(
         pins=model.pins,
         limit_factor=model.limit_factor,
         runtime_order=model.runtime_order,
+        part=model.part,
     )
     refuse_notes(path, loaded.notes if model.strict else ())
     if model.include or model.exclude:

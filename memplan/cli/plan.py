@@ -67,6 +67,7 @@ def command(
     strict: options.Strict = False,
     limit_factor: options.LimitFactor = 1,
     runtime_order: options.RuntimeOrder = False,
+    part: options.Part = None,
     runtime: options.Runtime = True,
     measure: options.Measure = False,
     top: options.Top = 10,
@@ -123,6 +124,7 @@ def command(
         alignment=alignment,
         limit_factor=limit_factor,
         runtime_order=runtime_order,
+        part=part,
     )
     _check_order(order, pure, out, format, measure)
     ordered = None

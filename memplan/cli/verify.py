@@ -47,6 +47,7 @@ def command(
     in_place: options.InPlace = False,
     limit_factor: options.LimitFactor = 1,
     runtime_order: options.RuntimeOrder = False,
+    part: options.Part = None,
 ) -> None:
     """Check a plan, a proof, or both: exit code 0 if they are right, 1 if one is not.
 
@@ -67,6 +68,7 @@ def command(
         alignment=alignment,
         limit_factor=limit_factor,
         runtime_order=runtime_order,
+        part=part,
     )
     loaded = options.read_input(problem, capacity, model=model)
 

@@ -145,6 +145,7 @@ def command(
     strict: options.Strict = False,
     limit_factor: options.LimitFactor = 1,
     runtime_order: options.RuntimeOrder = False,
+    part: options.Part = None,
 ) -> None:
     """Draw a plan: time to the right, addresses upwards.
 
@@ -170,6 +171,7 @@ def command(
         alignment=alignment,
         limit_factor=limit_factor,
         runtime_order=runtime_order,
+        part=part,
     )
     if pure and not order:
         raise typer.BadParameter("it needs --order", param_hint="'--pure'")

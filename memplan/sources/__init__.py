@@ -13,10 +13,19 @@ from memplan import formats
 from memplan.errors import FormatError, MemplanError, quoted, shown
 from memplan.graph import Kind
 from memplan.sources import foreign
-from memplan.sources.loaded import Figure, Label, Loaded, lay_out_again, of_graph, of_problem
+from memplan.sources.loaded import (
+    Failure,
+    Figure,
+    Label,
+    Loaded,
+    lay_out_again,
+    of_graph,
+    of_problem,
+)
 from memplan.sources.options import Options
 
 __all__ = [
+    "Failure",
     "Figure",
     "Label",
     "Loaded",
@@ -42,6 +51,8 @@ _SOURCES = {
 }
 # Their sizes may depend on symbolic dimensions; in the other formats all sizes are numbers.
 _WITH_DIMENSIONS = frozenset({"tflite", "torch", "onnx"})
+# They may hold several problems, of which one is planned.
+_WITH_PARTS = frozenset({"cuda-snapshot", "xla"})
 
 
 def load(
@@ -54,6 +65,7 @@ def load(
     pins: bool = True,
     limit_factor: int = 1,
     runtime_order: bool = False,
+    part: int | None = None,
 ) -> Loaded:
     """Read a file of any supported format as a problem; its name does not matter.
 
@@ -78,6 +90,9 @@ def load(
     runtime_order
         Whether the operators of an ONNX model run in onnxruntime's default order, and not in that
         of the file.
+    part
+        Which device of a CUDA snapshot, or which allocation of an XLA dump; by default the one
+        with the most bytes.
 
     Returns
     -------
@@ -90,12 +105,12 @@ def load(
     FormatError
         One sentence, if the file is damaged or its format is not known.
     MemplanError
-        If a library that reads it is missing, a dimension has no value, there is no such kind, or
-        `runtime_order` is asked for in another format.
+        If a library that reads it is missing, a dimension has no value, there is no such kind or
+        part, or `runtime_order` is asked for in another format.
     """
     path = Path(path)
     options = Options(
-        dims or {}, _parse_kinds(include), in_place, pins, limit_factor, runtime_order
+        dims or {}, _parse_kinds(include), in_place, pins, limit_factor, runtime_order, part
     )
     try:
         name = detect(path)
@@ -106,6 +121,11 @@ def load(
         if runtime_order and name != "onnx":
             raise MemplanError(
                 f"{path} is not an ONNX model; only their runtime has an order of its own"
+            )
+        if part is not None and name not in _WITH_PARTS:
+            raise MemplanError(
+                f"{path} has one program; only CUDA snapshots have devices, and only XLA dumps "
+                "allocations, to choose from"
             )
         if name not in _SOURCES:
             problem = formats.load(path, capacity=capacity)

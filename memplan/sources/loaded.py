@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 __all__ = [
+    "Failure",
     "Figure",
     "Label",
     "Loaded",
@@ -50,6 +51,36 @@ class Figure:
     bytes: int
     how: Literal["measured", "re-implemented", "recorded"]
     what: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A request for memory in a recorded run that was refused: the run was out of memory.
+
+    Attributes
+    ----------
+    time
+        When it was asked for.
+    asked
+        The bytes asked for.
+    free
+        The bytes of the device that no program held then.
+    reserved
+        The bytes that the allocator of the run held then, used or not.
+    place
+        The line of the user's code that asked, as far as known.
+    """
+
+    time: int
+    asked: int
+    free: int
+    reserved: int
+    place: str = ""
+
+    @property
+    def room(self) -> int:
+        """The bytes that the run could have had."""
+        return self.free + self.reserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +137,8 @@ class Loaded:
         What was left out or assumed, and a user can change.
     in_place
         Whether operators that may do so write over inputs in this layout.
+    failures
+        The requests for memory that the recorded run did not get; no buffer stands for them.
     """
 
     problem: Problem
@@ -118,6 +151,7 @@ class Loaded:
     figures: tuple[Figure, ...] = ()
     notes: tuple[Note, ...] = ()
     in_place: bool = False
+    failures: tuple[Failure, ...] = ()
 
     def __repr__(self) -> str:
         count = f"{self.tensors} tensors, {len(self.problem)} buffers"

@@ -30,6 +30,8 @@ class Options:
     runtime_order
         Whether operators of an ONNX model run in the order of onnxruntime's default, and not in
         that of the file.
+    part
+        The device of a CUDA snapshot, or the allocation of an XLA dump; `None` for the largest.
     """
 
     dims: Mapping[str, int] = field(default_factory=dict)
@@ -38,3 +40,4 @@ class Options:
     pins: bool = True
     limit_factor: int = 1
     runtime_order: bool = False
+    part: int | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from memplan.errors import FormatError, ProblemError
+from memplan.errors import FormatError, MemplanError, ProblemError, listed
 from memplan.graph import Kind
 from memplan.notes import Code, Note
 from memplan.problem import Problem
@@ -44,25 +44,60 @@ def read(path: Path, options: Options) -> Loaded:
     FormatError
         If there is no such program, or a file is not as XLA writes it.
     MemplanError
-        If `protobuf` is needed and not installed.
+        If `protobuf` is needed and not installed, or there is no such allocation.
     """
     found = _read_heaps(path)
     if not found:
-        raise FormatError(
-            str(path), "this dump has no temporary memory, so there is nothing to plan"
-        )
-    largest = max(found, key=lambda heap: heap.bytes)
-    notes = []
-    if len(found) > 1:
-        text = (
-            f"only {largest.module} is read, the largest of {len(found)} temporary allocations; "
-            "give a file of the dump to choose another"
-        )
-        notes.append(Note(Code.PARTLY_READ, text))
+        raise FormatError(str(path), _explain_nothing(path))
+    largest, notes = _choose(path, found, options.part)
     if options.include is not None and options.include != {Kind.INTERMEDIATE}:
         text = "an XLA dump has temporary buffers only; other kinds cannot be included"
         notes.append(Note(Code.KINDS_MISSING, text))
     return _make_loaded(path, largest, tuple(notes))
+
+
+def _explain_nothing(path: Path) -> str:
+    """Say why a dump has nothing to plan, and which file would have it."""
+    if path.name.endswith(_EARLY):
+        return (
+            "this is a program before XLA's optimizations, which has no buffer assignment; give "
+            f"the file *after_optimizations*{_PROTO} of the same dump, or the folder"
+        )
+    if not path.is_dir() and path.name.endswith(_PROTO) and not proto.has_assignment(path):
+        return (
+            "this program has no buffer assignment, which XLA writes when it is done; give the "
+            f"file *after_optimizations*{_PROTO} of the same dump, or the folder"
+        )
+    return "this dump has no temporary memory, so there is nothing to plan"
+
+
+def _choose(path: Path, found: list[Heap], asked: int | None) -> tuple[Heap, list[Note]]:
+    """Return the allocation of a number, or the largest one, and a note on the others."""
+    if asked is not None:
+        named = [heap for heap in found if heap.number == asked]
+        if len(named) == 1:
+            return named[0], []
+        numbers = listed([f"{heap.number} of {heap.module}" for heap in found], quote=False)
+        if named:
+            raise MemplanError(
+                f"{path}: {len(named)} programs have a temporary allocation {asked}; give the "
+                "file of one program"
+            )
+        raise MemplanError(f"{path}: there is no temporary allocation {asked}; there is {numbers}")
+    largest = max(found, key=lambda heap: heap.bytes)
+    if len(found) == 1:
+        return largest, []
+    inside = [heap for heap in found if heap.module == largest.module]
+    text = (
+        f"only {largest.module} is read, the largest of {len(found)} temporary allocations "
+        f"(number {largest.number}, {largest.bytes:,} bytes)"
+    )
+    if len(inside) > 1:
+        others = [f"{h.number} ({h.bytes:,} bytes)" for h in inside if h is not largest]
+        text += f"; the same program has {listed(others, quote=False)}: choose with --allocation"
+    if len(inside) < len(found):
+        text += "; give a file of the dump to choose another program"
+    return largest, [Note(Code.PARTLY_READ, text)]
 
 
 def _read_heaps(path: Path) -> list[Heap]:

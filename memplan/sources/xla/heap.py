@@ -58,11 +58,14 @@ class Heap:
         The size of the allocation, which is XLA's peak.
     chunks
         What XLA placed in it.
+    number
+        Of the allocation, among those of its program.
     """
 
     module: str
     bytes: int
     chunks: tuple[Chunk, ...]
+    number: int = 0
 
     @property
     def alignment(self) -> int:

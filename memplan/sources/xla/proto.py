@@ -25,7 +25,7 @@ from memplan.sources._origin import line_at
 from memplan.sources.xla.heap import Chunk, Heap, span_all_steps, tidy
 from memplan.sources.xla.schema import hlo_proto
 
-__all__ = ["looks_like_proto", "read_heaps"]
+__all__ = ["has_assignment", "looks_like_proto", "read_heaps"]
 
 T = TypeVar("T")
 
@@ -57,6 +57,21 @@ def read_heaps(path: Path) -> list[Heap]:
     FormatError
         If the file is no `HloProto`, is cut off, or contradicts itself.
     """
+    return _Assignment(path, _parse(path)).heaps()
+
+
+def has_assignment(path: Path) -> bool:
+    """Whether a program has a buffer assignment, which XLA makes last.
+
+    Raises
+    ------
+    FormatError
+        As `read_heaps`.
+    """
+    return bool(_parse(path).buffer_assignment.buffer_allocations)
+
+
+def _parse(path: Path) -> Any:
     message = require("google.protobuf.message", extra="xla")
     hlo = hlo_proto()()
     try:
@@ -67,7 +82,7 @@ def read_heaps(path: Path) -> list[Heap]:
         raise FormatError(
             str(path), "the file is not an HLO protocol buffer, or is cut off"
         ) from None
-    return _Assignment(path, hlo).heaps()
+    return hlo
 
 
 class _Assignment:
@@ -127,7 +142,8 @@ class _Assignment:
         rest = [self._chunk(_Group([id], [(0, 1)]), places) for id in places if id not in seen]
         steps = max(len(trace.events), 1)
         chunks = [self._chunk(group, places) for group in groups]
-        return Heap(self._module, allocation.size, tidy([*chunks, *span_all_steps(rest, steps)]))
+        placed = tidy([*chunks, *span_all_steps(rest, steps)])
+        return Heap(self._module, allocation.size, placed, allocation.index)
 
     def _groups(self, trace: Any, places: dict[int, Any]) -> list[_Group]:
         """Return which values share their memory, and when one of them is needed."""

@@ -48,23 +48,27 @@ def read_heaps(path: Path) -> list[Heap]:
     if not text.startswith(HEAD.decode()):
         raise FormatError(str(path), "the file is not a buffer assignment of XLA")
     lines = text.splitlines()
-    found: list[tuple[int, list[re.Match[str]]]] = []
+    found: list[tuple[int, int, list[re.Match[str]]]] = []
     for number, line in enumerate(lines, 1):
         if (head := _ALLOCATION.fullmatch(line)) is not None:
-            found.append((int(head[2]) if "preallocated-temp" in (head[3] or "") else -1, []))
+            size = int(head[2]) if "preallocated-temp" in (head[3] or "") else -1
+            found.append((int(head[1]), size, []))
         elif (value := _VALUE.match(line)) is not None and found:
-            found[-1][1].append(value)
+            found[-1][2].append(value)
         elif line.lstrip().startswith(("allocation ", "value: ")):
             raise FormatError(
                 str(path), "the report is cut off, or not in the format of XLA", line=number
             )
-    planned = [(size, values) for size, values in found if size > 0 and values]
+    planned = [(number, size, values) for number, size, values in found if size > 0 and values]
     if not planned:
         return []
     spans = _read_spans(path)
     steps = max((end for _, end in spans.values()), default=1)
     module = path.name.removesuffix(END).rstrip("-.")
-    return [_heap(path, module, size, values, spans, steps) for size, values in planned]
+    return [
+        Heap(module, size, _place(path, size, values, spans, steps), number)
+        for number, size, values in planned
+    ]
 
 
 def _read_spans(path: Path) -> dict[str, tuple[int, int]]:
@@ -81,14 +85,14 @@ def _read_spans(path: Path) -> dict[str, tuple[int, int]]:
     return {m[1] + m[2]: (int(m[3]), int(m[4]) + 1) for m in ranges if m is not None}
 
 
-def _heap(
+def _place(
     path: Path,
-    module: str,
     size: int,
     matches: list[re.Match[str]],
     spans: dict[str, tuple[int, int]],
     steps: int,
-) -> Heap:
+) -> tuple[Chunk, ...]:
+    """Return the values of an allocation as chunks."""
     carried: dict[tuple[int, int], list[Chunk]] = {}
     values, looped = [], set()
     for match in matches:
@@ -108,7 +112,7 @@ def _heap(
         elif value.bytes:
             chunks.append(value)
     merged = _merge(path, [*chunks, *map(_unite, carried.values())])
-    return Heap(module, size, tidy(merged))
+    return tidy(merged)
 
 
 def _merge(path: Path, chunks: list[Chunk]) -> list[Chunk]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
-from memplan.analysis.inspection import Inspection
+from memplan.analysis.inspection import Inspection, Refusal
 from memplan.plan import Status
 from memplan.problem import Problem
 from memplan.problem.loads import Loads
@@ -77,6 +77,8 @@ def inspection(found: Inspection, most: int = MOST_ROWS) -> RenderableType:
     problem, savings = found.loaded.problem, found.savings
     loads = Loads(problem)
     parts: list[RenderableType] = [_answer(found), Text(), _amounts(found)]
+    for refusal in found.refusals:
+        parts += [Text(), *_describe_refusal(found, refusal, most)]
     if found.shortage is not None:  # the question of the user, so that its answer comes first
         labels, advice = found.loaded.labels, list_missing(found)
         fit = explanation(problem, found.shortage, most, labels=labels, advice=advice)
@@ -98,6 +100,51 @@ def inspection(found: Inspection, most: int = MOST_ROWS) -> RenderableType:
         parts += [Text(), describe_savings(found, most)]
         parts += [Text(), Text("Load over time", style="bold"), Curve(loads)]
     return Group(*parts)
+
+
+def _describe_refusal(found: Inspection, refusal: Refusal, most: int) -> Iterator[RenderableType]:
+    """Say what was asked for and refused, what was free, what held the rest, and if it had fit."""
+    failure = refusal.failure
+    place = f" in {failure.place}" if failure.place else ""
+    more = len(found.loaded.failures) - len(found.refusals)
+    others = f" ({plural(more, 'smaller request')} failed too)" if more else ""
+    yield Text(
+        f"Out of memory at time {failure.time}{place}: {exact(failure.asked)} were asked for"
+        f"{others}.",
+        style="bold",
+    )
+    unused = failure.reserved - refusal.live
+    kept = f", of which {exact(unused)} held no buffer" if unused > 0 else ""
+    yield Text(
+        f"The device had {exact(failure.free)} free. PyTorch's allocator held "
+        f"{exact(failure.reserved)}{kept}."
+    )
+    yield Text(*_judge_refusal(refusal))
+    if refusal.held:
+        held = list(refusal.held)
+        yield Text(f"Live then: {plural(len(held), 'buffer')}")
+        roles = labels_of(found.loaded.problem, held[:most], found.loaded.labels)
+        yield HeldTable(held, refusal.live, most, labels=roles)
+
+
+def _judge_refusal(refusal: Refusal) -> tuple[str, str]:
+    """Say whether a plan would have had room, and return the style of this sentence."""
+    room, plan = refusal.failure.room, refusal.plan
+    if plan is None:
+        missing = refusal.live + refusal.failure.asked - room
+        return (
+            f"No plan would have had room: {exact(refusal.live)} were live, and with the request "
+            f"that is {exact(missing)} more than the {exact(room)} that there were.",
+            BAD,
+        )
+    there = f"and there were {exact(room)}."
+    least = exact(plan.lower_bound)
+    if refusal.fits is False:
+        return f"No plan would have had room: it needs at least {least}, {there}", BAD
+    peak = "more than was searched" if plan.peak is None else exact(plan.peak)
+    if refusal.fits:
+        return f"A plan would have had room: it needs {peak}, {there}", GOOD
+    return f"Whether a plan would have had room is open: the best found needs {peak}, {there}", OPEN
 
 
 def _answer(found: Inspection) -> Text:
