@@ -160,8 +160,8 @@ class Batch:
             if part.values is not None:
                 place = len(self._data)
                 self._data += np.ascontiguousarray(part.values, part.dtype).tobytes()
-            kind = _TYPES.index(part.dtype)
-            fields = (kind, int(part.is_held), *roots[at], place, len(part.shape), *part.shape)
+            kind, is_held = _TYPES.index(part.dtype), network.parts[roots[at][0]].is_held
+            fields = (kind, int(is_held), *roots[at], place, len(part.shape), *part.shape)
             yield f"{part.name} {_join(fields)}"
         for op in network.ops:
             inputs, numbers = (len(op.inputs), *op.inputs), (len(op.parameters), *op.parameters)

@@ -686,6 +686,7 @@ static void run_operator(const Header* header, int number, const Step* step) {
   int at;
   where = op->kind;
   op->result = &net.tensors[op->outputs[0]];
+  if (op->result->is_held) return; /* a view of what the caller keeps */
   made = all_of(op->result);
   for (at = 0; at < op->inputs_count; at++) {
     memset(&op->sources[at], 0, sizeof(Source));

@@ -5,11 +5,11 @@ A target makes a `Program` from its own file, and later writes the operators of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from memplan.graph import Graph
+from memplan.graph import Graph, lay_out
 from memplan.rewrite.stripes.maps import Map, Span, Told, Window
 
 __all__ = ["Box", "Program", "Read", "Size", "Step"]
@@ -117,24 +117,23 @@ class Program:
         They find the rows around a picture from these. What is not in the arena, as constants and
         what the caller keeps, they read where it is: no band of it is taken.
         """
-        steps = tuple(self._tell(step) for step in self.steps)
+        layout = lay_out(self.graph, pins=False)
+        planned = {t for row in layout.rows for t in layout.storages[row].tensors}
+        steps = tuple(self._tell(step, planned) for step in self.steps)
         return replace(self, steps=steps, kept=(), kept_by_copies=0)
 
-    def _tell(self, step: Step) -> Step:
+    def _tell(self, step: Step, planned: Container[int]) -> Step:
         if step.why_whole:
             return step
-        if not self._is_planned(step.makes):
+        if step.makes not in planned:
             return replace(step, reads=(), why_whole="its result is not in the arena")
         reads = []
         for read in step.reads:
-            if self._is_planned(read.tensor):
+            if read.tensor in planned:
                 rows, columns = self.size(read.tensor)
                 rules = _tell(read.rows, rows), _tell(read.columns, columns)
                 reads.append(Read(read.tensor, *rules))
         return replace(step, reads=tuple(reads))
-
-    def _is_planned(self, tensor: int) -> bool:
-        return self.graph.tensors[tensor].kind in self.graph.planned
 
     @property
     def macs(self) -> int:
