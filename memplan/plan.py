@@ -26,10 +26,35 @@ __all__ = ["Plan", "Status"]
 class Status(enum.StrEnum):
     """What a solver claims about its answer."""
 
-    OPTIMAL = "optimal"  # no plan has a smaller peak, or it fits and the objective was "fit"
+    OPTIMAL = "optimal"  # proved: the peak equals the lower bound
+    FITS = "fits"  # a plan within the capacity; a smaller peak was not asked for
     FEASIBLE = "feasible"  # a plan, not proved to be the best
     INFEASIBLE = "infeasible"  # proved: there is no plan within the capacity
     UNKNOWN = "unknown"  # the budget ran out without a plan
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether an answer with this status comes with a plan."""
+        return self not in (Status.INFEASIBLE, Status.UNKNOWN)
+
+
+def restate(status: str, may_fit: bool, peak: int | None, lower_bound: int | None) -> str:
+    """Return the status in a file as it is called now.
+
+    Earlier versions called a plan `optimal` that only fits as asked: its peak is above its bound.
+
+    Parameters
+    ----------
+    status
+        As it is in the file.
+    may_fit
+        Whether there is a capacity, so that it may have been the answer to "does it fit?".
+    peak, lower_bound
+        In bytes, as they are in the file.
+    """
+    if status == Status.OPTIMAL and may_fit and (peak or 0) > (lower_bound or 0):
+        return Status.FITS
+    return status
 
 
 class Plan:
@@ -275,7 +300,8 @@ class Plan:
     def gap(self) -> float | None:
         """How far the peak may be above the least possible one, `peak / lower_bound - 1`.
 
-        `None` if there is no peak or no bound; 0.0 if both are 0.
+        `None` if there is no peak or no bound; 0.0 if both are 0. Of a plan whose status is `fits`
+        it says nothing about the solver, which was not asked for a smaller peak.
         """
         return gap(self.peak, self.lower_bound)
 
@@ -330,7 +356,7 @@ class Plan:
             lines.append(("peak", f"{self.peak:,} bytes"))
         bound = f"{self.lower_bound:,} bytes"
         lines.append(
-            ("lower bound", bound if self.gap is None else f"{bound} (gap {self.gap:.2%})")
+            ("lower bound", bound if self.gap is None else f"{bound} (gap {gap_text(self)})")
         )
         if self.capacity is not None:
             lines.append(("capacity", f"{self.capacity:,} bytes"))
@@ -382,6 +408,14 @@ def gap(peak: int | None, lower_bound: int) -> float | None:
     if peak is None or (peak > 0 and lower_bound <= 0):
         return None
     return peak / lower_bound - 1 if peak else 0.0
+
+
+def gap_text(plan: Plan) -> str | None:
+    """Return `plan.gap` as text, which says of a fit that it could not be 0."""
+    if plan.gap is None:
+        return None
+    least = ", at most: a smaller peak was not asked for" if plan.status is Status.FITS else ""
+    return f"{plan.gap:.2%}{least}"
 
 
 @contextmanager

@@ -243,7 +243,7 @@ class TestPlans:
             ("memplan.version", 9, "has version 9 of the format"),
             ("problem", ..., 'the document has no field "problem"'),
             ("problem", 7, "problem is 7; it must be a string"),
-            ("status", "good", 'status is "good"; it must be one of optimal, feasible, '),
+            ("status", "good", 'status is "good"; it must be one of optimal, fits, feasible, '),
             ("status", [], "status is an array; it must be one of"),
             ("peak", 12.5, "peak is 12.5; it must be a whole number"),
             ("lower_bound", "12", 'lower_bound is "12"; it must be a whole number'),

@@ -175,6 +175,13 @@ class TestSummary:
         ]
         assert repr(plan) == "<Plan: optimal, peak 12, lower bound 12, 5 buffers>"
 
+    def test_fits(self, five: Problem) -> None:
+        """Tests that the gap of a fit does not read as a failure of the solver."""
+        roomy = five.with_capacity(20)
+        plan = Plan.of(roomy, [16, 8, 4, 4, 0], status=Status.FITS, lower_bound=16)
+        assert "status       fits" in plan.summary()
+        assert "16 bytes (gap 25.00%, at most: a smaller peak was not asked for)" in plan.summary()
+
     def test_infeasible(self, five: Problem) -> None:
         """Tests that the summary of an infeasible problem speaks of no peak."""
         plan = Plan.of(five, None, status=Status.INFEASIBLE, lower_bound=13, conflict=["b1", "b3"])

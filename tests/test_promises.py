@@ -50,6 +50,16 @@ def assert_promises(solver: str, problem: mp.Problem) -> None:
         assert best is None
     if solver in COMPLETE:
         assert plan.status == ("infeasible" if best is None else "optimal")
+    if best is not None and solver not in SLOW:
+        assert_fit(solver, problem.with_capacity(best + 3))
+
+
+def assert_fit(solver: str, problem: mp.Problem) -> None:
+    """Assert that a fit is only called optimal at its bound."""
+    plan = mp.solve(problem, solver, "fit", nodes=100_000, threads=1)
+    if plan.has_offsets:
+        mp.verify(problem, plan)
+        assert plan.status == ("optimal" if plan.peak == plan.lower_bound else "fits")
 
 
 @pytest.mark.parametrize(("solver", "feature"), PAIRS)
@@ -267,4 +277,4 @@ def test_the_challenging_instances_take_few_nodes(solver: str, most: int) -> Non
         for variant in variants:
             plan = mp.solve(variant, solver, nodes=most, threads=1)
             mp.verify(variant, plan)
-            assert plan.status == "optimal"
+            assert plan.status.has_plan

@@ -209,7 +209,11 @@ class TestClaims:
             ({"lower_bound": 13}, "claims the lower bound 13, above its peak 12"),
             ({"capacity": 11}, "claims to keep the capacity 11; its peak is 12"),
             ({"status": Status.INFEASIBLE}, "has offsets, but its status is infeasible"),
-            ({"status": Status.OPTIMAL, "capacity": None}, "claims to be optimal, but its peak 12"),
+            (
+                {"status": Status.OPTIMAL},
+                "claims to be optimal, but its peak 12 is above its lower",
+            ),
+            ({"status": Status.FITS, "capacity": None}, "claims to fit, but it has no capacity"),
             ({"fingerprint": "sha256:0"}, "made for another problem"),
             ({"ids": ["b1", "b2", "b3", "b4", "x"]}, 'buffer "b5" is in the problem but not'),
             ({"size": [4, 4, 4, 4, 3], "peak": 12}, 'buffer "b5": size is 3 in the plan but 4'),
@@ -231,10 +235,12 @@ class TestClaims:
         more = five.subset([0, 1, 2, 3])
         assert 'buffer "b5" is in the plan but not' in refusal(more, plan)
 
-    def test_optimal_may_mean_that_it_fits(self, five: Problem) -> None:
-        """Tests that a fit within the capacity may be called optimal above the lower bound."""
+    def test_a_fit_is_not_optimal_above_its_bound(self, five: Problem) -> None:
+        """Tests that a plan within the capacity fits, and is only optimal at a lower bound."""
         problem = five.with_capacity(20)
-        verify(problem, Plan.of(problem, [16, 8, 4, 4, 0], status=Status.OPTIMAL, lower_bound=12))
+        verify(problem, Plan.of(problem, [16, 8, 4, 4, 0], status=Status.FITS, lower_bound=12))
+        above = Plan.of(problem, [16, 8, 4, 4, 0], status=Status.OPTIMAL, lower_bound=12)
+        assert "its peak 20 is above its lower bound 12" in refusal(problem, above)
 
     def test_matches_by_id(self, five: Problem, five_offsets: list[int]) -> None:
         """Tests that the buffers of a plan may be in another order than those of the problem."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memplan.plan import Plan
+from memplan.plan import Plan, Status
 from memplan.problem import Problem
 from memplan.view.verdict import Grade, Verdict, find_verdict, verdict_of
 
@@ -38,6 +38,16 @@ from memplan.view.verdict import Grade, Verdict, find_verdict, verdict_of
 def test_words(peak: int, bound: int, capacity: int | None, grade: Grade, text: str) -> None:
     """Tests each case, with a share where it says something."""
     assert find_verdict(peak, bound, capacity) == Verdict(grade, text)
+
+
+def test_a_fit_is_good(five: Problem) -> None:
+    """Tests that a plan that fits as asked does not read as a failure, unless it is invalid."""
+    problem = five.with_capacity(20)
+    for offsets, grade in (([16, 8, 4, 4, 0], Grade.GOOD), ([16, 0, 0, 0, 0], Grade.BAD)):
+        plan = Plan.of(problem, offsets, status=Status.FITS, lower_bound=12)
+        assert verdict_of(problem, plan, 20).grade is grade
+    assert find_verdict(20, 12, 20, fit=True).text.startswith("fits the capacity; ")
+    assert find_verdict(12, 12, 20, fit=True).text.startswith("optimal")
 
 
 def test_an_invalid_plan_is_never_optimal(five: Problem) -> None:

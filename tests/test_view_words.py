@@ -44,7 +44,13 @@ def test_a_plan_in_words(five: Problem, five_offsets: list[int]) -> None:
 @pytest.mark.parametrize(
     ("status", "bound", "interrupted", "words"),
     [
-        (Status.OPTIMAL, 8, False, "optimal: it fits the capacity"),
+        (Status.OPTIMAL, 12, False, "optimal: no plan has a smaller peak"),
+        (
+            Status.FITS,
+            8,
+            False,
+            "fits: it is within the capacity; a smaller peak was not asked for",
+        ),
         (Status.FEASIBLE, 8, False, "feasible: the best plan so far"),
         (Status.FEASIBLE, 8, True, "interrupted: feasible, not proved"),
         (Status.INFEASIBLE, 13, False, "infeasible: it is proved that no plan"),
@@ -61,7 +67,7 @@ def test_a_status_says_what_it_means(
     words: str,
 ) -> None:
     """Tests that a status says in words what it proves."""
-    placed = five_offsets if status in (Status.OPTIMAL, Status.FEASIBLE) else None
+    placed = five_offsets if status.has_plan else None
     plan = Plan.of(five, placed, status=status, lower_bound=bound)
     assert str(plans.status_text(plan, interrupted)).startswith(words)
 

@@ -416,7 +416,7 @@ struct Known {
 
 void check_answer(const Problem& p, const memplan_plan* plan, bool fit, Known* known) {
   const memplan_status status = memplan_plan_status(plan);
-  expect(status >= MEMPLAN_OPTIMAL && status <= MEMPLAN_UNKNOWN, "an unknown status");
+  expect(status >= MEMPLAN_OPTIMAL && status <= MEMPLAN_FITS, "an unknown status");
   expect(std::strlen(memplan_status_name(status)) > 3, "a status without a name");
   expect(std::strlen(memplan_plan_solver(plan)) > 0, "a plan without a solver");
   expect(std::strlen(memplan_plan_note(plan)) < kLongest, "a note too long");
@@ -429,7 +429,7 @@ void check_answer(const Problem& p, const memplan_plan* plan, bool fit, Known* k
     expect(b >= 0 && b < p.count(), "a conflict of no buffer");
   }
   const std::int64_t* offsets = memplan_plan_offsets(plan);
-  const bool has_plan = status == MEMPLAN_OPTIMAL || status == MEMPLAN_FEASIBLE;
+  const bool has_plan = status != MEMPLAN_INFEASIBLE && status != MEMPLAN_UNKNOWN;
   expect((offsets != nullptr) == has_plan, "a status without its offsets, or the reverse");
   if (status == MEMPLAN_INFEASIBLE) {
     expect(p.capacity.has_value() || bound > kMaxBytes, "infeasible without a capacity");
@@ -452,7 +452,8 @@ void check_answer(const Problem& p, const memplan_plan* plan, bool fit, Known* k
   const std::int64_t peak = oracle::peak(p, placed);
   expect(memplan_plan_peak(plan) == peak, "the peak is another one");
   expect(bound <= peak, "the bound is above the peak");
-  if (status == MEMPLAN_OPTIMAL && !fit) expect(bound == peak, "optimal above its bound");
+  if (status == MEMPLAN_OPTIMAL) expect(bound == peak, "optimal above its bound");
+  if (status == MEMPLAN_FITS) expect(fit && peak <= *p.capacity, "a fit of another question");
   known->least_found = std::min(known->least_found, peak);
 }
 

@@ -86,7 +86,7 @@ void check_optimum(const Problem& problem, const ExactOptions& options) {
   Problem at_best = problem;
   at_best.capacity = best;
   const Plan plan = fit(problem, best, options);
-  CHECK_EQ(name(plan.status), std::string("optimal"));
+  CHECK_EQ(name(plan.status), std::string("fits"));
   CHECK(oracle::valid(at_best, plan.offsets));
   CHECK_EQ(plan.peak, best);
   if (best == 0) return;
@@ -119,7 +119,7 @@ Problem five() {
 
 TEST(finds_the_plan_of_the_five_buffers_and_no_smaller_one) {
   const Plan plan = fit(five(), 12);
-  CHECK_EQ(name(plan.status), std::string("optimal"));
+  CHECK_EQ(name(plan.status), std::string("fits"));
   CHECK_EQ(plan.peak, 12);
   const Plan none = fit(five(), 11);
   CHECK_EQ(name(none.status), std::string("infeasible"));
@@ -198,7 +198,7 @@ TEST(sizes_near_the_limit_do_not_overflow) {
   problem.start = {0, 0, 2};
   problem.end = {2, 3, 3};
   problem.size = {kMaxBytes / 2 - 1, kMaxBytes / 2 + 1, kMaxBytes / 2 - 7};
-  CHECK_EQ(name(fit(problem, kMaxBytes).status), std::string("optimal"));
+  CHECK_EQ(name(fit(problem, kMaxBytes).status), std::string("fits"));
   CHECK_EQ(name(fit(problem, kMaxBytes - 1).status), std::string("infeasible"));
 }
 
@@ -209,7 +209,7 @@ TEST(a_deep_dive_needs_no_deep_stack) {
     problem.end.push_back(b + 2);
     problem.size.push_back(1 + b % 3);
   }
-  CHECK_EQ(name(fit(problem, 5).status), std::string("optimal"));
+  CHECK_EQ(name(fit(problem, 5).status), std::string("fits"));
 }
 
 // Tests that what is taken from an arena does not overlap, that a mark gives it back, and that sets

@@ -76,6 +76,11 @@ bool throws(Action action) {
   return false;
 }
 
+// The status of a fit: `optimal` is only said where the peak is at the bound.
+Status fitted_within(const Repacker& repacker, const Repacked& answer) {
+  return repacker.peak() == answer.lower_bound ? Status::kOptimal : Status::kFits;
+}
+
 // As many bytes as any plan could need: stacked, above all pins and reserved ranges.
 Bytes ample(const Problem& problem) {
   Bytes top = 16;
@@ -145,7 +150,7 @@ TEST(agrees_with_brute_force_on_random_sequences) {
         const Bytes capacity = generator.pick(1, 20);
         const Repacked fitted = fit(repacker, capacity);
         if (best <= capacity) {
-          CHECK(fitted.status == Status::kOptimal);
+          CHECK(fitted.status == fitted_within(repacker, fitted));
           now.capacity = capacity;
           CHECK(oracle::valid(now, offsets_of(repacker, slots)));
           CHECK(fitted.lower_bound <= best);
@@ -187,7 +192,7 @@ TEST(fits_wherever_a_fresh_solve_does) {
     warm += fit(repacker, 5 * best.peak / 4).stats.solver == "repack" ? 1 : 0;
     const std::vector<Bytes> before = offsets_of(repacker, slots);
     const Repacked fitted = fit(repacker, best.peak);
-    CHECK(fitted.status == Status::kOptimal);
+    CHECK(fitted.status == fitted_within(repacker, fitted));
     now.capacity = best.peak;
     const std::vector<Bytes> after = offsets_of(repacker, slots);
     CHECK(oracle::valid(now, after));
@@ -196,8 +201,7 @@ TEST(fits_wherever_a_fresh_solve_does) {
       moved += before[i] != kNoOffset && before[i] != after[i] ? 1 : 0;
     }
     CHECK_EQ(fitted.moved, moved);
-    CHECK(fit(repacker, best.peak - 1).status != Status::kOptimal ||
-          best.status != Status::kOptimal);
+    CHECK(!fit(repacker, best.peak - 1).has_plan() || best.status != Status::kOptimal);
     CHECK(offsets_of(repacker, slots) == after);
   }
   CHECK(warm > 100);
@@ -307,7 +311,8 @@ TEST(a_budget_of_nodes_ends_it_without_an_answer) {
   options.budget.nodes = 3;
   CHECK(repacker.repack(Bytes{1} << 40, options).status == Status::kUnknown);
   options.budget.nodes = 40;
-  CHECK(repacker.repack(Bytes{1} << 40, options).status == Status::kOptimal);
+  const Repacked loose = repacker.repack(Bytes{1} << 40, options);
+  CHECK(loose.status == fitted_within(repacker, loose));
 }
 
 TEST(a_copy_goes_its_own_way) {

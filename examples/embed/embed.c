@@ -22,8 +22,8 @@ int main(void) {
 
   memplan_plan* plan = memplan_solve(problem, &options, error, sizeof error);
   if (plan == NULL) fprintf(stderr, "%s\n", error);
-  const int fits = plan != NULL && memplan_plan_status(plan) == MEMPLAN_OPTIMAL;
-  const int64_t* offsets = fits ? memplan_plan_offsets(plan) : NULL;
+  const int64_t* offsets = memplan_plan_offsets(plan); /* NULL without a plan */
+  const int fits = offsets != NULL;
   for (size_t i = 0; fits && i < memplan_plan_count(plan); ++i) {
     printf("buffer %zu at %lld\n", i, (long long)offsets[i]);
   }

@@ -21,5 +21,5 @@ int main() {
   for (memplan::BufferIdx b = 0; b < problem.count() && plan.has_offsets(); ++b) {
     std::cout << "buffer " << b << " at " << plan.offsets[b] << "\n";
   }
-  return plan.status == memplan::Status::kOptimal && plan.peak == 12 ? 0 : 1;
+  return plan.has_offsets() && plan.peak == 12 ? 0 : 1;
 }

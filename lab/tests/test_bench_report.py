@@ -206,6 +206,16 @@ def test_parquet(tmp_path: Path) -> None:
     assert str(table.schema.field("ratio").type) == "double"
 
 
+def test_fits_of_before(tmp_path: Path) -> None:
+    """Tests that a fit counts as solved and not as optimal, also in files that called it so."""
+    rows = [row("a", "old", 0.1, 110, status="optimal"), row("a", "new", 0.1, 110, status="fits")]
+    rows += [row("b", "old", 0.1), row("c", "old", 0.1, 110, objective="min_peak")]
+    report.write(rows, tmp_path / "results.csv")
+    found = report.read(tmp_path / "results.csv")
+    assert [each.status for each in found] == ["fits", "fits", "optimal", "feasible"]
+    assert [(each.solved, each.optimal) for each in summarise(found)] == [(3, 1), (1, 0)]
+
+
 def test_other_suffixes_are_refused(tmp_path: Path) -> None:
     """Tests that an unknown suffix is refused by name, and nothing is written."""
     with pytest.raises(FormatError, match=r"results\.xlsx: results are written as \.csv or"):

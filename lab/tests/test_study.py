@@ -309,6 +309,19 @@ def test_the_table_of_heuristics() -> None:
     assert only_tables(papers.heuristics([unproved]))[0].lines[0][1] == "no"
 
 
+def test_ablations_of_fits_have_no_optimal_ones() -> None:
+    """Tests that where a fit was asked for, no column counts proofs that were not asked for."""
+    fits = {"objective": "fit", "status": "fits", "lower_bound": 90}
+    runs = [run("a", solver, 0.1, 100, **fits) for solver in ("exact", "exact:nogoods=off")]
+    (table,) = only_tables(ablations.section(runs))
+    assert "optimal" not in table.headings
+    assert {len(line) for line in table.lines} == {len(table.headings)} == {7}
+    assert [line[:2] for line in table.lines] == [
+        ("(default)", "1 of 1"),
+        ("nogoods=off", "1 of 1"),
+    ]
+
+
 def test_ablations_compare_with_the_solver_as_it_is() -> None:
     """Tests sums over all problems, and geometric means over those that both solved."""
     base, off = "minimalloc", "minimalloc:dominance=off"

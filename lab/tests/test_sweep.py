@@ -370,6 +370,16 @@ def test_rows_of_before_short_solves_were_repeated(tmp_path: Path) -> None:
     assert Result(**row) == replace(RESULT, runs=None, first_cpu_s=None, solve_s=None)
 
 
+def test_fits_of_before(tmp_path: Path) -> None:
+    """Tests that rows which call a fit above its bound optimal are read as fits."""
+    with Dataset(tmp_path, SETTINGS, 2) as dataset:
+        dataset.begin({})
+        for at, peak in enumerate((12, 13)):
+            dataset.add(replace(RESULT, key=f"{at:032}", peak=peak, status="optimal"))
+    assert sweep.read(tmp_path)["status"].to_pylist() == ["optimal", "fits"]
+    assert [each.status for each in sweep.read_rows(tmp_path)] == ["optimal", "fits"]
+
+
 def test_a_sweep_without_rows(tmp_path: Path) -> None:
     """Tests that a sweep that was stopped at once can be read."""
     with Dataset(tmp_path, SETTINGS, 1) as dataset:

@@ -32,7 +32,7 @@ from typing import Any
 from memplan.errors import FormatError, MemplanError, PlanError, ProblemError
 from memplan.formats._fields import Fields, shown
 from memplan.formats._relations import read_conflicts, read_groups, write_conflicts, write_groups
-from memplan.plan import Plan, Status
+from memplan.plan import Plan, Status, restate
 from memplan.problem import Problem
 from memplan.problem.buffer import Buffer
 from memplan.problem.columns import NONE
@@ -129,6 +129,8 @@ def read_plan(text: str, name: str) -> Plan:
     offsets = None
     if peak is not None or any("offset" in buffer for buffer in buffers):
         offsets = _read_column(buffers, "offset", None)
+    bound = reader.scalar(document["lower_bound"], "lower_bound", int) or 0
+    capacity = reader.scalar(document.get("capacity"), "capacity", int)
     status = document["status"]
     if status not in list(Status):
         known = ", ".join(Status)
@@ -138,10 +140,10 @@ def read_plan(text: str, name: str) -> Plan:
             ids=[buffer["id"] for buffer in buffers],
             size=[buffer["size"] for buffer in buffers],
             offsets=offsets,
-            status=Status(status),
+            status=Status(restate(status, capacity is not None, peak, bound)),
             peak=peak,
-            lower_bound=reader.scalar(document["lower_bound"], "lower_bound", int) or 0,
-            capacity=reader.scalar(document.get("capacity"), "capacity", int),
+            lower_bound=bound,
+            capacity=capacity,
             solver=reader.scalar(document.get("solver"), "solver", str) or "",
             stats=reader.scalar(document.get("stats"), "stats", dict),
             conflict=[

@@ -20,14 +20,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import quote, unquote
 
 import numpy as np
 
 from memplan.errors import FormatError, MemplanError, PlanError, ProblemError, quoted
 from memplan.formats._records import cell, records
-from memplan.plan import Plan, Status
+from memplan.plan import Plan, Status, restate
 from memplan.problem import Problem
 from memplan.problem.columns import MAX_BYTES, NONE, Column
 from memplan.problem.dialect import GapColumns, Header, format_gap, parse_gaps
@@ -297,6 +297,9 @@ def _make_plan(table: _Table) -> Plan:
     start, end = table.lifetimes()
     size, offset = table.required("size"), table.required("offset")
     claims = {} if table.trailer is None else _read_trailer(*table.trailer, table.name)
+    peak, bound = claims.get("peak"), claims.get("lower_bound", 0)
+    if "status" in claims:
+        claims["status"] = Status(restate(claims["status"], "capacity" in claims, peak, bound))
     with table.locate_errors():
         return Plan(
             ids=table.columns["id"],
@@ -304,7 +307,7 @@ def _make_plan(table: _Table) -> Plan:
             offsets=offset,
             start=start,
             end=end,
-            **claims,  # type: ignore[arg-type]
+            **claims,
         )
 
 
@@ -381,13 +384,13 @@ _CLAIMS: dict[str, tuple[str, Callable[[str], object]]] = {
 }
 
 
-def _read_trailer(line: int, text: str, name: str) -> dict[str, object]:
+def _read_trailer(line: int, text: str, name: str) -> dict[str, Any]:
     """Return the claims of a plan as the arguments of `Plan`."""
     version, *parts = text.removeprefix(_TRAILER).split()
     if version != "1":
         message = f"the plan has version {quoted(version)}; this memplan reads version 1"
         raise FormatError(name, message, line=line)
-    claims: dict[str, object] = {}
+    claims: dict[str, Any] = {}
     for part in parts:
         key, _, value = part.partition("=")
         if key not in _CLAIMS or key in claims:

@@ -28,7 +28,7 @@ def verify(problem: Asked, plan: Plan) -> None:
     ranges; groups; no two buffers hold a common address at the same time, or at any time if they
     conflict explicitly; its claims on peak, lower bound and status agree with its offsets. The
     buffers of a plan may be in another order than those of the problem. It is not checked whether
-    a claimed lower bound, optimality or infeasibility is true.
+    a claimed lower bound or infeasibility is true; a plan is only optimal if its peak is its bound.
 
     Parameters
     ----------
@@ -170,13 +170,15 @@ def _check_claims(problem: Problem, plan: Plan, offset: Column) -> None:
         )
     if plan.capacity is not None and peak > plan.capacity:
         raise PlanError(f"the plan claims to keep the capacity {plan.capacity}; its peak is {peak}")
-    if plan.status not in (Status.OPTIMAL, Status.FEASIBLE):
+    if not plan.status.has_plan:
         raise PlanError(f"the plan has offsets, but its status is {plan.status}")
-    if plan.status is Status.OPTIMAL and plan.lower_bound < peak and plan.capacity is None:
+    if plan.status is Status.OPTIMAL and plan.lower_bound < peak:
         raise PlanError(
             f"the plan claims to be optimal, but its peak {peak} is above its lower bound "
-            f"{plan.lower_bound} and it was not asked to fit a capacity"
+            f"{plan.lower_bound}"
         )
+    if plan.status is Status.FITS and plan.capacity is None:
+        raise PlanError("the plan claims to fit, but it has no capacity that it was asked to fit")
 
 
 def _reject(problem: Problem, bad: npt.NDArray[np.bool_], say: Callable[[int], str]) -> None:

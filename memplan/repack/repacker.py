@@ -28,8 +28,6 @@ from memplan.solvers._limits import (
 
 __all__ = ["Repacker", "require_lifetimes"]
 
-_FITS = {"optimal": True, "feasible": True, "infeasible": False}
-
 
 class Repacker:
     """A plan that is kept while buffers come and go.
@@ -240,7 +238,8 @@ class Repacker:
         limit = self._capacity if capacity is None else take_capacity(capacity)
         if limit is None:
             raise MemplanError("fits() needs a capacity; the repacker has none")
-        return _FITS.get(self._repack(limit, False, timeout, nodes).status)
+        status = Status(self._repack(limit, False, timeout, nodes).status)
+        return None if status is Status.UNKNOWN else status.has_plan
 
     def plan(
         self,
@@ -331,7 +330,7 @@ class Repacker:
 
     def _make_plan(self, answer: native.Repacked) -> Plan:
         status = Status(answer.status)
-        placed = status in (Status.OPTIMAL, Status.FEASIBLE)
+        placed = status.has_plan
         named = {slot: id for id, slot in self._slots.items()} if answer.conflict else {}
         columns = self._read_columns()
         if self._problem is None and not self._special:
@@ -340,6 +339,8 @@ class Repacker:
         peak = self._native.peak if placed else None
         if peak is None or bound < peak:
             bound = max(bound, self._native.lower_bound())
+        if placed and peak == bound:
+            status = Status.OPTIMAL
         return Plan.of_checked(
             self.problem(),
             columns[-1] if placed else None,

@@ -136,7 +136,7 @@ def pack_most_valuable(
     status, bound = packing.run()
     part = problem.with_capacity(None).subset(sorted(packing.chosen)).with_capacity(limit)
     plan = None
-    if status in (Status.OPTIMAL, Status.FEASIBLE):
+    if status.has_plan:
         offsets = [packing.repacker.offset(id) for id in part.ids]
         plan = Plan.of(part, offsets, lower_bound=lower_bound(part), solver="repacker")
     value = packing.value

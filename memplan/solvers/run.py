@@ -189,7 +189,9 @@ class Run:
         if self._offsets is None:
             status = Status.INFEASIBLE if self._refuted else Status.UNKNOWN
         else:
-            status = Status.OPTIMAL if self.settled else Status.FEASIBLE
+            status = Status.FEASIBLE if self._minimize else Status.FITS
+            if self.peak == self.bound:
+                status = Status.OPTIMAL
         return Plan.of(
             self.problem,
             self._offsets,
@@ -208,7 +210,9 @@ class Run:
     def round(self, interrupted: bool) -> Round:
         """Return the whole run as one round of a trace."""
         plan = self.plan()
-        ended = {Status.OPTIMAL: "plan", Status.INFEASIBLE: "refuted"}.get(plan.status)
+        ended = "refuted" if plan.status is Status.INFEASIBLE else None
+        if plan.status in (Status.OPTIMAL, Status.FITS):
+            ended = "plan"
         if ended is None and interrupted:
             ended = "interrupt"
         if ended is None and self.seconds_left == 0:

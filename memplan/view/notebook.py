@@ -12,7 +12,7 @@ from html import escape
 import numpy as np
 
 from memplan.errors import quoted
-from memplan.plan import Plan
+from memplan.plan import Plan, gap_text
 from memplan.planning import Planned
 from memplan.problem import Problem
 from memplan.problem.loads import Loads
@@ -83,7 +83,7 @@ def _list_plan_facts(plan: Plan) -> Facts:
     facts = [("status", str(plan.status)), ("buffers", f"{len(plan):,}")]
     if plan.peak is not None:
         facts.append(("peak", exact(plan.peak)))
-    gap = "" if plan.gap is None else f", gap {plan.gap:.2%}"
+    gap = "" if plan.gap is None else f", gap {gap_text(plan)}"
     facts += [("lower bound", exact(plan.lower_bound) + gap), *_capacity(plan.capacity)]
     if plan.solver:
         facts.append(("solver", plan.solver))

@@ -1,4 +1,4 @@
-"""How good a plan is, in a few words: optimal, how far above the lower bound, or invalid."""
+"""How good a plan is, in a few words: optimal, a fit, how far above the bound, or invalid."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from memplan.errors import PlanError
-from memplan.plan import Plan
+from memplan.plan import Plan, Status
 from memplan.problem import Problem
 from memplan.referee import verify
 from memplan.view.units import human, percent
@@ -17,7 +17,7 @@ __all__ = ["Grade", "Verdict", "find_verdict", "verdict_of"]
 class Grade(StrEnum):
     """How a verdict is coloured."""
 
-    GOOD = "good"  # optimal
+    GOOD = "good"  # optimal, or a fit where a fit was asked for
     OPEN = "open"  # a smaller peak is not ruled out
     BAD = "bad"  # invalid, or above the capacity
 
@@ -31,7 +31,12 @@ class Verdict:
 
 
 def find_verdict(
-    peak: int, bound: int, capacity: int | None = None, *, valid: bool = True
+    peak: int,
+    bound: int,
+    capacity: int | None = None,
+    *,
+    valid: bool = True,
+    fit: bool = False,
 ) -> Verdict:
     """Compare the peak of a plan with what is proved.
 
@@ -45,6 +50,8 @@ def find_verdict(
         Of the problem, if it has one.
     valid
         Whether the plan keeps all constraints other than the capacity.
+    fit
+        Whether the plan was only asked to fit the capacity.
     """
     if not valid:
         return Verdict(Grade.BAD, "invalid")
@@ -55,6 +62,8 @@ def find_verdict(
         return Verdict(Grade.BAD, f"{excess}; a plan that fits is not ruled out")
     if peak <= bound:
         return Verdict(Grade.GOOD, "optimal: equals the lower bound")
+    if fit and capacity is not None:
+        return Verdict(Grade.GOOD, "fits the capacity; a smaller peak was not asked for")
     return Verdict(Grade.OPEN, f"{_describe_gap(peak, bound)}; a smaller peak is not ruled out")
 
 
@@ -74,4 +83,5 @@ def verdict_of(problem: Problem, plan: Plan, peak: int) -> Verdict:
     except PlanError:
         valid = False
     bound = max(problem.max_load, plan.lower_bound)
-    return find_verdict(peak, bound, problem.capacity, valid=valid)
+    fit = plan.status is Status.FITS
+    return find_verdict(peak, bound, problem.capacity, valid=valid, fit=fit)

@@ -35,10 +35,11 @@ typedef struct memplan_plan memplan_plan;
 /* Numbers of a fixed size, and not enums, whose size is the compiler's choice. */
 typedef int32_t memplan_status;
 enum {
-  MEMPLAN_OPTIMAL = 0,    /* the peak is proved to be the least, or fits where a fit was asked */
+  MEMPLAN_OPTIMAL = 0,    /* the peak is proved to be the least: it equals the lower bound */
   MEMPLAN_FEASIBLE = 1,   /* a plan, not proved to be the best */
   MEMPLAN_INFEASIBLE = 2, /* proved: there is no plan within the capacity */
-  MEMPLAN_UNKNOWN = 3     /* the budget ran out without a plan */
+  MEMPLAN_UNKNOWN = 3,    /* the budget ran out without a plan */
+  MEMPLAN_FITS = 4        /* a plan within the capacity; MEMPLAN_FIT asked for no smaller peak */
 };
 
 typedef int32_t memplan_objective;

@@ -32,7 +32,7 @@ struct ExactOptions {
   MEMPLAN_EXACT_OPTIONS(MEMPLAN_FIELD)
 };
 
-// Fit within `capacity`: kOptimal (it fits), kInfeasible (proved; `conflict` is filled), or
+// Fit within `capacity`: kFits, kInfeasible (proved; `conflict` is filled), or
 // kUnknown where the budget ran out. The answer does not depend on the number of threads.
 Plan exact_fit(const Problem& problem, const Sections& sections, Bytes capacity,
                const ExactOptions& options, std::int64_t node_budget, int threads,

@@ -35,7 +35,7 @@ struct MiniMallocOptions {
   MEMPLAN_MINIMALLOC_OPTIONS(MEMPLAN_FIELD)
 };
 
-// Fit within `capacity`. kOptimal (it fits), kInfeasible (proved; `conflict` is filled), or
+// Fit within `capacity`. kFits, kInfeasible (proved; `conflict` is filled), or
 // kUnknown (stats.note says why). Problems with windowed gaps are called infeasible for their load
 // only, never by search: the published pair relation is narrower than ours. lower_bound is left
 // for the caller. Throws std::invalid_argument for an order with a letter that is no key.

@@ -11,13 +11,19 @@
 namespace memplan {
 
 enum class Status {
-  kOptimal,     // the peak equals a proven lower bound, or fits where only a fit was asked
+  kOptimal,     // the peak equals a proven lower bound
   kFeasible,    // a plan, not proved to be the best
   kInfeasible,  // proved: no plan exists within the capacity
   kUnknown,     // the budget ran out without a plan
+  kFits,        // a plan within the capacity, where a smaller peak was not asked for
 };
 
 const char* name(Status status);
+
+// Whether an answer with this status comes with a plan.
+constexpr bool has_plan(Status status) {
+  return status != Status::kInfeasible && status != Status::kUnknown;
+}
 
 // The work of a solver. Everything here but `seconds` is the same in every run.
 struct Stats {
@@ -40,7 +46,7 @@ struct Plan {
   std::vector<BufferIdx> conflict;
   Stats stats;
 
-  bool has_offsets() const { return status == Status::kOptimal || status == Status::kFeasible; }
+  bool has_offsets() const { return has_plan(status); }
 };
 
 }  // namespace memplan

@@ -48,7 +48,7 @@ struct MetaCspOptions {
   MEMPLAN_META_CSP_OPTIONS(MEMPLAN_FIELD)
 };
 
-// Both fit within `capacity`: kOptimal (it fits), kInfeasible (proved; `conflict` is filled), or
+// Both fit within `capacity`: kFits, kInfeasible (proved; `conflict` is filled), or
 // kUnknown (stats.note says why). A node is a value given to a variable. lower_bound is left for
 // the caller. They are for problems without windows, conflicts and groups.
 Plan csp(const Problem& problem, const Sections& sections, Bytes capacity,

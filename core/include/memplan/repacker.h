@@ -17,13 +17,13 @@ namespace memplan {
 using Slot = std::int32_t;  // a buffer of a Repacker, until it is removed
 
 struct Repacked {
-  Status status = Status::kUnknown;  // of the question: kOptimal and kFeasible come with a plan
+  Status status = Status::kUnknown;  // of the question
   Bytes lower_bound = 0;             // proven: no plan has a smaller peak
   std::int64_t moved = 0;            // buffers of the plan before that lie elsewhere now
   std::vector<Slot> conflict;        // of kInfeasible: those that cannot be placed together
   Stats stats;                       // solver is "repack" where the plan before was mended
 
-  bool has_plan() const { return status == Status::kOptimal || status == Status::kFeasible; }
+  bool has_plan() const { return memplan::has_plan(status); }
 };
 
 // A plan that is kept while buffers come and go. What stays is left where it is and what is new

@@ -48,7 +48,7 @@ struct TelamallocOptions {
   MEMPLAN_TELAMALLOC_OPTIONS(MEMPLAN_FIELD)
 };
 
-// Fit within `capacity`: kOptimal (it fits), kInfeasible (proved, by the load or by propagation
+// Fit within `capacity`: kFits, kInfeasible (proved, by the load or by propagation
 // before anything is placed; `conflict` is filled), or kUnknown: the budget ran out, or the search
 // has tried all that it tries, which is no proof. A node is a step: one block placed. lower_bound
 // is left for the caller. `policy` goes before `learned`. Throws std::invalid_argument for a

@@ -140,6 +140,8 @@ memplan_status memplan_plan_status(const memplan_plan* plan) {
       return MEMPLAN_FEASIBLE;
     case memplan::Status::kInfeasible:
       return MEMPLAN_INFEASIBLE;
+    case memplan::Status::kFits:
+      return MEMPLAN_FITS;
     case memplan::Status::kUnknown:
       break;
   }
@@ -201,6 +203,8 @@ const char* memplan_status_name(memplan_status status) {
       return memplan::name(memplan::Status::kFeasible);
     case MEMPLAN_INFEASIBLE:
       return memplan::name(memplan::Status::kInfeasible);
+    case MEMPLAN_FITS:
+      return memplan::name(memplan::Status::kFits);
     case MEMPLAN_UNKNOWN:
       break;
   }

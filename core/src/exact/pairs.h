@@ -10,7 +10,7 @@
 
 namespace memplan {
 
-// Fit within `capacity`: kOptimal (it fits), kInfeasible (proved; `conflict` is filled), or
+// Fit within `capacity`: kFits, kInfeasible (proved; `conflict` is filled), or
 // kUnknown where the budget ran out, where too many pairs are live together, or where bounds creep
 // (stats.note says which). Peak and offsets are filled, lower_bound is left for the caller.
 Plan pairs_fit(const Problem& problem, const Sections& sections, Bytes capacity,

@@ -374,7 +374,7 @@ Plan plan_of(const Problem& problem, const Items& items, const std::vector<Bytes
              const char* note) {
   MEMPLAN_ASSERT(is_plan(items, offsets));
   Plan plan;
-  plan.status = Status::kOptimal;
+  plan.status = Status::kFits;
   plan.offsets = items.offsets;
   for (const Part& part : items.parts) plan.offsets[part.buffer] = offsets[part.item] + part.lead;
   plan.peak = peak_of(problem, plan.offsets);

@@ -112,7 +112,7 @@ bool check_invariants(const Items& items);
 bool is_plan(const Items& items, const std::vector<Bytes>& offsets);
 Items make_items(const Problem& problem, const Sections& sections, Bytes capacity);
 
-// The plan with item i at offsets[i]; kOptimal: it fits, as asked.
+// The plan with item i at offsets[i]; kFits, as asked.
 Plan plan_of(const Problem& problem, const Items& items, const std::vector<Bytes>& offsets,
              const char* note);
 

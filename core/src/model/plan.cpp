@@ -10,6 +10,8 @@ const char* name(Status status) {
       return "feasible";
     case Status::kInfeasible:
       return "infeasible";
+    case Status::kFits:
+      return "fits";
     case Status::kUnknown:
       break;
   }

@@ -261,9 +261,10 @@ bool Repacker::State::answer(std::optional<Bytes> capacity, Call* call) {
   }
   MEMPLAN_ASSERT(arena.peak() <= limit);
   arena.file();
-  answer.status = Status::kOptimal;
   answer.lower_bound = std::max(answer.lower_bound, arena.load_at(fullest_));
   if (least) minimise(capacity, call);
+  const bool at_bound = arena.peak() <= answer.lower_bound;
+  answer.status = at_bound ? Status::kOptimal : least ? Status::kFeasible : Status::kFits;
   return true;
 }
 
@@ -281,13 +282,13 @@ Status Repacker::State::fit(Bytes limit, std::int64_t ejections, Call* call) {
   arena.file();
   unplaced_.clear();
   arena.above(limit, &unplaced_);
-  if (unplaced_.empty()) return Status::kOptimal;
+  if (unplaced_.empty()) return Status::kFits;
   if (unplaced_.size() > kMostToMend && 2 * unplaced_.size() > arena.count()) {
     return Status::kUnknown;
   }
   const std::size_t before = arena.mark();
   const Status status = settle_pins(limit) ? mend(limit, ejections, call) : Status::kInfeasible;
-  if (status != Status::kOptimal) arena.undo_to(before);
+  if (status != Status::kFits) arena.undo_to(before);
   return status;
 }
 
@@ -349,7 +350,7 @@ Status Repacker::State::mend(Bytes limit, std::int64_t ejections, Call* call) {
     }
     rejected_.push_back(slot);
   }
-  if (rejected_.empty()) return Status::kOptimal;
+  if (rejected_.empty()) return Status::kFits;
   const bool to_fit = ejections > kEjectionsToBound;
   if (to_fit && !ejections_to_fit_.due()) return Status::kUnknown;
   repack::Ejection ejection(arena, call->options.seed, call->stopper);
@@ -360,7 +361,7 @@ Status Repacker::State::mend(Bytes limit, std::int64_t ejections, Call* call) {
                                     std::min({steps, ejections, call->nodes_left()}), last_look);
   stats.nodes += ejection.steps();
   if (to_fit) ejections_to_fit_.end(done);
-  return done ? Status::kOptimal : Status::kUnknown;
+  return done ? Status::kFits : Status::kUnknown;
 }
 
 void Repacker::State::look_up() {
@@ -403,7 +404,7 @@ bool Repacker::State::mends_to_bound(Bytes peak, Call* call) {
   answer.lower_bound = std::max(answer.lower_bound, bound_);
   if (peak <= answer.lower_bound) return true;
   if (!ejections_.due()) return false;
-  const bool done = fit(answer.lower_bound, kEjectionsToBound, call) == Status::kOptimal;
+  const bool done = fit(answer.lower_bound, kEjectionsToBound, call) == Status::kFits;
   ejections_.end(done);
   return done;
 }
@@ -515,7 +516,6 @@ bool Repacker::State::squeaks_to_bound(Call* call) {
 
 // Lowers the peak of the plan as far as it finds, by the cheapest means that is enough.
 void Repacker::State::minimise(std::optional<Bytes> capacity, Call* call) {
-  Repacked& answer = call->answer;
   const Bytes peak = arena.peak();
   const bool mended = mends_to_bound(peak, call);
   mending_.end(mended);
@@ -525,7 +525,6 @@ void Repacker::State::minimise(std::optional<Bytes> capacity, Call* call) {
     arena.undo_to(before);  // the plan before is as good, and moves no buffer
   }
   MEMPLAN_ASSERT(arena.peak() <= peak);  // it only falls
-  answer.status = arena.peak() <= answer.lower_bound ? Status::kOptimal : Status::kFeasible;
 }
 
 Repacker::Repacker(std::vector<Reserved> reserved) {

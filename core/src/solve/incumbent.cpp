@@ -150,11 +150,13 @@ void Incumbent::trace(Round round) {
 
 Plan Incumbent::finish(const char* solver) {
   if (best_.stats.solver.empty()) best_.stats.solver = solver;
-  if (best_.status == Status::kFeasible && settled()) best_.status = Status::kOptimal;
+  if (best_.status == Status::kFeasible && settled()) {
+    best_.status = best_.peak == best_.lower_bound ? Status::kOptimal : Status::kFits;
+  }
   if (!best_.has_offsets()) best_.peak = 0;
   MEMPLAN_ASSERT(check_invariants());
   MEMPLAN_ASSERT(best_.status != Status::kInfeasible || best_.offsets.empty());
-  MEMPLAN_ASSERT(best_.status != Status::kOptimal || fit_only() || best_.peak == best_.lower_bound);
+  MEMPLAN_ASSERT(best_.status != Status::kOptimal || best_.peak == best_.lower_bound);
   if (best_.status == Status::kInfeasible) best_.conflict = std::move(conflict_);
   best_.stats.interrupted = stopper_.interrupted();
   return std::move(best_);

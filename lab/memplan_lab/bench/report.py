@@ -6,12 +6,13 @@ import csv
 import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import MISSING, astuple, fields
+from dataclasses import MISSING, astuple, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memplan.errors import FormatError
 from memplan.files import read_text, write_bytes
+from memplan.plan import restate
 from memplan.view.units import seconds
 from memplan_lab.bench import tables
 from memplan_lab.bench.rows import COLUMNS, Row
@@ -170,7 +171,11 @@ def read(path: str | os.PathLike[str]) -> list[Row]:
             os.fspath(path),
             "is not a result; give folders of memplan-lab sweep, or .csv and .parquet of bench",
         )
-    return [Row(**values) for values in reader(Path(path))]
+    rows = [Row(**values) for values in reader(Path(path))]
+    return [
+        replace(row, status=restate(row.status, row.objective == "fit", row.peak, row.lower_bound))
+        for row in rows
+    ]
 
 
 _KINDS = {"str": str, "int": int, "float": float}

@@ -7,7 +7,9 @@ from dataclasses import dataclass, fields, replace
 from statistics import median
 from typing import Any
 
-SOLVED = frozenset({"optimal", "feasible"})
+from memplan.plan import Status
+
+SOLVED = frozenset(status.value for status in Status if status.has_plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ class Outcome:
     Attributes
     ----------
     status
-        A plan's status (`optimal`, `feasible`, `infeasible`, `unknown`), or what kept it away:
+        A plan's status (`optimal`, `fits`, `feasible`, ...), or what kept it away:
         `unsupported` (a constraint that the solver does not have), `error` (it raised or
         crashed), `failed` (a peer's non-zero exit), `invalid` (the plan breaks the problem),
         `killed` (far beyond its time), `skipped` (a library is missing that has the problem).

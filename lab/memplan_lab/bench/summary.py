@@ -21,7 +21,7 @@ class Summary:
     ----------
     cases, solved, optimal
         How many there were but for skipped ones, how many ended with a valid plan, and with a proof
-        (or a fit).
+        that no plan has a smaller peak.
     wall_median, wall_worst, wall_sum, cpu_sum
         Seconds over all runs that were measured, solved or not; None where none was.
     ratio_mean, ratio_worst, worst_case

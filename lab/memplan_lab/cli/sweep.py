@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memplan.cli import options, output
+from memplan.plan import Status
 
 if TYPE_CHECKING:
     from memplan_lab.sweep import Effort, Result
@@ -213,7 +214,7 @@ def _report_interrupt(shown: _Shown, out: str) -> None:
     )
 
 
-_STATUSES = ("optimal", "feasible", "infeasible", "unknown", "unsupported", "invalid", "failed")
+_STATUSES = (*Status, "unsupported", "invalid", "failed")
 
 
 def _summary(out: str, effort: Effort) -> None:

@@ -18,7 +18,7 @@ _HEADINGS = ("with", "solved", "optimal", "nodes", "backtracks", "CPU", "nodes Ã
 def section(runs: Sequence[Run]) -> Section | None:
     """Return a table for each solver of each group that was measured with switches too."""
     tables = [
-        Table(f"{group}: {solver} without each of its techniques.", _HEADINGS, lines(variants))
+        _make_table(f"{group}: {solver} without each of its techniques.", variants)
         for group, mine in by_suite(runs).items()
         for solver, variants in families(measures.judge(mine))
     ]
@@ -33,6 +33,16 @@ def section(runs: Sequence[Run]) -> Section | None:
         ),
         tables,
     )
+
+
+def _make_table(caption: str, variants: Sequence[Run]) -> Table:
+    """Return the table of a family; where a fit was asked for, optimality was not."""
+    cells, headings = lines(variants), _HEADINGS
+    if all(run.objective == measures.FIT for run in variants):
+        at = headings.index("optimal")
+        headings = (*headings[:at], *headings[at + 1 :])
+        cells = [(*line[:at], *line[at + 1 :]) for line in cells]
+    return Table(caption, headings, cells)
 
 
 def families(runs: Sequence[Run]) -> Iterator[tuple[str, list[Run]]]:

@@ -24,6 +24,7 @@ from typing import Any
 
 from memplan.errors import FormatError
 from memplan.files import read_text
+from memplan.plan import restate
 from memplan_lab.bench.rows import Row
 
 __all__ = ["FORMAT", "Result", "Task", "read", "read_metadata", "read_rows", "schema", "table"]
@@ -82,7 +83,7 @@ class Result(Task):
     Attributes
     ----------
     status
-        As the solver says: `optimal`, `feasible`, `infeasible`, `unknown`. Or what kept it away:
+        As the solver says: `optimal`, `fits`, `feasible`, ... Or what kept it away:
         `unsupported` (a constraint that it does not have), `invalid` (the plan breaks the problem),
         `failed` (twice: an error, a crash, too much memory or time, a worker that died).
     peak, lower_bound
@@ -189,7 +190,7 @@ def read(folder: str | os.PathLike[str]) -> Any:
     except (OSError, ValueError) as error:  # of pyarrow, which have these among their bases
         reason = " ".join(str(error).split())
         raise FormatError(str(rows), f"the file cannot be read: {reason}") from None
-    return _drop_repeated(found.sort_by("key"))
+    return _drop_repeated(_restate(found.sort_by("key")))
 
 
 def read_rows(folder: str | os.PathLike[str]) -> list[Row]:
@@ -221,6 +222,17 @@ def _name_capacity(ratio: float | None, of: str | None) -> str:
         return ""
     words = {"own": "its capacity", "best": "the best peak", "bound": "a bound"}
     return f" at {100 * ratio:g} % of {words.get(of or '', of)}"
+
+
+def _restate(found: Any) -> Any:
+    """Return a table with its statuses as they are called now."""
+    import pyarrow as pa
+
+    names = ("status", "objective", "peak", "lower_bound")
+    rows = zip(*(found[name].to_pylist() for name in names), strict=True)
+    said = [restate(status, asked == "fit", peak, bound) for status, asked, peak, bound in rows]
+    at = found.schema.get_field_index("status")
+    return found.set_column(at, found.schema.field(at), pa.array(said, pa.string()))
 
 
 def _drop_repeated(found: Any) -> Any:

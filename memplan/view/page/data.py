@@ -15,7 +15,7 @@ from typing import cast
 import numpy as np
 
 from memplan.errors import PlanError
-from memplan.plan import Plan
+from memplan.plan import Plan, Status
 from memplan.problem import Problem
 from memplan.problem.columns import Column
 from memplan.problem.loads import Loads
@@ -173,7 +173,8 @@ def write_headline(problem: Problem, seen: Sequence[Shown]) -> Verdict:
 
 
 def _judge(problem: Problem, each: Shown, bound: int) -> Verdict:
-    return find_verdict(each.peak, bound, problem.capacity, valid=not each.fault)
+    fit = each.plan.status is Status.FITS
+    return find_verdict(each.peak, bound, problem.capacity, valid=not each.fault, fit=fit)
 
 
 def _describe_plan(problem: Problem, each: Shown, bound: int) -> dict[str, object]:

@@ -8,7 +8,7 @@ import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.plan import Plan, Status
+from memplan.plan import Plan, Status, gap_text
 from memplan.problem import Problem
 from memplan.problem.loads import Loads
 from memplan.rewrite import Reordered
@@ -34,6 +34,7 @@ __all__ = ["peak_buffers", "plan_summary", "status_text", "verified"]
 
 _STATUS_STYLE = {
     Status.OPTIMAL: GOOD,
+    Status.FITS: GOOD,
     Status.FEASIBLE: OPEN,
     Status.INFEASIBLE: BAD,
     Status.UNKNOWN: BAD,
@@ -85,8 +86,8 @@ def plan_summary(
     if plan.peak is not None:
         facts.append(("peak", Text(exact(plan.peak), style="bold")))
     facts.append(("status", status_text(plan, interrupted, order)))
-    if plan.gap is not None:
-        facts.append(("gap", f"{plan.gap:.2%}"))
+    if (gap := gap_text(plan)) is not None:
+        facts.append(("gap", gap))
     if plan.conflict:
         facts.append(
             ("conflict", f"{plural(len(plan.conflict), 'buffer')} cannot be placed together")
@@ -124,7 +125,7 @@ def _describe_order(order: Reordered) -> str:
 def status_text(plan: Plan, interrupted: bool, order: Reordered | None = None) -> Text:
     """Return the status, and what it means for this plan."""
     meaning = _meaning(plan)
-    if order is not None and plan.status is Status.OPTIMAL and plan.peak == plan.lower_bound:
+    if order is not None and plan.status is Status.OPTIMAL:
         meaning = "no plan of this order has a smaller peak"
         if plan.peak == order.bound:
             meaning = "no order and no plan has a smaller peak"
@@ -136,10 +137,10 @@ def status_text(plan: Plan, interrupted: bool, order: Reordered | None = None) -
 
 def _meaning(plan: Plan) -> str:
     match plan.status:
-        case Status.OPTIMAL if plan.peak == plan.lower_bound:
-            return "no plan has a smaller peak"
         case Status.OPTIMAL:
-            return "it fits the capacity; a smaller peak was not asked for"
+            return "no plan has a smaller peak"
+        case Status.FITS:
+            return "it is within the capacity; a smaller peak was not asked for (--minimize)"
         case Status.FEASIBLE:
             return "the best plan so far; a smaller peak is not ruled out"
         case Status.INFEASIBLE:

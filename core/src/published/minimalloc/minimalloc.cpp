@@ -415,7 +415,7 @@ void Search::rank(const Partition& partition) {
 
 Plan fitting(const Problem& problem, std::vector<Bytes> offsets, const char* note) {
   Plan plan = unknown(note);
-  plan.status = Status::kOptimal;
+  plan.status = Status::kFits;
   plan.peak = peak_of(problem, offsets);
   plan.offsets = std::move(offsets);
   return plan;

@@ -15,7 +15,7 @@ def judge(problem: Problem, plan: Plan, objective: str, measured: Outcome) -> Ou
     """Check a peer's plan and give it a status.
 
     Many peers know no capacity, or say nothing about optimality. So a plan at the load bound is
-    `optimal`, and so is one within the capacity where only a fit was asked; a plan beyond the
+    `optimal`, and one within the capacity `fits` where only a fit was asked; a plan beyond the
     capacity is no answer (`unknown`), but its peak is kept.
 
     Parameters
@@ -23,7 +23,7 @@ def judge(problem: Problem, plan: Plan, objective: str, measured: Outcome) -> Ou
     problem
         What was asked.
     plan
-        What was answered; made without regard to the capacity. A status of `optimal` is believed.
+        What was answered; made without regard to the capacity. Its lower bound is believed.
     objective
         `fit` or `min_peak`.
     measured
@@ -41,6 +41,7 @@ def judge(problem: Problem, plan: Plan, objective: str, measured: Outcome) -> Ou
     if capacity is not None and plan.peak > capacity:
         over = f"the plan is {plan.peak - capacity} bytes beyond the capacity"
         return replace(checked, status="unknown", error=over)
-    proved = plan.status is Status.OPTIMAL or plan.peak == bound
-    fits = objective == "fit" and capacity is not None
-    return replace(checked, status="optimal" if proved or fits else "feasible")
+    status = Status.FITS if objective == "fit" and capacity is not None else Status.FEASIBLE
+    if plan.peak == bound:
+        status = Status.OPTIMAL
+    return replace(checked, status=status.value)
