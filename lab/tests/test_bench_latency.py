@@ -30,6 +30,7 @@ from memplan_lab.bench.latency import (
     timing,
 )
 from memplan_lab.bench.latency.contention import Contention
+from memplan_lab.bench.latency.profile import Profile
 from memplan_lab.bench.latency.server import Served
 from memplan_lab.bench.latency.summary import causes
 from memplan_lab.cli import main
@@ -151,6 +152,18 @@ def test_json_has_everything(tmp_path: Path) -> None:
     row = json.loads(path.read_text())["rows"][0]
     assert (row["case"]["network"], row["case"]["training"]) == ("resnet18", False)
     assert report.read(path) == MEASURED
+
+
+def test_contention_can_be_read_back(tmp_path: Path) -> None:
+    """Tests the rows of the other command, with and without an error."""
+    path = str(tmp_path / "rows.json")
+    case = Case("vgg16", 128, 1, 2)
+    rows = [
+        Contention(case, "glibc", False, Served((1, 2), 7), Profile(100, 5, 2, 1, 0.5, 3)),
+        Contention(case, "glibc", True, error="it crashed"),
+    ]
+    report.write(rows, path)
+    assert report.read(path) == rows
 
 
 @pytest.mark.parametrize("text", ["{}", "[1]", '{"rows": [{}]}', "no JSON"])

@@ -69,9 +69,12 @@ def test_figures_are_drawn_by_one_command(
     assert main(command) == output.OK
     assert capsys.readouterr().out.count(".svg") == 3
     drawn = {path.stem: path.read_text() for path in out.iterdir()}
-    assert sorted(drawn) == ["figure-15", "figure-16", "figure-17"]
+    assert sorted(drawn) == ["figure-15", "figure-16", "figure-17", "figures"]
     assert "learned=published" in drawn["figure-15"]
     assert "tree_returns" in drawn["figure-17"]
+    assert main(["report", str(out / "figures.json"), "-o", str(tmp_path / "report")]) == output.OK
+    text = (tmp_path / "report" / "report.md").read_text()
+    assert "Figure 15, five.csv: backtracks in portions of its time" in text
 
 
 @pytest.mark.parametrize(

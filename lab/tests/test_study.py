@@ -6,10 +6,15 @@ import pytest
 
 from memplan_lab.bench import summary
 from memplan_lab.bench.latency import Case, Outcome, Row, Timing
+from memplan_lab.bench.latency.contention import Contention
+from memplan_lab.bench.latency.profile import Profile
+from memplan_lab.bench.latency.server import Served
+from memplan_lab.bench.suites import Case as ProblemCase
 from memplan_lab.bench.suites import five_buffers
 from memplan_lab.study import (
     ablations,
     backtracks,
+    course,
     curves,
     failures,
     measures,
@@ -411,6 +416,92 @@ def test_the_figures_of_memomalloc() -> None:
     assert (steps[8.0], steps[16.0], steps[32.0]) == (50.0, 50.0, 75.0)
     least = charts["memomalloc-5-1"].figure.axes[0].lines
     assert [line.get_gid() for line in least] == ["vgg16", "dcgan"]
+
+
+def test_bytes_of_jemalloc_stand_beside_the_slab() -> None:
+    """Tests figure 5.2: what was active after each operator, and the slab, which stays."""
+    timing = Timing(1.0, 1.0, 0.0)
+    outcome = Outcome(timing, timing, peak=90, sizes=(1,), active=(50, 70, 20), equal=True)
+    rows = [Row(Case("vgg16", 128, 1, 1), "jemalloc", 0, outcome)]
+    charts = {chart.name: chart for chart in only_charts(memomalloc.section([], rows))}
+    axes = charts["memomalloc-5-2-vgg16-1x128-1-jemalloc"].figure.axes[0]
+    drawn = {line.get_gid(): line.get_xydata().tolist() for line in axes.lines}
+    assert drawn == {"jemalloc": [[1, 50], [2, 70], [3, 20]], "slab": [[1, 90], [3, 90]]}
+
+
+def test_contention_by_network() -> None:
+    """Tests figures 2.1 and 2.2: the share of time spent on memory, and waits per inference."""
+    case = Case("vgg16", 128, 1, 2)
+    rows = [
+        Contention(case, "glibc", False, Served((1, 2), 4), Profile(200, 20, 6, 4, 0.5, 3)),
+        Contention(case, "glibc", True, Served((1, 2), 0), Profile(100, 0, 1, 0, 0.0, 0)),
+        Contention(case, "jemalloc", False, error="it crashed"),
+    ]
+    shares, waits = only_charts(memomalloc.section([], [], rows))
+    for chart, glibc, slab in ((shares, 15.0, 1.0), (waits, 125.0, 0.0)):
+        drawn = {line.get_gid(): line.get_ydata() for line in chart.figure.axes[0].lines}
+        assert {name: list(values) for name, values in drawn.items()} == {
+            "glibc": [glibc],
+            "slab": [slab],
+        }
+
+
+def test_heap_maps_of_the_planners(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests appendix 8.1: a panel for each planner of the network with the fewest buffers."""
+    problem = five_buffers().with_capacity(None)
+    cases = [ProblemCase("memomalloc", "net", lambda: problem)]
+    monkeypatch.setattr(memomalloc.suites, "cases", lambda suite: cases)
+    mine = {"suite": "memomalloc", "fingerprint": problem.fingerprint, "timeout_s": 5.0}
+    runs = [
+        proved_run("net", "bump", 0.1, peak=20, **mine),
+        proved_run("net", "greedy_by_size", 0.1, peak=12, **mine),
+        proved_run("other", "bump", 0.1, n=99, **mine),
+    ]
+    charts = {chart.name: chart for chart in only_charts(memomalloc.section(runs, []))}
+    assert charts["memomalloc-8-1"].caption == "Appendix 8.1: heap maps of net, by strategy."
+    assert len(charts["memomalloc-8-1"].figure.axes) >= 2
+
+
+# The examples ------------------------------------------------------------------------------------
+
+
+def test_the_example_of_the_course_text() -> None:
+    """Tests its figures: 330 KB without sharing, 230 KB planned, and what alignment costs."""
+    strategies, alignment = only_tables(course.section())
+    lines = {line[0]: line[1:] for line in strategies.lines}
+    assert lines["a buffer for each tensor"] == ("4", "330")
+    assert lines["offsets in one pool"] == ("1", "230")
+    assert lines["shared buffers, by start, first fit"] == ("3", "230")
+    assert len(lines) == 2 + 9
+    assert alignment.lines[0] == ("1", "230")
+    assert [int(line[1]) for line in alignment.lines] == sorted(
+        int(line[1]) for line in alignment.lines
+    )
+    assert [chart.name for chart in only_charts(course.section())] == [
+        *("course-peak", "course-interference", "course-load")
+    ]
+
+
+def test_sizes_of_libraries() -> None:
+    """Tests that the core of this installation is there, with its size."""
+    (table,) = only_tables(papers.library_sizes())
+    core = next(line for line in table.lines if line[1] == "memplan._core")
+    assert int(core[2].removesuffix(" kB").replace(",", "")) > 100
+
+
+def test_the_original_suite() -> None:
+    """Tests figure 8: the five solvers on the models, and medians over minimalloc's time."""
+    fits: dict[str, object] = {"suite": "models", "objective": "fit"}
+    runs = [
+        proved_run("a", "minimalloc", 0.001, **fits),
+        proved_run("a", "telamalloc", 0.004, **fits),
+        proved_run("a", "mip:start=off", 0.1, **fits),
+        proved_run("a", "cp_sat", 0.1, **fits),
+    ]
+    (table,) = only_tables(papers.original_suite(runs))
+    assert table.headings == ("benchmark", "minimalloc", "telamalloc", "mip:start=off")
+    assert table.lines[-1] == ("median over minimalloc", "–", "4.00×", "100.00×")
+    assert papers.original_suite(runs[1:]) is None
 
 
 def test_the_table_of_ratios() -> None:

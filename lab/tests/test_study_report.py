@@ -220,7 +220,8 @@ def test_the_page_needs_nothing_beside_it() -> None:
     assert page.outside == []
     assert "script" not in page.tags
     assert "img" not in page.tags
-    assert page.tags.count("svg") == 6  # figures 9 and 10 of both groups, two of peaks of one
+    # Figures 9 and 10 of both groups, two of peaks of one, and three of the course text.
+    assert page.tags.count("svg") == 9
     assert len(set(page.ids)) == len(page.ids)
     assert {name.removeprefix("#") for name in page.wanted} <= set(page.ids)
 
@@ -263,6 +264,7 @@ def test_what_is_left_out_names_its_sweep() -> None:
     (missing,) = made[-1][1].blocks
     assert isinstance(missing, Table)
     assert [line[0] for line in missing.lines] == [
+        "MiniMalloc, figure 8: the original suite",
         "MiniMalloc, table 2: the challenging suite",
         "TelaMalloc, table 1: microbenchmarks",
         "TelaMalloc, table 2: memory of heuristics",
@@ -272,9 +274,10 @@ def test_what_is_left_out_names_its_sweep() -> None:
         "SOMAS, table 1: multi-stream safety",
         "SOMAS, tables 2 and 3: offsets",
         "SOMAS, table 4: groups",
+        "TelaMalloc, figures 15 to 17",
         "MemoMalloc",
     ]
-    commands = ("sweep --suite ", "bench-streams ", "bench-latency ")
+    commands = ("sweep --suite ", "bench-streams ", "bench-latency ", "learn figures ")
     assert all(
         line[1].startswith(tuple(f"memplan-lab {command}" for command in commands))
         for line in missing.lines
@@ -282,12 +285,12 @@ def test_what_is_left_out_names_its_sweep() -> None:
 
 
 def test_failures_alone_make_a_report_of_failures(tmp_path: Path) -> None:
-    """Tests results without a single answer: nothing is drawn, all is listed."""
+    """Tests results without a single answer: only examples are drawn, all failures are listed."""
     failed = replace(RUNS[0], status="failed", peak=None, cpu_s=None, error="it was killed")
     study.write(Results([failed], []), tmp_path / "out")
     text = (tmp_path / "out" / "report.md").read_text()
     assert "it was killed" in text
-    assert list((tmp_path / "out").glob("*.svg")) == []
+    assert all(path.name.startswith("course-") for path in (tmp_path / "out").glob("*.svg"))
 
 
 # The folder --------------------------------------------------------------------------------------
@@ -299,12 +302,12 @@ def test_a_report_is_written_and_replaced(tmp_path: Path) -> None:
     study.write(Results(RUNS, []), out, "memplan-lab report x")
     images = re.findall(r"\]\((.*?\.svg)\)", (out / "report.md").read_text())
     assert sorted(images) == sorted(file.name for file in out.glob("*.svg"))
-    assert len(images) == 6
+    assert len(images) == 9
     first = {file.name: file.read_bytes() for file in out.iterdir()}
     study.write(Results(RUNS, []), out, "memplan-lab report x")
     assert {file.name: file.read_bytes() for file in out.iterdir()} == first
     study.write(Results(RUNS[:20], []), out)
-    assert len(list(out.glob("*.svg"))) == 4
+    assert len(list(out.glob("*.svg"))) == 7
     assert [file.name for file in tmp_path.iterdir()] == ["study"]
 
 
@@ -399,4 +402,5 @@ def test_latencies_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "0 runs and 1 latencies reported" in capsys.readouterr().out
     text = (tmp_path / "out" / "report.md").read_text()
     assert "Figure 4.1: glibc relative to the slab, 1 thread." in text
+    assert "Figure 5.2" not in text  # this allocator has no mallctl
     assert (tmp_path / "out" / "memomalloc-2-3.svg").exists()

@@ -176,7 +176,7 @@ def _write_names(axes: Axes, problem: Problem, at: Floats, angle: Floats) -> Non
             rotation=turn,
             rotation_mode="anchor",
             fontsize=points,
-            gid="name",
+            gid=f"name-{row}",  # no element of a page has the id of another
         )
         drawn.set_parse_math(False)  # a `$` in a name is a `$`
         drawn.set_in_layout(False)

@@ -189,7 +189,10 @@ def figures(
     ] = None,
     steps: Steps = 20_000,
 ) -> None:
-    """Draw figures 15 to 17 of TelaMalloc. Needs the extra `plot` of memplan."""
+    """Draw figures 15 to 17 of TelaMalloc; `report` reads the figures.json beside them.
+
+    Needs the extra `plot` of memplan.
+    """
     from memplan.solvers import backtracking
     from memplan.view import picture
     from memplan_lab import learn
@@ -203,29 +206,13 @@ def figures(
         if samples is not None
         else learn.collect(learn.of_seeds("synthetic", range(1000, 1004), small=True), runs=1)
     )
-    found = drawing.portions(given, forest, steps=steps)
-    counts = (1, 2, 4, 8, 16, 32, 64)
-    times = drawing.seconds_each(forest, counts)
-    grown = drawing.importance(forest, seen)
-    charts = {
-        "figure-15": drawing.draw(
-            {
-                f"learned={way}": drawing.backtracks_of(found, way)
-                for way in ("off", "on", "published")
-            },
-            ("portion of the time", "backtracks"),
-            log=True,
-        ),
-        "figure-16": drawing.draw(
-            {"time": {str(n): each * 1e6 for n, each in zip(counts, times, strict=True)}},
-            ("candidates scored at once", "time of each [µs]"),
-        ),
-        "figure-17": drawing.draw({"growth": grown}, ("feature shuffled", "growth of RMSE")),
-    }
+    found = drawing.measure(problem.name, given, forest, seen, steps=steps)
     out.mkdir(parents=True, exist_ok=True)
-    for name, chart in charts.items():
-        picture.write(chart, out / f"{name}.svg", dpi=150)
-        output.line(str(out / f"{name}.svg"))
+    drawing.write(found, str(out / "figures.json"))
+    for number, chart in drawing.draw(found).items():
+        name = out / f"figure-{number}.svg"
+        picture.write(chart, name, dpi=150)
+        output.line(str(name))
 
 
 def _instances(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from memplan.files import write_text
 from memplan.problem import Problem
 from memplan.solvers import solve
 from memplan.solvers.backtracking import Model, features
@@ -21,10 +23,15 @@ from memplan_lab.learn.samples import Samples
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Portion", "backtracks_of", "draw", "importance", "portions", "seconds_each"]
+__all__ = [
+    *("Figures", "Portion", "draw", "importance", "measure", "portions", "read", "seconds_each"),
+    "write",
+]
 
 _WIDTH, _HEIGHT = 6.4, 3.8  # inches
 _TRIES = 50  # of which the median is the time
+_COUNTS = (1, 2, 4, 8, 16, 32, 64)  # candidates that are scored at once
+_KIND = "figures of learned backtracking"
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,63 @@ class Portion:
     start: int
     end: int
     backtracks: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What figures 15 to 17 show.
+
+    Attributes
+    ----------
+    problem
+        Its name.
+    portions
+        Figure 15.
+    seconds
+        Figure 16: processor time of a candidate, by how many are scored at once.
+    importance
+        Figure 17: by how much the error grows where a feature is shuffled.
+    """
+
+    problem: str
+    portions: Sequence[Portion]
+    seconds: Mapping[int, float]
+    importance: Mapping[str, float]
+
+
+def measure(name: str, problem: Problem, model: Model, samples: Samples, *, steps: int) -> Figures:
+    """Measure what the figures show; see `portions`, `seconds_each` and `importance`."""
+    times = dict(zip(_COUNTS, seconds_each(model, _COUNTS), strict=True))
+    return Figures(name, portions(problem, model, steps=steps), times, importance(model, samples))
+
+
+def write(figures: Figures, path: str) -> None:
+    """Write what the figures show as JSON; all of it or nothing.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be written.
+    """
+    write_text(path, json.dumps({"kind": _KIND, **asdict(figures)}, indent=1) + "\n")
+
+
+def read(content: object) -> Figures | None:
+    """Return the figures of a file's JSON, or `None` if it is of another kind.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        If a part is missing, or is not what it should be.
+    """
+    if not isinstance(content, dict) or content.get("kind") != _KIND:
+        return None
+    return Figures(
+        str(content["problem"]),
+        [Portion(**portion) for portion in content["portions"]],
+        {int(count): float(each) for count, each in content["seconds"].items()},
+        {str(name): float(grown) for name, grown in content["importance"].items()},
+    )
 
 
 def portions(
@@ -80,12 +144,7 @@ def portions(
     return found
 
 
-def backtracks_of(found: Sequence[Portion], way: str) -> dict[str, float]:
-    """Return the backtracks of one way to learn, by the stretch of time."""
-    return {f"{each.start}-{each.end}": each.backtracks[way] for each in found}
-
-
-def seconds_each(model: Model, counts: Sequence[int] = (1, 2, 4, 8, 16, 32, 64)) -> list[float]:
+def seconds_each(model: Model, counts: Sequence[int] = _COUNTS) -> list[float]:
     """Return the processor time of one candidate, where so many are scored at once (figure 16)."""
     forest = model.forest()
     random = np.random.default_rng(0)
@@ -120,7 +179,29 @@ def importance(model: Model, samples: Samples, seed: int = 0) -> dict[str, float
     return grown
 
 
-def draw(
+def draw(figures: Figures) -> dict[int, Figure]:
+    """Draw the figures; return them by the paper's numbers."""
+    ways = ("off", "on", "published")
+    return {
+        15: _draw_bars(
+            {
+                f"learned={way}": {
+                    f"{each.start}-{each.end}": each.backtracks[way] for each in figures.portions
+                }
+                for way in ways
+            },
+            ("portion of the time", "backtracks"),
+            log=True,
+        ),
+        16: _draw_bars(
+            {"time": {str(count): each * 1e6 for count, each in figures.seconds.items()}},
+            ("candidates scored at once", "time of each [µs]"),
+        ),
+        17: _draw_bars({"growth": figures.importance}, ("feature shuffled", "growth of RMSE")),
+    }
+
+
+def _draw_bars(
     bars: Mapping[str, Mapping[str, float]], labels: tuple[str, str], *, log: bool = False
 ) -> Figure:
     """Draw bars, side by side, for each name of a group.

@@ -1,4 +1,4 @@
-"""Backtracks with and without learning (TelaMalloc, section 7.3)."""
+"""Backtracks with and without learning, and what the model does (TelaMalloc, section 7.3)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from memplan_lab.bench.summary import by_suite
 from memplan_lab.learn import Row as Instance
 from memplan_lab.learn import merit
 from memplan_lab.learn.evaluating import Run as Search
+from memplan_lab.learn.figures import Figures, draw
 from memplan_lab.study import charts, measures
 from memplan_lab.study.blocks import Chart, Section, Table
 from memplan_lab.study.results import Run
@@ -49,6 +50,26 @@ def section(runs: Sequence[Run]) -> Section | None:
             ),
         ),
     )
+
+
+def figures(learned: Sequence[Figures]) -> Section | None:
+    """Return figures 15 to 17, of each file of `memplan-lab learn figures`."""
+    captions = {
+        15: "backtracks in portions of its time, without and with learning",
+        16: "time of the model for a candidate",
+        17: "how much the model's error grows where a feature is shuffled",
+    }
+    blocks = [
+        Chart(
+            charts.name(f"telamalloc-{number}-{at}", one.problem),
+            f"Figure {number}, {one.problem}: {captions[number]}.",
+            chart,
+        )
+        for at, one in enumerate(learned)
+        for number, chart in draw(one).items()
+    ]
+    text = "In the paper, the portions are of SRGAN, and the model takes 2 µs for a candidate."
+    return Section((text,), blocks) if blocks else None
 
 
 def pairs(runs: Sequence[Run]) -> list[Instance]:

@@ -167,6 +167,29 @@ def draw_points(
     return _finish(figure, axes)
 
 
+def draw_lines(
+    lines: Mapping[str, Sequence[tuple[float, float]]], labels: tuple[str, str]
+) -> Figure:
+    """Draw, for each name, a line through points (x, y); y counts bytes.
+
+    Parameters
+    ----------
+    lines
+        Points of each, x ascending.
+    labels
+        Of the axes, x and y.
+    """
+    figure, axes = _figure()
+    for at, (series, points) in enumerate(lines.items()):
+        x, y = ([point[k] for point in points] for k in range(2))
+        colour = PALETTE[at % len(PALETTE)]
+        axes.plot(x, y, linewidth=1.2, color=colour, label=series, gid=series)
+    axes.yaxis.set_major_formatter(lambda value, _: human(round(value)))
+    axes.set_xlabel(labels[0])
+    axes.set_ylabel(labels[1])
+    return _finish(figure, axes)
+
+
 def draw_bands(
     bands: Mapping[str, Sequence[tuple[float, float, float]]], labels: tuple[str, str]
 ) -> Figure:

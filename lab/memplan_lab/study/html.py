@@ -14,7 +14,10 @@ from memplan_lab.study.blocks import Chart, Section, Table
 
 _DPI = 72
 # A figure takes its colours from the page, light or dark; those that tell solvers apart stay.
-_INKS = (("#000000", "currentColor"), ("#ffffff", "var(--paper)"), ("#cccccc", "var(--rule)"))
+_INKS = (
+    *(("#000000", "currentColor"), ("#1a1a1a", "currentColor")),
+    *(("#ffffff", "var(--paper)"), ("#cccccc", "var(--rule)")),
+)
 _NAMED = re.compile(r'(\bid="|url\(#|href="#)')
 
 

@@ -1,7 +1,8 @@
-"""Figures 2.3, 3.3, 3.4, 4.1 and 5.1 of MemoMalloc, on our recordings and measurements.
+"""Figures 2.1 to 5.2 of MemoMalloc, and its heap maps, on our recordings and measurements.
 
-The sizes and latencies are those of `memplan-lab bench-latency --output`, the planners' times and
-peaks those of the suite `memomalloc`.
+The sizes, latencies and bytes of jemalloc are those of `memplan-lab bench-latency --output`, the
+waits those of `bench-contention --output`, the planners' times and peaks those of the suite
+`memomalloc`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from statistics import fmean, stdev
 
+from memplan.solvers import solve
+from memplan.view import heap_map
+from memplan.view.panel import of_plan
+from memplan.view.units import plural
+from memplan_lab.bench import suites
 from memplan_lab.bench.latency import Case, Outcome, Row
+from memplan_lab.bench.latency.contention import Contention
 from memplan_lab.bench.latency.summary import Rounds, by_case, ratio
 from memplan_lab.study import charts
 from memplan_lab.study.blocks import Chart, Section, Table
@@ -26,17 +33,49 @@ _LATENCY = (
 )
 
 
-def section(runs: Sequence[Run], latency: Sequence[Row]) -> Section | None:
+def section(
+    runs: Sequence[Run], latency: Sequence[Row], contention: Sequence[Contention] = ()
+) -> Section | None:
     """Return the figures that these results have data for, or nothing."""
-    blocks: list[Table | Chart] = [*_draw_planners(runs)]
+    blocks: list[Table | Chart] = [*_draw_contention(contention), *_draw_planners(runs)]
     text = []
     if blocks:
         text.append("The planners ran on one recorded inference of each of the paper's networks.")
     measured = by_case(row for row in latency if not row.case.training)
     if measured:
         text.append(_LATENCY)
-        blocks += [*_draw_sizes(measured), *_draw_ratios(measured)]
+        blocks += [*_draw_sizes(measured), *_draw_ratios(measured), *_draw_active(measured)]
+    blocks += _draw_heap_maps(runs)
     return Section(text, blocks) if blocks else None
+
+
+# Figures 2.1 and 2.2 -----------------------------------------------------------------------------
+
+
+def _draw_contention(rows: Iterable[Contention]) -> Iterable[Chart]:
+    """Yield the share of CPU time spent on memory, and the wait for its locks, by network."""
+    shares: dict[str, dict[str, float]] = {}
+    waits: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if row.profile is None or row.served is None:
+            continue
+        name = "slab" if row.slab else row.allocator
+        case = f"{row.case.name}, {plural(row.case.threads, 'thread')}"
+        spent = row.profile.allocator + row.profile.faults + row.profile.calls
+        shares.setdefault(name, {})[case] = 100.0 * spent / row.profile.samples
+        each = max(1, row.served.inferences)
+        waits.setdefault(name, {})[case] = 1e3 * row.profile.waiting_s / each
+    if shares:
+        yield Chart(
+            "memomalloc-2-1",
+            "Figure 2.1: CPU time of request threads that is spent on memory.",
+            charts.draw_points(shares, "CPU time [%]", "linear"),
+        )
+        yield Chart(
+            "memomalloc-2-2",
+            "Figure 2.2: waits for locks of the allocator and of the kernel's memory.",
+            charts.draw_points(waits, "per inference [ms]", "linear"),
+        )
 
 
 # Figures 3.3 and 3.4 -----------------------------------------------------------------------------
@@ -117,6 +156,56 @@ def _worst_ratio(measured: Measured, network: str) -> float:
             rounds = next(iter(allocators.values()))
             ratios.append(ratio(rounds, rounds))
     return max(ratios)
+
+
+# Figure 5.2 --------------------------------------------------------------------------------------
+
+
+def _draw_active(measured: Measured) -> Iterable[Chart]:
+    """Yield jemalloc's bytes over an inference, beside the slab that is there for all of it."""
+    for case, allocators in measured.items():
+        for allocator, rounds in allocators.items():
+            outcome = _first({allocator: rounds})
+            if not outcome.active:
+                continue
+            steps = len(outcome.active)
+            curves = {
+                allocator: list(zip(range(1, steps + 1), outcome.active, strict=True)),
+                "slab": [(1, outcome.peak), (steps, outcome.peak)],
+            }
+            yield Chart(
+                charts.name("memomalloc-5-2", f"{case.name}-{case.threads}-{allocator}"),
+                f"Figure 5.2: bytes in active extents of {allocator} over an inference of "
+                f"{case.name}, and the slab.",
+                charts.draw_lines(curves, ("operators that have run", "bytes")),
+            )
+
+
+# Appendix 8.1 ------------------------------------------------------------------------------------
+
+
+def _draw_heap_maps(runs: Iterable[Run]) -> Iterable[Chart]:
+    """Yield the plans of all strategies for the network with the fewest buffers, made again."""
+    mine = [run for run in runs if run.base == SUITE and run.solved]
+    if not mine:
+        return
+    least = min(mine, key=lambda run: (run.n, run.case))
+    case = next((each for each in suites.cases(SUITE) if each.name == least.case), None)
+    if case is None:
+        return
+    problem = case.make()
+    made = [
+        (run.solver, solve(problem, run.solver, "min_peak", timeout=run.timeout_s))
+        for run in mine
+        if run.case == least.case and run.fingerprint == problem.fingerprint
+    ]
+    if made:
+        panels = [of_plan(solver, problem, plan) for solver, plan in made if plan.has_offsets]
+        yield Chart(
+            "memomalloc-8-1",
+            f"Appendix 8.1: heap maps of {least.case}, by strategy.",
+            heap_map.draw(panels),
+        )
 
 
 # Figure 4.1 --------------------------------------------------------------------------------------

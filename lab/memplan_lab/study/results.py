@@ -5,6 +5,7 @@ They come from the datasets of `memplan-lab sweep` and from the files of `mempla
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,9 +13,13 @@ from pathlib import Path
 from statistics import pstdev
 
 from memplan.errors import MemplanError
+from memplan.files import read_text
 from memplan.solvers.registry import SOLVERS
 from memplan_lab.bench import latency, report
+from memplan_lab.bench.latency.contention import Contention
 from memplan_lab.bench.rows import COLUMNS, Row
+from memplan_lab.learn import figures
+from memplan_lab.learn.figures import Figures
 from memplan_lab.study.about import About, of_sweep
 
 __all__ = ["Results", "Run", "fold", "read"]
@@ -36,15 +41,25 @@ class Run(Row):
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All that was read: runs by suite, problem and solver, latencies, and where they are from."""
+    """All that was read: runs by suite, problem and solver, other measurements, and their sources.
+
+    Attributes
+    ----------
+    runs, about
+        Of all sources.
+    latency, contention, learned
+        Of the files of `bench-latency`, `bench-contention` and `learn figures`.
+    """
 
     runs: Sequence[Run]
     about: Sequence[About]
     latency: Sequence[latency.Row] = ()
+    contention: Sequence[Contention] = ()
+    learned: Sequence[Figures] = ()
 
 
 def read(sources: Iterable[str | os.PathLike[str]]) -> Results:
-    """Read folders of sweeps, files of benchmarks (`.csv`, `.parquet`), and latencies (`.json`).
+    """Read folders of sweeps, files of benchmarks (`.csv`, `.parquet`), and others (`.json`).
 
     Repetitions become one run: that of the median CPU time speaks for all.
 
@@ -59,7 +74,8 @@ def read(sources: Iterable[str | os.PathLike[str]]) -> Results:
         For a folder or Parquet, if pyarrow is not installed.
     """
     rows: list[Row] = []
-    latencies: list[latency.Row] = []
+    measured: list[latency.Row | Contention] = []
+    learned: list[Figures] = []
     about: list[About] = []
     for source in sources:
         path = Path(source)
@@ -70,14 +86,32 @@ def read(sources: Iterable[str | os.PathLike[str]]) -> Results:
             about.append(of_sweep(path.resolve().name, sweep.read_metadata(path)))
         else:
             if path.suffix == ".json":
-                latencies += latency.report.read(path)
+                found = _read_figures(path)
+                if found is None:
+                    measured += latency.report.read(path)
+                else:
+                    learned.append(found)
             else:
                 rows += report.read(path)
             about.append(About(path.name, {}))
-    if not rows and not latencies:
+    if not rows and not measured and not learned:
         names = ", ".join(one.source for one in about)
         raise MemplanError(f"{names}: no result to report; run or resume the sweep first")
-    return Results(sorted(fold(rows), key=_place), about, latencies)
+    return Results(
+        sorted(fold(rows), key=_place),
+        about,
+        [row for row in measured if isinstance(row, latency.Row)],
+        [row for row in measured if isinstance(row, Contention)],
+        learned,
+    )
+
+
+def _read_figures(path: Path) -> Figures | None:
+    """Return the figures of `learn figures`, or `None` if the file is of another kind."""
+    try:
+        return figures.read(json.loads(read_text(path)))
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 # Repetitions -------------------------------------------------------------------------------------

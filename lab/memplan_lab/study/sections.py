@@ -11,6 +11,7 @@ from memplan_lab.bench.summary import by_case, by_solver, by_suite
 from memplan_lab.study import (
     ablations,
     backtracks,
+    course,
     curves,
     failures,
     memomalloc,
@@ -54,7 +55,14 @@ _PARTS = (
         "synthetic --capacity-factor 1.0 --solver auto --solver minimalloc "
         "--solver telamalloc --timeout 2",
     ),
+    _Part("Static memory planning: the course text's example", lambda _: course.section()),
     _Part("MiniMalloc, table 1: isomorphic solutions", lambda _: papers.isomorphic_solutions()),
+    _Part(
+        "MiniMalloc, figure 8: the original suite",
+        papers.original_suite,
+        "models --capacity-factor 1.1 --solver csp --solver meta_csp --solver mip:start=off "
+        "--solver telamalloc --solver minimalloc --repeat 25 --timeout 60",
+    ),
     _Part(
         "MiniMalloc, table 2: the challenging suite",
         papers.challenging,
@@ -62,6 +70,7 @@ _PARTS = (
         "telamalloc --solver minimalloc --solver auto "
         "--timeout 10",
     ),
+    _Part("MiniMalloc, table 3: sizes of libraries", lambda _: papers.library_sizes()),
     _Part(
         "TelaMalloc, table 1: microbenchmarks",
         papers.microbenchmarks,
@@ -114,14 +123,18 @@ def sections(results: Results, command: str = "") -> list[tuple[str, Section]]:
         for part in _PARTS
     ]
     empty = [(part.title, _name_command(part)) for part, section in made if section is None]
-    paper = memomalloc.section(solves, results.latency)
+    learned = backtracks.figures(results.learned)
+    if learned is None:
+        empty.append(("TelaMalloc, figures 15 to 17", "memplan-lab learn figures FILE -o FOLDER"))
+    paper = memomalloc.section(solves, results.latency, results.contention)
     if paper is None:
         empty.append(("MemoMalloc", "memplan-lab bench-latency --output FILE.json"))
     wrong = failures.section(solves)
     return [
         ("Results", _summary(results, command)),
         *((part.title, section) for part, section in made if section is not None),
-        *([] if paper is None else [("MemoMalloc, figures 2.3 to 5.1", paper)]),
+        *([] if learned is None else [("TelaMalloc, figures 15 to 17: learning", learned)]),
+        *([] if paper is None else [("MemoMalloc, figures 2.1 to 5.2, appendix 8.1", paper)]),
         *([] if wrong is None else [("Failures", wrong)]),
         *([("Left out", _list_missing(empty))] if empty else []),
     ]

@@ -8,14 +8,16 @@ import platform
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from statistics import geometric_mean, median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memplan.errors import FormatError
 from memplan.files import read_text, write_bytes
 from memplan.view.units import percent, seconds
 from memplan_lab.bench import tables
 from memplan_lab.bench.latency.contention import Contention
+from memplan_lab.bench.latency.profile import Profile
 from memplan_lab.bench.latency.rows import Case, Outcome, Row
+from memplan_lab.bench.latency.server import Served
 from memplan_lab.bench.latency.summary import Ratio, Rounds, by_case, causes, compare, ratio
 from memplan_lab.bench.tables import DASH
 
@@ -190,8 +192,8 @@ def write(rows: Iterable[Row | Contention], path: str) -> None:
     write_bytes(path, f"{json.dumps(data, indent=1)}\n".encode())
 
 
-def read(path: str | os.PathLike[str]) -> list[Row]:
-    """Read the measurements of `memplan-lab bench-latency --output`.
+def read(path: str | os.PathLike[str]) -> list[Row | Contention]:
+    """Read what `memplan-lab bench-latency --output` or `bench-contention --output` wrote.
 
     Raises
     ------
@@ -201,19 +203,22 @@ def read(path: str | os.PathLike[str]) -> list[Row]:
     name = os.fspath(path)
     try:
         rows = json.loads(read_text(name))["rows"]
-        return [
-            Row(
-                Case(**row["case"]),
-                row["allocator"],
-                row["round"],
-                Outcome.from_json(row["outcome"]),
-            )
-            for row in rows
-        ]
+        return [_read_row(row) for row in rows]
     except (ValueError, KeyError, TypeError):
         raise FormatError(
-            name, "holds no measurements of latencies; write them with bench-latency --output"
+            name,
+            "holds no measurements of latencies or contention; write them with bench-latency "
+            "--output or bench-contention --output",
         ) from None
+
+
+def _read_row(row: dict[str, Any]) -> Row | Contention:
+    case = Case(**row["case"])
+    if "outcome" in row:
+        return Row(case, row["allocator"], row["round"], Outcome.from_json(row["outcome"]))
+    served = row["served"] and Served(tuple(row["served"]["threads"]), row["served"]["inferences"])
+    profile = row["profile"] and Profile(**row["profile"])
+    return Contention(case, row["allocator"], row["slab"], served, profile, row["error"])
 
 
 def _ratio_cells(one: Ratio) -> tuple[str, str, str]:

@@ -104,6 +104,9 @@ class Outcome:
     hits, fallbacks
         Allocations of one inference that the slab served, and that it had to pass on: unknown,
         of another size, or where something was alive. Those that outlive it are in neither.
+    active
+        Bytes in active extents of jemalloc after each operator of an inference, above those before
+        it; empty with an allocator that has no `mallctl`.
     equal
         Whether the outputs were those of eager, bit for bit, before and after the measurement.
     error
@@ -124,6 +127,7 @@ class Outcome:
     auto_s: float = 0.0
     hits: float = 0.0
     fallbacks: float = 0.0
+    active: tuple[int, ...] = ()
     equal: bool = False
     error: str = ""
 
@@ -134,7 +138,8 @@ class Outcome:
             kind: None if answer[kind] is None else Timing(**answer[kind])
             for kind in ("eager", "slab")
         }
-        return cls(**answer | timings | {"sizes": tuple(answer.get("sizes", ()))})
+        lists = {name: tuple(answer.get(name, ())) for name in ("sizes", "active")}
+        return cls(**answer | timings | lists)
 
 
 @dataclass(frozen=True, slots=True)

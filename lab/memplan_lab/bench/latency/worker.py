@@ -6,6 +6,7 @@ An allocator is chosen when a process starts, so that each has one of its own.
 from __future__ import annotations
 
 import copy
+import ctypes
 import json
 import os
 import sys
@@ -84,6 +85,7 @@ def measure(request: Request) -> Outcome:
         if request.training:
             equal = equal and _have_equal_state(model, twin)
         counts = fast.stats()
+        active = _sample_active(kinds[0])
     return Outcome(
         eagerly,
         fastly,
@@ -99,6 +101,7 @@ def measure(request: Request) -> Outcome:
         auto_s=auto_s,
         hits=counts.hits / counts.calls,
         fallbacks=(counts.unknown + counts.resized + counts.occupied) / counts.calls,
+        active=active,
         equal=equal,
     )
 
@@ -141,6 +144,35 @@ def _make_plan(problem: Problem, solver: str) -> tuple[Plan, float]:
         plan = solve(problem, solver, timeout=timeout, threads=1)  # that of the request
         seconds.append(time.perf_counter() - begin)
     return plan, median(seconds)
+
+
+def _sample_active(call: Callable[[], Any]) -> tuple[int, ...]:
+    """Return what jemalloc holds in active extents after each operator; see `Outcome.active`."""
+    mallctl = getattr(ctypes.CDLL(None), "mallctl", None)
+    if mallctl is None:
+        return ()
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    def active() -> int:
+        value, size = ctypes.c_uint64(1), ctypes.c_size_t(8)
+        mallctl(b"epoch", None, None, ctypes.byref(value), size)  # statistics are of an epoch
+        mallctl(b"stats.active", ctypes.byref(value), ctypes.byref(size), None, 0)
+        return int(value.value)
+
+    found: list[int] = []
+
+    class Sampling(TorchDispatchMode):  # type: ignore[misc]
+        def __torch_dispatch__(
+            self, function: Any, types: Any, arguments: Any = (), named: Any = None
+        ) -> Any:
+            result = function(*arguments, **(named or {}))
+            found.append(active())
+            return result
+
+    before = active()
+    with Sampling():
+        call()
+    return tuple(each - before for each in found)
 
 
 def _are_equal(first: Callable[[], Any], second: Callable[[], Any]) -> bool:
