@@ -340,6 +340,18 @@ WHOLE = {
 }
 
 
+def test_elements_of_half_a_byte_have_no_rows(tmp_path: Path) -> None:
+    """Tests a picture of int4, of which a band may begin within a byte."""
+    made = network(third=node("QuantizeLinear", "c s z", "q"))
+    made.graph.node.insert(4, node("DequantizeLinear", "q s z", "d"))
+    zero = onnx.helper.make_tensor("z", onnx.TensorProto.INT4, [], [0])
+    made.graph.initializer.extend([array("s", 0.1), zero])
+    made.opset_import[0].version = 21
+    steps = target.load_program(save(made, tmp_path)).steps
+    whole = [step.operator for step in steps if "share a byte" in step.why_whole]
+    assert whole == [3, 4]
+
+
 @pytest.mark.parametrize("why", WHOLE)
 def test_an_operator_without_a_map_ends_a_region(why: str, tmp_path: Path) -> None:
     """Tests that it is as it was, that both sides may be in bands, and that its reason is told."""

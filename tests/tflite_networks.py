@@ -47,8 +47,9 @@ class Call(NamedTuple):
 class File:
     """A TFLite file that grows by random operators."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, version: int = 3) -> None:
         self.rng = rng
+        self._version = version  # of all operators
         self.draw = np.random.default_rng(rng.randrange(1 << 32))
         self.inputs: list[int] = []
         self.made: list[Value] = []
@@ -134,7 +135,7 @@ class File:
     ) -> Value:
         """Add an operator; `more` are fields of its options."""
         code, made = schema.OperatorCodeT(), schema.OperatorT()
-        code.builtinCode, code.version = CODES[kind], 3
+        code.builtinCode, code.version = CODES[kind], self._version
         code.deprecatedBuiltinCode = min(CODES[kind], 127)
         self._codes.setdefault(kind, code)
         made.opcodeIndex = list(self._codes).index(kind)

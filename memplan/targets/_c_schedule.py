@@ -85,7 +85,8 @@ class Schedule:
         yield f"const {steps} = {{"
         for action in self._iterate_actions():
             count = len(self._list_inputs(action))
-            name = graph.operators[action.step].name if action.step >= 0 else "copy"
+            operator = graph.operators[action.step] if action.step >= 0 else None
+            name = operator.name or operator.type if operator else "copy"
             piece = self._piece(action.output)
             comment = c.escape_comment(name)
             point, planes = self._count_point_bytes(action), self._count_planes(action)

@@ -139,6 +139,8 @@ def program_of(model: Any, graph: Graph, places: Sequence[int]) -> Program:
             if operator.blocks or makes < 0:
                 raise WholeError("it has sub-graphs, or several results")
             maps = _find_maps(call)
+            for tensor in (call.output, *(call.inputs[place] for place in maps)):
+                _require_bytes(tensor)
             reads = tuple(Read(indices[place], *maps[place]) for place in sorted(maps))
             pictures = {read.tensor for read in reads}
             if sum(index in pictures for index in indices) > len(reads):
@@ -192,6 +194,11 @@ def _find_maps(call: Call) -> Maps:
         raise WholeError(f"memplan does not know which rows of its inputs {call.kind} needs")
     call.result  # noqa: B018 (raises)
     return rule(call)
+
+
+def _require_bytes(tensor: Tensor | None) -> None:
+    if tensor is not None and tensor.bytes < prod(tensor.shape or ()):
+        raise WholeError("two elements of a picture share a byte")
 
 
 def _each(call: Call) -> Maps:
