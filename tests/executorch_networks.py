@@ -65,3 +65,23 @@ def branches() -> tuple[Any, tuple[Any, ...]]:
             return self.after(chosen).softmax(1) + self.after(kept)
 
     return Branches(), (torch.randn(8, 40),)
+
+
+def two_branches() -> tuple[Any, tuple[Any, ...]]:
+    """Return a network whose first choice, itself with one inside, is read after the second."""
+    import torch
+    from torch import nn
+
+    class TwoBranches(nn.Module):
+        def forward(self, x: Any) -> Any:
+            def inner(a: Any) -> Any:
+                first = torch.cond(a.sum() > 9, lambda b: b * 2, lambda b: b * 3, (a,))
+                second = torch.cond(a.sum() < 9, lambda b: b + 2, lambda b: b - 3, (a,))
+                return first.sin() + second
+
+            one = torch.cond(x.sum() > 0, inner, lambda a: a * 5 + 1, (x,))
+            two = torch.cond(x.sum() > 1, lambda a: a + 100, lambda a: a - 100, (x,))
+            three = torch.cond(x.sum() > 2, inner, lambda a: (a + 1) * 7, (two,))
+            return one + two + three
+
+    return TwoBranches(), (torch.arange(6.0) + 1,)

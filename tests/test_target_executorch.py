@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from executorch_networks import branches, mobilenet, transformer
+from executorch_networks import branches, mobilenet, transformer, two_branches
 
 from memplan.errors import GraphError, MemplanError, PlanError
 from memplan.plan import Plan, Status
 from memplan.problem import Problem
 from memplan.solvers import solve
-from memplan.targets._executorch_pools import Layout, Place, make_pools, place
+from memplan.targets._executorch_pools import Layout, Place, Region, make_pools, place
 from memplan.targets.executorch import planner
 
 
@@ -280,6 +280,57 @@ def test_programs_compute_the_same_in_no_more_memory(network: Any) -> None:
         assert torch.equal(answer, run(theirs, given))
         torch.testing.assert_close(answer, expected, rtol=1e-4, atol=1e-4)
     assert not torch.allclose(*answers, rtol=0.1, atol=0.1), "the input hardly matters"
+
+
+@pytest.mark.parametrize("with_suite", [False, True])
+def test_a_choice_survives_the_next_one(with_suite: bool) -> None:
+    """Tests results of branches that are read after other branches ran, nested ones included."""
+    pytest.importorskip("executorch.exir")
+    pytest.importorskip("executorch.runtime")
+    import torch
+    from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite
+
+    model, inputs = two_branches()
+    algorithm = MemoryPlanningAlgorithmSuite([planner()]) if with_suite else planner()
+    program = compiled(model, inputs, algorithm)
+    audit(program)
+    for scale in (1, 2, -1, 0.01):
+        given = (scale * inputs[0],)
+        torch.testing.assert_close(run(program, given), model(*given))
+
+
+def test_regions_are_apart_while_they_are_needed() -> None:
+    """Tests that a region moves all tensors in it, and that its memory is used again after it."""
+    inner, early, late = Tensor(0, 9, 16), Tensor(0, 1, 64), Tensor(5, 6, 64)
+    regions = [
+        Region("one", 2, 4, (0, 48), {inner: Place(1, 32)}),
+        Region("two", 3, 4, (0, 16), {}),
+    ]
+    pools = make_pools([early, late], ["a", "b"], alignment=16, regions=regions)
+    assert pools[1].problem.ids == ("a", "b", "inside one", "inside two")
+    layout = place(pools, solve)
+    assert layout.sizes == (0, 64)
+    assert layout.places[inner].offset in (32, 48)
+    assert place(make_pools([], [], alignment=16, regions=regions[:1]), solve).sizes == (0, 48)
+
+
+def test_one_branch_of_two_choices_is_refused() -> None:
+    """Tests that a sub-module which two nodes run keeps no result of the first for later."""
+    pytest.importorskip("executorch.exir")
+    branch = graph(y=None)
+    branch.meta = {"non_const_buffer_sizes": [0, 16]}
+    taken = SimpleNamespace(op="get_attr", target="branch")
+
+    def refuse(last: int) -> None:
+        module = graph(first=Tensor(0, last, 16), second=Tensor(1, 4, 16))
+        module.branch = branch
+        for node in module.graph.nodes:
+            node.args = (taken,)
+        planner()(16, [node.meta["spec"] for node in module.graph.nodes], module, None, 0)
+
+    refuse(0)
+    with pytest.raises(GraphError, match='"first" and "second" run the same sub-module'):
+        refuse(3)
 
 
 def test_a_suite_takes_the_better_of_two() -> None:

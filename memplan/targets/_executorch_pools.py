@@ -3,13 +3,16 @@
 This module does not need ExecuTorch: any object with the attributes of `Spec` is a tensor.
 
     bytes ^
-          |  tensors of this graph, and views in them (storage_base + offset)
-          +-----------------------------------------------------------------
-          |  taken: memory that branches and bodies of control flow got
-        0 +-----------------------------------------------------------------> nodes
+          |      +---- branches of a cond ----+
+          |      |  while it runs, and until  |      tensors of this graph, and views in them
+          |      |  its result is last read   |      (storage_base + offset)
+        0 +------+----------------------------+------------------------------> nodes
 
-This memory stays taken from the first node to the last, not only while control flow runs: the
-result of a branch is not copied out of it, and later nodes read it there.
+The branches and bodies of control flow are planned first, each from address 0. What a node of
+control flow runs is a *region*: the result of a branch is not copied out of it, and later nodes
+read it there, so the region is one buffer of the graph around it, until the last of them. Its
+offset is added to all tensors in it. So two regions that are needed at once are apart; with
+ExecuTorch's own planner, the second `cond` overwrites the result of the first.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from memplan.plan import Plan
 from memplan.problem import Problem
 from memplan.referee import verify
 
-__all__ = ["Layout", "Place", "Pool", "Spec", "make_pools", "place"]
+__all__ = ["Layout", "Place", "Pool", "Region", "Spec", "make_pools", "place"]
 
 _DEFAULT_MEMORY = 1  # for a tensor without one; 0 is for constants
 
@@ -58,6 +61,29 @@ class Spec(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Region:
+    """What a node of control flow runs: its branches, or its body.
+
+    Attributes
+    ----------
+    name
+        The name of the node.
+    first, last
+        The node, and the last node that reads a result of it.
+    sizes
+        Bytes by `mem_id`.
+    places
+        Of all tensors inside, relative to the region.
+    """
+
+    name: str
+    first: int
+    last: int
+    sizes: Sequence[int]
+    places: Mapping[Spec, Place]
+
+
+@dataclass(frozen=True, slots=True)
 class Pool:
     """The tensors of one memory.
 
@@ -67,6 +93,7 @@ class Pool:
         One buffer for every tensor that has memory of its own.
     homes
         For every tensor, also those inside of others: the row of its buffer, and the offset in it.
+        For tensors in regions too.
     """
 
     problem: Problem
@@ -88,7 +115,7 @@ class Layout:
     Attributes
     ----------
     places
-        One for every tensor.
+        One for every tensor, those in regions included.
     sizes
         Bytes of every memory, by `mem_id`; the first is 0, as constants are not planned.
     """
@@ -104,6 +131,7 @@ def make_pools(
     alignment: int,
     unit: int = 1,
     taken: Sequence[int] = (),
+    regions: Sequence[Region] = (),
 ) -> dict[int, Pool]:
     """Return a problem for every memory that has tensors.
 
@@ -119,6 +147,8 @@ def make_pools(
         A further alignment of every offset, in bytes, except for tensors inside others.
     taken
         By `mem_id`: the bytes at the bottom that no tensor may use.
+    regions
+        What nodes of control flow run; they are placed like tensors.
 
     Raises
     ------
@@ -134,21 +164,34 @@ def make_pools(
     for spec, (owner, _) in homes.items():
         by_memory.setdefault(_get_memory(owner, label[owner]), []).append(spec)
 
+    for region in regions:
+        for mem_id, size in enumerate(region.sizes):
+            if size:
+                by_memory.setdefault(mem_id, [])
+
     name_of = dict(zip(specs, names, strict=True))
     made: dict[int, Pool] = {}
     for mem_id, members in sorted(by_memory.items()):
         owners = [spec for spec in members if homes[spec][0] is spec]
         row_of = {owner: row for row, owner in enumerate(owners)}
+        inner = [one for one in regions if mem_id < len(one.sizes) and one.sizes[mem_id]]
         below = taken[mem_id] if mem_id < len(taken) else 0
         problem = Problem.from_arrays(
-            [spans[owner][0] for owner in owners],
-            [spans[owner][1] + 1 for owner in owners],
-            [owner.allocated_memory for owner in owners],
-            ids=[name_of[owner] for owner in owners],
-            alignment=[math.lcm(alignment, unit)] * len(owners),
+            [*(spans[owner][0] for owner in owners), *(one.first for one in inner)],
+            [*(spans[owner][1] + 1 for owner in owners), *(one.last + 1 for one in inner)],
+            [
+                *(owner.allocated_memory for owner in owners),
+                *(_round_up(one.sizes[mem_id], alignment) for one in inner),
+            ],
+            ids=[*(name_of[owner] for owner in owners), *(f"inside {one.name}" for one in inner)],
+            alignment=[math.lcm(alignment, unit)] * (len(owners) + len(inner)),
             reserved=[(0, below)] if below else (),
         )
         inside = {spec: (row_of[homes[spec][0]], homes[spec][1]) for spec in members}
+        for row, region in enumerate(inner, len(owners)):
+            for spec, at in region.places.items():
+                if at.mem_id == mem_id:
+                    inside[spec] = row, at.offset
         made[mem_id] = Pool(problem, MappingProxyType(inside))
     return made
 
@@ -249,3 +292,7 @@ def _get_memory(spec: Spec, label: str) -> int:
     if spec.mem_id < 1:
         raise GraphError(f"{label} has the mem_id {spec.mem_id}; memories are numbered from 1")
     return spec.mem_id
+
+
+def _round_up(size: int, unit: int) -> int:
+    return -(-size // unit) * unit

@@ -3,21 +3,21 @@
     planning = MemoryPlanningPass(memory_planning_algo=memplan.targets.executorch.planner())
     program.to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning))
 
-The pass calls the planner once for every graph, the sub-modules of control flow first;
-`_executorch_pools.py` makes the problems.
+The pass calls the planner once for every graph, the sub-modules of control flow first, which the
+call for the graph around them moves; `_executorch_pools.py` makes the problems.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from memplan.errors import MemplanError, shown
+from memplan.errors import GraphError, MemplanError, quoted, shown
 from memplan.extras import require
 from memplan.plan import Plan
 from memplan.problem import Problem
 from memplan.solvers import solve
-from memplan.targets._executorch_pools import Layout, Spec, make_pools, place
+from memplan.targets._executorch_pools import Layout, Place, Region, Spec, make_pools, place
 
 __all__ = ["planner"]
 
@@ -76,8 +76,13 @@ def planner(
     ) -> Any:
         rows = list(specs)
         names = _names(graph_module, rows)
-        taken = tuple(getattr(graph_module, "input_mem_buffer_sizes", None) or ())
-        problems = make_pools(rows, names, alignment=alignment, unit=unit, taken=taken)
+        regions = _find_regions(graph_module, rows)
+        taken: tuple[int, ...] = ()
+        if not regions:
+            taken = tuple(getattr(graph_module, "input_mem_buffer_sizes", None) or ())
+        problems = make_pools(
+            rows, names, alignment=alignment, unit=unit, taken=taken, regions=regions
+        )
         layout = place(problems, search, taken=taken, padding=extra_padding)
         return _hand_over(layout, library, result_type)
 
@@ -102,6 +107,84 @@ def _names(graph_module: Any, specs: Sequence[Spec]) -> list[str]:
             if id(spec) in planned:
                 names.setdefault(spec, f"{node.name}:{at}" if several else node.name)
     return [names.get(spec, f"#{row}") for row, spec in enumerate(specs)]
+
+
+def _find_regions(graph_module: Any, specs: Sequence[Spec]) -> list[Region]:
+    """Return what the nodes of control flow run, whose tensors are already planned.
+
+    Raises
+    ------
+    GraphError
+        If two nodes run the same sub-module while a result of the first is still needed.
+    """
+    own = set(map(id, specs))
+    found: list[Region] = []
+    runs: list[set[int]] = []
+    for index, node in enumerate(graph_module.graph.nodes):
+        modules = [module for module in _find_modules(graph_module, node) if _sizes_of(module)]
+        if not modules:
+            continue
+        last = max([index, *_find_ends(node, index)])
+        for one, earlier in zip(found, runs, strict=True):
+            if not earlier.isdisjoint(map(id, modules)) and one.last >= index:
+                raise GraphError(
+                    f"nodes {quoted(one.name)} and {quoted(node.name)} run the same sub-module, "
+                    f"and the result of {quoted(one.name)} is still needed then; clone it first"
+                )
+        found.append(_make_region(node, index, last, modules, own))
+        runs.append(set(map(id, modules)))
+    return found
+
+
+def _find_modules(graph_module: Any, node: Any) -> list[Any]:
+    """Return the sub-modules that a node runs: not those of delegates, which have no graph."""
+    targets = [
+        one.target for one in getattr(node, "args", ()) if getattr(one, "op", "") == "get_attr"
+    ]
+    modules = [getattr(graph_module, target, None) for target in targets]
+    return [module for module in modules if hasattr(module, "graph")]
+
+
+def _sizes_of(module: Any) -> list[int]:
+    """Return the bytes of a planned sub-module by memory; the pass leaves them there."""
+    return list(getattr(module, "meta", {}).get("non_const_buffer_sizes") or ())
+
+
+def _find_ends(node: Any, index: int) -> Iterator[int]:
+    """Yield the last nodes that need the results of a node."""
+    held = node.meta.get("spec")
+    for spec in held if isinstance(held, (list, tuple)) else [held]:
+        if spec is not None and spec.lifetime[1] is not None:
+            yield spec.lifetime[1]
+
+
+def _make_region(node: Any, first: int, last: int, modules: list[Any], own: set[int]) -> Region:
+    """Return a region: branches of a `cond` lie in the same place, all else side by side."""
+    is_cond = getattr(node.target, "__name__", "") == "cond"
+    total: list[int] = []
+    places: dict[Spec, Place] = {}
+    for module in modules:
+        sizes = _sizes_of(module)
+        total += [0] * (len(sizes) - len(total))
+        base = [0] * len(total) if is_cond else list(total)
+        for spec in _list_planned(module):
+            if id(spec) not in own:
+                offset = spec.mem_offset + base[spec.mem_id]
+                places[spec] = Place(spec.mem_id, offset)
+        for mem_id, size in enumerate(sizes):
+            total[mem_id] = max(total[mem_id], base[mem_id] + size)
+    return Region(node.name, first, last, total, places)
+
+
+def _list_planned(module: Any) -> Iterator[Any]:
+    """Yield the tensors of a sub-module that have a place, those of its own control flow too."""
+    for node in module.graph.nodes:
+        held = node.meta.get("spec")
+        for spec in held if isinstance(held, (list, tuple)) else [held]:
+            if getattr(spec, "mem_offset", None) is not None and spec.mem_id:
+                yield spec
+        for inner in _find_modules(module, node):
+            yield from _list_planned(inner)
 
 
 def _hand_over(layout: Layout, library: Any, result_type: Callable[..., Any]) -> Any:
