@@ -1,7 +1,7 @@
 """Networks whose headers are compiled and run: what they compute, and a program in C that does.
 
-`native/steps.c` has a plain kernel for every operator that has a map. It is given networks as words
-and numbers, computes each as a whole, and then follows its header.
+`native/kernels.c` has a plain kernel for every operator that has a map. `native/steps.c` is given
+networks as words and numbers, computes each as a whole, and then follows its header.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Op:
-    """An operator as a kernel of `steps.c`: its inputs and its result by number, -1 for none."""
+    """An operator as a kernel of `kernels.c`: its inputs and its result by number, -1 for none."""
 
     kernel: str
     inputs: tuple[int, ...]
@@ -153,7 +153,7 @@ class Batch:
         return np.frombuffer(bytes.fromhex(line), part.dtype).reshape(part.shape)
 
     def _describe(self, name: str, network: Network, graph: Graph) -> Iterator[str]:
-        roots = find_roots(network, graph)
+        roots = _find_roots(network, graph)
         yield f"{name} {int(network.is_nchw)} {len(network.parts)} {len(network.ops)}"
         for at, part in enumerate(network.parts):
             place = -1
@@ -169,7 +169,7 @@ class Batch:
         yield _join((len(network.outputs), *network.outputs))
 
 
-def find_roots(network: Network, graph: Graph) -> list[tuple[int, int]]:
+def _find_roots(network: Network, graph: Graph) -> list[tuple[int, int]]:
     """Return by part the one in whose memory it lies in any plan, and the byte there."""
     numbers = {part.name: at for at, part in enumerate(network.parts)}
     views = {view.tensor: view for view in graph.views}
@@ -189,8 +189,8 @@ def _join(numbers: Iterable[float]) -> str:
 
 
 def compile_runtime(folder: Path) -> Path:
-    """Compile `steps.c` with sanitizers, and return the path of the object."""
-    out = folder / "steps.o"
-    command = ["gcc", *_FLAGS, "-O1", "-c", str(_NATIVE / "steps.c"), "-o", str(out)]
-    subprocess.run(command, check=True)
-    return out
+    """Compile the kernels with sanitizers, and return the path of their library."""
+    sources = [str(_NATIVE / name) for name in ("kernels.c", "steps.c")]
+    subprocess.run(["gcc", *_FLAGS, "-O1", "-c", *sources], cwd=folder, check=True)
+    subprocess.run(["ar", "rc", "libsteps.a", "kernels.o", "steps.o"], cwd=folder, check=True)
+    return folder / "libsteps.a"

@@ -1,4 +1,4 @@
-"""Random ONNX networks, with what each operator computes as a plain kernel of `steps.c`."""
+"""Random ONNX networks, with what each operator computes as a plain kernel of `kernels.c`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random TFLite networks, with what each operator computes as a plain kernel of `steps.c`."""
+"""Random TFLite networks, with what each operator computes as a plain kernel of `kernels.c`."""
 
 from __future__ import annotations
 
