@@ -270,53 +270,43 @@ static double keep(Op* op, int y, int x, int c) { /* all elements, in another sh
 
 typedef double (*Element)(double a, double b, const double* p);
 
-#define ELEMENT(name, what)                                    \
+/* clang-format off */
+#define ELEMENT(name, what)                                  \
   static double name##_(double a, double b, const double* p) { \
     (void)a, (void)b, (void)p;                                 \
     return what;                                               \
   }
-ELEMENT(same, a)
-ELEMENT(abs, fabs(a)) ELEMENT(neg, -a) ELEMENT(ceil, ceil(a)) ELEMENT(floor, floor(a))
-    ELEMENT(round, rint(a)) ELEMENT(sign, (a > 0) - (a < 0)) ELEMENT(exp, exp(a)) ELEMENT(log,
-                                                                                          log(a))
-        ELEMENT(sin, sin(a)) ELEMENT(cos, cos(a)) ELEMENT(sqrt, sqrt(a)) ELEMENT(rsqrt, 1 / sqrt(a))
-            ELEMENT(square, a* a) ELEMENT(reciprocal, a != 0 ? 1 / a : 0) ELEMENT(tanh, tanh(a))
-                ELEMENT(erf, erf(a)) ELEMENT(sigmoid, 1 / (1 + exp(-a))) ELEMENT(softplus,
-                                                                                 log(exp(a) + 1))
-                    ELEMENT(relu, a > 0 ? a : 0) ELEMENT(relu6, clamp(a, 0, 6))
-                        ELEMENT(elu, a > 0 ? a : exp(a) - 1) ELEMENT(leaky, a > 0 ? a : a * p[1])
-                            ELEMENT(hardswish, a* clamp(a + 3, 0, 6) / 6) ELEMENT(not, a == 0)
-                                ELEMENT(prelu, a > 0 ? a : a * b) ELEMENT(clip, a > b ? a : b)
-                                    ELEMENT(add, a + b) ELEMENT(sub, a - b) ELEMENT(mul, a* b)
-                                        ELEMENT(div, b != 0 ? a / b : 0) ELEMENT(max, a > b ? a : b)
-                                            ELEMENT(min, a < b ? a : b) ELEMENT(squareddifference,
-                                                                                (a - b) * (a - b))
-                                                ELEMENT(floordiv, b != 0 ? floor(a / b) : 0)
-                                                    ELEMENT(floormod, b != 0 ? a - floor(a / b) * b
-                                                                             : 0) ELEMENT(equal,
-                                                                                          a == b)
-                                                        ELEMENT(notequal, a != b) ELEMENT(less,
-                                                                                          a < b)
-                                                            ELEMENT(lessequal, a <= b) ELEMENT(
-                                                                greater,
-                                                                a > b) ELEMENT(greaterequal, a >= b)
-                                                                ELEMENT(and, a != 0 && b != 0)
-                                                                    ELEMENT(or, a != 0 || b != 0)
-                                                                        ELEMENT(xor, (a != 0) !=
-                                                                                         (b != 0))
+ELEMENT(same, a) ELEMENT(abs, fabs(a)) ELEMENT(neg, -a) ELEMENT(ceil, ceil(a))
+ELEMENT(floor, floor(a)) ELEMENT(round, rint(a)) ELEMENT(sign, (a > 0) - (a < 0))
+ELEMENT(exp, exp(a)) ELEMENT(log, log(a)) ELEMENT(sin, sin(a)) ELEMENT(cos, cos(a))
+ELEMENT(sqrt, sqrt(a)) ELEMENT(rsqrt, 1 / sqrt(a)) ELEMENT(square, a * a)
+ELEMENT(reciprocal, a != 0 ? 1 / a : 0) ELEMENT(tanh, tanh(a)) ELEMENT(erf, erf(a))
+ELEMENT(sigmoid, 1 / (1 + exp(-a))) ELEMENT(softplus, log(exp(a) + 1))
+ELEMENT(relu, a > 0 ? a : 0) ELEMENT(relu6, clamp(a, 0, 6)) ELEMENT(elu, a > 0 ? a : exp(a) - 1)
+ELEMENT(leaky, a > 0 ? a : a * p[1]) ELEMENT(hardswish, a * clamp(a + 3, 0, 6) / 6)
+ELEMENT(not, a == 0) ELEMENT(prelu, a > 0 ? a : a * b)
+ELEMENT(clip, a > b ? a : b)
+ELEMENT(add, a + b) ELEMENT(sub, a - b) ELEMENT(mul, a * b) ELEMENT(div, b != 0 ? a / b : 0)
+ELEMENT(max, a > b ? a : b) ELEMENT(min, a < b ? a : b)
+ELEMENT(squareddifference, (a - b) * (a - b))
+ELEMENT(floordiv, b != 0 ? floor(a / b) : 0) ELEMENT(floormod, b != 0 ? a - floor(a / b) * b : 0)
+ELEMENT(equal, a == b) ELEMENT(notequal, a != b) ELEMENT(less, a < b) ELEMENT(lessequal, a <= b)
+ELEMENT(greater, a > b) ELEMENT(greaterequal, a >= b)
+ELEMENT(and, a != 0 && b != 0) ELEMENT(or, a != 0 || b != 0) ELEMENT(xor, (a != 0) != (b != 0))
 
-                                                                            static const struct {
+static const struct {
   const char* name;
   Element find;
 } kElements[] = {
 #define ROW(name) {#name, name##_},
-    ROW(same) ROW(abs) ROW(neg) ROW(ceil) ROW(floor) ROW(round) ROW(sign) ROW(exp) ROW(log) ROW(sin)
-        ROW(cos) ROW(sqrt) ROW(rsqrt) ROW(square) ROW(reciprocal) ROW(tanh) ROW(erf) ROW(sigmoid)
-            ROW(softplus) ROW(relu) ROW(relu6) ROW(elu) ROW(leaky) ROW(hardswish) ROW(not)
-                ROW(prelu) ROW(clip) ROW(add) ROW(sub) ROW(mul) ROW(div) ROW(max) ROW(min)
-                    ROW(squareddifference) ROW(floordiv) ROW(floormod) ROW(equal) ROW(notequal)
-                        ROW(less) ROW(lessequal) ROW(greater) ROW(greaterequal) ROW(and) ROW(or)
-                            ROW(xor)};
+    ROW(same) ROW(abs) ROW(neg) ROW(ceil) ROW(floor) ROW(round) ROW(sign) ROW(exp) ROW(log)
+    ROW(sin) ROW(cos) ROW(sqrt) ROW(rsqrt) ROW(square) ROW(reciprocal) ROW(tanh) ROW(erf)
+    ROW(sigmoid) ROW(softplus) ROW(relu) ROW(relu6) ROW(elu) ROW(leaky) ROW(hardswish) ROW(not)
+    ROW(prelu) ROW(clip) ROW(add) ROW(sub) ROW(mul) ROW(div) ROW(max) ROW(min)
+    ROW(squareddifference) ROW(floordiv) ROW(floormod) ROW(equal) ROW(notequal) ROW(less)
+    ROW(lessequal) ROW(greater) ROW(greaterequal) ROW(and) ROW(or) ROW(xor)
+};
+/* clang-format on */
 
 static double each(Op* op, int y, int x, int c) { /* p: which of them, one number, activation */
   const Element find = kElements[(int)op->p[0]].find;
