@@ -6,7 +6,8 @@ type and print `str(error)`; anything else is a defect of memplan.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 from itertools import islice
 
 _SHOWN = 60  # characters of a user's text that an error repeats
@@ -116,6 +117,12 @@ def listed(texts: Collection[str], *, quote: bool = True) -> str:
         first.append(shown)
     more = len(texts) - len(first)
     return ", ".join(first) + (f" and {more:,} more" if more else "")
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence on an unknown name: a known one that looks like it, if any."""
+    near = get_close_matches(name, list(known), 1)
+    return f"; did you mean {quoted(near[0])}?" if near else ""
 
 
 def shown(value: object) -> str:

@@ -18,6 +18,7 @@ class Code(StrEnum):
     GUARD_UNCHECKED = "guard-unchecked"  # a condition on sizes cannot be computed
     KINDS_MISSING = "kinds-missing"  # the format has no tensors of a kind that was asked for
     LIFETIMES_UNKNOWN = "lifetimes-unknown"  # a plan does not hold all lifetimes
+    MEASURED_ABOVE = "measured-above"  # a runtime needs more than the planned sizes explain
     NOT_PLANNED = "not-planned"  # tensors are left out
     OPERATORS_SORTED = "operators-sorted"  # the file has operators before what they read
     ORDER_OF_RUNTIME = "order-of-runtime"  # the runtime has an order of its own, with another load

@@ -106,8 +106,11 @@ def test_a_question_mark_is_no_name(tmp_path: Path) -> None:
 def test_a_dimension_that_is_not_there_is_refused(tmp_path: Path) -> None:
     """Tests that a typing error does not pass for a value, and that the names are told."""
     what = model([node("Neg", "x", "y")], [value("x", ["batch", 2])], [value("y", None)])
-    with pytest.raises(MemplanError, match=r'no dimension "bach".*"batch"'):
-        loaded(tmp_path, what, batch=1, bach=1)
+    for dims in ({"batch": 1, "bach": 1}, {"bach": 4}):
+        with pytest.raises(MemplanError, match=r'no dimension "bach".*did you mean "batch"\?'):
+            loaded(tmp_path, what, **dims)
+    with pytest.raises(MemplanError, match=r'no dimension "X:0".*did you mean "x:0"\?'):
+        loaded(tmp_path, what, **{"X:0": 4})
     with pytest.raises(MemplanError, match='dimension "batch" is -1; it must be'):
         loaded(tmp_path, what, batch=-1)
     with pytest.raises(MemplanError, match=r'axis 1 of "x" has the size 2; it cannot be 3'):
@@ -121,16 +124,22 @@ def test_names_are_told_on_one_line(tmp_path: Path) -> None:
         loaded(tmp_path, what)
 
 
-def test_empty_is_what_only_the_user_may_say(tmp_path: Path) -> None:
-    """Tests that a tensor without elements is refused, unless a size of 0 was given by name."""
-    nodes = [node("Concat", "x y", "z", axis=0)]
-    fixed = model(nodes, [value("x", [0, 2]), value("y", [1, 2])], [value("z", None)])
-    with pytest.raises(FormatError, match=r'tensor "x" has no elements: its shape is \[0, 2\]'):
-        loaded(tmp_path, fixed)
-    named = model(nodes, [value("x", ["past", 2]), value("y", [1, 2])], [value("z", None)])
-    found = loaded(tmp_path, named, past=0)
+def test_nothing_is_no_size_to_refuse(tmp_path: Path) -> None:
+    """Tests that what has no elements takes no memory, and that inputs of no size are noted."""
+    nodes = [node("Slice", "x none none", "v"), node("Concat", "v y", "z", axis=0)]
+    weights = [ints("none", [0])]
+    inputs = [value("x", ["past", 2]), value("y", [1, 2])]
+    found = loaded(tmp_path, model(nodes, inputs, [value("z", None)], weights), past=3)
     assert found.graph is not None
-    assert [tensor.bytes for tensor in found.graph.tensors] == [0, 8, 8]
+    assert [tensor.bytes for tensor in found.graph.tensors] == [8, 24, 8, 0, 8]
+    assert (found.problem.ids, found.notes) == (("z",), ())
+    fixed = model(nodes, [value("x", [0, 2]), *inputs[1:]], [value("z", None)], weights)
+    (note,) = loaded(tmp_path, fixed).notes
+    assert note.text == "sizes of inputs are 0 in the file: x:0; --dim x:0=N gives another"
+    again = loaded(tmp_path, fixed, **{"x:0": 5})
+    assert again.graph is not None
+    assert (again.graph.tensors[index(again.graph, "x")].shape, again.notes) == ((5, 2), ())
+    assert not loaded(tmp_path, fixed, **{"x:0": 0}).notes
 
 
 def test_sizes_below_zero_are_refused_or_inferred(tmp_path: Path) -> None:

@@ -382,6 +382,8 @@ def test_symbols(tmp_path: Path) -> None:
     assert chosen.notes == ()
     with pytest.raises(FormatError, match="exported for 2 to 64"):
         read(path, Options(dims={"s77": 65}))
+    with pytest.raises(FormatError, match=r'symbolic dimensions: s77 .*did you mean "s77"\?'):
+        read(path, Options(dims={"s7": 4}))
     with pytest.raises(FormatError, match=r'no size depends on "batch".*s77 \(dimension 0 of x\)'):
         read(path, Options(dims={"batch": 8}))
     open_ended = model(S)

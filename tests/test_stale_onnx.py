@@ -95,9 +95,12 @@ def own(*results: list[int | str]) -> Any:
 
 
 def test_what_nothing_else_says_is_believed(tmp_path: Path) -> None:
-    """Tests a declaration that mentions the size that is given."""
+    """Tests a declaration that mentions the size that is given; a note says what it adds."""
     found = loaded(tmp_path, own(["N", 7]), N=4)
-    assert (shapes(found)["y"], found.notes) == ((4, 7), ())
+    assert shapes(found)["y"] == (4, 7)
+    assert [note.code for note in found.notes] == [Code.DIM_ASSUMED]
+    assert "so, though data may change them: r0:1 = 7; --dim r0:1=N" in found.notes[0].text
+    assert not loaded(tmp_path, own(["N", 7]), **{"N": 4, "r0:1": 7}).notes
 
 
 def test_what_was_written_for_another_size_is_not(tmp_path: Path) -> None:

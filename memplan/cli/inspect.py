@@ -101,10 +101,12 @@ def command(
 
     from memplan.analysis.inspection import inspect
 
+    figures = _measure(loaded, input, model) if runtime else ()
+    loaded = options.add_alarms(input, loaded, figures, model)
     found = inspect(
         loaded,
         in_place=in_place,
-        figures=_measure(loaded, input, model) if runtime else (),
+        figures=figures,
         nodes=nodes,
         timeout=timeout,
         threads=threads,

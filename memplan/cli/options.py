@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memplan.graph import Graph, Kind
     from memplan.notes import Note
     from memplan.plan import Plan
-    from memplan.sources import Loaded
+    from memplan.sources import Figure, Loaded
     from memplan.sources.options import Options as ModelOptions
     from memplan.yardsticks.torch_run import Measured
 
@@ -449,6 +449,15 @@ def find_plan(path: str) -> Plan | None:
         return formats.load_plan(path)
     except FormatError:
         return None
+
+
+def add_alarms(path: str, loaded: Loaded, figures: Sequence[Figure], model: Model) -> Loaded:
+    """Return an input with a note on each figure above what its sizes explain."""
+    from memplan.yardsticks import find_alarms
+
+    alarms = find_alarms(figures)
+    refuse_notes(path, alarms if model.strict else ())
+    return replace(loaded, notes=(*loaded.notes, *alarms))
 
 
 def refuse_notes(path: str, notes: Sequence[Note]) -> None:

@@ -177,11 +177,14 @@ def command(
         output.message("--in-place does not reduce the peak: the plan overwrites no input")
     if ordered is not None:
         found = _with_order(found, planned.problem, ordered)
+    figures: tuple[Figure, ...] = ()
+    if as_json or not quiet or strict:
+        figures = _collect_figures(planned.loaded, input, model, runtime)
+        planned = replace(planned, loaded=options.add_alarms(input, planned.loaded, figures, model))
     if out is not None and found.has_offsets:
         formats.save(found, out, format=format.literal if format else None)
     if as_json or not quiet:
         measured = options.measure(planned.loaded, input, model) if measure else None
-        figures = _collect_figures(planned.loaded, input, model, runtime)
         if ordered is not None:
             figures = tuple(_of_given_order(figure) for figure in figures)
         report = Report(

@@ -45,12 +45,16 @@ class Figure:
         the file.
     what
         What is counted, if it differs from a plan's peak: "with kernel scratch".
+    beyond
+        What was measured beyond the sizes that are planned, in words: the plan is of another
+        program than the one that ran. Empty where the runtime only places worse.
     """
 
     runtime: str
     bytes: int
     how: Literal["measured", "re-implemented", "recorded"]
     what: str = ""
+    beyond: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, cast
 
+from memplan.notes import Code, Note
 from memplan.sources.loaded import Figure
 from memplan.sources.options import Options
 
-__all__ = ["measure"]
+__all__ = ["find_alarms", "measure"]
 
 # By source: the module of this package with the `measure(path, options)` to call.
 _RUNTIMES: Final = {
@@ -36,3 +38,15 @@ def measure(source: str, path: Path, options: Options) -> Figure | None:
         return None
     module = importlib.import_module(f"memplan.yardsticks.{name}")
     return cast("Figure | None", module.measure(path, options))
+
+
+def find_alarms(figures: Iterable[Figure]) -> tuple[Note, ...]:
+    """Return a note for each figure that shows that the planned sizes are too small."""
+    return tuple(
+        Note(
+            Code.MEASURED_ABOVE,
+            f"{figure.runtime} needs more than the sizes that are planned: {figure.beyond}",
+        )
+        for figure in figures
+        if figure.beyond
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ _FUSIONS = """
 
 
 def main() -> None:
-    """Read from standard input: path, dimensions, fusing, order, reuse, and a scratch folder."""
+    """Read from standard input: path, shapes, dimensions, fusing, order, reuse, scratch folder."""
     import onnxruntime
 
     order = json.load(sys.stdin)
@@ -57,30 +57,36 @@ def main() -> None:
         order["path"], options, ["CPUExecutionProvider"], disabled_optimizers=left_out
     )
     try:
-        _run_twice(session, order["dims"], 0)
+        _run_twice(session, order["shapes"], 0)
     except Exception:  # any native error: zero may be too small
-        _run_twice(session, order["dims"], 1)
+        _run_twice(session, order["shapes"], 1)
     events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
-    print(json.dumps({"version": onnxruntime.__version__, **_find_peaks(events)}))
+    seen = [event["args"] for event in events if "mem_in_use_peak" in event.get("args", {})]
+    made = {"made": _list_made(seen[: len(seen) // 2])}
+    print(json.dumps({"version": onnxruntime.__version__, **made, **_find_peaks(seen)}))
 
 
-def _run_twice(session: Any, dims: Mapping[str, int], value: int) -> None:
+def _run_twice(session: Any, shapes: Mapping[str, Sequence[int]], value: int) -> None:
     """Run once so that the runtime records all sizes, and once with its plan for these sizes."""
     feeds = {}
     for one in session.get_inputs():
-        shape = [
-            size if isinstance(size, int) else dims[size if size in dims else f"{one.name}:{axis}"]
-            for axis, size in enumerate(one.shape)
-        ]
+        shape = shapes[one.name]
         dtype = _TYPES.get(one.type) or np.dtype(one.type.removeprefix("tensor(").rstrip(")"))
         feeds[one.name] = np.full(shape, value, dtype)
     for _ in range(2):
         session.run(None, feeds)
 
 
-def _find_peaks(events: list[dict[str, Any]]) -> dict[str, int]:
+def _list_made(seen: list[dict[str, Any]]) -> dict[str, list[int]]:
+    """Return by type of operator the bytes that each of them made in one run."""
+    made: dict[str, list[int]] = {}
+    for one in seen:
+        made.setdefault(one["op_name"], []).append(int(one["output_size"]))
+    return made
+
+
+def _find_peaks(seen: list[dict[str, Any]]) -> dict[str, int]:
     """Return the most bytes that the arena had in use, as requested and as rounded."""
-    seen = [event["args"] for event in events if "mem_in_use_peak" in event.get("args", {})]
     first, last = seen[0], seen[-1]
     # The arena is not empty before the first operator: it holds weights in another layout.
     loaded = int(first["mem_bytes_in_use"]) - int(first["mem_in_use_delta"])

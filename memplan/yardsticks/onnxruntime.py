@@ -11,15 +11,19 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from memplan.errors import MemplanError
 from memplan.notes import Code
-from memplan.sources.loaded import Figure
+from memplan.sources.loaded import Figure, Loaded
 from memplan.sources.onnx import read
 from memplan.sources.options import Options
 
@@ -33,6 +37,7 @@ class _Held(NamedTuple):
     version: str
     requested: int
     in_use: int
+    made: dict[str, list[int]]  # bytes of the results of each operator, by its type
 
 
 def measure(
@@ -62,18 +67,58 @@ def measure(
         different loads, those in the order of the file. `None` if the runtime is not
         installed, rejects the model, or needs longer than 20 seconds.
     """
-    plain = _run(path, options, fused=False, in_file_order=in_file_order, reuse=reuse)
+    if find_spec("onnxruntime") is None:
+        return None
+    try:
+        loaded = read(path, replace(options, runtime_order=not in_file_order, in_place=False))
+    except MemplanError:
+        return None
+    run = partial(_run, path, options, _find_shapes(loaded), in_file_order=in_file_order)
+    plain = run(fused=False, reuse=reuse)
     if plain is None:
         return None
     what = f"{plain.in_use} with kernel scratch and the arena's rounding"
-    fused = _run(path, options, fused=True, in_file_order=in_file_order, reuse=reuse)
+    fused = run(fused=True, reuse=reuse)
     if fused is not None:
         what += f"; {fused.requested} and {fused.in_use} after fusing operators"
     if not in_file_order and _has_other_load(path, options):
-        ordered = _run(path, options, fused=False, in_file_order=True, reuse=reuse)
+        ordered = run(fused=False, in_file_order=True, reuse=reuse)
         if ordered is not None:
             what += f"; {ordered.requested} and {ordered.in_use} in the order of the file"
-    return Figure(f"onnxruntime {plain.version}", plain.requested, "measured", what)
+    beyond = _explain_larger(loaded, plain)
+    load = loaded.problem.max_load
+    if not beyond and plain.requested > load:  # it may only share memory worse than a plan does
+        alone = run(fused=False, reuse=False)
+        if alone is not None and alone.requested > load:
+            beyond = f"{alone.requested} bytes live at one time, {load} planned"
+    return Figure(f"onnxruntime {plain.version}", plain.requested, "measured", what, beyond)
+
+
+def _find_shapes(loaded: Loaded) -> dict[str, Sequence[int]]:
+    """Return the shapes of the inputs."""
+    assert loaded.graph is not None
+    inputs = (loaded.graph.tensors[index] for index in loaded.graph.inputs)
+    return {each.name: each.shape or () for each in inputs}
+
+
+def _explain_larger(loaded: Loaded, run: _Held) -> str:
+    """Say which operator made more bytes than are planned for it, if one did.
+
+    Operators are known by their type alone, so those are compared that ran as often as they are
+    planned: the largest with the largest, and so on.
+    """
+    assert loaded.graph is not None
+    planned: dict[str, list[int]] = defaultdict(list)
+    for operator in loaded.graph.walk():
+        kind = operator.type.rpartition(".")[2]
+        planned[kind].append(sum(loaded.graph.tensors[one].bytes for one in operator.outputs))
+    for kind, sizes in planned.items():
+        found = sorted(run.made.get(kind, ()))
+        if len(found) == len(sizes):
+            for made, size in zip(found, sorted(sizes), strict=True):
+                if made > size:
+                    return f"operator {kind} makes {made} bytes, {size} planned"
+    return ""
 
 
 def _has_other_load(path: Path, options: Options) -> bool:
@@ -83,13 +128,18 @@ def _has_other_load(path: Path, options: Options) -> bool:
 
 
 def _run(
-    path: Path, options: Options, *, fused: bool, in_file_order: bool, reuse: bool
+    path: Path,
+    options: Options,
+    shapes: Mapping[str, Sequence[int]],
+    *,
+    fused: bool,
+    in_file_order: bool,
+    reuse: bool,
 ) -> _Held | None:
-    if find_spec("onnxruntime") is None:
-        return None
     with tempfile.TemporaryDirectory() as folder:
         order = {
             "path": str(path.absolute()),
+            "shapes": dict(shapes),
             "dims": dict(options.dims),
             "fused": fused,
             "in_file_order": in_file_order,
@@ -110,7 +160,7 @@ def _run(
     if run.returncode != 0:
         return None
     found = json.loads(run.stdout)
-    return _Held(found["version"], found["requested"], found["in_use"])
+    return _Held(**found)
 
 
 def measure_difference(one: bytes, other: bytes) -> float | None:

@@ -138,6 +138,5 @@ def _convert(
         check_order(model.graph)
     drop_masks(model.graph)
     model, notes = with_shapes(model, dims, limit_factor)
-    # A size of zero can be meant: nothing is cached yet. Only the user can say so.
-    graph, more = build(model, allow_empty=0 in dims.values())
+    graph, more = build(model)
     return graph, (*sorted_notes, *notes, *more)

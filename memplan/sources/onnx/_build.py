@@ -25,22 +25,20 @@ _PLANNED = frozenset({Kind.OUTPUT, Kind.INTERMEDIATE, Kind.WORKSPACE})
 _Scope = ChainMap[str, int]
 
 
-def build(model: Any, *, allow_empty: bool = False) -> tuple[Graph, tuple[Note, ...]]:
+def build(model: Any) -> tuple[Graph, tuple[Note, ...]]:
     """Return the graph of a model, and notes on memory outside of the plan.
 
     Parameters
     ----------
     model
         A `ModelProto` with the shape of every tensor, in order, without functions of its own.
-    allow_empty
-        Whether tensors that the model computes may have no elements.
 
     Raises
     ------
     GraphError
-        If a tensor is of a type that ONNX does not have, empty, or larger than 2^62 bytes.
+        If a tensor is of a type that ONNX does not have, or larger than 2^62 bytes.
     """
-    builder = _Builder(allow_empty)
+    builder = _Builder()
     scope: _Scope = ChainMap()
     operators = builder.run(model.graph, scope, "")
     graph = Graph(
@@ -60,7 +58,6 @@ def build(model: Any, *, allow_empty: bool = False) -> tuple[Graph, tuple[Note, 
 
 @dataclass
 class _Builder:
-    allow_empty: bool
     tensors: list[Tensor] = field(default_factory=list)
     views: list[View] = field(default_factory=list)
     aliases: list[tuple[int, int]] = field(default_factory=list)
@@ -254,8 +251,6 @@ class _Builder:
             raise GraphError(f"tensor {quoted(name)} has a negative size in its shape {shape}")
         if element == STRING and kind is not Kind.CONSTANT:
             self.opaque.append(name)
-        elif 0 in shape and kind is not Kind.CONSTANT and not self.allow_empty:
-            raise GraphError(f"tensor {quoted(name)} has no elements: its shape is {list(shape)}")
         size = bytes_of(element, shape)
         if size > _LARGEST:
             raise GraphError(f"tensor {quoted(name)} has {size} bytes, more than 2^62")

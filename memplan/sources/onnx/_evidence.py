@@ -9,13 +9,15 @@ declared one counts, unless the sizes that it depends on were changed after it w
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, NamedTuple
 
-from memplan.errors import MemplanError, listed, quoted
+from memplan.errors import MemplanError, listed, quoted, suggest
 from memplan.extras import require
 from memplan.notes import Code, Note
+from memplan.sources.onnx._dependent import Size
 from memplan.sources.onnx._expression import evaluate, names_in
 from memplan.sources.onnx._foreign import has_rule
 from memplan.sources.onnx._lineage import Lineage
@@ -30,7 +32,8 @@ _LISTED = 5  # shapes that a note lists
 _SENTENCE = 260  # characters of a note before it says how many more there are
 
 _Shape = tuple[int | str, ...]  # sizes and names; "" stands for neither
-Ask = tuple[str, str]  # the dimension to give (empty: a whole shape is missing), and where it is
+# The dimension to give, and where it is; where a whole shape is missing, nothing and a sentence.
+Ask = tuple[str, str]
 
 
 class Open(NamedTuple):
@@ -39,6 +42,25 @@ class Open(NamedTuple):
     name: str
     type: Any | None  # its `TypeProto`, if there is one
     maker: str  # the operator that makes it, in words; empty for an input
+    sizes: list[Size] | None = None  # what is known of them whatever the data is
+    results: Sequence[str] = ()  # of the operator that makes it
+    elements: int | None = None  # their number, where it is known
+
+    def get_size(self, axis: int) -> Size:
+        """Return what is known of a size."""
+        return Size() if self.sizes is None else self.sizes[axis]
+
+    def find_place(self, axis: int) -> str:
+        """Return where a size is asked for, "TENSOR:AXIS": equal ones in one place."""
+        at, other = self.get_size(axis).place or (0, axis)
+        equal = self.results[at] if self.get_size(axis).place else ""
+        return f"{equal}:{other}" if equal else f"{self.name}:{axis}"
+
+    def list_axes(self) -> range:
+        """Return the axes of its shape, as far as their number is known."""
+        declared = tensor_type(self.type) if self.type is not None else None
+        count = 0 if declared is None else len(declared.shape.dim)
+        return range(count if self.sizes is None else min(count, len(self.sizes)))
 
 
 @dataclass
@@ -63,8 +85,12 @@ class Evidence:
     )
     _elements: dict[str, int] = field(default_factory=dict)  # declared types of elements
     _bare: bool = False  # whether the element types are removed too
-    _believed: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))  # axes
+    # By tensor and axis: the sizes that are declared, and those that are the most that can be.
+    _believed: dict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
+    _bounded: dict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
     _filled: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))  # axes
+    _empty: list[str] = field(default_factory=list)  # sizes of inputs that are 0 in the file
+    _names: dict[str, str] = field(default_factory=dict)  # of sizes, by "TENSOR:AXIS"
     _used: set[str] = field(default_factory=set)  # of `dims`
     _sizes: dict[str, int | None] = field(default_factory=dict)  # of expressions
 
@@ -81,6 +107,7 @@ class Evidence:
             if value < 0:
                 raise MemplanError(f"dimension {quoted(name)} is {value}; it must be 0 or more")
         types = [one for value in _walk_values(model.graph) if (one := tensor_type(value.type))]
+        _require_there(model.graph, dims, {dim.dim_param for one in types for dim in one.shape.dim})
         for dim in (dim for one in types for dim in one.shape.dim):
             if dim.dim_value < 0:  # some exporters write -1 for an unknown size
                 dim.ClearField("dim_value")
@@ -138,8 +165,11 @@ class Evidence:
             for axis, dim in enumerate(declared.shape.dim):
                 given = self._find_given(dim.dim_param, f"{value.name}:{axis}")
                 if given is None:
+                    if dim.HasField("dim_value") and dim.dim_value == 0:
+                        self._empty.append(f"{value.name}:{axis}")
                     continue
-                if dim.HasField("dim_value") and dim.dim_value != given:
+                # Some exporters write 0 for a size that is open.
+                if dim.HasField("dim_value") and dim.dim_value not in (0, given):
                     raise _make_error(value.name, axis, dim.dim_value, given)
                 dim.dim_value = given
 
@@ -156,40 +186,82 @@ class Evidence:
                 self._keep_foreign(inner, opsets)
 
     def fill(self, one: Open) -> bool:
-        """Complete an open shape with the sizes that the user gives, or else the declared ones.
+        """Complete an open shape with the sizes that the user gives, that are known, or declared.
 
-        Returns whether that changed anything.
+        A size that stays open is named after its place, so that the inference carries the name to
+        all that have this size. Returns whether that changed anything.
         """
         declared = tensor_type(one.type) if one.type is not None else None
         if declared is None:
             return False
         evidence = self._find_declared(one.name, declared)
+        changed = False
         if not declared.HasField("shape"):
-            rank = 0 if evidence is None else len(evidence)
-            while evidence is None and f"{one.name}:{rank}" in self.dims:
-                rank += 1
-            if evidence is None and rank == 0:
+            rank = self._find_rank(one, evidence)
+            if rank is None:
                 return False
             declared.shape.SetInParent()
             for _ in range(rank):
                 declared.shape.dim.add()
-        changed = evidence == ()
-        for axis, dim in enumerate(declared.shape.dim):
-            if dim.HasField("dim_value"):
-                continue
-            size = "" if evidence is None else evidence[axis]
-            name = size if isinstance(size, str) else ""
-            given = self._find_given(name, f"{one.name}:{axis}")
-            if given is not None:
-                dim.dim_value = given
-            elif isinstance(size, int):
-                dim.dim_value = size
-                self._believed[one.name].add(axis)
-            else:
-                continue
-            self._filled[one.name].add(axis)
             changed = True
+        if one.sizes is not None and len(one.sizes) != len(declared.shape.dim):
+            one = one._replace(sizes=None)
+        if evidence is not None and not _is_possible(evidence, one, len(declared.shape.dim)):
+            evidence = None
+        for axis, dim in enumerate(declared.shape.dim):
+            if not dim.HasField("dim_value"):
+                changed |= self._fill_axis(
+                    one, axis, dim, "" if evidence is None else evidence[axis]
+                )
         return changed
+
+    def _find_rank(self, one: Open, evidence: _Shape | None) -> int | None:
+        """Return the number of axes of a value, if it is known, declared, or given."""
+        if one.sizes is not None:
+            return len(one.sizes)
+        if evidence is not None:
+            return len(evidence)
+        rank = 0
+        while f"{one.name}:{rank}" in self.dims:
+            rank += 1
+        return rank or None
+
+    def _fill_axis(self, one: Open, axis: int, dim: Any, size: int | str) -> bool:
+        """Set an open size of a value, which a file declares as `size`, or name it."""
+        known, most, _ = one.get_size(axis)
+        place = one.find_place(axis)
+        if known is None:
+            known = self._find_given(size if isinstance(size, str) else "", f"{one.name}:{axis}")
+        if known is None:
+            known = self._find_given(self._names.get(place, ""), place)
+        if known is not None:
+            dim.dim_value = known
+        elif most is not None:
+            dim.dim_value = most
+            self._bounded[one.name][axis] = most
+        elif isinstance(size, int):
+            dim.dim_value = size
+            self._believed[one.name][axis] = size
+        elif not one.maker or dim.dim_param == place:
+            return False
+        else:
+            dim.dim_param = place
+        self._filled[one.name].add(axis)
+        return True
+
+    def read_names(self, graph: Any, open: Iterable[Open]) -> None:
+        """Find the names that a file declares, behind the operators that make them, for open sizes.
+
+        `graph` has been inferred after `fill` has named these sizes after their places.
+        """
+        places = {one.find_place(axis) for one in open for axis in one.list_axes()}
+        for value in _walk_values(graph) if places else ():
+            declared = tensor_type(value.type)
+            found = None if declared is None else self._find_declared(value.name, declared)
+            if found is not None and len(found) == len(declared.shape.dim):
+                for dim, name in zip(declared.shape.dim, found, strict=True):
+                    if dim.dim_param in places and name in self.named:
+                        self._names.setdefault(dim.dim_param, str(name))
 
     def _find_given(self, name: str, place: str) -> int | None:
         """Return the size that the user gives: by a name, by "TENSOR:AXIS", or inside a name."""
@@ -227,6 +299,18 @@ class Evidence:
             for _, body in subgraphs(node):
                 self.forget_inferred(body, inner=True)
 
+    def forget_names(self, graph: Any, *, inner: bool = False) -> None:
+        """Remove the names that the inference made up, so that those of places take their room."""
+        for value in (*graph.value_info, *graph.output, *(graph.input if inner else ())):
+            declared = tensor_type(value.type)
+            filled = self._filled.get(value.name, ())
+            for axis, dim in enumerate(() if declared is None else declared.shape.dim):
+                if dim.dim_param and axis not in filled:
+                    dim.Clear()
+        for node in graph.node:
+            for _, body in subgraphs(node):
+                self.forget_names(body, inner=True)
+
     def forget_elements(self, graph: Any) -> bool:
         """Remove the element types too, as some are stale; return `False` if they already were."""
         new, self._bare = not self._bare, True
@@ -248,17 +332,21 @@ class Evidence:
         """Yield the dimensions of an open value that a user has to give."""
         declared = tensor_type(one.type) if one.type is not None else None
         if declared is None or declared.elem_type == 0 or not declared.HasField("shape"):
-            maker = f" (made by {one.maker})" if one.maker else ""
-            yield "", f"tensor {quoted(one.name)}{maker}"
+            yield "", _ask_for_shape(one, has_elements=bool(declared and declared.elem_type))
             return
         evidence = self._find_declared(one.name, declared)
         for axis, dim in enumerate(declared.shape.dim):
-            if not dim.HasField("dim_value"):
-                names = (dim.dim_param, "" if evidence is None else str(evidence[axis]))
-                key = next((name for name in names if name in self.named), f"{one.name}:{axis}")
-                # An expression is asked for by its names; by itself, if they give it no size.
-                for name in sorted(names_in(key) - self.dims.keys()) or [key]:
-                    yield name, f"axis {axis} of {quoted(one.name)}"
+            if dim.HasField("dim_value"):
+                continue
+            # The inference makes up names too, but not for inputs.
+            names = ("" if one.maker else dim.dim_param, "" if evidence is None else evidence[axis])
+            place, where = one.find_place(axis), f"axis {axis} of {quoted(one.name)}"
+            key = next((str(name) for name in names if name in self.named), "")
+            if not key and place in self._names:
+                key, where = self._names[place], place
+            # An expression is asked for by its names; by itself, if they give it no size.
+            for name in sorted(names_in(key) - self.dims.keys()) or [key or place]:
+                yield name, where
 
     def _find_declared(self, name: str, declared: Any) -> _Shape | None:
         """Return the declared shape that agrees with all known sizes, if there is exactly one."""
@@ -345,10 +433,74 @@ class Evidence:
                     if size != self.dims[key]:
                         raise _make_error(value.name, axis, size, self.dims[key])
         for key in left - self.named:
-            name, _, number = key.rpartition(":")
-            if not any(value.name == name and _has(value, number) for value in _walk_values(graph)):
-                there = listed(sorted(self.named)) or "none by name"
-                raise MemplanError(f"the model has no dimension {quoted(key)}; it has {there}")
+            name, _, axis = key.rpartition(":")
+            if not any(value.name == name and _has(value, axis) for value in _walk_values(graph)):
+                raise MemplanError(
+                    f"tensor {quoted(name)} has no axis {axis}, as {quoted(key)} says"
+                )
+
+    def make_notes(self) -> Iterator[Note]:
+        """Yield notes on sizes that neither the user gives nor the inputs determine."""
+        for sizes, what in (
+            (self._bounded, "depend on data are planned at the most that they can be"),
+            (self._believed, "only the file declares are planned so, though data may change them"),
+        ):
+            first = next((f"{name}:{axis}" for name, axes in sizes.items() for axis in axes), "")
+            if first:
+                each = [f"{name}:{at} = {axes[at]}" for name, axes in sizes.items() for at in axes]
+                text = f"sizes that {what}: {listed(each, quote=False)}"
+                text += f"; --dim {first}=N plans another"
+                yield Note(Code.DIM_ASSUMED, text, tuple(sizes))
+        if self._empty:
+            yield Note(
+                Code.DIM_ASSUMED,
+                f"sizes of inputs are 0 in the file: {listed(self._empty, quote=False)}; "
+                f"--dim {self._empty[0]}=N gives another",
+                tuple(dict.fromkeys(one.rpartition(":")[0] for one in self._empty)),
+            )
+
+
+def _require_there(graph: Any, dims: Mapping[str, int], params: Iterable[str]) -> None:
+    """Refuse a dimension that is neither a name in the file nor "TENSOR:AXIS".
+
+    Raises
+    ------
+    MemplanError
+        With the most similar name.
+    """
+    named = set(params) - {""}
+    named = named.union(*map(names_in, named))
+    if dims.keys() <= named:
+        return
+    tensors = {value.name for value in _walk_values(graph)} | set(_walk_results(graph))
+    for key in dims.keys() - named:
+        name, _, axis = key.rpartition(":")
+        if not axis.isdecimal() or name not in tensors:
+            there = listed(sorted(named - _NAMELESS)) or "none by name"
+            near = suggest(key, [*named, *(f"{one}:{axis}" for one in tensors if name)])
+            raise MemplanError(f"the model has no dimension {quoted(key)}; it has {there}{near}")
+
+
+def _walk_results(graph: Any) -> Iterator[str]:
+    for node in graph.node:
+        yield from filter(None, node.output)
+        for _, inner in subgraphs(node):
+            yield from _walk_results(inner)
+
+
+def _is_possible(declared: _Shape, one: Open, rank: int) -> bool:
+    """Whether a value with this many axes, and as many elements as it has, can be as declared."""
+    if one.elements is None or any(isinstance(size, str) for size in declared):
+        return len(declared) == rank
+    return len(declared) == rank and prod(map(int, declared)) == one.elements
+
+
+def _ask_for_shape(one: Open, *, has_elements: bool) -> str:
+    maker = f" (made by {one.maker})" if one.maker else ""
+    advice = "write the shape into the file"
+    if has_elements:
+        advice = f"give a size for each axis, like --dim {one.name}:0=2 --dim {one.name}:1=16"
+    return f"tensor {quoted(one.name)}{maker} has no known shape; {advice}"
 
 
 def make_note(overridden: Mapping[str, tuple[_Shape, _Shape]]) -> Note:

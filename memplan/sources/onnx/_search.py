@@ -6,18 +6,22 @@ import textwrap
 from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
+from math import prod
 from typing import Any
 
 from memplan.errors import listed, quoted
 from memplan.extras import require
 from memplan.notes import Code, Note
 from memplan.sources.onnx._arithmetic import array_of
+from memplan.sources.onnx._dependent import Call, sizes_of
 from memplan.sources.onnx._evidence import Open
 from memplan.sources.onnx._fit import is_contradictory
 from memplan.sources.onnx._fold import open_branches
 from memplan.sources.onnx._foreign import has_rule
 from memplan.sources.onnx._forward import explain_misfit
 from memplan.sources.onnx._order import initializers, subgraphs
+from memplan.sources.onnx._rules import VIEWS
 from memplan.sources.onnx._types import is_known, known_shape, opsets_of, tensor_type, types_of
 
 __all__ = ["Search"]
@@ -72,14 +76,21 @@ class Search:
             if fault:
                 self.faults.append(fault)
             elif not all(scope.known[name] for name in made):
-                maker = _describe_node(node)
-                self.open += [
-                    Open(name, scope.types.get(name), maker)
-                    for name in made
-                    if not scope.known[name]
-                ]
+                self._open_results(node, scope)
             if node.op_type == "Constant":
                 scope.constants.update((made[0], one.t) for one in node.attribute if one.type == 4)
+
+    def _open_results(self, node: Any, scope: _Scope) -> None:
+        """Add the unknown results of a node, with what is known of their sizes nevertheless."""
+        data = [array_of(scope.constants[n]) if n in scope.constants else None for n in node.input]
+        call = Call(node, self.opsets.get("", 1), scope.shapes(node.input), data)
+        maker, sizes = _describe_node(node), sizes_of(call)
+        kept = call.shapes[0] if node.op_type in VIEWS and not node.domain else None
+        count = None if kept is None else prod(kept)
+        for name, found in zip_longest(node.output, sizes[: len(node.output)]):
+            if name and not scope.known[name]:
+                type = scope.types.get(name)
+                self.open.append(Open(name, type, maker, found, node.output, count))
 
     def _search_branches(self, graph: Any, at: int, scope: _Scope) -> bool:
         """Search the sub-graphs of a node; return whether everything in them is known."""

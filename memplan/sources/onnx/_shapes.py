@@ -58,6 +58,7 @@ def with_shapes(
         If a given dimension is negative, or not in the model, or contradicts it.
     """
     opsets = _import_domains(model)
+    _write_defaults(model.graph)
     evidence = Evidence.take(model, dims)
     folder = Folder()
     notes: list[Note] = []
@@ -75,7 +76,7 @@ def with_shapes(
         dropped = search.drop_contradictions()
         if dropped:
             notes += dropped
-        elif search.faults or not sum(evidence.fill(one) for one in search.open):
+        elif search.faults or not _complete(evidence, model.graph, search):
             if not folded:
                 break
             evidence.forget_inferred(model.graph)
@@ -100,7 +101,16 @@ def with_shapes(
     if other:
         text = "declared element types that contradict the operators are ignored: "
         notes.append(Note(Code.SHAPE_OVERRIDDEN, text + listed(other), tuple(other)))
-    return model, (*notes, *_find_changing_states(model.graph))
+    return model, (*notes, *evidence.make_notes(), *_find_changing_states(model.graph))
+
+
+def _complete(evidence: Evidence, graph: Any, search: Search) -> bool:
+    """Complete the open shapes as far as possible; return whether that changed anything."""
+    evidence.read_names(graph, search.open)
+    changed = sum(evidence.fill(one) for one in search.open) > 0
+    if changed:
+        evidence.forget_names(graph)
+    return changed
 
 
 def _import_domains(model: Any) -> dict[str, int]:
@@ -110,6 +120,19 @@ def _import_domains(model: Any) -> dict[str, int]:
         model.opset_import.add(domain=domain, version=1)
         opsets[domain] = 1
     return opsets
+
+
+def _write_defaults(graph: Any) -> None:
+    """Write the defaults that the library takes for others into the operators.
+
+    It infers an STFT without `onesided` as if both sides were made; ONNX says that one is.
+    """
+    make_attribute = require("onnx.helper", extra="onnx").make_attribute
+    for node in graph.node:
+        if node.op_type == "STFT" and all(one.name != "onesided" for one in node.attribute):
+            node.attribute.append(make_attribute("onesided", 1))
+        for _, inner in subgraphs(node):
+            _write_defaults(inner)
 
 
 def _infer(model: Any, limit_factor: int) -> tuple[Any, str]:
@@ -207,10 +230,7 @@ def _ask(missing: list[tuple[str, str]], complaint: str) -> str:
     because = f" ({_shorten(complaint)})" if complaint else ""
     names = {_format_name(name): where for name, where in reversed(missing) if name}
     if not names:
-        return (
-            f"{missing[0][1]} has no known shape{because}; write the shape into the file, as "
-            "onnx.shape_inference does"
-        )
+        return missing[0][1] + because
     every = _list_dims([(name, names[name]) for name in reversed(names)])
     first = next(reversed(names))
     return f"the file leaves sizes open: {every}; give each a value, like --dim {first}=8{because}"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 from typing import Final
 
-from memplan.errors import FormatError, MemplanError, listed, quoted
+from memplan.errors import FormatError, MemplanError, listed, quoted, suggest
 from memplan.notes import Code, Note
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo
 from memplan.sources.tflite.shapes import infer_shape
@@ -37,7 +37,7 @@ def resize(model: Model, dims: Mapping[str, int]) -> Model:
         if name != BATCH:
             raise MemplanError(
                 f"{model.name} has no dimension {quoted(name)}: the open dimension of a TFLite "
-                f"file is called {BATCH}"
+                f"file is called {BATCH}{suggest(name, [BATCH])}"
             )
         if size < 1:
             raise MemplanError(f"dimension {BATCH} is {size}; it must be 1 or more")

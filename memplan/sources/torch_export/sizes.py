@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from math import ceil, floor, prod, trunc
 
-from memplan.errors import GraphError, listed, quoted
+from memplan.errors import GraphError, listed, quoted, suggest
 from memplan.notes import Code, Note
 from memplan.sources.torch_export.guards import evaluate, holds
 from memplan.sources.torch_export.values import Meta, Value
@@ -190,7 +190,10 @@ def _check_given(
         if symbol not in where:
             names = [f"{name} ({place})" for name, place in where.items()]
             there = listed(names, quote=False) or "none"
-            raise GraphError(f"no size depends on {quoted(symbol)}; symbolic dimensions: {there}")
+            raise GraphError(
+                f"no size depends on {quoted(symbol)}; symbolic dimensions: {there}"
+                f"{suggest(symbol, where)}"
+            )
         least, most = ranges.get(symbol, (None, None))
         least = max(least or 0, 0)
         if value < least or (most is not None and value > most):

@@ -1,0 +1,301 @@
+"""Sizes that depend on data: which are known nevertheless, which have a bound, which are equal.
+
+The library leaves more open than it has to where an operator reads its sizes from data that is
+not known before the run: of TopK it gives only the number of axes. What these rules say is what
+ONNX defines, whatever the data is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NamedTuple
+
+from memplan.sources.onnx._arithmetic import Array, array_of
+from memplan.sources.onnx._order import subgraphs
+from memplan.sources.onnx._types import known_shape, types_of
+
+__all__ = ["Call", "Size", "sizes_of"]
+
+_Shape = tuple[int, ...]
+
+
+class Size(NamedTuple):
+    """A size of a result.
+
+    Attributes
+    ----------
+    known
+        It, where it does not depend on data.
+    most
+        A bound, where there is a useful one. What data could only make smaller than an input, as
+        it does a Slice, has none: a plan for all of the input would be a plan for another model.
+    place
+        The output and the axis of the same operator that always have the same size; `None` for
+        the size itself.
+    """
+
+    known: int | None = None
+    most: int | None = None
+    place: tuple[int, int] | None = None
+
+
+_Sizes = list[Size] | None  # of an output; `None` if the number of axes is open
+_OPEN = Size()
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operator of ONNX with what it reads.
+
+    Attributes
+    ----------
+    shapes
+        Of its inputs; `None` for one that is left out, or is no tensor.
+    data
+        Values of its inputs, `None` for those that are not known before the run.
+    """
+
+    node: Any
+    opset: int
+    shapes: Sequence[_Shape | None]
+    data: Sequence[Array | None]
+
+    def shape(self, at: int) -> _Shape:
+        """Return the shape of an input that must be there."""
+        found = self.shapes[at]
+        if found is None:
+            raise LookupError
+        return found
+
+    def value(self, at: int) -> list[int] | None:
+        """Return an input as whole numbers, or `None` if it is left out or not known."""
+        found = self.data[at] if at < len(self.data) else None
+        return None if found is None else [int(one) for one in found.ravel()]
+
+    def count(self, at: int) -> int:
+        """Return the number of elements of an input that must be there."""
+        return prod(self.shape(at))
+
+    def has(self, at: int) -> bool:
+        """Whether an input is not left out."""
+        return at < len(self.node.input) and bool(self.node.input[at])
+
+    def number(self, name: str, default: int) -> int:
+        """Return an attribute, or its default."""
+        return next((int(one.i) for one in self.node.attribute if one.name == name), default)
+
+    def numbers(self, name: str) -> list[int] | None:
+        """Return an attribute that is a list, or `None` if it is left out."""
+        return next((list(map(int, a.ints)) for a in self.node.attribute if a.name == name), None)
+
+
+_Rule = Callable[[Call], Sequence[_Sizes]]
+
+
+def sizes_of(call: Call) -> Sequence[_Sizes]:
+    """Return what is known of the sizes of an operator's outputs, in order; nothing if nothing."""
+    rule = _RULES.get(call.node.op_type) if call.node.domain in ("", "ai.onnx") else None
+    try:
+        return () if rule is None else rule(call)
+    except (ArithmeticError, LookupError, TypeError, ValueError):  # the inference says what is bad
+        return ()
+
+
+def _known(shape: Sequence[int]) -> list[Size]:
+    return [Size(size) for size in shape]
+
+
+def _open_along(shape: Sequence[int], axes: Sequence[int], size: Size = _OPEN) -> list[Size]:
+    """Return the sizes of a shape, of which those along some axes are open."""
+    found = _known(shape)
+    for axis in axes:
+        found[axis] = size
+    return found
+
+
+def _top(call: Call) -> Sequence[_Sizes]:
+    axis = call.number("axis", -1) % len(call.shape(0))
+    return [_open_along(call.shape(0), [axis], Size(place=(0, axis)))] * 2
+
+
+def _slice(call: Call) -> Sequence[_Sizes]:
+    axes = call.value(3) if call.has(3) else list(range(call.count(1)))
+    return [[_OPEN] * len(call.shape(0)) if axes is None else _open_along(call.shape(0), axes)]
+
+
+def _along(at: int) -> _Rule:
+    """Return the rule of an operator that changes the axes in an input, or all of them."""
+
+    def rule(call: Call) -> Sequence[_Sizes]:
+        shape, axes = call.shape(0), call.value(at) if call.has(at) else call.numbers("axes")
+        return [_open_along(shape, range(len(shape)) if axes is None else axes)]
+
+    return rule
+
+
+def _pool_back(call: Call) -> Sequence[_Sizes]:
+    shape = call.shape(0)
+    return [_open_along(shape, range(2, len(shape)))]
+
+
+def _expand(call: Call) -> Sequence[_Sizes]:
+    shape = call.shape(0)
+    more = max(call.count(1) - len(shape), 0)
+    return [[_OPEN] * more + [Size(size) if size != 1 else _OPEN for size in shape]]
+
+
+def _reshape(call: Call) -> Sequence[_Sizes]:
+    rank = call.count(1)
+    return [[Size(prod(call.shape(0)))] if rank == 1 else [_OPEN] * rank]
+
+
+def _of_rank(at: int) -> _Rule:
+    """Return the rule of an operator with an axis for each element of an input."""
+    return lambda call: [[_OPEN] * call.count(at)]
+
+
+def _unique(call: Call) -> Sequence[_Sizes]:
+    shape = call.shape(0)
+    if any(one.name == "axis" for one in call.node.attribute):
+        axis = call.number("axis", 0) % len(shape)
+    else:
+        shape, axis = (prod(shape),), 0
+    count = Size(place=(0, axis))
+    return [_open_along(shape, [axis], count), [count], [Size(shape[axis])], [count]]
+
+
+def _split(call: Call) -> Sequence[_Sizes]:
+    shape = _open_along(call.shape(0), [call.number("axis", 0)])
+    return [shape] * len(call.node.output)
+
+
+def _reduce(call: Call) -> Sequence[_Sizes]:
+    shape = call.shape(0)
+    if call.number("keepdims", 1):
+        return [[Size(1) if size == 1 else Size(most=size) for size in shape]]
+    return [[_OPEN] * (len(shape) - call.count(1))]
+
+
+def _squeeze(call: Call) -> Sequence[_Sizes]:
+    shape, count = call.shape(0), call.count(1)
+    rest = [size for size in shape if size != 1]
+    return [_known(rest) if len(rest) + count == len(shape) else [_OPEN] * (len(shape) - count)]
+
+
+def _unsqueeze(call: Call) -> Sequence[_Sizes]:
+    return [[_OPEN] * (len(call.shape(0)) + call.count(1))]
+
+
+def _suppress(call: Call) -> Sequence[_Sizes]:
+    """Return what is left of boxes: at most a number of each class of each picture."""
+    kept, boxes = call.value(2), call.shape(1)[2]
+    if not call.has(2):
+        return [_known((0, 3))]
+    if kept is None or kept[0] >= boxes:
+        return [[_OPEN, Size(3)]]
+    return [[Size(most=prod(call.shape(1)[:2]) * max(kept[0], 0)), Size(3)]]
+
+
+def _loop(call: Call) -> Sequence[_Sizes]:
+    """Return what a loop gathers: a piece for each round, of which there may be a limit."""
+    (_, body), *_ = subgraphs(call.node)
+    rounds, types = call.value(0), types_of(body)
+    states = len(call.node.input) - 2
+    first = next((at for at, name in enumerate(call.node.output) if name and at >= states), states)
+    count = Size(place=(first, 0))
+    if rounds is not None and 0 <= rounds[0] < 1 << 31:
+        count = Size(rounds[0]) if _goes_on(call, body) else Size(most=rounds[0])
+    found: list[_Sizes] = [None] * states
+    for one in body.output[1 + states :]:
+        piece = known_shape(types[one.name])
+        found.append(None if piece is None else [count, *_known(piece)])
+    return found
+
+
+def _goes_on(call: Call, body: Any) -> bool:
+    """Whether nothing but the number of rounds ends a loop."""
+    begins = call.value(1) if call.has(1) else [1]
+    goes_on, given = body.output[0].name, body.input[1].name
+    same = {given}
+    for node in body.node:
+        if node.op_type == "Identity" and node.input[0] in same:
+            same.add(node.output[0])
+    constants = {one.name: one for one in body.initializer}
+    for node in body.node:
+        if node.op_type == "Constant":
+            constants.update((node.output[0], one.t) for one in node.attribute if one.type == 4)
+    value = array_of(constants[goes_on]) if goes_on in constants else None
+    return begins == [1] and (goes_on in same or (value is not None and bool(value.all())))
+
+
+def _branch(call: Call) -> Sequence[_Sizes]:
+    """Return what either branch may make: the largest size along each axis."""
+    branches = [body for _, body in subgraphs(call.node)]
+    found: list[_Sizes] = []
+    for at in range(len(call.node.output)):
+        shapes = [known_shape(types_of(one)[one.output[at].name]) for one in branches]
+        first, *others = (one for one in shapes if one is not None)
+        if len(others) + 1 < len(shapes) or any(len(one) != len(first) for one in others):
+            found.append(None)
+            continue
+        sizes = [set(along) for along in zip(first, *others, strict=True)]
+        found.append([Size(most=max(one)) if len(one) > 1 else Size(*one) for one in sizes])
+    return found
+
+
+def _transform(call: Call) -> Sequence[_Sizes]:
+    """Return the sizes of a Fourier transform of a length that is not known."""
+    shape = call.shape(0)
+    axis = call.number("axis", 1)
+    if call.has(2):
+        known = call.value(2)
+        if known is None:
+            return [[_OPEN] * len(shape)]
+        axis = known[0]
+    elif call.opset >= 20:
+        axis = -2
+    found = _open_along(shape, [axis])
+    found[-1] = Size(1 if call.number("inverse", 0) and call.number("onesided", 0) else 2)
+    return [found]
+
+
+def _short_transform(call: Call) -> Sequence[_Sizes]:
+    """Return the sizes of Fourier transforms of pieces, one side of each unless both are made."""
+    length = call.value(3) if call.has(3) else None
+    if length is None and call.has(2):
+        length = list(call.shape(2))
+    sides = _OPEN
+    if length is not None:
+        sides = Size(length[0] // 2 + 1 if call.number("onesided", 1) else length[0])
+    return [[Size(call.shape(0)[0]), _OPEN, sides, Size(2)]]
+
+
+_REDUCTIONS = "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare"
+_RULES: dict[str, _Rule] = {
+    **{f"Reduce{kind}": _reduce for kind in _REDUCTIONS.split()},
+    "AffineGrid": lambda call: [[_OPEN] * (call.count(1) - 1) + [Size(call.count(1) - 2)]],
+    "CenterCropPad": _along(99),
+    "ConstantOfShape": _of_rank(0),
+    "DFT": _transform,
+    "Expand": _expand,
+    "If": _branch,
+    "Loop": _loop,
+    "MaxUnpool": _pool_back,
+    "MelWeightMatrix": lambda call: [[_OPEN, _OPEN]],
+    "NonMaxSuppression": _suppress,
+    "Pad": _along(3),
+    "Reshape": _reshape,
+    "Resize": _along(99),
+    "STFT": _short_transform,
+    "Slice": _slice,
+    "Split": _split,
+    "Squeeze": _squeeze,
+    "Tile": _along(99),
+    "TopK": _top,
+    "Unique": _unique,
+    "Unsqueeze": _unsqueeze,
+    "Upsample": _along(99),
+    **dict.fromkeys(("BlackmanWindow", "HammingWindow", "HannWindow"), lambda call: [[_OPEN]]),
+}
