@@ -109,8 +109,8 @@ def test_a_dimension_that_is_not_there_is_refused(tmp_path: Path) -> None:
     for dims in ({"batch": 1, "bach": 1}, {"bach": 4}):
         with pytest.raises(MemplanError, match=r'no dimension "bach".*did you mean "batch"\?'):
             loaded(tmp_path, what, **dims)
-    with pytest.raises(MemplanError, match=r'no dimension "X:0".*did you mean "x:0"\?'):
-        loaded(tmp_path, what, **{"X:0": 4})
+    with pytest.raises(MemplanError, match=r'no dimension "xs:0".*did you mean "x:0"\?'):
+        loaded(tmp_path, what, **{"xs:0": 4})
     with pytest.raises(MemplanError, match='dimension "batch" is -1; it must be'):
         loaded(tmp_path, what, batch=-1)
     with pytest.raises(MemplanError, match=r'axis 1 of "x" has the size 2; it cannot be 3'):

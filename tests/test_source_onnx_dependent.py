@@ -301,7 +301,7 @@ def test_no_size_is_wrong_without_a_note(name: str, declared: str, tmp_path: Pat
                 dims |= answer(str(error), true)
         planned = shapes(found)
         wrong = [key for key, shape in true.items() if planned.get(key, shape) != shape]
-        assert not wrong or (declared == "an example" or not dims) and assumed(found), wrong
+        assert not wrong or ((declared == "an example" or not dims) and assumed(found)), wrong
         if dims:
             assert not wrong
         assert any(each != made[0] for each in made[1:]) or len(made) == 1 or name == "Squeeze"

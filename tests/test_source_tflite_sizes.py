@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tflite_models import Writer, constant, floats, models
 
-from memplan.errors import FormatError
+from memplan.errors import FormatError, MemplanError
 from memplan.sources import tflite
 from memplan.sources.options import Options
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo
@@ -131,3 +131,13 @@ def test_sizes_are_those_of_litert(path: Path, batch: int) -> None:
     for made in runtime.get_tensor_details():
         if made["index"] < len(found):
             assert tuple(made["shape"]) == found[made["index"]].shape, made["name"]
+
+
+def test_a_name_that_is_almost_the_batch(tmp_path: Path) -> None:
+    """Tests that an error on another name says what was meant."""
+    path = tmp_path / "model.tflite"
+    tensors = (floats("in", 1, 8, open_axes=(0,)), floats("out", 1, 8, open_axes=(0,)))
+    model = open_model(OperatorInfo("RELU", (0,), (1,)), tensors=tensors)
+    path.write_bytes(Writer().write(model))
+    with pytest.raises(MemplanError, match=r'did you mean "batch"\?'):
+        tflite.read(path, Options(dims={"bach": 4}))

@@ -257,7 +257,9 @@ class Evidence:
         places = {one.find_place(axis) for one in open for axis in one.list_axes()}
         for value in _walk_values(graph) if places else ():
             declared = tensor_type(value.type)
-            found = None if declared is None else self._find_declared(value.name, declared)
+            if declared is None:
+                continue
+            found = self._find_declared(value.name, declared)
             if found is not None and len(found) == len(declared.shape.dim):
                 for dim, name in zip(declared.shape.dim, found, strict=True):
                     if dim.dim_param in places and name in self.named:
@@ -433,8 +435,8 @@ class Evidence:
                     if size != self.dims[key]:
                         raise _make_error(value.name, axis, size, self.dims[key])
         for key in left - self.named:
-            name, _, axis = key.rpartition(":")
-            if not any(value.name == name and _has(value, axis) for value in _walk_values(graph)):
+            name, _, number = key.rpartition(":")
+            if not any(value.name == name and _has(value, number) for value in _walk_values(graph)):
                 raise MemplanError(
                     f"tensor {quoted(name)} has no axis {axis}, as {quoted(key)} says"
                 )
