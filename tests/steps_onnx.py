@@ -187,6 +187,8 @@ def pool(model: Model, x: int, kind: str) -> int:
         last = (made[at] - 1) * window[at] - window[4 + at]
         _require(window[4 + at] < reach and last < model.shape(x)[2 + at])
         _require(holes is False or window[2 + at] == 1 or window[4 + at] == 0)
+        # Where rows lie between windows, SAME is padding below zero in onnxruntime.
+        _require(not options.get("auto_pad", "").startswith("SAME") or reach >= window[at])
     counts = 0
     if kind == "AveragePool":
         counts = options["count_include_pad"] = model.rng.randint(0, 1)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from steps_tflite import draw_network
 from tflite_networks import NOT_IN_TFLM, OPERATORS, File, draw_file
 
 from memplan.errors import FormatError
@@ -155,13 +156,20 @@ def check_plan(data: bytes, found: Cut, numbers: dict[int, int], folder: Path) -
     return result
 
 
+def draw_any(rng: random.Random, case: int) -> tuple[bytes, Sequence[str]]:
+    """Return a file of an operator and a few more, or a network, and the types of all operators."""
+    if case % 8 == 0:
+        network = draw_network(rng)
+        return network.data, network.kinds
+    return draw_file(rng, [*OPERATORS][case % len(OPERATORS)], rng.choice((0, 0, 0, 1, 2, 3)))
+
+
 def compare(rng: random.Random, wanted: int, folder: Path) -> Counts:
     """Compare so many random cuts of random files, by what TFLM computes."""
     counts, case = Counts(), rng.randrange(1000)
     while counts.compared < wanted:
         case += 1
-        kind = [*OPERATORS][case % len(OPERATORS)]
-        data, kinds = draw_file(rng, kind, rng.choice((0, 0, 0, 1, 2, 3)))
+        data, kinds = draw_any(rng, case)
         expected = run(data)
         if expected is None:
             counts.rejected[" ".join(kinds)] += 1
