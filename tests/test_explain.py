@@ -11,11 +11,14 @@ import strategies
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from memplan import solvers
 from memplan.analysis.explain import Explanation, explain
+from memplan.analysis.inspection import inspect
 from memplan.errors import ProblemError
 from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Problem, Reserved
 from memplan.problem.loads import capacity_for
+from memplan_lab.bench import generators
 
 Solve = Callable[..., Plan]
 
@@ -320,3 +323,33 @@ def test_without_a_capacity_there_is_nothing_to_explain(five: Problem) -> None:
     """Tests the sentence for a problem without a capacity."""
     with pytest.raises(ProblemError, match="capacity"):
         explain(five.with_capacity(None))
+
+
+def test_one_answer_where_the_optimum_is_known() -> None:
+    """Tests that a first fit above the least peak is no second answer, in `inspect` as well."""
+    above = 0
+    for seed in range(12):
+        problem = generators.nn_like(60, seed)
+        least = solvers.solve(problem.with_capacity(None), nodes=200_000)
+        assert least.status == "optimal"
+        assert least.peak is not None
+        roomy = problem.with_capacity(2 * least.peak)
+        above += solvers.solve(roomy).peak != least.peak
+        for found in (explain(roomy), inspect(roomy).shortage):
+            assert found is not None
+            assert (found.fits, found.required, found.sufficient) == (True, least.peak, least.peak)
+    assert above > 0
+
+
+@settings(max_examples=60)
+@given(problem=strategies.related(strategies.problems(max_buffers=6)), capacity=st.integers(1, 30))
+def test_inspect_has_one_answer(problem: Problem, capacity: int) -> None:
+    """Tests that the plan, its bound and the answer about a capacity are of one mind."""
+    assume(int((problem.pin + problem.size).max(initial=0)) <= capacity)
+    found = inspect(problem.with_capacity(capacity))
+    shortage = found.shortage
+    assert shortage is not None
+    assert shortage.sufficient == found.plan.peak
+    if shortage.required is not None:
+        assert shortage.required == found.lower_bound
+        assert shortage.fits == (oracle.fit(problem, capacity) is not None)

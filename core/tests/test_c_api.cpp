@@ -482,7 +482,7 @@ TEST(values_out_of_range_are_refused_with_a_sentence) {
   CHECK(std::string(error).find("too many conflicts") != std::string::npos);
   CHECK_EQ(memplan_problem_set_capacity(five.problem, -7, error, sizeof error), 1);
   CHECK(refused(defaults()).find("capacity is -7") != std::string::npos);
-  for (const int32_t status : {-1, 4, INT32_MAX}) {
+  for (const int32_t status : {-1, 5, INT32_MAX}) {
     CHECK_EQ(std::string(memplan_status_name(status)), "unknown");
   }
 }

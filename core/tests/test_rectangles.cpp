@@ -89,7 +89,7 @@ Problem random_problem(unsigned seed) {
 
 void check_legal(Problem problem, const Plan& plan, Bytes capacity) {
   problem.capacity = capacity;
-  CHECK_EQ(name(plan.status), std::string("fits"));
+  CHECK(plan.has_offsets());
   CHECK(oracle::valid(problem, plan.offsets));
   CHECK_EQ(plan.peak, oracle::peak(problem, plan.offsets));
 }

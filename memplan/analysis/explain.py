@@ -10,7 +10,7 @@ together, but can as soon as any one of them is left out.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from memplan import solvers
 from memplan.analysis.shrink import Subset, shrink
@@ -81,6 +81,8 @@ class Explanation:
         fault, if the problem fits, and if nothing is known.
     irreducible
         Whether it was shown that the rest fits without any one buffer of the subset.
+    plan
+        The best plan found, whose peak is `sufficient`, or an answer without offsets.
     """
 
     fits: bool | None
@@ -93,6 +95,7 @@ class Explanation:
     section_count: int = 0
     subset: tuple[str, ...] = ()
     irreducible: bool = False
+    plan: Plan | None = field(default=None, compare=False, repr=False)
 
     @property
     def excess(self) -> int | None:
@@ -116,6 +119,7 @@ def explain(
     timeout: float | None = None,
     threads: int | None = None,
     seed: int = 0,
+    known: Plan | None = None,
 ) -> Explanation:
     """Find out whether a problem fits into a capacity, and if not, why not.
 
@@ -132,6 +136,9 @@ def explain(
         Seconds for all searches together, or None. A clock makes the answer depend on the machine.
     threads, seed
         As in `memplan.solve`.
+    known
+        The best plan of the problem without its capacity, if it is known already: then the
+        smallest capacity is not searched for again.
 
     Raises
     ------
@@ -148,35 +155,32 @@ def explain(
     loads, room = Loads(limited), available(limited.reserved, limit)
     runs, too_long = loads.ranges_above(room), _find_too_long(limited)
 
-    answer: Plan | None = None
-    fits: bool | None = True
-    if not runs and not too_long:
-        answer = search.solve(limited, "fit", share=0.5)
-    if answer is not None and answer.has_offsets:
-        best = answer
-    else:
-        best = search.solve(limited.with_capacity(None), "min_peak", share=0.5)
-        fits = _decide(answer, best, limit)
+    refuted = bool(runs or too_long)
+    answer, free = _find_plans(limited, known, search, refuted)
+    plans = [plan for plan in (free, answer) if plan is not None]
+    best = min(plans, key=lambda plan: (plan.peak is None, plan.peak))
+    bound = max(plan.lower_bound for plan in plans)
+    refuted = refuted or bound > limit or (answer is not None and answer.status == "infeasible")
+    fits = False if refuted else True if _is_within(best, limit) else None
 
     subset = Subset((), False)
     if answer is not None and answer.status is Status.INFEASIBLE:
         subset = shrink(limited, answer.conflict, search.prove, nodes)
     elif too_long and not runs:
         subset = shrink(limited, too_long, search.prove, nodes)
-    required = max(
-        _bound_capacity(limited, loads), best.lower_bound, limit + 1 if fits is False else 0
-    )
+    required = max(_bound_capacity(limited, loads), bound, limit + 1 if refuted else 0)
     return Explanation(
         fits=fits,
         capacity=limit,
         available=room,
         max_load=loads.peak,
-        required=None if best.status is Status.INFEASIBLE else required,
+        required=None if free is not None and free.status is Status.INFEASIBLE else required,
         sufficient=best.peak,
         sections=_describe_worst(loads, runs, room),
         section_count=len(runs),
         subset=subset.ids,
         irreducible=subset.irreducible,
+        plan=best,
     )
 
 
@@ -218,15 +222,25 @@ class _Search:
         return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
 
 
-def _decide(answer: Plan | None, best: Plan, limit: int) -> bool | None:
-    """Return whether the problem fits, after the search for a fit has found no plan.
+def _find_plans(
+    limited: Problem, known: Plan | None, search: _Search, refuted: bool
+) -> tuple[Plan | None, Plan | None]:
+    """Return the answers to "does it fit?" and "what is the least peak?", where they are needed.
 
-    `answer` is None if there was no such search, because sections or sizes are too large. The
-    search for the smallest peak may have decided what the search for a fit could not.
+    The first is not if the capacity is refuted, or if a known plan is within it; the second is not
+    if it is known, or if the first plan is at its bound.
     """
-    if answer is None or answer.status is Status.INFEASIBLE or best.lower_bound > limit:
-        return False
-    return True if best.peak is not None and best.peak <= limit else None
+    limit, answer = limited.capacity, None
+    assert limit is not None
+    if not refuted and not (known is not None and _is_within(known, limit)):
+        answer = search.solve(limited, "fit", share=0.5)
+    if known is None and (answer is None or answer.status is not Status.OPTIMAL):
+        known = search.solve(limited.with_capacity(None), "min_peak", share=0.5)
+    return answer, known
+
+
+def _is_within(plan: Plan, limit: int) -> bool:
+    return plan.peak is not None and plan.peak <= limit
 
 
 def _find_too_long(problem: Problem) -> list[str]:

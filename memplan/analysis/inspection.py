@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from memplan import solvers
 from memplan.analysis.explain import DEFAULT_NODES, Explanation, explain
@@ -126,7 +127,8 @@ class Inspection:
     @property
     def lower_bound(self) -> int:
         """The better of the bound and what the search proved, in bytes."""
-        return max(self.bound.bytes, self.plan.lower_bound)
+        required = 0 if self.shortage is None else self.shortage.required or 0
+        return max(self.bound.bytes, self.plan.lower_bound, required)
 
     @property
     def proved(self) -> bool:
@@ -191,13 +193,14 @@ def inspect(
     plan_of = partial(quick_plan, nodes=of_plan, timeout=timeout, threads=threads, seed=seed)
     shortage = None
     if problem.capacity is not None:
-        shortage = explain(problem, nodes=of_question, timeout=timeout, threads=threads, seed=seed)
+        limits: Any = {"nodes": of_question, "timeout": timeout, "threads": threads, "seed": seed}
+        shortage = explain(problem, **limits, known=planned.plan)
     found = savings(problem, loaded.layout)
     return Inspection(
         loaded,
         (*loaded.figures, *figures),
         solvers.bound(problem),
-        planned.plan,
+        planned.plan if shortage is None or shortage.plan is None else shortage.plan,
         found,
         tuple(_try_changes(found, plan_of)),
         shortage,

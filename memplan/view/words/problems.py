@@ -204,7 +204,7 @@ def _amounts(found: Inspection) -> FittedTable:
 
 
 def _rule(found: Inspection) -> str:
-    if found.plan.lower_bound > found.bound.bytes:
+    if found.lower_bound > found.bound.bytes:
         return "proved by search"
     if found.bound.bytes == found.savings.peak:
         return "the max load"
