@@ -333,7 +333,11 @@ class TestBadFiles:
         [
             ("b,0,9,-4,1,,,", 'buffer "b": size is -4; it must be between 0 and 2^62'),
             ("b,0,9,1.5,1,,,", 'buffer "b": size is "1.5"; it must be a whole number'),
-            ("b,0,9,0x10,1,,,", 'buffer "b": size is "0x10"; it must be a whole number'),
+            (
+                "b,0,9,0x10,1,,,",
+                'buffer "b": size is "0x10"; it must be a whole number in decimal, as '
+                "MiniMalloc's reader has it: write 16",
+            ),
             ("b,0,9,1_000,1,,,", 'buffer "b": size is "1_000"; it must be a whole number'),
             ("b,0,9,+4,1,,,", 'buffer "b": size is "+4"; it must be a whole number'),
             ("b,0,9,4-,1,,,", 'buffer "b": size is "4-"; it must be a whole number'),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import struct
+import subprocess
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -229,3 +231,142 @@ def test_damaged_files(
     file.write_bytes(bytes(data[:cut]))
     with suppress(FormatError):
         detect(file)
+
+
+NO_MODELS: dict[str, tuple[str, bytes, str, str]] = {
+    "Git LFS": (
+        "m.tflite",
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n",
+        "a pointer of Git LFS",
+        "git lfs pull --include m.tflite",
+    ),
+    "git-annex": ("m.bin", b"/annex/objects/MD5E-s1--0.bin\n", "git-annex", "git annex get m.bin"),
+    "page": ("m.onnx", b"<!DOCTYPE html>\n<html><head>", "a web page", "download the file itself"),
+    "page of XML": ("m", b'<?xml version="1.0"?>\n<!-- a -->\n<HTML>', "a web page", "download"),
+    "answer": ("m.onnx", b"404: Not Found", "the answer of a server", "download the file again"),
+    "answer in JSON": ("m", b'{"error":"Repository not found"}', "the answer of a", "download"),
+    "xxd -i": (
+        "my model.cc",
+        b"unsigned char model_tflite[] = {\n  0x1c, 0x00, 0x54,\n};\n",
+        "a file as an array of bytes",
+        "grep -oE '0x[0-9a-fA-F]{2}' 'my model.cc' | cut -c3- | xxd -r -p > 'my model'.tflite",
+    ),
+    "array": (
+        "m.h",
+        b'#include "m.h"\nalignas(16) const uint8_t g_model[kSize] = {\n  28, 0, 84,\n',
+        "a file as an array of bytes",
+        "xxd -r",
+    ),
+    "xxd": ("m.txt", b"00000000: 1c00 0000 5446 4c33  ....TFL3\n", "a hexadecimal dump", "xxd -r"),
+    "gzip": ("s.pickle.gz", b"\x1f\x8b\x08\0\0", "gzip compressed", "memplan plan s.pickle"),
+    "tar.gz": (
+        "m.tar.gz",
+        b"\x1f\x8b\x08\0\0",
+        "an archive (tar, compressed)",
+        "tar -xvf m.tar.gz",
+    ),
+    "bzip2": ("m.onnx.bz2", b"BZh91AY", "bzip2 compressed", "memplan plan m.onnx"),
+    "xz": ("m.xz", b"\xfd7zXZ\0\0", "xz compressed", "xz --decompress --keep m.xz"),
+    "zstd": ("m.zst", b"\x28\xb5\x2f\xfd\0", "zstd compressed", "zstd --decompress m.zst"),
+    "7z": ("m.7z", b"7z\xbc\xaf\x27\x1c\0", "an archive", "unpack it"),
+    "tar": ("m.tar", bytes(257) + b"ustar\x00", "an archive (tar)", "tar -xvf m.tar"),
+    "zip": ("m.zip", an_archive("model.onnx"), "an archive (ZIP)", "unzip m.zip"),
+    "NumPy": ("x.npy", b"\x93NUMPY\1\0", "an array of NumPy", "plan the model"),
+    "TensorRT": ("m.engine", b"ftrt\0\0\0", "a compiled engine", "memplan plan m.onnx"),
+    "PNG": ("p.png", b"\x89PNG\r\n\x1a\n", "a picture or a document", "give a model"),
+    "PDF": ("p.pdf", b"%PDF-1.7\n", "a picture or a document", "give a model"),
+    "ELF": ("run", b"\x7fELF\2\1", "a program or a library", "give the model"),
+    "UTF-16": ("p.csv", "id,lower,upper,size\n".encode("utf-16"), "UTF-16", "iconv -f UTF-16"),
+    "Chrome": (
+        "t.json",
+        b'{"schemaVersion": 1, "traceEvents": []}',
+        "a profiler",
+        "memplan record",
+    ),
+    "notebook": ("n.ipynb", b'{\n "cells": []}', "a notebook", "export the model"),
+    "settings": ("config.json", b'{"architectures": ["A"]}', "the settings of a model", "plan the"),
+    "textproto": ("m.txt", b"ir_version: 8\ngraph {", "an ONNX model as text", 'onnx.load("m.txt"'),
+    "DOT": ("g.dot", b"digraph G {\n a -> b\n}\n", "a graph for drawing", "give the problem"),
+    "JAX": (
+        "oom.txt",
+        b"jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory.\n",
+        "a log of XLA",
+        "*after_optimizations*.hlo.pb of the dump",
+    ),
+    "XLA": ("oom.txt", b"BufferAssignment OOM Debugging.\n", "a log of XLA", "memplan plan dump"),
+    "PyTorch": (
+        "oom.txt",
+        b"Traceback (most recent call last):\ntorch.OutOfMemoryError: CUDA out of memory.\n",
+        "a log of PyTorch",
+        "memplan plan snapshot.pickle",
+    ),
+    "TFLM": ("log", b"AllocateTensors() failed\n", "a log of TFLite Micro", "memplan plan model"),
+    "onnxruntime": ("log", b"E onnxruntime BFCArena::AllocateRaw", "a log of onnx", "memplan plan"),
+    "TensorFlow": ("log", b"W tensorflow bfc_allocator.cc:1 ran out", "a log of Te", "convert the"),
+    "traceback": (
+        "log",
+        b"Traceback (most recent call last):\n File",
+        "a traceback",
+        "plan the mod",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NO_MODELS)
+def test_what_is_no_model_is_named(name: str, tmp_path: Path) -> None:
+    """Tests that a file in place of a model is named, with what to do, and no traceback."""
+    file, data, what, advice = NO_MODELS[name]
+    path = tmp_path / file
+    path.write_bytes(data)
+    with pytest.raises(FormatError) as caught:
+        load(path)
+    first, *steps = str(caught.value).split("\n")
+    assert first.startswith(f"{path}: this is ")
+    assert what in first
+    assert advice in str(caught.value)
+    assert all(step.startswith("    ") for step in steps)
+
+
+def test_an_array_is_converted_back(tmp_path: Path) -> None:
+    """Tests that the lines that are said give back the bytes of the file."""
+    if shutil.which("xxd") is None:
+        pytest.skip("xxd is not installed")
+    data = bytes(range(256))
+    text = "".join(f"{'' if at % 12 else chr(10)} 0x{byte:02x}," for at, byte in enumerate(data))
+    path = tmp_path / "a b.cc"
+    path.write_text(f"const unsigned char m[] = {{{text}\n}};\nunsigned int m_len = 256;\n")
+    with pytest.raises(FormatError) as caught:
+        load(path)
+    line = next(one.strip() for one in str(caught.value).split("\n") if "xxd -r -p" in one)
+    subprocess.run(["sh", "-c", line], cwd=tmp_path, check=True, timeout=300)
+    assert (tmp_path / "a b.tflite").read_bytes() == data
+
+
+@pytest.mark.parametrize(
+    "data", [b"<!---->" * 600, b"char [" * 700, b"char x[]" * 500, b"\n" * 4096]
+)
+def test_no_text_takes_long(data: bytes, tmp_path: Path) -> None:
+    """Tests texts that make patterns try many ways; the time limit of the test ends a hang."""
+    path = tmp_path / "m"
+    path.write_bytes(data)
+    with pytest.raises(FormatError):
+        load(path)
+
+
+def test_names_in_ours_mean_nothing(tmp_path: Path) -> None:
+    """Tests that a buffer may be called as in a log."""
+    path = tmp_path / "p.csv"
+    path.write_text("id,lower,upper,size\nOutOfMemoryError,0,1,4\njaxlib,0,1,4\n")
+    assert load(path).problem.ids == ("OutOfMemoryError", "jaxlib")
+
+
+def test_folders_say_what_is_in_them(tmp_path: Path) -> None:
+    """Tests a folder without a dump: empty, with models, and with other files."""
+    with pytest.raises(FormatError, match="this folder is empty"):
+        detect(tmp_path)
+    (tmp_path / "readme.txt").touch()
+    with pytest.raises(FormatError, match=r"no files of an XLA dump \(--xla_dump_to\)$"):
+        detect(tmp_path)
+    (tmp_path / "m.onnx").touch()
+    with pytest.raises(FormatError, match=r'give one of its files: "m.onnx"'):
+        detect(tmp_path)

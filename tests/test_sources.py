@@ -103,10 +103,9 @@ class TestDetection:
 
     def test_a_folder(self, tmp_path: Path) -> None:
         """Tests that a folder is a dump of XLA, or none of ours."""
-        assert (
-            outcome(tmp_path)
-            == f"{tmp_path}: this folder has no files of an XLA dump (--xla_dump_to)"
-        )
+        (tmp_path / "readme.txt").touch()
+        sentence = f"{tmp_path}: this folder has no files of an XLA dump (--xla_dump_to)"
+        assert outcome(tmp_path) == sentence
         (tmp_path / "a.hlo.pb").write_bytes(a_dump())
         assert (detect(tmp_path), load(tmp_path).source) == ("xla", "xla")
 

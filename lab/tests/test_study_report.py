@@ -134,6 +134,7 @@ def test_solvers_stand_as_the_registry_has_them(tmp_path: Path) -> None:
         ("rows.csv", ",".join(COLUMNS) + "\na,b,many\n", "rows.csv:2: is damaged"),
         ("rows.parquet", "no parquet", "cannot be read"),
         ("nowhere/rows.csv", None, "cannot be read"),
+        *((name, None, f"{name}: the file cannot be read: no such") for name in ("a", "a.json")),
     ],
 )
 def test_what_is_no_result_is_refused(

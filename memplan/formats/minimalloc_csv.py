@@ -36,6 +36,7 @@ Dialect = Literal["lower-upper", "start-end", "begin-end"]
 DIALECTS: tuple[Dialect, ...] = ("lower-upper", "start-end", "begin-end")
 
 _WHOLE = re.compile(r"-?[0-9]+")
+_HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 _TRAILER = "# memplan plan "
 
 
@@ -219,6 +220,8 @@ class _Table:
         for row, text in enumerate(cells):
             if _WHOLE.fullmatch(text) is None:
                 wanted = "a whole number"
+                if _HEX.fullmatch(text):
+                    wanted += f" in decimal, as MiniMalloc's reader has it: write {int(text, 16)}"
             elif len(text) > 30 or abs(int(text)) > MAX_BYTES:
                 wanted = "between -2^62 and 2^62"
             else:

@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from memplan import formats
-from memplan.errors import FormatError, MemplanError, quoted, shown
+from memplan.errors import FormatError, MemplanError, listed, quoted, shown
 from memplan.graph import Kind
 from memplan.sources import foreign
 from memplan.sources.loaded import (
@@ -170,7 +171,7 @@ def detect(path: str | os.PathLike[str]) -> str:
     if advice is not None:
         raise FormatError(str(path), advice)
     if path.is_dir():
-        raise FormatError(str(path), "this folder has no files of an XLA dump (--xla_dump_to)")
+        raise FormatError(str(path), _describe_folder(path))
     if not head:
         raise FormatError(str(path), "the file is empty")
     if b"\0" in head:
@@ -179,6 +180,23 @@ def detect(path: str | os.PathLike[str]) -> str:
         raise FormatError(str(path), message)
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     return "json" if text[:1] in (b"{", b"[") else "csv"
+
+
+_SUFFIXES = (".onnx", ".tflite", ".pt2", ".pickle", ".hlo.pb", ".csv", ".json")
+_MOST_ENTRIES = 1000  # of a folder that are looked through
+
+
+def _describe_folder(path: Path) -> str:
+    """Say what a folder that is no dump has, as far as it is a model or a problem."""
+    message = "this folder has no files of an XLA dump (--xla_dump_to)"
+    try:
+        entries = sorted(entry.name for entry in islice(path.iterdir(), _MOST_ENTRIES))
+    except OSError:
+        return message
+    if not entries:
+        return "this folder is empty"
+    found = [name for name in entries if name.lower().endswith(_SUFFIXES)]
+    return f"{message}; give one of its files: {listed(found)}" if found else message
 
 
 def _read_head(path: Path) -> bytes:

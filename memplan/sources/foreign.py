@@ -4,35 +4,25 @@ from __future__ import annotations
 
 import re
 import shlex
-import zipfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
+
+from memplan.sources._no_models import NO_MODELS, XLA_DUMP
+from memplan.sources._recognise import (
+    COMMENTS,
+    Format,
+    has_identifier,
+    holds,
+    is_archive_with,
+    is_text,
+    starts_with,
+)
 
 __all__ = ["TORCH_PICKLE", "advise"]
 
 # The first bytes of `torch.save` before PyTorch 1.6: a pickle of this number.
 TORCH_PICKLE: Final = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
-
-
-@dataclass(frozen=True, slots=True)
-class _Format:
-    """A format of others.
-
-    Attributes
-    ----------
-    matches
-        Whether a file with these first bytes at this path is one.
-    what
-        What the file is, and why no plan can be made of it.
-    steps
-        What to do, and the lines to type; `{stem}` and `{name}` are those of the file.
-    """
-
-    matches: Callable[[bytes, Path], bool]
-    what: str
-    steps: tuple[str, ...]
 
 
 def advise(head: bytes, path: Path) -> str | None:
@@ -46,7 +36,7 @@ def advise(head: bytes, path: Path) -> str | None:
         The file or folder; an archive, and the fields of a Core ML model, are looked into.
     """
     try:
-        for each in _FORMATS:
+        for each in (*_FORMATS, *NO_MODELS, _ARCHIVE):
             if each.matches(head, path):
                 return f"this is {each.what}; " + "\n    ".join(_filled(each.steps, path))
     except OSError:  # it was there when its first bytes were read
@@ -57,47 +47,11 @@ def advise(head: bytes, path: Path) -> str | None:
 def _filled(steps: tuple[str, ...], path: Path) -> Iterator[str]:
     """Yield the lines with the names of the file in them, quoted where a shell reads them."""
     for step in steps:
-        quote = shlex.quote if step.startswith("memplan ") else str
+        quote = shlex.quote if step.startswith(_SHELL) else str
         yield step.replace("{stem}", quote(path.stem)).replace("{name}", quote(path.name))
 
 
 # ---- how each is recognised
-
-
-def _starts_with(*magics: bytes) -> Callable[[bytes, Path], bool]:
-    return lambda head, path: head.startswith(magics)
-
-
-def _has_identifier(identifier: bytes) -> Callable[[bytes, Path], bool]:
-    """Return a test for the identifier of a FlatBuffer, which follows the offset of its root."""
-    return lambda head, path: head[4 : 4 + len(identifier)] == identifier
-
-
-def _holds(*names: str) -> Callable[[bytes, Path], bool]:
-    """Return a test for a folder with one of these files."""
-    return lambda head, path: not head and any((path / name).is_file() for name in names)
-
-
-def _is_archive_with(pattern: str) -> Callable[[bytes, Path], bool]:
-    """Return a test for a ZIP archive that has a file whose whole name matches."""
-    wanted = re.compile(pattern)
-
-    def matches(head: bytes, path: Path) -> bool:
-        if not head.startswith(b"PK\x03\x04"):
-            return False
-        try:
-            with zipfile.ZipFile(path) as archive:
-                return any(wanted.fullmatch(name) for name in archive.namelist())
-        except Exception:  # a damaged directory raises errors of many types
-            return False
-
-    return matches
-
-
-def _is_text(pattern: str) -> Callable[[bytes, Path], bool]:
-    """Return a test for text that begins with a pattern, after space and a byte-order mark."""
-    wanted = re.compile(rb"(?:\xef\xbb\xbf)?\s*" + pattern.encode())
-    return lambda head, path: wanted.match(head) is not None
 
 
 def _is_safetensors(head: bytes, path: Path) -> bool:
@@ -175,34 +129,35 @@ _EXPORT: Final = (
     "memplan plan {stem}.pt2",
 )
 
-_DUMP: Final = (
-    'XLA_FLAGS="--xla_dump_to=dump --xla_dump_hlo_as_proto" python script.py',
-    "memplan plan dump",
+# Lines that a shell reads begin with one of these.
+_SHELL: Final = (
+    *("memplan ", "git ", "gunzip ", "bunzip2 ", "xz ", "zstd ", "tar ", "unzip "),
+    *("grep ", "iconv "),
 )
 
 _FORMATS: Final = (
-    _Format(
-        _is_archive_with(r"[^/]+/code/.*\.py"),
+    Format(
+        is_archive_with(r"[^/]+/code/.*\.py"),
         "a TorchScript program, which has no tensor sizes",
         ("in Python, export the module that it was made from, with example inputs:", *_EXPORT),
     ),
-    _Format(
-        _is_archive_with(r"[^/]+/data\.pkl"),
+    Format(
+        is_archive_with(r"[^/]+/data\.pkl"),
         "a torch.save file, which has weights or a pickled module but no program",
         ("in Python, load it into its module, and export that with example inputs:", *_EXPORT),
     ),
-    _Format(
-        _starts_with(TORCH_PICKLE),
+    Format(
+        starts_with(TORCH_PICKLE),
         "a torch.save file in the old format, which has weights but no program",
         ("in Python, load it into its module, and export that with example inputs:", *_EXPORT),
     ),
-    _Format(
-        _is_archive_with(r"(?:[^/]+/)?data/aotinductor/.*|.*\.wrapper\.so"),
+    Format(
+        is_archive_with(r"(?:[^/]+/)?data/aotinductor/.*|.*\.wrapper\.so"),
         "an AOTInductor package, which is compiled and whose memory is already planned",
         ("plan the exported program that it was compiled from:", *_EXPORT),
     ),
-    _Format(
-        _has_identifier(b"ORTM"),
+    Format(
+        has_identifier(b"ORTM"),
         "a model in the ORT format, which memplan does not read",
         (
             "plan the .onnx file that it was converted from, or convert it back to ONNX:",
@@ -215,8 +170,8 @@ _FORMATS: Final = (
             "memplan plan {stem}.onnx",
         ),
     ),
-    _Format(
-        _has_identifier(b"ET"),
+    Format(
+        has_identifier(b"ET"),
         "an ExecuTorch program, whose memory is already planned",
         (
             "use memplan as the planner when the program is made:",
@@ -224,12 +179,12 @@ _FORMATS: Final = (
             "edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning))",
         ),
     ),
-    _Format(
-        _starts_with(b"GGUF"),
+    Format(
+        starts_with(b"GGUF"),
         "a GGUF file, which has weights and settings but no graph",
         ("plan the same network as ONNX or as an exported PyTorch program:", *_EXPORT),
     ),
-    _Format(
+    Format(
         _is_safetensors,
         "a safetensors file, which has weights but no program",
         (
@@ -238,54 +193,54 @@ _FORMATS: Final = (
             *_EXPORT,
         ),
     ),
-    _Format(
-        _is_text(r"(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<net\s+name="),
+    Format(
+        is_text(rf"(?:<\?xml[^>]*>\s*)?{COMMENTS}<net\s+name="),
         "an OpenVINO model, which memplan does not read",
         ("plan the model that it was converted from:", "memplan plan {stem}.onnx"),
     ),
-    _Format(
-        _is_text(
+    Format(
+        is_text(
             r"(?:(?://|#)[^\n]*\n\s*)*"
             r'(?:(?:builtin\.)?module(?:\s+@[\w.$"-]+)?\s*(?:attributes\s*)?\{'
             r'|"builtin\.module"|func\.func\b)'
         ),
         "an MLIR program (text), in which buffers have no lifetimes yet",
-        ("let XLA compile it and dump its buffer assignment, then plan that folder:", *_DUMP),
+        ("let XLA compile it and dump its buffer assignment, then plan that folder:", *XLA_DUMP),
     ),
-    _Format(
-        _starts_with(b"ML\xefR"),
+    Format(
+        starts_with(b"ML\xefR"),
         "an MLIR program (bytecode), in which buffers have no lifetimes yet",
-        ("let XLA compile it and dump its buffer assignment, then plan that folder:", *_DUMP),
+        ("let XLA compile it and dump its buffer assignment, then plan that folder:", *XLA_DUMP),
     ),
-    _Format(
-        _is_text(r"HloModule\s"),
+    Format(
+        is_text(r"HloModule\s"),
         "an HLO program (text), which has no buffer assignment",
-        ("let XLA dump both, then plan that folder:", *_DUMP),
+        ("let XLA dump both, then plan that folder:", *XLA_DUMP),
     ),
-    _Format(
+    Format(
         lambda head, path: (
-            _holds("coremldata.bin", "Manifest.json")(head, path) or _is_core_ml(head, path)
+            holds("coremldata.bin", "Manifest.json")(head, path) or _is_core_ml(head, path)
         ),
         "a Core ML model, which memplan does not read",
         ("plan the module or the model that it was converted from:", *_EXPORT),
     ),
-    _Format(
+    Format(
         _is_mnn,
         "an MNN model, which memplan does not read",
         ("plan the model that it was converted from:", "memplan plan {stem}.onnx"),
     ),
-    _Format(
-        _is_text(r"7767517\s"),
+    Format(
+        is_text(r"7767517\s"),
         "an ncnn or PNNX model, which memplan does not read",
         ("plan the module or the model that it was converted from:", *_EXPORT),
     ),
-    _Format(
-        _starts_with((7767517).to_bytes(4, "little")),
+    Format(
+        starts_with((7767517).to_bytes(4, "little")),
         "a binary ncnn model, which memplan does not read",
         ("plan the module or the model that it was converted from:", *_EXPORT),
     ),
-    _Format(
-        _is_archive_with(r"model\.weights\.h5"),
+    Format(
+        is_archive_with(r"model\.weights\.h5"),
         "a Keras model, which memplan does not read",
         (
             "in Python, export it to ONNX (Keras 3) or convert it to TFLite:",
@@ -293,8 +248,8 @@ _FORMATS: Final = (
             "memplan plan {stem}.onnx",
         ),
     ),
-    _Format(
-        _starts_with(b"\x89HDF\r\n\x1a\n"),
+    Format(
+        starts_with(b"\x89HDF\r\n\x1a\n"),
         "an HDF5 file, as Keras writes for models and weights",
         (
             "in Python, convert the model to TFLite:",
@@ -304,9 +259,9 @@ _FORMATS: Final = (
             "memplan plan {stem}.tflite",
         ),
     ),
-    _Format(
+    Format(
         lambda head, path: (
-            _holds("saved_model.pb", "saved_model.pbtxt")(head, path)
+            holds("saved_model.pb", "saved_model.pbtxt")(head, path)
             or path.name in ("saved_model.pb", "saved_model.pbtxt")
         ),
         "a TensorFlow SavedModel, which memplan does not read",
@@ -317,7 +272,7 @@ _FORMATS: Final = (
             "memplan plan model.onnx",
         ),
     ),
-    _Format(
+    Format(
         lambda head, path: path.suffix == ".py" and bool(head) and b"\0" not in head,
         "a Python script",
         (
@@ -326,4 +281,11 @@ _FORMATS: Final = (
             "memplan plan trace.json",
         ),
     ),
+)
+
+# Any other archive; it comes last, because those above have a better name.
+_ARCHIVE: Final = Format(
+    starts_with(b"PK\x03\x04", b"PK\x05\x06"),
+    "an archive (ZIP)",
+    ("unpack it, and plan the model in it:", "unzip {name}"),
 )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import pstdev
 
-from memplan.errors import MemplanError
+from memplan.errors import FormatError, MemplanError
 from memplan.files import read_text
 from memplan.solvers.registry import SOLVERS
 from memplan_lab.bench import latency, report
@@ -79,6 +79,8 @@ def read(sources: Iterable[str | os.PathLike[str]]) -> Results:
     about: list[About] = []
     for source in sources:
         path = Path(source)
+        if not path.exists():
+            raise FormatError(str(path), "the file cannot be read: no such file or directory")
         if path.is_dir():
             from memplan_lab import sweep
 

@@ -63,12 +63,17 @@ def _explain_nothing(path: Path) -> str:
             "this is a program before XLA's optimizations, which has no buffer assignment; give "
             f"the file *after_optimizations*{_PROTO} of the same dump, or the folder"
         )
-    if not path.is_dir() and path.name.endswith(_PROTO) and not proto.has_assignment(path):
+    if path.is_dir() or _choose_reader(path) is text.read_heaps or proto.has_assignment(path):
+        return "this dump has no temporary memory, so there is nothing to plan"
+    if path.name.endswith(_PROTO):
         return (
             "this program has no buffer assignment, which XLA writes when it is done; give the "
             f"file *after_optimizations*{_PROTO} of the same dump, or the folder"
         )
-    return "this dump has no temporary memory, so there is nothing to plan"
+    return (
+        "this protocol buffer has no buffer assignment of XLA; of a dump, give a file "
+        f"*after_optimizations*{_PROTO}; a graph of TensorFlow must be converted to ONNX or TFLite"
+    )
 
 
 def _choose(path: Path, found: list[Heap], asked: int | None) -> tuple[Heap, list[Note]]:
