@@ -258,7 +258,11 @@ def _window(call: Call, kernel: Sequence[int]) -> Maps:
             (call.attributes.get(name) or (1, 1))[axis] for name in ("strides", "dilations")
         )
         window = Window(kernel[axis], stride, dilation, Padding.FREE)
-        maps.append(replace(window, before=_pad_before(call, window, axis, size[axis])))
+        window = replace(window, before=_pad_before(call, window, axis, size[axis]))
+        first, last = window.find_inside(size[axis], call.result[axis])
+        if first >= last:
+            raise WholeError("all its windows are in the padding")
+        maps.append(window)
     return {0: (maps[0], maps[1])}
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import accumulate, product
 from typing import Final
 
 import numpy as np
@@ -34,8 +34,9 @@ _PATCHES: Final = ((1, 2), (1, 4), (2, 2), (3, 3), (4, 4), (6, 6))
 _LEVELS: Final = 12  # limits on the load for which regions are looked for
 _NEAR: Final = 3  # regions around an operator that are tried for each limit
 _ROUNDS: Final = 6  # of changes to the regions that are best so far
-_FEW: Final = 48  # limits on the load for which the best regions are changed
+_CHOICES: Final = 4_000_000  # operators that are looked at to choose the best sets of regions
 _HEAVY: Final = 1 << 40
+_LONGEST: Final = 2048  # operators of a region at most
 
 
 @dataclass(frozen=True)
@@ -176,25 +177,22 @@ class _Search:
         self._timeline = Timeline(program, lay_out(program.graph, pins=False))
         self.loads = self._timeline.loads
         self._high = int(self.loads.max(initial=0))
-        self._bounds = self._timeline.find_bounds()
-        whole = np.array([bool(step.why_whole) for step in program.steps], dtype=np.int64)
+        whole = np.array([bool(step.why_whole) for step in program.steps], dtype=np.bool_)
         self._whole = np.concatenate([[0], np.cumsum(whole)])
+        self._macs = list(accumulate((step.macs for step in program.steps), initial=0))
+        # Operators that follow each other and can be cut: the first one, and what crosses the ends
+        # of regions between them. No more than `_LONGEST` follow each other, as every pair counts.
+        self._runs = [
+            (at, self._timeline.find_bounds(at, min(end, at + _LONGEST)))
+            for begin, end in _runs(~whole)
+            for at in range(begin, end, _LONGEST)
+        ]
 
     # What is measured
 
     def measure(self) -> bool:
         """Measure regions; return whether these are all."""
-        count = len(self._program.steps)
-        every = (
-            [
-                (first, last)
-                for first in range(count)
-                for last in range(first + 1, count + 1)
-                if self._may_help(first, last)
-            ]
-            if count <= 64
-            else []
-        )
+        every = list(self._iterate_useful()) if len(self._program.steps) <= 64 else []
         cost = sum((last - first) * 4 * sum(_ROWS) for first, last in every)
         if every and cost <= self._left:
             for first, last in every:
@@ -210,11 +208,14 @@ class _Search:
         self._refine()
         return False
 
-    def _may_help(self, first: int, last: int) -> bool:
-        """Return whether a region can be cut, and its bands can need less than it does."""
-        if self._whole[last] > self._whole[first]:
-            return False
-        return int(self._bounds[first, last]) < int(self.loads[first:last].max(initial=0))
+    def _iterate_useful(self) -> Iterator[tuple[int, int]]:
+        """Yield the regions whose bands can need less than they do."""
+        for begin, bounds in self._runs:
+            for first in range(len(bounds) - 1):
+                for last in range(first + 1, len(bounds)):
+                    loads = self.loads[begin + first : begin + last]
+                    if bounds[first, last] < loads.max():
+                        yield begin + first, begin + last
 
     def _levels(self) -> list[int]:
         """Return limits on the load, from just below that of the program to the least possible."""
@@ -227,36 +228,35 @@ class _Search:
 
     def _find_least(self) -> int:
         """Return a load that no set of regions is below: each operator's, or what crosses."""
-        count = len(self._program.steps)
         best = self.loads.copy()
-        for first in range(count):
-            for last in range(first + 1, count + 1):
-                if self._whole[last] > self._whole[first]:
-                    break
-                bound = self._bounds[first, last]
-                np.minimum(best[first:last], bound, out=best[first:last])
+        for begin, bounds in self._runs:
+            least = self.loads[begin : begin + len(bounds) - 1].copy()
+            for first in range(len(least)):
+                # The least of regions that begin here, by the operators that they contain.
+                row = np.minimum.accumulate(bounds[first, :first:-1])[::-1]
+                np.minimum(least[first:], row, out=least[first:])
+            best[begin : begin + len(least)] = least
         return int(best.max(initial=0))
 
     def _find_regions(self, limit: int) -> list[tuple[int, int]]:
         """Return short regions around the operators above a limit, at whose ends little crosses."""
         found = []
         for begin, end in _runs(self.loads > limit):
-            if self._whole[end] > self._whole[begin]:
-                continue
-            near: list[tuple[int, int, int]] = []
-            for first in range(begin, -1, -1):
-                if self._whole[begin] > self._whole[first]:
-                    break
-                ends = np.flatnonzero(self._bounds[first, end:] <= limit)
-                if not len(ends):
-                    continue
-                last = end + int(ends[0])
-                if self._whole[last] > self._whole[first]:
-                    continue
-                macs = sum(step.macs for step in self._program.steps[first:last])
-                near.append((macs, first, last))
-            found += [(first, last) for _, first, last in sorted(near)[:_NEAR]]
+            for start, bounds in self._runs:
+                if start <= begin and end < start + len(bounds):
+                    near = self._find_near(begin - start, end - start, bounds <= limit, start)
+                    found += [(first, last) for _, first, last in sorted(near)[:_NEAR]]
         return found
+
+    def _find_near(
+        self, begin: int, end: int, low: NDArray[np.bool_], start: int
+    ) -> Iterator[tuple[int, int, int]]:
+        """Yield regions around some operators of a run, with their work."""
+        for first in range(begin, -1, -1):
+            ends = np.flatnonzero(low[first, end:])
+            if len(ends):
+                last = start + end + int(ends[0])
+                yield self._macs[last] - self._macs[start + first], start + first, last
 
     def _measure_bands(self, first: int, last: int, limit: int = 0) -> None:
         """Measure a region in more and more bands of rows, until its load is below a limit."""
@@ -345,8 +345,8 @@ class _Search:
 
     # What is chosen
 
-    def points(self, most: int | None = None) -> list[Point]:
-        """Return the sets of regions of which none beats another, for so many limits at most."""
+    def points(self) -> list[Point]:
+        """Return the sets of regions of which none beats another."""
         options = _drop_beaten([o for o in self._found.values() if o and o.load < self._high])
         base = Point((), self._high, 0, self._program.macs)
         if not options:
@@ -356,7 +356,8 @@ class _Search:
             {option.load for option in options}
             | {int(load) for load in self.loads if low <= load < self._high}
         )
-        if most is not None and len(limits) > most:
+        most = _CHOICES // (len(self.loads) + len(options)) + 1
+        if len(limits) > most:
             limits = [limits[at * len(limits) // most] for at in range(most)]
         points = [base]
         for limit in limits:

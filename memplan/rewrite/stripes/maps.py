@@ -56,6 +56,11 @@ class Map(Protocol):
             Rows of the result.
         size, result
             All rows of the input, and of the result.
+
+        Raises
+        ------
+        ValueError
+            If no row of the result needs one of the input.
         """
 
 
@@ -131,40 +136,38 @@ class Window:
         last = (made[1] - 1) * self.stride - self.before + self.reach
         return fed[0] - first, last - fed[1]
 
+    def find_inside(self, size: int, result: int) -> Span:
+        """Return the rows of the result whose windows reach a row of the input; may be empty."""
+        first = (self.before - self.reach) // self.stride + 1
+        last = (size - 1 + self.before) // self.stride + 1
+        return max(0, first), min(result, last)
+
     def feed(self, wanted: Span, size: int, result: int) -> Feed:
-        """Return the rows under the windows."""
+        """Return the rows under the windows; at least one, so that there is an input."""
         if self.padding is Padding.SAME:
             return self._feed_same(wanted, size)
-        while True:
-            first = wanted[0] * self.stride - self.before
-            last = (wanted[1] - 1) * self.stride - self.before + self.reach
-            fed = (max(0, first), min(size, last))
-            if fed[0] < fed[1]:
-                return Feed(fed, wanted)
-            wanted = _widen(wanted, result, up=last <= 0)  # windows in the padding alone
+        wanted = _widen(wanted, self.find_inside(size, result))
+        first = wanted[0] * self.stride - self.before
+        last = (wanted[1] - 1) * self.stride - self.before + self.reach
+        return Feed((max(0, first), min(size, last)), wanted)
 
     def _feed_same(self, wanted: Span, size: int) -> Feed:
         """Return the fewest rows for which the padding of the runtime keeps windows in place."""
         shift = self.pad(size)
         first = max(0, wanted[0] * self.stride - shift)
         last = min(size, (wanted[1] - 1) * self.stride - shift + self.reach)
-        best: Feed | None = None
-        for begin in range(max(0, first - self.stride + 1), first + 1):
-            for end in range(last, min(size, last + self.stride - 1) + 1):
-                if begin >= end:
-                    continue
-                # Row j of the band starts at j * stride - pad in the band, and row i of the whole
-                # at i * stride - shift: they agree if their difference is a number of strides.
-                offset = begin - self.pad(end - begin) + shift
-                if offset % self.stride:
-                    continue
-                made = (offset // self.stride, offset // self.stride - (begin - end) // self.stride)
-                if made[0] > wanted[0] or made[1] < wanted[1]:
-                    continue
-                if best is None or end - begin < best.fed[1] - best.fed[0]:
-                    best = Feed((begin, end), made)
-        assert best is not None, "a band from a multiple of the stride on is always in place"
-        return best
+        for count in range(max(1, last - first), last - first + 2 * self.stride):
+            # Row j of the band starts at j * stride - pad in the band, and row i of the whole at
+            # i * stride - shift: they agree if their difference is a number of strides.
+            behind = self.pad(count) - shift
+            begin = behind + (first - behind) // self.stride * self.stride
+            if begin < 0 or not last <= begin + count <= size:
+                continue
+            top = (begin - behind) // self.stride
+            made = (top, top - -count // self.stride)
+            if top <= wanted[0] and wanted[1] <= made[1]:
+                return Feed((begin, begin + count), made)
+        raise AssertionError("a band from a multiple of the stride on is always in place")
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,11 +235,8 @@ class Shifted:
 
     def feed(self, wanted: Span, size: int, result: int) -> Feed:
         """Return the rows that are not padding; at least one, so that there is an input."""
-        while True:
-            fed = (max(0, wanted[0] - self.before), min(size, wanted[1] - self.before))
-            if fed[0] < fed[1]:
-                return Feed(fed, wanted)
-            wanted = _widen(wanted, result, up=wanted[1] <= self.before)
+        wanted = _widen(wanted, (max(0, self.before), min(result, self.before + size)))
+        return Feed((max(0, wanted[0] - self.before), min(size, wanted[1] - self.before)), wanted)
 
     def pads(self, fed: Span, made: Span) -> Span:
         """Return how many rows of padding a band has before and after it."""
@@ -272,8 +272,8 @@ class Told:
         return Feed(self.rule.feed(wanted, size, result).fed, wanted)
 
 
-def _widen(wanted: Span, result: int, *, up: bool) -> Span:
-    """Return a span with one more row, at its end or at its beginning."""
-    if up and wanted[1] < result:
-        return wanted[0], wanted[1] + 1
-    return max(0, wanted[0] - 1), wanted[1]
+def _widen(wanted: Span, inside: Span) -> Span:
+    """Return the wanted rows, with those up to the nearest one that needs a row of the input."""
+    if inside[0] >= inside[1]:
+        raise ValueError("no row of its result needs one of its input")
+    return min(wanted[0], inside[1] - 1), max(wanted[1], inside[0] + 1)

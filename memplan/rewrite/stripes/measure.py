@@ -61,19 +61,26 @@ class Timeline:
             at += sum(1 for _ in operator.walk())
         return np.array(begins, dtype=np.int64)
 
-    def find_bounds(self) -> NDArray[np.int64]:
-        """Return by first and last operator of a region what crosses its ends, in bytes.
+    def find_bounds(self, begin: int, end: int) -> NDArray[np.int64]:
+        """Return what crosses the ends of regions inside of `[begin, end)`, in bytes.
 
-        That is what is made before it and used in it or later, and what it makes for later.
+        That is what is made before a region and used in it or later, and what it makes for later.
+        Rows are first operators and columns last ones, both counted from `begin`.
         """
-        count = len(self.loads)
+        count = end - begin
+        first = np.clip(self._first + 1 - begin, 0, count + 1)
+        last = np.clip(self._last + 1 - begin, 0, count + 1)
         both = np.zeros((count + 2, count + 2), dtype=np.int64)
-        np.add.at(both, (self._first + 1, self._last + 1), self._size)
+        np.add.at(both, (first, last), self._size)
         # made[i, j]: bytes made before operator i and used by operator j or later.
-        made = both.cumsum(axis=0)[:, ::-1].cumsum(axis=1)[:, ::-1][: count + 1, 1:]
-        crossing = np.diag(made)
-        bounds: NDArray[np.int64] = crossing[:, None] + crossing[None, :] - made
-        return bounds
+        np.cumsum(both, axis=0, out=both)
+        backward = both[:, ::-1]
+        np.cumsum(backward, axis=1, out=backward)
+        made = both[: count + 1, 1:]
+        crossing = np.diag(made).copy()
+        np.subtract(crossing[:, None], made, out=made)
+        made += crossing[None, :]
+        return made
 
     def measure(self, region: Region, bands: Cut) -> int:
         """Return the most bytes that are live at one time while a region in bands runs."""

@@ -16,6 +16,7 @@ from memplan.notes import Code, Note
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.onnx._build import build
 from memplan.sources.onnx._calls import inline_calls
+from memplan.sources.onnx._native import start
 from memplan.sources.onnx._order import check_order, check_texts, drop_masks, sort_operators
 from memplan.sources.onnx._runtime_order import in_runtime_order
 from memplan.sources.onnx._shapes import with_shapes
@@ -40,6 +41,7 @@ def read(path: Path, options: Options) -> Loaded:
     MemplanError
         If the library is missing, or `options.dims` names a dimension that the model lacks.
     """
+    start()
     require("onnx", extra="onnx")
     try:
         with path.open("rb") as file:

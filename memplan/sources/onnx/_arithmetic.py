@@ -33,7 +33,7 @@ def array_of(tensor: Any) -> Array | None:
 def evaluate_shape_query(node: Any, shape: tuple[int, ...]) -> Array | None:
     """Return what Shape or Size give for a shape."""
     if node.op_type == "Size":
-        return np.array(prod(shape), np.int64) if prod(shape) < 2**62 else None
+        return np.array(prod(shape), np.int64) if abs(prod(shape)) < 2**62 else None
     options = _options(node)
     return np.array(shape[options.get("start", 0) : options.get("end", len(shape))], np.int64)
 

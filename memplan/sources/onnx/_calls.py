@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memplan.errors import GraphError, quoted
-from memplan.extras import require
 from memplan.sources._limits import CALL_DEPTH, INLINED_BYTES, INLINED_OPERATORS, check_growth
+from memplan.sources.onnx._native import CrashError, LibraryError, inline
 from memplan.sources.onnx._order import subgraphs
 
 __all__ = ["inline_calls"]
@@ -40,11 +40,11 @@ def inline_calls(model: Any, limit_factor: int = 1) -> Any:
     what = "the model with its functions inlined"
     check_growth(what, operators, INLINED_OPERATORS, limit_factor, "operators")
     check_growth(what, bytes, INLINED_BYTES, limit_factor, "bytes")
-    inliner = require("onnx.inliner", extra="onnx")
     try:
-        return inliner.inline_local_functions(model)
-    except Exception as error:  # the native library raises types of its own, and bare ones
-        reason = textwrap.shorten(str(error), _SHOWN)
+        return inline(model)
+    except (CrashError, LibraryError) as error:
+        how = f"the library onnx {error}" if isinstance(error, CrashError) else str(error)
+        reason = textwrap.shorten(how, _SHOWN)
         raise GraphError(f"its functions cannot be inlined: {reason}") from None
 
 

@@ -25,6 +25,8 @@ def is_contradictory(node: Any, inputs: _Shapes, outputs: _Shapes) -> bool:
     inputs, outputs
         The shapes of its inputs and outputs; `None` for one that is left out or is no tensor.
     """
+    if any(size < 0 for shape in outputs if shape is not None for size in shape):
+        return True  # as of a window that is larger than what it moves over
     rule = _RULES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
     if rule is None:
         return False

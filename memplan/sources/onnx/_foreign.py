@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from memplan.extras import require
 from memplan.sources.onnx._arithmetic import Array
 from memplan.sources.onnx._fit import is_contradictory
+from memplan.sources.onnx._native import CrashError, LibraryError, infer_node
 from memplan.sources.onnx._types import known_shape
 
 __all__ = ["DOMAINS", "Call", "MisfitError", "Value", "has_rule", "infer"]
@@ -163,11 +164,11 @@ def _ask_library(
         for name, shape in zip(names, shapes, strict=True)
         if name
     }
-    inference = require("onnx.shape_inference", extra="onnx")
-    opsets = [helper.make_opsetid("", _OPSET)]
     try:
-        found = inference.infer_node_outputs(schema, node, types, opset_imports=opsets)
-    except Exception as error:  # the native library raises types of its own, and bare ones
+        found = infer_node(node, {"": _OPSET}, types, {})
+    except CrashError:
+        raise _OpenError from None
+    except LibraryError as error:
         _, marker, text = str(error).rpartition("[ShapeInferenceError]")
         if marker:
             raise MisfitError(text.strip()) from None

@@ -14,6 +14,7 @@ from typing import Any
 from memplan.extras import require
 from memplan.sources.onnx._arithmetic import Array, array_of, evaluate, evaluate_shape_query
 from memplan.sources.onnx._foreign import Call, MisfitError, Value, has_rule, infer
+from memplan.sources.onnx._native import CrashError, LibraryError, infer_node
 from memplan.sources.onnx._order import subgraphs
 from memplan.sources.onnx._rules import SHAPE_ONLY
 from memplan.sources.onnx._types import is_known, known_shape, tensor_type
@@ -99,18 +100,15 @@ class _Pass:
 
     def _ask_library(self, node: Any, read: list[str]) -> dict[str, Value]:
         """Return what the library infers for one operator, where all of it is known."""
-        helper, numpy = (require(f"onnx.{one}", extra="onnx") for one in ("helper", "numpy_helper"))
+        numpy = require("onnx.numpy_helper", extra="onnx")
         try:
-            found = require("onnx.shape_inference", extra="onnx").infer_node_outputs(
-                require("onnx.defs", extra="onnx").get_schema(
-                    node.op_type, self.opsets.get("", 1), ""
-                ),
+            found = infer_node(
                 node,
+                self.opsets,
                 {name: self.types[name] for name in read},
                 {name: numpy.from_array(self.data[name]) for name in read if name in self.data},
-                opset_imports=[helper.make_opsetid(*one) for one in self.opsets.items()],
             )
-        except Exception:  # of the native library; the search for faults says what is wrong
+        except (CrashError, LibraryError):  # the search for faults says what is wrong
             return {}
         known = ((name, known_shape(one)) for name, one in found.items() if is_known(one))
         return {

@@ -20,11 +20,12 @@ from memplan.sources.onnx._fit import is_contradictory
 from memplan.sources.onnx._fold import open_branches
 from memplan.sources.onnx._foreign import has_rule
 from memplan.sources.onnx._forward import explain_misfit
+from memplan.sources.onnx._native import CrashError, LibraryError, infer_node
 from memplan.sources.onnx._order import initializers, subgraphs
 from memplan.sources.onnx._rules import VIEWS
 from memplan.sources.onnx._types import is_known, known_shape, opsets_of, tensor_type, types_of
 
-__all__ = ["Search"]
+__all__ = ["Search", "describe_node"]
 
 _SHOWN = 70  # characters of the library's error on an operator
 _KIND = 30  # characters of an operator's type
@@ -84,7 +85,7 @@ class Search:
         """Add the unknown results of a node, with what is known of their sizes nevertheless."""
         data = [array_of(scope.constants[n]) if n in scope.constants else None for n in node.input]
         call = Call(node, self.opsets.get("", 1), scope.shapes(node.input), data)
-        maker, sizes = _describe_node(node), sizes_of(call)
+        maker, sizes = describe_node(node), sizes_of(call)
         kept = call.shapes[0] if node.op_type in VIEWS and not node.domain else None
         count = None if kept is None else prod(kept)
         for name, found in zip_longest(node.output, sizes[: len(node.output)]):
@@ -119,36 +120,24 @@ class Search:
             return ""
         read, made = (_format_shapes(scope.shapes(names)) for names in (node.input, node.output))
         what = f"it reads {read}" + (f" and makes {made}" if made else "")
-        return f"{_describe_node(node)} cannot run at these sizes, {what}{reason}"
+        return f"{describe_node(node)} cannot run at these sizes, {what}{reason}"
 
     def _find_complaint(self, node: Any, scope: _Scope) -> str:
         """Return the error of the library about the shapes that a node reads."""
-        domain = "" if node.domain == "ai.onnx" else node.domain
         names = [name for name in node.input if name]
         if any(True for _ in subgraphs(node)) or any(name not in scope.types for name in names):
             return ""
         if has_rule(node, self.opsets):
             return explain_misfit(node, scope.types, {})
-        defs = require("onnx.defs", extra="onnx")
-        version = self.opsets.get(domain, 1)
+        known = {name: scope.constants[name] for name in names if name in scope.constants}
+        data = {name: one for name, one in known.items() if array_of(one) is not None}
         try:
-            require("onnx.shape_inference", extra="onnx").infer_node_outputs(
-                defs.get_schema(node.op_type, version, domain),
-                node,
-                {name: scope.types[name] for name in names},
-                {
-                    name: scope.constants[name]
-                    for name in names
-                    if name in scope.constants and array_of(scope.constants[name]) is not None
-                },
-                opset_imports=[
-                    require("onnx.helper", extra="onnx").make_opsetid(*one)
-                    for one in self.opsets.items()
-                ],
-            )
-        except Exception as error:  # the native library raises types of its own, and bare ones
+            infer_node(node, self.opsets, {name: scope.types[name] for name in names}, data)
+        except LibraryError as error:
             _, found, text = str(error).rpartition("[ShapeInferenceError]")
             return text.strip() if found else ""
+        except CrashError as error:
+            return f"the library onnx {error}"
         return ""
 
     def drop_contradictions(self) -> list[Note]:
@@ -176,7 +165,8 @@ class Search:
         return notes
 
 
-def _describe_node(node: Any) -> str:
+def describe_node(node: Any) -> str:
+    """Return an operator in words."""
     kind = quoted(node.op_type)[1:-1][:_KIND]
     return f"operator {quoted(node.name or node.op_type)} ({kind})"
 

@@ -17,9 +17,10 @@ from memplan.sources.onnx._fold import Folder
 from memplan.sources.onnx._foreign import DOMAINS
 from memplan.sources.onnx._forward import follow
 from memplan.sources.onnx._growth import most_sizes
+from memplan.sources.onnx._native import CrashError, LibraryError, infer_shapes
 from memplan.sources.onnx._order import initializers, subgraphs
 from memplan.sources.onnx._rules import SAME_SHAPE
-from memplan.sources.onnx._search import Search
+from memplan.sources.onnx._search import Search, describe_node
 from memplan.sources.onnx._types import is_known, opsets_of, types_of
 
 __all__ = ["with_shapes"]
@@ -137,21 +138,50 @@ def _write_defaults(graph: Any) -> None:
 
 def _infer(model: Any, limit_factor: int) -> tuple[Any, str]:
     """Infer shapes; also return the error of the library, or an empty text."""
-    shape_inference = require("onnx.shape_inference", extra="onnx")
     follow_data = most_sizes(model.graph, follow_data=True) <= SHAPE_SIZES * limit_factor
     if not follow_data:
         sizes = most_sizes(model.graph, follow_data=False)
         check_growth("all shapes together", sizes, SHAPE_SIZES, limit_factor, "sizes")
     try:
-        return shape_inference.infer_shapes(model, strict_mode=True, data_prop=follow_data), ""
-    except MemoryError:
-        raise
-    except Exception as error:  # the native library raises types of its own, and bare ones
+        return infer_shapes(model, strict=True, follow_data=follow_data), ""
+    except LibraryError as error:
         complaint = str(error)
+    except CrashError as error:
+        raise GraphError(_explain_crash(model, follow_data, str(error))) from None
     try:
-        return shape_inference.infer_shapes(model, data_prop=follow_data), complaint
-    except Exception as error:
+        return infer_shapes(model, strict=False, follow_data=follow_data), complaint
+    except LibraryError as error:
         raise GraphError(_explain_contradiction(str(error))) from None
+    except CrashError as error:
+        raise GraphError(_explain_crash(model, follow_data, str(error))) from None
+
+
+def _explain_crash(model: Any, follow_data: bool, how: str) -> str:
+    """Return at which operator of the model the library fails, and what is wrong with the model."""
+    part, count = None, len(model.graph.node)
+    fine, fails = 0, count
+    while fails - fine > 1:
+        middle = (fine + fails) // 2
+        found = _infer_part(model, middle, follow_data)
+        part, fine, fails = (part, fine, middle) if found is None else (found, middle, fails)
+    part = _infer_part(model, 0, follow_data) if part is None else part
+    for search in () if part is None else [Search.through(part)]:
+        if search.faults:
+            return search.faults[0]
+    where = describe_node(model.graph.node[fine]) if count else "the inputs"
+    return f"the library onnx {how} as it infers the shapes of {where}: its inputs do not fit it"
+
+
+def _infer_part(model: Any, count: int, follow_data: bool) -> Any | None:
+    """Return a model of the first operators, with shapes; `None` if the library fails."""
+    part = type(model)()
+    part.CopyFrom(model)
+    del part.graph.node[count:]
+    del part.graph.output[:]
+    try:
+        return infer_shapes(part, strict=False, follow_data=follow_data)
+    except (CrashError, LibraryError):
+        return None
 
 
 def _explain_contradiction(complaint: str) -> str:

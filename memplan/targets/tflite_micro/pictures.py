@@ -35,6 +35,7 @@ __all__ = ["FAN_IN", "program_of"]
 FAN_IN: Final = 10  # the most inputs of TFLM's CONCATENATION
 _VALID: Final = 1  # of the schema's Padding; 0 is SAME
 _RANK: Final = 4
+_LONGEST_STEP = 1024  # rows from one window to the next; cuts are looked for in every one
 _KEPT: Final = 200  # bytes in the tail of TFLM's arena for an operator
 _KEPT_BY_COPIES: Final = 110
 
@@ -191,6 +192,8 @@ def _window(
 ) -> Window:
     if min(kernel, stride) < 1:
         raise _WholeError("its options make no sense")
+    if stride > _LONGEST_STEP:
+        raise _WholeError(f"its windows are {stride} rows or columns apart")
     kind = Padding.NONE if padding == _VALID else Padding.SAME
     return Window(kernel, stride, max(dilation, 1), kind, zeros=zeros)
 
