@@ -45,11 +45,12 @@ Read = Callable[[Any], object]
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A damaged file and the function that reads it."""
+    """A damaged file, the function that reads it, and what puts it where commands find it."""
 
     reader: str
     content: bytes | str
     read: Read
+    place: Callable[[Any], Path] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class _Reader:
     seeds: Sequence[Any]
     change: Callable[[Random, Any], bytes | str]
     read: Read
+    place: Callable[[Any], Path] | None
 
 
 class Mutants:
@@ -68,11 +70,12 @@ class Mutants:
     ----------
     folder
         Where mutants are written that are read from a file.
+    only
+        The readers, by name; all of them if it is empty.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._readers = list(_readers(folder))
+    def __init__(self, folder: Path, only: Sequence[str] = ()) -> None:
+        self._readers = [one for one in _readers(folder) if not only or one.name in only]
         total = 0
         self._ends = []
         for reader in self._readers:
@@ -84,7 +87,7 @@ class Mutants:
         place = random.randrange(self._ends[-1])
         reader = next(r for r, end in zip(self._readers, self._ends, strict=True) if place < end)
         content = reader.change(random, random.choice(reader.seeds))
-        return Mutant(reader.name, content, reader.read)
+        return Mutant(reader.name, content, reader.read, reader.place)
 
 
 # What changes bytes
@@ -378,28 +381,26 @@ def _readers(folder: Path) -> list[_Reader]:
     path = folder / "mutant"
     beside = folder / "m.buffer-assignment.txt"
 
+    def place(content: bytes | str) -> Path:
+        data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
+        path.write_bytes(data)
+        return path
+
     def on_disk(read: Callable[[Path, Options], object]) -> Read:
-        def from_file(content: bytes) -> object:
-            path.write_bytes(content)
-            return read(path, Options())
+        return lambda content: read(place(content), Options())
 
-        return from_file
-
-    def report(content: str) -> object:
+    def place_report(content: str) -> Path:
         first, _, second = content.partition("HloLiveRange")
-        beside.write_text(first)
-        (folder / "m.live-range.txt").write_text("HloLiveRange" + second)
-        return xla.read(beside, Options())
+        beside.write_text(first, "utf-8", "replace")
+        (folder / "m.live-range.txt").write_text("HloLiveRange" + second, "utf-8", "replace")
+        return beside
 
     def graph(text: str) -> object:
         with of_file(path):
             return of_graph(graph_json.read_graph(text, "mutant"))
 
     def door(content: bytes | str) -> object:
-        path.write_bytes(
-            content if isinstance(content, bytes) else content.encode("utf-8", "replace")
-        )
-        return sources.load(path)
+        return sources.load(place(content))
 
     def either(random: Random, seed: bytes | str) -> bytes | str:
         if isinstance(seed, bytes) or random.randrange(4) == 0:
@@ -418,25 +419,28 @@ def _readers(folder: Path) -> list[_Reader]:
     every += [*messages, *_tflites()]
     return [
         _Reader("csv", 260, [*csv_problems, _RICH_CSV], change_text,
-                lambda t: minimalloc_csv.read_problem(t, "mutant")),
+                lambda t: minimalloc_csv.read_problem(t, "mutant"), place),
         _Reader("plan csv", 90, [plan_csv], change_text,
-                lambda t: minimalloc_csv.read_plan(t, "mutant")),
+                lambda t: minimalloc_csv.read_plan(t, "mutant"), place),
         _Reader("planned csv", 50, [plan_csv], change_text,
-                lambda t: minimalloc_csv.read_planned(t, "mutant")),
-        _Reader("json", 100, [rich], change_json, lambda t: json_format.read_problem(t, "mutant")),
+                lambda t: minimalloc_csv.read_planned(t, "mutant"), place),
+        _Reader("json", 100, [rich], change_json,
+                lambda t: json_format.read_problem(t, "mutant"), place),
         _Reader("plan json", 60, [plan_json], change_json,
-                lambda t: json_format.read_plan(t, "mutant")),
-        _Reader("trace", 60, [_trace()], change_json, lambda t: trace_json.read_trace(t, "mutant")),
-        _Reader("graph", 60, [_graph()], change_json, graph),
-        _Reader("pickle", 80, pickles, change_pickle, on_disk(cuda_snapshot.read)),
-        _Reader("tflite", 60, _tflites(), change_words, on_disk(tflite.read)),
-        _Reader("xla proto", 30, messages, change_message, on_disk(xla.read)),
-        _Reader("xla text", 30, [text], change_text, report),
+                lambda t: json_format.read_plan(t, "mutant"), place),
+        _Reader("trace", 60, [_trace()], change_json,
+                lambda t: trace_json.read_trace(t, "mutant"), place),
+        _Reader("graph", 60, [_graph()], change_json, graph, place),
+        _Reader("pickle", 80, pickles, change_pickle, on_disk(cuda_snapshot.read), place),
+        _Reader("tflite", 60, _tflites(), change_words, on_disk(tflite.read), place),
+        _Reader("xla proto", 30, messages, change_message, on_disk(xla.read), place),
+        _Reader("xla text", 30, [text], change_text,
+                lambda t: xla.read(place_report(t), Options()), place_report),
         _Reader("proof", 50, [proof], change_text,
-                lambda t: verify_proof(problem, t.splitlines(keepends=True))),
-        _Reader("pt2", 15, [archive], change_archive, on_disk(torch_export.read)),
-        _Reader("onnx", 25, models, change_message, on_disk(onnx_source.read)),
-        _Reader("door", 15, every, either, door),
+                lambda t: verify_proof(problem, t.splitlines(keepends=True)), None),
+        _Reader("pt2", 15, [archive], change_archive, on_disk(torch_export.read), place),
+        _Reader("onnx", 25, models, change_message, on_disk(onnx_source.read), place),
+        _Reader("door", 15, every, either, door, place),
     ]  # fmt: skip
 
 
@@ -550,7 +554,8 @@ def _tflites() -> list[bytes]:
 
 def _onnx_models() -> list[bytes]:
     from offenders import called
-    from onnx_models import branching, ints, looping, model, node, value
+    from onnx.helper import make_tensor
+    from onnx_models import FLOAT, branching, ints, looping, model, node, value, weight
     from ort_models import decoder
 
     small = model(
@@ -559,8 +564,29 @@ def _onnx_models() -> list[bytes]:
         [value("y", None)],
         [ints("k", [1])],
     )
+    pictures = model(
+        [
+            node("Pad", "x p", "a"),
+            node("Conv", "a w b", "c", pads=[1, 1, 1, 1], strides=[1, 1], group=1),
+            node("Relu", "c", "d"),
+            node("MaxPool", "d", "e", kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1),
+            node("ConvTranspose", "e u", "f", strides=[2, 2], output_padding=[0, 0]),
+            node("Resize", "f - s", "g", mode="nearest"),
+            node("Concat", "g g", "h", axis=1),
+            node("AveragePool", "h", "y", kernel_shape=[3, 3], auto_pad="SAME_UPPER"),
+        ],
+        [value("x", [1, 1, 6, 6])],
+        [value("y", None)],
+        [
+            ints("p", [0, 0, 1, 1, 0, 0, 1, 1]),
+            weight("w", [2, 1, 3, 3]),
+            weight("b", [2]),
+            weight("u", [2, 1, 2, 2]),
+            make_tensor("s", FLOAT, [4], [1.0, 1.0, 2.0, 2.0]),
+        ],
+    )
     conditional = branching([node("Neg", "a", "r")], [node("Abs", "a", "r")])
-    models = [small, conditional, looping([], []), decoder(1)]
+    models = [small, pictures, conditional, looping([], []), decoder(1)]
     return [*(each.SerializeToString() for each in models), called()]
 
 

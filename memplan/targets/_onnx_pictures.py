@@ -23,6 +23,7 @@ from memplan.rewrite.stripes import (
     Step,
     Window,
 )
+from memplan.sources.onnx._arithmetic import array_of
 from memplan.sources.onnx._rules import IN_PLACE
 from memplan.sources.onnx._types import opsets_of
 from memplan.targets._bands import (
@@ -182,10 +183,8 @@ class Constants:
             if one.name != "value":
                 return list(held) if isinstance(held, (list, tuple)) else [held]
             one = held
-        if one.data_location == 1:
-            return None  # in a file of its own
-        values = require("onnx.numpy_helper", extra="onnx").to_array(one)
-        return list(values.reshape(-1).tolist())
+        values = array_of(one)
+        return None if values is None else list(values.reshape(-1).tolist())
 
 
 def _find_maps(call: Call) -> Maps:

@@ -16,6 +16,7 @@ from memplan.notes import Code, Note
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.onnx._build import build
 from memplan.sources.onnx._calls import inline_calls
+from memplan.sources.onnx._door import check_values
 from memplan.sources.onnx._native import start
 from memplan.sources.onnx._order import check_order, check_texts, drop_masks, sort_operators
 from memplan.sources.onnx._runtime_order import in_runtime_order
@@ -138,6 +139,7 @@ def _convert(
     if model.functions:
         model = inline_calls(model, limit_factor)
         check_order(model.graph)
+    check_values(model)
     drop_masks(model.graph)
     model, notes = with_shapes(model, dims, limit_factor)
     graph, more = build(model)

@@ -36,7 +36,17 @@ class LibraryError(Exception):
 
 
 class CrashError(Exception):
-    """The library fails on a model; the text says how, after "the library onnx "."""
+    """The library fails on a model; the text says how, after "the library onnx ".
+
+    Attributes
+    ----------
+    is_slow
+        Whether it did not finish in time.
+    """
+
+    def __init__(self, how: str, *, is_slow: bool = False) -> None:
+        super().__init__(how)
+        self.is_slow = is_slow
 
 
 def infer_shapes(model: Any, *, strict: bool, follow_data: bool) -> Any:
@@ -204,7 +214,7 @@ def _call(function: str, *given: Any) -> list[bytes]:
         except LibraryError:
             raise
         except EOFError:
-            raise CrashError(_explain_end(_end())) from None
+            raise _explain_end(_end()) from None
         except BaseException:  # as Ctrl-C: an answer may be left in the pipe
             _end(kill=True)
             raise
@@ -215,10 +225,10 @@ def _end(*, kill: bool = False) -> int:
     return 0 if worker is None else worker.end(kill=kill)
 
 
-def _explain_end(code: int) -> str:
+def _explain_end(code: int) -> CrashError:
     if code == -getattr(signal, "SIGXCPU", 0):
-        return "does not finish"
-    return "needs too much memory" if code == 1 else "fails"
+        return CrashError("does not finish", is_slow=True)
+    return CrashError("needs too much memory" if code == 1 else "fails")
 
 
 def _ask_here(function: str, given: Sequence[Any]) -> list[bytes]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DONE, FAILED = b"d", b"f"
 _BYTES = 1 << 30  # of memory, beside a share of what is sent
-_SECONDS = 10  # of processor time, beside a share of what is sent
+_SECONDS = 3  # of processor time, beside a share of what is sent
 _SHARE = 100  # bytes of memory for each byte that is sent
 _SPEED = 100_000  # bytes that are sent for one more second
 

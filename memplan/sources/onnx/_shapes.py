@@ -147,17 +147,19 @@ def _infer(model: Any, limit_factor: int) -> tuple[Any, str]:
     except LibraryError as error:
         complaint = str(error)
     except CrashError as error:
-        raise GraphError(_explain_crash(model, follow_data, str(error))) from None
+        raise GraphError(_explain_crash(model, follow_data, error)) from None
     try:
         return infer_shapes(model, strict=False, follow_data=follow_data), complaint
     except LibraryError as error:
         raise GraphError(_explain_contradiction(str(error))) from None
     except CrashError as error:
-        raise GraphError(_explain_crash(model, follow_data, str(error))) from None
+        raise GraphError(_explain_crash(model, follow_data, error)) from None
 
 
-def _explain_crash(model: Any, follow_data: bool, how: str) -> str:
+def _explain_crash(model: Any, follow_data: bool, error: CrashError) -> str:
     """Return at which operator of the model the library fails, and what is wrong with the model."""
+    if error.is_slow:
+        return f"the library onnx {error} with its shapes"
     part, count = None, len(model.graph.node)
     fine, fails = 0, count
     while fails - fine > 1:
@@ -169,7 +171,7 @@ def _explain_crash(model: Any, follow_data: bool, how: str) -> str:
         if search.faults:
             return search.faults[0]
     where = describe_node(model.graph.node[fine]) if count else "the inputs"
-    return f"the library onnx {how} as it infers the shapes of {where}: its inputs do not fit it"
+    return f"the library onnx {error} as it infers the shapes of {where}: its inputs do not fit it"
 
 
 def _infer_part(model: Any, count: int, follow_data: bool) -> Any | None:

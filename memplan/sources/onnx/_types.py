@@ -7,6 +7,7 @@ from typing import Any
 
 __all__ = [
     "STRING",
+    "bits_of",
     "bytes_of",
     "dtype_of",
     "is_known",
@@ -52,6 +53,11 @@ _TYPES: dict[int, tuple[str, int]] = {
 def dtype_of(number: int) -> str | None:
     """Return the name of an element type, or `None` for one that ONNX does not have."""
     return _TYPES[number][0] if number in _TYPES else None
+
+
+def bits_of(number: int) -> int:
+    """Return the bits of an element of a type that ONNX has."""
+    return _TYPES[number][1]
 
 
 def bytes_of(number: int, shape: tuple[int, ...]) -> int:

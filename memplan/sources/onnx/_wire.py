@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator
+from math import prod
 from typing import NamedTuple
+
+from memplan.errors import quoted
+from memplan.sources.onnx._types import STRING, bits_of, bytes_of, dtype_of
 
 __all__ = ["Field", "WireError", "iterate_fields", "looks_like_model", "strip_weights"]
 
@@ -28,6 +32,9 @@ _INNER: dict[str, dict[int, str]] = {
 }
 # float_data, int32_data, string_data, int64_data, raw_data, double_data, uint64_data
 _DATA = frozenset({4, 5, 6, 7, 9, 10, 11})
+# raw_data, and those of which every element has the same number of bytes: float_data, double_data
+_WIDTHS = {9: 1, 4: 4, 10: 8}
+_SIZES, _ELEMENT, _NAME = 1, 2, 8  # of a tensor
 _TRAINING = 20  # a field of the model: graphs for training, which inference never runs
 
 _GRAPH = 7
@@ -80,6 +87,8 @@ def _strip(data: bytes | mmap.mmap, begin: int, end: int, message: str, depth: i
             tag = _varint_bytes(field.number << 3 | _LENGTH)
             pieces += [data[kept : field.start], tag, _varint_bytes(len(part)), part]
         elif _is_left_out(message, field.number):
+            if message == "tensor" and field.number in _WIDTHS:
+                _check_data(data, begin, end, field)
             pieces.append(data[kept : field.start])
         else:
             continue
@@ -91,6 +100,31 @@ def _is_left_out(message: str, number: int) -> bool:
     if message == "tensor":
         return number in _DATA
     return message == "model" and number == _TRAINING
+
+
+def _check_data(data: bytes | mmap.mmap, begin: int, end: int, held: Field) -> None:
+    """Raise `WireError` if the data of a tensor are not those of its type and shape."""
+    name, element, sizes, count = "", 0, [], 0
+    for field in iterate_fields(data, begin, end):
+        if field.number == _NAME:
+            name = bytes(data[field.body : field.end]).decode(errors="replace")
+        elif field.number == _ELEMENT and field.wire == _VARINT:
+            element = _varint(data, field.body, field.end)[0]
+        elif field.number == _SIZES:  # each by itself, or all in one field
+            at = field.body
+            while at < field.end:
+                size, at = _varint(data, at, field.end)
+                sizes.append(size)
+        count += field.number == held.number
+    if dtype_of(element) is None or element == STRING or count > 1:
+        return
+    there, width = held.end - held.body, _WIDTHS[held.number]
+    wanted = bytes_of(element, tuple(sizes)) if width == 1 else prod(sizes) * bits_of(element) // 8
+    if there != wanted:
+        raise WireError(
+            f"has {there} bytes of data for tensor {quoted(name)}; its type and its shape have "
+            f"{wanted}"
+        )
 
 
 def iterate_fields(data: bytes | mmap.mmap, begin: int, end: int) -> Iterator[Field]:
