@@ -14,6 +14,7 @@ from memplan.extras import require
 __all__ = ["Array", "array_of", "evaluate", "evaluate_shape_query"]
 
 Array = NDArray[Any]
+_FAR = (2**31 - 1, 2**63 - 1)
 _LARGEST = 1024  # elements; a larger constant does not describe a shape
 _Rule = Callable[[list[Any], dict[str, Any]], Array | None]
 
@@ -103,8 +104,10 @@ def _slice(args: list[Any], options: dict[str, Any]) -> Array:
     steps = [1] * len(starts) if steps is None else steps
     cut = [slice(None)] * data.ndim
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        # A large negative end stands for "before the first element", also with a negative step.
-        stop = None if step < 0 and end < -data.shape[axis] else int(end)
+        # A large negative end stands for "before the first element", also with a negative step; so
+        # do the largest numbers in onnxruntime.
+        far = end < -data.shape[axis] or end in _FAR
+        stop = None if step < 0 and far else int(end)
         cut[int(axis)] = slice(int(start), stop, int(step))
     return np.asarray(data[tuple(cut)])
 

@@ -284,6 +284,15 @@ def _gather_blocks(call: Call) -> _Results:
     return [Value(scales.element, (*shape[:axis], *where.shape, *shape[axis + 1 :]))]
 
 
+def _gather_points(call: Call) -> _Results:
+    data, where, batch = call.need(0), call.need(1), call.number("batch_dims", 0)
+    if not 0 <= batch < min(len(data.shape), len(where.shape)):
+        raise _OpenError
+    depth = where.shape[-1] + batch
+    _require(batch < depth <= len(data.shape), "a place has more numbers than the data have axes")
+    return [Value(data.element, (*where.shape[:-1], *data.shape[depth:]))]
+
+
 # By window, and by element.
 
 
@@ -471,8 +480,10 @@ _BLOCKED: dict[str, _Rule] = {
     "ReorderOutput": _reorder_output,
     "Upsample": _upsample,
 }
-# onnxruntime has these without a domain of their own, LayerNormalization before opset 17.
+# onnxruntime has these without a domain of their own, LayerNormalization before opset 17. The
+# library leaves a GatherND open that gives one element.
 _INTERNAL: dict[str, _Rule] = {
+    "GatherND": _gather_points,
     "LayerNormalization": _normalize,
     "SimplifiedLayerNormalization": _normalize,
 }

@@ -22,6 +22,7 @@ from memplan.sources.onnx._order import initializers, subgraphs
 from memplan.sources.onnx._rules import SAME_SHAPE
 from memplan.sources.onnx._search import Search, describe_node
 from memplan.sources.onnx._types import is_known, opsets_of, types_of
+from memplan.sources.onnx._windows import amend
 
 __all__ = ["with_shapes"]
 
@@ -63,13 +64,13 @@ def with_shapes(
     evidence = Evidence.take(model, dims)
     folder = Folder()
     notes: list[Note] = []
-    folded = False  # whether the graph was folded after all shapes were last removed
+    folded = False  # whether the graph was changed after all shapes were last removed
     for _ in range(_ROUNDS):
         model, complaint = _infer(model, limit_factor)
         if "existing elem type" in complaint and evidence.forget_elements(model.graph):
             continue
         changed = _spread(model.graph, ChainMap(), opsets)
-        if folder.fold(model.graph):
+        if folder.fold(model.graph) | amend(model.graph):
             folded = changed = True
         if changed:
             continue

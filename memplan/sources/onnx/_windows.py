@@ -1,0 +1,142 @@
+"""Results of operators for which the library infers others than runtimes make.
+
+Onnxruntime has one kernel for all versions of a pooling: it drops a last window that begins behind
+the input, which the library does from opset 22 on, and its padding for "SAME" counts no dilation.
+Such operators get attributes for which the library infers what the runtime makes. These are only
+for the inference.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Sequence
+from typing import Any
+
+from memplan.extras import require
+from memplan.sources.onnx._order import initializers, subgraphs
+from memplan.sources.onnx._types import known_shape, types_of
+
+__all__ = ["POOLS", "amend", "pool_axis"]
+
+POOLS = frozenset({"AveragePool", "LpPool", "MaxPool"})
+
+
+def pool_axis(
+    size: int, kernel: int, step: int, dilation: int, pads: Sequence[int] | str, ceil: bool
+) -> tuple[int, int]:
+    """Return how many rows are before those of a pooling's input, and how many it makes.
+
+    Parameters
+    ----------
+    size
+        Rows of the input.
+    kernel, step, dilation
+        Of the window.
+    pads
+        The rows that are added at both ends, or `auto_pad`.
+    ceil
+        Whether a last window may reach beyond the padding.
+    """
+    if isinstance(pads, str):
+        total = 0
+        if pads.startswith("SAME"):
+            total = max((-(-size // step) - 1) * step + kernel - size, 0)
+        before = -(-total // 2) if pads == "SAME_LOWER" else total // 2
+    else:
+        before, total = pads[0], sum(pads)
+    room = size + total - dilation * (kernel - 1) - 1
+    if ceil or room < 0:  # without rows for one window, it rounds towards zero
+        made = -(-room // step) + 1
+        return before, made - (ceil and (made - 1) * step >= size + before)
+    return before, room // step + 1
+
+
+def amend(graph: Any, outside: ChainMap[str, Any] | None = None) -> bool:
+    """Give operators attributes for which the library infers what runtimes make.
+
+    Returns whether any operator changed. The shapes that were inferred before are then wrong.
+    """
+    types = (ChainMap() if outside is None else outside).new_child(types_of(graph))
+    weights = initializers(graph)
+    changed = False
+    for node in graph.node:
+        for _, inner in subgraphs(node):
+            changed |= amend(inner, types)
+        if node.domain not in ("", "ai.onnx"):
+            continue
+        shapes = []
+        for name in node.input:
+            declared = types.get(name) if name else None
+            known = None if declared is None else known_shape(declared)
+            shapes.append(weights[name][1] if name in weights else known)
+        shape = shapes[0] if shapes else None
+        if shape is not None and node.op_type in POOLS:
+            changed |= _set_result(node, shape, _find_pooled(node, shape))
+        elif shape is not None and node.op_type == "ConvTranspose":
+            changed |= _set_result(node, shape, _numbers(node, "output_shape"))
+        elif node.op_type == "Squeeze" and len(shapes) > 1 and shapes[1] == (0,):
+            del node.input[1:]  # no axes are all axes of one element
+            changed = True
+        elif node.op_type == "Slice":
+            changed |= _amend_slice(node)
+    return changed
+
+
+def _find_pooled(node: Any, shape: tuple[int, ...]) -> list[int]:
+    """Return the rows that a pooling makes on each axis; empty if the library is right."""
+    auto = next(
+        (one.s.decode(errors="replace") for one in node.attribute if one.name == "auto_pad"), ""
+    )
+    ceil = any(one.name == "ceil_mode" and one.i for one in node.attribute)
+    axes = len(shape) - 2
+    kernel = _numbers(node, "kernel_shape")
+    steps = _numbers(node, "strides") or [1] * axes
+    dilations = _numbers(node, "dilations") or [1] * axes
+    pads = _numbers(node, "pads") or [0] * (2 * axes)
+    if not ceil and (auto in ("", "NOTSET") or set(dilations) == {1}):
+        return []
+    if not axes == len(kernel) == len(steps) == len(dilations) or len(pads) != 2 * axes:
+        return []  # it says so itself
+    ends = zip(pads[:axes], pads[axes:], strict=True)
+    ways = [one if auto in ("", "NOTSET") else auto for one in ends]
+    windows = zip(shape[2:], kernel, steps, dilations, ways, strict=True)
+    return [pool_axis(*window, ceil)[1] for window in windows]
+
+
+def _set_result(node: Any, shape: tuple[int, ...], made: list[int]) -> bool:
+    """Give an operator windows that make so many rows of its input, if there are as many axes."""
+    if len(made) != len(shape) - 2 or min(made, default=-1) < 0:
+        return False
+    pairs = list(zip(shape[2:], made, strict=True))
+    if node.op_type == "ConvTranspose":
+        pairs = [(after, size) for size, after in pairs]
+    _set(node, "kernel_shape", [max(1, size - after + 1) for size, after in pairs])
+    _set(node, "pads", [0] * len(made) + [max(0, after - size) for size, after in pairs])
+    for name in ("auto_pad", "ceil_mode", "dilations", "output_padding", "output_shape", "strides"):
+        _set(node, name)
+    return True
+
+
+def _amend_slice(node: Any) -> bool:
+    """Sort the axes that are attributes, as until opset 9: the library skips them otherwise."""
+    starts, ends, axes = (_numbers(node, name) for name in ("starts", "ends", "axes"))
+    if axes == sorted(axes) or not len(starts) == len(ends) == len(axes):
+        return False
+    parts = zip(*sorted(zip(axes, starts, ends, strict=True)), strict=True)
+    for name, values in zip(("axes", "starts", "ends"), parts, strict=True):
+        _set(node, name, list(values))
+    return True
+
+
+def _numbers(node: Any, name: str) -> list[int]:
+    return next((list(one.ints) for one in node.attribute if one.name == name), [])
+
+
+def _set(node: Any, name: str, value: Any = None) -> None:
+    """Give an operator an attribute, or take it away."""
+    kept = [one for one in node.attribute if one.name != name]
+    if value is not None:
+        kept.append(require("onnx.helper", extra="onnx").make_attribute(name, value))
+    copies = [type(one).FromString(one.SerializeToString()) for one in kept]
+    del node.attribute[:]
+    node.attribute.extend(copies)
