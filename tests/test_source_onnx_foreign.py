@@ -210,6 +210,11 @@ ALONE: list[tuple[Any, list[Any], list[Any]]] = [
         [value("x", [2, 3, 16], UINT8)],
         [*SCALES, raw("w", UINT8, 16, 5)],
     ),
+    (
+        node("GatherND", "x p", "y"),
+        [value("x", [3, 4])],
+        [onnx.helper.make_tensor("p", onnx.TensorProto.INT64, [2], [1, 2])],
+    ),
     (foreign("TransposeMatMul", "x w", "y", transA=1), [_X], [numbers("w", 3, 5)]),
     (foreign("FusedMatMul", "x w", "y", transB=1), [_X], [numbers("w", 2, 5, 16)]),
     (

@@ -16,7 +16,6 @@ from onnx_operators import OPSETS, Drawn, draw, join
 
 from memplan.errors import MemplanError
 from memplan.sources.onnx import graph_of
-from memplan.sources.onnx._windows import pool_axis
 from memplan.targets import onnx_bands
 from memplan.yardsticks import onnxruntime as yardstick
 
@@ -134,18 +133,6 @@ def test_a_last_window_behind_the_input_is_none(opset: int, tmp_path: Path) -> N
     written = onnx_bands.stripe_bytes(tmp_path / "model.onnx", max_extra=1.0)[1]
     assert yardstick.measure_difference(made.SerializeToString(), written) in (0.0, None)
     assert onnx.ModelProto.FromString(written).graph.output[0].name == "y"
-
-
-def test_rows_of_poolings() -> None:
-    """Tests that every row of a pooling begins in the input or in the padding before it."""
-    for size in range(1, 9):
-        for kernel, step, before, after in np.ndindex(4, 4, 3, 3):
-            given = (size, kernel + 1, step + 1, 1, (before, after), True)
-            made = pool_axis(*given)[1]
-            down = pool_axis(*given[:-1], False)[1]
-            if size + before + after >= kernel + 1:
-                assert down <= made <= down + 1
-                assert made == 1 or (made - 1) * (step + 1) < size + before
 
 
 OTHERS = {

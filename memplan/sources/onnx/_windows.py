@@ -79,6 +79,9 @@ def amend(graph: Any, outside: ChainMap[str, Any] | None = None) -> bool:
             changed = True
         elif node.op_type == "Slice":
             changed |= _amend_slice(node)
+        elif node.op_type == "STFT" and not any(one.name == "onesided" for one in node.attribute):
+            _set(node, "onesided", 1)  # the library takes 0 where it is left out
+            changed = True
     return changed
 
 
