@@ -15,6 +15,7 @@ import onnx
 from memplan.graph import Graph, lay_out
 from memplan.sources.loaded import Loaded
 from memplan.sources.onnx import read
+from memplan.sources.onnx._types import bytes_of
 from memplan.sources.options import Options
 
 FLOAT = onnx.TensorProto.FLOAT
@@ -96,13 +97,9 @@ def ints(name: str, values: Sequence[int] | int) -> Any:
 
 
 def weight(name: str, shape: Sequence[int], element: int = FLOAT) -> Any:
-    """Return a weight of ones."""
-    tensor = onnx.TensorProto(name=name, data_type=element, dims=shape)
-    count = 1
-    for size in shape:
-        count *= size
-    tensor.raw_data = b"\0" * (4 * count)
-    return tensor
+    """Return a weight of zeros."""
+    data = bytes(bytes_of(element, tuple(shape)))
+    return onnx.TensorProto(name=name, data_type=element, dims=shape, raw_data=data)
 
 
 def graph(

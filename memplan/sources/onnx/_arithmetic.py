@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from memplan.extras import require
 
-__all__ = ["Array", "array_of", "evaluate", "evaluate_shape_query"]
+__all__ = ["FAR", "Array", "array_of", "evaluate", "evaluate_shape_query"]
 
 Array = NDArray[Any]
-_FAR = (2**31 - 1, 2**63 - 1)
+FAR = (2**31 - 1, 2**63 - 1)  # the ends of a slice that stand for the end of an axis
 _LARGEST = 1024  # elements; a larger constant does not describe a shape
 _Rule = Callable[[list[Any], dict[str, Any]], Array | None]
 
@@ -106,7 +106,7 @@ def _slice(args: list[Any], options: dict[str, Any]) -> Array:
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         # A large negative end stands for "before the first element", also with a negative step; so
         # do the largest numbers in onnxruntime.
-        far = end < -data.shape[axis] or end in _FAR
+        far = end < -data.shape[axis] or end in FAR
         stop = None if step < 0 and far else int(end)
         cut[int(axis)] = slice(int(start), stop, int(step))
     return np.asarray(data[tuple(cut)])

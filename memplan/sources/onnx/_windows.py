@@ -13,11 +13,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from memplan.extras import require
+from memplan.sources.onnx._arithmetic import FAR, Array, array_of, evaluate
 from memplan.sources.onnx._order import initializers, subgraphs
 from memplan.sources.onnx._types import known_shape, types_of
 
 __all__ = ["POOLS", "amend", "pool_axis"]
 
+_INT64 = 7  # of TensorProto.DataType
 POOLS = frozenset({"AveragePool", "LpPool", "MaxPool"})
 
 
@@ -57,7 +59,7 @@ def amend(graph: Any, outside: ChainMap[str, Any] | None = None) -> bool:
     Returns whether any operator changed. The shapes that were inferred before are then wrong.
     """
     types = (ChainMap() if outside is None else outside).new_child(types_of(graph))
-    weights = initializers(graph)
+    weights, constants = initializers(graph), _Constants(graph)
     changed = False
     for node in graph.node:
         for _, inner in subgraphs(node):
@@ -78,10 +80,7 @@ def amend(graph: Any, outside: ChainMap[str, Any] | None = None) -> bool:
             del node.input[1:]  # no axes are all axes of one element
             changed = True
         elif node.op_type == "Slice":
-            changed |= _amend_slice(node)
-        elif node.op_type == "STFT" and not any(one.name == "onesided" for one in node.attribute):
-            _set(node, "onesided", 1)  # the library takes 0 where it is left out
-            changed = True
+            changed |= _sort_axes(node) or _reach_first(node, constants)
     return changed
 
 
@@ -120,8 +119,8 @@ def _set_result(node: Any, shape: tuple[int, ...], made: list[int]) -> bool:
     return True
 
 
-def _amend_slice(node: Any) -> bool:
-    """Sort the axes that are attributes, as until opset 9: the library skips them otherwise."""
+def _sort_axes(node: Any) -> bool:
+    """Sort the axes of a slice that are attributes, as until opset 9: others are skipped."""
     starts, ends, axes = (_numbers(node, name) for name in ("starts", "ends", "axes"))
     if axes == sorted(axes) or not len(starts) == len(ends) == len(axes):
         return False
@@ -129,6 +128,50 @@ def _amend_slice(node: Any) -> bool:
     for name, values in zip(("axes", "starts", "ends"), parts, strict=True):
         _set(node, name, list(values))
     return True
+
+
+def _reach_first(node: Any, constants: _Constants) -> bool:
+    """Let a slice backwards to the largest number end with the first element."""
+    if len(node.input) < 5:
+        return False
+    ends, steps = constants.find(node.input[2]), constants.find(node.input[4])
+    if ends is None or steps is None or ends.shape != steps.shape or ends.ndim != 1:
+        return False
+    pairs = list(zip(ends.tolist(), steps.tolist(), strict=True))
+    found = [-(2**63) if end in FAR and step < 0 else end for end, step in pairs]
+    if found == ends.tolist():
+        return False
+    name = f"{node.input[2]} of {node.output[0]}"
+    constants.add(name, found)
+    node.input[2] = name
+    return True
+
+
+class _Constants:
+    """The constants of a graph, which are looked for where the first one is asked for."""
+
+    def __init__(self, graph: Any) -> None:
+        self._graph = graph
+        self._held: dict[str, Any] | None = None
+
+    def find(self, name: str) -> Array | None:
+        """Return the values of a small constant."""
+        if self._held is None:
+            made = (one for one in self._graph.node if one.op_type == "Constant")
+            self._held = {name: one for one in made for name in one.output}
+            self._held |= {one.name: one for one in self._graph.initializer}
+        one = self._held.get(name)
+        if one is None:
+            return None
+        return evaluate(one, []) if hasattr(one, "op_type") else array_of(one)
+
+    def add(self, name: str, values: list[int]) -> None:
+        """Give the graph a constant, unless it has it."""
+        if self.find(name) is None:
+            make = require("onnx.helper", extra="onnx").make_tensor
+            self._graph.initializer.append(make(name, _INT64, [len(values)], values))
+            assert self._held is not None
+            self._held[name] = self._graph.initializer[-1]
 
 
 def _numbers(node: Any, name: str) -> list[int]:
