@@ -99,6 +99,7 @@ class Model:
         """Return the model; what no operator reads is a result."""
         read = {at for op in self.ops for at in op.inputs}
         outputs = [at for at in self.made if at not in read][-4:]
+        outputs += {*self.rng.sample(self.made, self.rng.choice((0, 0, 1)))} - {*outputs}
         self.inputs = [at for at in self.inputs if at in read]
         weights = [
             onnx.numpy_helper.from_array(np.asarray(part.values).astype(part.dtype), part.name)

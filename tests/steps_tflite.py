@@ -83,7 +83,8 @@ def draw_network(rng: random.Random) -> Network:
         if len(file.calls) > 1:
             read = {one.number for call in file.calls for one in call.inputs if one}
             ends = [value for value in file.made if value.number not in read]
-            return network_of(file, ends[-3:] + rng.sample(file.made, rng.random() < 0.1))
+            more = rng.sample(file.made, rng.choice((0, 1, 1)))  # leaves from the middle
+            return network_of(file, ends[-3:] + more)
 
 
 def network_of(file: File, outputs: list[Value]) -> Network:
