@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("onnx")
 import numpy as np
 import onnx
-from onnx_models import BOOL, graph, in_wheel, light, model, node, value, weight
+from onnx_models import BOOL, FLOAT, graph, in_wheel, light, model, node, value, weight
 from ort_orders import random_model, run
 from typer.testing import CliRunner
 
@@ -266,6 +266,25 @@ def test_sizes_are_given_for_a_model_that_is_written(
         out.unlink()
     assert main(words) == 2
     assert not out.exists()
+
+
+@pytest.mark.parametrize("key", ["found", "nz:1"])
+def test_sizes_that_depend_on_data_are_given_for_bands(key: str, tmp_path: Path) -> None:
+    """Tests a detector of open sides: what the bands read again knows all sizes of the first."""
+    nodes = [
+        node("Conv", "x k", "a", pads=[1, 1, 1, 1]),
+        node("MaxPool", "a", "b", kernel_shape=[4, 4], strides=[4, 4]),
+        node("Flatten", "b", "f"),
+        node("NonZero", "f", "nz"),
+        node("Cast", "nz", "y", to=FLOAT),
+    ]
+    inputs = [value("x", [1, 3, "H", "W"])]
+    made = model(nodes, inputs, [value("y", [2, "found"])], [weight("k", [8, 3, 3, 3])])
+    path, out = saved(made, tmp_path), tmp_path / "bands.onnx"
+    sizes = {"H": 64, "W": 64, key: 100}
+    words = [word for name, size in sizes.items() for word in ("--dim", f"{name}={size}")]
+    assert main(["apply", str(path), "-o", str(out), "--stripes", *words]) == 0
+    assert sum(one.op_type == "Conv" for one in onnx.load(out).graph.node) > 1
 
 
 def test_a_note_says_that_the_runtime_has_another_order(tmp_path: Path) -> None:

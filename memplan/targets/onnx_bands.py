@@ -168,12 +168,22 @@ def stripe_bytes(
         return Striped(given, given, 0.0, found, frontier, loaded.notes), data
     _Writer(model, found, places, _fixes(model)).write()
     written: bytes = model.SerializeToString(deterministic=True)
-    load = read_bytes(written, path, replace(asked, dims={}, in_place=False)).problem.max_load
+    again = replace(asked, dims=_list_sizes(model, loaded.graph, asked), in_place=False)
+    load = read_bytes(written, path, again).problem.max_load
     if load > point.load:
         raise FormatError(
             str(path), f"its bands need {point.load} bytes, but {load} as nodes of a file"
         )
     return Striped(given, load, frontier.extra(point), found, frontier, loaded.notes), written
+
+
+def _list_sizes(model: Any, graph: Graph | None, asked: Options) -> dict[str, int]:
+    """Return the sizes to read a written model with: those of the tensors that it still has."""
+    if graph is None or not asked.dims:
+        return {}
+    made = {name for node in model.graph.node for name in node.output if name}
+    left = ((one.name, one.shape) for one in graph.tensors if one.name in made and one.shape)
+    return {f"{name}:{axis}": size for name, shape in left for axis, size in enumerate(shape)}
 
 
 def _match(model: Any, graph: Graph, path: Path) -> list[int]:
