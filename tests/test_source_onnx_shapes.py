@@ -81,6 +81,7 @@ SAMPLES: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("Expand", [np.array([[1], [2]]), np.array([3, 1, 4])], {}),
     ("Gather", [A, np.array([[2, -1]])], {"axis": 1}),
     ("Range", [np.array(9), np.array(0), np.array(-2)], {}),
+    ("Range", [np.float32(1), np.float32(2), np.float32(0.5)], {}),
     ("ReduceProd", [A, np.array([0])], {"keepdims": 0}),
     ("ReduceSum", [A], {}),
     ("Reshape", [A, np.array([0, -1, 1])], {}),
@@ -179,3 +180,18 @@ def test_data_that_is_not_small_numbers_in_the_file() -> None:
     below.dims[0] = -1
     for tensor in (elsewhere, ints("v", range(2000)), text, short, below):
         assert array_of(tensor) is None
+
+
+@pytest.mark.parametrize("opset", [7, 9])
+def test_sizes_are_rounded_in_single_precision(opset: int) -> None:
+    """Tests scales and steps whose products are whole numbers in single precision alone."""
+    scales = np.array([1, 1, 10 / 3, 2], np.float32)
+    held = [onnx.numpy_helper.from_array(scales, "s")] if opset > 7 else []
+    extra = {} if held else {"scales": scales.tolist()}
+    up = node("Upsample", "x s" if held else "x", "y", **extra)
+    found = graph_of(model([up], [value("x", [1, 1, 6, 2])], [value("y", None)], held, opset))
+    assert found.tensors[index(found, "y")].shape == (1, 1, 20, 4)
+    three = [np.float32(one) for one in (0.1, 5, 0.1)]
+    steps = evaluate(onnx.helper.make_node("Range", ["a", "b", "c"], ["o"]), three)
+    assert steps is not None
+    assert steps.shape == (49,)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from math import prod
+from math import ceil, prod
 from typing import Any
 
 import numpy as np
@@ -126,10 +126,11 @@ def _expand(args: list[Any], options: dict[str, Any]) -> Array | None:
 
 
 def _range(args: list[Any], options: dict[str, Any]) -> Array | None:
-    start, limit, delta = (one.item() for one in args)
-    if not 0 <= (limit - start) / delta <= _LARGEST:
+    start, limit, delta = (one.reshape(()) for one in args)
+    count = ceil(((limit - start) / delta).item())  # in the type of the numbers, as kernels do
+    if not 0 <= count <= _LARGEST:
         return None
-    return np.arange(start, limit, delta, dtype=args[0].dtype)
+    return np.asarray(start + np.arange(count, dtype=start.dtype) * delta)
 
 
 def _read_small_shape(shape: Iterable[Any]) -> tuple[int, ...] | None:

@@ -12,6 +12,8 @@ from collections import ChainMap
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from memplan.extras import require
 from memplan.sources.onnx._arithmetic import FAR, Array, array_of, evaluate
 from memplan.sources.onnx._order import initializers, subgraphs
@@ -19,7 +21,7 @@ from memplan.sources.onnx._types import known_shape, types_of
 
 __all__ = ["POOLS", "amend", "pool_axis"]
 
-_INT64 = 7  # of TensorProto.DataType
+_FLOAT, _INT64 = 1, 7  # of TensorProto.DataType
 POOLS = frozenset({"AveragePool", "LpPool", "MaxPool"})
 
 
@@ -81,6 +83,8 @@ def amend(graph: Any, outside: ChainMap[str, Any] | None = None) -> bool:
             changed = True
         elif node.op_type == "Slice":
             changed |= _sort_axes(node) or _reach_first(node, constants)
+        elif shape is not None and node.op_type == "Upsample":
+            changed |= _raise_scales(node, shape, constants)
     return changed
 
 
@@ -147,6 +151,31 @@ def _reach_first(node: Any, constants: _Constants) -> bool:
     return True
 
 
+def _raise_scales(node: Any, shape: tuple[int, ...], constants: _Constants) -> bool:
+    """Let the library round the sizes of an Upsample as kernels do, in single precision.
+
+    A picture of 6 rows, scaled by the number nearest to 10/3, has 20 rows and not 19.
+    """
+    if len(node.input) > 1:
+        scales = constants.find(node.input[1])
+    else:
+        scales = np.array(next((a.floats for a in node.attribute if a.name == "scales"), []))
+    if scales is None or scales.shape != (len(shape),) or scales.dtype.kind != "f":
+        return False
+    rows, scales = np.array(shape, np.float32), scales.astype(np.float32)
+    lacking = np.floor(np.array(shape) * scales.astype(np.float64)) < np.floor(rows * scales)
+    if not lacking.any():
+        return False
+    raised = np.where(lacking, np.nextafter(scales, np.float32(np.inf)), scales).tolist()
+    if len(node.input) > 1:
+        name = f"{node.input[1]} of {node.output[0]}"
+        constants.add(name, raised, _FLOAT)
+        node.input[1] = name
+    else:
+        _set(node, "scales", raised)
+    return True
+
+
 class _Constants:
     """The constants of a graph, which are looked for where the first one is asked for."""
 
@@ -165,11 +194,11 @@ class _Constants:
             return None
         return evaluate(one, []) if hasattr(one, "op_type") else array_of(one)
 
-    def add(self, name: str, values: list[int]) -> None:
+    def add(self, name: str, values: list[Any], element: int = _INT64) -> None:
         """Give the graph a constant, unless it has it."""
         if self.find(name) is None:
             make = require("onnx.helper", extra="onnx").make_tensor
-            self._graph.initializer.append(make(name, _INT64, [len(values)], values))
+            self._graph.initializer.append(make(name, element, [len(values)], values))
             assert self._held is not None
             self._held[name] = self._graph.initializer[-1]
 
