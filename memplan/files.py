@@ -82,7 +82,7 @@ def write_files(outputs: Mapping[str, bytes]) -> None:
         If one of them cannot be written; what was there is untouched, but for what is not a
         regular file.
     """
-    staged: dict[str, tuple[str, str]] = {}  # by name: the target, and the new file next to it
+    staged: dict[str, tuple[str, Staged]] = {}  # by name: the target, and its new file
     kept: dict[str, str] = {}  # by target: another name of the old file, where there is one
     done: list[str] = []  # the targets that are the new files, where there are several
     name = ""
@@ -90,7 +90,8 @@ def write_files(outputs: Mapping[str, bytes]) -> None:
         for name, data in outputs.items():
             if not _is_special(name):
                 target = os.path.realpath(name)
-                staged[name] = target, _staged(target, data)
+                staged[name] = target, Staged(target)
+                staged[name][1].write(data)
         for name, data in outputs.items():
             if name not in staged:
                 with open(name, "wb") as file:
@@ -99,7 +100,7 @@ def write_files(outputs: Mapping[str, bytes]) -> None:
             target, new = staged[name]
             if len(staged) > 1 and os.path.exists(target):
                 kept[target] = _kept(target)
-            os.replace(new, target)
+            new.replace(target)
             if len(staged) > 1:
                 done.append(target)
     except BaseException as error:
@@ -112,9 +113,89 @@ def write_files(outputs: Mapping[str, bytes]) -> None:
             raise FormatError(name, f"the file cannot be written: {_reason(error)}") from None
         raise
     finally:
-        for leftover in (*(new for _, new in staged.values()), *kept.values()):
+        for _, new in staged.values():
+            new.close()
+        for leftover in kept.values():
             if os.path.lexists(leftover):
                 os.unlink(leftover)
+
+
+class Staged:
+    """A new file on the disk of its target, which takes the target's place when it is complete.
+
+    Where Linux and the file system allow it, it has no name until then, so that nothing is left if
+    the process is killed; otherwise it is a hidden file in the folder of the target.
+
+    Attributes
+    ----------
+    path
+        A path by which this process can open it.
+
+    Raises
+    ------
+    OSError
+        If no file can be made there.
+    """
+
+    def __init__(self, target: str) -> None:
+        self._hidden: str | None = None
+        self._folder = os.path.dirname(target) or os.curdir
+        found = _open_nameless(self._folder)
+        if found is None:
+            self._hidden = _beside(target)
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+            found = os.open(self._hidden, flags, 0o666)
+        self._file = found
+        self.path = self._hidden or f"/proc/self/fd/{found}"
+
+    def write(self, data: bytes) -> None:
+        """Write all of the file, down to the disk."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self._file, rest) :]
+        os.fsync(self._file)
+
+    def replace(self, target: str) -> None:
+        """Give the file the name of its target, with the permissions of the file that it had."""
+        if os.path.exists(target):
+            shutil.copymode(target, self.path)
+        if self._hidden is None:
+            try:
+                self._link(target)
+                return
+            except FileExistsError:  # only a rename replaces a file
+                name = _beside(target)
+                self._link(name)
+                self._hidden = name
+        os.replace(self._hidden, target)
+        self._hidden = None
+
+    def close(self) -> None:
+        """Release the file; it is gone if it has not replaced its target."""
+        os.close(self._file)
+        if self._hidden is not None and os.path.lexists(self._hidden):
+            os.unlink(self._hidden)
+
+    def _link(self, name: str) -> None:
+        folder = os.open(self._folder, os.O_RDONLY)
+        try:  # Python follows the link in /proc only where a folder is given too
+            os.link(self.path, name, src_dir_fd=folder, follow_symlinks=True)
+        finally:
+            os.close(folder)
+
+
+def _open_nameless(folder: str) -> int | None:
+    """Return a new file without a name, or `None` where there is no such thing."""
+    if not hasattr(os, "O_TMPFILE"):
+        return None
+    try:
+        file = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o666)
+    except OSError:  # many file systems have none; an error of another kind is raised again later
+        return None
+    if os.path.exists(f"/proc/self/fd/{file}"):
+        return file
+    os.close(file)
+    return None
 
 
 def _is_special(name: str) -> bool:
@@ -129,23 +210,6 @@ def _beside(target: str) -> str:
     """
     folder, base = os.path.split(target)
     return os.path.join(folder, f".{base[:32]}.{secrets.token_hex(4)}.tmp")
-
-
-def _staged(target: str, data: bytes) -> str:
-    """Write a file that can replace the target; return its name."""
-    temporary = _beside(target)
-    file = open(temporary, "xb")  # noqa: SIM115 (closed below, before it takes the target's place)
-    try:
-        with file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if os.path.exists(target):
-            shutil.copymode(target, temporary)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    return temporary
 
 
 def _kept(target: str) -> str:
@@ -170,3 +234,17 @@ def of_file(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except GraphError as error:
         raise FormatError(os.fspath(path), str(error)) from None
+
+
+@contextmanager
+def temporary_folder(path: str | os.PathLike[str]) -> Iterator[str]:
+    """Make a folder for versions of a file, until the end; errors about them name the file."""
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder:
+        try:
+            yield folder
+        except FormatError as error:
+            if not error.path.startswith(folder + os.sep):
+                raise
+            raise FormatError(os.fspath(path), error.message, line=error.line) from None

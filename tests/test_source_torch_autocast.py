@@ -228,7 +228,8 @@ def test_tables(device: str) -> None:
         if torch._C._dispatch_has_kernel_for_dispatch_key(name, key)
     }
     assert PLAIN[device] | (_OWN_TYPE if device == "cuda" else set()) >= has - REDUCED
-    assert PLAIN[device] <= has
+    known = {name.removeprefix("aten::").split(".")[0] for name in names}
+    assert PLAIN[device] & known <= has  # later releases of torch have more operators
     other = {"cpu": "AutocastCUDA", "cuda": "AutocastCPU"}[device]
     absent = set() if torch.version.cuda else _IN_CUDA_BUILDS
     for name in REDUCED - _COMPOSITE - has - absent:

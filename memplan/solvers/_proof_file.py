@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from memplan.errors import FormatError
+from memplan.files import Staged
 from memplan.problem import Problem
 
 __all__ = ["ProofFile", "open_proof"]
@@ -21,13 +20,16 @@ class ProofFile:
 
     Attributes
     ----------
+    path
+        The target.
     temporary
         The path of the file that the solver appends lines to.
     """
 
-    def __init__(self, path: str, temporary: str) -> None:
-        self._path = path
-        self.temporary = temporary
+    def __init__(self, path: str, staged: Staged) -> None:
+        self.path = path
+        self._staged = staged
+        self.temporary = staged.path
 
     def keep(self) -> bool:
         """Move the proof to its target if it is complete; return whether it is.
@@ -41,11 +43,8 @@ class ProofFile:
             file.seek(-min(len(_LAST), os.path.getsize(self.temporary)), os.SEEK_END)
             if file.read() != _LAST:
                 return False
-        target = os.path.realpath(self._path)
-        with _as_format_error(self._path):
-            if os.path.exists(target):
-                shutil.copymode(target, self.temporary)
-            os.replace(self.temporary, target)
+        with _as_format_error(self.path):
+            self._staged.replace(os.path.realpath(self.path))
         return True
 
 
@@ -63,16 +62,14 @@ def open_proof(path: str | os.PathLike[str], problem: Problem) -> Iterator[Proof
         target = os.path.realpath(name)
     if os.path.exists(target) and not os.path.isfile(target):
         raise FormatError(name, "the file cannot be written: it is not a regular file")
-    folder, base = os.path.split(target)
-    # It must be in the same folder, so that the replacement is atomic.
-    temporary = os.path.join(folder, f".{base[:32]}.{secrets.token_hex(4)}.tmp")
+    with _as_format_error(name):
+        staged = Staged(target)
     try:
-        with _as_format_error(name), open(temporary, "x", encoding="ascii", newline="\n") as file:
-            file.write(f"memplan-proof 1\nproblem {problem.fingerprint}\n")
-        yield ProofFile(name, temporary)
+        with _as_format_error(name):
+            staged.write(f"memplan-proof 1\nproblem {problem.fingerprint}\n".encode("ascii"))
+        yield ProofFile(name, staged)
     finally:
-        with suppress(FileNotFoundError):  # `keep` has moved it
-            os.unlink(temporary)
+        staged.close()
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from memplan import _core
-from memplan.errors import MemplanError
+from memplan.errors import FormatError, MemplanError
 from memplan.plan import Plan, Status, gap
 from memplan.problem import Problem
 from memplan.problem.columns import Column, frozen
@@ -156,6 +156,8 @@ def solve(
     except ValueError as error:
         if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
             raise  # the caller's code raised it: a signal handler, `progress` or `trace`
+        if proof is not None and proof.temporary in str(error):
+            raise FormatError(proof.path, "the file cannot be written") from None
         raise MemplanError(str(error)) from None
     stats: dict[str, object] = {
         "solver": answer.solver,

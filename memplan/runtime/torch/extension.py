@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
+import logging
 import os
 import shutil
 import subprocess
@@ -15,7 +16,6 @@ from pathlib import Path
 from types import ModuleType
 
 import torch
-from torch.utils import cpp_extension
 
 from memplan.errors import MemplanError
 
@@ -51,12 +51,28 @@ def load() -> ModuleType:
     return module
 
 
+@functools.cache
+def _import_paths() -> ModuleType:
+    """Return torch's module that knows its own paths.
+
+    A build of torch for CUDA warns when it is imported where a compiler is and no device; the slab
+    needs neither.
+    """
+    logger = logging.getLogger("torch.utils.cpp_extension")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        return importlib.import_module("torch.utils.cpp_extension")
+    finally:
+        logger.setLevel(level)
+
+
 def _list_sources() -> list[Path]:
     return sorted(_SOURCES.glob("*.cpp"))
 
 
 def _find_folder() -> Path:
-    root = os.environ.get("TORCH_EXTENSIONS_DIR") or cpp_extension.get_default_build_root()
+    root = os.environ.get("TORCH_EXTENSIONS_DIR") or _import_paths().get_default_build_root()
     made_of = hashlib.sha256(f"{torch.__version__} {sys.version} {_FLAGS}".encode())
     for file in [*_list_sources(), *sorted(_SOURCES.glob("*.h"))]:
         made_of.update(file.name.encode() + file.read_bytes())
@@ -80,7 +96,7 @@ def _build(library: Path) -> None:
             f"the slab is built on first use, and {library.parent} cannot be written "
             f"({error.strerror}); name another folder in TORCH_EXTENSIONS_DIR"
         ) from None
-    includes = [*cpp_extension.include_paths(), sysconfig.get_path("include")]
+    includes = [*_import_paths().include_paths(), sysconfig.get_path("include")]
     abi = int(torch.compiled_with_cxx11_abi())
     with folder as work:
         made = Path(work) / library.name
@@ -88,7 +104,7 @@ def _build(library: Path) -> None:
             *(compiler, *_FLAGS, f"-D_GLIBCXX_USE_CXX11_ABI={abi}"),
             *(option for path in includes for option in ("-isystem", path)),
             *(str(source) for source in _list_sources()),
-            *(f"-L{path}" for path in cpp_extension.library_paths()),
+            *(f"-L{path}" for path in _import_paths().library_paths()),
             *("-lc10", "-ltorch_cpu", "-o", str(made)),
         ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

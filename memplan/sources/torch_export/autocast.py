@@ -55,13 +55,13 @@ PLAIN: Mapping[str, frozenset[str]] = {
         grid_sampler_3d hinge_embedding_loss huber_loss index_copy inverse kl_div l1_loss
         linalg_cholesky linalg_cholesky_ex linalg_cond linalg_eig linalg_eigh linalg_eigvals
         linalg_eigvalsh linalg_householder_product linalg_inv linalg_inv_ex linalg_lstsq
-        linalg_matrix_rank linalg_qr linalg_solve linalg_svd linalg_svdvals linalg_tensorinv
-        linalg_tensorsolve lu_solve margin_ranking_loss max_pool3d max_unpool2d max_unpool3d
-        mse_loss multi_margin_loss multilabel_margin_loss multilabel_margin_loss_forward nanquantile
-        nll_loss nll_loss2d orgqr ormqr pinverse poisson_nll_loss polar prod qr quantile
-        reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d replication_pad3d
-        smooth_l1_loss soft_margin_loss stack stft svd trace triangular_solve triplet_margin_loss
-        view_as_complex
+        linalg_matrix_rank linalg_matrix_sqrth linalg_qr linalg_solve linalg_svd linalg_svdvals
+        linalg_tensorinv linalg_tensorsolve lu_solve margin_ranking_loss max_pool3d max_unpool2d
+        max_unpool3d mse_loss multi_margin_loss multilabel_margin_loss
+        multilabel_margin_loss_forward nanquantile nll_loss nll_loss2d orgqr ormqr pinverse
+        poisson_nll_loss polar prod qr quantile reflection_pad1d reflection_pad2d replication_pad1d
+        replication_pad2d replication_pad3d smooth_l1_loss soft_margin_loss stack stft svd trace
+        triangular_solve triplet_margin_loss view_as_complex
         """
     ),
     "cuda": split_words(
@@ -71,12 +71,12 @@ PLAIN: Mapping[str, frozenset[str]] = {
         binary_cross_entropy binary_cross_entropy_with_logits cdist cosh cosine_embedding_loss
         cosine_similarity cross cudnn_convolution cudnn_convolution_transpose dist dot erfinv exp
         expm1 frobenius_norm grid_sampler group_norm hinge_embedding_loss huber_loss index_put
-        kl_div l1_loss layer_norm log log10 log1p log2 logsumexp margin_ranking_loss mse_loss
-        multi_margin_loss multilabel_margin_loss native_layer_norm nll_loss nll_loss2d nuclear_norm
-        pdist poisson_nll_loss pow reciprocal renorm rms_norm rsqrt scatter_add sinh smooth_l1_loss
-        soft_margin_loss softplus tan tensordot triplet_margin_loss upsample_bicubic2d
-        upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d
-        upsample_nearest3d upsample_trilinear3d vdot
+        kl_div l1_loss layer_norm linalg_matrix_sqrth log log10 log1p log2 logsumexp
+        margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss native_layer_norm
+        nll_loss nll_loss2d nuclear_norm pdist poisson_nll_loss pow reciprocal renorm rms_norm rsqrt
+        scatter_add sinh smooth_l1_loss soft_margin_loss softplus tan tensordot triplet_margin_loss
+        upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d
+        upsample_nearest2d upsample_nearest3d upsample_trilinear3d vdot
         """
     ),
 }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from memplan.errors import FormatError, MemplanError
+from memplan.files import temporary_folder
 from memplan.formats import write_bytes
 from memplan.graph import Layout
 from memplan.notes import Code, Note
@@ -181,7 +181,7 @@ def write_plan(
         bare = without_tensors(bare, str(model), large)
     result = with_offsets(bare, str(model), offsets)
     arena, notes = None, made.notes
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder(model) as folder:
         trial = Path(folder) / "model.tflite"
         trial.write_bytes(result)
         after = _measure_head(trial)

@@ -5,11 +5,11 @@ TensorFlow Lite Micro runs operators in the order of the file.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from memplan.files import temporary_folder
 from memplan.graph import Graph
 from memplan.planning import Planned
 from memplan.rewrite import Reordered, reorder
@@ -93,7 +93,7 @@ def apply_in_order(
     given = found.given.graph
     moves = given is not None and found.graph.operators != given.operators
     new = with_order(data, str(model), find_orders(stored, found.graph)) if moves else data
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder(model) as folder:
         trial, written = Path(folder) / model.name, Path(folder) / "planned.tflite"
         trial.write_bytes(new)
         ways = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from memplan.errors import MemplanError
+from memplan.files import temporary_folder
 from memplan.graph import View
 from memplan.planning import Planned, plan_model
 from memplan.rewrite.stripes import MAX_EXTRA, Frontier, Point, Program, find_frontier
@@ -203,7 +203,7 @@ def _try(
     """Return the model in these bands, planned and measured."""
     found = begin.frontier.cut(point)
     data, numbers = write_bands(bare, str(model), found)
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder(model) as folder:
         path, written = Path(folder) / model.name, Path(folder) / "planned.tflite"
         path.write_bytes(data)
         views = [
