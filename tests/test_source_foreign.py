@@ -294,6 +294,18 @@ NO_MODELS: dict[str, tuple[str, bytes, str, str]] = {
         "*after_optimizations*.hlo.pb of the dump",
     ),
     "XLA": ("oom.txt", b"BufferAssignment OOM Debugging.\n", "a log of XLA", "memplan plan dump"),
+    "live ranges": (
+        "a-live-range.txt",
+        b"HloLiveRange (max 9):\n",
+        "a report of XLA",
+        "or the fol",
+    ),
+    "summary": (
+        "s.txt",
+        b"|===|\n| PyTorch CUDA memory summary, |\n",
+        "a log of PyTorch",
+        "snapsho",
+    ),
     "PyTorch": (
         "oom.txt",
         b"Traceback (most recent call last):\ntorch.OutOfMemoryError: CUDA out of memory.\n",

@@ -170,6 +170,15 @@ NO_MODELS: Final = (
         ("give the problem that it was drawn from",),
     ),
     Format(
+        is_text(r"(?:HloLiveRange|Total bytes used|Allocations sorted by size|Used values:)"),
+        "a report of XLA that lacks sizes or lifetimes",
+        (
+            "give the file *buffer-assignment.txt with *live-range.txt beside it, *.hlo.pb of the "
+            "same dump, or the folder:",
+            "memplan plan FOLDER",
+        ),
+    ),
+    Format(
         mentions(
             r"XlaRuntimeError|BufferAssignment OOM|buffer assignment|jaxlib|/xla/|XLA Label"
             r"|hlo_rematerialization|RESOURCE_EXHAUSTED"
@@ -184,7 +193,8 @@ NO_MODELS: Final = (
     ),
     Format(
         mentions(
-            r"OutOfMemoryError|CUDA out of memory|HIP out of memory|CUDA error: out of memory"
+            r"OutOfMemoryError|(?:CUDA|HIP) out of memory|CUDA error: out of memory"
+            r"|PyTorch CUDA memory summary"
         ),
         "a log of PyTorch, which has no lifetimes of tensors",
         ("in Python, record a snapshot of the allocator:", *_SNAPSHOT),
