@@ -229,6 +229,9 @@ def test_operators_that_are_not_sorted_are_written_sorted(
     inner = onnx.helper.get_node_attr_value(written.graph.node[0], "then_branch")
     assert [one.op_type for one in inner.node] == ["Neg", "Exp", "Add"]
     assert main([*words, "--strict"]) == 2
+    capsys.readouterr()
+    assert main(["stripes", str(path), "--json"]) == 0
+    assert "operators-sorted" in capsys.readouterr().out
 
 
 def test_functions_are_written_sorted(tmp_path: Path) -> None:

@@ -47,12 +47,15 @@ def command(
     from memplan.rewrite.stripes import find_frontier
 
     found = find_frontier(load_program(input, options.Model(dim)))
+    notes = options.read_input(input, model=options.Model(dim)).notes
     if as_json:
-        output.line(json.dumps(_summarise(found)))
+        output.line(json.dumps(_summarise(found) | {"notes": [asdict(note) for note in notes]}))
     else:
-        from memplan.view.words import stripes
+        from memplan.view.words import parts, stripes
 
         output.console().print(stripes.describe_frontier(found, top))
+        if notes:
+            output.console().print(parts.render_notes(notes))
     if out is not None:
         from memplan.formats import write_text
         from memplan.view import frontier, picture
