@@ -130,6 +130,23 @@ def test_one_size_is_asked_for_once(tmp_path: Path) -> None:
     assert (found["y"], found["a"], found["b"], found["c"]) == ((4,), (4,), (6,), (4,))
 
 
+def test_sizes_that_are_one_number_are_asked_for_once(tmp_path: Path) -> None:
+    """Tests operators that read one number, or count one mask: a question for each of the two."""
+    nodes = [
+        node("TopK", "x k", "v i"),
+        node("TopK", "z k", "w j", axis=0),
+        node("ConstantOfShape", "k", "c"),
+        node("NonZero", "x", "n"),
+        node("NonZero", "x", "m"),
+    ]
+    inputs = [value("x", [4, 9]), value("z", [9]), value("k", [1], INT64)]
+    what = model(nodes, inputs, [onnx.ValueInfoProto(name=name) for name in "vwcnm"])
+    with pytest.raises(FormatError, match=r'open: v:1 \(axis 1 of "v"\), n:1 \(axis 1 of "n"\);'):
+        loaded(tmp_path, what)
+    found = shapes(loaded(tmp_path, what, **{"v:1": 3, "n:1": 5}))
+    assert [found[name] for name in "vwcnm"] == [(4, 3), (3,), (3,), (2, 5), (2, 5)]
+
+
 def test_a_shape_that_is_missing_is_asked_for_by_axes(tmp_path: Path) -> None:
     """Tests an input without a shape: the advice is what works."""
     what = model(

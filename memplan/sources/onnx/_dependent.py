@@ -31,14 +31,13 @@ class Size(NamedTuple):
     most
         A bound, where there is a useful one. What data could only make smaller than an input, as
         it does a Slice, has none: a plan for all of the input would be a plan for another model.
-    place
-        The output and the axis of the same operator that always have the same size; `None` for
-        the size itself.
+    key
+        What it is the value of, or is counted in: sizes of one graph with the same key are equal.
     """
 
     known: int | None = None
     most: int | None = None
-    place: tuple[int, int] | None = None
+    key: tuple[str | int, ...] = ()
 
 
 _Sizes = list[Size] | None  # of an output; `None` if the number of axes is open
@@ -61,6 +60,10 @@ class Call:
     opset: int
     shapes: Sequence[_Shape | None]
     data: Sequence[Array | None]
+
+    def element(self, at: int, place: int = 0) -> Size:
+        """Return a size that is an element of an input."""
+        return Size(key=(self.node.input[at], place))
 
     def shape(self, at: int) -> _Shape:
         """Return the shape of an input that must be there."""
@@ -117,7 +120,7 @@ def _open_along(shape: Sequence[int], axes: Sequence[int], size: Size = _OPEN) -
 
 def _top(call: Call) -> Sequence[_Sizes]:
     axis = call.number("axis", -1) % len(call.shape(0))
-    return [_open_along(call.shape(0), [axis], Size(place=(0, axis)))] * 2
+    return [_open_along(call.shape(0), [axis], call.element(1))] * 2
 
 
 def _slice(call: Call) -> Sequence[_Sizes]:
@@ -151,9 +154,19 @@ def _reshape(call: Call) -> Sequence[_Sizes]:
     return [[Size(prod(call.shape(0)))] if rank == 1 else [_OPEN] * rank]
 
 
-def _of_rank(at: int) -> _Rule:
-    """Return the rule of an operator with an axis for each element of an input."""
-    return lambda call: [[_OPEN] * call.count(at)]
+def _filled(call: Call) -> Sequence[_Sizes]:
+    return [[call.element(0, place) for place in range(call.count(0))]]
+
+
+def _nonzero(call: Call) -> Sequence[_Sizes]:
+    rank = max(len(call.shape(0)), 1)
+    return [[Size(rank), Size(key=("NonZero", call.node.input[0]))]]
+
+
+def _one_hot(call: Call) -> Sequence[_Sizes]:
+    found = _known(call.shape(0))
+    found.insert(call.number("axis", -1) % (len(found) + 1), call.element(1))
+    return [found]
 
 
 def _unique(call: Call) -> Sequence[_Sizes]:
@@ -162,7 +175,7 @@ def _unique(call: Call) -> Sequence[_Sizes]:
         axis = call.number("axis", 0) % len(shape)
     else:
         shape, axis = (prod(shape),), 0
-    count = Size(place=(0, axis))
+    count = Size(key=("Unique", *call.node.input, axis, len(shape)))
     return [_open_along(shape, [axis], count), [count], [Size(shape[axis])], [count]]
 
 
@@ -203,8 +216,7 @@ def _loop(call: Call) -> Sequence[_Sizes]:
     (_, body), *_ = subgraphs(call.node)
     rounds, types = call.value(0), types_of(body)
     states = len(call.node.input) - 2
-    first = next((at for at, name in enumerate(call.node.output) if name and at >= states), states)
-    count = Size(place=(first, 0))
+    count = Size(key=("Loop", *call.node.output))
     if rounds is not None and 0 <= rounds[0] < 1 << 31:
         count = Size(rounds[0]) if _goes_on(call, body) else Size(most=rounds[0])
     found: list[_Sizes] = [None] * states
@@ -272,12 +284,13 @@ def _short_transform(call: Call) -> Sequence[_Sizes]:
     return [[Size(call.shape(0)[0]), _OPEN, sides, Size(2)]]
 
 
+_WINDOWS = ("BlackmanWindow", "HammingWindow", "HannWindow")
 _REDUCTIONS = "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare"
 _RULES: dict[str, _Rule] = {
     **{f"Reduce{kind}": _reduce for kind in _REDUCTIONS.split()},
     "AffineGrid": lambda call: [[_OPEN] * (call.count(1) - 1) + [Size(call.count(1) - 2)]],
     "CenterCropPad": _along(99),
-    "ConstantOfShape": _of_rank(0),
+    "ConstantOfShape": _filled,
     "DFT": _transform,
     "Expand": _expand,
     "If": _branch,
@@ -285,6 +298,8 @@ _RULES: dict[str, _Rule] = {
     "MaxUnpool": _pool_back,
     "MelWeightMatrix": lambda call: [[_OPEN, _OPEN]],
     "NonMaxSuppression": _suppress,
+    "NonZero": _nonzero,
+    "OneHot": _one_hot,
     "Pad": _along(3),
     "Reshape": _reshape,
     "Resize": _along(99),
@@ -297,5 +312,5 @@ _RULES: dict[str, _Rule] = {
     "Unique": _unique,
     "Unsqueeze": _unsqueeze,
     "Upsample": _along(99),
-    **dict.fromkeys(("BlackmanWindow", "HammingWindow", "HannWindow"), lambda call: [[_OPEN]]),
+    **dict.fromkeys(_WINDOWS, lambda call: [[call.element(0)]]),
 }

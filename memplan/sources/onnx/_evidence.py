@@ -9,7 +9,7 @@ declared one counts, unless the sizes that it depends on were changed after it w
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, NamedTuple
@@ -43,7 +43,7 @@ class Open(NamedTuple):
     type: Any | None  # its `TypeProto`, if there is one
     maker: str  # the operator that makes it, in words; empty for an input
     sizes: list[Size] | None = None  # what is known of them whatever the data is
-    results: Sequence[str] = ()  # of the operator that makes it
+    places: tuple[str, ...] = ()  # where its sizes are asked for: equal ones in one place
     elements: int | None = None  # their number, where it is known
 
     def get_size(self, axis: int) -> Size:
@@ -51,10 +51,8 @@ class Open(NamedTuple):
         return Size() if self.sizes is None else self.sizes[axis]
 
     def find_place(self, axis: int) -> str:
-        """Return where a size is asked for, "TENSOR:AXIS": equal ones in one place."""
-        at, other = self.get_size(axis).place or (0, axis)
-        equal = self.results[at] if self.get_size(axis).place else ""
-        return f"{equal}:{other}" if equal else f"{self.name}:{axis}"
+        """Return where a size is asked for, "TENSOR:AXIS"."""
+        return self.places[axis] if axis < len(self.places) else f"{self.name}:{axis}"
 
     def list_axes(self) -> range:
         """Return the axes of its shape, as far as their number is known."""
@@ -205,7 +203,7 @@ class Evidence:
                 declared.shape.dim.add()
             changed = True
         if one.sizes is not None and len(one.sizes) != len(declared.shape.dim):
-            one = one._replace(sizes=None)
+            one = one._replace(sizes=None, places=())
         if evidence is not None and not _is_possible(evidence, one, len(declared.shape.dim)):
             evidence = None
         for axis, dim in enumerate(declared.shape.dim):
@@ -228,7 +226,7 @@ class Evidence:
 
     def _fill_axis(self, one: Open, axis: int, dim: Any, size: int | str) -> bool:
         """Set an open size of a value, which a file declares as `size`, or name it."""
-        known, most, _ = one.get_size(axis)
+        known, most = one.get_size(axis)[:2]
         place = one.find_place(axis)
         if known is None:
             known = self._find_given(size if isinstance(size, str) else "", f"{one.name}:{axis}")

@@ -89,9 +89,14 @@ class Search:
         kept = call.shapes[0] if node.op_type in VIEWS and not node.domain else None
         count = None if kept is None else prod(kept)
         for name, found in zip_longest(node.output, sizes[: len(node.output)]):
-            if name and not scope.known[name]:
-                type = scope.types.get(name)
-                self.open.append(Open(name, type, maker, found, node.output, count))
+            if not name or scope.known[name]:
+                continue
+            places = []
+            for axis, size in enumerate(found or ()):
+                own = f"{name}:{axis}"
+                places.append(scope.places.setdefault(size.key, own) if size.key else own)
+            type = scope.types.get(name)
+            self.open.append(Open(name, type, maker, found, tuple(places), count))
 
     def _search_branches(self, graph: Any, at: int, scope: _Scope) -> bool:
         """Search the sub-graphs of a node; return whether everything in them is known."""
@@ -183,6 +188,8 @@ class _Scope:
     types: ChainMap[str, Any]
     known: ChainMap[str, bool]  # whether a size is known
     constants: ChainMap[str, Any]  # tensors; the values of small ones may be shapes
+    # Where sizes of this graph are asked for, by the keys of those that are equal.
+    places: dict[tuple[str | int, ...], str] = field(default_factory=dict)
 
     def enter(self, graph: Any) -> _Scope:
         """Return the scope of a graph in this one."""
