@@ -160,6 +160,7 @@ class Plan:
         status: Status,
         peak: int | None,
         lower_bound: int,
+        capacity: int | None,
         solver: str,
         stats: Mapping[str, object],
         conflict: Iterable[str] = (),
@@ -175,11 +176,10 @@ class Plan:
             2^62 - size; `None` for a plan without offsets.
         peak
             `max(offset + size)`; `None` for a plan without offsets.
-        status, lower_bound, solver, stats, conflict
+        status, lower_bound, capacity, solver, stats, conflict
             As in the constructor.
         """
         plan = cls._for(problem)
-        capacity = problem.capacity
         plan._hold(offsets, status, peak, lower_bound, capacity, solver, stats, conflict)
         return plan
 

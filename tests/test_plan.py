@@ -52,8 +52,11 @@ class TestOf:
     def test_of_the_core(self, five: Problem, five_offsets: list[int], placed: bool) -> None:
         """Tests that `of_checked` says the same as `of`, where what it is given is right."""
         says = {"status": Status.FEASIBLE, "lower_bound": 8, "solver": "s", "stats": {"nodes": 5}}
+        peak, capacity = 12 if placed else None, five.capacity
         offsets = frozen(np.array(five_offsets)) if placed else None
-        plan = Plan.of_checked(five, offsets, peak=12 if placed else None, conflict=["b1"], **says)
+        plan = Plan.of_checked(
+            five, offsets, peak=peak, capacity=capacity, conflict=["b1"], **says
+        )
         assert plan == Plan.of(five, offsets, conflict=["b1"], **says)
 
     def test_immutable(self, five: Problem, five_offsets: list[int]) -> None:

@@ -15,6 +15,7 @@ from memplan.errors import MemplanError, ProblemError, UnsupportedError, quoted,
 from memplan.plan import Plan, Status
 from memplan.problem import Problem
 from memplan.problem.buffer import Buffer, Reserved
+from memplan.problem.columns import Column
 from memplan.problem.intake import take_capacity
 from memplan.solvers import Interrupted, native, registry
 from memplan.solvers._limits import (
@@ -294,17 +295,15 @@ class Repacker:
     def problem(self) -> Problem:
         """Return all buffers as a problem, with the capacity of the last question.
 
-        Raises
-        ------
-        ProblemError
-            If a pin ends above that capacity.
+        No problem has a capacity below the end of a pin; such a capacity is left out.
         """
         if self._problem is None and self._special:
             self._problem = Problem(self._buffers.values(), reserved=self._reserved)
         elif self._problem is None:
             self._problem = self._make_plain_problem(self._read_columns())
-        if self._problem.capacity != self._capacity:
-            self._problem = self._problem.with_capacity(self._capacity)
+        limit = self._keep_pins(self._problem.pin, self._problem.size)
+        if self._problem.capacity != limit:
+            self._problem = self._problem.with_capacity(limit)
         return self._problem
 
     def _repack(
@@ -347,6 +346,7 @@ class Repacker:
             status=status,
             peak=peak,
             lower_bound=bound,
+            capacity=self._capacity,
             solver="repacker",
             stats={
                 "solver": answer.solver,
@@ -368,9 +368,16 @@ class Repacker:
         start, end, size, alignment, pin, _ = columns
         return Problem.of_checked(
             *(tuple(self._slots), start, end, size, alignment, pin),
-            capacity=self._capacity,
+            capacity=self._keep_pins(pin, size),
             reserved=self._reserved,
         )
+
+    def _keep_pins(self, pin: Column, size: Column) -> int | None:
+        """Return the capacity, or `None` where a pin ends above it."""
+        if self._capacity is None:
+            return None
+        highest = int((pin + size)[pin >= 0].max(initial=0))
+        return self._capacity if highest <= self._capacity else None
 
     def _must_minimize(self, objective: str | None) -> bool:
         if objective not in (None, "fit", "min_peak"):

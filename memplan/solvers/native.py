@@ -179,6 +179,7 @@ def solve(
         status=Status(answer.status),
         peak=answer.peak if placed else None,
         lower_bound=answer.lower_bound,
+        capacity=problem.capacity,
         solver=solver,
         stats=stats,
         conflict=[problem.ids[row] for row in conflict.tolist()] if len(conflict) else (),
