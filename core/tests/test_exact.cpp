@@ -1,13 +1,19 @@
 // Tests of the exact search against brute force: every answer, every switch, every thread count.
 #include <algorithm>
+#include <atomic>
 #include <limits>
+#include <memory>
+#include <new>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "check.h"
 #include "exact/arena.h"
 #include "exact/id_set.h"
 #include "exact/nogoods.h"
+#include "exact/portfolio.h"
 #include "exact/task.h"
 #include "memplan/exact.h"
 #include "model/items.h"
@@ -184,6 +190,68 @@ TEST(samples_follow_the_dives_and_are_the_same_for_any_number_of_threads) {
   one_rule.portfolio = false;
   const Plan without = fit(problem, load_of(problem), one_rule, 100000);
   CHECK(one.stats.restarts > without.stats.restarts);  // samples are shorter than later dives
+}
+
+// A search without an answer. It runs out of memory in a run that is asked for, or goes on until it
+// is stopped.
+class Failing : public exact::AnySearch {
+ public:
+  exact::Verdict run(const exact::Strategy&, std::int64_t budget, Stopper* stopper,
+                     const std::atomic<bool>* cancel) override {
+    if (budget > 0 && runs_left-- == 0) throw std::bad_alloc();
+    while (goes_on && budget > 0 && !*cancel && (stopper == nullptr || !stopper->look())) {
+      std::this_thread::yield();
+    }
+    nodes_ += budget;
+    return exact::Verdict::kBudget;
+  }
+  std::int64_t nodes() const override { return nodes_; }
+  const std::vector<Bytes>& offsets() const override { return offsets_; }
+  bool in_conflict(int) const override { return false; }
+
+  static std::unique_ptr<AnySearch> make(const exact::Task&, const ExactOptions&) {
+    return std::make_unique<Failing>();
+  }
+  static std::atomic<int> runs_left;
+  static bool goes_on;
+
+ private:
+  std::int64_t nodes_ = 0;
+  std::vector<Bytes> offsets_;
+};
+std::atomic<int> Failing::runs_left{0};
+bool Failing::goes_on = false;
+
+// Tests that an exception in the thread of a worker does not end the process, whichever run it is
+// in; nor does one of the interrupt, which the calling thread asks while the others run.
+TEST(what_a_worker_throws_reaches_the_caller) {
+  const Problem problem = flat();
+  const Sections sections = sweep(problem);
+  const Items items = make_items(problem, sections, load_of(problem));
+  const std::vector<exact::Task> tasks = exact::make_tasks(items);
+  const auto run = [&](int threads, int runs, const Stopper::Interrupt& interrupt) {
+    Failing::runs_left = runs;
+    exact::Portfolio portfolio(tasks.front(), {}, 0, {nullptr, Failing::make});
+    Stopper stopper(kForever, interrupt);
+    try {
+      portfolio.run(100'000, threads, stopper);
+    } catch (const std::exception& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string no_memory = std::bad_alloc().what();
+  for (const int threads : {1, 2, 5}) {
+    Failing::goes_on = false;
+    CHECK_EQ(run(threads, -1, {}), std::string());
+    for (const int runs : {0, 1, 2, 3, 4, 7}) CHECK_EQ(run(threads, runs, {}), no_memory);
+    Failing::goes_on = true;
+    int asked = 0;
+    const auto raise = [&asked]() -> bool {
+      return ++asked > 2 ? throw std::runtime_error("from outside") : false;
+    };
+    CHECK_EQ(run(threads, -1, raise), std::string("from outside"));
+  }
 }
 
 TEST(a_node_budget_ends_the_search_without_a_claim) {

@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <exception>
 #include <iterator>
 #include <limits>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -280,9 +282,43 @@ Answer Portfolio::run(std::int64_t node_budget, int threads, Stopper& stopper) {
   return answer;
 }
 
+namespace {
+
+// Threads that are joined at the end, also where an exception ends the scope.
+class Pool {
+ public:
+  Pool() = default;
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+  ~Pool() { join(); }
+
+  // Begins up to `count` threads. Where the system has no more of them, fewer do the same work.
+  template <typename Work>
+  void begin(int count, const Work& work) {
+    for (int t = 0; t < count; ++t) {
+      try {
+        threads_.emplace_back(work);
+      } catch (const std::system_error&) {
+        if (t == 0) throw;
+        return;
+      }
+    }
+  }
+  void join() {
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+  }
+
+ private:
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace
+
 // Each thread takes the next worker in order. The calling thread does not search: only it may call
 // the stopper, since the caller's interrupt belongs to its thread, and it cancels all workers when
-// the stopper ends the search.
+// the stopper ends the search. What a worker or the stopper throws ends the search as well; the
+// first of them reaches the caller when all threads are done.
 int Portfolio::run_on_threads(const std::vector<std::int64_t>& slices, int threads,
                               Stopper& stopper) {
   const int count = static_cast<int>(workers_.size());
@@ -290,7 +326,11 @@ int Portfolio::run_on_threads(const std::vector<std::int64_t>& slices, int threa
   for (std::atomic<bool>& c : cancelled) c = false;
   std::mutex mutex;
   std::condition_variable changed;
+  std::exception_ptr thrown;
   int next = 0, open = count;
+  const auto cancel_from = [&](int first) {
+    for (int later = first; later < count; ++later) cancelled[later] = true;
+  };
   const auto work = [&] {
     while (true) {
       int k = 0;
@@ -299,27 +339,36 @@ int Portfolio::run_on_threads(const std::vector<std::int64_t>& slices, int threa
         if (next == count) return;
         k = next++;
       }
-      workers_[k]->run(round_, cancelled[k] ? 0 : slices[k], nullptr, &cancelled[k]);
-      const std::lock_guard<std::mutex> lock(mutex);
-      if (workers_[k]->verdict() != Verdict::kBudget) {
-        for (int later = k + 1; later < count; ++later) cancelled[later] = true;
+      std::exception_ptr fault;
+      try {
+        workers_[k]->run(round_, cancelled[k] ? 0 : slices[k], nullptr, &cancelled[k]);
+      } catch (...) {
+        fault = std::current_exception();
       }
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (fault && !thrown) thrown = fault;
+      if (fault) cancel_from(0);
+      if (workers_[k]->verdict() != Verdict::kBudget) cancel_from(k + 1);
       --open;
       changed.notify_one();
     }
   };
-  std::vector<std::thread> pool;
-  for (int t = 0; t < std::min(threads, count); ++t) pool.emplace_back(work);
+  Pool pool;
+  pool.begin(std::min(threads, count), work);
   {
     std::unique_lock<std::mutex> lock(mutex);
     while (open > 0) {
       changed.wait_for(lock, std::chrono::milliseconds(5));
-      if (stopper.look()) {
-        for (std::atomic<bool>& c : cancelled) c = true;
+      try {
+        if (stopper.look()) cancel_from(0);
+      } catch (...) {
+        if (!thrown) thrown = std::current_exception();
+        cancel_from(0);
       }
     }
   }
-  for (std::thread& thread : pool) thread.join();
+  pool.join();
+  if (thrown) std::rethrow_exception(thrown);
   for (int k = 0; k < count; ++k) {
     if (workers_[k]->verdict() != Verdict::kBudget) return k;
   }
