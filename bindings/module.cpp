@@ -172,6 +172,8 @@ View<T> view(nb::handle plan, const std::vector<T>& column) {
 
 }  // namespace memplan::python
 
+// What Python calls is below; this is what nanobind makes of NB_MODULE.
+#define PyInit__core init_core_of_nanobind
 NB_MODULE(_core, m) {
   using memplan::Plan;
   using memplan::Problem;
@@ -243,4 +245,18 @@ NB_MODULE(_core, m) {
   py::bind_repacker(m);
   py::bind_order(m);
   py::bind_streams(m);
+}
+#undef PyInit__core
+
+// A callback of a search takes the GIL of the main interpreter, for which a search in another one
+// would wait for ever. nanobind would have to refuse before it changes what both share. The main
+// interpreter has the number 0.
+extern "C" NB_EXPORT PyObject* PyInit__core() {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+    PyErr_SetString(PyExc_ImportError,
+                    "memplan cannot run in a sub-interpreter: import it in the main interpreter, "
+                    "or in a process of its own");
+    return nullptr;
+  }
+  return init_core_of_nanobind();
 }

@@ -1,4 +1,4 @@
-"""Tests that the package does without what only POSIX systems have."""
+"""Tests that the package does without what only POSIX systems have, and with one interpreter."""
 
 from __future__ import annotations
 
@@ -77,3 +77,38 @@ def test_results_can_be_printed_in_any_encoding(encoding: str) -> None:
         )
         assert run.returncode == 0, (words, run.stderr)
         assert run.stdout.decode(encoding)
+
+
+_IN_A_SUB_INTERPRETER = """
+import sys
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+
+run = getattr(interpreters, "exec", None) or interpreters.run_string
+if "first" in sys.argv:
+    import memplan
+for _ in range(2):
+    run(interpreters.create(), '''
+try:
+    import memplan
+except ImportError as error:
+    print(error, flush=True)
+''')
+import memplan
+print(memplan.solve([memplan.Buffer("a", 0, 1, 4)]).peak, "bytes")
+"""
+
+
+@pytest.mark.parametrize("order", ["first", "last"])
+def test_a_sub_interpreter_is_refused(order: str) -> None:
+    """Tests one sentence for each, and that the main interpreter works before and after it."""
+    command = [sys.executable, "-c", _IN_A_SUB_INTERPRETER, order]
+    run = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    *refused, solved = run.stdout.splitlines()
+    assert len(refused) == 2
+    assert all("interpreter" in sentence for sentence in refused)
+    assert solved == "4 bytes"
+    assert run.stderr == ""
