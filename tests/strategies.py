@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
+import relating
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
@@ -62,7 +64,7 @@ def buffers(
         start,
         end,
         size,
-        alignment=draw(st.sampled_from((1, 1, 2, 3, 4))) if "alignment" in features else 1,
+        alignment=draw(st.sampled_from((1, 1, 2, 3, 4, 7, 8))) if "alignment" in features else 1,
         hint=draw(st.none() | st.integers(0, 2 * max_size)) if "hints" in features else None,
         gaps=gaps,
     )
@@ -105,6 +107,8 @@ def problems(
     if names is not None:
         labels = draw(st.lists(names, min_size=count, max_size=count, unique=True))
     rows = [draw(buffers(label, wanted, max_size, max_time)) for label in labels]
+    if draw(st.integers(0, 7)) == 7:  # all alike but for their names
+        rows = [replace(rows[0], id=label) for label in labels]
     problem = Problem(rows, reserved=draw(reserved_ranges()) if "reserved" in wanted else ())
     if "pins" in wanted:
         for buffer in problem.buffers:
@@ -123,31 +127,15 @@ def problems(
 
 @st.composite
 def related(draw: DrawFn, asked: SearchStrategy[Problem]) -> Problem:
-    """Problems with explicit conflicts, and with groups where alignments and pins allow."""
+    """Problems with explicit conflicts and groups, and what alignments and pins they allow."""
     problem = draw(asked)
     rows = range(len(problem))
     pairs = [(i, j) for i in rows for j in rows[:i]]
     conflicts = draw(st.lists(st.sampled_from(pairs), max_size=6)) if pairs else []
     listed = draw(st.permutations(rows))
     first, second = sorted(draw(st.tuples(*2 * [st.integers(0, len(problem))])))
-    groups = [listed[:first], listed[first:second]]
-    try:
-        return _related(problem, conflicts, [group for group in groups if group])
-    except ProblemError:
-        return _related(problem, [], [])
-
-
-def _related(
-    problem: Problem, conflicts: list[tuple[int, int]], groups: list[list[int]]
-) -> Problem:
-    ids = problem.ids
-    return Problem(
-        problem.buffers,
-        problem.capacity,
-        problem.reserved,
-        conflicts=[(ids[i], ids[j]) for i, j in conflicts],
-        groups=[[ids[row] for row in group] for group in groups],
-    )
+    groups = [listed[:first], listed[first:second]]  # of none, of one, of all
+    return relating.relate(problem, conflicts, [group for group in groups if group])
 
 
 @st.composite

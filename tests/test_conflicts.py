@@ -213,6 +213,14 @@ class TestFormats:
         with pytest.raises(FormatError, match=words):
             formats.json.read_problem(text.replace(old, new), "x.json")
 
+    @pytest.mark.parametrize("members", ["abc", "bac", "cba", "bca"])
+    def test_empty_members_keep_their_places(self, members: str) -> None:
+        """Tests a group whose empty members come first, last and together, in any order of rows."""
+        problem = chain(0, 3, 0, groups=[list(members)])
+        again = formats.json.read_problem(formats.json.write_problem(problem), "x.json")
+        assert again == problem
+        assert again.fingerprint == problem.fingerprint
+
     def test_csv_refuses(self) -> None:
         """Tests that CSV, which has no word for them, drops nothing in silence."""
         for problem, what in (

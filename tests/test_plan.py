@@ -54,9 +54,7 @@ class TestOf:
         says = {"status": Status.FEASIBLE, "lower_bound": 8, "solver": "s", "stats": {"nodes": 5}}
         peak, capacity = 12 if placed else None, five.capacity
         offsets = frozen(np.array(five_offsets)) if placed else None
-        plan = Plan.of_checked(
-            five, offsets, peak=peak, capacity=capacity, conflict=["b1"], **says
-        )
+        plan = Plan.of_checked(five, offsets, peak=peak, capacity=capacity, conflict=["b1"], **says)
         assert plan == Plan.of(five, offsets, conflict=["b1"], **says)
 
     def test_immutable(self, five: Problem, five_offsets: list[int]) -> None:

@@ -55,6 +55,8 @@ class TestColumns:
         windows = Problem([one(gaps=(Gap(1, 2, (0, 1)),))])
         assert windows.has_gaps
         assert windows.has_windows
+        empty = Problem([one(gaps=(Gap(1, 2, (1, 1)),))])
+        assert not empty.has_windows
 
     @given(problems())
     def test_buffers_round_trip(self, problem: Problem) -> None:

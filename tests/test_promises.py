@@ -32,34 +32,42 @@ def best_peak(problem: mp.Problem, solver: str = "exact") -> int:
 
 
 def assert_promises(solver: str, problem: mp.Problem) -> None:
-    """Assert plan, bound and proofs of one solver, or that it refuses."""
+    """Assert plan, bound and proofs of one solver for both objectives, or that it refuses."""
     if every_solver.refuses(solver, problem):
         with pytest.raises(mp.UnsupportedError, match=f"{solver} does not support"):
             mp.solve(problem, solver)
         return
     best = oracle.minimum_peak(problem)
-    plan = mp.solve(problem, solver, "min_peak", nodes=100_000, threads=1)
+    free = best if problem.capacity is None else oracle.minimum_peak(problem.with_capacity(None))
+    asked = [("min_peak", problem)]
+    if problem.capacity is not None:
+        asked.append(("fit", problem))
+    elif best is not None and solver not in SLOW:
+        asked.append(("fit", problem.with_capacity(best + 3)))
+    for objective, question in asked:
+        plan = mp.solve(question, solver, objective, nodes=100_000, threads=1)
+        assert_claims(question, plan, best, free)
+        assert plan.status != "fits" or objective == "fit"
+        if solver in COMPLETE and best is None:
+            assert plan.status == "infeasible"
+        elif solver in COMPLETE:
+            assert plan.status in (("optimal", "fits") if objective == "fit" else ("optimal",))
+
+
+def assert_claims(problem: mp.Problem, plan: mp.Plan, best: int | None, free: int | None) -> None:
+    """Assert what a plan says; `best` is the least peak, `free` that without the capacity."""
+    assert free is None or plan.lower_bound <= free
     if plan.has_offsets:
         mp.verify(problem, plan)
-        assert best is not None
         assert plan.peak is not None
-        assert plan.lower_bound <= best <= plan.peak
-        if plan.status == "optimal":
-            assert plan.peak == best
+        assert best is not None
+        assert best <= plan.peak
+    if plan.status == "optimal":
+        assert plan.peak == plan.lower_bound == best
+    if plan.status == "fits":
+        assert plan.lower_bound < plan.peak
     if plan.status == "infeasible":
         assert best is None
-    if solver in COMPLETE:
-        assert plan.status == ("infeasible" if best is None else "optimal")
-    if best is not None and solver not in SLOW:
-        assert_fit(solver, problem.with_capacity(best + 3))
-
-
-def assert_fit(solver: str, problem: mp.Problem) -> None:
-    """Assert that a fit is only called optimal at its bound."""
-    plan = mp.solve(problem, solver, "fit", nodes=100_000, threads=1)
-    if plan.has_offsets:
-        mp.verify(problem, plan)
-        assert plan.status == ("optimal" if plan.peak == plan.lower_bound else "fits")
 
 
 @pytest.mark.parametrize(("solver", "feature"), PAIRS)
@@ -67,7 +75,7 @@ def test_every_solver_with_every_constraint(solver: str, feature: str) -> None:
     """Tests plans, bounds and proofs against brute force, one constraint at a time."""
 
     @settings(max_examples=25 if solver in SLOW else 100)
-    @given(problem=strategies.problems(max_buffers=6, features=frozenset({feature})))
+    @given(problem=strategies.problems(max_buffers=6, features=frozenset({feature, "zero"})))
     def run(problem: mp.Problem) -> None:
         assert_promises(solver, problem)
 
@@ -77,7 +85,8 @@ def test_every_solver_with_every_constraint(solver: str, feature: str) -> None:
 @pytest.mark.parametrize(("solver", "feature"), PAIRS)
 def test_every_solver_with_conflicts_and_groups(solver: str, feature: str) -> None:
     """Tests the same with explicit conflicts and contiguous groups added to a constraint."""
-    plain = strategies.problems(min_buffers=2, max_buffers=5, features=frozenset({feature}))
+    features = frozenset({feature, "alignment", "zero"})
+    plain = strategies.problems(min_buffers=2, max_buffers=5, features=features)
 
     @settings(max_examples=25 if solver in SLOW else 60)
     @given(problem=strategies.related(plain))
@@ -85,6 +94,26 @@ def test_every_solver_with_conflicts_and_groups(solver: str, feature: str) -> No
         assert_promises(solver, problem)
 
     run()
+
+
+@pytest.mark.parametrize("solver", every_solver.OURS)
+@pytest.mark.parametrize("extra", [(), (mp.Buffer("c0", 3, 5, 6), mp.Buffer("c1", 2, 5, 9))])
+def test_an_empty_member_moves_its_group(solver: str, extra: tuple[mp.Buffer, ...]) -> None:
+    """Tests the bound of a group that the alignment of an empty buffer lifts off the bottom."""
+    size, unit, best = (3, 7, 20) if extra else (5, 8, 8)
+    rows = [mp.Buffer("a", 0, 4, size), mp.Buffer("z", 0, 4, 0, alignment=unit), *extra]
+    for members in (["a", "z"], ["z", "a"]):
+        problem = mp.Problem(rows, groups=[members])
+        for capacity in (None, best, best - 1):
+            assert_promises(solver, problem.with_capacity(capacity))
+    assert oracle.minimum_peak(mp.Problem(rows, groups=[["a", "z"]])) == best
+
+
+def test_an_empty_window_is_none() -> None:
+    """Tests that a solver that cannot keep windows takes a problem in which they hold nothing."""
+    gap = mp.Gap(1, 2, window=(0, 0))
+    problem = mp.Problem([mp.Buffer("a", 0, 3, 4, gaps=(gap,)), mp.Buffer("b", 1, 2, 4)])
+    assert best_peak(problem, "prover") == 4
 
 
 @settings(max_examples=60)

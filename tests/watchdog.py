@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import relating
 from every_solver import is_missing, refuses
 
 import memplan as mp
@@ -94,22 +95,17 @@ def _with_pins(random: np.random.Generator, problem: mp.Problem, top: int, unit:
 
 
 def _related(random: np.random.Generator, problem: mp.Problem, wanted: set[str]) -> mp.Problem:
-    ids = list(problem.ids)
-    conflicts: list[tuple[str, str]] = []
-    groups: list[list[str]] = []
+    rows = range(len(problem))
+    conflicts: list[tuple[int, int]] = []
+    groups: list[list[int]] = []
     if "conflicts" in wanted:
-        pairs = [(a, b) for row, a in enumerate(ids) for b in ids[:row]]
+        pairs = [(a, b) for a in rows for b in rows[:a]]
         conflicts = [pair for pair in pairs if random.integers(4) == 0]
     if "groups" in wanted:
-        order = [ids[row] for row in random.permutation(len(ids))]
-        first, second = sorted(int(cut) for cut in random.integers(0, len(ids) + 1, 2))
+        order = [int(row) for row in random.permutation(len(rows))]
+        first, second = sorted(int(cut) for cut in random.integers(0, len(rows) + 1, 2))
         groups = [group for group in (order[:first], order[first:second]) if group]
-    try:
-        return mp.Problem(
-            problem.buffers, reserved=problem.reserved, conflicts=conflicts, groups=groups
-        )
-    except mp.ProblemError:  # alignments or pins that a group cannot keep
-        return problem
+    return relating.relate(problem, conflicts, groups)
 
 
 @dataclass

@@ -223,9 +223,12 @@ Asked draw_problem(Bytes& in) {
     for (int b = 0; b < count; ++b) {
       p.group.push_back(rough ? in.below(9) - 5 : in.below(6) - 3);
       if (!rough && p.group[b] < 0) p.group[b] = memplan::kNoGroup;
-      p.lead.push_back(rough ? in.number(2 * largest) : 0);
+      // What a buffer in no group has there is not read.
+      p.lead.push_back(rough || p.group[b] < 0 ? in.number(2 * largest) : 0);
       if (rough || p.group[b] < 0) continue;
       p.lead[b] = length[p.group[b]];
+      // Few alignments hold together at random, and those of empty members matter too.
+      if (!p.alignment.empty() && p.size[b] > 0 && !in.one_in(3)) p.alignment[b] = 1;
       if (p.size[b] > 0 && p.size[b] < kMaxBytes / 64) length[p.group[b]] += p.size[b];
     }
   }

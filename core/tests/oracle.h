@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -181,7 +182,10 @@ inline Features features(int bits) {
   return {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0, (bits & 16) != 0};
 }
 
-// A well-formed problem: seeded, and the same with every standard library.
+// A well-formed problem: seeded, and the same with every standard library. With any feature, what
+// is degenerate (an empty buffer or window, a gap as long as the lifetime, equal sizes, a group of
+// one or of all) is drawn far more often than even draws would, since faults hide there. Plain
+// problems are drawn evenly: those are hard.
 class Generator {
  public:
   explicit Generator(unsigned seed) : random_(seed) {}
@@ -190,24 +194,30 @@ class Generator {
     return low + static_cast<Bytes>(random_() % static_cast<unsigned>(high - low + 1));
   }
 
+  // Like pick(), but of problems with features often one of the two ends.
+  Bytes edge(Bytes low, Bytes high) {
+    const Bytes way = plain_ ? 2 : pick(0, 7);
+    return way == 0 ? low : way == 1 ? high : pick(low, high);
+  }
+
   Problem problem(Bytes count, Time horizon, Bytes max_size, const Features& with) {
     Problem p;
-    if (with.reserved) {
-      const Bytes lower = pick(0, 2 * max_size);
-      p.reserved.push_back({lower, lower + pick(1, max_size)});
-    }
+    plain_ = !(with.alignment || with.pins || with.reserved || with.gaps || with.hints);
+    if (with.reserved) add_reserved(&p, max_size);
+    const bool one_size = !plain_ && pick(0, 11) == 0;
+    const bool one_lifetime = !plain_ && pick(0, 11) == 0;
     for (BufferIdx b = 0; b < count; ++b) {
-      p.start.push_back(pick(0, horizon - 1));
-      p.end.push_back(pick(p.start[b] + 1, horizon));
-      p.size.push_back(pick(0, max_size));
-      if (with.alignment) p.alignment.push_back(Bytes{1} << pick(0, 2));
-      if (with.hints) p.hint.push_back(pick(0, 2) == 0 ? kNoOffset : pick(0, 3 * max_size));
-      if (with.gaps && pick(0, 1) == 0) add_gap(&p, b);
+      p.start.push_back(one_lifetime && b > 0 ? p.start[0] : edge(0, horizon - 1));
+      p.end.push_back(one_lifetime && b > 0 ? p.end[0] : edge(p.start[b] + 1, horizon));
+      p.size.push_back(one_size && b > 0 ? p.size[0] : edge(0, max_size));
+      if (with.alignment) p.alignment.push_back(any_alignment());
+      if (with.hints) p.hint.push_back(pick(0, 2) == 0 ? kNoOffset : edge(0, 3 * max_size));
+      if (with.gaps && pick(0, 1) == 0) add_gaps(&p, b);
     }
     if (!with.pins) return p;
     p.pin.assign(p.size.size(), kNoOffset);
     for (BufferIdx b = 0; b < count; ++b) {
-      if (pick(0, 3) == 0) add_pin(&p, b, pick(0, 3 * max_size));
+      if (pick(0, 3) == 0) add_pin(&p, b, edge(0, 3 * max_size));
     }
     return p;
   }
@@ -224,16 +234,20 @@ class Generator {
     keep_well_formed(p);
   }
 
-  // Makes about half of the buffers members of contiguous groups.
+  // Makes about half of the buffers members of contiguous groups, or all of them of one group or of
+  // a group each. Empty members come first, last and between.
   void gather(Problem* p) {
     p->group.assign(p->size.size(), memplan::kNoGroup);
     p->lead.assign(p->size.size(), 0);
-    const auto groups = static_cast<std::int32_t>(std::max<Bytes>(1, p->count() / 5));
+    const Bytes way = plain_ ? 2 : pick(0, 9);
+    const auto groups = static_cast<std::int32_t>(
+        way == 0 ? 1 : std::max<Bytes>(1, p->count() / (way == 1 ? 1 : 5)));
     std::vector<Bytes> length(static_cast<std::size_t>(groups), 0);
     const bool upwards = pick(0, 1) == 0;
     for (BufferIdx i = 0; i < p->count(); ++i) {
       const BufferIdx b = upwards ? i : p->count() - 1 - i;
-      const auto group = static_cast<std::int32_t>(pick(0, 2 * groups - 1));
+      const auto any = static_cast<std::int32_t>(pick(0, 2 * groups - 1));
+      const std::int32_t group = way == 0 ? 0 : way == 1 ? i : any;
       if (group >= groups) continue;
       p->group[b] = group;
       p->lead[b] = length[group];
@@ -243,20 +257,44 @@ class Generator {
   }
 
  private:
-  // What relate() and gather() put together may contradict pins and alignments.
+  // What relate() and gather() put together may contradict pins and alignments: the buffer that is
+  // named loses its own.
   static void keep_well_formed(Problem* p) {
-    if (memplan::check(*p).empty()) return;
-    p->pin.clear();
-    for (BufferIdx b = 0; b < p->count() && !p->alignment.empty(); ++b) {
-      if (p->group_of(b) != memplan::kNoGroup) p->alignment[b] = 1;
+    for (std::string error = memplan::check(*p); !error.empty(); error = memplan::check(*p)) {
+      const auto b =
+          static_cast<std::size_t>(std::stoi(error.substr(std::string("buffer ").size())));
+      if (error.find(": alignment ") != std::string::npos) {
+        p->alignment[b] = 1;
+      } else {
+        p->pin.at(b) = kNoOffset;
+      }
     }
   }
 
-  void add_gap(Problem* p, BufferIdx b) {
-    const Time start = pick(p->start[b], p->end[b] - 1);
-    const Time end = pick(start + 1, p->end[b]);
-    const Bytes lower = pick(0, p->size[b]);
-    p->gaps.push_back({b, start, end, lower, pick(lower, p->size[b])});
+  Bytes any_alignment() {
+    constexpr Bytes kAll[] = {1, 2, 4, 1, 2, 4, 1, 2, 4, 3, 7, 8};
+    return kAll[pick(0, 11)];
+  }
+
+  void add_reserved(Problem* p, Bytes max_size) {
+    const Bytes lower = edge(0, 2 * max_size);
+    const Bytes upper = lower + edge(1, max_size);
+    p->reserved.push_back({lower, upper});
+    if (pick(0, 3) != 0) return;
+    const Bytes next = upper + pick(0, 2);  // it may touch the first
+    p->reserved.push_back({next, next + 1});
+  }
+
+  void add_gaps(Problem* p, BufferIdx b) {
+    const Time start = edge(p->start[b], p->end[b] - 1);
+    const Time end = edge(start + 1, p->end[b]);
+    add_gap(p, b, start, end);
+    if (end < p->end[b] && pick(0, 2) == 0) add_gap(p, b, edge(end, p->end[b] - 1), p->end[b]);
+  }
+
+  void add_gap(Problem* p, BufferIdx b, Time start, Time end) {
+    const Bytes lower = edge(0, p->size[b]);
+    p->gaps.push_back({b, start, end, lower, edge(lower, p->size[b])});
   }
 
   // Only where it collides with nothing pinned before.
@@ -270,6 +308,7 @@ class Generator {
   }
 
   std::mt19937 random_;
+  bool plain_ = true;  // the last problem
 };
 
 }  // namespace oracle

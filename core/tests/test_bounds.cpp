@@ -128,6 +128,46 @@ TEST(next_reachable_with_alignment) {
   CHECK_EQ(next_reachable_peak(problem, sweep(problem), 7), 7);
 }
 
+// Tests that an empty buffer switches the sums off where its alignment lifts its group, and only
+// there.
+TEST(next_reachable_with_an_empty_member) {
+  Problem problem = all_alive({3, 0, 6, 9});
+  problem.alignment = {1, 7, 1, 1};
+  problem.group = {0, 0, kNoGroup, kNoGroup};
+  problem.lead = {0, 3, 0, 0};
+  CHECK_EQ(oracle::least_peak(problem, 100), 20);
+  CHECK_EQ(next_reachable_peak(problem, sweep(problem), 19), 19);
+  problem.alignment[1] = 3;
+  CHECK_EQ(next_reachable_peak(problem, sweep(problem), 19), 21);
+  problem.alignment[1] = 7;
+  problem.group = {0, kNoGroup, kNoGroup, kNoGroup};  // it rests at 0, and nothing with it
+  CHECK_EQ(next_reachable_peak(problem, sweep(problem), 19), 21);
+}
+
+// Tests that above half of 2^62, and at its end, limits still rise by what divides all peaks.
+TEST(next_reachable_near_the_limit) {
+  Problem problem = all_alive({Bytes{3} << 30, Bytes{1} << 30});
+  const Sections sections = sweep(problem);
+  CHECK_EQ(next_reachable_peak(problem, sections, (kMaxBytes / 2) + 1),
+           kMaxBytes / 2 + (Bytes{1} << 30));
+  CHECK_EQ(next_reachable_peak(problem, sections, kMaxBytes - 1), kMaxBytes);
+  CHECK_EQ(next_reachable_peak(problem, sections, kMaxBytes + 1), kMaxBytes + 1);
+  problem = all_alive({kMaxBytes - 1});
+  CHECK_EQ(next_reachable_peak(problem, sweep(problem), kMaxBytes), kMaxBytes + 1);
+}
+
+// Tests that the lead of a buffer in no group is not read.
+TEST(a_lead_without_a_group) {
+  Problem problem = all_alive({2, 4});
+  problem.group = {kNoGroup, kNoGroup};
+  for (const Bytes lead : {INT64_MIN, Bytes{-1}, Bytes{3}, INT64_MAX}) {
+    problem.lead = {lead, 0};
+    CHECK_EQ(memplan::check(problem), std::string());
+    CHECK_EQ(unit_of_peaks(problem, sweep(problem)), 2);
+    check_bound(problem, 6, "load");
+  }
+}
+
 // Tests the divisor of all peaks, and that it is 1 where peaks need not be sums.
 TEST(unit) {
   Problem problem = all_alive({6, 10, 4});

@@ -536,7 +536,7 @@ TEST(capacity) {
     if (peak < 2) continue;
     problem.capacity = peak;
     const Plan at = run(problem, {});
-    CHECK_EQ(at.peak, peak);
+    CHECK(at.has_offsets() && at.peak <= peak);
     CHECK(oracle::valid(problem, at.offsets));
     problem.capacity = peak - 1;
     const Plan below = run(problem, {});

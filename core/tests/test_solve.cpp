@@ -157,6 +157,27 @@ TEST(listed_conflicts_above_the_capacity_are_named) {
   CHECK(plan.conflict == std::vector<BufferIdx>({0, 2, 3}));
 }
 
+// The pin of the last member puts the first one below 0. No capacity is enough, and that takes as
+// many questions for large sizes as for small ones.
+TEST(a_group_without_a_legal_offset_is_refuted_in_few_nodes) {
+  for (const Bytes size : {Bytes{1}, Bytes{1} << 30, (Bytes{1} << 30) + 1, Bytes{1} << 58}) {
+    for (const Bytes pin : {Bytes{0}, size - 1}) {
+      Problem problem;
+      problem.start = {0, 0, 0, 4};
+      problem.end = {5, 5, 2, 5};
+      problem.size = {size, 0, size, size};
+      problem.pin = {kNoOffset, pin, kNoOffset, kNoOffset};
+      problem.group = {0, 0, kNoGroup, kNoGroup};
+      problem.lead = {0, size, 0, 0};
+      for (const char* solver : {"auto", "exact", "prover"}) {
+        const Plan plan = solve(problem, options(solver, Objective::kMinPeak));
+        CHECK_EQ(name(plan.status), std::string("infeasible"));
+        CHECK(plan.stats.nodes < 10'000);
+      }
+    }
+  }
+}
+
 TEST(an_empty_problem_has_the_empty_plan) {
   for (const char* solver : kSolvers) {
     const Plan plan = solve(Problem{}, options(solver, Objective::kMinPeak));

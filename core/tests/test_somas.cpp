@@ -140,7 +140,7 @@ TEST(plans_are_valid) {
   int best = 0;
   for (int round = 0; round < 200; ++round) {
     Problem problem = generator.problem(generator.pick(1, 6), 6, 3, {});
-    if (round % 4 == 0) problem.gaps.push_back({0, problem.start[0], problem.start[0] + 1, 1, 1});
+    if (round % 4 == 0) problem.gaps.push_back({0, problem.start[0], problem.start[0] + 1, 0, 0});
     if (round % 2 == 0) generator.relate(&problem, 2);
     if (round % 3 != 0) generator.gather(&problem);
     const Bytes least = oracle::least_peak(problem, run(problem, {}).peak);

@@ -292,7 +292,7 @@ TEST(ranges_and_culprits_are_sound) {
     CHECK_EQ(bench.ranges.levels(), 0);
   }
   CHECK(dead_ends > 50);
-  CHECK(partial > 20);
+  CHECK(partial > 5);
 }
 
 // Tests that a dead end is blamed on the two placements between which a third does not fit, and

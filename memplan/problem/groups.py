@@ -65,9 +65,13 @@ def take_groups(
 
 
 def list_groups(problem: Problem) -> list[list[int]]:
-    """Return the rows of every group, by its number, in the order of their addresses."""
+    """Return the rows of every group, by its number, in the order of their addresses.
+
+    Where several have the same address, all but the last are empty.
+    """
     rows = np.flatnonzero(problem.group != NONE)
-    order = rows[np.lexsort((rows, problem.lead[rows], problem.group[rows]))]
+    has_bytes = problem.size[rows] > 0
+    order = rows[np.lexsort((rows, has_bytes, problem.lead[rows], problem.group[rows]))]
     cuts = np.flatnonzero(np.diff(problem.group[order])) + 1
     return [part.tolist() for part in np.split(order, cuts)] if len(order) else []
 

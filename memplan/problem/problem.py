@@ -396,8 +396,8 @@ class Problem:
 
     @cached_property
     def has_windows(self) -> bool:
-        """Whether some gap has a window."""
-        return bool((self.gap_lower != NONE).any())
+        """Whether some buffer holds a part of its bytes in a gap; an empty window is no window."""
+        return bool((self.gap_lower < self.gap_upper).any())
 
     @property
     def has_conflicts(self) -> bool:

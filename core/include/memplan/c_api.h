@@ -106,7 +106,8 @@ int memplan_problem_set_reserved(memplan_problem* problem, size_t count, const i
 int memplan_problem_set_conflicts(memplan_problem* problem, size_t count, const int32_t* first,
                                   const int32_t* second, char* error, size_t error_size);
 /* Buffers of one group lie one behind the other: offset - lead is the same for all of them. A group
- * is any number from 0, and MEMPLAN_NONE is none. Give both columns, or NULL for both. */
+ * is any number from 0, and MEMPLAN_NONE is none; the lead of a buffer in none is not read. Give
+ * both columns, or NULL for both. */
 int memplan_problem_set_groups(memplan_problem* problem, const int32_t* group, const int64_t* lead,
                                char* error, size_t error_size);
 /* At least 1, or MEMPLAN_NONE. */

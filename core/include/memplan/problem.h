@@ -53,7 +53,7 @@ struct Problem {
   std::optional<Bytes> capacity;    // offset + size <= capacity
   Conflicts conflicts;              // beyond lifetimes; they bar the whole of both buffers
   std::vector<std::int32_t> group;  // contiguous: offset - lead is the same in all of a group;
-  std::vector<Bytes> lead;          // kNoGroup: in none. Both empty: no groups
+  std::vector<Bytes> lead;          // kNoGroup: in none, and no lead. Both empty: no groups
 
   BufferIdx count() const { return static_cast<BufferIdx>(size.size()); }
   Bytes alignment_of(BufferIdx b) const { return alignment.empty() ? 1 : alignment[b]; }

@@ -41,12 +41,16 @@ bool find_stacks(const Problem& problem, const Sections& sections, Stacks* stack
     }
   }
   for (const Reserved& r : problem.reserved) stacks->bases.push_back(r.upper);
-  for (const Bytes lead : problem.lead) stacks->unit = std::gcd(stacks->unit, lead);
+  for (BufferIdx b = 0; b < problem.count(); ++b) {
+    if (problem.group_of(b) != kNoGroup) stacks->unit = std::gcd(stacks->unit, problem.lead[b]);
+  }
   for (const Bytes base : stacks->bases) stacks->unit = std::gcd(stacks->unit, base);
   for (const auto& [size, count] : stacks->sizes) stacks->unit = std::gcd(stacks->unit, size);
-  // An alignment that divides every place to rest on never lifts a buffer off it.
+  // An alignment that divides every place to rest on never lifts a buffer off it. An empty buffer
+  // rests at 0, but in a group it lifts the others with it.
   for (BufferIdx b = 0; b < problem.count(); ++b) {
-    const bool moves = problem.pin_of(b) == kNoOffset && problem.size[b] > 0;
+    const bool moves =
+        problem.pin_of(b) == kNoOffset && (problem.size[b] > 0 || problem.group_of(b) != kNoGroup);
     if (moves && stacks->unit % problem.alignment_of(b) != 0) return false;
   }
   return true;
@@ -123,12 +127,13 @@ Bytes unit_of_peaks(const Problem& problem, const Sections& sections) {
 
 Bytes next_reachable_peak(const Problem& problem, const Sections& sections, Bytes at_least) {
   Stacks stacks;
-  if (at_least <= 0 || at_least > kMaxBytes / 2) return at_least;
+  if (at_least <= 0 || at_least > kMaxBytes) return at_least;
   if (!find_stacks(problem, sections, &stacks) || stacks.unit == 0) return at_least;
   const Bytes units = (at_least + stacks.unit - 1) / stacks.unit;
-  if (!problem.group.empty()) return units * stacks.unit;
-  MEMPLAN_ASSERT(next_sum(stacks, units) >= units && units * stacks.unit >= at_least);
-  return next_sum(stacks, units) * stacks.unit;
+  const bool sums = problem.group.empty() && at_least <= kMaxBytes / 2;
+  MEMPLAN_ASSERT(!sums || next_sum(stacks, units) >= units);
+  // Above 2^62 there is no peak, so that it is no matter how far above the bound is.
+  return std::min((sums ? next_sum(stacks, units) : units) * stacks.unit, kMaxBytes + 1);
 }
 
 }  // namespace memplan

@@ -29,8 +29,8 @@ class Ejection {
   Ejection(const Problem& problem, const Sections& sections, std::uint64_t seed, Stopper& stopper);
 
   // `offsets` is a plan below `target` but for the `rejected`, which have kNoOffset with all of
-  // their groups. Returns true if all of them found places; otherwise `offsets` must not be used
-  // any more. It spends at most `node_budget`, which nodes() counts.
+  // their groups, and of which none is pinned. Returns true if all of them found places; otherwise
+  // `offsets` must not be used any more. It spends at most `node_budget`, which nodes() counts.
   bool insert(Bytes target, std::int64_t node_budget, std::vector<Bytes>* offsets,
               const std::vector<BufferIdx>& rejected);
 

@@ -234,7 +234,7 @@ def _constraints(found: Inspection) -> list[Fact]:
         facts.append(("hints", plural(int((problem.hint >= 0).sum()), "buffer")))
     if problem.has_gaps:
         gaps, owners = len(problem.gap_buffer), len(np.unique(problem.gap_buffer))
-        windows = int((problem.gap_lower >= 0).sum())
+        windows = int((problem.gap_lower < problem.gap_upper).sum())
         text = f"{gaps:,} in {plural(owners, 'buffer')}, {windows:,} with a window"
         facts.append(("gaps", text))
     facts += relations.count_relations(problem)
