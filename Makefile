@@ -23,7 +23,7 @@ NATIVE := pyproject.toml lab/pyproject.toml CMakeLists.txt $(shell find core bin
 CXX_FILES := $(shell find core bindings examples memplan/runtime tests/native -name '*.h' -o -name '*.cpp' -o -name '*.c')
 PYTHON_FILES := conftest.py memplan lab tests examples docs/_hooks
 
-.PHONY: help setup demo quick test deep newcomers check check-python check-format check-core check-embed bench study docs dist pins format clean
+.PHONY: help setup demo quick test deep newcomers check check-python check-format check-core check-clang check-embed bench study docs dist pins format clean
 
 help: ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,10 @@ check-core: .venv/.tools
 	@for preset in release sanitize; do \
 	  $(call build_core,$$preset) && ctest --preset $$preset || exit 1; \
 	done
+
+# With warnings as errors and without tests or optimisation: what another compiler does not accept.
+check-clang: .venv/.tools ## Compile the core with Clang.
+	@$(call build_core,clang)
 
 # Objects that a compiler made before are taken from ccache, where there is one.
 CCACHE := $(shell command -v ccache 2>/dev/null)

@@ -76,7 +76,8 @@ void Ejection::lay_out(const std::vector<Bytes>& offsets) {
   sort_ranked(by_address.data(), by_address.data() + by_address.size());
   for (std::vector<Placed>& stripe : stripes_) stripe.clear();
   for (const auto& [offset, b] : by_address) {
-    for_stripes(at_[b], [&](std::vector<Placed>* stripe) { stripe->push_back(at_[b]); });
+    const Placed& placed = at_[b];
+    for_stripes(placed, [&placed](std::vector<Placed>* stripe) { stripe->push_back(placed); });
   }
 }
 

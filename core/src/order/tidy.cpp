@@ -77,8 +77,8 @@ std::vector<OperatorIdx> tidy(const Program& program, std::vector<OperatorIdx> o
       state.run(first);
     }
   }
-  constexpr std::size_t kMaxOperators = 2000;
-  return order.size() <= kMaxOperators ? pull_forward(program, order, peak) : order;
+  constexpr std::size_t kFewOperators = 2000;
+  return order.size() <= kFewOperators ? pull_forward(program, order, peak) : order;
 }
 
 }  // namespace memplan::order

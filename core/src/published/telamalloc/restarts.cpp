@@ -27,8 +27,7 @@ constexpr std::int64_t kShortest = 50;
 
 Restarts::Restarts(const Problem& problem, const Items& items, const Adjacency& adjacent,
                    const Phases& phases, Stopper& stopper)
-    : items_(items),
-      phases_(phases),
+    : phases_(phases),
       stopper_(stopper),
       ranges_(items, adjacent, stopper),
       culprits_(items, ranges_),

@@ -66,7 +66,6 @@ class Restarts {
   void weigh(ItemIdx i, double share);
   bool heavier(ItemIdx a, ItemIdx b) const;
 
-  const Items& items_;
   const Phases& phases_;
   Stopper& stopper_;
   ValidRanges ranges_;
