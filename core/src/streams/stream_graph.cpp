@@ -23,7 +23,6 @@ class StreamGraphSafety {
         max_anc_id_(latest_ancestors(graph, at_)),
         tensors_of_(at_.streams),
         is_ancestor_(static_cast<std::size_t>(at_.streams) * at_.streams),
-        producer_(graph.producer),
         unsafe_(graph.tensors()) {
     find_streams(graph);
     find_ends(graph);
@@ -42,11 +41,21 @@ class StreamGraphSafety {
     std::int32_t time;
   };
 
+  // What a tensor is compared by. Most pairs ask for nothing else, so all of it is computed once.
+  struct Made {
+    std::int32_t start = 0;  // StartTime
+    std::int32_t end = 0;    // the EndTime of a tensor that is not between streams
+    bool is_between_streams = false;
+    OperatorIdx producer = kNoOperator;
+  };
+
   void find_streams(const StreamGraph& graph) {
-    stream_of_.reserve(graph.producer.size());
+    made_.resize(graph.producer.size());
     for (TensorIdx t = 0; t < graph.tensors(); ++t) {
-      stream_of_.push_back(graph.stream[producer_[t]]);
-      tensors_of_[stream_of_[t]].push_back(t);
+      const OperatorIdx producer = graph.producer[t];
+      made_[t].producer = producer;
+      made_[t].start = at_.place[producer];
+      tensors_of_[graph.stream[producer]].push_back(t);
     }
     // AncStreams. Streams that wait for each other are ancestors of one another; none is of itself.
     for (OperatorIdx n = 0; n < graph.operators(); ++n) {
@@ -72,6 +81,10 @@ class StreamGraphSafety {
         if (time[s] > 0) ends_.push_back({s, time[s]});
         time[s] = 0;
       });
+      const End& first = ends_[end_begin_[t]];
+      made_[t].end = first.time;
+      made_[t].is_between_streams = static_cast<std::int64_t>(ends_.size()) > end_begin_[t] + 1 ||
+                                    first.stream != graph.stream[made_[t].producer];
     }
     end_begin_.push_back(static_cast<std::int64_t>(ends_.size()));
   }
@@ -82,13 +95,14 @@ class StreamGraphSafety {
       for (StreamIdx s2 = 0; s2 < at_.streams; ++s2) {
         if (!is_ancestor(s2, s1)) continue;
         for (const TensorIdx t2 : tensors_of_[s2]) {
-          if (!is_between_streams(t2)) {
+          if (!made_[t2].is_between_streams) {
+            const std::int32_t end = made_[t2].end;
             for (const TensorIdx t1 : tensors_of_[s1]) {
-              if (end_time(t2) <= max_anc_id(t1, s2)) unsafe_.remove(t1, t2);
+              if (end <= max_anc_id(t1, s2)) unsafe_.remove(t1, t2);
             }
-          } else {
+          } else if (ends_in_ancestors(t2, s1)) {
             for (const TensorIdx t1 : tensors_of_[s1]) {
-              if (is_valid_ancestor(t2, t1)) unsafe_.remove(t1, t2);
+              if (is_over(t2, t1, s1)) unsafe_.remove(t1, t2);
             }
           }
         }
@@ -96,69 +110,69 @@ class StreamGraphSafety {
     }
   }
 
-  // Algorithm 4
-  bool is_valid_ancestor(TensorIdx t2, TensorIdx t1) const {
-    const StreamIdx s1 = stream_of_[t1];
+  // Algorithm 4, in two parts. Lines 1 and 2 ask for the stream of t1 alone: whether it has all
+  // streams that need t2 among its ancestors, or is one of them.
+  bool ends_in_ancestors(TensorIdx t2, StreamIdx s1) const {
     for (std::int64_t i = end_begin_[t2]; i < end_begin_[t2 + 1]; ++i) {
-      const StreamIdx s = ends_[i].stream;
-      if (s != s1 && !is_ancestor(s, s1)) return false;
+      if (ends_[i].stream != s1 && !is_ancestor(ends_[i].stream, s1)) return false;
     }
+    return true;
+  }
+
+  // Lines 3 to 9: whether all that need t2 are over when t1, which s1 makes, begins.
+  bool is_over(TensorIdx t2, TensorIdx t1, StreamIdx s1) const {
     for (std::int64_t i = end_begin_[t2]; i < end_begin_[t2 + 1]; ++i) {
       const auto [s, end] = ends_[i];
-      if (is_ancestor(s, s1) && end > max_anc_id(t1, s)) return false;
-      if (s == s1 && end >= start_time(t1)) return false;
+      if (s == s1 ? end >= made_[t1].start : end > max_anc_id(t1, s)) return false;
     }
     return true;
   }
 
   // Algorithm 5
   void same_stream_reuse() {
-    for (const std::vector<TensorIdx>& made : tensors_of_) {
-      for (std::size_t i = 0; i < made.size(); ++i) {
-        for (std::size_t j = i + 1; j < made.size(); ++j) {
-          if (start_time(made[i]) == start_time(made[j])) continue;
-          if (is_safe_in_stream(made[i], made[j])) unsafe_.remove(made[i], made[j]);
+    for (StreamIdx s = 0; s < at_.streams; ++s) {
+      const std::vector<TensorIdx>& tensors = tensors_of_[s];
+      for (std::size_t i = 0; i < tensors.size(); ++i) {
+        const Made& first = made_[tensors[i]];
+        for (std::size_t j = i + 1; j < tensors.size(); ++j) {
+          const Made& second = made_[tensors[j]];
+          if (first.start == second.start) continue;
+          if (!first.is_between_streams && !second.is_between_streams) {
+            if (first.start > second.end || second.start > first.end) {
+              unsafe_.remove(tensors[i], tensors[j]);
+            }
+          } else if (is_safe_in_stream(tensors[i], tensors[j], s)) {
+            unsafe_.remove(tensors[i], tensors[j]);
+          }
         }
       }
     }
   }
 
-  bool is_safe_in_stream(TensorIdx t1, TensorIdx t2) const {
-    if (is_between_streams(t1) && is_between_streams(t2)) {
-      return is_valid_ancestor(t1, t2) || is_valid_ancestor(t2, t1);
-    }
-    if (is_between_streams(t1)) {
-      return start_time(t1) > end_time(t2) ||
-             (start_time(t1) < start_time(t2) && is_valid_ancestor(t1, t2));
-    }
-    if (is_between_streams(t2)) {
-      return start_time(t2) > end_time(t1) ||
-             (start_time(t2) < start_time(t1) && is_valid_ancestor(t2, t1));
-    }
-    return start_time(t1) > end_time(t2) || start_time(t2) > end_time(t1);
+  // Lines 5 to 13: at least one of the two is between streams.
+  bool is_safe_in_stream(TensorIdx t1, TensorIdx t2, StreamIdx s) const {
+    const auto reuses = [&](TensorIdx early, TensorIdx late) {
+      if (made_[early].start >= made_[late].start) return false;
+      if (!made_[early].is_between_streams) return made_[late].start > made_[early].end;
+      return ends_in_ancestors(early, s) && is_over(early, late, s);
+    };
+    return reuses(t1, t2) || reuses(t2, t1);
   }
 
   bool is_ancestor(StreamIdx s2, StreamIdx s1) const {
     return is_ancestor_[s1 * at_.streams + s2] != 0;
   }
-  bool is_between_streams(TensorIdx t) const {
-    return end_begin_[t + 1] - end_begin_[t] > 1 || ends_[end_begin_[t]].stream != stream_of_[t];
-  }
-  std::int32_t start_time(TensorIdx t) const { return at_.place[producer_[t]]; }
-  // The EndTime of a tensor that is not between streams.
-  std::int32_t end_time(TensorIdx t) const { return ends_[end_begin_[t]].time; }
   std::int32_t max_anc_id(TensorIdx t, StreamIdx s) const {
-    return max_anc_id_.row(producer_[t])[s];
+    return max_anc_id_.row(made_[t].producer)[s];
   }
 
   Places at_;
   Table max_anc_id_;                                // by operator
-  std::vector<StreamIdx> stream_of_;                // by tensor
+  std::vector<Made> made_;                          // by tensor
   std::vector<std::vector<TensorIdx>> tensors_of_;  // by stream
   std::vector<char> is_ancestor_;                   // by stream, and stream that it may wait for
   std::vector<std::int64_t> end_begin_;             // by tensor: its part of `ends_`
   std::vector<End> ends_;
-  const std::vector<OperatorIdx>& producer_;
   PairSet unsafe_;
 };
 

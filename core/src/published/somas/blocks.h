@@ -38,6 +38,9 @@ class Unsafe {
 
   // From now on, with() gives the pairs of b.
   void look_from(BufferIdx b) {
+    // Many Objects asks about one tensor in each object in turn, and marking its list takes longer
+    // than the answer.
+    if (b == tensor_) return;
     mark(0);
     tensor_ = b;
     mark(1);
