@@ -107,7 +107,7 @@ bench: .venv/.peers ## Run SUITES="..." with BENCH="options" beside the peers; r
 	memplan-lab bench $(SUITES) $(BENCH) --compare --output build/bench.csv
 
 # What some minutes of two cores afford; stopped, the same command goes on. CHALLENGING=FOLDER adds
-# the instances of the MiniMalloc paper's table 2, which are not ours to ship.
+# the instances of the MiniMalloc paper's table 2: benchmarks/challenging of google/minimalloc.
 study: .venv/.sources ## Sweep samples of all suites into build/study, and write them up in build/report.
 	$(call sweep,corpus) --suite corpus --sample 200 --capacity-factor none --capacity-factor 1.1 --timeout 1 --workers 1 \
 	  $(call solvers,auto greedy minimalloc telamalloc telamalloc:learned=on contention_skyline xla_best_fit tflm_greedy bfc)

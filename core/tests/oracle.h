@@ -311,4 +311,35 @@ class Generator {
   bool plain_ = true;  // the last problem
 };
 
+// A rectangle of `width` by `height` cut at random into `count` buffers: its load is flat, and a
+// plan at that load exists.
+inline Problem cut_rectangle(Generator& generator, int count, Bytes width, Bytes height) {
+  Problem problem;
+  struct Box {
+    Time start, end;
+    Bytes lower, upper;
+  };
+  std::vector<Box> boxes = {{0, width, 0, height}};
+  while (static_cast<int>(boxes.size()) < count) {
+    const auto at =
+        static_cast<std::size_t>(generator.pick(0, static_cast<Bytes>(boxes.size()) - 1));
+    Box& box = boxes[at];
+    Box other = box;
+    if (generator.pick(0, 1) == 0) {
+      if (box.end - box.start < 2) continue;
+      box.end = other.start = generator.pick(box.start + 1, box.end - 1);
+    } else {
+      if (box.upper - box.lower < 2) continue;
+      box.upper = other.lower = generator.pick(box.lower + 1, box.upper - 1);
+    }
+    boxes.push_back(other);
+  }
+  for (const Box& box : boxes) {
+    problem.start.push_back(box.start);
+    problem.end.push_back(box.end);
+    problem.size.push_back(box.upper - box.lower);
+  }
+  return problem;
+}
+
 }  // namespace oracle

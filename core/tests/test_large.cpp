@@ -37,37 +37,6 @@ Problem five_buffers() {
   return problem;
 }
 
-// A rectangle of `width` by `height` cut at random into `count` buffers: its load is flat, and a
-// plan at that load exists.
-Problem cut_rectangle(oracle::Generator& generator, int count, Bytes width, Bytes height) {
-  Problem problem;
-  struct Box {
-    Time start, end;
-    Bytes lower, upper;
-  };
-  std::vector<Box> boxes = {{0, width, 0, height}};
-  while (static_cast<int>(boxes.size()) < count) {
-    const auto at =
-        static_cast<std::size_t>(generator.pick(0, static_cast<Bytes>(boxes.size()) - 1));
-    Box& box = boxes[at];
-    Box other = box;
-    if (generator.pick(0, 1) == 0) {
-      if (box.end - box.start < 2) continue;
-      box.end = other.start = generator.pick(box.start + 1, box.end - 1);
-    } else {
-      if (box.upper - box.lower < 2) continue;
-      box.upper = other.lower = generator.pick(box.lower + 1, box.upper - 1);
-    }
-    boxes.push_back(other);
-  }
-  for (const Box& box : boxes) {
-    problem.start.push_back(box.start);
-    problem.end.push_back(box.end);
-    problem.size.push_back(box.upper - box.lower);
-  }
-  return problem;
-}
-
 // Many long-lived buffers that meet in the middle, and at any time a short one that needs up to
 // `share` of what they leave in one piece.
 Problem waves(oracle::Generator& generator, Time horizon, double share) {
@@ -115,7 +84,7 @@ TEST(known_optima) {
   oracle::Generator generator(1);
   const int rounds = static_cast<int>(check::rounds(8, 20));
   for (int round = 0; round < rounds; ++round) {
-    const Problem problem = cut_rectangle(generator, 12, 40, 1000);
+    const Problem problem = oracle::cut_rectangle(generator, 12, 40, 1000);
     const Plan plan = run(problem);
     CHECK_EQ(plan.peak, 1000);
     CHECK(oracle::valid(problem, plan.offsets));
@@ -223,7 +192,7 @@ TEST(deterministic) {
 // Tests that a budget of nodes is kept, and that more of it never makes a plan worse.
 TEST(node_budget) {
   oracle::Generator generator(8);
-  const Problem problem = cut_rectangle(generator, 60, 60, 500);
+  const Problem problem = oracle::cut_rectangle(generator, 60, 60, 500);
   CHECK(!run(problem, {}, 59).has_offsets());
   Bytes before = kMaxBytes;
   for (std::int64_t nodes = 60; nodes < 100'000; nodes *= 2) {
@@ -242,7 +211,7 @@ TEST(improved_gets_every_plan) {
   bool several = false;
   const int rounds = static_cast<int>(check::rounds(8, 30));
   for (int round = 0; round < rounds; ++round) {
-    const Problem problem = cut_rectangle(generator, 80, 60, 5000);
+    const Problem problem = oracle::cut_rectangle(generator, 80, 60, 5000);
     std::vector<Bytes> peaks;
     const Plan plan = run(problem, {}, kNoLimit, 0, [&](const Plan& better) {
       CHECK(oracle::valid(problem, better.offsets));
@@ -281,7 +250,7 @@ TEST(capacity) {
 // Tests that it stops at the target, and that an easy one costs one pass.
 TEST(target) {
   oracle::Generator generator(11);
-  const Problem problem = cut_rectangle(generator, 50, 50, 1000);
+  const Problem problem = oracle::cut_rectangle(generator, 50, 50, 1000);
   LargeOptions easy;
   easy.target = 100'000;
   const Plan plan = run(problem, easy);

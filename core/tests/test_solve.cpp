@@ -434,4 +434,28 @@ TEST(an_option_leads_to_its_field) {
   CHECK(options_of(&asked).empty());
 }
 
+// A plan at the bound is a fit too, and the search may find it long before one with more room.
+TEST(a_fit_with_more_room_takes_few_nodes_more_than_the_least_peak) {
+  constexpr std::int64_t kNodes = 20000;
+  for (unsigned seed = 0; seed < check::rounds(4, 40); ++seed) {
+    oracle::Generator generator(seed);
+    Problem problem = oracle::cut_rectangle(generator, 240, 1000, 4096);
+    SolveOptions options;
+    options.budget.nodes = kNodes;
+    const Plan least = solve(problem, options);
+    CHECK_EQ(least.peak, Bytes{4096});
+    options.objective = Objective::kFit;
+    for (const int percent : {101, 103, 107, 110, 120}) {
+      problem.capacity = 4096 * percent / 100;
+      const Plan fit = solve(problem, options);
+      CHECK(oracle::valid(problem, fit.offsets));
+      CHECK(fit.stats.nodes <= 3 * least.stats.nodes + 2000);
+    }
+    // The turn of the bound does not hide which buffers do not fit.
+    problem.capacity = 4095;
+    const Plan none = solve(problem, options);
+    CHECK(none.status == Status::kInfeasible && !none.conflict.empty());
+  }
+}
+
 TEST_MAIN

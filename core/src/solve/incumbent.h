@@ -48,6 +48,9 @@ class Incumbent {
   // A plan at or below this settles the question.
   Bytes target() const { return fit_only() ? capacity() : best_.lower_bound; }
 
+  // Whether a fit was asked, and a plan may be lower than the capacity.
+  bool has_room() const { return fit_only() && lower_bound() < capacity(); }
+
   // Whether the question is answered: a fit was asked and is found, or no plan can be better.
   bool settled() const;
   bool out_of_budget() { return nodes_left_ <= 0 || stopper_.look(); }

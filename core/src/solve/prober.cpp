@@ -13,8 +13,9 @@ Prober::Prober(Incumbent& incumbent, Search search, const char* name)
 
 // The bound is the optimum more often than not, and then a plan at the bound is its own proof.
 bool Prober::probe_from_bound(std::int64_t slice, std::int64_t nodes) {
+  if (incumbent_.fit_only()) return probe_capacity_and_bound(slice, nodes);
   while (!incumbent_.settled() && nodes > 0 && !incumbent_.stopper().look()) {
-    const Bytes limit = incumbent_.fit_only() ? incumbent_.top() : stride_.next_limit(incumbent_);
+    const Bytes limit = stride_.next_limit(incumbent_);
     MEMPLAN_ASSERT(incumbent_.lower_bound() <= limit && limit <= incumbent_.top());
     const std::int64_t nodes_before = incumbent_.nodes_left();
     const Status status = probe(limit, std::min(slice, nodes));
@@ -24,6 +25,22 @@ bool Prober::probe_from_bound(std::int64_t slice, std::int64_t nodes) {
     stride_.learn(incumbent_, status);
   }
   return true;
+}
+
+// With less room the search prunes more, so that it may find a plan at the bound long before one
+// that could be higher.
+bool Prober::probe_capacity_and_bound(std::int64_t slice, std::int64_t nodes) {
+  bool more = false;
+  for (const bool at_bound : {false, true}) {
+    if (at_bound && !incumbent_.has_room()) continue;
+    if (incumbent_.settled() || nodes <= 0 || incumbent_.stopper().look()) return true;
+    const std::int64_t left = incumbent_.nodes_left();
+    probe(at_bound ? incumbent_.lower_bound() : incumbent_.capacity(), std::min(slice, nodes));
+    const std::int64_t spent = left - incumbent_.nodes_left();
+    nodes -= spent;
+    more = more || spent >= slice / 2;
+  }
+  return more || incumbent_.settled();
 }
 
 bool Prober::probe_halfway(std::int64_t slice) {
@@ -44,7 +61,16 @@ bool Prober::probe_halfway(std::int64_t slice) {
 
 Status Prober::probe(Bytes limit, std::int64_t nodes) {
   const Incumbent::Lap lap(incumbent_, name_);
-  return incumbent_.learn(limit, nodes, search_(limit, nodes), name_);
+  Plan answer = search_(limit, nodes);
+  // A refutation of the bound may be one of the capacity too, but it does not name what does not
+  // fit there.
+  if (answer.status == Status::kInfeasible && incumbent_.fit_only() &&
+      limit < incumbent_.capacity() &&
+      next_reachable_peak(incumbent_.problem(), incumbent_.sections(), limit + 1) >
+          incumbent_.capacity()) {
+    answer.status = Status::kUnknown;
+  }
+  return incumbent_.learn(limit, nodes, std::move(answer), name_);
 }
 
 void probe_in_rounds(Incumbent& incumbent, Prober::Search search, const char* name) {

@@ -23,14 +23,16 @@ class Prober {
 
   bool has_search() const { return search_ != nullptr; }
 
-  // Probes from the lower bound upwards, with `slice` nodes for a limit and `nodes` in all. Returns
-  // false where no probe used most of its slice: then a longer one would not help.
+  // Probes from the lower bound upwards, or the capacity and the bound where a fit was asked, with
+  // `slice` nodes for a limit and `nodes` in all. Returns false where no probe used most of its
+  // slice: then a longer one would not help.
   bool probe_from_bound(std::int64_t slice, std::int64_t nodes);
   // Probes easier limits, each half-way from the one before to the best plan, and rounded down to a
   // peak that a plan could have; returns what probe_from_bound() does.
   bool probe_halfway(std::int64_t slice);
 
  private:
+  bool probe_capacity_and_bound(std::int64_t slice, std::int64_t nodes);
   Status probe(Bytes limit, std::int64_t nodes);
 
   Incumbent& incumbent_;

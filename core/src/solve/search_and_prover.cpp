@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "exact/portfolio.h"
 #include "model/ended_by.h"
 #include "util/invariants.h"
 
@@ -44,7 +45,16 @@ SearchAndProver::SearchAndProver(Incumbent& incumbent, Engines engines)
       with_prover_(engines.prover &&
                    prover::Prover::suits(incumbent.problem(), incumbent.sections())) {}
 
-void SearchAndProver::dive(std::int64_t nodes) { prober_.probe_from_bound(nodes, nodes); }
+void SearchAndProver::dive(std::int64_t nodes) {
+  std::int64_t turn = nodes;
+  if (incumbent_.has_room()) turn = exact::first_dive(incumbent_.problem().count());
+  while (nodes > 0 && incumbent_.is_open()) {
+    turn = std::min(turn, nodes);
+    if (!prober_.probe_from_bound(turn, 2 * turn)) return;
+    nodes -= turn;
+    turn += turn / 2;
+  }
+}
 
 bool SearchAndProver::round(std::int64_t slice) {
   const int threads = incumbent_.options().threads;

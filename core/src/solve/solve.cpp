@@ -58,6 +58,9 @@ constexpr std::int64_t kAutoVisits = 100000000;
 constexpr BufferIdx kDiveLimit = 2000;
 constexpr std::int64_t kDiveVisits = kAutoVisits / 5;
 constexpr std::int64_t kFirstDives = 200;
+// The same where `exact` was asked for. A first slice of the prover can take ten times as long as
+// the one of the search before it.
+constexpr std::int64_t kFewDives = 16;
 
 // Buffers in the first windows that are tried for a better bound. They widen from round to round up
 // to half of the problem, and then start again with longer slices.
@@ -153,7 +156,7 @@ class Run {
     });
   }
 
-  void run_exact() { run_engines({exact_search(incumbent_), true}); }
+  void run_exact() { run_engines({exact_search(incumbent_), true}, kFewDives); }
 
   void run_prover() { run_engines({nullptr, true}); }
 
@@ -179,8 +182,7 @@ class Run {
     if (count <= kSearchLimit) engines = {exact_search(incumbent_), true};
     SearchAndProver both(incumbent_, std::move(engines));
     if (dives && !incumbent_.settled()) {
-      both.dive(std::min({kDiveVisits / count, kFirstDives * exact::first_dive(count),
-                          incumbent_.nodes_left() / 10}));
+      dive(both, kFirstDives);
       if (!small && !incumbent_.settled()) run_large(kChainNodes * count);
     }
     if (!incumbent_.settled()) run_beams(incumbent_);
@@ -203,6 +205,12 @@ class Run {
     const Problem& problem = incumbent_.problem();
     return problem.count() <= kDiveLimit && !limits_offsets(problem) &&
            exact::FitSearch::suits(problem, incumbent_.sections());
+  }
+
+  void dive(SearchAndProver& both, std::int64_t dives) {
+    const BufferIdx count = incumbent_.problem().count();
+    both.dive(std::min(
+        {kDiveVisits / count, dives * exact::first_dive(count), incumbent_.nodes_left() / 10}));
   }
 
   bool is_crowded() const {
@@ -263,10 +271,11 @@ class Run {
     return options_.budget.seconds > 1e17 && options_.budget.nodes > nodes;
   }
 
-  void run_engines(SearchAndProver::Engines engines) {
+  void run_engines(SearchAndProver::Engines engines, std::int64_t dives = 0) {
     if (!incumbent_.fit_only()) run_greedy();
     SearchAndProver both(incumbent_, std::move(engines));
-    run_rounds(both);
+    if (dives > 0 && suits_dives() && !incumbent_.settled()) dive(both, dives);
+    if (!incumbent_.settled()) run_rounds(both);
   }
 
   // Small kernels come first, since no search finds a plan at a bound that is out of reach.

@@ -153,6 +153,10 @@ def _limit(case: Case, percent: int) -> Case:
 # Suites that read files ------------------------------------------------------------------------
 
 _CAPACITY = re.compile(r"\.(\d+)$")
+_CHALLENGING = (
+    "MiniMalloc's are in the folder benchmarks/challenging of "
+    "`git clone https://github.com/google/minimalloc`"
+)
 
 
 def _challenging(options: Options) -> list[Case]:
@@ -172,7 +176,8 @@ def _csv(options: Options) -> list[Case]:
 
 def _files(suite: str, options: Options) -> list[Path]:
     if options.data is None:
-        raise MemplanError(f"the suite {suite!r} reads files; name them with --data")
+        where = f"; {_CHALLENGING}" if suite == "challenging" else ""
+        raise MemplanError(f"the suite {suite!r} reads files; name them with --data{where}")
     if options.data.is_file():
         return [options.data]
     files = sorted(options.data.rglob("*.csv")) if options.data.is_dir() else []
