@@ -33,8 +33,8 @@ std::vector<std::int64_t> unsafe_counts(const Problem& problem, const Sections& 
   std::vector<std::int64_t> result(problem.size.size(), 0);
   Unsafe unsafe(problem, sections);
   for (BufferIdx b = 0; b < problem.count() && !stopper.look(); ++b) {
-    unsafe.look_from(b);
-    for (BufferIdx a = 0; a < problem.count(); ++a) result[b] += unsafe.with(a) ? 1 : 0;
+    unsafe.look_from({b});
+    for (BufferIdx a = 0; a < problem.count(); ++a) result[b] += unsafe.with(0, a) ? 1 : 0;
   }
   return result;
 }
@@ -121,18 +121,19 @@ std::vector<Block> sorted(const Problem& problem, const Sections& sections, cons
 std::vector<Interval> merge(std::vector<Interval> avoid) {
   std::sort(avoid.begin(), avoid.end(),
             [](const Interval& x, const Interval& y) { return x.lower < y.lower; });
-  std::vector<Interval> stack;
+  std::size_t top = 0;  // the stack is the front of the list
   for (const Interval& interval : avoid) {
-    if (stack.empty() || stack.back().upper < interval.lower) {
-      stack.push_back(interval);
+    if (top == 0 || avoid[top - 1].upper < interval.lower) {
+      avoid[top++] = interval;
     } else {
-      stack.back().upper = std::max(stack.back().upper, interval.upper);
+      avoid[top - 1].upper = std::max(avoid[top - 1].upper, interval.upper);
     }
   }
-  for (std::size_t i = 1; i < stack.size(); ++i) {
-    MEMPLAN_ASSERT(stack[i - 1].upper < stack[i].lower);
+  avoid.resize(top);
+  for (std::size_t i = 1; i < avoid.size(); ++i) {
+    MEMPLAN_ASSERT(avoid[i - 1].upper < avoid[i].lower);
   }
-  return stack;
+  return avoid;
 }
 
 Bytes fit(Bytes size, Bytes head, const std::vector<Interval>& avoid, const Stretch& object,

@@ -2,6 +2,7 @@
 // them may not overlap, and where one fits (appendix D, Algorithms 9 to 12).
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -29,40 +30,46 @@ std::vector<Block> blocks(const Problem& problem);
 std::vector<Block> sorted(const Problem& problem, const Sections& sections, const std::string& sort,
                           Stopper& stopper);
 
-// The unsafe pairs of one tensor at a time.
+// The unsafe pairs of the tensors of one block at a time. Their lists are marked once, since Many
+// Objects asks about them in each object in turn.
 class Unsafe {
  public:
   // Both must outlive it.
   Unsafe(const Problem& problem, const Sections& sections)
-      : problem_(problem), sections_(sections), listed_(problem.size.size(), 0) {}
+      : problem_(problem), sections_(sections) {}
 
-  // From now on, with() gives the pairs of b.
-  void look_from(BufferIdx b) {
-    // Many Objects asks about one tensor in each object in turn, and marking its list takes longer
-    // than the answer.
-    if (b == tensor_) return;
+  // From now on, with() gives the pairs of these tensors.
+  void look_from(const std::vector<BufferIdx>& tensors) {
     mark(0);
-    tensor_ = b;
+    tensors_ = tensors;
+    if (listed_.size() < tensors.size() * count()) listed_.resize(tensors.size() * count(), 0);
     mark(1);
   }
 
-  // A tensor is no pair with itself, and one without bytes bars no other.
-  bool with(BufferIdx other) const {
-    if (other == tensor_ || problem_.size[tensor_] == 0 || problem_.size[other] == 0) return false;
-    return listed_[other] != 0 || meets(other);
+  // Whether the tensor at index k of those is unsafe with another one. A tensor is no pair with
+  // itself, and one without bytes bars no other.
+  bool with(std::size_t k, BufferIdx other) const {
+    const BufferIdx tensor = tensors_[k];
+    if (other == tensor || problem_.size[tensor] == 0 || problem_.size[other] == 0) return false;
+    return (!problem_.conflicts.empty() && listed_[k * count() + other] != 0) ||
+           meets(tensor, other);
   }
 
  private:
+  std::size_t count() const { return problem_.conflicts.empty() ? 0 : problem_.size.size(); }
+
   void mark(char listed) {
-    if (tensor_ < 0) return;
-    for (auto i = problem_.conflicts.first(tensor_); i != problem_.conflicts.last(tensor_); ++i) {
-      listed_[*i] = listed;
+    for (std::size_t k = 0; k < tensors_.size(); ++k) {
+      const BufferIdx b = tensors_[k];
+      for (auto i = problem_.conflicts.first(b); i != problem_.conflicts.last(b); ++i) {
+        listed_[k * count() + *i] = listed;
+      }
     }
   }
 
-  bool meets(BufferIdx other) const {
+  bool meets(BufferIdx tensor, BufferIdx other) const {
     const auto& begin = sections_.span_begin;
-    for (auto i = begin[tensor_]; i < begin[tensor_ + 1]; ++i) {
+    for (auto i = begin[tensor]; i < begin[tensor + 1]; ++i) {
       for (auto k = begin[other]; k < begin[other + 1]; ++k) {
         const Span& x = sections_.spans[i];
         const Span& y = sections_.spans[k];
@@ -74,8 +81,8 @@ class Unsafe {
 
   const Problem& problem_;
   const Sections& sections_;
-  std::vector<char> listed_;  // in the conflicts of the tensor
-  BufferIdx tensor_ = -1;
+  std::vector<BufferIdx> tensors_;
+  std::vector<char> listed_;  // row by row of tensors_: what is in the conflicts of each
 };
 
 enum class Fitter { kFirst, kBest };

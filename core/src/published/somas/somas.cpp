@@ -1,6 +1,7 @@
 #include "memplan/somas.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -56,7 +57,9 @@ class Assignment {
     Object object;
     object.right = kMaxBytes;
     for (const Block& block : blocks_) {
-      if (nodes_ >= node_budget || stopper_.look() || !put_into(&object, block)) return;
+      if (nodes_ >= node_budget || stopper_.look()) return;
+      unsafe_.look_from(block.tensors);
+      if (!put_into(&object, block)) return;
     }
   }
 
@@ -65,6 +68,7 @@ class Assignment {
     Bytes end = 0;
     for (const Block& block : blocks_) {
       if (nodes_ >= node_budget || stopper_.look()) return;
+      unsafe_.look_from(block.tensors);
       const auto takes = [&](Object& object) {
         return !is_spanned_by_unsafe(object, block) && put_into(&object, block);
       };
@@ -101,16 +105,16 @@ class Assignment {
 
  private:
   // Algorithm 7, lines 8 to 10.
-  bool is_spanned_by_unsafe(const Object& object, const Block& block) {
+  bool is_spanned_by_unsafe(const Object& object, const Block& block) const {
     const Block& first = *object.blocks[0];
     if (block.tensors.size() > 1 || first.tensors.size() > 1) return false;
-    unsafe_.look_from(block.tensors[0]);
-    return unsafe_.with(first.tensors[0]);
+    return unsafe_.with(0, first.tensors[0]);
   }
 
   bool put_into(Object* object, const Block& block) {
-    const Bytes offset = objects::fit(block.size, head(block),
-                                      objects::merge(avoid(block, *object)), *object, fitter_);
+    find_avoided(block, *object);
+    avoided_ = objects::merge(std::move(avoided_));
+    const Bytes offset = objects::fit(block.size, head(block), avoided_, *object, fitter_);
     if (offset == kNoOffset) return false;
     put(object, block, offset);
     return true;
@@ -125,23 +129,22 @@ class Assignment {
   }
 
   // Algorithm 8.
-  std::vector<Interval> avoid(const Block& block, const Object& object) {
-    std::vector<Interval> intervals;
-    for (const BufferIdx fresh : block.tensors) {
-      unsafe_.look_from(fresh);
+  void find_avoided(const Block& block, const Object& object) {
+    avoided_.clear();
+    for (std::size_t k = 0; k < block.tensors.size(); ++k) {
+      const BufferIdx fresh = block.tensors[k];
       const Bytes before = lead(block, fresh);
       for (const Block* placed : object.blocks) {
         for (const BufferIdx tensor : placed->tensors) {
-          if (!unsafe_.with(tensor)) continue;
+          if (!unsafe_.with(k, tensor)) continue;
           Bytes lower = offsets_[tensor];
           if (block.tensors.size() > 1) lower += 1 - problem_.size[fresh] - before;
           const Bytes upper = offsets_[tensor] + problem_.size[tensor] - before;
           lower = std::max(lower, object.offset);
-          if (lower < upper) intervals.push_back({lower, upper});
+          if (lower < upper) avoided_.push_back({lower, upper});
         }
       }
     }
-    return intervals;
   }
 
   // Algorithm 13. Distances are those of the problem: what is left of a group, where others of it
@@ -162,9 +165,9 @@ class Assignment {
   bool is_safe() {
     constexpr BufferIdx kMany = 256;
     for (BufferIdx a = 0; a < problem_.count() && problem_.count() <= kMany; ++a) {
-      unsafe_.look_from(a);
+      unsafe_.look_from({a});
       for (BufferIdx b = 0; b < a; ++b) {
-        MEMPLAN_ASSERT(!unsafe_.with(b) || offsets_[a] + problem_.size[a] <= offsets_[b] ||
+        MEMPLAN_ASSERT(!unsafe_.with(0, b) || offsets_[a] + problem_.size[a] <= offsets_[b] ||
                        offsets_[b] + problem_.size[b] <= offsets_[a]);
       }
     }
@@ -176,6 +179,7 @@ class Assignment {
   std::vector<Block> blocks_;
   Stopper& stopper_;
   objects::Unsafe unsafe_;
+  std::vector<Interval> avoided_;  // of the block and object at hand; its memory is kept
   std::vector<Bytes> offsets_;
   std::int64_t nodes_ = 0;
 };
