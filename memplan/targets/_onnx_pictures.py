@@ -26,6 +26,7 @@ from memplan.rewrite.stripes import (
 from memplan.sources.onnx._arithmetic import array_of
 from memplan.sources.onnx._rules import IN_PLACE
 from memplan.sources.onnx._types import opsets_of
+from memplan.sources.onnx._windows import POOLS, pool_axis
 from memplan.targets._bands import (
     FAN_IN,
     Maps,
@@ -257,7 +258,10 @@ def _window(call: Call, kernel: Sequence[int]) -> Maps:
             (call.attributes.get(name) or (1, 1))[axis] for name in ("strides", "dilations")
         )
         window = Window(kernel[axis], stride, dilation, Padding.FREE)
-        window = replace(window, before=_pad_before(call, window, axis, size[axis]))
+        before, made = _count_rows(call, window, axis, size[axis])
+        if made != call.result[axis]:
+            raise WholeError("its result has other rows than its windows make")
+        window = replace(window, before=before)
         first, last = window.find_inside(size[axis], call.result[axis])
         if first >= last:
             raise WholeError("all its windows are in the padding")
@@ -265,13 +269,19 @@ def _window(call: Call, kernel: Sequence[int]) -> Maps:
     return {0: (maps[0], maps[1])}
 
 
-def _pad_before(call: Call, window: Window, axis: int, size: int) -> int:
-    """Return how many rows are before the first one of an input."""
-    kind = call.attributes.get("auto_pad", "NOTSET")
+def _count_rows(call: Call, window: Window, axis: int, size: int) -> tuple[int, int]:
+    """Return how many rows are before the first one of an input, and how many windows there are."""
+    kind, step = call.attributes.get("auto_pad", "NOTSET"), window.stride
+    pads = (call.attributes.get("pads") or (0,) * RANK)[axis::2] if kind == "NOTSET" else kind
+    if call.kind in POOLS:
+        return pool_axis(size, window.kernel, step, window.dilation, pads, ceil=False)
     if kind.startswith("SAME"):
-        total = max((-(-size // window.stride) - 1) * window.stride + window.reach - size, 0)
-        return total // 2 if kind == "SAME_UPPER" else total - total // 2
-    return int((call.attributes.get("pads") or (0,) * RANK)[axis]) if kind == "NOTSET" else 0
+        total = max((-(-size // step) - 1) * step + window.reach - size, 0)
+        before = total // 2 if kind == "SAME_UPPER" else total - total // 2
+        pads = before, total - before
+    elif kind == "VALID":
+        pads = 0, 0
+    return pads[0], (size + sum(pads) - window.reach) // step + 1
 
 
 def _transpose(call: Call) -> Maps:
@@ -402,7 +412,7 @@ _Rule = Callable[[Call], Maps]
 _RULES: Final[dict[str, _Rule]] = {
     **dict.fromkeys(sorted(IN_PLACE.keys() - _NOT_EACH), _each),
     **dict.fromkeys(_WEIGHTS, _convolve),
-    **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), _pool),
+    **dict.fromkeys(sorted(POOLS), _pool),
     **dict.fromkeys(("LogSoftmax", "Softmax"), _softmax),
     **dict.fromkeys(("DequantizeLinear", "QuantizeLinear"), _quantize),
     **dict.fromkeys(("Resize", "Upsample"), _resize),

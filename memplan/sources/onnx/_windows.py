@@ -43,9 +43,9 @@ def pool_axis(
     """
     if isinstance(pads, str):
         total = 0
-        if pads.startswith("SAME"):
-            total = max((-(-size // step) - 1) * step + kernel - size, 0)
-        before = -(-total // 2) if pads == "SAME_LOWER" else total // 2
+        if pads.startswith("SAME"):  # less than none where windows are far apart
+            total = (-(-size // step) - 1) * step + kernel - size
+        before = int((total + (pads == "SAME_LOWER")) / 2)
     else:
         before, total = pads[0], sum(pads)
     room = size + total - dilation * (kernel - 1) - 1
@@ -77,7 +77,7 @@ def amend(graph: Any, outside: ChainMap[str, Any] | None = None) -> bool:
         if shape is not None and node.op_type in POOLS:
             changed |= _set_result(node, shape, _find_pooled(node, shape))
         elif shape is not None and node.op_type == "ConvTranspose":
-            changed |= _set_result(node, shape, _numbers(node, "output_shape"))
+            changed |= _set_result(node, shape, _find_spread(node, shapes))
         elif node.op_type == "Squeeze" and len(shapes) > 1 and shapes[1] == (0,):
             del node.input[1:]  # no axes are all axes of one element
             changed = True
@@ -90,23 +90,46 @@ def amend(graph: Any, outside: ChainMap[str, Any] | None = None) -> bool:
 
 def _find_pooled(node: Any, shape: tuple[int, ...]) -> list[int]:
     """Return the rows that a pooling makes on each axis; empty if the library is right."""
-    auto = next(
-        (one.s.decode(errors="replace") for one in node.attribute if one.name == "auto_pad"), ""
-    )
+    auto = _auto_pad(node)
     ceil = any(one.name == "ceil_mode" and one.i for one in node.attribute)
     axes = len(shape) - 2
     kernel = _numbers(node, "kernel_shape")
     steps = _numbers(node, "strides") or [1] * axes
     dilations = _numbers(node, "dilations") or [1] * axes
     pads = _numbers(node, "pads") or [0] * (2 * axes)
-    if not ceil and (auto in ("", "NOTSET") or set(dilations) == {1}):
+    if not ceil and (auto == "NOTSET" or set(dilations) == {1}):
         return []
     if not axes == len(kernel) == len(steps) == len(dilations) or len(pads) != 2 * axes:
         return []  # it says so itself
     ends = zip(pads[:axes], pads[axes:], strict=True)
-    ways = [one if auto in ("", "NOTSET") else auto for one in ends]
+    ways = [one if auto == "NOTSET" else auto for one in ends]
     windows = zip(shape[2:], kernel, steps, dilations, ways, strict=True)
     return [pool_axis(*window, ceil)[1] for window in windows]
+
+
+def _find_spread(node: Any, shapes: list[tuple[int, ...] | None]) -> list[int]:
+    """Return the rows that a transposed convolution makes; empty if the library is right."""
+    size, weights = shapes[0], shapes[1] if len(shapes) > 1 else None
+    asked = _numbers(node, "output_shape")
+    if asked or size is None or weights is None or not _auto_pad(node).startswith("SAME"):
+        return asked
+    axes = len(size) - 2
+    kernel = _numbers(node, "kernel_shape") or list(weights[2:])
+    steps, dilations = (_numbers(node, name) or [1] * axes for name in ("strides", "dilations"))
+    more = _numbers(node, "output_padding") or [0] * axes
+    if not axes == len(kernel) == len(steps) == len(dilations) == len(more):
+        return []  # it says so itself
+    return [
+        min(one * step, (one - 1) * step + (rows - 1) * dilation + 1 + extra)
+        for one, rows, step, dilation, extra in zip(
+            size[2:], kernel, steps, dilations, more, strict=True
+        )
+    ]
+
+
+def _auto_pad(node: Any) -> str:
+    found = (one.s.decode(errors="replace") for one in node.attribute if one.name == "auto_pad")
+    return next(found, "NOTSET")
 
 
 def _set_result(node: Any, shape: tuple[int, ...], made: list[int]) -> bool:

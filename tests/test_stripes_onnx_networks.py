@@ -1,0 +1,23 @@
+"""Tests of random ONNX networks in bands: the same sizes and results as the whole."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+from onnx_networks import survey
+
+
+def test_networks_in_bands_make_what_they_made() -> None:
+    """Tests 60 networks of up to nine operators, of all versions of ONNX."""
+    ends, wrong = survey(range(60))
+    assert wrong == []
+    assert ends["equal"] > 30
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("first", range(1000, 4000, 500))
+def test_thousands_of_networks_in_bands_make_what_they_made(first: int) -> None:
+    """Tests 3,000 more."""
+    assert survey(range(first, first + 500))[1] == []
