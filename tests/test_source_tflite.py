@@ -16,6 +16,7 @@ from tflite_models import Writer, chain, constant, floats, model_named, models
 from memplan import solve, verify
 from memplan.errors import FormatError, MemplanError
 from memplan.graph import Kind, lives
+from memplan.notes import Code
 from memplan.rewrite import reorder, verify_order
 from memplan.sources import tflite
 from memplan.sources.options import Options
@@ -517,15 +518,79 @@ def test_dimensions_that_do_not_fit(
 
 
 @pytest.mark.parametrize("dtype", ["string", "variant"])
-def test_elements_without_a_size_are_refused(tmp_path: Path, dtype: str) -> None:
-    """Tests that a tensor of strings is named."""
+def test_elements_with_sizes_of_their_own_are_not_planned(tmp_path: Path, dtype: str) -> None:
+    """Tests that a note names a tensor of strings, and the others are planned."""
     model = chain("TILE")
     subgraph = replace(
         model.subgraphs[0], tensors=(floats("t0", 4), TensorInfo("words", dtype, (4,)))
     )
-    path = on_disk(tmp_path, replace(model, subgraphs=(subgraph,)))
-    with pytest.raises(FormatError, match=f'"words" .*{dtype}'):
-        tflite.read(path, Options())
+    loaded = tflite.read(on_disk(tmp_path, replace(model, subgraphs=(subgraph,))), Options())
+    assert loaded.problem.ids == ("t0",)
+    assert (Code.NOT_PLANNED, ("words",)) in [(note.code, note.tensors) for note in loaded.notes]
+
+
+def test_elements_of_a_type_that_is_not_known_are_refused(tmp_path: Path) -> None:
+    """Tests that a tensor without a size is named."""
+    model = chain("TILE")
+    tensors = tuple(replace(each, dtype="type 42") for each in model.subgraphs[0].tensors)
+    model = replace(model, subgraphs=(replace(model.subgraphs[0], tensors=tensors),))
+    with pytest.raises(FormatError, match=r'"t0" .*type 42'):
+        graph_of(model)
+
+
+def detector() -> Model:
+    """Return a custom operator whose results are stored without a shape."""
+    tensors = (floats("boxes", 1, 9, 4), floats("found"), floats("count"))
+    step = OperatorInfo("TFLite_Detection_PostProcess", (0,), (1, 2))
+    return Model("m", (SubGraph("main", tensors, (step,), (0,), (1, 2)),))
+
+
+def sized_by(*steps: OperatorInfo) -> Model:
+    """Return a model of four tensors: floats, whole numbers that are computed, and a result."""
+    tensors = (
+        floats("x", 4, 4),
+        TensorInfo("n", "int32", (2,)),
+        constant("two", "int32", 2),
+        floats("y", 8, 4),
+    )
+    return Model("m", (SubGraph("main", tensors, steps, (0, 1), (3,)),))
+
+
+@pytest.mark.parametrize(
+    ("model", "codes"),
+    [
+        (detector(), {Code.NOT_PLANNED: ("found", "count"), Code.SCRATCH_UNKNOWN: ()}),
+        (chain("MyOwn"), {Code.SCRATCH_UNKNOWN: ()}),
+        (compiled(), {}),
+        (chain("WHERE"), {Code.DIM_ASSUMED: ("t1",)}),
+        (sized_by(OperatorInfo("BROADCAST_TO", (0, 1), (3,))), {Code.DIM_ASSUMED: ("y",)}),
+        (sized_by(OperatorInfo("BROADCAST_TO", (0, 2), (3,))), {}),
+        (
+            sized_by(
+                OperatorInfo("SHAPE", (0,), (1,)),
+                OperatorInfo("BROADCAST_TO", (0, 1), (3,)),
+            ),
+            {},
+        ),
+        (
+            sized_by(
+                OperatorInfo("MUL", (2, 2), (1,)),
+                OperatorInfo("BROADCAST_TO", (0, 1), (3,)),
+            ),
+            {},
+        ),
+    ],
+)
+def test_what_only_a_kernel_knows(
+    model: Model, codes: dict[Code, tuple[str, ...]], tmp_path: Path
+) -> None:
+    """Tests results of custom operators, scratch, and sizes that depend on data or do not."""
+    if len(model.subgraphs[0].operators) > 1:  # what an operator makes is no input
+        main = replace(model.subgraphs[0], inputs=(0,))
+        model = replace(model, subgraphs=(main,))
+    notes = tflite.read(on_disk(tmp_path, model), Options()).notes
+    found = {note.code: note.tensors for note in notes if note.code is not Code.RUNTIME_REFUSES}
+    assert found == codes
 
 
 # Scratch

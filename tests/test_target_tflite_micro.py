@@ -333,6 +333,6 @@ def test_without_tflm_the_heads_are_re_implemented(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests that nothing but the arena itself needs tflite-micro."""
-    monkeypatch.setattr(runtime, "_measure_head", lambda *_: None)
+    monkeypatch.setattr(runtime, "ask", lambda *_: None)
     applied = apply(small(tmp_path), tmp_path / "out.tflite", in_place=False)
     assert (applied.after.how, applied.after.bytes) == ("re-implemented", 128)

@@ -364,7 +364,7 @@ def test_the_figure_is_labelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert figure is not None
     assert (figure.how, figure.bytes) == ("re-implemented", 128)
     path.write_bytes(Writer().write(chain("RELU")))
-    monkeypatch.setattr(tflite_micro, "_measure_head", lambda *_: None)
+    monkeypatch.setattr(tflite_micro, "ask", lambda *_: None)
     figure = measure("tflite", path, Options())
     assert figure is not None
     assert figure.how == "re-implemented"

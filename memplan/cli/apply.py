@@ -65,6 +65,14 @@ def command(
             "be compared.",
         ),
     ] = False,
+    allow_refused: Annotated[
+        bool,
+        typer.Option(
+            "--allow-refused",
+            help="Also write a model that TensorFlow Lite Micro refuses here, for a build of it "
+            "that takes it.",
+        ),
+    ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Write the plan into the model's own file.")
     ] = False,
@@ -148,6 +156,7 @@ def command(
         pins=not replan,
         alignment=alignment,
         limit_factor=limit_factor,
+        allow_refused=allow_refused,
     )
     if stripes:
         if shim or plan or path or order or alignment > 1 or bool(model) == bool(header):
@@ -185,7 +194,7 @@ def command(
     applied = None
     if model or shim:
         stored = chosen.plan if alignment == 1 else _plan_of_file(input, chosen, pins=not replan)
-        applied, data = _patch(input, model or shim or "", stored, budget)
+        applied, data = _patch(input, model or shim or "", stored, budget, allow_refused)
         if model:
             outputs[model] = data
     if shim:
@@ -291,12 +300,13 @@ def _write_ordered_model(
             in_place=model.in_place,
             replan=not model.pins,
             arena_budget=budget,
+            allow_refused=model.allow_refused,
             pure=pure or (),
             timeout=timeout,
             nodes=nodes,
         )
-        notes = (*found.reordered.loaded.notes, *found.applied.notes)
-        notes = tuple(dict.fromkeys(notes if found.is_new else found.applied.notes))
+        given = found.reordered.loaded.notes if found.is_new else ()
+        notes = _join(given, found.applied)
         options.refuse_notes(input, notes if model.strict else ())
         formats.write_files({out: found.data})
         _show_loads(out, found.reordered)
@@ -318,6 +328,14 @@ def _write_ordered_model(
     _show_loads(out, ordered)
     output.line(HOW_TO_RUN)
     _show_notes(ordered.loaded.notes)
+
+
+def _join(given: Sequence[Note], applied: Applied) -> tuple[Note, ...]:
+    """Return the notes on a model with those on what was written; of refusals only the latter."""
+    from memplan.notes import Code
+
+    kept = (note for note in given if note.code is not Code.RUNTIME_REFUSES)
+    return tuple(dict.fromkeys((*kept, *applied.notes)))
 
 
 def _write_bands(
@@ -351,13 +369,14 @@ def _write_bands(
         max_extra=max_extra,
         arena_budget=budget,
         allow_inexact=allow_inexact,
+        allow_refused=model.allow_refused,
         in_place=model.in_place,
         replan=not model.pins,
         pure=pure or (),
         timeout=timeout,
         nodes=nodes,
     )
-    notes = tuple(dict.fromkeys((*found.plain.reordered.loaded.notes, *found.applied.notes)))
+    notes = _join(found.plain.reordered.loaded.notes, found.applied)
     options.refuse_notes(input, notes if model.strict else ())
     formats.write_files({out: found.data})
     output.line(f"{out}: written")
@@ -589,10 +608,12 @@ def _plan_of_file(input: str, chosen: Planned, *, pins: bool) -> Plan:
     return Plan.of(problem, [chosen.plan.offset(id) for id in problem.ids])
 
 
-def _patch(input: str, out: str, plan: Plan, budget: int | None) -> tuple[Applied, bytes]:
-    from memplan.targets import tflite_micro
+def _patch(
+    input: str, out: str, plan: Plan, budget: int | None, allow_refused: bool
+) -> tuple[Applied, bytes]:
+    from memplan.targets.tflite_micro import patch
 
-    return tflite_micro.patch(Path(input), Path(out), plan, budget)
+    return patch(Path(input), Path(out), plan, budget, allow_refused=allow_refused)
 
 
 def _show(

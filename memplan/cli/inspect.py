@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -101,8 +100,9 @@ def command(
 
     from memplan.analysis.inspection import inspect
 
-    figures = _measure(loaded, input, model) if runtime else ()
-    loaded = options.add_alarms(input, loaded, figures, model)
+    figures: tuple[Figure, ...] = ()
+    if runtime:
+        loaded, figures = options.ask_runtime(loaded, input, model)
     found = inspect(
         loaded,
         in_place=in_place,
@@ -139,16 +139,6 @@ def command(
     if measured is not None:
         console.print()
         console.print(words.describe_run(measured, found.plan.peak))
-
-
-def _measure(loaded: Loaded, path: str, model: options.Model) -> tuple[Figure, ...]:
-    """Return what the format's own runtime needs, where it can be asked."""
-    if not loaded.labels:
-        return ()
-    from memplan import yardsticks
-
-    figure = yardsticks.measure(loaded.source, Path(path), model.reading())
-    return () if figure is None else (figure,)
 
 
 def _summary(found: Inspection) -> dict[str, Any]:

@@ -350,6 +350,7 @@ class Model:
     alignment: int = 1
     limit_factor: int = 1
     runtime_order: bool = False
+    allow_refused: bool = False  # write a model that the format's own runtime refuses
     part: int | None = None
 
     def reading(self) -> ModelOptions:
@@ -385,6 +386,25 @@ def measure(loaded: Loaded, path: str, model: Model) -> Measured:
     return measure_file(Path(path), model.reading())
 
 
+def ask_runtime(loaded: Loaded, path: str, model: Model) -> tuple[Loaded, tuple[Figure, ...]]:
+    """Ask the format's own runtime, if it is installed, what it needs and what it refuses.
+
+    Raises
+    ------
+    FormatError
+        If it says anything that is a note, and notes are errors.
+    """
+    if loaded.graph is None:
+        return loaded, ()
+    from memplan import yardsticks
+
+    figure = yardsticks.measure(loaded.source, Path(path), model.reading())
+    figures = () if figure is None else (figure,)
+    notes = yardsticks.join_notes(loaded.notes, figures)
+    refuse_notes(path, notes if model.strict else ())
+    return replace(loaded, notes=notes), figures
+
+
 def read_input(
     path: str,
     capacity: int | None = None,
@@ -407,6 +427,8 @@ def read_input(
         runtime_order=model.runtime_order,
         part=model.part,
     )
+    if model.strict and any(note.code == "runtime-refuses" for note in loaded.notes):
+        loaded, _ = ask_runtime(loaded, path, model)  # it knows better what it takes
     refuse_notes(path, loaded.notes if model.strict else ())
     if model.include or model.exclude:
         loaded = _with_kinds(loaded, model)
@@ -449,15 +471,6 @@ def find_plan(path: str) -> Plan | None:
         return formats.load_plan(path)
     except FormatError:
         return None
-
-
-def add_alarms(path: str, loaded: Loaded, figures: Sequence[Figure], model: Model) -> Loaded:
-    """Return an input with a note on each figure above what its sizes explain."""
-    from memplan.yardsticks import find_alarms
-
-    alarms = find_alarms(figures)
-    refuse_notes(path, alarms if model.strict else ())
-    return replace(loaded, notes=(*loaded.notes, *alarms))
 
 
 def refuse_notes(path: str, notes: Sequence[Note]) -> None:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -177,19 +176,17 @@ def command(
         output.message("--in-place does not reduce the peak: the plan overwrites no input")
     if ordered is not None:
         found = _with_order(found, planned.problem, ordered)
-    figures: tuple[Figure, ...] = ()
-    if as_json or not quiet or strict:
-        figures = _collect_figures(planned.loaded, input, model, runtime)
-        planned = replace(planned, loaded=options.add_alarms(input, planned.loaded, figures, model))
+    loaded, figures = planned.loaded, planned.loaded.figures
+    if runtime and (as_json or strict or not quiet):
+        loaded, measured_figures = options.ask_runtime(loaded, input, model)
+        figures += measured_figures
     if out is not None and found.has_offsets:
         formats.save(found, out, format=format.literal if format else None)
     if as_json or not quiet:
-        measured = options.measure(planned.loaded, input, model) if measure else None
+        measured = options.measure(loaded, input, model) if measure else None
         if ordered is not None:
             figures = tuple(_of_given_order(figure) for figure in figures)
-        report = Report(
-            planned.loaded, found, planned.seconds, interrupted, figures, measured, ordered
-        )
+        report = Report(loaded, found, planned.seconds, interrupted, figures, measured, ordered)
         if as_json:
             output.line(json.dumps(report.summary(out, proof)))
         else:
@@ -262,18 +259,6 @@ def _with_order(plan: Plan, problem: Problem, found: Reordered) -> Plan:
 def _of_given_order(figure: Figure) -> Figure:
     what = ", ".join(filter(None, (figure.what, "in the order of the file")))
     return replace(figure, what=what)
-
-
-def _collect_figures(
-    loaded: Loaded, path: str, model: options.Model, runtime: bool
-) -> tuple[Figure, ...]:
-    """Return what other planners need: what the file says, and what can be measured."""
-    if not runtime or not loaded.labels:
-        return loaded.figures
-    from memplan import yardsticks
-
-    measured = yardsticks.measure(loaded.source, Path(path), model.reading())
-    return loaded.figures if measured is None else (*loaded.figures, measured)
 
 
 def _until_interrupted(plan: Callable[[], Planned]) -> tuple[Planned, bool]:

@@ -48,6 +48,8 @@ class Figure:
     beyond
         What was measured beyond the sizes that are planned, in words: the plan is of another
         program than the one that ran. Empty where the runtime only places worse.
+    notes
+        What the other planner says of the program, if it was asked: why it refuses it.
     """
 
     runtime: str
@@ -55,6 +57,7 @@ class Figure:
     how: Literal["measured", "re-implemented", "recorded"]
     what: str = ""
     beyond: str = ""
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

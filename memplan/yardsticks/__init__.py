@@ -11,7 +11,7 @@ from memplan.notes import Code, Note
 from memplan.sources.loaded import Figure
 from memplan.sources.options import Options
 
-__all__ = ["find_alarms", "measure"]
+__all__ = ["join_notes", "measure"]
 
 # By source: the module of this package with the `measure(path, options)` to call.
 _RUNTIMES: Final = {
@@ -40,13 +40,18 @@ def measure(source: str, path: Path, options: Options) -> Figure | None:
     return cast("Figure | None", module.measure(path, options))
 
 
-def find_alarms(figures: Iterable[Figure]) -> tuple[Note, ...]:
-    """Return a note for each figure that shows that the planned sizes are too small."""
-    return tuple(
-        Note(
-            Code.MEASURED_ABOVE,
-            f"{figure.runtime} needs more than the sizes that are planned: {figure.beyond}",
-        )
-        for figure in figures
-        if figure.beyond
-    )
+def join_notes(notes: Iterable[Note], figures: Iterable[Figure]) -> tuple[Note, ...]:
+    """Return the notes of a reader with what the runtime says, whose word counts.
+
+    What a reader knows of a runtime's kernels is left out as soon as the runtime itself was asked.
+    A figure that shows that the planned sizes are too small is an alarm.
+    """
+    joined = dict.fromkeys(notes)
+    for figure in figures:
+        if figure.how == "measured" or figure.notes:
+            joined = {note: None for note in joined if note.code is not Code.RUNTIME_REFUSES}
+        joined |= dict.fromkeys(figure.notes)
+        if figure.beyond:
+            text = f"{figure.runtime} needs more than the sizes that are planned: {figure.beyond}"
+            joined[Note(Code.MEASURED_ABOVE, text)] = None
+    return tuple(joined)

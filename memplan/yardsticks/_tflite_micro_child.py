@@ -1,7 +1,8 @@
 """Let TensorFlow Lite Micro plan a model, and say what its arena holds (on standard error).
 
 Run by `memplan.yardsticks.tflite_micro` as a program: native code may crash, and then
-only this process ends. The model is prepared, never run.
+only this process ends. TFLM writes its reasons on standard error too; where it refuses the model,
+the exit code is 3. The model is only run where a kernel is in doubt.
 """
 
 from __future__ import annotations
@@ -14,18 +15,24 @@ from typing import Any
 import numpy as np
 
 _FLOAT32 = 0  # of the schema's TensorType
+_REFUSED = 3
 
 
 def main() -> None:
-    """Read what to do from standard input: path, arena in bytes, operators by sub-graph to fold."""
+    """Read from standard input: path, arena in bytes, operators to fold, and whether to run it."""
     from tflite_micro import runtime
 
     order = json.load(sys.stdin)
     data = Path(order["path"]).read_bytes()
     if any(order["folded"]):
         data = _fold(data, order["folded"])
-    interpreter = runtime.Interpreter.from_bytes(data, arena_size=order["arena"])
-    interpreter.print_allocations()
+    try:
+        interpreter = runtime.Interpreter.from_bytes(data, arena_size=order["arena"])
+        interpreter.print_allocations()
+        if order["run"]:  # some kernels look at types as they run
+            interpreter.invoke()
+    except (RuntimeError, ValueError):
+        sys.exit(_REFUSED)
 
 
 def _fold(data: bytes, folded: list[list[int]]) -> bytes:

@@ -10,31 +10,63 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import sys
 from bisect import insort_right
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from memplan.errors import listed
 from memplan.graph import Kind
+from memplan.notes import Code, Note
 from memplan.sources.loaded import Figure
 from memplan.sources.options import Options
 from memplan.sources.tflite.graph import find_folded, find_handles, graph_of, round_up
 from memplan.sources.tflite.kernels import compute_scratch
 from memplan.sources.tflite.model import Model, load
+from memplan.sources.tflite.names import is_custom
+from memplan.sources.tflite.refusals import list_refusals
 from memplan.sources.tflite.sizes import resize
 
-__all__ = ["Request", "compute_head", "list_requests", "measure"]
+__all__ = ["Answer", "Request", "ask", "compute_head", "list_requests", "measure"]
 
 _NAME: Final = "TensorFlow Lite Micro"
 _CHILD: Final = Path(__file__).with_name("_tflite_micro_child.py")
 _TIMEOUT: Final = 20.0  # seconds
 _HEAD: Final = re.compile(r"Arena allocation head (\d+) bytes")
+_RECORDED: Final = "[RecordingMicroAllocator]"  # begins the lines that list the arena
+_REFUSED: Final = 3  # of the child
+_MOST_LETTERS: Final = 400  # of the runtime's words
 _PLANNED: Final = frozenset({Kind.INPUT, Kind.OUTPUT, Kind.INTERMEDIATE, Kind.WORKSPACE})
 _LARGEST: Final = (1 << 31) - 1  # TFLM counts in int32
 _SPARE: Final = 64 << 20  # for TFLM's data outside of the plan; untouched pages cost nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What TFLM says of a model.
+
+    Attributes
+    ----------
+    runtime
+        Its name and version.
+    head
+        The head of its arena in bytes; 0 if it refuses the model.
+    refusal
+        Why it refuses the model, in its own words; empty if it does not.
+    """
+
+    runtime: str
+    head: int = 0
+    refusal: str = ""
+
+    def note(self) -> Note:
+        """Return the refusal as a note."""
+        return Note(Code.RUNTIME_REFUSES, f"{self.runtime} refuses the model: {self.refusal}")
 
 
 class Request(NamedTuple):
@@ -61,10 +93,12 @@ def measure(path: Path, options: Options) -> Figure | None:
     if options.include not in (None, _PLANNED):
         what = f"{what}, inputs, outputs and kernel scratch".removeprefix(", ")
     size = compute_head(model)
-    measured = _measure_head(path, model, size) if model is stored and size <= _LARGEST else None
-    if measured is None:
+    answer = ask(path, model) if model is stored else None
+    if answer is None:
         return Figure(_NAME, size, "re-implemented", what)
-    return Figure(f"{_NAME} {measured[0]}", measured[1], "measured", what)
+    if answer.refusal:
+        return Figure(_NAME, size, "re-implemented", what, notes=(answer.note(),))
+    return Figure(answer.runtime, answer.head, "measured", what)
 
 
 def compute_head(model: Model) -> int:
@@ -180,16 +214,40 @@ class _Uses:
                 yield Request(round_up(size), first, last)
 
 
-def _measure_head(path: Path, model: Model, size: int) -> tuple[str, int] | None:
-    """Return version and head of TFLM, or `None` if it is missing or refuses the model."""
+def ask(path: Path, model: Model | None = None) -> Answer | None:
+    """Let TFLM prepare a model in a process of its own.
+
+    Parameters
+    ----------
+    path
+        A `.tflite` file.
+    model
+        What is in the file, if it was read before.
+
+    Returns
+    -------
+    Answer or None
+        `None` if tflite-micro is not installed, or does not answer in time.
+
+    Raises
+    ------
+    FormatError
+        As `memplan.sources.tflite.model.load`.
+    """
     try:
-        release = version("tflite-micro")
+        runtime = f"{_NAME} {version('tflite-micro')}"
     except PackageNotFoundError:
         return None
+    model = load(path) if model is None else model
+    size = compute_head(model)
+    if size > _LARGEST:
+        return None
+    doubts, _ = list_refusals(model)
     order = {
         "path": str(path),
         "arena": size + 2 * path.stat().st_size + sum(_iterate_unplanned(model)) + _SPARE,
         "folded": _sort_operators(find_folded(model)),
+        "run": bool(doubts),
     }
     # TFLM crashes on some models, so it gets a process of its own. With -P that imports nothing
     # from its working directory.
@@ -204,8 +262,27 @@ def _measure_head(path: Path, model: Model, size: int) -> tuple[str, int] | None
         )
     except (subprocess.TimeoutExpired, OSError):
         return None
-    found = _HEAD.search(run.stderr.decode(errors="replace"))
-    return (release, int(found.group(1))) if run.returncode == 0 and found else None
+    text = run.stderr.decode(errors="replace")
+    found = _HEAD.search(text)
+    if run.returncode == 0 and found:
+        return Answer(runtime, int(found.group(1)))
+    if run.returncode not in (0, _REFUSED) and run.returncode > 0:
+        return None  # the package cannot be used here
+    return Answer(runtime, refusal=_quote_refusal(text, run.returncode, model))
+
+
+def _quote_refusal(text: str, code: int, model: Model) -> str:
+    """Return TFLM's own words on a model that it refuses, with operators that it does not name."""
+    lines = (line.strip() for line in text.splitlines() if not line.startswith(_RECORDED))
+    words = "; ".join(line.rstrip(".") for line in lines if line)[:_MOST_LETTERS]
+    if code < 0:
+        died = f"it crashes ({signal.Signals(-code).name})"
+        words = f"{died}: {words}" if words else died
+    types = {o.type for subgraph in model.subgraphs for o in subgraph.operators}
+    custom = sorted(each for each in types if is_custom(each))
+    if custom and ("CUSTOM" in words or not words or code < 0):
+        words = f"{words} (custom operators: {listed(custom, quote=False)})".strip()
+    return words or "it gives no reason"
 
 
 def _iterate_unplanned(model: Model) -> Iterator[int]:

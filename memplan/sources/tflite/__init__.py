@@ -8,15 +8,17 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from memplan.errors import FormatError, ProblemError
+from memplan.errors import FormatError, ProblemError, listed
 from memplan.files import of_file
 from memplan.graph import Graph
 from memplan.notes import Code, Note
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.options import Options
+from memplan.sources.tflite.dynamic import note_sizes
 from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.graph import graph_of as _graph_of
 from memplan.sources.tflite.model import IDENTIFIER, Model, load, parse
+from memplan.sources.tflite.refusals import list_refusals
 from memplan.sources.tflite.sizes import check_shapes, note_guesses, resize
 
 __all__ = ["graph_of", "matches", "read"]
@@ -93,4 +95,9 @@ def _notes(model: Model) -> tuple[Note, ...]:
             "TFLM needs them stored as float32, which memplan apply does"
         )
         notes.append(Note(Code.WEIGHTS_UNPACKED, text))
+    notes += note_sizes(model)
+    refused, results = list_refusals(model)
+    if refused:
+        text = f"TensorFlow Lite Micro refuses the model: it has {listed(refused, quote=False)}"
+        notes.append(Note(Code.RUNTIME_REFUSES, text, tuple(results)))
     return tuple(notes)

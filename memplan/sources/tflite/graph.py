@@ -20,7 +20,7 @@ from memplan.errors import FormatError, quoted
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lives
 from memplan.sources.tflite.kernels import compute_scratch, find_overwritable, find_parts
 from memplan.sources.tflite.model import Model, OperatorInfo, TensorInfo
-from memplan.sources.tflite.names import element_bytes, is_custom
+from memplan.sources.tflite.names import element_bytes, is_custom, is_on_heap
 
 __all__ = [
     "ALIGNMENT",
@@ -254,7 +254,7 @@ class _Builder:
 
     def _kind(self, number: int, index: int, unpacked: bool) -> Kind:
         info = self._model.subgraphs[number].tensors[index]
-        if info.data or unpacked or info.elements == 0:  # it needs no place in the arena
+        if info.data or unpacked or not info.elements or is_on_heap(info.dtype):  # no place needed
             return Kind.CONSTANT
         if info.variable or self._first[number] + index in self._handles:
             return Kind.VARIABLE
@@ -267,7 +267,7 @@ class _Builder:
         return Kind.INTERMEDIATE
 
     def _size(self, info: TensorInfo) -> int:
-        if info.data or info.elements == 0:
+        if info.data or info.elements == 0 or is_on_heap(info.dtype):
             return info.bytes
         name = quoted(info.name)
         open_axes = [axis for axis, size in enumerate(info.shape) if size < 0]

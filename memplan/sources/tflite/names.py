@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["ELEMENT_TYPES", "OPERATORS", "element_bytes", "is_custom"]
+__all__ = ["ELEMENT_TYPES", "OPERATORS", "element_bytes", "is_custom", "is_on_heap"]
 
 # By `BuiltinOperator`, from 0.
 _OPERATORS: Final = """
@@ -68,6 +68,11 @@ ELEMENT_TYPES: Final[tuple[tuple[str, int | None], ...]] = (
     ("float8_e4m3fn", 1),
     ("float8_e5m2", 1),
 )
+
+
+def is_on_heap(dtype: str) -> bool:
+    """Return whether each element has a size of its own, so that no arena holds them."""
+    return dtype in ("string", "variant")
 
 
 def is_custom(operator: str) -> bool:

@@ -20,9 +20,10 @@ from memplan.targets.tflite_micro.arena import minimal_arena
 from memplan.targets.tflite_micro.folding import unpack
 from memplan.targets.tflite_micro.metadata import with_offsets, without_tensors
 from memplan.targets.tflite_micro.planning import find_offsets, find_unused, get_layout, plan_file
+from memplan.yardsticks import join_notes
 from memplan.yardsticks import tflite_micro as runtime
 
-__all__ = ["Applied", "apply", "patch", "read_bytes", "write_plan"]
+__all__ = ["Applied", "apply", "is_refused", "patch", "read_bytes", "write_plan"]
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ def apply(
     in_place: bool = False,
     replan: bool = False,
     overwrite: bool = False,
+    allow_refused: bool = False,
     timeout: float | None = None,
     nodes: int | None = None,
 ) -> Applied:
@@ -109,6 +111,9 @@ def apply(
         Whether offsets in the file are dropped; otherwise they are kept.
     overwrite
         Whether `out` may be the model itself.
+    allow_refused
+        Whether a model may be written that TFLM refuses, as another build of it may have the
+        kernels. A note says why TFLM refuses it.
     timeout, nodes
         Arguments of `memplan.plan_model`, for all searches together.
 
@@ -119,8 +124,8 @@ def apply(
     PlanError
         If the plan does not fit this model; the sentence says what differs.
     MemplanError
-        If the plan exceeds the budget (the sentence says by how many bytes), there is no plan in
-        time, or a library is missing. Then no file has been written.
+        If the plan exceeds the budget (the sentence says by how many bytes), TFLM refuses the
+        model, there is no plan in time, or a library is missing. Then no file has been written.
     """
     if out.exists() and model.exists() and out.samefile(model) and not overwrite:
         raise MemplanError(f"{out} is the model itself: name another file, or use --overwrite")
@@ -128,19 +133,24 @@ def apply(
         plan = plan_file(
             model, None, in_place=in_place, replan=replan, timeout=timeout, nodes=nodes
         ).plan
-    applied, data = patch(model, out, plan, arena_budget)
+    applied, data = patch(model, out, plan, arena_budget, allow_refused=allow_refused)
     write_bytes(out, data)
     return applied
 
 
 def patch(
-    model: Path, out: Path, plan: Plan, arena_budget: int | None = None
+    model: Path,
+    out: Path,
+    plan: Plan,
+    arena_budget: int | None = None,
+    *,
+    allow_refused: bool = False,
 ) -> tuple[Applied, bytes]:
     """Return the bytes that `apply` would write, and its result; no file is written.
 
     Parameters
     ----------
-    model, out, plan, arena_budget
+    model, out, plan, arena_budget, allow_refused
         See `apply`.
 
     Raises
@@ -148,17 +158,23 @@ def patch(
     FormatError, PlanError, MemplanError
         As `apply` does.
     """
-    return write_plan(model, out, plan_file(model, plan), arena_budget)
+    made = plan_file(model, plan)
+    return write_plan(model, out, made, arena_budget, allow_refused=allow_refused)
 
 
 def write_plan(
-    model: Path, out: Path, made: Planned, arena_budget: int | None = None
+    model: Path,
+    out: Path,
+    made: Planned,
+    arena_budget: int | None = None,
+    *,
+    allow_refused: bool = False,
 ) -> tuple[Applied, bytes]:
     """Return the bytes of a model with this plan, and what it saves; no file is written.
 
     Parameters
     ----------
-    model, out, arena_budget
+    model, out, arena_budget, allow_refused
         See `apply`.
     made
         The model with its plan, in the layout that the plan is for.
@@ -180,14 +196,21 @@ def write_plan(
     if large:
         bare = without_tensors(bare, str(model), large)
     result = with_offsets(bare, str(model), offsets)
-    arena, notes = None, made.notes
+    arena = None
     with temporary_folder(model) as folder:
         trial = Path(folder) / "model.tflite"
         trial.write_bytes(result)
         after = _measure_head(trial)
+        notes = join_notes(made.notes, (after,))
+        refused = next((each for each in notes if each.code is Code.RUNTIME_REFUSES), None)
+        if refused is not None and not allow_refused:
+            raise MemplanError(
+                f"{refused.text}: {out} was not written; --allow-refused writes it nevertheless, "
+                "for a build of TensorFlow Lite Micro that takes it"
+            )
         if arena_budget is not None:
             _require(out, "the plan with kernel scratch", after.bytes, arena_budget)
-            arena = minimal_arena(trial)
+            arena = None if refused else minimal_arena(trial)
             if arena is None:
                 notes = (*notes, _note_unmeasured(after, arena_budget))
             else:
@@ -206,6 +229,11 @@ def write_plan(
         notes,
     )
     return applied, result
+
+
+def is_refused(applied: Applied) -> bool:
+    """Return whether TFLM refuses the model that was written."""
+    return any(note.code is Code.RUNTIME_REFUSES for note in applied.notes)
 
 
 def read_bytes(path: Path) -> bytes:
@@ -235,6 +263,6 @@ def _note_unmeasured(head: Figure, budget: int) -> Note:
     return Note(
         Code.ARENA_UNMEASURED,
         f"the budget of {budget} bytes was compared with the head of the arena only ({head.bytes} "
-        f"bytes, {head.how}): to measure the whole arena, install tflite-micro "
-        "(pip install 'memplan[tflm]')",
+        f"bytes, {head.how}); the whole arena is measured where tflite-micro is installed "
+        "(pip install 'memplan[tflm]') and takes the model",
     )

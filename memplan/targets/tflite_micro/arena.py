@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from memplan.errors import MemplanError
-from memplan.sources.tflite.model import Model, load
-from memplan.yardsticks.tflite_micro import compute_head
+from memplan.sources.tflite.model import load
+from memplan.yardsticks.tflite_micro import ask, compute_head
 
 __all__ = ["minimal_arena"]
 
@@ -46,7 +46,7 @@ def minimal_arena(path: Path, *, timeout: float = 120.0) -> int | None:
     FormatError
         If the file is damaged.
     MemplanError
-        If TFLM rejects the model with an arena of any size, or takes too long.
+        If TFLM refuses the model with an arena of any size, or takes too long.
     """
     model = load(path)
     try:
@@ -71,13 +71,9 @@ def minimal_arena(path: Path, *, timeout: float = 120.0) -> int | None:
             f"{path}: TensorFlow Lite Micro did not finish within {timeout:g} seconds"
         ) from None
     if run.returncode != 0 or not run.stdout:
+        answer = ask(path, model)
+        reason = "" if answer is None or not answer.refusal else f": {answer.refusal}"
         raise MemplanError(
-            f"{path}: TensorFlow Lite Micro rejects this model with an arena of any size; maybe "
-            f"it lacks one of the operators {_name_operators(model)}"
+            f"{path}: TensorFlow Lite Micro refuses this model with an arena of any size{reason}"
         )
     return int(json.loads(run.stdout))
-
-
-def _name_operators(model: Model) -> str:
-    types = sorted({o.type for subgraph in model.subgraphs for o in subgraph.operators})
-    return ", ".join(types[:12]) + (", ..." if len(types) > 12 else "")

@@ -15,7 +15,7 @@ from memplan.planning import Planned
 from memplan.rewrite import Reordered, reorder
 from memplan.sources import load
 from memplan.sources.tflite.model import Model, parse
-from memplan.targets.tflite_micro.apply import Applied, patch, read_bytes
+from memplan.targets.tflite_micro.apply import Applied, is_refused, patch, read_bytes
 from memplan.targets.tflite_micro.arena import minimal_arena
 from memplan.targets.tflite_micro.metadata import with_order
 from memplan.targets.tflite_micro.planning import plan_file
@@ -60,6 +60,7 @@ def apply_in_order(
     in_place: bool = False,
     replan: bool = False,
     arena_budget: int | None = None,
+    allow_refused: bool = False,
     pure: Iterable[str] = (),
     timeout: float | None = None,
     nodes: int | None = None,
@@ -71,7 +72,7 @@ def apply_in_order(
 
     Parameters
     ----------
-    model, out, in_place, replan, arena_budget, nodes
+    model, out, in_place, replan, arena_budget, allow_refused, nodes
         See `memplan.targets.tflite_micro.apply`.
     pure
         See `memplan.rewrite.reorder`.
@@ -101,9 +102,9 @@ def apply_in_order(
             planned = plan_file(
                 path, None, in_place=in_place, replan=dropped, timeout=share, nodes=nodes
             )
-            applied, result = patch(path, out, planned.plan)
+            applied, result = patch(path, out, planned.plan, allow_refused=allow_refused)
             written.write_bytes(result)
-            smallest = minimal_arena(written)
+            smallest = None if is_refused(applied) else minimal_arena(written)
             is_measured = smallest is not None
             arena = applied.after.bytes if smallest is None else smallest
             ways.append((arena, path is trial, planned, applied, result, is_measured))
@@ -111,7 +112,13 @@ def apply_in_order(
         ways.sort(key=lambda way: way[:2])
         arena, is_new, planned, applied, result, is_measured = ways[0]
         if arena_budget is not None:  # this refuses what is above the budget
-            applied, _ = patch(trial if is_new else model, out, planned.plan, arena_budget)
+            applied, _ = patch(
+                trial if is_new else model,
+                out,
+                planned.plan,
+                arena_budget,
+                allow_refused=allow_refused,
+            )
     applied = replace(applied, before=before)
     return InOrder(found, planned, applied, result, is_new, arena, ways[-1][0], is_measured)
 

@@ -16,7 +16,7 @@ from memplan.rewrite.stripes import MAX_EXTRA, Frontier, Point, Program, find_fr
 from memplan.sources import Loaded, load, of_graph
 from memplan.sources.tflite.graph import graph_of
 from memplan.sources.tflite.model import parse
-from memplan.targets.tflite_micro.apply import Applied, read_bytes, write_plan
+from memplan.targets.tflite_micro.apply import Applied, is_refused, read_bytes, write_plan
 from memplan.targets.tflite_micro.arena import minimal_arena
 from memplan.targets.tflite_micro.bands import write_bands
 from memplan.targets.tflite_micro.comparing import Comparison, compare_results
@@ -88,6 +88,7 @@ def apply_in_bands(
     max_extra: float | None = None,
     arena_budget: int | None = None,
     allow_inexact: bool = False,
+    allow_refused: bool = False,
     in_place: bool = False,
     replan: bool = False,
     pure: Iterable[str] = (),
@@ -101,7 +102,7 @@ def apply_in_bands(
 
     Parameters
     ----------
-    model, out, in_place, replan, pure, timeout, nodes
+    model, out, in_place, replan, allow_refused, pure, timeout, nodes
         See `memplan.targets.tflite_micro.apply_in_order`.
     max_extra
         The most work that bands may add, as a share of the multiplications of the model; copied
@@ -121,7 +122,14 @@ def apply_in_bands(
     """
     half = None if timeout is None else timeout / 2
     plain = apply_in_order(
-        model, out, in_place=in_place, replan=replan, pure=pure, timeout=half, nodes=nodes
+        model,
+        out,
+        in_place=in_place,
+        replan=replan,
+        allow_refused=allow_refused,
+        pure=pure,
+        timeout=half,
+        nodes=nodes,
     )
     data = read_bytes(model)
     if plain.is_new:
@@ -211,9 +219,10 @@ def _try(
         ]
         loaded = _with_views(load(path), views)
         planned = plan_model(loaded, in_place=in_place, timeout=timeout, nodes=nodes)
-        applied, result = write_plan(path, out, planned)
+        refused = is_refused(begin.plain.applied)
+        applied, result = write_plan(path, out, planned, allow_refused=refused)
         written.write_bytes(result)
-        arena = minimal_arena(written)
+        arena = None if refused else minimal_arena(written)
     applied = replace(applied, before=begin.plain.applied.before)
     return replace(
         begin,
