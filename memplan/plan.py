@@ -15,6 +15,7 @@ import numpy.typing as npt
 from memplan.errors import PlanError, ProblemError, quoted
 from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.columns import MAX_BYTES, Column, int_column, whole_number
+from memplan.problem.immutable import Immutable
 from memplan.problem.intake import take_ids
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def restate(status: str, may_fit: bool, peak: int | None, lower_bound: int | Non
     return status
 
 
-class Plan:
+class Plan(Immutable):
     """Offsets for the buffers of a problem, immutable, with what was proved about them.
 
     Solvers and peers use `Plan.of`; this constructor is for readers of files, which have no

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from memplan.errors import ProblemError
 from memplan.problem import Problem
 from memplan.problem.columns import MAX_BYTES, MAX_TIME, Column, int_column
+from memplan.problem.immutable import Immutable
 
 __all__ = ["Scope", "Trace", "format_scope"]
 
@@ -33,7 +34,7 @@ Scope = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trace:
+class Trace(Immutable):
     """The allocations of one run, immutable, as columns in the order of their starts.
 
     Attributes

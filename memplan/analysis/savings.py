@@ -28,6 +28,7 @@ from memplan.graph.fusion import Fusion, choose_together, find_fusions
 from memplan.graph.remake import Remake, find_remakes
 from memplan.problem import Problem, spans
 from memplan.problem.columns import NONE, Column, frozen
+from memplan.problem.immutable import Immutable
 from memplan.problem.loads import Loads
 
 __all__ = ["Change", "Savings", "Worst", "savings"]
@@ -63,7 +64,7 @@ class Worst:
 
 
 @dataclass(frozen=True, eq=False)
-class Savings:
+class Savings(Immutable):
     """The buffers that make the greatest load, and that load after a change to each of them.
 
     Attributes

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from memplan.errors import ProblemError, shown
 from memplan.problem.columns import Column, filled, frozen
+from memplan.problem.immutable import Immutable
 
 __all__ = ["Conflicts"]
 
@@ -26,7 +27,7 @@ _NO_ROWS.flags.writeable = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Conflicts:
+class Conflicts(Immutable):
     """A symmetric relation between the rows of a problem, as compressed rows; immutable.
 
     Attributes

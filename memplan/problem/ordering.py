@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from memplan.errors import ProblemError
 from memplan.problem.columns import MAX_BYTES, Column
+from memplan.problem.immutable import Immutable
 
 __all__ = ["OrderBound", "OrderProblem"]
 
@@ -26,7 +27,7 @@ _MAGIC = b"memplan order 1\n"
 
 
 @dataclass(frozen=True, eq=False)
-class OrderProblem:
+class OrderProblem(Immutable):
     """Operators, numbered in the given order, and the storages that they touch.
 
     Attributes
@@ -107,7 +108,7 @@ class OrderProblem:
 
 
 @dataclass(frozen=True, eq=False)
-class OrderBound:
+class OrderBound(Immutable):
     """Why no order has a smaller peak: a flow that bounds the step of one operator from below.
 
     Attributes

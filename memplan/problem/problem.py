@@ -24,6 +24,7 @@ from memplan.problem.groups import (
     restrict_groups,
     take_groups,
 )
+from memplan.problem.immutable import Immutable
 from memplan.problem.intake import (
     GAP_COLUMNS,
     gap_columns,
@@ -42,7 +43,7 @@ __all__ = ["Asked", "Buffer", "Gap", "HasProblem", "Problem", "Reserved", "probl
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Problem:
+class Problem(Immutable):
     """Buffers to place in one arena, immutable, as columns.
 
     Two problems are equal if they have the same buffers in the same order, and the same capacity

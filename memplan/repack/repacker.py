@@ -145,6 +145,11 @@ class Repacker:
         )
         return other
 
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: object) -> Repacker:
+        return self.copy()
+
     def __len__(self) -> int:
         return len(self._slots)
 

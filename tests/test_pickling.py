@@ -1,0 +1,212 @@
+"""Tests that public objects are pickled, copied and sent to processes, and stay as they were."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import pickle
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pytest
+import strategies_graph
+
+import memplan as mp
+from memplan.errors import FormatError, PlanError
+from memplan.sources import Loaded, of_graph
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+RESIDUAL = EXAMPLES / "models" / "residual.graph.json"
+
+BUFFERS = [
+    mp.Buffer("a", 0, 4, 8, alignment=4, hint=2, gaps=(mp.Gap(1, 2, (0, 2)),)),
+    mp.Buffer("b", 2, 6, 8, pin=16),
+    mp.Buffer("c", 3, 9, 3),
+]
+
+
+def make_problem() -> mp.Problem:
+    """Return a problem with every constraint."""
+    reserved = [mp.Reserved(40, 44)]
+    return mp.Problem(
+        BUFFERS, capacity=64, reserved=reserved, conflicts=[("a", "c")], groups=[["a", "c"]]
+    )
+
+
+def make_loaded() -> Loaded:
+    """Return a model with operators."""
+    return mp.load(RESIDUAL)
+
+
+def make_repacker() -> mp.Repacker:
+    """Return a repacker with a plan."""
+    repacker = mp.Repacker(BUFFERS, capacity=64)
+    assert repacker.fits()
+    return repacker
+
+
+def follow(what: str) -> Any:
+    """Return what a solver tells while it runs."""
+    told: list[Any] = []
+    mp.solve(
+        [mp.Buffer(f"b{i}", i % 3, 4 + i % 5, 1 + i % 7) for i in range(30)], **{what: told.append}
+    )
+    return told[0]
+
+
+def compare() -> Any:
+    """Return what has changed between two programs."""
+    return mp.compare(make_problem(), make_problem())
+
+
+# By public name: how to get one. What is no object to send has none.
+OBJECTS: dict[str, Callable[[], Any] | None] = {
+    "Budget": lambda: mp.Budget(seconds=1.0, nodes=7),
+    "Buffer": lambda: BUFFERS[0],
+    "FormatError": lambda: FormatError("x.csv", "is empty", line=3),
+    "Gap": lambda: BUFFERS[0].gaps[0],
+    "Interrupted": lambda: mp.Interrupted(mp.solve(BUFFERS)),
+    "Loaded": make_loaded,
+    "MemplanError": lambda: mp.MemplanError("no"),
+    "MissingExtraError": lambda: mp.MissingExtraError("no"),
+    "Plan": lambda: mp.solve(make_problem()),
+    "PlanError": lambda: PlanError("no"),
+    "Planned": lambda: mp.plan_model(RESIDUAL),
+    "Problem": make_problem,
+    "ProblemError": lambda: mp.ProblemError("no"),
+    "Progress": lambda: follow("progress"),
+    "ProofError": lambda: mp.ProofError("no"),
+    "Reordered": lambda: mp.reorder(RESIDUAL),
+    "Repacker": None,  # it holds a plan that changes; `copy` makes another one
+    "Reserved": lambda: make_problem().reserved[0],
+    "Round": lambda: follow("trace"),
+    "Selection": lambda: mp.pack_most_valuable(mp.Problem(BUFFERS), {"a": 3, "c": 2}, 32),
+    "Status": lambda: mp.Status.FITS,
+    "UnsupportedError": lambda: mp.UnsupportedError("no"),
+    "__version__": lambda: mp.__version__,
+    "compare": compare,
+    "explain": lambda: mp.explain(make_problem()),
+    "inspect": lambda: mp.inspect(make_loaded()),
+    "load": make_loaded,
+    "load_plan": None,  # a plan
+    "lower_bound": lambda: mp.lower_bound(make_problem()),
+    "pack_most_valuable": None,  # a selection
+    "plan_model": None,  # planned
+    "plan_paths": lambda: mp.plan_paths(of_graph(strategies_graph.chain(2))),
+    "reorder": None,  # reordered
+    "save": None,
+    "solve": None,  # a plan
+    "verify": None,
+    "verify_order": lambda: mp.verify_order(RESIDUAL, mp.reorder(RESIDUAL)),
+}
+MADE = [name for name, make in OBJECTS.items() if make is not None]
+
+
+def test_no_public_name_is_forgotten() -> None:
+    """Tests that the table has every public name, so that a new one is thought of."""
+    assert set(OBJECTS) == set(mp.__all__)
+    assert all(inspect.getdoc(getattr(mp, name)) for name in OBJECTS if not name.startswith("_"))
+
+
+def iterate_parts(value: Any, seen: set[int]) -> Iterator[Any]:
+    """Yield an object and all that it is made of."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    yield value
+    parts: list[Any] = []
+    if isinstance(value, Mapping):
+        parts = [*value.keys(), *value.values()]
+    elif isinstance(value, (tuple, list, set, frozenset)):
+        parts = [*value]
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = [getattr(value, each.name) for each in dataclasses.fields(value)]
+    elif type(value).__module__.startswith("memplan") and hasattr(value, "__dict__"):
+        parts = [*vars(value).values()]
+    for part in parts:
+        yield from iterate_parts(part, seen)
+
+
+def count_read_only(value: Any) -> tuple[int, int]:
+    """Return how many different arrays and mappings of an object cannot be written to."""
+    parts = list(iterate_parts(value, set()))
+    arrays = [part for part in parts if isinstance(part, np.ndarray)]
+    proxies = [part for part in parts if isinstance(part, MappingProxyType)]
+    return sum(not array.flags.writeable for array in arrays), len(proxies)
+
+
+def show(value: Any) -> str:
+    """Return all of an object as text, to compare; addresses and caches are left out."""
+    if isinstance(value, np.ndarray):
+        return repr(value.tolist())
+    if isinstance(value, Mapping):
+        return repr([(show(key), show(each)) for key, each in value.items()])
+    if isinstance(value, (set, frozenset)):
+        return repr(sorted(map(show, value)))
+    if isinstance(value, (tuple, list)):
+        return f"({', '.join(map(show, value))})"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = [
+            (each.name, show(getattr(value, each.name))) for each in dataclasses.fields(value)
+        ]
+        return f"{type(value).__name__}{fields}"
+    return repr(value)
+
+
+WAYS: dict[str, Callable[[Any], Any]] = {
+    **{
+        f"pickle {protocol}": lambda value, protocol=protocol: pickle.loads(  # type: ignore[misc]
+            pickle.dumps(value, protocol)
+        )
+        for protocol in (2, pickle.HIGHEST_PROTOCOL)
+    },
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_copies_and_pickles(name: str) -> None:
+    """Tests that each object comes back as it was, and what was read-only is so again."""
+    make = OBJECTS[name]
+    assert make is not None
+    value = make()
+    for way, send in WAYS.items():
+        other = send(value)
+        assert type(other) is type(value), way
+        assert show(other) == show(value), way
+        assert count_read_only(other) >= count_read_only(value), way
+        if dataclasses.is_dataclass(other) or isinstance(other, mp.Plan):
+            for field in ("problem", "anything"):
+                with pytest.raises((AttributeError, TypeError)):
+                    setattr(other, field, None)
+
+
+def test_processes() -> None:
+    """Tests all of them in another process, there and back."""
+    values = {name: make() for name in MADE if (make := OBJECTS[name]) is not None}
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        back = pool.submit(copy.copy, values).result()
+    for name, value in values.items():
+        assert show(back[name]) == show(value), name
+    plan = back["Plan"]
+    mp.verify(back["Problem"], plan)
+    with pytest.raises(TypeError):
+        plan.stats["nodes"] = 0
+    with pytest.raises(ValueError, match="read-only"):
+        plan.problem.size[0] = 1
+
+
+def test_a_repacker_is_copied() -> None:
+    """Tests that both ways to copy make another repacker with the same plan."""
+    repacker = make_repacker()
+    for other in (copy.copy(repacker), copy.deepcopy(repacker)):
+        other.remove("a")
+        assert (len(other), len(repacker)) == (2, 3)
+    assert repacker.plan("fit").peak == 24
