@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 
 from memplan.graph.model import Graph, Kind, Operator
 
@@ -42,14 +41,14 @@ def lives(graph: Graph) -> Lives:
 
     A tensor is needed from the step that makes it to the last step that reads it or a view of it,
     both included. Inputs of the graph are needed from the beginning, outputs until the end,
-    constants and variables always. Where the caller's inputs are in the arena of TensorFlow Lite
-    Micro and nothing reads one of them, the caller sets them in a step -1, as that runtime counts.
-    Branches run one after the other: tensors local to different branches share no time, and a
-    tensor that both read is live through both. What a loop reads from outside, or carries from one
-    iteration to the next, is live until the loop ends.
+    constants and variables always. Where the caller's inputs are planned and nothing reads one of
+    them, the caller sets them in a step -1, so that it is over before the first operator. Branches
+    run one after the other: tensors local to different branches share no time, and a tensor that
+    both read is live through both. What a loop reads from outside, or carries from one iteration to
+    the next, is live until the loop ends.
     """
     clock = Clock(graph)
-    begin = -1 if graph.source == "tflite" and _has_unread_input(graph) else 0
+    begin = -1 if _has_unread_input(graph) else 0
     for index in iterate_given(graph):  # first, so that loops know that these come from outside
         clock.touch(index, begin, begin + 1)
     clock.run(graph.operators)
@@ -73,10 +72,12 @@ def _has_unread_input(graph: Graph) -> bool:
     """Return whether the caller gives a planned tensor that no operator reads or hands out."""
     if Kind.INPUT not in graph.planned:
         return False
-    used = {*graph.outputs, *(view.base for view in graph.views), *chain(*graph.aliases)}
+    used = set(graph.outputs)
     for operator in graph.walk():
         used.update(operator.inputs, operator.outputs)
         used.update(*((*block.inputs, *block.outputs) for block in operator.blocks))
+    base = _find_outermost({view.tensor: view.base for view in graph.views})
+    used.update([base[tensor] for tensor in used if tensor in base])
     return any(index not in used and graph.tensors[index].bytes for index in graph.inputs)
 
 

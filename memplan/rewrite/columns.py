@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memplan.graph import Block, Graph, Layout, Operator
+from memplan.graph import Block, Graph, Kind, Layout, Operator
 from memplan.graph.liveness import iterate_given, iterate_wanted
 from memplan.graph.order import waits
 from memplan.problem import OrderProblem
@@ -171,8 +171,26 @@ class _Draft:
         for at, operator in enumerate(self._operators):
             for old, new in operator.in_place:
                 one, other = self._storage_of.get(old), self._storage_of.get(new)
-                if one is not None and other is not None and one != other:
+                if one is None or other is None or one == other:
+                    continue
+                read = {tensor for tensor in operator.inputs if self._storage_of.get(tensor) == one}
+                if read == {old} and self._may_overwrite(one, other, old, new):
                     self._in_place.add((at, one, other))
+
+    def _may_overwrite(self, one: int, other: int, old: int, new: int) -> bool:
+        """Return whether any layout writes the storage `other` over `one`, whatever the order.
+
+        Layouts write whole storages, over what is at least as large, is not wanted after the last
+        operator and was not there before the first; and no output over an input of the graph.
+        """
+        layout = self._layout
+        before, after = (layout.storages[layout.rows[self._rows[each]]] for each in (one, other))
+        if self._wanted[one] or self._given[other]:
+            return False
+        if before.kind is Kind.INPUT and after.kind is Kind.OUTPUT:
+            return False
+        whole = after.offsets[after.tensors.index(new)] == 0
+        return whole and after.bytes <= layout.graph.tensors[old].bytes
 
     def find_slack(self) -> int:
         """Return what in-place writes may save at one time that the question does not know of.
