@@ -263,8 +263,11 @@ class TestLives:
             held.append((held[-1] - set(operator.outputs)) | owners(operator.inputs))
         held.reverse()
         steps: dict[int, set[int]] = {}
-        for index in program.inputs:
-            steps.setdefault(index, set()).add(0)
+        touched = {*program.outputs}.union(*((*o.inputs, *o.outputs) for o in program.operators))
+        unread = {i for i in program.inputs if program.tensors[i].bytes} - owners(touched)
+        begin = -1 if unread and Kind.INPUT in program.planned else 0
+        for index in (*program.inputs, *(always if begin else ())):
+            steps.setdefault(index, set()).add(begin)
         for step, operator in enumerate(program.operators):
             busy = held[step] | held[step + 1] | owners(operator.outputs)
             for index in busy:
@@ -336,9 +339,12 @@ class TestLives:
         assert (alive.start[0], alive.end[0]) == (0, 5)
 
     def test_nothing(self) -> None:
-        """Tests that a program of no operators has one step, and unused tensors no lifetime."""
+        """Tests that a program of no operators has one step, and unused tensors no lifetime.
+
+        An input that nothing reads is over before that step.
+        """
         alive = lives(graph(">x a"))
-        assert (alive.steps, alive.start, alive.end) == (1, (0, 0), (1, 0))
+        assert (alive.steps, alive.start, alive.end) == (1, (-1, 0), (0, 0))
 
 
 class TestLayOut:

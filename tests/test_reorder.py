@@ -80,7 +80,6 @@ class TestLoads:
         for graph, load in (
             (make(chain, tensors[:4]), 51),
             (make(chain, tensors, aliases=((1, 4),)), 51),
-            (make(chain[::2], tensors[:2]), 51),
             (Graph("none", tuple(tensors[:2]), (), (0, 1), (0,)), 51),
             (make(chain, tensors), 101),
         ):
@@ -118,7 +117,7 @@ class TestLoads:
         assert again.graph.operators == graph.operators
 
     @given(
-        graph=strategies_graph.graphs(strategies_graph.FEATURES - {"blocks"}),
+        graph=strategies_graph.graphs(strategies_graph.FEATURES - {"blocks", "pins"}),
         in_place=st.booleans(),
     )
     def test_every_order_needs_the_bound(self, graph: Graph, in_place: bool) -> None:
@@ -165,7 +164,7 @@ class TestLoads:
         unused = sum(
             layout.problem.size[row]
             for row, index in enumerate(layout.rows)
-            if layout.storages[index].end == 1
+            if layout.storages[index].end <= 1
         )
         assert needed <= layout.problem.max_load <= needed + unused
 

@@ -25,7 +25,7 @@ class _ReadOnly(NamedTuple):
 
 
 def _restore(kind: type, packed: dict[str, Any]) -> object:
-    made = object.__new__(kind)
+    made: Any = object.__new__(kind)
     made.__dict__.update({name: _unpack(value) for name, value in packed.items()})
     return made
 

@@ -252,7 +252,7 @@ def _taken(options: Mapping[str, object], problem: Problem) -> dict[str, object]
         taken["learned"] = "on" if learned else "off"
     elif learned in ("published", ["published"]):
         taken["model"] = taken.get("model") or shipped()
-    elif learned is not None:
+    elif learned not in (None, "on", "off"):
         raise MemplanError(
             "the option learned of telamalloc must be on, off, published, or a model"
         )

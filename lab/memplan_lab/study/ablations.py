@@ -37,7 +37,8 @@ def section(runs: Sequence[Run]) -> Section | None:
 
 def _make_table(caption: str, variants: Sequence[Run]) -> Table:
     """Return the table of a family; where a fit was asked for, optimality was not."""
-    cells, headings = lines(variants), _HEADINGS
+    cells = lines(variants)
+    headings: tuple[str, ...] = _HEADINGS
     if all(run.objective == measures.FIT for run in variants):
         at = headings.index("optimal")
         headings = (*headings[:at], *headings[at + 1 :])
