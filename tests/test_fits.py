@@ -137,3 +137,12 @@ def test_an_outside_solver(jagged: mp.Problem) -> None:
     assert (run.plan().status, run.round(False).ended_by) == ("fits", "plan")
     run.learn(14)
     assert run.plan().status == "optimal"
+
+
+@pytest.mark.parametrize("learned", ["on", "off", True, False])
+def test_switches_are_words_or_truths(jagged: mp.Problem, learned: object) -> None:
+    """Tests that what a command writes as a word may be one in Python as well."""
+    word = learned if isinstance(learned, str) else "on" if learned else "off"
+    plan = mp.solve(jagged, "telamalloc", learned=learned)
+    assert plan.peak == mp.solve(jagged, f"telamalloc:learned={word}").peak
+    assert plan.status == "fits"
