@@ -13,18 +13,22 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 import numpy as np
+import onnx
 import onnxruntime
 from onnx_models import BOOL, LIGHT, graph, light, model, node, value
 from ort_orders import random_model, run
 
 from memplan import solve, yardsticks
 from memplan.graph import Graph
+from memplan.notes import Code
 from memplan.sources.onnx import read
 from memplan.sources.options import Options
 from memplan.yardsticks import onnxruntime as runtime
 from memplan.yardsticks._onnxruntime_child import _FUSIONS
 
 _DTYPES = {"float": "float32", "int64": "int64", "bool": "bool"}
+
+STEPS = {"a": 0.1, "b": 5.0, "c": 0.1}  # 49 steps in single precision, 50 for the library
 
 Made = dict[str, list[tuple[str, tuple[int, ...], int]]]
 
@@ -81,6 +85,32 @@ def test_a_measured_peak_is_told_as_such() -> None:
     assert "rounding" in figure.what
     in_place = solve(read(path, Options(in_place=True)).problem)
     assert in_place.peak <= figure.bytes < read(path, Options()).problem.size.sum()
+
+
+def test_a_declared_shape_that_the_runtime_makes_is_not_lost(tmp_path: Path) -> None:
+    """Tests the note on a declaration that does not count here, but does there."""
+    steps = [onnx.numpy_helper.from_array(np.float32(one), name) for name, one in STEPS.items()]
+    what = model([node("Range", "a b c", "y")], [], [value("y", [49])], steps)
+    path = tmp_path / "model.onnx"
+    path.write_bytes(what.SerializeToString())
+    loaded = read(path, Options())
+    assert [note.code for note in loaded.notes] == [Code.SHAPE_OVERRIDDEN]
+    (note,) = runtime._doubt_override(loaded, [("Add", 4, 8), ("Range", 196, 200)])
+    assert note.code is Code.SHAPE_OVERRIDDEN
+    assert "196 bytes with operator Range, and 200 are planned" in note.text
+    assert runtime._doubt_override(loaded, [("Add", 4, 8)]) == ()
+
+
+def test_networks_raise_no_alarm(tmp_path: Path) -> None:
+    """Tests that placing worse than a plan is none: a network, and models in several orders."""
+    paths = [light("light_squeezenet")]
+    for seed in range(4):
+        paths.append(tmp_path / f"{seed}.onnx")
+        paths[-1].write_bytes(random_model(random.Random(seed)).SerializeToString())
+    for path in paths:
+        figure = runtime.measure(path, Options())
+        assert figure is not None
+        assert (figure.beyond, figure.notes) == ("", ())
 
 
 def test_dimensions_are_handed_on(tmp_path: Path) -> None:

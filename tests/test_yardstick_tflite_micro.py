@@ -15,11 +15,12 @@ from tflite_models import Writer, chain, constant, floats, for_each_model
 from tflite_random import measure_heads, random_program
 
 from memplan import solve
+from memplan.notes import Code
 from memplan.sources import tflite
 from memplan.sources.options import Options
 from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo, load, parse
-from memplan.yardsticks import measure, tflite_micro
+from memplan.yardsticks import join_notes, measure, tflite_micro
 from memplan.yardsticks.tflite_micro import Request, compute_head, list_requests
 
 every_model = for_each_model()
@@ -391,3 +392,18 @@ def test_another_batch_is_not_measured(tmp_path: Path) -> None:
     figure = measure("tflite", path, Options(dims={"batch": 4}))
     assert figure is not None
     assert (figure.how, figure.bytes) == ("re-implemented", 256)
+
+
+def test_a_head_above_that_of_the_planned_sizes_is_an_alarm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that TFLM's greedy placing alone is none, and that what it does not explain is one."""
+    path = tmp_path / "model.tflite"
+    path.write_bytes(Writer().write(chain(3)))
+    size = compute_head(load(path))
+    for head, codes in ((size, []), (size + 16, [Code.MEASURED_ABOVE])):
+        answer = tflite_micro.Answer("TFLM", head)
+        monkeypatch.setattr(tflite_micro, "ask", lambda path, model, answer=answer: answer)
+        figure = measure("tflite", path, Options())
+        assert figure is not None
+        assert [note.code for note in join_notes((), [figure])] == codes

@@ -162,6 +162,8 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         text = capsys.readouterr().out
         assert "real peak" in text
         assert "during lstm.lstm (aten.lstm)" in text
+        assert "note: PyTorch held" in text
+        assert "operator lstm.lstm (aten.lstm) takes" in " ".join(text.split())
         assert main([command, path, "--measure", "--json"]) == 0
         found = json.loads(capsys.readouterr().out)["measured"]
         assert found["peak"] > 10 * found["load"]

@@ -103,6 +103,9 @@ def command(
     figures: tuple[Figure, ...] = ()
     if runtime:
         loaded, figures = options.ask_runtime(loaded, input, model)
+    measured = None
+    if measure:
+        loaded, measured = options.measure(loaded, input, model)
     found = inspect(
         loaded,
         in_place=in_place,
@@ -112,7 +115,6 @@ def command(
         threads=threads,
         seed=seed,
     )
-    measured = options.measure(loaded, input, model) if measure else None
     paths = None
     if path:
         from memplan.paths import plan_paths

@@ -366,13 +366,15 @@ class Model:
         )
 
 
-def measure(loaded: Loaded, path: str, model: Model) -> Measured:
-    """Run a program for `--measure`.
+def measure(loaded: Loaded, path: str, model: Model) -> tuple[Loaded, Measured]:
+    """Run a program for `--measure`; the input gets a note if the run held more than is planned.
 
     Raises
     ------
     typer.BadParameter
         If it is none, or other tensors are planned than PyTorch allocates.
+    FormatError
+        If there is a note, and notes are errors.
     """
     hint = "'--measure'"
     if loaded.source != "torch":
@@ -383,7 +385,10 @@ def measure(loaded: Loaded, path: str, model: Model) -> Measured:
         raise typer.BadParameter("leave out --include and --exclude", param_hint=hint)
     from memplan.yardsticks.torch_run import measure_file
 
-    return measure_file(Path(path), model.reading())
+    found = measure_file(Path(path), model.reading())
+    notes = found.make_notes()
+    refuse_notes(path, notes if model.strict else ())
+    return replace(loaded, notes=(*loaded.notes, *notes)), found
 
 
 def ask_runtime(loaded: Loaded, path: str, model: Model) -> tuple[Loaded, tuple[Figure, ...]]:

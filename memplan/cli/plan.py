@@ -180,10 +180,12 @@ def command(
     if runtime and (as_json or strict or not quiet):
         loaded, measured_figures = options.ask_runtime(loaded, input, model)
         figures += measured_figures
+    measured = None
+    if measure:
+        loaded, measured = options.measure(loaded, input, model)
     if out is not None and found.has_offsets:
         formats.save(found, out, format=format.literal if format else None)
     if as_json or not quiet:
-        measured = options.measure(loaded, input, model) if measure else None
         if ordered is not None:
             figures = tuple(_of_given_order(figure) for figure in figures)
         report = Report(loaded, found, planned.seconds, interrupted, figures, measured, ordered)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from memplan.errors import MemplanError
-from memplan.notes import Code
+from memplan.notes import Code, Note
 from memplan.sources.loaded import Figure, Loaded
 from memplan.sources.onnx import read
 from memplan.sources.options import Options
@@ -85,13 +85,21 @@ def measure(
         ordered = run(fused=False, in_file_order=True, reuse=reuse)
         if ordered is not None:
             what += f"; {ordered.requested} and {ordered.in_use} in the order of the file"
-    beyond = _explain_larger(loaded, plain)
+    others = list(_find_others(loaded, plain))
+    beyond = _explain_larger(others)
     load = loaded.problem.max_load
     if not beyond and plain.requested > load:  # it may only share memory worse than a plan does
         alone = run(fused=False, reuse=False)
         if alone is not None and alone.requested > load:
             beyond = f"{alone.requested} bytes live at one time, {load} planned"
-    return Figure(f"onnxruntime {plain.version}", plain.requested, "measured", what, beyond)
+    return Figure(
+        f"onnxruntime {plain.version}",
+        plain.requested,
+        "measured",
+        what,
+        beyond,
+        _doubt_override(loaded, others),
+    )
 
 
 def _find_shapes(loaded: Loaded) -> dict[str, Sequence[int]]:
@@ -101,8 +109,8 @@ def _find_shapes(loaded: Loaded) -> dict[str, Sequence[int]]:
     return {each.name: each.shape or () for each in inputs}
 
 
-def _explain_larger(loaded: Loaded, run: _Held) -> str:
-    """Say which operator made more bytes than are planned for it, if one did.
+def _find_others(loaded: Loaded, run: _Held) -> Iterator[tuple[str, int, int]]:
+    """Yield the types of operators that made other bytes than planned: type, made, planned.
 
     Operators are known by their type alone, so those are compared that ran as often as they are
     planned: the largest with the largest, and so on.
@@ -115,10 +123,34 @@ def _explain_larger(loaded: Loaded, run: _Held) -> str:
     for kind, sizes in planned.items():
         found = sorted(run.made.get(kind, ()))
         if len(found) == len(sizes):
-            for made, size in zip(found, sorted(sizes), strict=True):
-                if made > size:
-                    return f"operator {kind} makes {made} bytes, {size} planned"
+            pairs = zip(found, sorted(sizes), strict=True)
+            yield from ((kind, made, size) for made, size in pairs if made != size)
+
+
+def _explain_larger(others: Iterable[tuple[str, int, int]]) -> str:
+    """Say which operator made more bytes than are planned for it, if one did."""
+    for kind, made, size in others:
+        if made > size:
+            return f"operator {kind} makes {made} bytes, {size} planned"
     return ""
+
+
+def _doubt_override(loaded: Loaded, others: Iterable[tuple[str, int, int]]) -> tuple[Note, ...]:
+    """Return a note where the runtime does not make what counts against a declared shape."""
+    assert loaded.graph is not None
+    overridden = (note for note in loaded.notes if note.code is Code.SHAPE_OVERRIDDEN)
+    ignored = {name for note in overridden for name in note.tensors}
+    makers = {
+        operator.type.rpartition(".")[2]
+        for operator in loaded.graph.walk()
+        if ignored.intersection(loaded.graph.tensors[one].name for one in operator.outputs)
+    }
+    for kind, made, size in others:
+        if kind in makers:
+            text = f"onnxruntime makes {made} bytes with operator {kind}, and {size} are planned"
+            text += ": the shape that the file declares may be right"
+            return (Note(Code.SHAPE_OVERRIDDEN, text, tuple(sorted(ignored))),)
+    return ()
 
 
 def _has_other_load(path: Path, options: Options) -> bool:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from memplan.errors import FormatError, MemplanError, quoted
 from memplan.extras import require
 from memplan.graph import Graph, Kind, Layout, lay_out
+from memplan.notes import Code, Note
 from memplan.sources.options import Options
 from memplan.sources.torch_export import program_in_file, program_in_memory
 from memplan.sources.torch_export.autocast import CAST, get_region, with_casts
@@ -80,6 +81,15 @@ class Measured:
     during: str
     beyond: int
     differences: tuple[Difference, ...]
+
+    def make_notes(self) -> tuple[Note, ...]:
+        """Return a note if the run held more than is planned."""
+        if self.peak <= self.load:
+            return ()
+        text = f"PyTorch held {self.peak} bytes in a run, {self.load} are planned"
+        if self.during and self.beyond:
+            text += f": operator {self.during} takes {self.beyond} more than its results"
+        return (Note(Code.MEASURED_ABOVE, text),)
 
 
 def measure_file(path: Path, options: Options) -> Measured:
