@@ -399,7 +399,7 @@ def test_a_head_above_that_of_the_planned_sizes_is_an_alarm(
 ) -> None:
     """Tests that TFLM's greedy placing alone is none, and that what it does not explain is one."""
     path = tmp_path / "model.tflite"
-    path.write_bytes(Writer().write(chain(3)))
+    path.write_bytes(Writer().write(chain("RELU")))
     size = compute_head(load(path))
     for head, codes in ((size, []), (size + 16, [Code.MEASURED_ABOVE])):
         answer = tflite_micro.Answer("TFLM", head)
