@@ -179,6 +179,11 @@ NB_MODULE(_core, m) {
   using memplan::Problem;
   namespace py = memplan::python;
 
+#ifndef MEMPLAN_ASSERTIONS
+  // What a program still holds when it ends (a traceback, a fixture of pytest) is no leak of ours,
+  // and an alarm that users cannot act on. Builds with assertions count it.
+  nb::set_leak_warnings(false);
+#endif
   m.doc() = "The C++ core of memplan. `memplan.solvers` is the door to it.";
 
   nb::class_<Problem>(m, "Problem", "Columns, copied. Optional ones may be empty.")

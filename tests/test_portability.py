@@ -112,3 +112,14 @@ def test_a_sub_interpreter_is_refused(order: str) -> None:
     assert all("interpreter" in sentence for sentence in refused)
     assert solved == "4 bytes"
     assert run.stderr == ""
+
+
+def test_what_lives_until_the_end_is_no_alarm() -> None:
+    """Tests that a plan which the interpreter does not free before it ends prints nothing."""
+    program = """
+import ctypes, memplan
+plan = memplan.solve([memplan.Buffer("a", 0, 1, 4)])
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(plan.offsets))
+"""
+    run = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True)
+    assert (run.returncode, run.stdout, run.stderr) == (0, b"", b"")
