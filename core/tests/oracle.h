@@ -117,6 +117,17 @@ inline Bytes load(const Problem& problem) {
   return most;
 }
 
+// The one offset that a pin or the members of its group before it leave a buffer, or kNoOffset.
+inline Bytes only_offset(const Problem& problem, BufferIdx b, const std::vector<Bytes>& offsets) {
+  if (problem.pin_of(b) != kNoOffset) return problem.pin_of(b);
+  for (BufferIdx a = 0; a < b && problem.group_of(b) != memplan::kNoGroup; ++a) {
+    if (problem.group_of(a) == problem.group_of(b)) {
+      return std::max(offsets[a] - problem.lead[a] + problem.lead[b], kNoOffset);
+    }
+  }
+  return kNoOffset;
+}
+
 // Lowers `best` to the least peak of any plan below it, by trying every offset of every buffer,
 // until it is at `least`.
 inline void search(const Problem& problem, std::vector<Bytes>* offsets, Bytes top, Bytes least,
@@ -127,25 +138,31 @@ inline void search(const Problem& problem, std::vector<Bytes>* offsets, Bytes to
     *best = top;
     return;
   }
-  for (Bytes offset = 0; offset + problem.size[b] < *best; ++offset) {
+  const Bytes only = only_offset(problem, b, *offsets);
+  for (Bytes offset = std::max<Bytes>(only, 0); offset + problem.size[b] < *best; ++offset) {
     bool free = legal(problem, b, offset);
     for (BufferIdx a = 0; free && a < b; ++a) {
       free = !conflict(problem, a, (*offsets)[a], b, offset) &&
              in_step(problem, a, (*offsets)[a], b, offset);
     }
-    if (!free) continue;
-    offsets->push_back(offset);
-    search(problem, offsets, std::max(top, offset + problem.size[b]), least, best);
-    offsets->pop_back();
+    if (free) {
+      offsets->push_back(offset);
+      search(problem, offsets, std::max(top, offset + problem.size[b]), least, best);
+      offsets->pop_back();
+    }
+    if (only != kNoOffset) return;
   }
 }
 
-// The least peak of any plan with a peak below `limit`, or `limit`. For a handful of buffers.
+// The least peak of any plan with a peak below `limit`, or `limit`. For a handful of buffers. Small
+// limits come first, since they are cheap.
 inline Bytes least_peak(const Problem& problem, Bytes limit) {
-  std::vector<Bytes> offsets;
-  Bytes best = limit;
-  search(problem, &offsets, 0, load(problem), &best);
-  return best;
+  for (Bytes part = std::min<Bytes>(8, limit);; part = std::min(2 * part, limit)) {
+    std::vector<Bytes> offsets;
+    Bytes best = part;
+    search(problem, &offsets, 0, load(problem), &best);
+    if (best < part || part >= limit) return best;
+  }
 }
 
 // The relation of these pairs, in any order, as compressed rows.
