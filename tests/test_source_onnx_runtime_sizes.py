@@ -107,11 +107,11 @@ def test_thousands_of_operators_have_the_sizes_of_the_runtime(first: int) -> Non
 
 def pooled(opset: int, side: int = 16) -> Any:
     """Return poolings of which the last windows begin behind the input, with true declarations."""
-    ends = {"ceil_mode": 1, "strides": [2, 2], "kernel_shape": [1, 1]}
+    ends = {"ceil_mode": 1, "strides": [2, 2], "kernel_shape": [2, 2]}
     nodes = [
         node("Relu", "x", "a"),
         node("MaxPool", "a", "b", **(ends | {"pads": [0, 0, 1, 1]})),
-        node("AveragePool", "b", "c", **(ends | {"pads": [0, 0, 0, 0]})),
+        node("MaxPool", "b", "c", **(ends | {"pads": [1, 1, 0, 0]})),
         node("LpPool", "c", "y", kernel_shape=[2, 2], strides=[2, 2]),
     ]
     made = model(nodes, [value("x", [1, 3, side, side])], [value("y", None)], opset=opset)
@@ -126,11 +126,11 @@ def test_a_last_window_behind_the_input_is_none(opset: int, tmp_path: Path) -> N
     found = loaded(tmp_path, made)
     assert found.graph is not None
     shapes = {one.name: one.shape for one in found.graph.tensors}
-    assert (shapes["b"], shapes["c"], shapes["y"]) == ((1, 3, 8, 8), (1, 3, 4, 4), (1, 3, 2, 2))
+    assert (shapes["b"], shapes["c"], shapes["y"]) == ((1, 3, 8, 8), (1, 3, 5, 5), (1, 3, 2, 2))
     assert "shape-overridden" not in {str(note.code) for note in found.notes}
     written = onnx_bands.stripe_bytes(tmp_path / "model.onnx", max_extra=1.0)[1]
-    assert yardstick.measure_difference(made.SerializeToString(), written) in (0.0, None)
-    assert onnx.ModelProto.FromString(written).graph.output[0].name == "y"
+    pytest.importorskip("onnxruntime")
+    assert yardstick.measure_difference(made.SerializeToString(), written) == 0.0
 
 
 OTHERS = {

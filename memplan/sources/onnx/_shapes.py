@@ -70,8 +70,11 @@ def with_shapes(
         if "existing elem type" in complaint and evidence.forget_elements(model.graph):
             continue
         changed = _spread(model.graph, ChainMap(), opsets)
-        if folder.fold(model.graph) | amend(model.graph):
+        if folder.fold(model.graph):
             folded = changed = True
+        if amend(model.graph):
+            evidence.forget_inferred(model.graph)
+            changed = True
         if changed:
             continue
         search = Search.through(model)

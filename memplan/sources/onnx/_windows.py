@@ -55,37 +55,54 @@ def pool_axis(
     return before, room // step + 1
 
 
-def amend(graph: Any, outside: ChainMap[str, Any] | None = None) -> bool:
+def amend(graph: Any) -> bool:
     """Give operators attributes for which the library infers what runtimes make.
 
-    Returns whether any operator changed. The shapes that were inferred before are then wrong.
+    Returns whether any operator changed. The shapes that were inferred before are then wrong, so
+    what depends on such an operator waits for the next call.
     """
-    types = (ChainMap() if outside is None else outside).new_child(types_of(graph))
+    return bool(_amend(graph, ChainMap(), set()))
+
+
+def _amend(graph: Any, outside: ChainMap[str, Any], stale: set[str]) -> int:
+    """Return how many operators changed; add what depends on them to the stale names."""
+    types = outside.new_child(types_of(graph))
     weights, constants = initializers(graph), _Constants(graph)
-    changed = False
+    count = 0
     for node in graph.node:
-        for _, inner in subgraphs(node):
-            changed |= amend(inner, types)
-        if node.domain not in ("", "ai.onnx"):
-            continue
-        shapes = []
-        for name in node.input:
-            declared = types.get(name) if name else None
-            known = None if declared is None else known_shape(declared)
-            shapes.append(weights[name][1] if name in weights else known)
-        shape = shapes[0] if shapes else None
-        if shape is not None and node.op_type in POOLS:
-            changed |= _set_result(node, shape, _find_pooled(node, shape))
-        elif shape is not None and node.op_type == "ConvTranspose":
-            changed |= _set_result(node, shape, _find_spread(node, shapes))
-        elif node.op_type == "Squeeze" and len(shapes) > 1 and shapes[1] == (0,):
-            del node.input[1:]  # no axes are all axes of one element
-            changed = True
-        elif node.op_type == "Slice":
-            changed |= _sort_axes(node) or _reach_first(node, constants)
-        elif shape is not None and node.op_type == "Upsample":
-            changed |= _raise_scales(node, shape, constants)
-    return changed
+        changes = sum(_amend(inner, types, stale) for _, inner in subgraphs(node))
+        if stale.isdisjoint(node.input) and node.domain in ("", "ai.onnx"):
+            shapes = []
+            for name in (*node.input, *node.output[:1]):
+                declared = types.get(name) if name else None
+                known = None if declared is None else known_shape(declared)
+                shapes.append(weights[name][1] if name in weights else known)
+            changes += _amend_node(node, shapes[:-1], shapes[-1], constants)
+        count += changes
+        if changes or not stale.isdisjoint(node.input) or (stale and any(subgraphs(node))):
+            stale.update(node.output)
+    return count
+
+
+def _amend_node(
+    node: Any,
+    shapes: list[tuple[int, ...] | None],
+    result: tuple[int, ...] | None,
+    constants: _Constants,
+) -> bool:
+    shape = shapes[0] if shapes else None
+    if shape is not None and node.op_type in POOLS:
+        return _set_result(node, shape, result, _find_pooled(node, shape))
+    if shape is not None and node.op_type == "ConvTranspose":
+        return _set_result(node, shape, result, _find_spread(node, shapes))
+    if node.op_type == "Squeeze" and len(shapes) > 1 and shapes[1] == (0,):
+        del node.input[1:]  # no axes are all axes of one element
+        return True
+    if node.op_type == "Slice":
+        return _sort_axes(node) or _reach_first(node, constants)
+    if shape is not None and node.op_type == "Upsample":
+        return _raise_scales(node, shape, constants)
+    return False
 
 
 def _find_pooled(node: Any, shape: tuple[int, ...]) -> list[int]:
@@ -132,9 +149,16 @@ def _auto_pad(node: Any) -> str:
     return next(found, "NOTSET")
 
 
-def _set_result(node: Any, shape: tuple[int, ...], made: list[int]) -> bool:
-    """Give an operator windows that make so many rows of its input, if there are as many axes."""
+def _set_result(
+    node: Any, shape: tuple[int, ...], result: tuple[int, ...] | None, made: list[int]
+) -> bool:
+    """Give an operator windows that make so many rows of its input, unless they are inferred.
+
+    A list with another number of axes is left to the library.
+    """
     if len(made) != len(shape) - 2 or min(made, default=-1) < 0:
+        return False
+    if result is not None and result[2:] == tuple(made):
         return False
     pairs = list(zip(shape[2:], made, strict=True))
     if node.op_type == "ConvTranspose":
