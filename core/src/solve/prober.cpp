@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "solve/round_robin.h"
 #include "util/invariants.h"
@@ -41,6 +42,14 @@ bool Prober::probe_capacity_and_bound(std::int64_t slice, std::int64_t nodes) {
     more = more || spent >= slice / 2;
   }
   return more || incumbent_.settled();
+}
+
+void Prober::probe_full_bound(std::int64_t nodes) {
+  const Bytes bound = incumbent_.lower_bound();
+  const std::vector<Bytes> load = loads(incumbent_.sections());
+  if (2 * std::count(load.begin(), load.end(), bound) >= incumbent_.sections().count) {
+    probe(bound, nodes);
+  }
 }
 
 bool Prober::probe_halfway(std::int64_t slice) {

@@ -27,6 +27,9 @@ class Prober {
   // `slice` nodes for a limit and `nodes` in all. Returns false where no probe used most of its
   // slice: then a longer one would not help.
   bool probe_from_bound(std::int64_t slice, std::int64_t nodes);
+  // Probes the bound alone, where at least half of all sections are full at it: then the sweep over
+  // full sections leaves little to search.
+  void probe_full_bound(std::int64_t nodes);
   // Probes easier limits, each half-way from the one before to the best plan, and rounded down to a
   // peak that a plan could have; returns what probe_from_bound() does.
   bool probe_halfway(std::int64_t slice);

@@ -26,6 +26,10 @@ constexpr std::int64_t kCheap = 8;
 // each pair.
 constexpr std::int64_t kStepsPerRelatedVisit = 3000;
 
+// In a search for a fit, the part of its nodes that a bound with full sections has before the
+// capacity is asked.
+constexpr std::int64_t kHeadStart = 4;
+
 Round round_of(Bytes limit, const Plan& answer, const prover::Slice& left) {
   Round round;
   round.engine = "prover";
@@ -47,7 +51,10 @@ SearchAndProver::SearchAndProver(Incumbent& incumbent, Engines engines)
 
 void SearchAndProver::dive(std::int64_t nodes) {
   std::int64_t turn = nodes;
-  if (incumbent_.has_room()) turn = exact::first_dive(incumbent_.problem().count());
+  if (incumbent_.has_room()) {
+    turn = exact::first_dive(incumbent_.problem().count());
+    prober_.probe_full_bound(nodes / kHeadStart);
+  }
   while (nodes > 0 && incumbent_.is_open()) {
     turn = std::min(turn, nodes);
     if (!prober_.probe_from_bound(turn, 2 * turn)) return;

@@ -28,8 +28,7 @@ class SearchAndProver {
   SearchAndProver(Incumbent& incumbent, Engines engines);
 
   // Gives `nodes` to the search at the bound, before all rounds, which resume it. Where a fit was
-  // asked, the capacity has as many, in turns that grow so slowly that a plan at either limit takes
-  // at most two and a half times as long as by itself.
+  // asked, the capacity has as many, and they take turns that grow by half.
   void dive(std::int64_t nodes);
 
   // Gives `slice` nodes to each probe of the search, and about as much time to the prover. Returns
