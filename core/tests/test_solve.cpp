@@ -183,6 +183,22 @@ TEST(an_empty_problem_has_the_empty_plan) {
     const Plan plan = solve(Problem{}, options(solver, Objective::kMinPeak));
     CHECK_EQ(name(plan.status), std::string("optimal"));
     CHECK_EQ(plan.peak, 0);
+    Problem limited;
+    limited.capacity = 8;
+    CHECK_EQ(solve(limited, options(solver, Objective::kFit)).peak, 0);
+  }
+}
+
+TEST(a_buffer_above_the_capacity_that_never_holds_all_of_itself_does_not_fit) {
+  Problem problem;
+  problem.start = {0};
+  problem.end = {2};
+  problem.size = {9};
+  problem.gaps = {{0, 0, 2, 0, 3}};
+  problem.capacity = 8;
+  for (const char* solver : kSolvers) {
+    const Plan plan = solve(problem, options(solver, Objective::kFit));
+    CHECK(!plan.has_offsets());
   }
 }
 

@@ -203,7 +203,7 @@ class Run {
   // ranges it seldom does.
   bool suits_dives() const {
     const Problem& problem = incumbent_.problem();
-    return problem.count() <= kDiveLimit && !limits_offsets(problem) &&
+    return problem.count() > 0 && problem.count() <= kDiveLimit && !limits_offsets(problem) &&
            exact::FitSearch::suits(problem, incumbent_.sections());
   }
 
