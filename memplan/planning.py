@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memplan import solvers
@@ -27,7 +28,14 @@ from memplan.sources import Loaded, lay_out_again, load, of_problem
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Planned", "PlanningInterrupted", "layout_of", "layouts", "plan_model"]
+__all__ = [
+    "Planned",
+    "PlanningInterrupted",
+    "hold_capacity",
+    "layout_of",
+    "layouts",
+    "plan_model",
+]
 
 
 @dataclass(frozen=True, repr=False)
@@ -137,7 +145,10 @@ def plan_model(
         writes. If only a fit is asked, the plan without them is taken if it fits. For a model that
         was loaded with `in_place=True` this is always on.
     capacity
-        In bytes, in place of the model's own.
+        In bytes, in place of the model's own. For the file of a TFLite model it limits the whole
+        arena of TensorFlow Lite Micro: the plan gets what that needs beside it less, as measured
+        where tflite-micro is installed; elsewhere a note says that it is unknown. For a model that
+        was loaded before, it limits the plan.
     dims, include, pins
         See `memplan.load`; for a file only.
     solver, objective, threads, seed, progress, trace, **options
@@ -254,6 +265,15 @@ def layout_of(loaded: Loaded, plan: Plan, *, in_place: bool) -> Loaded:
     return nearest
 
 
+def hold_capacity(loaded: Loaded, path: str | os.PathLike[str], capacity: int) -> Loaded:
+    """Return a model with a capacity; for a TFLite model it is that of TFLM's whole arena."""
+    if loaded.source != "tflite":
+        return replace(loaded, problem=loaded.problem.with_capacity(capacity))
+    from memplan.yardsticks import tflite_micro_arena
+
+    return tflite_micro_arena.hold_capacity(loaded, Path(path), capacity)
+
+
 def _load_model(
     model: str | os.PathLike[str] | Asked,
     capacity: int | None,
@@ -262,7 +282,8 @@ def _load_model(
     pins: bool,
 ) -> Loaded:
     if isinstance(model, (str, os.PathLike)):
-        return load(model, capacity=capacity, dims=dims, include=include, pins=pins)
+        found = load(model, dims=dims, include=include, pins=pins)
+        return found if capacity is None else hold_capacity(found, model, capacity)
     if dims is not None or include is not None or not pins:
         raise MemplanError("dims, include and pins say how a file is read; this was read before")
     loaded = model if isinstance(model, Loaded) else of_problem(problem_of(model))

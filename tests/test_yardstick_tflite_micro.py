@@ -14,14 +14,17 @@ import pytest
 from tflite_models import Writer, chain, constant, floats, for_each_model
 from tflite_random import measure_heads, random_program
 
-from memplan import solve
+from memplan import plan_model, solve
+from memplan.cli import main
 from memplan.notes import Code
 from memplan.sources import tflite
 from memplan.sources.options import Options
 from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo, load, parse
-from memplan.yardsticks import join_notes, measure, tflite_micro
+from memplan.view.units import exact
+from memplan.yardsticks import join_notes, measure, tflite_micro, tflite_micro_arena
 from memplan.yardsticks.tflite_micro import Request, compute_head, list_requests
+from memplan.yardsticks.tflite_micro_arena import minimal_arena
 
 every_model = for_each_model()
 KEEP_DIMS_OFF = (27, {0: ("b", 0)})
@@ -407,3 +410,47 @@ def test_a_head_above_that_of_the_planned_sizes_is_an_alarm(
         figure = measure("tflite", path, Options())
         assert figure is not None
         assert [note.code for note in join_notes((), [figure])] == codes
+
+
+@pytest.mark.parametrize("spare", [-16, 0])
+def test_a_capacity_is_of_the_whole_arena(
+    spare: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests the smallest arena that TFLM accepts: it fits, and 16 bytes less do not."""
+    require_tflm()
+    path = tmp_path / "model.tflite"
+    path.write_bytes(Writer().write(chain("RELU", "TANH", shape=(64, 64))))
+    arena = minimal_arena(path)
+    assert arena is not None
+    capacity = arena + spare
+    assert main(["inspect", str(path), "--capacity", str(capacity)]) == 0
+    said = capsys.readouterr().out
+    verdict = "It fits into" if spare == 0 else "It does not fit into"
+    assert said.startswith(f"{verdict} {exact(capacity)} of arena.")
+    assert "64-bit" in said
+    assert main(["plan", str(path), "--capacity", str(capacity), "--json"]) == (spare < 0)
+    found = json.loads(capsys.readouterr().out)
+    answer = tflite_micro.ask(path)
+    assert answer is not None
+    assert found["arena"]["capacity"] == capacity
+    assert found["arena"]["beside"] == answer.tail
+    assert found["capacity"] == (capacity - answer.tail if spare == 0 else found["capacity"])
+    planned = plan_model(path, capacity=capacity)
+    assert planned.plan.has_offsets == (spare == 0)
+
+
+def test_what_is_unknown_is_never_said_to_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests a machine without TFLM: the plan fits, what is beside it is unknown, and is a note."""
+    monkeypatch.setattr(tflite_micro_arena, "ask", lambda *_: None)
+    path = tmp_path / "model.tflite"
+    path.write_bytes(Writer().write(chain("RELU")))
+    assert main(["inspect", str(path), "--capacity", "128", "--no-runtime"]) == 0
+    said = capsys.readouterr().out
+    assert "It fits" not in said
+    assert said.startswith("The planned part fits into 128 bytes of arena; what the runtime needs")
+    assert main(["inspect", str(path), "--capacity", "112", "--no-runtime"]) == 0
+    assert capsys.readouterr().out.startswith("It does not fit into 112 bytes of arena.")
+    assert main(["plan", str(path), "--capacity", "128", "--strict"]) == 2
+    assert "[arena-unmeasured]" in capsys.readouterr().err

@@ -183,6 +183,7 @@ def _summary(found: Inspection) -> dict[str, Any]:
             "irreducible": shortage.irreducible,
         },
         "order": _summarise_order(found),
+        "arena": None if found.loaded.arena is None else asdict(found.loaded.arena),
         "out_of_memory": [_summarise_refusal(each) for each in found.refusals],
         "notes": [asdict(note) for note in found.loaded.notes],
     }

@@ -141,7 +141,8 @@ Capacity = Annotated[
         "-c",
         parser=parse_bytes,
         metavar="SIZE",
-        help="Limit on the peak: 1048576, 1MiB, 96K. It replaces the capacity in the file.",
+        help="Limit on the peak: 1048576, 1MiB, 96K. It replaces the capacity in the file. For a "
+        "TFLite model: limit on the whole arena of TensorFlow Lite Micro.",
     ),
 ]
 Alignment = Annotated[
@@ -425,7 +426,6 @@ def read_input(
 
     loaded = sources.load(
         path,
-        capacity=capacity,
         dims=_parse_dims(model.dim or ()),
         pins=model.pins,
         limit_factor=model.limit_factor,
@@ -439,6 +439,11 @@ def read_input(
         loaded = _with_kinds(loaded, model)
     if model.alignment > 1:
         loaded = _with_alignment(loaded, model.alignment)
+    if capacity is not None:
+        from memplan.planning import hold_capacity
+
+        loaded = hold_capacity(loaded, path, capacity)
+        refuse_notes(path, loaded.notes if model.strict else ())
     return constrain(loaded, reserve, pin)
 
 

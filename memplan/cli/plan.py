@@ -323,6 +323,7 @@ class Report:
             "lower_bound": plan.lower_bound,
             "gap": plan.gap,
             "capacity": problem.capacity,
+            "arena": None if self.loaded.arena is None else asdict(self.loaded.arena),
             "buffers": len(problem),
             "sum_of_sizes": sum(problem.size.tolist()),
             "max_load": problem.max_load,

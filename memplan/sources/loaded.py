@@ -91,6 +91,28 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Arena:
+    """A block of memory in which a runtime needs more than the plan.
+
+    Attributes
+    ----------
+    capacity
+        The limit on the whole block in bytes; what is left for the plan is the problem's capacity.
+    beside
+        What the runtime keeps beside the plan, in bytes; `None` if it is not known.
+    least
+        What the whole block needs to prepare the model, whatever the plan; 0 if the plan counts.
+    how
+        How that is known, or why it is not.
+    """
+
+    capacity: int
+    beside: int | None
+    least: int
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
 class Label:
     """The role of a buffer in the program, in the user's own names.
 
@@ -146,6 +168,8 @@ class Loaded:
         Whether operators that may do so write over inputs in this layout.
     failures
         The requests for memory that the recorded run did not get; no buffer stands for them.
+    arena
+        The limit on the arena of a TFLite model, if one was asked about.
     """
 
     problem: Problem
@@ -159,6 +183,7 @@ class Loaded:
     notes: tuple[Note, ...] = ()
     in_place: bool = False
     failures: tuple[Failure, ...] = ()
+    arena: Arena | None = None
 
     def __repr__(self) -> str:
         count = f"{self.tensors} tensors, {len(self.problem)} buffers"

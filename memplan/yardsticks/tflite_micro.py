@@ -38,6 +38,7 @@ _NAME: Final = "TensorFlow Lite Micro"
 _CHILD: Final = Path(__file__).with_name("_tflite_micro_child.py")
 _TIMEOUT: Final = 20.0  # seconds
 _HEAD: Final = re.compile(r"Arena allocation head (\d+) bytes")
+_TAIL: Final = re.compile(r"Arena allocation tail (\d+) bytes")
 _RECORDED: Final = "[RecordingMicroAllocator]"  # begins the lines that list the arena
 _REFUSED: Final = 3  # of the child
 _MOST_LETTERS: Final = 400  # of the runtime's words
@@ -54,14 +55,15 @@ class Answer:
     ----------
     runtime
         Its name and version.
-    head
-        The head of its arena in bytes; 0 if it refuses the model.
+    head, tail
+        The parts of its arena in bytes, of tensors and of what it keeps; 0 if it refuses the model.
     refusal
         Why it refuses the model, in its own words; empty if it does not.
     """
 
     runtime: str
     head: int = 0
+    tail: int = 0
     refusal: str = ""
 
     def note(self) -> Note:
@@ -265,9 +267,9 @@ def ask(path: Path, model: Model | None = None) -> Answer | None:
     except (subprocess.TimeoutExpired, OSError):
         return None
     text = run.stderr.decode(errors="replace")
-    found = _HEAD.search(text)
-    if run.returncode == 0 and found:
-        return Answer(runtime, int(found.group(1)))
+    head, tail = _HEAD.search(text), _TAIL.search(text)
+    if run.returncode == 0 and head and tail:
+        return Answer(runtime, int(head.group(1)), int(tail.group(1)))
     if run.returncode not in (0, _REFUSED) and run.returncode > 0:
         return None  # the package cannot be used here
     return Answer(runtime, refusal=_quote_refusal(text, run.returncode, model))

@@ -16,12 +16,12 @@ from memplan.sources.loaded import Figure
 from memplan.sources.options import Options
 from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.model import parse
-from memplan.targets.tflite_micro.arena import minimal_arena
 from memplan.targets.tflite_micro.folding import unpack
 from memplan.targets.tflite_micro.metadata import with_offsets, without_tensors
 from memplan.targets.tflite_micro.planning import find_offsets, find_unused, get_layout, plan_file
 from memplan.yardsticks import join_notes
 from memplan.yardsticks import tflite_micro as runtime
+from memplan.yardsticks.tflite_micro_arena import minimal_arena
 
 __all__ = ["Applied", "apply", "is_refused", "patch", "read_bytes", "write_plan"]
 

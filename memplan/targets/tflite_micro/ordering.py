@@ -16,9 +16,9 @@ from memplan.rewrite import Reordered, reorder
 from memplan.sources import load
 from memplan.sources.tflite.model import Model, parse
 from memplan.targets.tflite_micro.apply import Applied, is_refused, patch, read_bytes
-from memplan.targets.tflite_micro.arena import minimal_arena
 from memplan.targets.tflite_micro.metadata import with_order
 from memplan.targets.tflite_micro.planning import plan_file
+from memplan.yardsticks.tflite_micro_arena import minimal_arena
 
 __all__ = ["InOrder", "apply_in_order", "find_orders"]
 

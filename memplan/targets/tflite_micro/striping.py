@@ -17,13 +17,13 @@ from memplan.sources import Loaded, load, of_graph
 from memplan.sources.tflite.graph import graph_of
 from memplan.sources.tflite.model import parse
 from memplan.targets.tflite_micro.apply import Applied, is_refused, read_bytes, write_plan
-from memplan.targets.tflite_micro.arena import minimal_arena
 from memplan.targets.tflite_micro.bands import write_bands
 from memplan.targets.tflite_micro.comparing import Comparison, compare_results
 from memplan.targets.tflite_micro.folding import unpack
 from memplan.targets.tflite_micro.metadata import with_order
 from memplan.targets.tflite_micro.ordering import InOrder, apply_in_order, find_orders
 from memplan.targets.tflite_micro.pictures import program_of
+from memplan.yardsticks.tflite_micro_arena import minimal_arena
 
 __all__ = ["InBands", "apply_in_bands", "load_program"]
 

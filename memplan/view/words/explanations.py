@@ -11,6 +11,7 @@ from memplan.analysis.explain import Explanation, SectionAtFault
 from memplan.problem import Problem
 from memplan.problem.loads import Held, Loads
 from memplan.sources import Label
+from memplan.sources.loaded import Arena
 from memplan.view import relations
 from memplan.view.units import buffers_hold, exact, lifetime, plural
 from memplan.view.words.parts import (
@@ -38,6 +39,7 @@ def explanation(
     *,
     labels: Sequence[Label] = (),
     advice: Sequence[str] = (),
+    arena: Arena | None = None,
 ) -> RenderableType:
     """Return whether a problem fits and why not, in the manner of an out-of-memory report.
 
@@ -51,8 +53,11 @@ def explanation(
         The roles of the buffers, by row; empty if they are not known.
     advice
         Sentences about what would help, to stand after the verdict.
+    arena
+        The runtime's arena, if the capacity is that of all of it.
     """
-    parts: list[RenderableType] = [_verdict(found), _amounts(found), *map(Text, advice)]
+    amounts = _amounts(found) if arena is None else _amounts_of_arena(found, arena)
+    parts: list[RenderableType] = [_verdict(found, arena), amounts, *map(Text, advice)]
     for section in found.sections[:_FULL_SECTIONS]:
         parts += [Text(), _fault(problem, section, most, labels)]
     others = found.sections[_FULL_SECTIONS:]
@@ -63,8 +68,13 @@ def explanation(
     return Group(*parts)
 
 
-def _verdict(found: Explanation) -> Text:
+def _verdict(found: Explanation, arena: Arena | None) -> Text:
     capacity = exact(found.capacity)
+    if arena is not None:
+        capacity = f"{exact(arena.capacity)} of arena"
+        if found.fits and arena.beside is None:
+            text = f"The planned part fits into {capacity}; what the runtime needs beside it is "
+            return Text(f"{text}unknown.", style=OPEN)
     if found.fits is None:
         text = f"Unknown: neither a plan nor a proof was found for {capacity} within the budget."
         return Text(text, style=OPEN)
@@ -95,6 +105,39 @@ def _amounts(found: Explanation) -> RenderableType:
         facts.append(("excess", ("" if known else "at least ") + exact(found.excess)))
     elif found.fits and found.sufficient is not None:
         facts.append(("spare", exact(found.capacity - found.sufficient)))
+    facts.append(("max load", exact(found.max_load)))
+    return list_facts(facts)
+
+
+def _amounts_of_arena(found: Explanation, arena: Arena) -> RenderableType:
+    """Return the parts of an arena: the plan, what the runtime needs beside it, and both."""
+    known = found.required is not None and found.required == found.sufficient
+    least, beside = found.required or 0, arena.beside
+    planned = exact(least) + (", proved to be the minimum" if known else " at least, proved")
+    facts: list[Fact] = [("planned", planned)]
+    if found.required is None:
+        facts = [("planned", "it is proved that no capacity is enough")]
+    elif not known and found.sufficient is not None:
+        facts.append(("sufficient", f"{exact(found.sufficient)}: a plan was found"))
+    if beside is None:
+        facts.append(("beside it", f"unknown: {arena.how}"))
+    else:
+        facts.append(("beside it", f"{exact(beside)}: structs, quantization, state; {arena.how}"))
+        if arena.least > least + beside:
+            facts.append(("to prepare", f"{exact(arena.least)} of arena, whatever the plan"))
+        total = max(least + beside, arena.least)
+        facts.append(("arena", exact(total) + ("" if known else " at least")))
+        other = "between a half and all of what is beside the plan; kernels for one chip (CMSIS-NN,"
+        facts.append(("32-bit target", f"{other} esp-nn) may ask for more scratch: unknown"))
+    facts.append(("available", exact(arena.capacity)))
+    over = max(least + (beside or 0), arena.least) - arena.capacity
+    if over > 0:
+        facts.append(
+            ("excess", ("" if known and beside is not None else "at least ") + exact(over))
+        )
+    elif found.fits and beside is not None and found.sufficient is not None:
+        used = max(beside + found.sufficient, arena.least)
+        facts.append(("spare", exact(arena.capacity - used)))
     facts.append(("max load", exact(found.max_load)))
     return list_facts(facts)
 

@@ -77,7 +77,12 @@ def plan_summary(
     facts += relations.count_relations(problem)
     facts += _figures(figures)
     if problem.capacity is not None:
-        facts.append(("capacity", exact(problem.capacity)))
+        arena = None if loaded is None else loaded.arena
+        text = exact(problem.capacity)
+        if arena is not None and arena.beside is not None:
+            text += f" for the plan, of an arena of {exact(arena.capacity)}: {exact(arena.beside)} "
+            text += f"beside it, {arena.how}"
+        facts.append(("capacity", text))
     if order is None:
         facts.append(("lower bound", exact(plan.lower_bound)))
     else:

@@ -81,7 +81,8 @@ def inspection(found: Inspection, most: int = MOST_ROWS) -> RenderableType:
         parts += [Text(), *_describe_refusal(found, refusal, most)]
     if found.shortage is not None:  # the question of the user, so that its answer comes first
         labels, advice = found.loaded.labels, list_missing(found)
-        fit = explanation(problem, found.shortage, most, labels=labels, advice=advice)
+        arena = found.loaded.arena
+        fit = explanation(problem, found.shortage, most, labels=labels, advice=advice, arena=arena)
         parts = [fit, Text(), *parts]
     parts += [Text(), list_facts(_constraints(found))]
     if len(problem):

@@ -1,7 +1,8 @@
 """Find the smallest arena in which TensorFlow Lite Micro prepares a model.
 
-Run by `memplan.targets.tflite_micro.arena` as a program. TFLM may crash where an arena is slightly
-too small, so every trial is a process of its own: a fork of this one, which has TFLM loaded.
+Run by `memplan.yardsticks.tflite_micro_arena` as a program. TFLM may crash where an arena is
+slightly too small, so every trial is a process of its own: a fork of this one, which has TFLM
+loaded.
 """
 
 from __future__ import annotations

@@ -10,17 +10,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
 from memplan.errors import MemplanError
+from memplan.notes import Code, Note
+from memplan.sources.loaded import Arena, Loaded
 from memplan.sources.tflite.model import load
 from memplan.yardsticks.tflite_micro import ask, compute_head
 
-__all__ = ["minimal_arena"]
+__all__ = ["hold_capacity", "minimal_arena"]
 
-_CHILD: Final = Path(__file__).with_name("_child.py")
+_CHILD: Final = Path(__file__).with_name("_tflite_micro_arena_child.py")
 _SPARE: Final = 64 << 20
 _LARGEST: Final = (1 << 31) - 1  # TFLM counts in int32
 
@@ -77,3 +80,46 @@ def minimal_arena(path: Path, *, timeout: float = 120.0) -> int | None:
             f"{path}: TensorFlow Lite Micro refuses this model with an arena of any size{reason}"
         )
     return int(json.loads(run.stdout))
+
+
+def hold_capacity(loaded: Loaded, path: Path, capacity: int) -> Loaded:
+    """Return a TFLite model whose whole arena has a capacity: the plan gets what TFLM leaves.
+
+    Parameters
+    ----------
+    loaded
+        The model, as it was read.
+    path
+        Its file.
+    capacity
+        Of the arena, in bytes.
+    """
+    arena = _measure_beside(path, capacity)
+    left = capacity if arena.beside is None else capacity - arena.beside
+    left = max(1, left) if capacity >= arena.least else 1  # nothing fits into one byte
+    notes = loaded.notes
+    if arena.beside is None:
+        text = (
+            f"the capacity of {capacity} bytes is held against the planned part of the arena only; "
+            f"what TensorFlow Lite Micro keeps beside it is unknown: {arena.how}"
+        )
+        notes = (*notes, Note(Code.ARENA_UNMEASURED, text))
+    return replace(loaded, problem=loaded.problem.with_capacity(left), arena=arena, notes=notes)
+
+
+def _measure_beside(path: Path, capacity: int) -> Arena:
+    """Return what TFLM needs of an arena beside the head, with the file as it is."""
+    answer = ask(path)
+    if answer is None:
+        how = "tflite-micro is not installed (pip install 'memplan[tflm]'), or does not answer"
+        return Arena(capacity, None, 0, how)
+    try:
+        smallest = None if answer.refusal else minimal_arena(path)
+    except MemplanError:  # it takes the model only with weights unpacked, or is too slow
+        smallest = None
+    if smallest is None:
+        return Arena(capacity, None, 0, f"{answer.runtime} does not take the file as it is")
+    how = f"measured by {answer.runtime} on this machine, 64-bit, with the reference kernels"
+    # Where preparing needs more than the parts together, a smaller plan makes no difference.
+    least = smallest if smallest > answer.head + answer.tail else 0
+    return Arena(capacity, answer.tail, least, how)
