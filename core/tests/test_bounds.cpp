@@ -154,6 +154,8 @@ TEST(next_reachable_near_the_limit) {
   CHECK_EQ(next_reachable_peak(problem, sections, kMaxBytes + 1), kMaxBytes + 1);
   problem = all_alive({kMaxBytes - 1});
   CHECK_EQ(next_reachable_peak(problem, sweep(problem), kMaxBytes), kMaxBytes + 1);
+  problem = all_alive({kMaxBytes});
+  CHECK_EQ(next_reachable_peak(problem, sweep(problem), kMaxBytes), kMaxBytes);
 }
 
 // Tests that the lead of a buffer in no group is not read.

@@ -129,7 +129,7 @@ Bytes next_reachable_peak(const Problem& problem, const Sections& sections, Byte
   Stacks stacks;
   if (at_least <= 0 || at_least > kMaxBytes) return at_least;
   if (!find_stacks(problem, sections, &stacks) || stacks.unit == 0) return at_least;
-  const Bytes units = (at_least + stacks.unit - 1) / stacks.unit;
+  const Bytes units = (at_least - 1) / stacks.unit + 1;
   const bool sums = problem.group.empty() && at_least <= kMaxBytes / 2;
   MEMPLAN_ASSERT(!sums || next_sum(stacks, units) >= units);
   // Above 2^62 there is no peak, so that it is no matter how far above the bound is.
