@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memplan.cli import options, output
+from memplan.cli import apply_bands, options, output
+from memplan.cli.applied import check_budget, join_notes, require_offsets, show, show_notes
 from memplan.cli.inputs import is_copy, keep
 
 if TYPE_CHECKING:
-    from memplan.notes import Note
     from memplan.plan import Plan
     from memplan.planning import Planned
     from memplan.rewrite import Reordered
-    from memplan.targets.tflite_micro import Applied, InBands, InOrder
+    from memplan.targets.tflite_micro import Applied, InOrder
 
 NAME = "apply"
 
@@ -163,9 +162,11 @@ def command(
             message = "it writes one output, in the best order: --output, --overwrite or --c-header"
             raise typer.BadParameter(message, param_hint="'--stripes'")
         if header:
-            _write_bands_header(input, reading, header, name, budget, max_extra, timeout, nodes)
+            apply_bands.write_bands_header(
+                input, reading, header, name, budget, max_extra, timeout, nodes
+            )
         else:
-            _write_bands(
+            apply_bands.write_bands(
                 input, reading, model or "", budget, max_extra, allow_inexact, pure, timeout, nodes
             )
         return
@@ -186,7 +187,7 @@ def command(
     if known:
         raise typer.BadParameter("it needs --path", param_hint="'--known'")
     chosen = _make_plan(input, reading, plan, timeout, nodes, tflite=bool(model or shim))
-    _check_budget(budget, chosen.plan.peak or 0)
+    check_budget(budget, chosen.plan.peak or 0)
 
     from memplan import formats
 
@@ -208,7 +209,7 @@ def command(
     notes = chosen.notes if applied is None else applied.notes
     options.refuse_notes(input, notes if strict else ())
     formats.write_files(outputs)
-    _show(chosen, outputs, applied if model else None, notes)
+    show(chosen, outputs, applied if model else None, notes)
 
 
 def _check_outputs(
@@ -261,15 +262,8 @@ def _make_plan(
     if given is not None:
         return Planned(layout_of(loaded, given, in_place=True), given)
     found = plan_model(loaded, in_place=model.in_place, timeout=timeout, nodes=nodes)
-    _require_offsets(found)
+    require_offsets(found)
     return found
-
-
-def _require_offsets(found: Planned) -> None:
-    from memplan.errors import MemplanError
-
-    if not found.plan.has_offsets:
-        raise MemplanError(f"no plan was found ({found.plan.status}); nothing was written")
 
 
 def _write_ordered_model(
@@ -306,12 +300,12 @@ def _write_ordered_model(
             nodes=nodes,
         )
         given = found.reordered.loaded.notes if found.is_new else ()
-        notes = _join(given, found.applied)
+        notes = join_notes(given, found.applied)
         options.refuse_notes(input, notes if model.strict else ())
         formats.write_files({out: found.data})
         _show_loads(out, found.reordered)
         _show_arenas(found)
-        _show(found.planned, (), found.applied, notes)
+        show(found.planned, (), found.applied, notes)
         return
     if kind != "onnx":
         raise MemplanError(
@@ -327,174 +321,7 @@ def _write_ordered_model(
     formats.write_files({out: data})
     _show_loads(out, ordered)
     output.line(HOW_TO_RUN)
-    _show_notes(ordered.loaded.notes)
-
-
-def _join(given: Sequence[Note], applied: Applied) -> tuple[Note, ...]:
-    """Return the notes on a model with those on what was written; of refusals only the latter."""
-    from memplan.notes import Code
-
-    kept = (note for note in given if note.code is not Code.RUNTIME_REFUSES)
-    return tuple(dict.fromkeys((*kept, *applied.notes)))
-
-
-def _write_bands(
-    input: str,
-    model: options.Model,
-    out: str,
-    budget: int | None,
-    max_extra: float | None,
-    allow_inexact: bool,
-    pure: list[str] | None,
-    timeout: float | None,
-    nodes: int | None,
-) -> None:
-    """Write a model whose first large tensors are computed in bands."""
-    from memplan import formats
-    from memplan.errors import MemplanError
-    from memplan.sources import detect
-    from memplan.targets.tflite_micro import apply_in_bands
-
-    kind = detect(input)
-    if kind == "onnx":
-        _write_onnx_bands(input, model, out, budget, max_extra, allow_inexact)
-        return
-    if kind != "tflite":
-        raise MemplanError(
-            f"{input} is neither a TFLite nor an ONNX model: no other file is written in bands"
-        )
-    found = apply_in_bands(
-        Path(input),
-        Path(out),
-        max_extra=max_extra,
-        arena_budget=budget,
-        allow_inexact=allow_inexact,
-        allow_refused=model.allow_refused,
-        in_place=model.in_place,
-        replan=not model.pins,
-        pure=pure or (),
-        timeout=timeout,
-        nodes=nodes,
-    )
-    notes = _join(found.plain.reordered.loaded.notes, found.applied)
-    options.refuse_notes(input, notes if model.strict else ())
-    formats.write_files({out: found.data})
-    output.line(f"{out}: written")
-    _show_bands(found)
-    _show(found.planned, (), found.applied, notes)
-
-
-def _write_onnx_bands(
-    input: str,
-    model: options.Model,
-    out: str,
-    budget: int | None,
-    max_extra: float | None,
-    allow_inexact: bool,
-) -> None:
-    """Write an ONNX model whose large tensors are computed in bands, compared in onnxruntime."""
-    from memplan import formats
-    from memplan.errors import MemplanError
-    from memplan.rewrite.stripes import MAX_EXTRA
-    from memplan.targets.onnx_bands import HOW_TO_RUN, stripe_bytes
-    from memplan.view.units import exact
-    from memplan.view.words.stripes import describe_regions
-    from memplan.yardsticks.onnxruntime import measure_difference
-
-    if max_extra is None:
-        max_extra = MAX_EXTRA if budget is None else float("inf")
-    found, data = stripe_bytes(Path(input), model.reading(), max_extra=max_extra, budget=budget)
-    options.refuse_notes(input, found.notes if model.strict else ())
-    difference = 0.0
-    if found.cut.regions:
-        apart = measure_difference(Path(input).read_bytes(), data)
-        if apart is None and not allow_inexact:
-            raise MemplanError(
-                f"{input}: onnxruntime does not run this model here, so the outputs of its bands "
-                "were not compared; --allow-inexact writes them nevertheless"
-            )
-        if apart and not allow_inexact:
-            raise MemplanError(
-                f"{input}: in bands, outputs differ from those of the model by up to {apart:g}; "
-                "--allow-inexact writes the bands nevertheless"
-            )
-        difference = apart or 0.0
-    formats.write_files({out: data})
-    output.line(f"{out}: written")
-    regions = describe_regions(found.frontier, found.cut.regions)
-    explained = found.frontier.explain(found.frontier.points[0])
-    output.line(f"bands   {regions or f'none: {explained}'}")
-    output.line(f"load    {exact(found.peak)}; {exact(found.given_peak)} without bands")
-    output.line(f"work    {found.extra:.1%} more")
-    same = f"up to {difference:g} apart" if difference else "the same bits"
-    output.line(f"outputs {same}")
-    output.line(HOW_TO_RUN)
-    _show_notes(found.notes)
-
-
-def _write_bands_header(
-    input: str,
-    model: options.Model,
-    header: str,
-    name: str | None,
-    budget: int | None,
-    max_extra: float | None,
-    timeout: float | None,
-    nodes: int | None,
-) -> None:
-    """Write a header with the steps of a program in bands, and a plan of it."""
-    from memplan import formats
-    from memplan.cli.stripes import load_program
-    from memplan.planning import plan_model
-    from memplan.rewrite.stripes import MAX_EXTRA, find_frontier
-    from memplan.sources import of_graph
-    from memplan.targets.c_header import write_header
-    from memplan.view.units import exact
-    from memplan.view.words.stripes import describe_regions
-
-    loaded = options.read_input(input, model=model)
-    found = find_frontier(load_program(input, model).for_own_kernels())
-    if max_extra is None:
-        max_extra = MAX_EXTRA if budget is None else float("inf")
-    point = found.choose(max_extra=max_extra, budget=budget)
-    bands = found.cut(point)
-    read = of_graph(bands.graph(), notes=loaded.notes)
-    planned = plan_model(read, in_place=model.in_place, timeout=timeout, nodes=nodes)
-    _require_offsets(planned)
-    _check_budget(budget, planned.plan.peak or 0)
-    options.refuse_notes(input, planned.notes if model.strict else ())
-    text = write_header(planned.loaded, planned.plan, name=name, bands=bands)
-    formats.write_files({header: text.encode()})
-    output.line(f"{header}: written")
-    if point.regions:
-        output.line(f"bands   {describe_regions(found, point.regions)}")
-        output.line(f"work    {found.extra(point):.1%} more")
-    else:
-        output.line(f"bands   none: {found.explain(point)}")
-    output.line(f"whole   {exact(found.points[0].load)} of load")
-    _show(planned, (), None, planned.notes)
-
-
-def _show_bands(found: InBands) -> None:
-    """Say what is in bands, what it needs, and what it costs."""
-    from memplan.view.units import exact
-    from memplan.view.words.stripes import describe_regions
-
-    if not found.point.regions:
-        output.line(f"bands   none: {found.frontier.explain(found.point)}")
-        output.line(f"arena   {exact(found.arena)}")
-        return
-    output.line(f"bands   {describe_regions(found.frontier, found.point.regions)}")
-    output.line(f"arena   {exact(found.arena)}; {exact(found.plain.arena)} without bands")
-    share = found.frontier.extra(found.point)
-    output.line(f"work    {share:.1%} more, of which {found.macs:,} repeated multiplications")
-    if found.comparison is None:
-        output.line("outputs not compared: TFLM does not run the model here")
-    else:
-        same = "the same bits" if not found.comparison.difference else "not the same bits"
-        apart = f", up to {found.comparison.difference:g} apart" * bool(found.comparison.difference)
-        times = f"{found.comparison.time:.2f}"
-        output.line(f"outputs {same}{apart}; {times} times the CPU time, on this machine")
+    show_notes(ordered.loaded.notes)
 
 
 def _write_ordered_header(
@@ -525,13 +352,13 @@ def _write_ordered_header(
     require_stored(loaded, found, input)
     left = None if timeout is None else max(timeout - (time.perf_counter() - begun), timeout / 2)
     planned = plan_model(found.loaded, in_place=model.in_place, timeout=left, nodes=nodes)
-    _require_offsets(planned)
-    _check_budget(budget, planned.plan.peak or 0)
+    require_offsets(planned)
+    check_budget(budget, planned.plan.peak or 0)
     options.refuse_notes(input, planned.notes if model.strict else ())
     text = write_header(planned.loaded, planned.plan, name=name, order=found.order)
     formats.write_files({header: text.encode()})
     _show_loads(header, found)
-    _show(planned, (), None, planned.notes)
+    show(planned, (), None, planned.notes)
 
 
 def _show_loads(out: str, found: Reordered) -> None:
@@ -581,21 +408,10 @@ def _write_paths(
     if nodes is not None:
         asked["nodes"] = nodes
     found = plan_paths(loaded, **asked, in_place=model.in_place, timeout=timeout)
-    _check_budget(budget, found.peak)
+    check_budget(budget, found.peak)
     formats.write_files({header: write_paths_header(found, name=name).encode()})
     output.line(f"{header}: written")
     output.console().print(words.describe_paths(found))
-
-
-def _check_budget(budget: int | None, peak: int) -> None:
-    """Refuse a plan above the budget for the arena; a later check counts what TFLM adds to it."""
-    from memplan.errors import MemplanError
-
-    if budget is not None and peak > budget:
-        raise MemplanError(
-            f"the plan needs {peak} bytes, {peak - budget} more than the budget of {budget}: "
-            "nothing was written"
-        )
 
 
 def _plan_of_file(input: str, chosen: Planned, *, pins: bool) -> Plan:
@@ -614,36 +430,3 @@ def _patch(
     from memplan.targets.tflite_micro import patch
 
     return patch(Path(input), Path(out), plan, budget, allow_refused=allow_refused)
-
-
-def _show(
-    chosen: Planned, outputs: Iterable[str], applied: Applied | None, notes: Sequence[Note]
-) -> None:
-    from memplan.view.units import exact, plural
-
-    plan = chosen.plan
-    for path in outputs:
-        output.line(f"{path}: written")
-    output.line(f"planned {exact(plan.peak or 0)}, {plan.status}")
-    if applied is not None:
-        for when, figure in (("before", applied.before), ("after", applied.after)):
-            output.line(f"{when:<8}{exact(figure.bytes)} of {figure.runtime}, {figure.how}")
-        if applied.arena is not None:
-            output.line(f"arena   {exact(applied.arena)} are enough for the whole model, measured")
-        if applied.in_place:
-            output.line(
-                f"sharing {plural(applied.in_place, 'tensor')} in the memory of another one"
-            )
-        if applied.kept:
-            kept = plural(applied.kept, "tensor")
-            output.line(f"kept    {kept} at the offsets in the file; --replan ignores them")
-        if applied.folded:
-            output.line(f"folded  {plural(applied.folded, 'operator')} that only unpack weights")
-    _show_notes(notes)
-
-
-def _show_notes(notes: Sequence[Note]) -> None:
-    from memplan.view.words import parts
-
-    if notes:
-        output.console().print(parts.render_notes(notes))

@@ -1,0 +1,75 @@
+"""What `memplan apply` checks before it writes, and says of what it wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from memplan.cli import output
+
+if TYPE_CHECKING:
+    from memplan.notes import Note
+    from memplan.planning import Planned
+    from memplan.targets.tflite_micro import Applied
+
+
+def require_offsets(found: Planned) -> None:
+    """Refuse to write anything without a plan."""
+    from memplan.errors import MemplanError
+
+    if not found.plan.has_offsets:
+        raise MemplanError(f"no plan was found ({found.plan.status}); nothing was written")
+
+
+def join_notes(given: Sequence[Note], applied: Applied) -> tuple[Note, ...]:
+    """Return the notes on a model with those on what was written; of refusals only the latter."""
+    from memplan.notes import Code
+
+    kept = (note for note in given if note.code is not Code.RUNTIME_REFUSES)
+    return tuple(dict.fromkeys((*kept, *applied.notes)))
+
+
+def check_budget(budget: int | None, peak: int) -> None:
+    """Refuse a plan above the budget for the arena; a later check counts what TFLM adds to it."""
+    from memplan.errors import MemplanError
+
+    if budget is not None and peak > budget:
+        raise MemplanError(
+            f"the plan needs {peak} bytes, {peak - budget} more than the budget of {budget}: "
+            "nothing was written"
+        )
+
+
+def show(
+    chosen: Planned, outputs: Iterable[str], applied: Applied | None, notes: Sequence[Note]
+) -> None:
+    """Say what was written, what it needs, and what was assumed."""
+    from memplan.view.units import exact, plural
+
+    plan = chosen.plan
+    for path in outputs:
+        output.line(f"{path}: written")
+    output.line(f"planned {exact(plan.peak or 0)}, {plan.status}")
+    if applied is not None:
+        for when, figure in (("before", applied.before), ("after", applied.after)):
+            output.line(f"{when:<8}{exact(figure.bytes)} of {figure.runtime}, {figure.how}")
+        if applied.arena is not None:
+            output.line(f"arena   {exact(applied.arena)} are enough for the whole model, measured")
+        if applied.in_place:
+            output.line(
+                f"sharing {plural(applied.in_place, 'tensor')} in the memory of another one"
+            )
+        if applied.kept:
+            kept = plural(applied.kept, "tensor")
+            output.line(f"kept    {kept} at the offsets in the file; --replan ignores them")
+        if applied.folded:
+            output.line(f"folded  {plural(applied.folded, 'operator')} that only unpack weights")
+    show_notes(notes)
+
+
+def show_notes(notes: Sequence[Note]) -> None:
+    """Say what was assumed or left out."""
+    from memplan.view.words import parts
+
+    if notes:
+        output.console().print(parts.render_notes(notes))
