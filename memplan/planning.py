@@ -23,7 +23,7 @@ from memplan.referee import verify
 from memplan.solvers import Budget, Interrupted, Progress, Round
 from memplan.solvers._limits import MAX_COUNT, check_seconds, check_whole
 from memplan.solvers.refereed import check_plan
-from memplan.sources import Loaded, lay_out_again, load, of_problem
+from memplan.sources import Loaded, detect, lay_out_again, load, of_problem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Planned",
     "PlanningInterrupted",
+    "capacity_to_load",
     "hold_capacity",
     "layout_of",
     "layouts",
@@ -265,10 +266,15 @@ def layout_of(loaded: Loaded, plan: Plan, *, in_place: bool) -> Loaded:
     return nearest
 
 
-def hold_capacity(loaded: Loaded, path: str | os.PathLike[str], capacity: int) -> Loaded:
-    """Return a model with a capacity; for a TFLite model it is that of TFLM's whole arena."""
-    if loaded.source != "tflite":
-        return replace(loaded, problem=loaded.problem.with_capacity(capacity))
+def capacity_to_load(path: str | os.PathLike[str], capacity: int | None) -> int | None:
+    """Return the capacity that the plan of a file has; not yet that of a TFLite model."""
+    return None if capacity is None or detect(path) == "tflite" else capacity
+
+
+def hold_capacity(loaded: Loaded, path: str | os.PathLike[str], capacity: int | None) -> Loaded:
+    """Return a TFLite model whose whole arena in TFLM has a capacity; any other as it is."""
+    if capacity is None or loaded.source != "tflite":
+        return loaded
     from memplan.yardsticks import tflite_micro_arena
 
     return tflite_micro_arena.hold_capacity(loaded, Path(path), capacity)
@@ -282,8 +288,9 @@ def _load_model(
     pins: bool,
 ) -> Loaded:
     if isinstance(model, (str, os.PathLike)):
-        found = load(model, dims=dims, include=include, pins=pins)
-        return found if capacity is None else hold_capacity(found, model, capacity)
+        limit = capacity_to_load(model, capacity)
+        found = load(model, capacity=limit, dims=dims, include=include, pins=pins)
+        return hold_capacity(found, model, capacity)
     if dims is not None or include is not None or not pins:
         raise MemplanError("dims, include and pins say how a file is read; this was read before")
     loaded = model if isinstance(model, Loaded) else of_problem(problem_of(model))

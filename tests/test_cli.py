@@ -278,6 +278,7 @@ def test_json_is_one_object_for_scripts(five_csv: Path) -> None:
         "lower_bound": 12,
         "gap": 0.0,
         "capacity": None,
+        "arena": None,
         "buffers": 5,
         "sum_of_sizes": 20,
         "max_load": 12,

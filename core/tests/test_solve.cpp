@@ -189,12 +189,12 @@ TEST(an_empty_problem_has_the_empty_plan) {
   }
 }
 
-TEST(a_buffer_above_the_capacity_that_never_holds_all_of_itself_does_not_fit) {
+TEST(a_buffer_above_the_capacity_that_never_holds_a_byte_does_not_fit) {
   Problem problem;
   problem.start = {0};
   problem.end = {2};
   problem.size = {9};
-  problem.gaps = {{0, 0, 2, 0, 3}};
+  problem.gaps = {{0, 0, 2, 0, 0}};
   problem.capacity = 8;
   for (const char* solver : kSolvers) {
     const Plan plan = solve(problem, options(solver, Objective::kFit));

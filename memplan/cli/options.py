@@ -423,9 +423,11 @@ def read_input(
     Nothing is laid out in place, because `memplan.planning` chooses between the layouts.
     """
     from memplan import sources
+    from memplan.planning import capacity_to_load, hold_capacity
 
     loaded = sources.load(
         path,
+        capacity=capacity_to_load(path, capacity),
         dims=_parse_dims(model.dim or ()),
         pins=model.pins,
         limit_factor=model.limit_factor,
@@ -439,11 +441,8 @@ def read_input(
         loaded = _with_kinds(loaded, model)
     if model.alignment > 1:
         loaded = _with_alignment(loaded, model.alignment)
-    if capacity is not None:
-        from memplan.planning import hold_capacity
-
-        loaded = hold_capacity(loaded, path, capacity)
-        refuse_notes(path, loaded.notes if model.strict else ())
+    loaded = hold_capacity(loaded, path, capacity)
+    refuse_notes(path, loaded.notes if model.strict else ())
     return constrain(loaded, reserve, pin)
 
 

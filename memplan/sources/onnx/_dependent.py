@@ -42,6 +42,7 @@ class Size(NamedTuple):
 
 _Sizes = list[Size] | None  # of an output; `None` if the number of axes is open
 _OPEN = Size()
+_MOST_AXES = 64
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,13 @@ def _known(shape: Sequence[int]) -> list[Size]:
     return [Size(size) for size in shape]
 
 
+def _all_open(axes: int) -> list[Size]:
+    """Return so many open sizes; a file with very many is damaged, and nothing is known of it."""
+    if axes > _MOST_AXES:
+        raise ValueError
+    return [_OPEN] * axes
+
+
 def _open_along(shape: Sequence[int], axes: Sequence[int], size: Size = _OPEN) -> list[Size]:
     """Return the sizes of a shape, of which those along some axes are open."""
     found = _known(shape)
@@ -146,12 +154,12 @@ def _pool_back(call: Call) -> Sequence[_Sizes]:
 def _expand(call: Call) -> Sequence[_Sizes]:
     shape = call.shape(0)
     more = max(call.count(1) - len(shape), 0)
-    return [[_OPEN] * more + [Size(size) if size != 1 else _OPEN for size in shape]]
+    return [_all_open(more) + [Size(size) if size != 1 else _OPEN for size in shape]]
 
 
 def _reshape(call: Call) -> Sequence[_Sizes]:
     rank = call.count(1)
-    return [[Size(prod(call.shape(0)))] if rank == 1 else [_OPEN] * rank]
+    return [[Size(prod(call.shape(0)))] if rank == 1 else _all_open(rank)]
 
 
 def _filled(call: Call) -> Sequence[_Sizes]:
@@ -198,7 +206,7 @@ def _squeeze(call: Call) -> Sequence[_Sizes]:
 
 
 def _unsqueeze(call: Call) -> Sequence[_Sizes]:
-    return [[_OPEN] * (len(call.shape(0)) + call.count(1))]
+    return [_all_open(len(call.shape(0)) + call.count(1))]
 
 
 def _suppress(call: Call) -> Sequence[_Sizes]:
@@ -288,7 +296,7 @@ _WINDOWS = ("BlackmanWindow", "HammingWindow", "HannWindow")
 _REDUCTIONS = "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare"
 _RULES: dict[str, _Rule] = {
     **{f"Reduce{kind}": _reduce for kind in _REDUCTIONS.split()},
-    "AffineGrid": lambda call: [[_OPEN] * (call.count(1) - 1) + [Size(call.count(1) - 2)]],
+    "AffineGrid": lambda call: [[*_all_open(call.count(1) - 1), Size(call.count(1) - 2)]],
     "CenterCropPad": _along(99),
     "ConstantOfShape": _filled,
     "DFT": _transform,
