@@ -341,7 +341,11 @@ def join(draws: Sequence[Drawn]) -> Any:
                 weights.append(onnx.numpy_helper.from_array(np.asarray(one.constants[at]), name))
             names.append(name if at in one.inputs or at in one.constants else "")
         made = [f"o{number}_{at}" for at in range(one.outputs)]
-        nodes.append(onnx.helper.make_node(one.kind, names, made, **one.attributes))
+        # The library cannot tell of which type an empty list is; of axes there may be none.
+        given = {name: each for name, each in one.attributes.items() if each != []}
+        nodes.append(onnx.helper.make_node(one.kind, names, made, **given))
+        for name in one.attributes.keys() - given.keys():
+            nodes[-1].attribute.add(name=name, type=onnx.AttributeProto.INTS)
         outputs += [onnx.ValueInfoProto(name=name) for name in made]
     return model(nodes, inputs, outputs, weights, opset=draws[0].opset)
 

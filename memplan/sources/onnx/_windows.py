@@ -98,8 +98,12 @@ def _amend_node(
     if node.op_type == "Squeeze" and len(shapes) > 1 and shapes[1] == (0,):
         del node.input[1:]  # no axes are all axes of one element
         return True
+    if node.op_type == "Squeeze" and any(a.name == "axes" and not a.ints for a in node.attribute):
+        _set(node, "axes")
+        return True
     if node.op_type == "Slice":
-        return _sort_axes(node) or _reach_first(node, constants)
+        begins = shape is not None and _begin_inside(node, shape)
+        return begins or _sort_axes(node) or _reach_first(node, constants)
     if shape is not None and node.op_type == "Upsample":
         return _raise_scales(node, shape, constants)
     return False
@@ -178,6 +182,19 @@ def _sort_axes(node: Any) -> bool:
     parts = zip(*sorted(zip(axes, starts, ends, strict=True)), strict=True)
     for name, values in zip(("axes", "starts", "ends"), parts, strict=True):
         _set(node, name, list(values))
+    return True
+
+
+def _begin_inside(node: Any, shape: tuple[int, ...]) -> bool:
+    """Let a slice whose start is an attribute, and before the tensor, begin with the tensor."""
+    starts = _numbers(node, "starts")
+    axes = _numbers(node, "axes") or list(range(len(starts)))
+    if len(starts) != len(axes) or not all(-len(shape) <= axis < len(shape) for axis in axes):
+        return False
+    found = [max(start, -shape[axis]) for start, axis in zip(starts, axes, strict=True)]
+    if found == starts:
+        return False
+    _set(node, "starts", found)
     return True
 
 
