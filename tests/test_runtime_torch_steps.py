@@ -79,6 +79,8 @@ def draw_network(numbers: random.Random) -> nn.Module:
     layers, channels = [], 3
     for _ in range(numbers.randrange(1, 6)):
         layer, channels = draw_layer(numbers, channels)
+        if isinstance(layer, nn.ReLU) and layers and isinstance(layers[-1], nn.ReLU | nn.Tanh):
+            continue  # in place, it would change what the layer before keeps for its gradient
         layers.append(layer)
     model = Classifier(layers, channels)
     if numbers.random() < 0.25:
