@@ -78,7 +78,8 @@ def test_cp_sat_refutes_a_capacity_above_the_load(encoding: str) -> None:
     plan = mp.solve(problem.with_capacity(best - 1), "cp_sat", encoding=[encoding])
     assert (plan.status, plan.stats["note"]) == ("infeasible", "refuted by CP-SAT")
     plan = mp.solve(problem.with_capacity(best), "cp_sat", encoding=[encoding])
-    assert (plan.status, plan.peak) == ("fits", best)
+    # It may prove its plan the least, or end before that.
+    assert (plan.status, plan.peak) == ("optimal" if plan.lower_bound == best else "fits", best)
 
 
 @needs_cp_sat
