@@ -54,7 +54,7 @@ def assert_claim(plan: Plan) -> None:
 
 @pytest.mark.parametrize("solver", EVERY)
 def test_every_solver(solver: str, jagged: mp.Problem) -> None:
-    """Tests that a fit above its bound is `fits`, and at a bound `optimal`, whoever found it."""
+    """Tests that a fit above its bound is `fits`, and at a bound `optimal`, with every solver."""
     plan = mp.solve(jagged, solver)
     assert_claim(plan)
     if not registry.SOLVERS[solver].is_baseline:
