@@ -50,11 +50,12 @@ SearchAndProver::SearchAndProver(Incumbent& incumbent, Engines engines)
                    prover::Prover::suits(incumbent.problem(), incumbent.sections())) {}
 
 void SearchAndProver::dive(std::int64_t nodes) {
-  std::int64_t turn = nodes;
-  if (incumbent_.has_room()) {
-    turn = exact::first_dive(incumbent_.problem().count());
-    prober_.probe_full_bound(nodes / kHeadStart);
+  if (!incumbent_.has_room()) {
+    prober_.probe_from_bound(nodes, nodes);
+    return;
   }
+  prober_.probe_full_bound(nodes / kHeadStart);
+  std::int64_t turn = exact::first_dive(incumbent_.problem().count());
   while (nodes > 0 && incumbent_.is_open()) {
     turn = std::min(turn, nodes);
     if (!prober_.probe_from_bound(turn, 2 * turn)) return;
