@@ -48,23 +48,27 @@ std::string check_columns(const Problem& problem) {
   if (problem.gaps.size() > kMaxRows) {
     return say("gaps has {} rows, but at most {} are supported", problem.gaps.size(), kMaxRows);
   }
-  const auto wrong = [n](const char* column, std::size_t rows, bool optional) {
-    if (rows == n || (optional && rows == 0)) return std::string();
-    return column + say(" has {} rows, but size has {}", rows, n);
+  const struct {
+    const char* name;
+    std::size_t rows;
+    bool optional;
+  } columns[] = {
+      {"start", problem.start.size(), false},        {"end", problem.end.size(), false},
+      {"alignment", problem.alignment.size(), true}, {"pin", problem.pin.size(), true},
+      {"hint", problem.hint.size(), true},           {"group", problem.group.size(), true},
+      {"lead", problem.lead.size(), true},
   };
-  std::string error = wrong("start", problem.start.size(), false);
-  if (error.empty()) error = wrong("end", problem.end.size(), false);
-  if (error.empty()) error = wrong("alignment", problem.alignment.size(), true);
-  if (error.empty()) error = wrong("pin", problem.pin.size(), true);
-  if (error.empty()) error = wrong("hint", problem.hint.size(), true);
-  if (error.empty()) error = wrong("group", problem.group.size(), true);
-  if (error.empty()) error = wrong("lead", problem.lead.size(), true);
-  if (!error.empty()) return error;
+  for (const auto& [name, rows, optional] : columns) {
+    if (rows == n || (optional && rows == 0)) continue;
+    return name + say(" has {} rows, but size has {}", rows, n);
+  }
   if (problem.group.size() == problem.lead.size()) return {};
   return say("group has {} rows, but lead has {}", problem.group.size(), problem.lead.size());
 }
 
-std::string check_conflicts(const Conflicts& conflicts, BufferIdx count) {
+std::string check_conflicts(const Problem& problem) {
+  const Conflicts& conflicts = problem.conflicts;
+  const BufferIdx count = problem.count();
   const auto size = static_cast<std::int64_t>(conflicts.other.size());
   if (conflicts.begin.empty() && size == 0) return {};
   if (conflicts.begin.size() != static_cast<std::size_t>(count) + 1 || conflicts.begin[0] != 0 ||
@@ -98,26 +102,40 @@ std::string check_conflicts(const Conflicts& conflicts, BufferIdx count) {
   return {};
 }
 
-// The members of a group lie one behind the other.
-std::string check_leads(const Problem& problem) {
-  std::map<std::int32_t, BufferIdx> below;  // the member before, by group
-  for (const auto& [lead, b] :
-       ranked(problem.lead.size(), [&problem](BufferIdx row) { return problem.lead[row]; })) {
-    if (problem.group[b] == kNoGroup || problem.size[b] == 0) continue;
-    const auto [last, first] = below.emplace(problem.group[b], b);
-    if (!first && problem.size[last->second] > lead - problem.lead[last->second]) {
-      return blame(b, "lead {} is inside buffer {} of its group (lead {}, size {})", lead,
-                   last->second, problem.lead[last->second], problem.size[last->second]);
+// The rows of one group, by lead: they lie one behind the other, and some offset must keep them
+// together. The alignments of its members divide each other, and pins are as far apart as members.
+std::string check_group(const Problem& problem, const std::vector<BufferIdx>& rows) {
+  BufferIdx most = rows.front();  // the member with the strictest alignment
+  BufferIdx pinned = -1;          // one of those with a pin
+  for (const BufferIdx b : rows) {
+    if (problem.alignment_of(b) > problem.alignment_of(most)) most = b;
+    if (problem.pin_of(b) != kNoOffset) pinned = b;
+  }
+  BufferIdx below = -1;  // the last member with a size
+  for (const BufferIdx b : rows) {
+    const Bytes lead = problem.lead[b];
+    const Bytes unit = problem.alignment_of(b);
+    if (problem.alignment_of(most) % unit != 0 || (lead - problem.lead[most]) % unit != 0) {
+      return blame(b,
+                   "alignment {} cannot be kept together with that of buffer {} in its group ({})",
+                   unit, most, problem.alignment_of(most));
     }
-    last->second = b;
+    if (problem.pin_of(b) != kNoOffset &&
+        problem.pin[b] - lead != problem.pin[pinned] - problem.lead[pinned]) {
+      return blame(b, "pin {} contradicts that of buffer {} in its group ({})", problem.pin[b],
+                   pinned, problem.pin[pinned]);
+    }
+    if (problem.size[b] == 0) continue;
+    if (below >= 0 && problem.size[below] > lead - problem.lead[below]) {
+      return blame(b, "lead {} is inside buffer {} of its group (lead {}, size {})", lead, below,
+                   problem.lead[below], problem.size[below]);
+    }
+    below = b;
   }
   return {};
 }
 
-// Some offset must keep every group together: the alignments of its members divide each other, and
-// pins are as far apart as the members.
 std::string check_groups(const Problem& problem) {
-  std::map<std::int32_t, BufferIdx> strictest, pinned;
   for (BufferIdx b = 0; b < static_cast<BufferIdx>(problem.group.size()); ++b) {
     if (problem.group[b] == kNoGroup) continue;
     if (problem.group[b] < 0) return blame(b, "group is {}, not a number", problem.group[b]);
@@ -125,28 +143,22 @@ std::string check_groups(const Problem& problem) {
       return blame(b, "lead is {}, but must be at least 0 and end with size {} at or below 2^62",
                    problem.lead[b], problem.size[b]);
     }
-    BufferIdx& most = strictest.emplace(problem.group[b], b).first->second;
-    if (problem.alignment_of(b) > problem.alignment_of(most)) most = b;
-    if (problem.pin_of(b) != kNoOffset) pinned.emplace(problem.group[b], b);
   }
-  for (BufferIdx b = 0; b < static_cast<BufferIdx>(problem.group.size()); ++b) {
-    if (problem.group[b] == kNoGroup) continue;
-    const BufferIdx most = strictest[problem.group[b]];
-    const Bytes unit = problem.alignment_of(b);
-    if (problem.alignment_of(most) % unit != 0 ||
-        (problem.lead[b] - problem.lead[most]) % unit != 0) {
-      return blame(b,
-                   "alignment {} cannot be kept together with that of buffer {} in its group ({})",
-                   unit, most, problem.alignment_of(most));
+  const std::vector<Ranked> by_lead =
+      ranked(problem.lead.size(), [&problem](std::int32_t b) { return problem.lead[b]; });
+  std::vector<BufferIdx> rows;
+  std::int64_t group = kNoGroup;
+  for (const auto& [key, row] : ranked(by_lead.size(), [&problem, &by_lead](std::int32_t i) {
+         return problem.group[by_lead[i].row];
+       })) {
+    if (key != group && !rows.empty()) {
+      if (std::string error = check_group(problem, rows); !error.empty()) return error;
+      rows.clear();
     }
-    const auto pin = pinned.find(problem.group[b]);
-    if (problem.pin_of(b) == kNoOffset || pin == pinned.end()) continue;
-    if (problem.pin[b] - problem.lead[b] != problem.pin[pin->second] - problem.lead[pin->second]) {
-      return blame(b, "pin {} contradicts that of buffer {} in its group ({})", problem.pin[b],
-                   pin->second, problem.pin[pin->second]);
-    }
+    group = key;
+    if (key != kNoGroup) rows.push_back(by_lead[row].row);
   }
-  return {};
+  return rows.empty() ? std::string() : check_group(problem, rows);
 }
 
 std::string check_capacity(const Problem& problem) {
@@ -201,6 +213,15 @@ std::string check_pin(const Problem& problem, BufferIdx b) {
   return {};
 }
 
+std::string check_buffers(const Problem& problem) {
+  std::string error;
+  for (BufferIdx b = 0; error.empty() && b < problem.count(); ++b) {
+    error = check_buffer(problem, b);
+    if (error.empty()) error = check_pin(problem, b);
+  }
+  return error;
+}
+
 std::string check_gap(const Problem& problem, std::size_t i) {
   const Gap& g = problem.gaps[i];
   const BufferIdx b = g.buffer;
@@ -225,15 +246,26 @@ std::string check_gap(const Problem& problem, std::size_t i) {
   return {};
 }
 
-std::string check_reserved(const Problem& problem, std::size_t i) {
-  const Reserved& r = problem.reserved[i];
-  if (r.lower < 0 || r.lower >= r.upper || r.upper > kMaxBytes) {
-    return say("reserved range [{}, {}) must be between 0 and 2^62 and not empty", r.lower,
-               r.upper);
+std::string check_gaps(const Problem& problem) {
+  std::string error;
+  for (std::size_t i = 0; error.empty() && i < problem.gaps.size(); ++i) {
+    error = check_gap(problem, i);
   }
-  if (i > 0 && problem.reserved[i - 1].upper > r.lower) {
-    return say("reserved range [{}, {}) is not sorted, or overlaps the one before it", r.lower,
-               r.upper);
+  return error;
+}
+
+std::string check_reserved(const Problem& problem) {
+  Bytes before = 0;  // the end of the range before
+  for (const Reserved& r : problem.reserved) {
+    if (r.lower < 0 || r.lower >= r.upper || r.upper > kMaxBytes) {
+      return say("reserved range [{}, {}) must be between 0 and 2^62 and not empty", r.lower,
+                 r.upper);
+    }
+    if (r.lower < before) {
+      return say("reserved range [{}, {}) is not sorted, or overlaps the one before it", r.lower,
+                 r.upper);
+    }
+    before = r.upper;
   }
   return {};
 }
@@ -350,24 +382,12 @@ bool limits_places(const Problem& problem) {
 }
 
 std::string check(const Problem& problem, Sections* sections) {
-  std::string error = check_columns(problem);
-  if (error.empty()) error = check_capacity(problem);
-  for (std::size_t i = 0; error.empty() && i < problem.reserved.size(); ++i) {
-    error = check_reserved(problem, i);
+  for (const auto rule : {check_columns, check_capacity, check_reserved, check_buffers, check_gaps,
+                          check_conflicts, check_groups}) {
+    if (std::string error = rule(problem); !error.empty()) return error;
   }
-  for (BufferIdx b = 0; error.empty() && b < problem.count(); ++b) {
-    error = check_buffer(problem, b);
-    if (error.empty()) error = check_pin(problem, b);
-  }
-  for (std::size_t i = 0; error.empty() && i < problem.gaps.size(); ++i) {
-    error = check_gap(problem, i);
-  }
-  if (error.empty()) error = check_conflicts(problem.conflicts, problem.count());
-  if (error.empty()) error = check_groups(problem);
-  if (error.empty()) error = check_leads(problem);
-  if (!error.empty()) return error;
   Sections swept = sweep(problem);
-  error = check_load(swept);
+  std::string error = check_load(swept);
   if (error.empty()) error = check_pins_apart(problem, swept);
   if (error.empty()) error = check_conflicting_pins(problem);
   if (sections != nullptr) *sections = std::move(swept);
