@@ -18,7 +18,13 @@ from memplan.sources.onnx._build import build
 from memplan.sources.onnx._calls import inline_calls
 from memplan.sources.onnx._door import check_values
 from memplan.sources.onnx._native import start
-from memplan.sources.onnx._order import check_order, check_texts, drop_masks, sort_operators
+from memplan.sources.onnx._order import (
+    check_order,
+    check_texts,
+    drop_masks,
+    name_apart,
+    sort_operators,
+)
 from memplan.sources.onnx._runtime_order import in_runtime_order
 from memplan.sources.onnx._shapes import with_shapes
 from memplan.sources.onnx._wire import WireError, looks_like_model, strip_weights
@@ -139,6 +145,7 @@ def _convert(
     if model.functions:
         model = inline_calls(model, limit_factor)
         check_order(model.graph)
+    name_apart(model.graph)
     check_values(model)
     drop_masks(model.graph)
     model, notes = with_shapes(model, dims, limit_factor)

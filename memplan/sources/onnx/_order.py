@@ -16,6 +16,7 @@ __all__ = [
     "check_texts",
     "drop_masks",
     "initializers",
+    "name_apart",
     "sort_operators",
     "subgraphs",
 ]
@@ -161,6 +162,11 @@ def check_order(graph: Any, outside: ChainMap[str, None] | None = None) -> None:
         for name in filter(None, node.output):
             if name in made:
                 raise GraphError(f"two operators make tensor {quoted(name)}")
+            if outside is not None and name in outside:
+                raise GraphError(
+                    f"{where} in graph {quoted(graph.name)} makes tensor {quoted(name)}, which is "
+                    "there outside of this graph: ONNX and onnxruntime allow it once; rename it"
+                )
             made.add(name)
             known[name] = None
     for value in graph.output:
@@ -169,6 +175,50 @@ def check_order(graph: Any, outside: ChainMap[str, None] | None = None) -> None:
                 f"no operator makes tensor {quoted(value.name)}, an output of graph "
                 f"{quoted(graph.name)}"
             )
+
+
+def name_apart(graph: Any, outside: frozenset[str] = frozenset(), path: str = "") -> frozenset[str]:
+    """Give tensors of sub-graphs names that no tensor around them has; return all that are known.
+
+    As in onnxruntime, inputs and weights of a sub-graph may hide a tensor of the same name, and
+    what its operators make may have the name of a tensor that is made later outside. The library
+    takes such tensors for one. `path` leads to the graph, and becomes a part of the new names.
+    """
+    known = outside.union(initializers(graph), _iterate_own(graph))
+    for node in graph.node:
+        for attribute, inner in subgraphs(node):
+            below = f"{path}{node.name or node.op_type}.{attribute}/"
+            own = {*initializers(inner), *_iterate_own(inner)}
+            new = {}
+            for name in sorted(own & known):
+                new[name] = below + name
+                while new[name] in known or new[name] in own:
+                    new[name] += "'"
+            if new:
+                _rename(inner, new)
+            name_apart(inner, known, below)
+    return known
+
+
+def _iterate_own(graph: Any) -> Iterator[str]:
+    """Yield the names of the inputs of a graph, and of what its operators make."""
+    yield from (value.name for value in graph.input)
+    for node in graph.node:
+        yield from filter(None, node.output)
+
+
+def _rename(graph: Any, new: dict[str, str]) -> None:
+    """Give tensors new names in a graph, and in those inside that have none of the same name."""
+    for one in (*graph.initializer, *graph.input, *graph.output, *graph.value_info):
+        one.name = new.get(one.name, one.name)
+    for one in graph.sparse_initializer:
+        one.values.name = new.get(one.values.name, one.values.name)
+    for node in graph.node:
+        node.input[:] = [new.get(name, name) for name in node.input]
+        node.output[:] = [new.get(name, name) for name in node.output]
+        for _, inner in subgraphs(node):
+            hidden = {*initializers(inner), *_iterate_own(inner)}
+            _rename(inner, {name: to for name, to in new.items() if name not in hidden})
 
 
 def drop_masks(graph: Any) -> None:
