@@ -11,36 +11,35 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from memplan import _core
-from memplan.analysis.compare import compare
-from memplan.analysis.explain import explain
-from memplan.errors import (
-    FormatError,
-    MemplanError,
-    MissingExtraError,
-    PlanError,
-    ProblemError,
-    ProofError,
-    UnsupportedError,
-)
-from memplan.plan import Plan, Status
-from memplan.problem import Buffer, Gap, Problem, Reserved
-from memplan.referee import verify
-from memplan.repack.repacker import Repacker
-from memplan.repack.selection import Selection, pack_most_valuable
-from memplan.solvers import Budget, Interrupted, Progress, Round, lower_bound, solve
-
 if TYPE_CHECKING:
+    from memplan.analysis.compare import compare
+    from memplan.analysis.explain import explain
     from memplan.analysis.inspection import inspect
+    from memplan.errors import (
+        FormatError,
+        MemplanError,
+        MissingExtraError,
+        PlanError,
+        ProblemError,
+        ProofError,
+        UnsupportedError,
+    )
     from memplan.formats import load_plan, save
     from memplan.paths import plan_paths
+    from memplan.plan import Plan, Status
     from memplan.planning import Planned, plan_model
+    from memplan.problem import Buffer, Gap, Problem, Reserved
+    from memplan.referee import verify
+    from memplan.repack.repacker import Repacker
+    from memplan.repack.selection import Selection, pack_most_valuable
     from memplan.rewrite import Reordered, reorder, verify_order
+    from memplan.solvers import Budget, Interrupted, Progress, Round, lower_bound, solve
     from memplan.sources import Loaded, load
 
-__version__ = _core.version()
+    __version__: str
 
 __all__ = [
     "Budget",
@@ -83,26 +82,59 @@ __all__ = [
 ]
 
 
-# A compiler that solves in memory does not wait for the readers of files.
-_LATER = {
+# A compiler that solves in memory does not wait for the readers of files, and Ctrl-C while NumPy is
+# loaded reaches `__main__`.
+_HOMES = {
+    "Budget": "memplan.solvers",
+    "Buffer": "memplan.problem",
+    "FormatError": "memplan.errors",
+    "Gap": "memplan.problem",
+    "Interrupted": "memplan.solvers",
     "Loaded": "memplan.sources",
+    "MemplanError": "memplan.errors",
+    "MissingExtraError": "memplan.errors",
+    "Plan": "memplan.plan",
+    "PlanError": "memplan.errors",
     "Planned": "memplan.planning",
+    "Problem": "memplan.problem",
+    "ProblemError": "memplan.errors",
+    "Progress": "memplan.solvers",
+    "ProofError": "memplan.errors",
     "Reordered": "memplan.rewrite",
+    "Repacker": "memplan.repack.repacker",
+    "Reserved": "memplan.problem",
+    "Round": "memplan.solvers",
+    "Selection": "memplan.repack.selection",
+    "Status": "memplan.plan",
+    "UnsupportedError": "memplan.errors",
+    "compare": "memplan.analysis.compare",
+    "explain": "memplan.analysis.explain",
     "inspect": "memplan.analysis.inspection",
     "load": "memplan.sources",
     "load_plan": "memplan.formats",
+    "lower_bound": "memplan.solvers",
+    "pack_most_valuable": "memplan.repack.selection",
     "plan_model": "memplan.planning",
     "plan_paths": "memplan.paths",
     "reorder": "memplan.rewrite",
     "save": "memplan.formats",
+    "solve": "memplan.solvers",
+    "verify": "memplan.referee",
     "verify_order": "memplan.rewrite",
 }
 
 
 def __getattr__(name: str) -> object:
-    if name not in _LATER:
+    value: object
+    if name == "__version__" or name in _HOMES:
+        from memplan import _core  # before NumPy, as it refuses sub-interpreters in one sentence
+
+        at_home = name in _HOMES
+        value = getattr(import_module(_HOMES[name]), name) if at_home else _core.version()
+    elif not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:
+        value = import_module(f"{__name__}.{name}")
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(_LATER[name]), name)
     globals()[name] = value
     return value
 

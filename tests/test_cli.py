@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from memplan.formats.interference import write_dot, write_graphml
 from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Problem, Reserved
 from memplan_lab.bench import generators
+
+ROOT = Path(__file__).parents[1]
 
 FIVE = """id,lower,upper,size
 b1,0,3,4
@@ -417,6 +420,51 @@ def test_ctrl_c_in_a_real_search(tmp_path: Path) -> None:
     )
     assert "interrupted: feasible, not proved" in out
     assert memplan("verify", "hard.csv", "out.csv", cwd=tmp_path).returncode == 0
+
+
+# Imported at the start of a child: Ctrl-C comes when the module that AT names is looked for.
+INTERRUPTED_IMPORT = """
+import os, signal, sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["AT"]:
+            sys.meta_path.remove(self)
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+"""
+
+
+def program_of(project: str) -> str:
+    """Return Python that does what the one installed program of a project does."""
+    scripts = tomllib.loads((ROOT / project).read_text())["project"]["scripts"]
+    module, _, function = next(iter(scripts.values())).partition(":")
+    return f"import sys; from {module} import {function}; sys.exit({function}())"
+
+
+@pytest.mark.parametrize("module", ["typer", "memplan._core", "numpy", "memplan.referee"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-m", "memplan"],
+        ["-m", "memplan_lab"],
+        ["-c", program_of("pyproject.toml")],
+        ["-c", program_of("lab/pyproject.toml")],
+    ],
+    ids=["-m memplan", "-m memplan_lab", "memplan", "memplan-lab"],
+)
+def test_ctrl_c_while_modules_are_loaded(words: list[str], module: str, tmp_path: Path) -> None:
+    """Tests that programs interrupted during their start end with 130 and print nothing."""
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTED_IMPORT)
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    run = subprocess.run(
+        [sys.executable, *words, "plan", ROOT / "examples" / "five.csv"],
+        env={**os.environ, "PYTHONPATH": path, "AT": module},
+        capture_output=True,
+        text=True,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "")
 
 
 # verify ----------------------------------------------------------------------------------------

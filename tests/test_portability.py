@@ -88,11 +88,12 @@ except ImportError:
 
 run = getattr(interpreters, "exec", None) or interpreters.run_string
 if "first" in sys.argv:
-    import memplan
+    from memplan import solve
 for _ in range(2):
     run(interpreters.create(), '''
+import memplan
 try:
-    import memplan
+    memplan.solve
 except ImportError as error:
     print(error, flush=True)
 ''')
