@@ -1,8 +1,9 @@
 """What is asked: buffers, their lifetimes and sizes, and the constraints on their offsets."""
 
+from memplan.problem.asked import Asked, HasProblem, problem_of
 from memplan.problem.buffer import Buffer, Gap, Reserved
 from memplan.problem.ordering import OrderBound, OrderProblem
-from memplan.problem.problem import Asked, HasProblem, Problem, problem_of
+from memplan.problem.problem import Problem
 
 __all__ = [
     "Asked",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -119,6 +120,31 @@ def take_gaps(gaps: Sequence[npt.ArrayLike] | None, count: int, label: Label) ->
             )
     order = np.lexsort((columns[1], owner))
     return [frozen(column[order]) for column in columns]
+
+
+def take_rows(rows: npt.ArrayLike, count: int) -> Column:
+    """Return rows to choose of so many."""
+    chosen = int_column(rows, "rows", lambda at: f"number {at}")
+    if len(chosen) and not (chosen.min() >= 0 and chosen.max() < count):
+        raise ProblemError(f"rows to choose must be between 0 and {count - 1}")
+    return chosen
+
+
+def restrict_gaps(gaps: Sequence[Column], rows: Column) -> list[npt.NDArray[np.int64]]:
+    """Return the gap columns, sorted by buffer, of these rows alone, numbered in this order."""
+    first = np.searchsorted(gaps[0], rows)
+    count = np.searchsorted(gaps[0], rows, side="right") - first
+    owner = np.repeat(np.arange(len(rows)), count)
+    within = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
+    return [owner, *(column[first[owner] + within] for column in gaps[1:])]
+
+
+@lru_cache(maxsize=4)  # a repacker asks for the same again and again
+def blank_columns(count: int) -> dict[str, object]:
+    """Return the attributes of a problem without hints, gaps, conflicts and groups."""
+    none = filled(count, NONE)
+    columns = {"hint": none, "group": none, "lead": filled(count, 0)}
+    return columns | dict.fromkeys(GAP_COLUMNS, filled(0, 0)) | {"conflicts": Conflicts.none(count)}
 
 
 def _pair(value: tuple[int, int], what: str, field: str) -> tuple[int, int]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import MemplanError, ProblemError, quoted, shown
+from memplan.errors import ProblemError, quoted, shown
 from memplan.problem import checks, dialect, spans
 from memplan.problem.buffer import Buffer, Gap, Reserved
 from memplan.problem.columns import NONE, Column, filled, frozen, int_column, whole_number
@@ -27,19 +27,22 @@ from memplan.problem.groups import (
 from memplan.problem.immutable import Immutable
 from memplan.problem.intake import (
     GAP_COLUMNS,
+    blank_columns,
     gap_columns,
+    restrict_gaps,
     rows_of,
     take_capacity,
     take_conflicts,
     take_gaps,
     take_ids,
     take_reserved,
+    take_rows,
 )
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Asked", "Buffer", "Gap", "HasProblem", "Problem", "Reserved", "problem_of"]
+__all__ = ["Problem"]
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -223,8 +226,8 @@ class Problem(Immutable):
             If a pin ends above the capacity.
         """
         problem = cls.__new__(cls)
-        problem.__dict__.update(_blank_columns(len(ids)))
         problem.__dict__.update(
+            blank_columns(len(ids)),
             _ids=ids,
             start=start,
             end=end,
@@ -537,17 +540,7 @@ class Problem(Immutable):
 
     def subset(self, rows: npt.ArrayLike) -> Problem:
         """Return a problem of these rows only, in this order."""
-        chosen = int_column(rows, "rows", lambda at: f"number {at}")
-        if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(self)):
-            raise ProblemError(f"rows to choose must be between 0 and {len(self) - 1}")
-        gaps = None
-        if self.has_gaps:
-            first = np.searchsorted(self.gap_buffer, chosen)
-            count = np.searchsorted(self.gap_buffer, chosen, side="right") - first
-            owner = np.repeat(np.arange(len(chosen)), count)
-            within = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
-            taken = first[owner] + within
-            gaps = [owner, *(getattr(self, name)[taken] for name in GAP_COLUMNS[1:])]
+        chosen = take_rows(rows, len(self))
         ids = self.ids
         return Problem.from_arrays(
             self.start[chosen],
@@ -557,7 +550,7 @@ class Problem(Immutable):
             alignment=self.alignment[chosen],
             pin=self.pin[chosen],
             hint=self.hint[chosen],
-            gaps=gaps,
+            gaps=restrict_gaps([getattr(self, name) for name in GAP_COLUMNS], chosen),
             capacity=self.capacity,
             reserved=self.reserved,
             conflicts=self.conflicts.subset(chosen),
@@ -569,6 +562,7 @@ class Problem(Immutable):
         if not len(self):
             return self
         about = int(self.start.min()) + int(self.end.max())
+        gap_times = about - self.gap_end, about - self.gap_start
         return Problem.from_arrays(
             about - self.end,
             about - self.start,
@@ -577,13 +571,7 @@ class Problem(Immutable):
             alignment=self.alignment,
             pin=self.pin,
             hint=self.hint,
-            gaps=[
-                self.gap_buffer,
-                about - self.gap_end,
-                about - self.gap_start,
-                self.gap_lower,
-                self.gap_upper,
-            ],
+            gaps=[self.gap_buffer, *gap_times, self.gap_lower, self.gap_upper],
             capacity=self.capacity,
             reserved=self.reserved,
             conflicts=self.conflicts,
@@ -605,37 +593,3 @@ class Problem(Immutable):
         checks.check_pins(copy)
         check_groups(copy)
         return copy
-
-
-@lru_cache(maxsize=4)  # a repacker asks for the same again and again
-def _blank_columns(count: int) -> dict[str, object]:
-    """Return the attributes of a problem without hints, gaps, conflicts and groups."""
-    none = filled(count, NONE)
-    columns = {"hint": none, "group": none, "lead": filled(count, 0)}
-    return columns | dict.fromkeys(GAP_COLUMNS, filled(0, 0)) | {"conflicts": Conflicts.none(count)}
-
-
-class HasProblem(Protocol):
-    """Something that has a problem, such as what `memplan.load` returns."""
-
-    @property
-    def problem(self) -> Problem:
-        """The buffers to place, and their constraints."""
-        ...
-
-
-Asked = Problem | HasProblem
-
-
-def problem_of(asked: Asked) -> Problem:
-    """Return the problem itself, or the problem of something that has one.
-
-    Raises
-    ------
-    MemplanError
-        For anything else.
-    """
-    found = asked if isinstance(asked, Problem) else getattr(asked, "problem", None)
-    if not isinstance(found, Problem):
-        raise MemplanError(f"{shown(asked)} is no problem; memplan.load reads one from a file")
-    return found
