@@ -2,7 +2,7 @@
 
 Nothing of memplan is used but the columns of `OrderProblem`. A state is a set of operators, written
 as a number whose bit `v` says that operator `v` has run; a table has one entry for each of the 2^n
-numbers. The sums read as they are written in docs/algorithms.md.
+numbers. The sums read as they are written in docs/algorithms/order.md.
 """
 
 from __future__ import annotations

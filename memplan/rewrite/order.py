@@ -126,7 +126,7 @@ def reorder(
         Types of operators that do nothing but compute their results, though memplan does not know
         them.
     without
-        Rules of the search to leave out, to measure what they are worth (docs/algorithms.md).
+        Rules of the search to leave out, to measure what they are worth (docs/algorithms/order.md).
 
     Raises
     ------

@@ -1,4 +1,4 @@
-// The proving engine: clause learning over the orders of pairs (docs/algorithms.md, "The prover").
+// The proving engine: clause learning over the orders of pairs (docs/algorithms/prover.md).
 #pragma once
 
 #include "memplan/option.h"

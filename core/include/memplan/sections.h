@@ -31,7 +31,7 @@ struct Sections {
   bool single_span = true;               // every buffer has at most one span, its whole size
 };
 
-// See docs/algorithms.md, "Sections and contraction".
+// See docs/algorithms/index.md, "Sections and contraction".
 enum class Contract {
   kNo,   // every section of MiniMalloc, section 6.2
   kYes,  // only sections whose live set is maximal: the others imply nothing new

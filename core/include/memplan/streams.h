@@ -49,7 +49,7 @@ std::vector<std::int32_t> latest_ancestors(const StreamGraph& graph);
 
 // All give the same pairs; the published ones are here to be compared with.
 enum class SafetyRule {
-  kRuns,                // ours, docs/algorithms.md
+  kRuns,                // ours, docs/streams.md
   kAncestorTensors,     // Algorithm 1
   kAncestorTensorsOpt,  // Algorithm 1opt
   kStreamGraph,         // Algorithms 2 to 5

@@ -3,7 +3,7 @@
 // A nogood {(id, v)} says: items with these ids, each with floor - ceiling >= v, cannot be placed.
 // It is filed under the set of all ids of the node that it was learned at. A node with the same
 // set whose floors are at least as tight is refuted by it: dominance, not equality, which is what
-// makes the table strong (docs/algorithms.md, "Nogoods by dominance").
+// makes the table strong (docs/algorithms/exact.md, "Nogoods by dominance").
 #pragma once
 
 #include <cstdint>

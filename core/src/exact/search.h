@@ -1,4 +1,4 @@
-// The exact search on one temporal component (docs/algorithms.md, "The exact search").
+// The exact search on one temporal component (docs/algorithms/exact.md).
 //
 // Every node is a complete problem of its own: items with floors, and a ceiling. Placing an item
 // removes it and raises the floors of those that overlap it, so a node need not remember its past,

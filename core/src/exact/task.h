@@ -1,6 +1,6 @@
-// The abstract problem that the exact search solves (docs/algorithms.md, "The problem of a node"):
-// items with an inclusive span of sections, a size and a floor on their own offset; a ceiling
-// above all.
+// The abstract problem that the exact search solves (docs/algorithms/exact.md, "The problem of a
+// node"): items with an inclusive span of sections, a size and a floor on their own offset; a
+// ceiling above all.
 #pragma once
 
 #include <cstdint>

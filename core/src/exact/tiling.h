@@ -1,4 +1,4 @@
-// Sections without slack (docs/algorithms.md, "Full sections").
+// Sections without slack (docs/algorithms/exact.md, "Full sections").
 //
 // Where neighbouring sections are full, what ends between them leaves exactly the addresses that
 // what begins takes up. If no part of the one is as large as a part of the other, these addresses

@@ -1,4 +1,4 @@
-// The proving engine (docs/algorithms.md, "The prover"): does a component fit below a limit?
+// The proving engine (docs/algorithms/prover.md): does a component fit below a limit?
 //
 // Lazy clause generation. Decide for pairs of items which one is below; propagate bounds; learn a
 // clause from every conflict. When all pairs are decided, the least offsets are a plan.

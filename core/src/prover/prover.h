@@ -1,4 +1,4 @@
-// The proving engine on a whole problem: an engine for each component (docs/algorithms.md).
+// The proving engine on a whole problem: an engine for each component (docs/algorithms/prover.md).
 #pragma once
 
 #include <atomic>

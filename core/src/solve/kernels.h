@@ -1,5 +1,5 @@
 // Bounds above the load from buffers that conflict beyond their lifetimes, or are in contiguous
-// groups (docs/algorithms.md, "Kernels").
+// groups (docs/algorithms/bounds.md, "Kernels").
 #pragma once
 
 #include <cstdint>

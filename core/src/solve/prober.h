@@ -1,5 +1,5 @@
 // The limits at which a search that can only say "fits" or "does not fit" is probed until the least
-// peak is known (docs/algorithms.md, "Search and prover").
+// peak is known (docs/algorithms/prover.md, "Search and prover").
 #pragma once
 
 #include <cstdint>

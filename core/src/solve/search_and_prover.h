@@ -1,4 +1,5 @@
-// The search and the prover, side by side on one problem (docs/algorithms.md, "Search and prover").
+// The search and the prover, side by side on one problem (docs/algorithms/prover.md, "Search and
+// prover").
 #pragma once
 
 #include <atomic>

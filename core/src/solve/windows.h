@@ -1,4 +1,4 @@
-// Bounds above the load from stretches of time (docs/algorithms.md, "Windows").
+// Bounds above the load from stretches of time (docs/algorithms/bounds.md, "Windows of time").
 #pragma once
 
 #include <cstdint>
