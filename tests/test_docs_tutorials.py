@@ -28,7 +28,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "benchmarks-slab.md": ("torch",),
     "slab.md": ("torch",),
     "streams.md": ("torch",),
-    "studies.md": ("distributed", "matplotlib"),
+    "corpus.md": ("distributed", "matplotlib"),
     "view.md": ("bokeh", "matplotlib"),
 }
 PAGES = sorted(

@@ -160,8 +160,8 @@ def test_a_limit_of_nodes(tmp_path: Path) -> None:
 
 
 def test_figure_14_runs_as_the_page_says(tmp_path: Path) -> None:
-    """Tests the command of docs/studies.md on three problems, and the report of what it makes."""
-    page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text().replace("\\\n", " ")
+    """Tests the command of docs/corpus.md on three problems, and the report of what it makes."""
+    page = (Path(__file__).parents[2] / "docs" / "corpus.md").read_text().replace("\\\n", " ")
     (line,) = (each for each in page.splitlines() if each.endswith("-o figure-14"))
     arguments = line.split()[3:-2]  # after `$ memplan-lab sweep`, up to the folder
     for name, smaller in (("--suite", "flat-load"), ("--nodes", "300"), ("--timeout", "20")):
