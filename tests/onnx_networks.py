@@ -21,7 +21,7 @@ import onnx
 from onnx_models import model, node, value
 
 from memplan.errors import MemplanError
-from memplan.rewrite.stripes import Region, cut
+from memplan.rewrite.bands import Region, Uncut, cut
 from memplan.sources.onnx import read_bytes
 from memplan.sources.options import Options
 from memplan.targets import onnx_bands as target
@@ -234,9 +234,9 @@ def in_bands(data: bytes, draw: random.Random) -> bytes | None:
     assert loaded.graph is not None
     made = onnx.load_from_string(data)
     places = target._match(made, loaded.graph, path)
-    program = target.program_of(made, loaded.graph, places)
+    program = Uncut(loaded.graph)
     runs: list[list[int]] = [[]]
-    for at, step in enumerate(program.steps):
+    for at, step in enumerate(program.operators):
         if step.why_whole:
             runs.append([])
         else:
@@ -247,7 +247,7 @@ def in_bands(data: bytes, draw: random.Random) -> bytes | None:
     run_ = draw.choice(fit)
     first, last = sorted((draw.choice(run_), draw.choice(run_)))
     bands = draw.choice([(2, 1), (3, 1), (5, 1), (8, 1), (1, 2), (2, 2), (3, 4)])
-    steps = program.steps[first : last + 1]
+    steps = program.operators[first : last + 1]
     kept = [step.makes for step in steps if bands[1] == 1 and draw.random() < 0.5]
     try:
         found = cut(program, [Region(first, last + 1, bands, frozenset(kept))])

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from memplan.graph import Graph
-from memplan.rewrite.stripes import Program
+from memplan.rewrite.bands import Uncut
 
 __all__ = ["Batch", "Network", "Op", "Part", "compile_runtime"]
 
@@ -75,7 +75,7 @@ class Network:
     is_nchw: bool
     kinds: Sequence[str]
 
-    def check(self, graph: Graph, program: Program | None) -> None:
+    def check(self, graph: Graph, program: Uncut | None) -> None:
         """Check that a graph read from the file has these tensors and operators."""
         made = [graph.tensors[operator.outputs[0]].name for operator in graph.operators]
         assert made == [self.parts[op.result].name for op in self.ops]

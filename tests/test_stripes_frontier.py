@@ -12,22 +12,12 @@ import pytest
 from memplan import solve
 from memplan.errors import MemplanError
 from memplan.graph import Graph, Kind, Operator, Tensor, lay_out
-from memplan.rewrite.stripes import (
-    Cut,
-    Each,
-    Padding,
-    Program,
-    Read,
-    Region,
-    Step,
-    Window,
-    cut,
-    find_frontier,
-)
-from memplan.rewrite.stripes.frontier import _ROWS
+from memplan.graph.pictures import Each, Padding, Read, Window
+from memplan.rewrite.bands import Cut, Region, Uncut, cut, find_frontier
+from memplan.rewrite.bands.frontier import _ROWS
 
 
-def draw_program(rng: random.Random, count: int, *, branches: bool = False) -> Program:
+def draw_program(rng: random.Random, count: int, *, branches: bool = False) -> Uncut:
     """Return convolutions, poolings and sums of random shapes; also with results read again."""
     shapes = [(rng.choice((12, 16, 24)), rng.choice((8, 12)), rng.randint(1, 4))]
     rules: list[tuple[tuple[int, Window | Each], ...]] = []
@@ -55,7 +45,7 @@ def make_program(
     shapes: list[tuple[int, int, int]],
     rules: list[tuple[tuple[int, Window | Each], ...]],
     whole: list[str],
-) -> Program:
+) -> Uncut:
     """Return a program whose operator number i makes tensor i + 1 from pictures."""
     tensors = []
     for at, (rows, columns, depth) in enumerate(shapes):
@@ -63,23 +53,26 @@ def make_program(
         kind = Kind.OUTPUT if at == len(shapes) - 1 else kind
         size = rows * columns * depth * 4
         tensors.append(Tensor(f"t{at}", size, kind, "float32", (1, rows, columns, depth)))
-    operators, steps = [], []
-    for at, reads in enumerate(rules):
-        inputs = tuple(tensor for tensor, _ in reads)
-        operators.append(Operator(f"o{at}", "conv", inputs, (at + 1,), workspace=at % 3 * 40))
-        found = tuple(Read(tensor, rule, rule) for tensor, rule in reads)
-        macs = 9 * tensors[at + 1].bytes
-        if whole[at]:
-            steps.append(Step(at, at + 1, macs=macs, why_whole=whole[at]))
-        else:
-            steps.append(Step(at, at + 1, found, macs))
-    graph = Graph("net", tuple(tensors), tuple(operators), (0,), (len(shapes) - 1,), alignment=16)
-    sizes = tuple(shape[:2] for shape in shapes)
+    operators = [
+        Operator(
+            f"o{at}",
+            "conv",
+            tuple(tensor for tensor, _ in reads),
+            (at + 1,),
+            workspace=at % 3 * 40,
+            reads=tuple(Read(tensor, rule, rule) for tensor, rule in reads if not whole[at]),
+            why_whole=whole[at],
+            macs=9 * tensors[at + 1].bytes,
+        )
+        for at, reads in enumerate(rules)
+    ]
+    last = len(shapes) - 1
+    graph = Graph("net", tuple(tensors), tuple(operators), (0,), (last,), alignment=16, row_axis=1)
     kept = tuple(20 + at for at in range(len(rules)))
-    return Program(graph, tuple(steps), sizes, True, 4, kept, 10)
+    return Uncut(graph, 4, kept, 10)
 
 
-def draw_mobile() -> Program:
+def draw_mobile() -> Uncut:
     """Return two blocks that expand a picture, halve it, and narrow it."""
     depths = [(1, 1, 12), (3, 1, 12), (1, 1, 4), (1, 1, 24), (3, 2, 24), (1, 1, 6)]
     shapes, rules = [(24, 16, 2)], []
@@ -91,22 +84,22 @@ def draw_mobile() -> Program:
     return make_program(shapes, rules, [""] * len(depths))
 
 
-def measure(program: Program, found: Cut) -> tuple[int, int]:
+def measure(program: Uncut, found: Cut) -> tuple[int, int]:
     """Return the arena and the work of a program in bands, by its layout and its operators."""
     load = lay_out(found.graph(), pins=False).problem.max_load
     parts = sum(program.overhead(action.step) for action in found.actions)
-    overhead = parts - sum(program.overhead(step.operator) for step in program.steps)
+    overhead = parts - sum(map(program.overhead, range(len(program.operators))))
     return load + overhead, found.macs + found.copied
 
 
-def iterate_choices(program: Program) -> Iterator[tuple[Region, ...]]:
+def iterate_choices(program: Uncut) -> Iterator[tuple[Region, ...]]:
     """Yield every set of one or two regions, in bands of rows."""
-    count = len(program.steps)
+    count = len(program.operators)
     regions = []
     for first, last in product(range(count), range(1, count + 1)):
-        if first >= last or any(step.why_whole for step in program.steps[first:last]):
+        if first >= last or any(step.why_whole for step in program.operators[first:last]):
             continue
-        made = frozenset(step.makes for step in program.steps[first:last])
+        made = frozenset(step.makes for step in program.operators[first:last])
         for rows, kept, pads in product(_ROWS, (frozenset[int](), made), (False, True)):
             regions.append(Region(first, last, (rows, 1), kept, pads))
     yield from ((region,) for region in regions)
@@ -174,9 +167,10 @@ def test_a_budget_that_no_bands_meet() -> None:
     """Tests that the error names the least arena, and the operator that holds it up, and why."""
     program = draw_mobile()
     high = 4
-    steps = list(program.steps)
-    steps[high] = replace(steps[high], reads=(), why_whole="it mixes all rows")
-    found = find_frontier(replace(program, steps=tuple(steps)), work=20_000)
+    operators = list(program.operators)
+    operators[high] = replace(operators[high], reads=(), why_whole="it mixes all rows")
+    graph = replace(program.graph, operators=tuple(operators))
+    found = find_frontier(replace(program, graph=graph), work=20_000)
     least = found.choose(max_extra=100.0)
     with pytest.raises(MemplanError, match=f"need {least.arena} bytes, {least.arena - 64} more"):
         found.choose(max_extra=100.0, budget=64)

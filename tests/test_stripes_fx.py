@@ -14,7 +14,7 @@ from slab_models import Calls, inference  # noqa: E402
 
 from memplan.errors import MemplanError  # noqa: E402
 from memplan.graph import lay_out  # noqa: E402
-from memplan.rewrite.stripes import Region, cut  # noqa: E402
+from memplan.rewrite.bands import Region, Uncut, cut  # noqa: E402
 from memplan.targets import fx_bands as target  # noqa: E402
 from memplan.targets.fx import load_graph  # noqa: E402
 from memplan.yardsticks.torch_run import measure_run  # noqa: E402
@@ -118,13 +118,13 @@ def check(draw_one: Callable[[random.Random], Any], seed: int) -> bool:
     loaded = load_graph(program)
     assert loaded.graph is not None
     calls = list(target._iterate_calls(program.graph_module, loaded.graph))
-    made = target._make_program(loaded.graph, calls)
-    assert not any(step.why_whole for step in made.steps), [s.why_whole for s in made.steps]
+    made = Uncut(target._describe_rows(loaded.graph, calls))
+    assert not any(step.why_whole for step in made.operators)
     bands = draw.choice([(2, 1), (3, 1), (5, 1), (1, 2), (2, 2), (3, 4)])
-    kept = [step.makes for step in made.steps if draw.random() < 0.5]
+    kept = [step.makes for step in made.operators if draw.random() < 0.5]
     first = draw.randrange(2)
-    kept = [tensor for tensor in kept if tensor != made.steps[0].makes] if first else kept
-    region = Region(first, len(made.steps), bands, frozenset(kept if bands[1] == 1 else ()))
+    kept = [tensor for tensor in kept if tensor != made.operators[0].makes] if first else kept
+    region = Region(first, len(made.operators), bands, frozenset(kept if bands[1] == 1 else ()))
     try:
         found = cut(made, [region])
     except ValueError:  # there are more bands than rows
@@ -238,7 +238,7 @@ WHOLE = {
     "its corners are aligned, so its scale depends on all rows": nn.Upsample(
         scale_factor=2, mode="bilinear", align_corners=True
     ),
-    "its scale of 32 to 96 is no power of two": nn.Upsample(scale_factor=3),
+    "its scale of 32 to 96 is not exact in binary numbers": nn.Upsample(scale_factor=3),
     "it normalizes by all rows or columns": nn.Softmax(2),
     "it is a transposed convolution": nn.ConvTranspose2d(8, 8, 2, 2),
 }
@@ -251,9 +251,9 @@ def test_an_operator_without_a_map_ends_a_region(why: str) -> None:
     program = export(network(WHOLE[why]), x, decomposed="transposed" in why)
     expected = program.module()(x)
     found = target.stripe(program, max_extra=0.5)
-    whole = [step for step in found.cut.program.steps[:-1] if step.why_whole]
+    whole = [step for step in found.cut.uncut.operators[:-1] if step.why_whole]
     assert [step.why_whole for step in whole] == [why]
-    at = whole[0].operator
+    at = found.cut.uncut.operators.index(whole[0])
     assert all(not r.first <= at < r.last for p in found.frontier.points for r in p.regions)
     torch.testing.assert_close(program.module()(x), expected)
 
@@ -263,11 +263,11 @@ def test_a_batch_and_open_sizes_are_whole() -> None:
     x = torch.randn(2, 3, 64, 64)
     found = target.stripe(export(network(), x))
     assert (found.peak, found.extra) == (found.given_peak, 0.0)
-    assert found.cut.program.steps[0].why_whole == "its result has a batch of 2"
+    assert found.cut.uncut.operators[0].why_whole == "its result has a batch of 2"
     rows = torch.export.Dim("rows", min=8, max=64)
     program = torch.export.export(
         nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU()).eval(), (x[:1],), dynamic_shapes=({2: rows},)
     )
     found = target.stripe(program)
     assert not found.cut.regions
-    assert found.cut.program.steps[0].why_whole == "its sizes are known only at run time"
+    assert found.cut.uncut.operators[0].why_whole == "its sizes are known only at run time"

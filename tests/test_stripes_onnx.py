@@ -16,7 +16,7 @@ from onnx_models import WHEELS, in_wheel, light, model, node, value
 
 from memplan.errors import MemplanError
 from memplan.graph import lay_out
-from memplan.rewrite.stripes import Region, cut
+from memplan.rewrite.bands import Region, Uncut, cut
 from memplan.sources.onnx import read_bytes
 from memplan.sources.options import Options
 from memplan.targets import onnx_bands as target
@@ -182,14 +182,14 @@ def cut_as(data: bytes, region: Region | None, draw: random.Random) -> bytes | N
     assert loaded.graph is not None
     made = onnx.load_from_string(data)
     places = target._match(made, loaded.graph, path)
-    program = target.program_of(made, loaded.graph, places)
+    program = Uncut(loaded.graph)
     if region is None:
-        last = len(program.steps)
+        last = len(program.operators)
         bands = draw.choice([(2, 1), (3, 1), (5, 1), (1, 2), (2, 2), (3, 4)])
-        kept = [step.makes for step in program.steps if draw.random() < 0.5]
+        kept = [step.makes for step in program.operators if draw.random() < 0.5]
         first = draw.randrange(2)
         region = Region(first, last, bands, frozenset(kept[first:] if bands[1] == 1 else ()))
-    assert not any(step.why_whole for step in program.steps)
+    assert not any(step.why_whole for step in program.operators)
     try:
         found = cut(program, [region])
     except ValueError:  # there are more bands than rows
@@ -333,7 +333,7 @@ WHOLE = {
     "its last windows may reach beyond the padding (ceil_mode)": node(
         "MaxPool", "c", "d", kernel_shape=[2, 2], ceil_mode=1
     ),
-    "its scale of 16 to 48 is no power of two": node("Resize", "c - r", "d"),
+    "its scale of 16 to 48 is not exact in binary numbers": node("Resize", "c - r", "d"),
     "it has sub-graphs, or several results": node("MaxPool", "c", "d i", kernel_shape=[2, 2]),
     "it repeats rows": node("Pad", "c p", "d", mode="reflect"),
     "it normalizes by all rows or columns": node("Softmax", "c", "d", axis=2),
@@ -347,8 +347,8 @@ def test_elements_of_half_a_byte_have_no_rows(tmp_path: Path) -> None:
     zero = onnx.helper.make_tensor("z", onnx.TensorProto.INT4, [], [0])
     made.graph.initializer.extend([array("s", 0.1), zero])
     made.opset_import[0].version = 21
-    steps = target.load_program(save(made, tmp_path)).steps
-    whole = [step.operator for step in steps if "share a byte" in step.why_whole]
+    steps = target.load_program(save(made, tmp_path)).operators
+    whole = [at for at, step in enumerate(steps) if "share a byte" in step.why_whole]
     assert whole == [3, 4]
 
 
@@ -361,8 +361,8 @@ def test_an_operator_without_a_map_ends_a_region(why: str, tmp_path: Path) -> No
     )
     path = save(made, tmp_path)
     found, data = target.stripe_bytes(path, max_extra=0.5)
-    (whole,) = [s for s in found.cut.program.steps[:-1] if s.why_whole]
-    assert (whole.operator, whole.why_whole) == (3, why)
+    operators = found.cut.uncut.operators[:-1]
+    assert [(at, o.why_whole) for at, o in enumerate(operators) if o.why_whole] == [(3, why)]
     assert all(not r.first <= 3 < r.last for p in found.frontier.points for r in p.regions)
     assert yardstick.measure_difference(path.read_bytes(), data) in (0.0, None)
 
@@ -373,7 +373,7 @@ def test_a_batch_is_whole(tmp_path: Path) -> None:
     found, data = target.stripe_bytes(path)
     assert (found.peak, found.extra) == (found.given_peak, 0.0)
     assert data == path.read_bytes()
-    assert found.cut.program.steps[0].why_whole == "its result has a batch of 2"
+    assert found.cut.uncut.operators[0].why_whole == "its result has a batch of 2"
     with pytest.raises(MemplanError, match="has a batch of 2"):
         target.stripe_bytes(path, budget=1)
 

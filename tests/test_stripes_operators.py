@@ -17,17 +17,17 @@ from tflite_networks import NOT_IN_TFLM, OPERATORS, File, draw_file
 from memplan.errors import FormatError
 from memplan.graph import View, lay_out
 from memplan.planning import plan_model
-from memplan.rewrite.stripes import Cut, Program, Region, cut
-from memplan.rewrite.stripes.cutting import cut_region
-from memplan.rewrite.stripes.measure import Timeline
+from memplan.rewrite.bands import Cut, Region, Uncut, cut
+from memplan.rewrite.bands.cutting import cut_region
+from memplan.rewrite.bands.measure import Timeline
 from memplan.sources import load
+from memplan.sources.tflite import pictures
 from memplan.sources.tflite.graph import graph_of
 from memplan.sources.tflite.model import parse
-from memplan.targets.tflite_micro import pictures
 from memplan.targets.tflite_micro.bands import write_bands
 from memplan.targets.tflite_micro.metadata import with_offsets
 from memplan.targets.tflite_micro.planning import find_offsets, get_layout
-from memplan.targets.tflite_micro.striping import _with_views
+from memplan.targets.tflite_micro.striping import _with_views, uncut_of
 
 runtime: Any = pytest.importorskip("tflite_micro").runtime
 
@@ -52,18 +52,18 @@ def run(data: bytes, seed: int = 0) -> list[bytes] | None:
     return [np.asarray(interpreter.get_output(at)).tobytes() for at in range(len(main.outputs))]
 
 
-def draw_region(rng: random.Random, program: Program) -> Region:
+def draw_region(rng: random.Random, program: Uncut) -> Region:
     """Return a random region, of bands that may be too many."""
-    count = len(program.steps)
+    count = len(program.operators)
     first, last = 0, count
     if rng.random() < 0.4:
         first = rng.randrange(count)
         last = rng.randint(first + 1, count)
-    ends = program.sizes[program.steps[last - 1].makes] or (2, 2)
+    ends = program.sizes[program.operators[last - 1].makes] or (2, 2)
     most = rng.choice((6, 6, 9, 25))  # TFLM joins ten tensors at once
     rows, columns = (rng.randint(2, max(2, min(most, size + 1))) for size in ends)
     bands = rng.choice(((rows, 1), (rows, 1), (1, columns), (rows, min(columns, 4))))
-    made = [step.makes for step in program.steps[first:last]]
+    made = [step.makes for step in program.operators[first:last]]
     kept: frozenset[int] = frozenset()
     if bands[1] == 1 and rng.random() < 0.6:
         kept = frozenset(
@@ -72,15 +72,15 @@ def draw_region(rng: random.Random, program: Program) -> Region:
     return Region(first, last, bands, kept, rng.random() < 0.5)
 
 
-def draw_regions(rng: random.Random, program: Program) -> list[Region]:
+def draw_regions(rng: random.Random, program: Uncut) -> list[Region]:
     """Return one random region, or two that follow each other."""
-    count, region = len(program.steps), draw_region(rng, program)
+    count, region = len(program.operators), draw_region(rng, program)
     if count < 2 or rng.random() < 0.8:
         return [region]
     middle = rng.randint(1, count - 1)
     regions = []
     for first, last in ((middle, count), (0, middle)):
-        made = {step.makes for step in program.steps[first:last]}
+        made = {step.makes for step in program.operators[first:last]}
         regions.append(replace(region, first=first, last=last, kept=region.kept & made))
         region = draw_region(rng, program)
     return regions
@@ -102,9 +102,9 @@ class Counts:
         self.rejected, self.whole, self.why, self.kinds = (Counter() for _ in range(4))
 
 
-def _read(data: bytes) -> Program:
+def _read(data: bytes) -> Uncut:
     model = parse(data, "m")
-    return pictures.program_of(model, graph_of(model))
+    return uncut_of(graph_of(model))
 
 
 def _find_untouched(data: bytes) -> list[int]:
@@ -114,9 +114,9 @@ def _find_untouched(data: bytes) -> list[int]:
     return [at for at in range(len(main.tensors)) if at not in touched]
 
 
-def check_load(program: Program, timeline: Timeline, region: Region, found: Cut) -> None:
+def check_load(program: Uncut, timeline: Timeline, region: Region, found: Cut) -> None:
     """Check that a region is measured as the layout of the whole program in bands is."""
-    if (region.first, region.last) == (0, len(program.steps)):
+    if (region.first, region.last) == (0, len(program.operators)):
         load = lay_out(found.graph(), pins=False).problem.max_load
         assert timeline.measure(region, cut_region(program, region)) == load
 
@@ -179,7 +179,7 @@ def compare(rng: random.Random, wanted: int, folder: Path) -> Counts:
         for number in range(3):
             regions = draw_regions(rng, program)
             inside = [at for region in regions for at in range(region.first, region.last)]
-            whys = {program.steps[at].why_whole for at in inside} - {""}
+            whys = {program.operators[at].why_whole for at in inside} - {""}
             if whys:
                 counts.whole[min(whys)] += 1
                 continue
@@ -231,7 +231,7 @@ def test_a_band_off_its_place_is_refused(tmp_path: Path) -> None:
         case += 1
         data, _ = draw_file(rng, [*OPERATORS][case % len(OPERATORS)], rng.choice((0, 1)))
         program = _read(data)
-        if any(step.why_whole for step in program.steps):
+        if any(step.why_whole for step in program.operators):
             continue
         try:
             found = cut(program, [draw_region(rng, program)])

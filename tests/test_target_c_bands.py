@@ -12,19 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 from memplan.graph import Graph, Kind, Operator, Tensor
+from memplan.graph.pictures import Each, Padding, Read, Window
 from memplan.planning import plan_model
-from memplan.rewrite.stripes import (
-    Cut,
-    Each,
-    Padding,
-    Program,
-    Read,
-    Region,
-    Step,
-    Window,
-    cut,
-    find_frontier,
-)
+from memplan.rewrite.bands import Cut, Region, Uncut, cut, find_frontier
 from memplan.sources import of_graph
 from memplan.targets.c_header import write_header
 
@@ -56,7 +46,7 @@ int main(void) {
 """
 
 
-def make_program() -> Program:
+def make_program() -> Uncut:
     """Return convolutions with a sum and a pooling between, of pictures of 16 x 12 points."""
     tensors = tuple(
         Tensor(
@@ -77,15 +67,19 @@ def make_program() -> Program:
         ("conv", ((4, _WINDOW),)),
         ("conv", ((5, _WINDOW),)),
     ]
-    operators, steps = [], []
-    for at, (kind, reads) in enumerate(rules):
-        inputs = tuple(tensor for tensor, _ in reads)
-        operators.append(Operator(f"{kind}{at}", kind, inputs, (at + 1,)))
-        found = tuple(Read(tensor, rule, rule) for tensor, rule in reads)
-        steps.append(Step(at, at + 1, found, 9 * tensors[at + 1].bytes))
-    graph = Graph("net", tensors, tuple(operators), (0,), (6,), alignment=16)
-    sizes = tuple(shape[:2] for shape in _SHAPES)
-    return Program(graph, tuple(steps), sizes, True, 1 << 16)
+    operators = tuple(
+        Operator(
+            f"{kind}{at}",
+            kind,
+            tuple(tensor for tensor, _ in reads),
+            (at + 1,),
+            reads=tuple(Read(tensor, rule, rule) for tensor, rule in reads),
+            why_whole="",
+            macs=9 * tensors[at + 1].bytes,
+        )
+        for at, (kind, reads) in enumerate(rules)
+    )
+    return Uncut(Graph("net", tensors, operators, (0,), (6,), alignment=16, row_axis=1))
 
 
 def run_part(kind: str, at: int, inputs: list[tuple[Array, list[int]]], made: list[int]) -> Array:
@@ -117,7 +111,7 @@ def run_part(kind: str, at: int, inputs: list[tuple[Array, list[int]]], made: li
     return result
 
 
-def run_whole(program: Program, picture: Array) -> Array:
+def run_whole(program: Uncut, picture: Array) -> Array:
     """Return the result of the program as it is."""
     values = [picture]
     for at, operator in enumerate(program.graph.operators):
@@ -138,7 +132,7 @@ def read_steps(header: str, folder: Path) -> list[list[int]]:
 
 
 def run_steps(
-    program: Program, steps: list[list[int]], places: dict[int, int], size: int, picture: Array
+    program: Uncut, steps: list[list[int]], places: dict[int, int], size: int, picture: Array
 ) -> Array:
     """Run the steps of a header in one arena, and return the result."""
     arena = np.full(size, 0xA5, np.uint8)
@@ -178,7 +172,7 @@ def run_steps(
     return view([places[6], 0, rows, 0, columns], channels).copy()
 
 
-def plan_bands(program: Program, found: Cut, in_place: bool) -> tuple[str, dict[int, int], int]:
+def plan_bands(program: Uncut, found: Cut, in_place: bool) -> tuple[str, dict[int, int], int]:
     """Return a header for bands, the places of the program's own tensors, and the arena's size."""
     planned = plan_model(of_graph(found.graph()), in_place=in_place)
     layout, plan = planned.loaded.layout, planned.plan
@@ -209,7 +203,7 @@ def test_steps_compute_the_program(
 ) -> None:
     """Tests the steps of a header, run in its arena, against the program as it is."""
     program = make_program()
-    made = frozenset(step.makes for step in program.steps[first:last]) if keeps else frozenset()
+    made = frozenset(step.makes for step in program.operators[first:last]) if keeps else frozenset()
     found = cut(program, [Region(first, last, bands, made)])
     header, places, size = plan_bands(program, found, in_place)
     picture = np.random.default_rng(7).standard_normal(_SHAPES[0]).astype(np.float32)
@@ -235,12 +229,10 @@ def test_a_whole_operator_with_two_results_has_no_place_of_its_own() -> None:
     """Tests that a step names no place for several results: they are in the table."""
     program = make_program()
     tensors = (*program.graph.tensors, replace(program.graph.tensors[6], name="t7"))
-    split = Operator("split", "split", (6,), (7, 8))
+    split = Operator("split", "split", (6,), (7, 8), why_whole="it has several results")
     tensors += (replace(tensors[7], name="t8"),)
     operators = (*program.graph.operators, split)
     graph = replace(program.graph, tensors=tensors, operators=operators, outputs=(7, 8))
-    steps = (*program.steps, Step(6, why_whole="it has several results"))
-    sizes = (*program.sizes, None, (8, 6))
-    program = replace(program, graph=graph, steps=steps, sizes=sizes)
+    program = Uncut(graph)
     header, _, _ = plan_bands(program, cut(program, [Region(0, 4, (4, 1))]), False)
     assert re.search(r"\{6, \d+u, 0u, 0u, \{0u, 0, 0, 0, 0\}, 0u\}, /\* split \*/", header)

@@ -28,11 +28,11 @@ from tflite_networks import File, Value
 from memplan.cli import main
 from memplan.planning import plan_model
 from memplan.rewrite import reorder_to_plan
-from memplan.rewrite.stripes import Cut, Program, Region, cut
+from memplan.rewrite.bands import Cut, Region, Uncut, cut, tell_rows
 from memplan.sources import load, of_graph
+from memplan.sources.tflite import pictures
 from memplan.targets import onnx_bands, tflite_micro
 from memplan.targets.c_header import write_header
-from memplan.targets.tflite_micro import pictures
 
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc and its sanitizers")
 
@@ -51,17 +51,16 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_runtime(tmp_path_factory.mktemp("steps"))
 
 
-def load_program(path: Path) -> Program:
+def load_program(path: Path) -> Uncut:
     """Return the program of a file for kernels of one's own."""
     target: Any = onnx_bands if path.suffix == ".onnx" else tflite_micro
-    program: Program = target.load_program(path)
-    return program.for_own_kernels()
+    return Uncut(tell_rows(target.load_program(path).graph))
 
 
-def draw_bands(rng: random.Random, program: Program) -> Cut | None:
+def draw_bands(rng: random.Random, program: Uncut) -> Cut | None:
     """Return random bands of a random region, or of two; `None` if none can be cut."""
     stretches: list[list[int]] = [[]]
-    for at, step in enumerate(program.steps):
+    for at, step in enumerate(program.operators):
         if step.why_whole:
             stretches.append([])
         else:
@@ -85,13 +84,13 @@ def draw_bands(rng: random.Random, program: Program) -> Cut | None:
     return None
 
 
-def draw_region(rng: random.Random, program: Program, first: int, last: int) -> Region:
+def draw_region(rng: random.Random, program: Uncut, first: int, last: int) -> Region:
     """Return operators in random bands."""
-    rows, columns = program.size(program.steps[last - 1].makes)
+    rows, columns = program.size(program.operators[last - 1].makes)
     rows = rng.randint(2, max(2, min(rng.choice((5, 9, 25)), rows)))
     columns = rng.randint(2, max(2, min(4, columns)))
     bands = rng.choice(((rows, 1), (rows, 1), (rows, 1), (1, columns), (min(rows, 4), columns)))
-    made = [step.makes for step in program.steps[first:last]]
+    made = [step.makes for step in program.operators[first:last]]
     kept: list[int] = []
     if bands[1] == 1 and rng.random() < 0.7:
         kept = made if rng.random() < 0.6 else rng.sample(made, rng.randint(0, len(made)))

@@ -12,12 +12,11 @@ from tflite_models import floats, for_each_model, model_named
 
 from memplan import load, solve, verify
 from memplan.errors import MemplanError
-from memplan.rewrite.stripes import Region, find_frontier
+from memplan.rewrite.bands import Region, Uncut, find_frontier
 from memplan.sources.tflite.graph import graph_of
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo, parse
 from memplan.targets.tflite_micro import InBands, apply_in_bands, load_program, striping
 from memplan.targets.tflite_micro.comparing import Comparison
-from memplan.targets.tflite_micro.pictures import program_of
 
 pytest.importorskip("tflite_micro")
 
@@ -92,7 +91,7 @@ def test_every_model_of_the_wheels(path: Path | None, tmp_path: Path) -> None:
     """Tests that bands are never worse, in place or not, and give the same bits."""
     if path is None:
         pytest.skip("no wheel with TFLite models is installed")
-    if not any(step.reads for step in load_program(path).steps):
+    if not any(step.reads for step in load_program(path).operators):
         pytest.skip("this model has no pictures")
     for in_place in (False, True) if path.stat().st_size < 1 << 20 else (False,):
         found = apply_in_bands(path, tmp_path / "o.tflite", in_place=in_place)
@@ -210,9 +209,9 @@ def test_what_ends_a_region(
     inputs = tuple(i for i in operator.inputs if i >= 0)
     main = SubGraph("main", tensors, (operator,), inputs, operator.outputs)
     model = Model("model", (main,))
-    (step,) = program_of(model, graph_of(model)).steps
+    (step,) = graph_of(model).operators
     assert why in step.why_whole
-    assert len(find_frontier(program_of(model, graph_of(model))).points) == 1
+    assert len(find_frontier(Uncut(graph_of(model))).points) == 1
 
 
 def test_open_dimensions_are_those_of_the_file(network: Path) -> None:
@@ -326,13 +325,13 @@ def striping_schema() -> str:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda program: Region(0, len(program.steps), (2, 1)),
+        lambda program: Region(0, len(program.operators), (2, 1)),
         lambda program: Region(0, 3, (1000, 1)),
     ],
 )
 def test_regions_that_cannot_be_cut(network: Path, make: Callable[[Any], Region]) -> None:
     """Tests that a region with an operator as a whole, or too many bands, is refused."""
-    from memplan.rewrite.stripes import cut
+    from memplan.rewrite.bands import cut
 
     program = load_program(network)
     with pytest.raises(ValueError, match=r"mixes all rows|no rows|more bands"):

@@ -69,10 +69,10 @@ def _write_onnx_bands(
     """Write an ONNX model whose large tensors are computed in bands, compared in onnxruntime."""
     from memplan import formats
     from memplan.errors import MemplanError
-    from memplan.rewrite.stripes import MAX_EXTRA
+    from memplan.rewrite.bands import MAX_EXTRA
     from memplan.targets.onnx_bands import HOW_TO_RUN, stripe_bytes
     from memplan.view.units import exact
-    from memplan.view.words.stripes import describe_regions
+    from memplan.view.words.bands import describe_regions
     from memplan.yardsticks.onnxruntime import measure_difference
 
     if max_extra is None:
@@ -120,14 +120,14 @@ def write_bands_header(
     from memplan import formats
     from memplan.cli.stripes import load_program
     from memplan.planning import plan_model
-    from memplan.rewrite.stripes import MAX_EXTRA, find_frontier
+    from memplan.rewrite.bands import MAX_EXTRA, Uncut, find_frontier, tell_rows
     from memplan.sources import of_graph
     from memplan.targets.c_header import write_header
     from memplan.view.units import exact
-    from memplan.view.words.stripes import describe_regions
+    from memplan.view.words.bands import describe_regions
 
     loaded = options.read_input(input, model=model)
-    found = find_frontier(load_program(input, model).for_own_kernels())
+    found = find_frontier(Uncut(tell_rows(load_program(input, model).graph)))
     if max_extra is None:
         max_extra = MAX_EXTRA if budget is None else float("inf")
     point = found.choose(max_extra=max_extra, budget=budget)
@@ -152,7 +152,7 @@ def write_bands_header(
 def _show_bands(found: InBands) -> None:
     """Say what is in bands, what it needs, and what it costs."""
     from memplan.view.units import exact
-    from memplan.view.words.stripes import describe_regions
+    from memplan.view.words.bands import describe_regions
 
     if not found.point.regions:
         output.line(f"bands   none: {found.frontier.explain(found.point)}")

@@ -12,7 +12,7 @@ import typer
 from memplan.cli import options, output
 
 if TYPE_CHECKING:
-    from memplan.rewrite.stripes import Frontier, Program
+    from memplan.rewrite.bands import Frontier, Uncut
 
 NAME = "stripes"
 _DPI = 300
@@ -44,16 +44,16 @@ def command(
     output.check_output(out, input)
     form = _choose_format(out)
 
-    from memplan.rewrite.stripes import find_frontier
+    from memplan.rewrite.bands import find_frontier
 
     found = find_frontier(load_program(input, options.Model(dim)))
     notes = options.read_input(input, model=options.Model(dim)).notes
     if as_json:
         output.line(json.dumps(_summarise(found) | {"notes": [asdict(note) for note in notes]}))
     else:
-        from memplan.view.words import parts, stripes
+        from memplan.view.words import bands, parts
 
-        output.console().print(stripes.describe_frontier(found, top))
+        output.console().print(bands.describe_frontier(found, top))
         if notes:
             output.console().print(parts.render_notes(notes))
     if out is not None:
@@ -66,7 +66,7 @@ def command(
             picture.write(frontier.draw(found), out, _DPI)
 
 
-def load_program(input: str, model: options.Model) -> Program:
+def load_program(input: str, model: options.Model) -> Uncut:
     """Return what is known of the operators of a model.
 
     Raises
@@ -105,9 +105,8 @@ def _choose_format(path: str | None) -> str:
 
 def _summarise(found: Frontier) -> dict[str, Any]:
     """Return the facts for scripts; amounts are in bytes."""
-    operators = found.program.graph.operators
     return {
-        "macs": found.program.macs,
+        "macs": found.uncut.macs,
         "complete": found.is_complete,
         "points": [
             {
@@ -122,8 +121,8 @@ def _summarise(found: Frontier) -> dict[str, Any]:
             for point in found.points
         ],
         "whole": [
-            {"operator": operators[step.operator].name, "why": step.why_whole}
-            for step in found.program.steps
-            if step.why_whole
+            {"operator": operator.name, "why": operator.why_whole}
+            for operator in found.uncut.operators
+            if operator.why_whole
         ],
     }

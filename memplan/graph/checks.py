@@ -74,6 +74,21 @@ def _check_operators(graph: Graph) -> None:
                 raise GraphError(
                     f"{_describe(operator)} has an in-place pair that is not an input and an output"
                 )
+        _check_reads(graph, operator)
+
+
+def _check_reads(graph: Graph, operator: Operator) -> None:
+    """Check that an operator that can be done in parts reads pictures and makes one."""
+    for read in operator.reads:
+        if read.tensor not in operator.inputs or graph.find_size(read.tensor) is None:
+            raise GraphError(
+                f"{_describe(operator)} reads rows of a tensor that is not an input, or not a "
+                "picture: a shape of four axes for one item of a batch"
+            )
+    if not operator.why_whole and (operator.makes < 0 or graph.find_size(operator.makes) is None):
+        raise GraphError(f"{_describe(operator)} can be done in parts, but makes no picture")
+    if operator.macs < 0:
+        raise GraphError(f"{_describe(operator)} has {operator.macs} multiplications")
 
 
 def _iterate_mentions(graph: Graph) -> Iterator[tuple[str, tuple[int, ...]]]:

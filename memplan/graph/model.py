@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from memplan.graph.checks import check
+from memplan.graph.pictures import UNKNOWN_ROWS, Read, Size, find_size
 
 __all__ = ["Block", "Graph", "Kind", "Operator", "Tensor", "View"]
 
@@ -101,6 +102,16 @@ class Operator:
         The user's module that it belongs to ("layer1.0.conv1"); empty if unknown.
     line
         The line of the user's source that it comes from ("model.py:41"); empty if unknown.
+    origin
+        Where it stands in its file, for those who write that: sub-graph and index, or the name of a
+        node. `None` if it has no node of its own.
+    reads
+        The pictures among its inputs, each once for every place at which it is an input, with which
+        rows and columns of it a row and a column of the first output need.
+    why_whole
+        Why it can only be done as a whole; empty if it can be done for a part of the first output.
+    macs
+        Multiplications with addition.
     """
 
     name: str
@@ -114,6 +125,21 @@ class Operator:
     loop: bool = False
     module: str = ""
     line: str = ""
+    origin: tuple[int, int] | str | None = field(default=None, compare=False)
+    reads: tuple[Read, ...] = ()
+    why_whole: str = UNKNOWN_ROWS
+    macs: int = 0
+
+    @property
+    def makes(self) -> int:
+        """The first output, or -1; others are scratch where it is done in parts."""
+        return self.outputs[0] if self.outputs else -1
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The sub-graph and the index of an operator that stands in a file by number."""
+        assert isinstance(self.origin, tuple), "its format numbers operators"
+        return self.origin
 
     def walk(self) -> Iterator[Operator]:
         """Yield this operator, and then those inside its blocks, each before its own blocks."""
@@ -170,6 +196,9 @@ class Graph:
     groups
         Tensors that must lie side by side, each at the end of the one before, because they are
         moved at once, as by a communication operator. A tensor is in at most one group.
+    row_axis
+        Which of the four axes of a picture has its rows; columns follow. 1: a row is one piece of
+        memory (NHWC). 2: channels come first (NCHW).
 
     Raises
     ------
@@ -194,6 +223,7 @@ class Graph:
     )
     source: str = ""
     groups: tuple[tuple[int, ...], ...] = ()
+    row_axis: int = 2
 
     def __post_init__(self) -> None:
         check(self)
@@ -202,3 +232,7 @@ class Graph:
         """Yield every operator, also those inside blocks, each before its own blocks."""
         for operator in self.operators:
             yield from operator.walk()
+
+    def find_size(self, tensor: int) -> Size | None:
+        """Return the rows and columns of a tensor; `None` if it is no picture."""
+        return find_size(self.tensors[tensor].shape, self.row_axis)

@@ -167,7 +167,7 @@ class _Reader(Fields):
         inputs = self.names(document.get("inputs"), "inputs")
         outputs = self.names(document.get("outputs"), "outputs")
         kinds = {**dict.fromkeys(outputs, Kind.OUTPUT), **dict.fromkeys(inputs, Kind.INPUT)}
-        optional = {}
+        optional: dict[str, Any] = {}
         if (planned := document.get("planned")) is not None:
             kind_rows = enumerate(self.array(planned, "planned"))
             optional["planned"] = frozenset(self.kind(k, f"planned[{at}]") for at, k in kind_rows)

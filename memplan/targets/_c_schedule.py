@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from memplan.rewrite.stripes import Action, Cut, Do
+from memplan.graph import Kind
+from memplan.rewrite.bands import Action, Cut, Do
 from memplan.targets import _c_names as c
 
 __all__ = ["Schedule"]
@@ -66,7 +67,7 @@ class Schedule:
         )
 
     def _describe_pieces(self) -> tuple[str, ...]:
-        if self.found.program.rows_are_apart:
+        if self.found.uncut.rows_are_apart:
             return ("/* A part of a picture, NHWC: row by row, channels of a point together. */",)
         return ("/* A part of a picture, NCHW: a plane for each channel, each row by row. */",)
 
@@ -80,14 +81,14 @@ class Schedule:
     def define(self, lower: str) -> Iterator[str]:
         """Yield the definitions of the tables."""
         steps, inputs = self.names(lower)
-        graph = self.found.program.graph
+        graph = self.found.uncut.graph
         first = 0
         yield f"const {steps} = {{"
         for action in self._iterate_actions():
             count = len(self._list_inputs(action))
             operator = graph.operators[action.step] if action.step >= 0 else None
             name = operator.name or operator.type if operator else "copy"
-            piece = self._piece(action.output)
+            piece = self._piece(-1 if self._has_results(action) else action.output)
             comment = c.escape_comment(name)
             point, planes = self._count_point_bytes(action), self._count_planes(action)
             yield (
@@ -129,10 +130,18 @@ class Schedule:
         """Return whether a part of a picture lies in the memory of another part, at its place."""
         tensor, box = self.found.part(part)
         _, (rows, columns) = self.found.part(whole)
-        if not self.found.program.rows_are_apart or box[1] != columns:
+        if not self.found.uncut.rows_are_apart or box[1] != columns:
             return False
-        above = self.found.program.bytes_of(tensor, ((rows[0], box[0][0]), columns))
+        above = self.found.uncut.bytes_of(tensor, ((rows[0], box[0][0]), columns))
         return self.offsets[part] == self.offsets[whole] + above
+
+    def _has_results(self, action: Action) -> bool:
+        """Return whether a step has several results, none of which can be said to be its output."""
+        if action.do is not Do.WHOLE:
+            return False
+        graph = self.found.uncut.graph
+        made = (graph.tensors[t].kind for t in graph.operators[action.step].outputs)
+        return sum(kind is not Kind.WORKSPACE for kind in made) > 1
 
     def _count_point_bytes(self, action: Action) -> int:
         if action.do is Do.WHOLE:
@@ -143,14 +152,14 @@ class Schedule:
     def _count_planes(self, action: Action) -> int:
         if action.do is Do.WHOLE:
             return 0
-        program = self.found.program
-        return 1 if program.rows_are_apart else program.depth(self.found.origin(action.output))
+        uncut = self.found.uncut
+        return 1 if uncut.rows_are_apart else uncut.depth(self.found.origin(action.output))
 
     def _piece(self, tensor: int) -> str:
         at = self.offsets.get(tensor)
         if at is None:  # it is not in the arena, or there is none
             return "{0u, 0, 0, 0, 0}"
-        if self.found.program.sizes[self.found.origin(tensor)] is None:
+        if self.found.uncut.sizes[self.found.origin(tensor)] is None:
             return f"{{{at}u, 0, 0, 0, 0}}"
         _, ((top, bottom), (left, right)) = self.found.part(tensor)
         return f"{{{at}u, {top}, {bottom}, {left}, {right}}}"

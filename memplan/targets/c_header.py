@@ -24,7 +24,7 @@ from itertools import islice
 from memplan.graph import Layout
 from memplan.plan import Plan
 from memplan.referee import verify
-from memplan.rewrite.stripes import Cut
+from memplan.rewrite.bands import Cut
 from memplan.sources import Loaded
 from memplan.targets import _c_names as c
 from memplan.targets._c_schedule import Schedule
@@ -73,8 +73,8 @@ def write_header(
         If the operators of `loaded` are in another order than those of the user's program: by
         place, their number in that program (`memplan.Reordered.order`).
     bands
-        If `loaded` is a program in bands: the cut, of a `Program.for_own_kernels()`, that it is
-        the graph of.
+        If `loaded` is a program in bands: the cut that it is the graph of, which is that of
+        a graph of `memplan.rewrite.bands.tell_rows`.
 
     Raises
     ------

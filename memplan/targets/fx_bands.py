@@ -13,44 +13,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from operator import getitem
 from typing import Any, Final
 
 from memplan.extras import require
-from memplan.graph import Graph
-from memplan.rewrite.stripes import (
-    Action,
+from memplan.graph import Graph, Operator
+from memplan.graph.pictures import (
     Blocks,
-    Cut,
-    Do,
     Each,
-    Feed,
-    Joined,
-    Program,
+    Even,
+    Maps,
     Read,
     Shifted,
     Size,
-    Span,
-    Step,
-    find_frontier,
-)
-from memplan.targets._bands import (
-    FAN_IN,
-    Maps,
-    Striped,
     WholeError,
     broadcast,
-    find_size,
-    require_picture,
+    join,
+    require_size,
     resize,
 )
+from memplan.rewrite.bands import Action, Cut, Do, Uncut, find_frontier
+from memplan.targets._bands import Striped
 from memplan.targets.fx import Unsigned, load_graph, make_key
 
 __all__ = ["stripe"]
 
 _RANK: Final = 4
+_ROW_AXIS: Final = 2  # NCHW
 _META: Final = ("nn_module_stack", "stack_trace", "torch_fn")  # of a node, for people
 
 
@@ -88,7 +79,7 @@ def stripe(program: Any, *, max_extra: float = 0.10, budget: int | None = None) 
     loaded = load_graph(held)
     assert loaded.graph is not None
     calls = list(_iterate_calls(held.graph_module, loaded.graph))
-    frontier = find_frontier(_make_program(loaded.graph, calls))
+    frontier = find_frontier(Uncut(_describe_rows(loaded.graph, calls)))
     point = frontier.choose(max_extra=max_extra, budget=budget)
     found = frontier.cut(point)
     load = given = loaded.problem.max_load
@@ -116,8 +107,6 @@ class Call:
         The node of its first result, or `None` if it cannot be replaced.
     indices
         By node: its index in the graph.
-    places
-        By read of its step: the place among `tensors`.
     """
 
     node: Any
@@ -132,7 +121,7 @@ class Call:
         shape = self.shape(self.tensors[at])
         if not self.tensors[at].meta["val"].is_contiguous():
             raise WholeError("an input is not stored row by row")
-        return require_picture(shape, "an input")
+        return require_size(shape, _ROW_AXIS, "an input")
 
     def shape(self, node: Any) -> tuple[int, ...]:
         """Return the shape of what a node makes."""
@@ -146,7 +135,7 @@ class Call:
         """The rows and columns of the result."""
         if not self.made.meta["val"].is_contiguous():
             raise WholeError("its result is not stored row by row")
-        return require_picture(self.shape(self.made), "its result")
+        return require_size(self.shape(self.made), _ROW_AXIS, "its result")
 
     def pair(self, name: str, other: str = "") -> tuple[int, int]:
         """Return an argument for rows and for columns; `other` is the one if it is left out."""
@@ -194,11 +183,12 @@ def _find_made(node: Any, known: set[str]) -> Any:
     return made if is_read and hasattr(made.meta.get("val"), "is_contiguous") else None
 
 
-def _make_program(graph: Graph, calls: Sequence[Call]) -> Program:
+def _describe_rows(graph: Graph, calls: Sequence[Call]) -> Graph:
+    """Return a graph whose operators say which rows they need."""
     shared = {view.tensor for view in graph.views}
-    steps = []
-    for at, (operator, call) in enumerate(zip(graph.operators, calls, strict=True)):
-        makes = operator.outputs[0] if operator.outputs else -1
+    operators: list[Operator] = []
+    for operator, call in zip(graph.operators, calls, strict=True):
+        macs = _macs(call)
         try:
             if operator.blocks or call.made is None:
                 raise WholeError("it has sub-graphs, or several results, or its sizes are read")
@@ -211,46 +201,13 @@ def _make_program(graph: Graph, calls: Sequence[Call]) -> Program:
             pictures = {read.tensor for read in reads}
             if sum(call.indices[node] in pictures for node in call.tensors) > len(reads):
                 raise WholeError("it reads a picture as a weight")
-            steps.append(Step(at, makes, reads, _macs(call)))
+            operators.append(replace(operator, reads=reads, why_whole="", macs=macs))
         except WholeError as why:
-            steps.append(Step(at, makes, macs=_macs(call), why_whole=str(why)))
-    sizes = tuple(find_size(tensor.shape) for tensor in graph.tensors)
-    return Program(graph, tuple(steps), sizes, False, FAN_IN)
+            operators.append(replace(operator, why_whole=str(why), macs=macs))
+    return replace(graph, operators=tuple(operators))
 
 
 # What is known of operators
-
-
-@dataclass(frozen=True, slots=True)
-class Even:
-    """A window over an input with the same padding at both ends, which a band may have too.
-
-    A band at one end of the picture has the padding of that end at its other end as well, and makes
-    rows there that are wrong.
-    """
-
-    reach: int
-    stride: int
-    padding: int
-
-    def feed(self, wanted: Span, size: int, result: int) -> Feed:
-        """Return the rows under the windows."""
-        first = wanted[0] * self.stride - self.padding
-        last = (wanted[1] - 1) * self.stride - self.padding + self.reach
-        begin, end = max(0, first), min(size, last)
-        before, after = begin - first, last - end
-        if begin < end and before < after:
-            begin -= (before - after) % self.stride  # so that windows stay in place
-        padding = max(before, after)
-        made = (begin - padding + self.padding) // self.stride
-        if begin < 0 or begin >= end or (begin - padding + self.padding) % self.stride:
-            return Feed((0, size), (0, result))
-        count = (end - begin + 2 * padding - self.reach) // self.stride + 1
-        return Feed((begin, end), (made, made + count))
-
-    def pad(self, fed: Span, made: Span) -> int:
-        """Return the padding of a band."""
-        return fed[0] - made[0] * self.stride + self.padding
 
 
 def _find_maps(call: Call) -> Maps:
@@ -273,6 +230,7 @@ def _each(call: Call) -> Maps:
         [call.shape(node) for node in call.tensors],
         call.result,
         [node.op in ("get_attr", "placeholder") for node in call.tensors],
+        _ROW_AXIS,
     )
     for at in maps:
         call.size(at)
@@ -353,16 +311,9 @@ def _pad(call: Call) -> Maps:
 
 def _join(call: Call) -> Maps:
     axis = call.args["dim"] % _RANK
-    if axis == 0:
-        raise WholeError("it joins a batch")
-    maps: Maps = {}
-    offset = 0
-    for at, node in enumerate(call.tensors):
+    for at in range(len(call.tensors)):
         call.size(at)
-        rows, columns = (Joined(offset) if axis == along else Each() for along in (2, 3))
-        maps[at] = (rows, columns)
-        offset += call.shape(node)[axis]
-    return maps
+    return join([call.shape(node)[axis] for node in call.tensors], axis, _ROW_AXIS)
 
 
 def _to_depth(call: Call) -> Maps:
@@ -444,10 +395,9 @@ class _Writer:
             elif action.do is not Do.WHOLE:
                 waiting.append(action)
         self._insert(waiting, self._graph.output_node())
-        steps = self._cut.program.steps
-        gone = [s for region in self._cut.regions for s in steps[region.first : region.last]]
-        for step in reversed(gone):
-            call = self._calls[step.operator]
+        gone = [at for region in self._cut.regions for at in range(region.first, region.last)]
+        for at in reversed(gone):
+            call = self._calls[at]
             for node in dict.fromkeys((call.made, call.node)):
                 self._graph.erase_node(node)
         self._graph.lint()
@@ -455,8 +405,8 @@ class _Writer:
 
     def _insert(self, actions: Sequence[Action], anchor: Any) -> None:
         """Put nodes before another one; they replace those of the pictures that they join."""
-        steps = self._cut.program.steps
-        made = {step.makes: self._calls[step.operator].made for step in steps}
+        operators = self._cut.uncut.operators
+        made = {each.makes: call.made for each, call in zip(operators, self._calls, strict=True)}
         with self._graph.inserting_before(anchor):
             for action in actions:
                 node = self._nodes[action.output] = self._node(action)
@@ -487,8 +437,8 @@ class _Writer:
 
     def _part(self, action: Action) -> Any:
         """Return an operator on fewer rows."""
-        call, step = self._calls[action.step], self._cut.program.steps[action.step]
-        pictures, pieces = {read.tensor for read in step.reads}, iter(action.inputs)
+        call, operator = self._calls[action.step], self._cut.uncut.operators[action.step]
+        pictures, pieces = {read.tensor for read in operator.reads}, iter(action.inputs)
 
         def replace_picture(node: Any) -> Any:
             if call.indices[node] not in pictures:
@@ -497,7 +447,7 @@ class _Writer:
             return self._nodes[piece] if piece >= 0 else None
 
         args = dict(self._map_arg(call.args, replace_picture))
-        self._adapt(args, call, step, action)
+        self._adapt(args, call, operator, action)
         target = call.node.target
         if target is self._aten.conv2d.padding:
             target = self._aten.conv2d.default
@@ -508,10 +458,10 @@ class _Writer:
         node.meta |= {key: call.node.meta[key] for key in _META if key in call.node.meta}
         return node if call.made is call.node else self._call(getitem, (node, 0))
 
-    def _adapt(self, args: dict[str, Any], call: Call, step: Step, action: Action) -> None:
+    def _adapt(self, args: dict[str, Any], call: Call, operator: Operator, action: Action) -> None:
         """Give a part the padding and the size that it has."""
         _, made = self._cut.part(action.output)
-        rules = (step.reads[0].rows, step.reads[0].columns)
+        rules = (operator.reads[0].rows, operator.reads[0].columns)
         if call.name == "cat":
             args["tensors"] = [node for node in args["tensors"] if node is not None]
         if args.get("output_size"):

@@ -29,37 +29,25 @@ from typing import Any, Final
 from memplan.errors import FormatError
 from memplan.extras import require
 from memplan.files import of_file, write_files
-from memplan.graph import Graph
+from memplan.graph import Graph, Operator
+from memplan.graph.pictures import Shifted, Spread, Window
 from memplan.notes import Code
-from memplan.rewrite.stripes import (
-    Action,
-    Cut,
-    Do,
-    Program,
-    Shifted,
-    Step,
-    Window,
-    find_frontier,
-)
+from memplan.rewrite.bands import Action, Cut, Do, Uncut, find_frontier
 from memplan.sources import Loaded
 from memplan.sources.onnx import read, read_bytes
 from memplan.sources.onnx._order import sort_operators, subgraphs
+from memplan.sources.onnx._pictures import (
+    RANK,
+    Constants,
+    NodeCall,
+    find_pads,
+    gives_sizes,
+    read_attributes,
+)
 from memplan.sources.onnx._rules import SHAPE_ONLY
 from memplan.sources.onnx._types import opsets_of
 from memplan.sources.options import Options
-from memplan.targets._bands import (
-    Spread,
-    Striped,
-)
-from memplan.targets._onnx_pictures import (
-    RANK,
-    Call,
-    Constants,
-    find_pads,
-    gives_sizes,
-    program_of,
-    read_attributes,
-)
+from memplan.targets._bands import Striped
 
 __all__ = ["HOW_TO_RUN", "load_program", "stripe", "stripe_bytes"]
 
@@ -106,7 +94,7 @@ def stripe(
     return found
 
 
-def load_program(path: Path, options: Options | None = None) -> Program:
+def load_program(path: Path, options: Options | None = None) -> Uncut:
     """Return what is known of the operators of a model, for `find_frontier`.
 
     Parameters
@@ -130,16 +118,14 @@ def _read_bytes(path: Path) -> bytes:
         return path.read_bytes()
 
 
-def _load_program(
-    path: Path, asked: Options, data: bytes
-) -> tuple[Program, Any, list[int], Loaded]:
+def _load_program(path: Path, asked: Options, data: bytes) -> tuple[Uncut, Any, list[int], Loaded]:
     """Return the program of a model, the model, the node of each operator, and its layout."""
     loaded = read(path, asked)
     assert loaded.graph is not None
     model = require("onnx", extra="onnx").ModelProto.FromString(data)
     sort_operators(model)
     places = _match(model, loaded.graph, path)
-    return program_of(model, loaded.graph, places), model, places, loaded
+    return Uncut(loaded.graph), model, places, loaded
 
 
 def stripe_bytes(
@@ -189,11 +175,11 @@ def _list_sizes(model: Any, graph: Graph | None, asked: Options) -> dict[str, in
 def _match(model: Any, graph: Graph, path: Path) -> list[int]:
     """Return by operator of the graph the index of its node in the file."""
     places = []
-    nodes = enumerate(model.graph.node)
+    nodes = model.graph.node
     for operator in graph.operators:
         made = {graph.tensors[t].name for t in operator.outputs}
-        at = next((at for at, node in nodes if made and made <= set(node.output)), None)
-        if at is None:
+        _, at = operator.place
+        if at >= len(nodes) or not made or not made <= set(nodes[at].output):
             raise FormatError(
                 str(path), "its operators are not those of the file: inline its functions first"
             )
@@ -230,9 +216,9 @@ class _Writer:
         self._taken = set(_iterate_names(model.graph))
         self._names: dict[int, str] = {}  # by tensor of the cut that the file did not have
         self._constants: dict[tuple[int, ...], str] = {}
-        steps, operators = found.program.steps, found.program.graph.tensors
-        cut_steps = (s for region in found.regions for s in steps[region.first : region.last])
-        self._parted = {operators[step.makes].name: step.makes for step in cut_steps}
+        operators, tensors = found.uncut.operators, found.uncut.graph.tensors
+        inside = (o for region in found.regions for o in operators[region.first : region.last])
+        self._parted = {tensors[each.makes].name: each.makes for each in inside}
 
     def write(self) -> None:
         """Change the model."""
@@ -258,7 +244,7 @@ class _Writer:
         """Return a node that is done before the run; the shape of a picture becomes a constant."""
         if node.op_type not in SHAPE_ONLY or node.input[0] not in self._parted:
             return [(node, True)]
-        tensor = self._cut.program.graph.tensors[self._parted[node.input[0]]]
+        tensor = self._cut.uncut.graph.tensors[self._parted[node.input[0]]]
         assert tensor.shape is not None
         options = read_attributes(node)
         shape = tensor.shape[options.get("start", 0) : options.get("end", RANK)]
@@ -301,12 +287,11 @@ class _Writer:
 
     def _part(self, old: Any, action: Action) -> Any:
         """Return an operator on fewer rows."""
-        program = self._cut.program
-        step, operator = program.steps[action.step], program.graph.operators[action.step]
+        operator = self._cut.uncut.operators[action.step]
         node = self._onnx.NodeProto()
         node.CopyFrom(old)
         pictures, pieces, slots = (
-            {read.tensor for read in step.reads},
+            {read.tensor for read in operator.reads},
             iter(action.inputs),
             iter(operator.inputs),
         )
@@ -321,14 +306,14 @@ class _Writer:
         del node.output[:]
         node.output.append(self._name(action.output))
         node.name = node.output[0]
-        self._adapt(node, step, action)
+        self._adapt(node, operator, action)
         return node
 
-    def _adapt(self, node: Any, step: Step, action: Action) -> None:
+    def _adapt(self, node: Any, operator: Operator, action: Action) -> None:
         """Give a part the padding and the size that it has."""
         shape, attributes = self._shape(action.output), read_attributes(node)
         if node.op_type == "Pad":
-            self._adapt_pad(node, step, action)
+            self._adapt_pad(node, operator, action)
             return
         if attributes.get("coordinate_transformation_mode") == "pytorch_half_pixel":
             self._set(node, "coordinate_transformation_mode", "half_pixel")  # also for one row
@@ -336,7 +321,7 @@ class _Writer:
             axes = attributes.get("axes") or range(RANK)
             node.input[3] = self._constant([shape[axis] for axis in axes])
             return
-        rules = (step.reads[0].rows, step.reads[0].columns)
+        rules = (operator.reads[0].rows, operator.reads[0].columns)
         _, made = self._cut.part(action.output)
         sides = [
             rule.pads(fed, span)
@@ -349,13 +334,14 @@ class _Writer:
             if node.op_type == "ConvTranspose":
                 self._set(node, "output_padding", [max(-side[1], 0) for side in sides])
 
-    def _adapt_pad(self, node: Any, step: Step, action: Action) -> None:
+    def _adapt_pad(self, node: Any, operator: Operator, action: Action) -> None:
         _, made = self._cut.part(action.output)
         old = self._old[self._places[action.step]]
-        operator = self._cut.program.graph.operators[action.step]
-        tensors = self._cut.program.graph.tensors
-        pads = find_pads(Call.of(old, operator, tensors, self._opset, Constants(self._graph)))
-        for axis, rule in enumerate((step.reads[0].rows, step.reads[0].columns)):
+        tensors, slots = self._cut.uncut.graph.tensors, iter(operator.inputs)
+        inputs = [tensors[next(slots)] if name else None for name in old.input]
+        output = tensors[operator.makes]
+        pads = find_pads(NodeCall.of(old, inputs, output, self._opset, Constants(self._graph)))
+        for axis, rule in enumerate((operator.reads[0].rows, operator.reads[0].columns)):
             assert isinstance(rule, Shifted)
             pads[2 + axis], pads[2 + axis + RANK] = rule.pads(action.feeds[0][axis], made[axis])
         if self._opset < 11:
@@ -375,7 +361,7 @@ class _Writer:
 
     def _shape(self, tensor: int) -> tuple[int, ...]:
         picture, ((top, bottom), (left, right)) = self._cut.part(tensor)
-        shape = self._cut.program.graph.tensors[picture].shape
+        shape = self._cut.uncut.graph.tensors[picture].shape
         assert shape is not None
         return 1, shape[1], bottom - top, right - left
 
@@ -383,7 +369,7 @@ class _Writer:
 
     def _name(self, tensor: int) -> str:
         """Return the name of a tensor of the cut."""
-        tensors = self._cut.program.graph.tensors
+        tensors = self._cut.uncut.graph.tensors
         if tensor < len(tensors):
             return tensors[tensor].name
         if tensor not in self._names:
@@ -443,7 +429,7 @@ class _Writer:
 
     def _fix_sizes(self) -> None:
         """Write the sizes that the bands are for into the inputs and results."""
-        shapes = {one.name: one.shape for one in self._cut.program.graph.tensors}
+        shapes = {one.name: one.shape for one in self._cut.uncut.graph.tensors}
         for one in (*self._graph.input, *self._graph.output):
             shape = shapes.get(one.name)
             if shape is None or not one.type.HasField("tensor_type"):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memplan.extras import require
-from memplan.rewrite.stripes import Frontier
+from memplan.rewrite.bands import Frontier
 from memplan.view import paper, picture
-from memplan.view.words.stripes import describe_regions
+from memplan.view.words.bands import describe_regions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,7 +24,7 @@ def draw(found: Frontier, *, width: float | None = None) -> Figure:
     Parameters
     ----------
     found
-        The result of `memplan.rewrite.stripes.find_frontier`.
+        The result of `memplan.rewrite.bands.find_frontier`.
     width
         Millimetres, from 40 to 2,000; `None` is 178.
 
@@ -59,7 +59,7 @@ def html(found: Frontier, *, title: str = "") -> str:
     Parameters
     ----------
     found
-        The result of `memplan.rewrite.stripes.find_frontier`.
+        The result of `memplan.rewrite.bands.find_frontier`.
     title
         Of the page; any text.
 

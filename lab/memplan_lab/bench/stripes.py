@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memplan.graph import Kind
-from memplan.rewrite.stripes import find_frontier
+from memplan.rewrite.bands import Uncut, find_frontier, tell_rows
 from memplan.targets.tflite_micro import apply_in_bands, load_program
 from memplan_lab.bench.int8_networks import NETWORKS
 
@@ -85,12 +85,12 @@ def measure(name: str, data: bytes, share: float) -> Row:
         path = Path(folder) / "model.tflite"
         path.write_bytes(data)
         found = apply_in_bands(path, path, max_extra=share)
-        program = load_program(path).for_own_kernels()
+        program = Uncut(tell_rows(load_program(path).graph))
     graph = program.graph
     bare = replace(program, graph=replace(graph, planned=graph.planned - {Kind.INPUT}))
     own, outside = (find_frontier(each, work=_WORK) for each in (program, bare))
     frontier, point = found.frontier, found.point
-    macs = frontier.program.macs
+    macs = frontier.uncut.macs
     heads = {point.load, found.planned.plan.peak, found.applied.after.bytes}
     return Row(
         name,

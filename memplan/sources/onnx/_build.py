@@ -12,7 +12,8 @@ from memplan.notes import Code, Note
 from memplan.sources.onnx import _rules
 from memplan.sources.onnx._order import initializers, subgraphs
 from memplan.sources.onnx._origin import line_of, module_of
-from memplan.sources.onnx._types import STRING, bytes_of, dtype_of, tensor_type, types_of
+from memplan.sources.onnx._pictures import ROW_AXIS, Constants, describe_rows
+from memplan.sources.onnx._types import STRING, bytes_of, dtype_of, opsets_of, tensor_type, types_of
 
 __all__ = ["build"]
 
@@ -38,7 +39,7 @@ def build(model: Any) -> tuple[Graph, tuple[Note, ...]]:
     GraphError
         If a tensor is of a type that ONNX does not have, or larger than 2^62 bytes.
     """
-    builder = _Builder()
+    builder = _Builder(opsets_of(model).get("", 1), Constants(model.graph))
     scope: _Scope = ChainMap()
     operators = builder.run(model.graph, scope, "")
     graph = Graph(
@@ -52,12 +53,15 @@ def build(model: Any) -> tuple[Graph, tuple[Note, ...]]:
         alignment=_ALIGNMENT,
         planned=_PLANNED,
         source="onnx",
+        row_axis=ROW_AXIS,
     )
     return graph, builder.notes()
 
 
 @dataclass
 class _Builder:
+    opset: int
+    constants: Constants
     tensors: list[Tensor] = field(default_factory=list)
     views: list[View] = field(default_factory=list)
     aliases: list[tuple[int, int]] = field(default_factory=list)
@@ -78,10 +82,10 @@ class _Builder:
             if value.name not in scope.maps[0]:
                 scope[value.name] = self._value(value.name, path, inputs, value.type)
         level = _Level(scope, path, types_of(graph), frozenset(one.name for one in graph.output))
-        operators = (self._operator(node, level) for node in graph.node)
+        operators = (self._operator(at, node, level) for at, node in enumerate(graph.node))
         return tuple(operator for operator in operators if operator is not None)
 
-    def _operator(self, node: Any, level: _Level) -> Operator | None:
+    def _operator(self, at: int, node: Any, level: _Level) -> Operator | None:
         """Return the operator of a node; `None` for one that is done before the run."""
         slots = [level.scope[name] if name else None for name in node.input]
         folded = self._is_folded(node, slots, level)
@@ -108,7 +112,15 @@ class _Builder:
             loop=bool(blocks) and node.op_type != "If",
             module=module_of(node),
             line=line_of(node),
+            **({} if level.path else self._describe(at, node, slots, outputs)),
         )
+
+    def _describe(
+        self, at: int, node: Any, slots: list[int | None], outputs: tuple[int, ...]
+    ) -> dict[str, Any]:
+        """Return what an outermost operator keeps of its node."""
+        rows = describe_rows(node, slots, outputs, self.tensors, self.opset, self.constants)
+        return {"origin": (0, at), **rows}
 
     def _is_folded(self, node: Any, slots: list[int | None], level: _Level) -> bool:
         """Whether its results are known before the run; runtimes fold such operators."""

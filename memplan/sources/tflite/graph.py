@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from memplan.errors import FormatError, quoted
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lives
 from memplan.sources.tflite.kernels import compute_scratch, find_overwritable, find_parts
 from memplan.sources.tflite.model import Model, OperatorInfo, TensorInfo
 from memplan.sources.tflite.names import element_bytes, is_custom, is_on_heap
+from memplan.sources.tflite.pictures import ROW_AXIS, describe_rows
 
 __all__ = [
     "ALIGNMENT",
@@ -182,7 +183,7 @@ def _iterate_parts(model: Model, graph: Graph) -> Iterator[tuple[int, int, int]]
     """Yield the part, the whole, and the offset, of operators of the first sub-graph."""
     main = model.subgraphs[0]
     for operator in graph.operators:
-        info = main.operators[int(operator.name[1:])]
+        info = main.operators[operator.place[1]]
         if len(info.outputs) != 1 or info.outputs[0] < 0:
             continue
         tensors = [main.tensors[i] if i >= 0 else None for i in info.inputs]
@@ -227,6 +228,7 @@ class _Builder:
             alignment=ALIGNMENT,
             planned=frozenset(kinds | ({Kind.VARIABLE} if pinned else set())),
             source="tflite",
+            row_axis=ROW_AXIS,
         )
 
     def _add_tensors(self, number: int) -> None:
@@ -332,8 +334,21 @@ class _Builder:
             outputs
             + self._scratch((number, index), name, compute_scratch(info.type, infos, output)),
             in_place=tuple(self._in_place(info.type, inputs, infos, outputs)),
+            origin=(number, index),
+            **self._describe(info, inputs, infos, output),
         )
         return self._with_blocks(operator, info, (*path, number)) if info.subgraphs else operator
+
+    def _describe(
+        self,
+        info: OperatorInfo,
+        inputs: Sequence[int | None],
+        infos: Sequence[TensorInfo | None],
+        output: TensorInfo | None,
+    ) -> dict[str, Any]:
+        """Return which rows an operator needs for a part of its result."""
+        indices = [-1 if i is None else i for i in inputs]
+        return describe_rows(info, infos, indices, output)
 
     def _scratch(self, key: tuple[int, int], name: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
         """Return one tensor for an operator's scratch, or none.

@@ -15,8 +15,8 @@ import numpy as np
 
 from memplan.errors import FormatError
 from memplan.extras import require
-from memplan.rewrite.stripes import Action, Cut, Do, Shifted
-from memplan.rewrite.stripes.program import Box
+from memplan.graph.pictures import Shifted
+from memplan.rewrite.bands import Action, Box, Cut, Do
 from memplan.sources.tflite.model import IDENTIFIER, OFFLINE_PLAN
 from memplan.targets.tflite_micro.folding import SCHEMA, drop_unused
 
@@ -72,7 +72,7 @@ class _Writer:
         self._schema = schema
         self._cut = found
         self._subgraph = tree.subgraphs[0]
-        self._known = len(found.program.graph.tensors)
+        self._known = len(found.uncut.graph.tensors)
         self._given = len(self._subgraph.tensors)
         self._tensors: dict[int, int] = {}  # by tensor of the cut
         self._constants: dict[tuple[int, ...], int] = {}
@@ -85,7 +85,7 @@ class _Writer:
         return self._renumber()
 
     def _operator(self, old: list[Any], action: Action) -> Any:
-        graph = self._cut.program.graph
+        graph = self._cut.uncut.graph
         if action.do is Do.SLICE:
             shape = self._shape(action.output)
             begin = (0, *action.begin, 0)
@@ -99,29 +99,28 @@ class _Writer:
         if action.do is Do.PAD:
             inputs = [self._number(action.inputs[0]), self._constant(self._zeros(action))]
             return self._new(_PAD, self._schema.PadOptionsT(), "PadOptions", inputs, action)
-        operator = old[int(graph.operators[action.step].name[1:])]
+        operator = old[graph.operators[action.step].place[1]]
         return operator if action.do is Do.WHOLE else self._part(operator, action)
 
     def _part(self, operator: Any, action: Action) -> Any:
         """Return an operator on fewer rows."""
-        step = self._cut.program.steps[action.step]
-        type_ = self._cut.program.graph.operators[action.step].type
+        step = self._cut.uncut.operators[action.step]
         made = copy.copy(operator)
         pictures = {read.tensor for read in step.reads}
         pieces = iter(action.inputs)
         inputs = [next(pieces) if int(i) in pictures else int(i) for i in operator.inputs]
-        if type_ == "CONCATENATION":
+        if step.type == "CONCATENATION":
             inputs = [tensor for tensor in inputs if tensor >= 0]
         made.inputs = [self._number(tensor) for tensor in inputs]
         made.outputs = [self._number(action.output)]
-        if type_ in _SIZES:
+        if step.type in _SIZES:
             shape = self._shape(action.output)
-            size = shape if type_ == "TRANSPOSE_CONV" else shape[1:3]
-            made.inputs[_SIZES[type_]] = self._constant(size)
+            size = shape if step.type == "TRANSPOSE_CONV" else shape[1:3]
+            made.inputs[_SIZES[step.type]] = self._constant(size)
         if action.padded:
             made.builtinOptions = copy.copy(operator.builtinOptions)
             made.builtinOptions.padding = _VALID
-        if type_ in ("PAD", "PADV2"):
+        if step.type in ("PAD", "PADV2"):
             made.inputs[1] = self._constant(self._pads(action, int(operator.inputs[1])))
         return made
 
@@ -130,7 +129,7 @@ class _Writer:
         buffer = self._tree.buffers[self._subgraph.tensors[amounts].buffer]
         wide = self._subgraph.tensors[amounts].type != _INT32
         values = np.asarray(buffer.data, np.uint8).view("<i8" if wide else "<i4").tolist()
-        step = self._cut.program.steps[action.step]
+        step = self._cut.uncut.operators[action.step]
         _, made = self._cut.part(action.output)
         (fed,) = action.feeds
         for axis, rule in enumerate((step.reads[0].rows, step.reads[0].columns)):

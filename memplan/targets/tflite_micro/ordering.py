@@ -129,13 +129,12 @@ def find_orders(model: Model, graph: Graph) -> dict[int, list[int]]:
     Operators that only unpack weights are not in the graph; they come first. A sub-graph that is
     entered several times keeps its order, unless all its copies have the same one.
     """
-    runs: dict[int, list[list[int]]] = {0: [[int(op.name[1:]) for op in graph.operators]]}
+    runs: dict[int, list[list[int]]] = {0: [[op.place[1] for op in graph.operators]]}
     for operator in graph.walk():
         for block in operator.blocks:
-            steps = [step.name[1:].split(".") for step in block.operators[1:-1]]
-            numbers = [[int(part) for part in step] for step in steps]
-            for number in {number for number, _ in numbers}:
-                runs.setdefault(number, []).append([index for _, index in numbers])
+            places = [step.place for step in block.operators[1:-1]]
+            for number in {number for number, _ in places}:
+                runs.setdefault(number, []).append([index for _, index in places])
     orders = {}
     for number, found in runs.items():
         if any(order != found[0] for order in found):

@@ -10,9 +10,9 @@ from typing import Final
 
 from memplan.errors import MemplanError
 from memplan.files import temporary_folder
-from memplan.graph import View
+from memplan.graph import Graph, Operator, View
 from memplan.planning import Planned, plan_model
-from memplan.rewrite.stripes import MAX_EXTRA, Frontier, Point, Program, find_frontier
+from memplan.rewrite.bands import MAX_EXTRA, Frontier, Point, Uncut, find_frontier
 from memplan.sources import Loaded, load, of_graph
 from memplan.sources.tflite.graph import graph_of
 from memplan.sources.tflite.model import parse
@@ -22,13 +22,15 @@ from memplan.targets.tflite_micro.comparing import Comparison, compare_results
 from memplan.targets.tflite_micro.folding import unpack
 from memplan.targets.tflite_micro.metadata import with_order
 from memplan.targets.tflite_micro.ordering import InOrder, apply_in_order, find_orders
-from memplan.targets.tflite_micro.pictures import program_of
 from memplan.yardsticks.tflite_micro_arena import minimal_arena
 
-__all__ = ["InBands", "apply_in_bands", "load_program"]
+__all__ = ["FAN_IN", "InBands", "apply_in_bands", "load_program", "uncut_of"]
 
 _WORK: Final = 300_000  # for the search: planning and measuring take longer
 _MANY: Final = 4_000_000  # nodes of a longer search for a plan, half a minute
+FAN_IN: Final = 10  # the most inputs of TFLM's CONCATENATION
+_KEPT: Final = 200  # bytes in the tail of TFLM's arena for an operator
+_KEPT_BY_COPIES: Final = 110
 _TRIALS: Final = 4  # programs in bands that are planned and measured
 
 
@@ -66,10 +68,10 @@ class InBands:
     @property
     def macs(self) -> int:
         """Multiplications that are repeated."""
-        return self.frontier.cut(self.point).macs - self.frontier.program.macs
+        return self.frontier.cut(self.point).macs - self.frontier.uncut.macs
 
 
-def load_program(model: Path) -> Program:
+def load_program(model: Path) -> Uncut:
     """Return what is known of the operators of a model, for `find_frontier`.
 
     Raises
@@ -178,9 +180,26 @@ def apply_in_bands(
     return replace(best, comparison=comparison)
 
 
-def _read_program(data: bytes, model: Path) -> Program:
-    stored = replace(parse(data, str(model)), offsets=())
-    return program_of(stored, graph_of(stored))
+def _read_program(data: bytes, model: Path) -> Uncut:
+    return uncut_of(graph_of(replace(parse(data, str(model)), offsets=())))
+
+
+def uncut_of(graph: Graph) -> Uncut:
+    """Return a graph with what TFLM keeps for its operators."""
+    kept = tuple(_find_kept(graph, operator) for operator in graph.operators)
+    return Uncut(graph, FAN_IN, kept, _KEPT_BY_COPIES)
+
+
+def _find_kept(graph: Graph, operator: Operator) -> int:
+    """Return what TFLM keeps for an operator in the tail of its arena, in bytes.
+
+    Measured on a machine with pointers of 64 bits: structs of the operator and of its result, and
+    eight bytes for each channel that is quantized on its own.
+    """
+    if operator.type not in ("CONV_2D", "DEPTHWISE_CONV_2D") or not operator.outputs:
+        return _KEPT
+    output = graph.tensors[operator.makes]
+    return _KEPT + (8 * output.shape[-1] if output.dtype == "int8" and output.shape else 0)
 
 
 def _iterate_candidates(

@@ -13,28 +13,49 @@ right.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 __all__ = [
+    "UNKNOWN_ROWS",
     "Blocks",
     "Each",
+    "Even",
     "Feed",
     "Joined",
     "Map",
+    "Maps",
     "Once",
     "Padding",
+    "Read",
     "Resized",
     "Shifted",
+    "Size",
     "Span",
+    "Spread",
     "Told",
     "Transposed",
+    "WholeError",
     "Window",
+    "broadcast",
+    "find_size",
+    "join",
+    "require_size",
+    "resize",
+    "window",
 ]
+
+UNKNOWN_ROWS: Final = "it is not known which rows of its inputs it needs"
+_LONGEST_STEP: Final = 1024  # rows from one window to the next; cuts are looked for in every one
+_RANK: Final = 4
 
 Span = tuple[int, int]
 """The rows (or columns) from the first one to before the second one."""
+
+Size = tuple[int, int]
+"""The rows and the columns of a picture."""
 
 
 class Feed(NamedTuple):
@@ -194,6 +215,64 @@ class Transposed:
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """A transposed convolution whose padding is free at both ends.
+
+    Row i of the input adds to the `reach` rows from `i * stride - before` on. The reach is not less
+    than the stride, so that every row of the result has one of the input.
+    """
+
+    reach: int
+    stride: int
+    before: int
+
+    def feed(self, wanted: Span, size: int, result: int) -> Feed:
+        """Return the rows that add to the wanted ones."""
+        first = -(-(wanted[0] + self.before - self.reach + 1) // self.stride)
+        last = (wanted[1] - 1 + self.before) // self.stride + 1
+        begin = max(0, min(first, size - 1))
+        return Feed((begin, min(size, max(last, begin + 1))), wanted)
+
+    def pads(self, fed: Span, made: Span) -> Span:
+        """Return how many rows to cut off at both ends; fewer than none are added."""
+        first = fed[0] * self.stride - self.before
+        last = (fed[1] - 1) * self.stride - self.before + self.reach
+        return made[0] - first, last - made[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Even:
+    """A window over an input with the same padding at both ends, which a band may have too.
+
+    A band at one end of the picture has the padding of that end at its other end as well, and makes
+    rows there that are wrong.
+    """
+
+    reach: int
+    stride: int
+    padding: int
+
+    def feed(self, wanted: Span, size: int, result: int) -> Feed:
+        """Return the rows under the windows."""
+        first = wanted[0] * self.stride - self.padding
+        last = (wanted[1] - 1) * self.stride - self.padding + self.reach
+        begin, end = max(0, first), min(size, last)
+        before, after = begin - first, last - end
+        if begin < end and before < after:
+            begin -= (before - after) % self.stride  # so that windows stay in place
+        padding = max(before, after)
+        made = (begin - padding + self.padding) // self.stride
+        if begin < 0 or begin >= end or (begin - padding + self.padding) % self.stride:
+            return Feed((0, size), (0, result))
+        count = (end - begin + 2 * padding - self.reach) // self.stride + 1
+        return Feed((begin, end), (made, made + count))
+
+    def pad(self, fed: Span, made: Span) -> int:
+        """Return the padding of a band."""
+        return fed[0] - made[0] * self.stride + self.padding
+
+
+@dataclass(frozen=True, slots=True)
 class Resized:
     """A resize by a whole factor, up or down, whose positions are exact in binary numbers.
 
@@ -277,3 +356,175 @@ def _widen(wanted: Span, inside: Span) -> Span:
     if inside[0] >= inside[1]:
         raise ValueError("no row of its result needs one of its input")
     return min(wanted[0], inside[1] - 1), max(wanted[1], inside[0] + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A picture that an operator reads, and which part of it a part of the result needs."""
+
+    tensor: int
+    rows: Map
+    columns: Map
+
+
+# What sources say of their operators. They know which axis is which, and give sizes of pictures
+# and attributes; the rules are here.
+
+
+class WholeError(Exception):
+    """An operator can only be done as a whole; the sentence says why."""
+
+
+Maps = dict[int, tuple[Map, Map]]
+"""By position among the inputs of an operator: the maps of rows and of columns."""
+
+
+def find_size(shape: Sequence[int] | None, axis: int) -> Size | None:
+    """Return the rows and columns of a shape, or `None` if it is not that of one picture.
+
+    Parameters
+    ----------
+    shape
+        Of a tensor.
+    axis
+        That of rows in a shape of four axes; columns follow it.
+    """
+    if shape is None or len(shape) != _RANK or shape[0] != 1 or min(shape) < 1:
+        return None
+    return shape[axis], shape[axis + 1]
+
+
+def require_size(shape: Sequence[int] | None, axis: int, what: str) -> Size:
+    """Return the rows and columns of a shape; `what` has it.
+
+    Raises
+    ------
+    WholeError
+        If it is not that of one picture.
+    """
+    size = find_size(shape, axis)
+    if size is None:
+        if shape is not None and len(shape) == _RANK and shape[0] > 1:
+            raise WholeError(f"{what} has a batch of {shape[0]}")
+        raise WholeError(f"{what} has no rows and columns")
+    return size
+
+
+def broadcast(
+    shapes: Sequence[Sequence[int] | None], result: Size, fixed: Sequence[bool], axis: int
+) -> Maps:
+    """Return the maps of an operator on elements, of which some inputs may be broadcast.
+
+    Parameters
+    ----------
+    shapes
+        Of its inputs; `None` for one that is left out.
+    result
+        The rows and columns of its result.
+    fixed
+        Which inputs are constants.
+    axis
+        That of rows in a shape of four axes.
+
+    Raises
+    ------
+    WholeError
+        If an input has rows of its own and is not a picture, or none is one.
+    """
+    maps: Maps = {}
+    for at, shape in enumerate(shapes):
+        if shape is None:
+            continue
+        spots = ((1,) * _RANK + tuple(shape))[-_RANK:][axis : axis + 2]
+        if spots == (1, 1) and (fixed[at] or len(shape) != _RANK):
+            continue  # the same values for all rows and columns
+        if len(shape) < _RANK:
+            raise WholeError("an input is broadcast from fewer dimensions")
+        size = require_size(shape, axis, "an input")
+        rows, columns = (
+            Each() if one == other else Once() for one, other in zip(size, result, strict=True)
+        )
+        maps[at] = (rows, columns)
+    if not maps:
+        raise WholeError("all its inputs are constants")
+    return maps
+
+
+def join(sizes: Sequence[int], axis: int, rows: int) -> Maps:
+    """Return the maps of pictures that are joined.
+
+    Parameters
+    ----------
+    sizes
+        Of the inputs along the axis that joins them.
+    axis
+        Along which they are joined.
+    rows
+        The axis of rows.
+
+    Raises
+    ------
+    WholeError
+        If they are a batch.
+    """
+    if axis == 0:
+        raise WholeError("it joins a batch")
+    maps: Maps = {}
+    offset = 0
+    for at, size in enumerate(sizes):
+        down: Map = Joined(offset) if axis == rows else Each()
+        across: Map = Joined(offset) if axis == rows + 1 else Each()
+        maps[at] = (down, across)
+        offset += size
+    return maps
+
+
+def window(
+    kernel: int,
+    stride: int,
+    dilation: int,
+    padding: Padding,
+    *,
+    before: int = 0,
+    zeros: bool = False,
+) -> Window:
+    """Return the map of a convolution or of pooling along one axis.
+
+    Raises
+    ------
+    WholeError
+        If there is no such window, or windows are too far apart.
+    """
+    if min(kernel, stride) < 1:
+        raise WholeError("its options make no sense")
+    if stride > _LONGEST_STEP:
+        raise WholeError(f"its windows are {stride} rows or columns apart")
+    return Window(kernel, stride, max(dilation, 1), padding, before, zeros)
+
+
+def resize(
+    size: Size, result: Size, before: int, after: int, *, divides: bool = False
+) -> tuple[Map, Map]:
+    """Return the maps of a resize whose positions are exact in binary numbers.
+
+    Row i of the result is interpolated between rows from `i // scale - before` to `... + after`.
+    A runtime that computes positions with the size of the input divided by that of the result
+    (`divides`) is exact for every whole factor by which rows become fewer.
+
+    Raises
+    ------
+    WholeError
+        If a position could be rounded to another row.
+    """
+    maps: list[Map] = []
+    for one, other in zip(size, result, strict=True):
+        up, down = other // one, one // other
+        if one == other:
+            maps.append(Each())
+        elif other == one * up and up.bit_count() == 1:
+            maps.append(Resized(up=up, before=before, after=after))
+        elif one == other * down and (divides or down.bit_count() == 1):
+            maps.append(Resized(down=down))
+        else:
+            raise WholeError(f"its scale of {one} to {other} is not exact in binary numbers")
+    return maps[0], maps[1]

@@ -9,51 +9,47 @@ from math import prod
 from typing import Any, Final
 
 from memplan.extras import require
-from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.rewrite.stripes import (
+from memplan.graph import Kind, Tensor
+from memplan.graph.pictures import (
     Blocks,
     Each,
-    Joined,
     Map,
+    Maps,
     Padding,
-    Program,
     Read,
     Shifted,
     Size,
-    Step,
+    Spread,
+    WholeError,
     Window,
+    broadcast,
+    join,
+    require_size,
+    resize,
 )
 from memplan.sources.onnx._arithmetic import array_of
 from memplan.sources.onnx._rules import IN_PLACE
-from memplan.sources.onnx._types import opsets_of
 from memplan.sources.onnx._windows import POOLS, pool_axis
-from memplan.targets._bands import (
-    FAN_IN,
-    Maps,
-    Spread,
-    WholeError,
-    broadcast,
-    find_size,
-    require_picture,
-    resize,
-)
 
 __all__ = [
     "RANK",
-    "Call",
+    "ROW_AXIS",
     "Constants",
+    "NodeCall",
+    "describe_rows",
     "find_pads",
     "gives_sizes",
-    "program_of",
     "read_attributes",
 ]
 
 _DOMAINS: Final = ("", "ai.onnx")
+_GRAPHS: Final = (5, 10)  # AttributeProto.GRAPH and GRAPHS
 RANK: Final = 4
+ROW_AXIS: Final = 2  # NCHW
 
 
 @dataclass(frozen=True)
-class Call:
+class NodeCall:
     """An operator of the file.
 
     Attributes
@@ -79,31 +75,25 @@ class Call:
     def of(
         cls,
         node: Any,
-        operator: Operator,
-        tensors: Sequence[Tensor],
+        inputs: Sequence[Tensor | None],
+        output: Tensor,
         opset: int,
         constants: Constants,
-    ) -> Call:
-        """Return a node of the file, which is an operator of its graph with these tensors."""
-        slots = iter(operator.inputs)
-        return cls(
-            operator.type,
-            opset,
-            read_attributes(node),
-            [tensors[next(slots)] if name else None for name in node.input],
-            tensors[operator.outputs[0]],
-            partial(constants.find, tuple(node.input)),
-        )
+    ) -> NodeCall:
+        """Return a node of the file, which reads and makes these tensors."""
+        kind = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        find = partial(constants.find, tuple(node.input))
+        return cls(kind, opset, read_attributes(node), list(inputs), output, find)
 
     def size(self, at: int) -> Size:
         """Return the rows and columns of an input."""
         tensor = self.inputs[at] if at < len(self.inputs) else None
-        return require_picture(tensor.shape if tensor else None, "an input")
+        return require_size(tensor.shape if tensor else None, ROW_AXIS, "an input")
 
     @property
     def result(self) -> Size:
         """The rows and columns of the result."""
-        return require_picture(self.output.shape, "its result")
+        return require_size(self.output.shape, ROW_AXIS, "its result")
 
     def shape(self, at: int) -> tuple[int, ...]:
         """Return the shape of an input; empty if there is none."""
@@ -118,46 +108,53 @@ class Call:
         return self.shape(at)
 
 
-def program_of(model: Any, graph: Graph, places: Sequence[int]) -> Program:
-    """Return a model with what is known of its operators.
+def describe_rows(
+    node: Any,
+    inputs: Sequence[int | None],
+    outputs: Sequence[int],
+    tensors: Sequence[Tensor],
+    opset: int,
+    constants: Constants,
+) -> dict[str, Any]:
+    """Return the fields `reads`, `why_whole` and `macs` of an operator of a graph.
 
     Parameters
     ----------
-    model, graph
-        A `ModelProto`, and its graph.
-    places
-        By operator: the index of its node in the file.
+    node
+        The operator in the file.
+    inputs
+        By position: the number of what it reads in the graph.
+    outputs
+        The numbers of its results.
+    tensors
+        Those of the graph.
+    opset, constants
+        Of the model.
     """
-    constants = Constants(model.graph)
-    opset = opsets_of(model).get("", 1)
-    steps = []
-    for at, operator in enumerate(graph.operators):
-        node = model.graph.node[places[at]]
-        slots = iter(operator.inputs)
-        indices = [next(slots) if name else -1 for name in node.input]
-        call = Call.of(node, operator, graph.tensors, opset, constants)
-        macs, makes = _macs(call), operator.outputs[0] if len(operator.outputs) == 1 else -1
-        try:
-            if operator.blocks or makes < 0:
-                raise WholeError("it has sub-graphs, or several results")
-            maps = _find_maps(call)
-            for tensor in (call.output, *(call.inputs[place] for place in maps)):
-                _require_bytes(tensor)
-            reads = tuple(Read(indices[place], *maps[place]) for place in sorted(maps))
-            pictures = {read.tensor for read in reads}
-            if sum(index in pictures for index in indices) > len(reads):
-                raise WholeError("it reads a picture as a weight")
-            steps.append(Step(at, makes, reads, macs))
-        except WholeError as why:
-            steps.append(Step(at, makes, macs=macs, why_whole=str(why)))
-    sizes = tuple(find_size(tensor.shape) for tensor in graph.tensors)
-    return Program(graph, tuple(steps), sizes, False, FAN_IN)
+    if not outputs:
+        return {}
+    read = [None if at is None else tensors[at] for at in inputs]
+    call = NodeCall.of(node, read, tensors[outputs[0]], opset, constants)
+    macs = _count_macs(call)
+    try:
+        if len(outputs) > 1 or any(one.type in _GRAPHS for one in node.attribute):
+            raise WholeError("it has sub-graphs, or several results")
+        maps = _find_maps(call)
+        for tensor in (call.output, *(call.inputs[place] for place in maps)):
+            _require_bytes(tensor)
+        pictures = {inputs[place] for place in maps}
+        if sum(index in pictures for index in inputs) > len(maps):
+            raise WholeError("it reads a picture as a weight")
+    except WholeError as why:
+        return {"why_whole": str(why), "macs": macs}
+    reads = tuple(Read(inputs[place] or 0, *maps[place]) for place in sorted(maps))
+    return {"reads": reads, "why_whole": "", "macs": macs}
 
 
 def read_attributes(node: Any) -> dict[str, Any]:
     """Return the attributes of a node that are neither graphs nor lists of graphs, by name."""
     read_value = require("onnx.helper", extra="onnx").get_attribute_value
-    found = {one.name: read_value(one) for one in node.attribute if one.type not in (5, 10)}
+    found = {one.name: read_value(one) for one in node.attribute if one.type not in _GRAPHS}
     return {
         name: value.decode(errors="replace") if isinstance(value, bytes) else value
         for name, value in found.items()
@@ -188,7 +185,7 @@ class Constants:
         return None if values is None else list(values.reshape(-1).tolist())
 
 
-def _find_maps(call: Call) -> Maps:
+def _find_maps(call: NodeCall) -> Maps:
     rule = _RULES.get(call.kind)
     if rule is None:
         raise WholeError(f"memplan does not know which rows of its inputs {call.kind} needs")
@@ -201,22 +198,22 @@ def _require_bytes(tensor: Tensor | None) -> None:
         raise WholeError("two elements of a picture share a byte")
 
 
-def _each(call: Call) -> Maps:
+def _each(call: NodeCall) -> Maps:
     """Return the maps of an operator on elements, of which some inputs may be broadcast."""
     if "axis" in call.attributes or "broadcast" in call.attributes:
         raise WholeError("it broadcasts as old versions of ONNX did")
     shapes = [None if one is None else (one.shape or ()) for one in call.inputs]
     fixed = [one is not None and one.kind is Kind.CONSTANT for one in call.inputs]
-    return broadcast(shapes, call.result, fixed)
+    return broadcast(shapes, call.result, fixed, ROW_AXIS)
 
 
-def _first(call: Call) -> Maps:
+def _first(call: NodeCall) -> Maps:
     """Return the maps of an operator on the channels of each point."""
     call.size(0)
     return {0: (Each(), Each())}
 
 
-def _normalize(call: Call) -> Maps:
+def _normalize(call: NodeCall) -> Maps:
     if call.attributes.get("training_mode"):
         raise WholeError("it normalizes by all rows")
     if call.opset < 7 and not call.attributes.get("is_test"):
@@ -224,29 +221,29 @@ def _normalize(call: Call) -> Maps:
     return _first(call)
 
 
-def _softmax(call: Call) -> Maps:
+def _softmax(call: NodeCall) -> Maps:
     if call.opset < 13 or call.attributes.get("axis", -1) % RANK != 1:
         raise WholeError("it normalizes by all rows or columns")
     return _first(call)
 
 
-def _quantize(call: Call) -> Maps:
+def _quantize(call: NodeCall) -> Maps:
     scale, axis = call.shape(1), call.attributes.get("axis", 1)
     if prod(scale) != 1 and (len(scale) != 1 or axis % RANK != 1):
         raise WholeError("it has a scale for each row, column or block")
     return _first(call)
 
 
-def _convolve(call: Call) -> Maps:
+def _convolve(call: NodeCall) -> Maps:
     at = _WEIGHTS[call.kind]
     return _window(call, call.weights(at)[2:])
 
 
-def _pool(call: Call) -> Maps:
+def _pool(call: NodeCall) -> Maps:
     return _window(call, call.attributes.get("kernel_shape") or ())
 
 
-def _window(call: Call, kernel: Sequence[int]) -> Maps:
+def _window(call: NodeCall, kernel: Sequence[int]) -> Maps:
     if call.attributes.get("ceil_mode"):
         raise WholeError("its last windows may reach beyond the padding (ceil_mode)")
     size = call.size(0)
@@ -269,7 +266,7 @@ def _window(call: Call, kernel: Sequence[int]) -> Maps:
     return {0: (maps[0], maps[1])}
 
 
-def _count_rows(call: Call, window: Window, axis: int, size: int) -> tuple[int, int]:
+def _count_rows(call: NodeCall, window: Window, axis: int, size: int) -> tuple[int, int]:
     """Return how many rows are before the first one of an input, and how many windows there are."""
     kind, step = call.attributes.get("auto_pad", "NOTSET"), window.stride
     pads = (call.attributes.get("pads") or (0,) * RANK)[axis::2] if kind == "NOTSET" else kind
@@ -284,7 +281,7 @@ def _count_rows(call: Call, window: Window, axis: int, size: int) -> tuple[int, 
     return pads[0], (size + sum(pads) - window.reach) // step + 1
 
 
-def _transpose(call: Call) -> Maps:
+def _transpose(call: NodeCall) -> Maps:
     size, result, weights = call.size(0), call.result, call.weights(1)
     if call.attributes.get("auto_pad", "NOTSET") != "NOTSET" or "output_shape" in call.attributes:
         raise WholeError("its padding follows from its result")
@@ -303,7 +300,7 @@ def _transpose(call: Call) -> Maps:
     return {0: (maps[0], maps[1])}
 
 
-def _resize(call: Call) -> Maps:
+def _resize(call: NodeCall) -> Maps:
     size, result, old = call.size(0), call.result, call.opset < 11
     linear = call.attributes.get("mode", "nearest") == "linear"
     if call.attributes.get("mode", "nearest") not in ("nearest", "linear"):
@@ -339,7 +336,7 @@ def gives_sizes(opset: int, kind: str, inputs: Sequence[bool]) -> bool:
     return kind == "Resize" and opset >= 11 and len(inputs) > 3 and inputs[3]
 
 
-def find_pads(call: Call) -> list[int]:
+def find_pads(call: NodeCall) -> list[int]:
     """Return how much a Pad adds: before each of the four axes, and after each."""
     given = call.attributes.get("pads", call.attributes.get("paddings"))
     given = call.values(1) if given is None and call.opset >= 11 else given
@@ -352,7 +349,7 @@ def find_pads(call: Call) -> list[int]:
     return [int(one) for one in pads]
 
 
-def _pad(call: Call) -> Maps:
+def _pad(call: NodeCall) -> Maps:
     call.size(0)
     if call.attributes.get("mode", "constant") != "constant":
         raise WholeError("it repeats rows")
@@ -362,38 +359,31 @@ def _pad(call: Call) -> Maps:
     return {0: (Shifted(pads[2]), Shifted(pads[3]))}
 
 
-def _join(call: Call) -> Maps:
+def _join(call: NodeCall) -> Maps:
     axis = call.attributes.get("axis", 1) % RANK
-    if axis == 0:
-        raise WholeError("it joins a batch")
-    maps: Maps = {}
-    offset = 0
     for at in range(len(call.inputs)):
         call.size(at)
-        rows, columns = (Joined(offset) if axis == along else Each() for along in (2, 3))
-        maps[at] = (rows, columns)
-        offset += call.shape(at)[axis]
-    return maps
+    return join([call.shape(at)[axis] for at in range(len(call.inputs))], axis, ROW_AXIS)
 
 
-def _slice(call: Call) -> Maps:
+def _slice(call: NodeCall) -> Maps:
     axes = call.attributes.get("axes") or call.values(3)
     if axes is None or {axis % RANK for axis in axes} != {1}:
         raise WholeError("it takes some of the rows or columns")
     return _first(call)
 
 
-def _to_depth(call: Call) -> Maps:
+def _to_depth(call: NodeCall) -> Maps:
     call.size(0)
     return {0: (Blocks(down=call.attributes["blocksize"]),) * 2}
 
 
-def _to_space(call: Call) -> Maps:
+def _to_space(call: NodeCall) -> Maps:
     call.size(0)
     return {0: (Blocks(up=call.attributes["blocksize"]),) * 2}
 
 
-def _macs(call: Call) -> int:
+def _count_macs(call: NodeCall) -> int:
     """Return the multiplications with addition of an operator with weights."""
     made = prod(call.output.shape or ())
     if call.kind in _WEIGHTS:
@@ -408,7 +398,7 @@ def _macs(call: Call) -> int:
 
 _WEIGHTS: Final = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}
 _NOT_EACH: Final = frozenset({"CastLike", "LogSoftmax", "Softmax", "Trilu"})
-_Rule = Callable[[Call], Maps]
+_Rule = Callable[[NodeCall], Maps]
 _RULES: Final[dict[str, _Rule]] = {
     **dict.fromkeys(sorted(IN_PLACE.keys() - _NOT_EACH), _each),
     **dict.fromkeys(_WEIGHTS, _convolve),

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from memplan.errors import MemplanError, quoted
 from memplan.graph import lay_out
-from memplan.rewrite.stripes.cuts import Cut, Region
-from memplan.rewrite.stripes.cutting import cut, cut_region
-from memplan.rewrite.stripes.measure import Timeline
-from memplan.rewrite.stripes.program import Program
+from memplan.rewrite.bands.cuts import Cut, Region
+from memplan.rewrite.bands.cutting import cut, cut_region
+from memplan.rewrite.bands.measure import Timeline
+from memplan.rewrite.bands.uncut import Uncut
 
 __all__ = ["MAX_EXTRA", "Frontier", "Point", "find_frontier"]
 
@@ -72,7 +72,7 @@ class Frontier:
 
     Attributes
     ----------
-    program
+    uncut
         The program as it is.
     points
         The first one is the program as it is.
@@ -82,19 +82,19 @@ class Frontier:
         Whether all regions and bands of rows were measured, with all rows kept or none.
     """
 
-    program: Program
+    uncut: Uncut
     points: tuple[Point, ...]
     loads: tuple[int, ...]
     is_complete: bool
 
     def extra(self, point: Point) -> float:
         """Return the work that a point adds, as a share of the multiplications of the program."""
-        macs = self.program.macs
+        macs = self.uncut.macs
         return point.work / macs - 1 if macs else 0.0
 
     def cut(self, point: Point) -> Cut:
         """Return the program in bands of a point."""
-        return cut(self.program, point.regions)
+        return cut(self.uncut, point.regions)
 
     def choose(self, *, max_extra: float, budget: int | None = None) -> Point:
         """Return the point with the smallest arena, or the one with the least work in a budget.
@@ -125,14 +125,15 @@ class Frontier:
 
     def explain(self, point: Point) -> str:
         """Return in a few words what holds up the load of a point."""
-        program = self.program
+        uncut = self.uncut
         high = self.find_highest(point)
         if not high:
             return "the bands themselves, with what crosses them, hold it up"
-        step = program.steps[high[0]]
-        name = quoted(program.graph.operators[high[0]].name)
-        kind = program.graph.operators[high[0]].type
-        why = f" ({step.why_whole})" if step.why_whole else ", where bands would need no less"
+        operator = uncut.operators[high[0]]
+        name, kind = quoted(operator.name), operator.type
+        why = (
+            f" ({operator.why_whole})" if operator.why_whole else ", where bands would need no less"
+        )
         return f"{kind} {name} holds it up{why}"
 
     def find_highest(self, point: Point) -> tuple[int, ...]:
@@ -153,33 +154,33 @@ class _Option:
     extra: int  # multiplications, and elements that are copied
 
 
-def find_frontier(program: Program, *, work: int = WORK) -> Frontier:
+def find_frontier(uncut: Uncut, *, work: int = WORK) -> Frontier:
     """Find the programs in bands of which none beats another in memory and in work.
 
     Parameters
     ----------
-    program
+    uncut
         In the order in which its operators run.
     work
         A limit on the operators of bands that are made to measure regions.
     """
-    search = _Search(program, work)
+    search = _Search(uncut, work)
     is_complete = search.measure()
     points = search.points()
-    return Frontier(program, tuple(points), tuple(search.loads.tolist()), is_complete)
+    return Frontier(uncut, tuple(points), tuple(search.loads.tolist()), is_complete)
 
 
 class _Search:
-    def __init__(self, program: Program, work: int) -> None:
-        self._program = program
+    def __init__(self, uncut: Uncut, work: int) -> None:
+        self._uncut = uncut
         self._left = work
         self._found: dict[Region, _Option | None] = {}
-        self._timeline = Timeline(program, lay_out(program.graph, pins=False))
+        self._timeline = Timeline(uncut, lay_out(uncut.graph, pins=False))
         self.loads = self._timeline.loads
         self._high = int(self.loads.max(initial=0))
-        whole = np.array([bool(step.why_whole) for step in program.steps], dtype=np.bool_)
+        whole = np.array([bool(operator.why_whole) for operator in uncut.operators], dtype=np.bool_)
         self._whole = np.concatenate([[0], np.cumsum(whole)])
-        self._macs = list(accumulate((step.macs for step in program.steps), initial=0))
+        self._macs = list(accumulate((operator.macs for operator in uncut.operators), initial=0))
         # Operators that follow each other and can be cut: the first one, and what crosses the ends
         # of regions between them. No more than `_LONGEST` follow each other, as every pair counts.
         self._runs = [
@@ -192,7 +193,7 @@ class _Search:
 
     def measure(self) -> bool:
         """Measure regions; return whether these are all."""
-        every = list(self._iterate_useful()) if len(self._program.steps) <= 64 else []
+        every = list(self._iterate_useful()) if len(self._uncut.operators) <= 64 else []
         cost = sum((last - first) * 4 * sum(_ROWS) for first, last in every)
         if every and cost <= self._left:
             for first, last in every:
@@ -260,7 +261,7 @@ class _Search:
 
     def _measure_bands(self, first: int, last: int, limit: int = 0) -> None:
         """Measure a region in more and more bands of rows, until its load is below a limit."""
-        made = frozenset(step.makes for step in self._program.steps[first:last])
+        made = frozenset(operator.makes for operator in self._uncut.operators[first:last])
         for kept, pads in product((made, frozenset[int]()), (True, False)):
             if limit and bool(kept) != pads:
                 continue  # the others are tried for the regions that are best
@@ -289,14 +290,14 @@ class _Search:
                     self._option(changed)
 
     def _change(self, region: Region) -> Iterator[Region]:
-        made = [step.makes for step in self._program.steps[region.first : region.last]]
+        made = [operator.makes for operator in self._uncut.operators[region.first : region.last]]
         rows, columns = region.bands
         for change in (-2, -1, 1, 2):
             yield replace(region, bands=(max(1, rows + change), columns))
         for first, last in ((-1, 0), (1, 0), (0, -1), (0, 1)):
             first, last = region.first + first, region.last + last
-            if 0 <= first < last <= len(self._program.steps):
-                inside = {step.makes for step in self._program.steps[first:last]}
+            if 0 <= first < last <= len(self._uncut.operators):
+                inside = {operator.makes for operator in self._uncut.operators[first:last]}
                 kept = region.kept & inside
                 if region.kept and region.kept.issuperset(made):
                     kept = frozenset(inside)
@@ -312,7 +313,7 @@ class _Search:
             yield replace(region, bands=bands, kept=frozenset())
 
     def _row_bytes(self, tensor: int) -> int:
-        return self._program.graph.tensors[tensor].bytes // self._program.size(tensor)[0]
+        return self._uncut.graph.tensors[tensor].bytes // self._uncut.size(tensor)[0]
 
     def _option(self, region: Region) -> _Option | None:
         """Return a region, measured; `None` if it cannot be cut so, or the work is done."""
@@ -323,32 +324,32 @@ class _Search:
         return self._found[region]
 
     def _measure(self, region: Region) -> _Option | None:
-        program = self._program
-        if program.graph.views and self._has_views(region):
+        uncut = self._uncut
+        if uncut.graph.views and self._has_views(region):
             return None
         try:
-            bands = cut_region(program, region)
+            bands = cut_region(uncut, region)
         except ValueError:
             return None
         self._left -= len(bands.actions)
         load = self._timeline.measure(region, bands)
-        given = program.steps[region.first : region.last]
-        parts = sum(program.overhead(action.step) for action in bands.actions)
-        overhead = parts - sum(program.overhead(step.operator) for step in given)
-        extra = bands.macs + bands.copied - sum(step.macs for step in given)
+        given = uncut.operators[region.first : region.last]
+        parts = sum(uncut.overhead(action.step) for action in bands.actions)
+        overhead = parts - sum(uncut.overhead(at) for at in range(region.first, region.last))
+        extra = bands.macs + bands.copied - sum(operator.macs for operator in given)
         return _Option(region, load, overhead, extra)
 
     def _has_views(self, region: Region) -> bool:
         """Return whether a result of the region shares memory with another tensor."""
-        made = {step.makes for step in self._program.steps[region.first : region.last]}
-        return any(view.tensor in made for view in self._program.graph.views)
+        made = {operator.makes for operator in self._uncut.operators[region.first : region.last]}
+        return any(view.tensor in made for view in self._uncut.graph.views)
 
     # What is chosen
 
     def points(self) -> list[Point]:
         """Return the sets of regions of which none beats another."""
         options = _drop_beaten([o for o in self._found.values() if o and o.load < self._high])
-        base = Point((), self._high, 0, self._program.macs)
+        base = Point((), self._high, 0, self._uncut.macs)
         if not options:
             return [base]
         low = min(option.load for option in options)
@@ -378,7 +379,7 @@ class _Search:
         self, limit: int, options: Sequence[_Option], weights: tuple[int, int]
     ) -> Point | None:
         """Return the cheapest set of regions by work and overhead, with a load within a limit."""
-        count = len(self._program.steps)
+        count = len(self._uncut.operators)
         ending: list[list[tuple[int, int, _Option]]] = [[] for _ in range(count + 1)]
         for option in options:
             cost = option.extra * weights[0] + option.overhead * weights[1]
@@ -409,7 +410,7 @@ class _Search:
             tuple(option.region for option in reversed(chosen)),
             load,
             sum(option.overhead for option in chosen),
-            self._program.macs + sum(option.extra for option in chosen),
+            self._uncut.macs + sum(option.extra for option in chosen),
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.rewrite.stripes import Frontier, Point, Region
+from memplan.rewrite.bands import Frontier, Point, Region
 from memplan.view.units import exact, plural
 from memplan.view.words.bars import Bars
 from memplan.view.words.parts import (
@@ -31,15 +31,15 @@ def describe_frontier(found: Frontier, most: int = MOST_ROWS) -> RenderableType:
     Parameters
     ----------
     found
-        The result of `memplan.rewrite.stripes.find_frontier`.
+        The result of `memplan.rewrite.bands.find_frontier`.
     most
         How many programs, and how many operators, to name.
     """
-    program, given = found.program, found.points[0]
+    uncut, given = found.uncut, found.points[0]
     last = found.points[-1]
     facts: list[Fact] = [
-        ("operators", f"{len(program.steps):,}"),
-        ("multiplications", f"{program.macs:,}"),
+        ("operators", f"{len(uncut.operators):,}"),
+        ("multiplications", f"{uncut.macs:,}"),
         ("load, whole", exact(given.load)),
         ("load, in bands", f"{exact(min(point.load for point in found.points))}"),
         ("programs", f"{len(found.points) - 1:,} in bands, none of which beats another"),
@@ -77,7 +77,7 @@ def choose_points(points: Sequence[Point], most: int) -> list[tuple[int, Point]]
 
 def describe_regions(found: Frontier, regions: Sequence[Region]) -> str:
     """Return what is cut, in a few words: `#0-#15 in 16 bands`."""
-    operators = found.program.graph.operators
+    operators = found.uncut.operators
     texts = []
     for region in regions:
         rows, columns = region.bands
@@ -110,14 +110,12 @@ def _name(found: Frontier, point: Point) -> str:
 
 def _list_ends(found: Frontier, most: int) -> list[RenderableType]:
     """Return which operators can only be done as a whole, and why."""
-    ends = [step for step in found.program.steps if step.why_whole]
+    ends = [operator for operator in found.uncut.operators if operator.why_whole]
     if not ends:
         return []
-    operators = found.program.graph.operators
     made = FittedTable([Column("operator"), Column("type", 1, left=True), Column("", 2, left=True)])
-    for step in ends[:most]:
-        operator = operators[step.operator]
-        why = make_sentence(escape_sentence(step.why_whole))
+    for operator in ends[:most]:
+        why = make_sentence(escape_sentence(operator.why_whole))
         made.add_row(make_name(operator.name), make_name(operator.type), why)
     if len(ends) > most:
         made.add_row(f"{len(ends) - most:,} more")

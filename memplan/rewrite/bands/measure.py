@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplan.graph import Layout
-from memplan.rewrite.stripes.cuts import Cut, Do, Region, scratch_of
-from memplan.rewrite.stripes.program import Program
+from memplan.rewrite.bands.cuts import Cut, Do, Region
+from memplan.rewrite.bands.uncut import Uncut, find_scratch
 
 __all__ = ["Timeline"]
 
@@ -21,8 +21,8 @@ class Timeline:
         By operator: the most bytes that are live while it runs.
     """
 
-    def __init__(self, program: Program, layout: Layout) -> None:
-        self._program = program
+    def __init__(self, uncut: Uncut, layout: Layout) -> None:
+        self._uncut = uncut
         self._graph = layout.graph
         self._size = layout.problem.size
         self._storage: list[int] = [-1] * len(self._graph.tensors)  # by tensor: its row
@@ -91,11 +91,10 @@ class Timeline:
         for at, action in enumerate(bands.actions):
             tensors = (*action.inputs, action.output)
             if action.do is Do.PART:
-                step = self._program.steps[action.step]
-                pictures = {read.tensor for read in step.reads}
                 operator = self._graph.operators[action.step]
+                pictures = {read.tensor for read in operator.reads}
                 tensors += tuple(t for t in operator.inputs if t not in pictures)
-                scratch = scratch_of(self._program, step, bands.part(action.output)[1])
+                scratch = find_scratch(self._uncut, operator, bands.part(action.output)[1])
                 scratch = self._round_up(scratch)
                 change[at] += scratch
                 change[at + 1] -= scratch

@@ -18,13 +18,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from memplan.graph import Kind, Operator, Tensor
-from memplan.rewrite.stripes.cuts import Action, Cut, Do, Region, find_part
-from memplan.rewrite.stripes.maps import Map, Span, Window
-from memplan.rewrite.stripes.program import (
+from memplan.graph.pictures import Map, Read, Span, Window
+from memplan.rewrite.bands.cuts import Action, Cut, Do, Region, find_part
+from memplan.rewrite.bands.uncut import (
     Box,
-    Program,
-    Read,
-    Step,
+    Uncut,
     area,
     hull,
     is_empty,
@@ -36,20 +34,20 @@ __all__ = ["cut", "cut_region"]
 
 
 def _part_of(
-    program: Program, step: Step, wanted: Box, *, pads: bool = False
+    uncut: Uncut, operator: Operator, wanted: Box, *, pads: bool = False
 ) -> tuple[Box, tuple[Box, ...]]:
     """Return what a step makes of a wanted part, and the part that each input is fed.
 
     With `pads`, windows get zeros around that part.
     """
     axes = []
-    pads = pads and _pads_zeros(step)
+    pads = pads and _pads_zeros(operator)
     for axis in (0, 1):
         feeds = [
-            _rule(program, read, axis, pads).feed(
-                wanted[axis], program.size(read.tensor)[axis], program.size(step.makes)[axis]
+            _rule(uncut, read, axis, pads).feed(
+                wanted[axis], uncut.size(read.tensor)[axis], uncut.size(operator.makes)[axis]
             )
-            for read in step.reads
+            for read in operator.reads
         ]
         made = {feed.made for feed in feeds} or {wanted[axis]}
         if len(made) != 1:
@@ -59,24 +57,24 @@ def _part_of(
     return (rows, columns), tuple(zip(top, left, strict=True))
 
 
-def _rule(program: Program, read: Read, axis: int, pads: bool) -> Map:
+def _rule(uncut: Uncut, read: Read, axis: int, pads: bool) -> Map:
     rule = read.columns if axis else read.rows
     if pads and isinstance(rule, Window):
-        return rule.free(program.size(read.tensor)[axis])
+        return rule.free(uncut.size(read.tensor)[axis])
     return rule
 
 
-def _pads_zeros(step: Step) -> bool:
+def _pads_zeros(operator: Operator) -> bool:
     """Return whether a step is a window that may get zeros around its input from a copy."""
-    if len(step.reads) != 1:
+    if len(operator.reads) != 1:
         return False
-    rules = (step.reads[0].rows, step.reads[0].columns)
+    rules = (operator.reads[0].rows, operator.reads[0].columns)
     return all(isinstance(rule, Window) and rule.zeros for rule in rules)
 
 
-def _find_crossing(program: Program, region: Region) -> list[int]:
+def _find_crossing(uncut: Uncut, region: Region) -> list[int]:
     """Return the tensors that a region makes and later operators read, or the caller."""
-    graph = program.graph
+    graph = uncut.graph
     later = set(graph.outputs)
     later.update(t for operator in graph.operators[region.last :] for t in _iterate_read(operator))
     return [
@@ -94,7 +92,7 @@ def _iterate_read(operator: Operator) -> Iterator[int]:
             yield from block.outputs
 
 
-def cut(program: Program, regions: Sequence[Region]) -> Cut:
+def cut(uncut: Uncut, regions: Sequence[Region]) -> Cut:
     """Cut regions, of which no two share an operator, into bands.
 
     Raises
@@ -103,17 +101,17 @@ def cut(program: Program, regions: Sequence[Region]) -> Cut:
         If an operator of a region can only be done as a whole, if nothing that a region makes is
         read outside of it, or if a picture has fewer rows or columns than there are bands.
     """
-    draft = _Draft(program)
+    draft = _Draft(uncut)
     at = 0
     for region in sorted(regions, key=lambda region: region.first):
         draft.take(range(at, region.first))
         draft.cut(region)
         at = region.last
-    draft.take(range(at, len(program.steps)))
+    draft.take(range(at, len(uncut.operators)))
     return draft.make_cut(tuple(regions))
 
 
-def cut_region(program: Program, region: Region) -> Cut:
+def cut_region(uncut: Uncut, region: Region) -> Cut:
     """Cut one region into bands, without the operators around it, to measure it.
 
     Raises
@@ -121,7 +119,7 @@ def cut_region(program: Program, region: Region) -> Cut:
     ValueError
         As `cut` does.
     """
-    draft = _Draft(program)
+    draft = _Draft(uncut)
     draft.cut(region)
     return draft.make_cut((region,))
 
@@ -138,9 +136,9 @@ class _Task:
 class _Draft:
     """Collects the actions of a program in bands."""
 
-    def __init__(self, program: Program) -> None:
-        self._program = program
-        self._known = len(program.graph.tensors)
+    def __init__(self, uncut: Uncut) -> None:
+        self._uncut = uncut
+        self._known = len(uncut.graph.tensors)
         self.parts: list[tuple[int, Box]] = []
         self.actions: list[Action] = []
         self.views: dict[int, tuple[int, int]] = {}
@@ -151,21 +149,21 @@ class _Draft:
     def make_cut(self, regions: tuple[Region, ...]) -> Cut:
         """Return what was added."""
         parts, actions = tuple(self.parts), tuple(self.actions)
-        return Cut(self._program, regions, parts, actions, self.views, self.macs, self.copied)
+        return Cut(self._uncut, regions, parts, actions, self.views, self.macs, self.copied)
 
     def take(self, operators: Iterable[int]) -> None:
         """Add operators as they are."""
         for at in operators:
-            step = self._program.steps[at]
-            self.actions.append(Action(Do.WHOLE, (), step.makes, at))
-            self.macs += step.macs
+            operator = self._uncut.operators[at]
+            self.actions.append(Action(Do.WHOLE, (), operator.makes, at))
+            self.macs += operator.macs
 
     def cut(self, region: Region) -> None:
         """Add the bands of a region."""
-        for step in self._program.steps[region.first : region.last]:
-            if step.why_whole:
-                raise ValueError(step.why_whole)
-        crossing = _find_crossing(self._program, region)
+        for operator in self._uncut.operators[region.first : region.last]:
+            if operator.why_whole:
+                raise ValueError(operator.why_whole)
+        crossing = _find_crossing(self._uncut, region)
         if not crossing:
             raise ValueError("nothing that it makes is read outside of it")
         bands = list(self._iterate_bands(crossing, region))
@@ -185,7 +183,7 @@ class _Draft:
 
     def _iterate_bands(self, crossing: Sequence[int], region: Region) -> Iterator[dict[int, Box]]:
         """Yield the part of each crossing picture that a band makes."""
-        sizes = [self._program.size(tensor) for tensor in crossing]
+        sizes = [self._uncut.size(tensor) for tensor in crossing]
         if any(min(size[axis] for size in sizes) < region.bands[axis] for axis in (0, 1)):
             raise ValueError("there are more bands than rows or columns")
         for row in range(region.bands[0]):
@@ -202,7 +200,7 @@ class _Draft:
         self, region: Region, bands: Sequence[dict[int, Box]]
     ) -> list[dict[int, _Task]]:
         """Return by band what each step of the region does, from the last step to the first."""
-        program, done = self._program, dict.fromkeys(region.kept, 0)
+        uncut, done = self._uncut, dict.fromkeys(region.kept, 0)
         found = []
         for number, band in enumerate(bands):
             is_last = number == len(bands) - 1
@@ -211,22 +209,22 @@ class _Draft:
                 wanted[tensor].append(box)
             tasks: dict[int, _Task] = {}
             for at in range(region.last - 1, region.first - 1, -1):
-                step = program.steps[at]
-                if step.makes not in wanted:
+                operator = uncut.operators[at]
+                if operator.makes not in wanted:
                     continue
-                right = hull(wanted[step.makes])
-                if step.makes in done:  # rows are kept in their whole width
-                    rows, columns = program.size(step.makes)
-                    end = max(right[0][1], done[step.makes])
-                    if is_last and step.makes in band:
+                right = hull(wanted[operator.makes])
+                if operator.makes in done:  # rows are kept in their whole width
+                    rows, columns = uncut.size(operator.makes)
+                    end = max(right[0][1], done[operator.makes])
+                    if is_last and operator.makes in band:
                         end = rows
-                    right = ((done[step.makes], end), (0, columns))
-                    done[step.makes] = end
+                    right = ((done[operator.makes], end), (0, columns))
+                    done[operator.makes] = end
                     if is_empty(right):
                         continue
-                made, feeds = _part_of(program, step, right, pads=region.pads)
+                made, feeds = _part_of(uncut, operator, right, pads=region.pads)
                 tasks[at] = _Task(right, made, feeds)
-                for read, fed in zip(step.reads, feeds, strict=True):
+                for read, fed in zip(operator.reads, feeds, strict=True):
                     if not is_empty(fed):
                         wanted[read.tensor].append(fed)
             found.append(tasks)
@@ -236,14 +234,14 @@ class _Draft:
         self, region: Region, tasks: Sequence[dict[int, _Task]], joined: dict[int, list[int]]
     ) -> None:
         """Add the bands of a region that keep rows for the next one."""
-        steps = self._program.steps
+        operators = self._uncut.operators
         lowest = self._find_lowest(region, tasks)
         kept: dict[int, int] = {}
         for number, found in enumerate(tasks):
             pieces = _Pieces(self, dict(kept))
             done = {}
             for at in sorted(found):
-                task, tensor = found[at], steps[at].makes
+                task, tensor = found[at], operators[at].makes
                 self._compute(at, task, pieces, pads=region.pads)
                 if tensor in region.kept:
                     new = pieces.get(tensor, task.right, copy=tensor in joined)
@@ -260,7 +258,7 @@ class _Draft:
                 begin = max(lowest[number].get(tensor, end), box[0][0])
                 kept.pop(tensor, None)
                 if begin < end:
-                    columns = self._program.size(tensor)[1]
+                    columns = self._uncut.size(tensor)[1]
                     rows = ((begin, end), (0, columns))
                     kept[tensor] = self.slice(piece, rows, copy=True)
                     self._kept.add(kept[tensor])
@@ -273,7 +271,7 @@ class _Draft:
         for task in reversed(tasks[1:]):
             lowest = dict(found[-1])
             for at, each in task.items():
-                for read, fed in zip(self._program.steps[at].reads, each.feeds, strict=True):
+                for read, fed in zip(self._uncut.operators[at].reads, each.feeds, strict=True):
                     if not is_empty(fed):
                         row = lowest.get(read.tensor, fed[0][0])
                         lowest[read.tensor] = min(row, fed[0][0])
@@ -281,25 +279,25 @@ class _Draft:
         return found[::-1]
 
     def _compute(self, at: int, task: _Task, pieces: _Pieces, *, pads: bool) -> None:
-        step = self._program.steps[at]
+        operator = self._uncut.operators[at]
         inputs = tuple(
             -1 if is_empty(fed) else pieces.get(read.tensor, fed)
-            for read, fed in zip(step.reads, task.feeds, strict=True)
+            for read, fed in zip(operator.reads, task.feeds, strict=True)
         )
-        padded = pads and _pads_zeros(step)
+        padded = pads and _pads_zeros(operator)
         if padded:
-            inputs = (self._pad(step.reads[0], task, inputs[0]),)
-        output = self.add(step.makes, task.made)
+            inputs = (self._pad(operator.reads[0], task, inputs[0]),)
+        output = self.add(operator.makes, task.made)
         self.actions.append(Action(Do.PART, inputs, output, at, task.feeds, padded=padded))
-        size = self._program.size(step.makes)
-        self.macs += -(-step.macs * area(task.made) // area(whole(size)))
-        pieces.put(step.makes, output)
+        size = self._uncut.size(operator.makes)
+        self.macs += -(-operator.macs * area(task.made) // area(whole(size)))
+        pieces.put(operator.makes, output)
 
     def _pad(self, read: Read, task: _Task, piece: int) -> int:
         """Return what a window is fed, with zeros around it where it lacks rows or columns."""
         box = []
         for axis, fed in enumerate(task.feeds[0]):
-            rule = _rule(self._program, read, axis, True)
+            rule = _rule(self._uncut, read, axis, True)
             assert isinstance(rule, Window)
             before, after = rule.pads(fed, task.made[axis])
             box.append((fed[0] - before, fed[1] + after))
@@ -313,11 +311,11 @@ class _Draft:
         """Add an operator that copies."""
         self.actions.append(action)
         tensor, box = self.part(action.output)
-        self.copied += self._program.depth(tensor) * area(box)
+        self.copied += self._uncut.depth(tensor) * area(box)
 
     def part(self, tensor: int) -> tuple[int, Box]:
         """Return the picture that a tensor is a part of, and which part."""
-        return find_part(self._program, self.parts, tensor)
+        return find_part(self._uncut, self.parts, tensor)
 
     def add(self, tensor: int, box: Box) -> int:
         """Return a new tensor, for a part of a picture."""
@@ -332,14 +330,14 @@ class _Draft:
         output = self.add(tensor, box)
         begin = (box[0][0] - all_[0][0], box[1][0] - all_[1][0])
         self._copy(Action(Do.SLICE, (piece,), output, begin=begin))
-        given = self._program.graph.tensors[piece] if piece < self._known else None
+        given = self._uncut.graph.tensors[piece] if piece < self._known else None
         if not copy and self._is_run(box, all_) and (given is None or _is_planned(given)):
             self.views[output] = (piece, self._offset(tensor, box, all_))
         return output
 
     def join(self, inputs: Sequence[int], output: int, axis: int) -> None:
         """Join pieces to a tensor; those that nothing else holds lie at their place in it."""
-        inputs, fan_in = list(inputs), self._program.fan_in
+        inputs, fan_in = list(inputs), self._uncut.fan_in
         while len(inputs) > fan_in:  # an operator joins so many: join groups first
             groups = [inputs[at : at + fan_in] for at in range(0, len(inputs), fan_in)]
             inputs = []
@@ -350,7 +348,7 @@ class _Draft:
     def place(self, piece: int) -> int:
         """Return a piece of a picture that is joined later; it lies at its place there."""
         tensor, box = self.part(piece)
-        all_ = whole(self._program.size(tensor))
+        all_ = whole(self._uncut.size(tensor))
         if piece not in self.views and self._is_run(box, all_):
             self.views[piece] = (tensor, self._offset(tensor, box, all_))
         return piece
@@ -383,10 +381,10 @@ class _Draft:
 
     def _is_run(self, box: Box, other: Box) -> bool:
         """Return whether a part of a picture is one piece of the memory of another part."""
-        return self._program.rows_are_apart and box[1] == other[1] and is_inside(box, other)
+        return self._uncut.rows_are_apart and box[1] == other[1] and is_inside(box, other)
 
     def _offset(self, tensor: int, box: Box, other: Box) -> int:
-        return self._program.bytes_of(tensor, ((other[0][0], box[0][0]), other[1]))
+        return self._uncut.bytes_of(tensor, ((other[0][0], box[0][0]), other[1]))
 
 
 class _Pieces:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from memplan.graph import Graph, Kind, Operator, Tensor, View
-from memplan.rewrite.stripes.program import Box, Program, Step, area, whole
+from memplan.rewrite.bands.uncut import Box, Uncut, find_scratch, whole
 
-__all__ = ["Action", "Cut", "Do", "Region", "describe", "find_part", "scratch_of"]
+__all__ = ["Action", "Cut", "Do", "Region", "describe", "find_part"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ class Action:
     do
         What it does.
     inputs
-        `WHOLE`: empty, as it is the operator itself. `PART`: for each read of the step, or -1 for
-        an input of which the part has no row. Otherwise what it reads.
+        `WHOLE`: empty, as it is the operator itself. `PART`: for each read of the operator, or -1
+        for an input of which the part has no row. Otherwise what it reads.
     output
         What it makes.
     step
@@ -88,7 +88,7 @@ class Cut:
 
     Attributes
     ----------
-    program
+    uncut
         The program as it was.
     regions
         What was cut.
@@ -105,7 +105,7 @@ class Cut:
         Elements that are copied to take, join and pad bands.
     """
 
-    program: Program
+    uncut: Uncut
     regions: tuple[Region, ...]
     parts: tuple[tuple[int, Box], ...]
     actions: tuple[Action, ...]
@@ -115,23 +115,23 @@ class Cut:
 
     def origin(self, tensor: int) -> int:
         """Return the tensor of the program that a tensor is, or is a part of."""
-        known = len(self.program.graph.tensors)
+        known = len(self.uncut.graph.tensors)
         return tensor if tensor < known else self.parts[tensor - known][0]
 
     def part(self, tensor: int) -> tuple[int, Box]:
         """Return the tensor of the program that a tensor is a part of, and which part."""
-        return find_part(self.program, self.parts, tensor)
+        return find_part(self.uncut, self.parts, tensor)
 
     def bytes_of(self, tensor: int) -> int:
         """Return the size of a tensor in bytes."""
-        known = len(self.program.graph.tensors)
+        known = len(self.uncut.graph.tensors)
         if tensor < known:
-            return self.program.graph.tensors[tensor].bytes
-        return self.program.bytes_of(*self.parts[tensor - known])
+            return self.uncut.graph.tensors[tensor].bytes
+        return self.uncut.bytes_of(*self.parts[tensor - known])
 
     def graph(self) -> Graph:
         """Return the program in bands as a graph."""
-        old, known = self.program.graph, len(self.program.graph.tensors)
+        old, known = self.uncut.graph, len(self.uncut.graph.tensors)
         tensors = list(old.tensors)
         for number, (tensor, box) in enumerate(self.parts):
             base = old.tensors[tensor]
@@ -153,26 +153,25 @@ class Cut:
         if action.step < 0:
             kind = {Do.SLICE: "SLICE", Do.JOIN: "CONCATENATION", Do.PAD: "PAD"}[action.do]
             return Operator(f"{kind} {action.output}", kind, action.inputs, (action.output,))
-        old = self.program.graph.operators[action.step]
+        old = self.uncut.operators[action.step]
         if action.do is Do.WHOLE:
             return old
-        step = self.program.steps[action.step]
         new: dict[int, int] = {
             read.tensor: tensor
-            for read, tensor in zip(step.reads, action.inputs, strict=True)
+            for read, tensor in zip(old.reads, action.inputs, strict=True)
             if tensor >= 0
         }
-        pictures = {read.tensor for read in step.reads}
+        pictures = {read.tensor for read in old.reads}
         pieces = iter(action.inputs)  # a picture may be read twice, in different parts
         inputs = [next(pieces) if t in pictures else t for t in old.inputs]
-        new[step.makes] = action.output
+        new[old.makes] = action.output
         _, box = self.part(action.output)
         return Operator(
             f"{old.name} {describe(box)}",
             old.type,
             tuple(t for t in inputs if t >= 0),
             (action.output,),
-            workspace=scratch_of(self.program, step, box),
+            workspace=find_scratch(self.uncut, old, box),
             in_place=tuple(
                 (new[a], new[b])
                 for a, b in old.in_place
@@ -183,14 +182,14 @@ class Cut:
         )
 
 
-def find_part(program: Program, parts: Sequence[tuple[int, Box]], tensor: int) -> tuple[int, Box]:
+def find_part(uncut: Uncut, parts: Sequence[tuple[int, Box]], tensor: int) -> tuple[int, Box]:
     """Return the tensor of the program that a tensor is a part of, and which part.
 
     `parts` are those of the tensors that a cut adds, which come after the tensors of the program.
     """
-    known = len(program.graph.tensors)
+    known = len(uncut.graph.tensors)
     if tensor < known:
-        return tensor, whole(program.size(tensor))
+        return tensor, whole(uncut.size(tensor))
     return parts[tensor - known]
 
 
@@ -198,17 +197,3 @@ def describe(box: Box) -> str:
     """Return a part of a picture in a few characters, for names."""
     (top, bottom), (left, right) = box
     return f"[{top}:{bottom}, {left}:{right}]"
-
-
-def scratch_of(program: Program, step: Step, box: Box) -> int:
-    """Return the scratch of a step for a part of its result, in bytes.
-
-    Scratch is what a graph calls a workspace, or a second result.
-    """
-    graph = program.graph
-    operator = graph.operators[step.operator]
-    others = (graph.tensors[t].bytes for t in operator.outputs if t != step.makes)
-    scratch = operator.workspace + sum(others)
-    if not step.scratch_scales:
-        return scratch
-    return -(-scratch * area(box) // area(whole(program.size(step.makes))))
