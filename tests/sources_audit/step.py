@@ -1,0 +1,18 @@
+"""Captures a training step with streams and groups."""
+
+import torch
+from torch import nn
+
+from memplan.graph.layout import lay_out
+from memplan.sources.torch_training import training_step
+
+model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 8))
+step = training_step(
+    model,
+    (torch.randn(4, 64),),
+    loss=lambda y: y.square().mean(),
+    streams="category",
+    bucket_bytes=1 << 16,
+)
+streams = {operator.stream for operator in step.operators}
+print(f"{len(streams)} streams, {len(step.groups)} groups, {len(lay_out(step).problem)} buffers")
