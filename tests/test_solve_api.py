@@ -605,7 +605,7 @@ def test_an_interrupt_of_the_core_is_raised(
 
 
 def test_version() -> None:
-    """Tests that module, package, laboratory and the list of changes have one version."""
+    """Tests that module, package, laboratory, list of changes and citation have one version."""
     assert mp.__version__ == importlib.metadata.version("memplan")
     root = Path(__file__).parents[1]
     laboratory = tomllib.loads((root / "lab" / "pyproject.toml").read_text())["project"]
@@ -614,6 +614,7 @@ def test_version() -> None:
     newest = re.search(r"^## (\S+)", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest is not None
     assert newest[1] == mp.__version__
+    assert f"\nversion: {mp.__version__}\n" in (root / "CITATION.cff").read_text()
 
 
 def test_every_public_name_is_there() -> None:
