@@ -166,6 +166,11 @@ void bind_repacker(nb::module_& m) {
           "The same for objects of memplan.Buffer; None, and nothing added, for those that only a "
           "problem can take.")
       .def("copy", [](const Repacker& self) { return Repacker(self); })
+      .def("__getstate__", &Repacker::save)
+      .def("__setstate__",
+           [](Repacker& self, std::vector<std::int64_t> saved) {
+             new (&self) Repacker(Repacker::restored(std::move(saved)));
+           })
       .def("remove", &Repacker::remove, "slots"_a)
       .def("repack", &call_repack, "capacity"_a.none(), "solver"_a, "minimize"_a,
            "seconds"_a.none(), "nodes"_a.none(), "threads"_a, "seed"_a,

@@ -83,7 +83,7 @@ OBJECTS: dict[str, Callable[[], Any] | None] = {
     "Progress": lambda: follow("progress"),
     "ProofError": lambda: mp.ProofError("no"),
     "Reordered": lambda: mp.reorder(RESIDUAL),
-    "Repacker": None,  # it holds a plan that changes; `copy` makes another one
+    "Repacker": make_repacker,
     "Reserved": lambda: make_problem().reserved[0],
     "Round": lambda: follow("trace"),
     "Selection": lambda: mp.pack_most_valuable(mp.Problem(BUFFERS), {"a": 3, "c": 2}, 32),
@@ -156,6 +156,9 @@ def show(value: Any) -> str:
             (each.name, show(getattr(value, each.name))) for each in dataclasses.fields(value)
         ]
         return f"{type(value).__name__}{fields}"
+    if isinstance(value, mp.Repacker):
+        offsets = [value.offset(buffer.id) for buffer in value.problem().buffers]
+        return f"Repacker{show(value.problem()), offsets, value.moved, value.found_by}"
     return repr(value)
 
 
@@ -204,9 +207,9 @@ def test_processes() -> None:
 
 
 def test_a_repacker_is_copied() -> None:
-    """Tests that both ways to copy make another repacker with the same plan."""
+    """Tests that every way to copy makes another repacker with the same plan."""
     repacker = make_repacker()
-    for other in (copy.copy(repacker), copy.deepcopy(repacker)):
+    for other in (send(repacker) for send in WAYS.values()):
         other.remove("a")
         assert (len(other), len(repacker)) == (2, 3)
     assert repacker.plan("fit").peak == 24

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import re
 from collections.abc import Callable
@@ -356,6 +357,26 @@ def test_a_copy_is_a_state_to_come_back_to() -> None:
     assert (list(repacker.problem().ids), list(trial.problem().ids)) == (["a"], ["b"])
     assert repacker.fits()
     assert repacker.offset("a") == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_pickled_repacker_goes_on_as_the_first_one(seed: int) -> None:
+    """Tests that the same calls give the same answers, offsets and costs after a pickle."""
+    first = mp.Repacker(network(120, 1), reserved=[(300, 310)], threads=1, seed=seed)
+    second = pickle.loads(pickle.dumps(first))
+    for step, (gone, new) in enumerate(changes(seed, 12)):
+        answers = []
+        for each in (first, second):
+            each.remove(*(buffer.id for buffer in gone if buffer.id in each))
+            each.add(*(buffer for buffer in new if buffer.id not in each))
+            if step % 2:
+                plan = each.plan("min_peak", nodes=5000)
+                answer = (plan.status, plan.lower_bound, plan.offsets, plan.stats["note"])
+            else:
+                answer = each.fits(each._native.lower_bound() + 40, nodes=5000), each.problem()
+            answers.append((*map(repr, answer), each.moved, each.nodes, each.found_by))
+        assert answers[0] == answers[1]
+        second = pickle.loads(pickle.dumps(second))
 
 
 def test_numbers_of_numpy_are_taken() -> None:

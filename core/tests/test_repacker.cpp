@@ -329,6 +329,67 @@ TEST(a_copy_goes_its_own_way) {
   CHECK_EQ(repacker.peak(), 12);
 }
 
+TEST(a_stored_repacker_goes_on_as_the_first_one) {
+  for (unsigned seed = 0; seed < check::rounds(20, 400); ++seed) {
+    oracle::Generator generator(seed);
+    const bool gaps = seed % 3 == 0;
+    oracle::Features features;
+    features.gaps = gaps;
+    features.alignment = seed % 2 == 0;
+    Repacker first;
+    for (int step = 0; step < 12; ++step) {
+      Repacker second = Repacker::restored(first.save());
+      CHECK(second.save() == first.save());
+      const Problem more = generator.problem(seed % 5 == 0 ? 30 : 4, 20, 30, features);
+      const std::vector<Slot> slots = first.slots();
+      const std::vector<Slot> gone(slots.begin(),
+                                   slots.begin() + static_cast<int>(slots.size() / 3));
+      for (Repacker* each : {&first, &second}) {
+        if (step % 3 == 2) each->remove(gone);
+        each->add(more);
+        SolveOptions options;
+        options.budget.nodes = 500;
+        options.objective = step % 4 == 1 ? Objective::kFit : Objective::kMinPeak;
+        const bool asks = step % 2 == 1;
+        if (asks) each->repack(each->lower_bound() + 3, options);
+      }
+      CHECK(second.slots() == first.slots());
+      CHECK(second.save() == first.save());
+    }
+  }
+}
+
+TEST(what_is_no_stored_repacker_is_refused) {
+  Repacker repacker({{40, 44}});
+  repacker.add(buffers({0, 0, 1}, {2, 2, 4}, {4, 4, 2}));
+  CHECK(fit(repacker, 64).has_plan());
+  const std::vector<std::int64_t> saved = repacker.save();
+  CHECK_EQ(Repacker::restored(saved).peak(), repacker.peak());
+  const auto is_refused = [](std::vector<std::int64_t> words) {
+    try {
+      Repacker::restored(std::move(words));
+    } catch (const std::invalid_argument&) {
+      return true;
+    }
+    return false;
+  };
+  for (std::size_t count = 0; count < saved.size(); ++count) {
+    CHECK(is_refused({saved.begin(), saved.begin() + static_cast<int>(count)}));
+  }
+  std::vector<std::int64_t> longer = saved;
+  longer.push_back(0);
+  CHECK(is_refused(longer));
+  for (std::size_t at = 0; at < saved.size(); ++at) {
+    // The looks that were made so far, and keys of an order, may be any number.
+    std::vector<std::int64_t> damaged = saved;
+    damaged[at] = std::numeric_limits<std::int64_t>::min() + 1;
+    is_refused(damaged);
+  }
+  longer = saved;
+  ++longer[0];
+  CHECK(is_refused(longer));
+}
+
 TEST(no_other_call_comes_in_between) {
   oracle::Generator generator(23);
   Repacker repacker;

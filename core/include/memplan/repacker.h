@@ -45,6 +45,11 @@ class Repacker {
   Repacker(Repacker&&) noexcept;
   Repacker& operator=(Repacker&&) noexcept;
 
+  // All that later calls depend on, as numbers that only restored() of the same version reads.
+  std::vector<std::int64_t> save() const;
+  // The same repacker, as it was. Throws std::invalid_argument for other numbers.
+  static Repacker restored(std::vector<std::int64_t> saved);
+
   // Adds all rows of a problem, but not its capacity and reserved ranges. Throws
   // std::invalid_argument, and adds nothing, for rows that are not well formed, for pins that
   // collide with those that are there, for conflicts and groups, and for more than 2^62 bytes in

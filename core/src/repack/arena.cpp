@@ -236,6 +236,87 @@ bool Arena::may_lie(Slot slot, Bytes offset) const {
   return others.empty() || others == std::vector<Slot>{slot};
 }
 
+void Arena::pass(Words& words) {
+  MEMPLAN_ASSERT(changes_.empty());
+  words.pass_all(reserved_, [&](Reserved& r) {
+    words.pass(r.lower);
+    words.pass(r.upper);
+  });
+  words.pass_all(rows_, [&](Row& row) { pass_row(words, row); });
+  words.pass_all(top_);
+  words.pass_all(free_);
+  words.pass(room_);
+  words.pass(looks_);
+  words.pass(has_gaps_);
+  if (words.reads()) {
+    Words::require(is_well_formed());
+    before_.assign(rows_.size(), kUnchanged);
+    count_ = rows_.size() - free_.size();
+  }
+  pass_timetable(words);
+}
+
+void Arena::pass_row(Words& words, Row& row) {
+  for (std::int64_t* each : {&row.start, &row.end, &row.size, &row.alignment, &row.pin}) {
+    words.pass(*each);
+  }
+  words.pass_all(row.gaps, [&](Gap& gap) {
+    for (std::int64_t* each : {&gap.start, &gap.end, &gap.lower, &gap.upper}) words.pass(*each);
+  });
+}
+
+// The order of its tenants is passed too, since later visits go by it.
+void Arena::pass_timetable(Words& words) {
+  Time first = timetable_.first();
+  Time last = timetable_.last();
+  std::vector<Slot> tenants;
+  if (filed_) timetable_.for_each([&](const Tenant& each) { tenants.push_back(each.slot); });
+  words.pass(first);
+  words.pass(last);
+  words.pass(filed_);
+  words.pass_all(tenants);
+  if (!words.reads()) return;
+  Words::require(first <= last && room_ <= 2 * rows_.size());
+  timetable_ = Timetable(first, last, room_);
+  const bool filed = std::exchange(filed_, true);
+  std::size_t held = 0;
+  for (Slot slot = 0; slot < slot_count(); ++slot) {
+    const bool placed = uses(slot) && offset(slot) != kNoOffset;
+    held += placed && rows_[slot].size > 0 ? 1 : 0;
+  }
+  Words::require(tenants.size() == (filed ? held : 0));
+  for (const Slot slot : tenants) {
+    Words::require(uses(slot) && offset(slot) != kNoOffset && rows_[slot].size > 0);
+    Words::require(!timetable_.has(slot));
+    put(slot, offset(slot));
+  }
+  filed_ = filed;
+}
+
+// Whether what was read are buffers, slots that are free, and legal offsets.
+bool Arena::is_well_formed() const {
+  if (top_.size() != rows_.size()) return false;
+  std::vector<char> is_free(rows_.size(), 0);
+  for (const Slot slot : free_) {
+    if (slot < 0 || slot >= slot_count() || top_[slot] != kUnused) return false;
+    if (std::exchange(is_free[slot], char{1}) != 0) return false;
+  }
+  std::vector<Slot> used;
+  for (Slot slot = 0; slot < slot_count(); ++slot) {
+    if (is_free[slot] != 0) continue;
+    const Row& row = rows_[slot];
+    const bool placed = top_[slot] != kHomeless;
+    if (row.size < 0 || row.pin < kNoOffset || top_[slot] < 0) return false;
+    if (!row.gaps.empty() && !has_gaps_) return false;
+    if (placed && (top_[slot] > kMaxBytes || top_[slot] < row.size)) return false;
+    used.push_back(slot);
+  }
+  const Problem all = problem(used);
+  return std::all_of(all.size.begin(), all.size.end(),
+                     [](Bytes each) { return each <= kMaxBytes; }) &&
+         check(all).empty();
+}
+
 bool Arena::check_invariants() const {
   if (!kAssertions) return true;
   if (!filed_) {

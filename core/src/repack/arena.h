@@ -11,6 +11,7 @@
 #include "memplan/repacker.h"
 #include "model/blocks.h"
 #include "repack/timetable.h"
+#include "repack/words.h"
 #include "util/invariants.h"
 
 namespace memplan::repack {
@@ -79,6 +80,10 @@ class Arena {
   std::size_t mark() const { return changes_.size(); }
   void undo_to(std::size_t mark);
 
+  // Writes all that later calls depend on, or reads it into an arena without buffers. Throws
+  // std::invalid_argument for words that are no arena.
+  void pass(Words& words);
+
   // A slot is used or free, a placed buffer is in the timetable at its offset, and no buffer lies
   // on another (where there are no gaps to lie in).
   bool check_invariants() const;
@@ -97,6 +102,9 @@ class Arena {
     std::vector<Gap> gaps;
   };
   static Bytes held_at(const Row& row, Time time);
+  void pass_row(Words& words, Row& row);
+  void pass_timetable(Words& words);
+  bool is_well_formed() const;
   void note_change(Slot slot);
   void put(Slot slot, Bytes offset);
   void take(Slot slot);

@@ -21,7 +21,9 @@
 #include "model/subproblem.h"
 #include "repack/arena.h"
 #include "repack/ejection.h"
+#include "repack/last_order.h"
 #include "repack/trial.h"
+#include "repack/words.h"
 #include "util/invariants.h"
 
 namespace memplan {
@@ -30,7 +32,7 @@ namespace {
 
 constexpr const char* kName = "repack";
 constexpr const char* kAuto = "auto";
-constexpr const char* kOrder = "room_length";  // of the first pass of the squeaky wheel
+constexpr std::int64_t kVersion = 1;  // of what save() writes
 
 // The steps of an ejection search; beyond these a new plan costs less.
 constexpr std::int64_t kEjections = 100;
@@ -61,6 +63,8 @@ class Repacker::State {
     return bound_;
   }
 
+  void pass(repack::Words& words);
+
   // Throws std::out_of_range for a slot that is not in use.
   void require(Slot slot) const {
     if (!arena.uses(slot)) {
@@ -86,13 +90,6 @@ class Repacker::State {
     std::int64_t nodes_left() const { return options.budget.nodes - answer.stats.nodes; }
   };
 
-  // A buffer in the order of a pass: the greatest key goes first.
-  struct KeyedSlot {
-    Key key;
-    Slot slot;
-    bool operator<(const KeyedSlot& o) const { return key != o.key ? key > o.key : slot < o.slot; }
-  };
-
   void check_pins(const Problem& rows) const;
   bool answer(std::optional<Bytes> capacity, Call* call);
   bool changed_much();
@@ -108,7 +105,6 @@ class Repacker::State {
   bool take(const Draft& draft, const char* note, repack::Trial* trial, Call* call);
   bool packs_to_fit(Bytes limit, Call* call);
   bool packs_as_before(Call* call);
-  void remember_order(Call* call);
 
   Bytes total_ = 0;  // of all sizes
   std::vector<Slot> unplaced_;
@@ -123,9 +119,7 @@ class Repacker::State {
   Time fullest_ = 0;            // when the load was greatest, the last time that it was looked for
   std::vector<Slot> conflict_;  // why fit() said kInfeasible
   const char* note_ = "";
-  // The order in which a pass reached the bound, with keys that may be out of date.
-  std::vector<KeyedSlot> order_;
-  std::vector<char> ordered_;  // by slot: the buffer is in the order
+  repack::LastOrder order_;
   // For the least peak: whether mending is enough, and whether ejections are part of it.
   repack::Trial mending_{2};
   repack::Trial ejections_{1};
@@ -207,7 +201,7 @@ void Repacker::State::remove(const std::vector<Slot>& slots) {
   for (const Slot slot : slots) {
     total_ -= arena.size(slot);
     arena.remove(slot);
-    if (static_cast<std::size_t>(slot) < ordered_.size()) ordered_[slot] = 0;
+    order_.forget(slot);
   }
 }
 
@@ -231,6 +225,26 @@ Repacked Repacker::State::repack(std::optional<Bytes> capacity, const SolveOptio
   MEMPLAN_ASSERT(check_invariants());
   call.answer.stats.interrupted = call.answer.stats.interrupted || call.stopper.interrupted();
   return std::move(call.answer);
+}
+
+void Repacker::State::pass(repack::Words& words) {
+  std::int64_t version = kVersion;
+  words.pass(version);
+  repack::Words::require(version == kVersion);
+  arena.pass(words);
+  words.pass(total_);
+  words.pass(fullest_);
+  order_.pass(words, arena.slots());
+  for (repack::Trial* each : {&mending_, &ejections_, &ejections_to_fit_, &in_time_, &as_before_}) {
+    each->pass(words);
+  }
+  if (!words.reads()) return;
+  Bytes left = kMaxBytes;
+  for (const Slot slot : arena.slots()) {
+    repack::Words::require(arena.size(slot) <= left);
+    left -= arena.size(slot);
+  }
+  repack::Words::require(total_ == kMaxBytes - left);
 }
 
 bool Repacker::State::check_invariants() const {
@@ -409,55 +423,14 @@ bool Repacker::State::mends_to_bound(Bytes peak, Call* call) {
   return done;
 }
 
-// Sorts all buffers as the first pass of the squeaky wheel does.
-void Repacker::State::remember_order(Call* call) {
-  const Profile profile(problem_, sections_, call->stopper);
-  const KeyOf key = order_of(kOrder).key;
-  order_.clear();
-  ordered_.assign(static_cast<std::size_t>(arena.slot_count()), 0);
-  for (std::size_t row = 0; row < slots_.size(); ++row) {
-    order_.push_back({key(profile, static_cast<BufferIdx>(row)), slots_[row]});
-    ordered_[slots_[row]] = 1;
-  }
-  std::sort(order_.begin(), order_.end());
-}
-
-// Tries one pass of first fit at the bound in the order of the last time, in which new buffers go
-// where their keys belong. Sorting all costs as much as half of the pass.
+// Tries one pass of first fit at the bound in the order of the last time.
 bool Repacker::State::packs_as_before(Call* call) {
   if (!as_before_.due() || order_.empty()) return false;
-  const auto gone = [this](const KeyedSlot& each) { return ordered_[each.slot] == 0; };
-  order_.erase(std::remove_if(order_.begin(), order_.end(), gone), order_.end());
-  const auto kept = static_cast<std::ptrdiff_t>(order_.size());
-  ordered_.resize(static_cast<std::size_t>(arena.slot_count()), 0);
-  std::vector<BufferIdx> row_of(ordered_.size());
-  const std::vector<Bytes> load = loads(sections_);
-  const auto max_load =
-      static_cast<double>(load.empty() ? 0 : *std::max_element(load.begin(), load.end()));
-  for (std::size_t row = 0; row < slots_.size(); ++row) {
-    const Slot slot = slots_[row];
-    row_of[slot] = static_cast<BufferIdx>(row);
-    if (std::exchange(ordered_[slot], char{1}) != 0) continue;
-    double length = 0, contention = 0;
-    for (auto k = sections_.span_begin[row]; k < sections_.span_begin[row + 1]; ++k) {
-      const Span& span = sections_.spans[k];
-      length += span.last - span.first + 1;
-      const auto begin = load.begin() + span.first;
-      const auto end = load.begin() + span.last + 1;
-      contention = std::max(contention, static_cast<double>(*std::max_element(begin, end)));
-    }
-    const auto size = static_cast<double>(problem_.size[row]);
-    order_.push_back({room_length_key(max_load - contention, length, size), slot});
-  }
-  std::sort(order_.begin() + kept, order_.end());
-  std::inplace_merge(order_.begin(), order_.begin() + kept, order_.end());
-  std::vector<BufferIdx> rows;
-  rows.reserve(order_.size());
-  for (const KeyedSlot& each : order_) rows.push_back(row_of[each.slot]);
   Limits limits;
   limits.bytes = bound_;
   limits.nodes = call->nodes_left();
   limits.steps = std::numeric_limits<std::int64_t>::max();
+  const std::vector<BufferIdx> rows = order_.rows(slots_, arena.slot_count(), problem_, sections_);
   return take(FirstFit(problem_, sections_, call->stopper).in_order(rows, limits),
               "first fit in the order of the plan before", &as_before_, call);
 }
@@ -507,7 +480,9 @@ bool Repacker::State::squeaks_to_bound(Call* call) {
     answer.stats.solver = plan.stats.solver;
     answer.stats.note = plan.stats.note;
     arena.replace(slots_, plan.offsets);
-    if (!as_before_.pauses()) remember_order(call);
+    if (!as_before_.pauses()) {
+      order_.remember(slots_, arena.slot_count(), problem_, sections_, call->stopper);
+    }
   }
   answer.status = Status::kOptimal;
   answer.lower_bound = bound_;
@@ -542,6 +517,21 @@ Repacker& Repacker::operator=(const Repacker& other) {
 }
 Repacker::Repacker(Repacker&&) noexcept = default;
 Repacker& Repacker::operator=(Repacker&&) noexcept = default;
+
+std::vector<std::int64_t> Repacker::save() const {
+  repack::Words words;
+  idle().pass(words);
+  return words.take();
+}
+
+Repacker Repacker::restored(std::vector<std::int64_t> saved) {
+  repack::Words words(std::move(saved));
+  Repacker repacker;
+  repacker.state_->pass(words);
+  words.require_end();
+  MEMPLAN_ASSERT(repacker.state_->check_invariants());
+  return repacker;
+}
 
 Repacker::State& Repacker::idle() const {
   if (state_->busy) throw std::runtime_error("a repacker cannot serve two threads at once.");

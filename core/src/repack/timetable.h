@@ -37,6 +37,8 @@ class Timetable {
   void take(Slot slot);
   void clear();
 
+  Time first() const { return origin_; }
+  Time last() const { return last_; }
   bool covers(Time start, Time end) const { return start >= origin_ && end <= last_; }
   bool has(Slot slot) const {
     return static_cast<std::size_t>(slot) < bucket_of_.size() && bucket_of_[slot] >= 0;

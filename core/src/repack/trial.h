@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "repack/words.h"
+
 namespace memplan::repack {
 
 // Learns whether something is worth trying: after so many failures in a row it pauses, longer and
@@ -22,6 +24,12 @@ class Trial {
     failures_ = success ? 0 : failures_ + 1;
     pause_ = failures_ < patience_ ? 0 : std::min(2 * pause_ + 1, kLongestPause);
     waits_ = pause_;
+  }
+  void pass(Words& words) {
+    for (int* each : {&failures_, &pause_, &waits_}) {
+      words.pass(*each);
+      Words::require(*each >= 0);
+    }
   }
 
  private:
