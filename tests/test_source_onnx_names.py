@@ -133,3 +133,27 @@ def test_names_are_told_apart_at_every_depth(tmp_path: Path) -> None:
     reads = [operator for operator in loaded.graph.walk() if operator.type == "Add"]
     pairs = {loaded.graph.tensors[one.inputs[1]].shape for one in reads}
     assert pairs == {(1, 3), (2, 1), (2, 3)}
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("x", 'operator "Abs" in graph "g" makes tensor "x", which is an input or a weight'),
+        ("w", 'operator "Abs" in graph "g" makes tensor "w", which is an input or a weight'),
+        ("v", 'graph "g" has two inputs "x"'),
+    ],
+)
+def test_what_the_caller_gives_is_not_made_again(
+    name: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests a name that two inputs have, or an operator and an input or weight of its graph."""
+    path = tmp_path / "model.onnx"
+    inputs = [value("x", [2, 3])] * (2 if name == "v" else 1)
+    nodes = [node("Relu", "x", "a"), node("Add", "a w", "y"), node("Abs", "y", name)]
+    made = model(nodes, inputs, [value("y", None)], [weight("w", [2, 3])])
+    path.write_bytes(made.SerializeToString())
+    assert _is_accepted(path) in (None, False)
+    assert main(["plan", str(path)]) == 2
+    text = capsys.readouterr().err
+    assert text.count("\n") == 1
+    assert sentence in text

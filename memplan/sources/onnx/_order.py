@@ -94,13 +94,16 @@ def _sort_graph(graph: Any, moved: list[str]) -> set[str]:
         for _, inner in subgraphs(node):
             read |= _sort_graph(inner, moved)
         reads.append(read)
-    makers = {name: at for at, node in enumerate(graph.node) for name in node.output if name}
+    given = {"", *_list_given(graph)}
+    makers = {
+        name: at for at, node in enumerate(graph.node) for name in node.output if name not in given
+    }
     awaited = [{makers[name] for name in read if name in makers} for read in reads]
     if any(other >= at for at, others in enumerate(awaited) for other in others):
         ranks = iter(_rank(graph, awaited))
         graph.node.sort(key=lambda node: next(ranks))  # it is called once for each, in order
         moved.append(graph.name)
-    return set().union(*reads) - makers.keys() - _list_given(graph)
+    return set().union(*reads) - makers.keys() - given
 
 
 def _list_given(graph: Any) -> set[str]:
@@ -149,8 +152,12 @@ def _explain_cycle(graph: Any, awaited: list[set[int]], ranks: list[int]) -> str
 def check_order(graph: Any, outside: ChainMap[str, None] | None = None) -> None:
     """Raise `GraphError` unless every name is made once, before it is read."""
     known = ChainMap() if outside is None else outside.new_child()
-    known.update(dict.fromkeys(initializers(graph)))
-    known.update(dict.fromkeys(value.name for value in graph.input))
+    inputs = [value.name for value in graph.input]
+    if len(set(inputs)) < len(inputs):
+        twice = next(name for name in inputs if inputs.count(name) > 1)
+        raise GraphError(f"graph {quoted(graph.name)} has two inputs {quoted(twice)}")
+    given = {*initializers(graph), *inputs}
+    known.update(dict.fromkeys(given))
     made: set[str] = set()
     for node in graph.node:
         where = f"operator {quoted(node.name or node.op_type)}"
@@ -162,10 +169,11 @@ def check_order(graph: Any, outside: ChainMap[str, None] | None = None) -> None:
         for name in filter(None, node.output):
             if name in made:
                 raise GraphError(f"two operators make tensor {quoted(name)}")
-            if outside is not None and name in outside:
+            if name in given or (outside is not None and name in outside):
+                place = "an input or a weight" if name in given else "there outside"
                 raise GraphError(
                     f"{where} in graph {quoted(graph.name)} makes tensor {quoted(name)}, which is "
-                    "there outside of this graph: ONNX and onnxruntime allow it once; rename it"
+                    f"{place} of this graph: ONNX and onnxruntime allow it once; rename it"
                 )
             made.add(name)
             known[name] = None
