@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import memplan as mp
 from memplan.cli import main
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -141,3 +142,49 @@ def test_other_files(
     assert "five.csv is " in capsys.readouterr().err
     assert main(["stripes", str(EXAMPLES / "five.csv"), "-o", "a.txt"]) == 2
     assert "the suffix must be .html" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["order", "stripes"])
+def test_what_is_beside_the_plan_is_listed(
+    command: str, network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests the part of TFLM's arena that no order and no band changes, as `inspect` has it."""
+    assert main(["inspect", str(network), "-c", "8MiB", "--nodes", "100", "--json"]) == 0
+    arena = json.loads(capsys.readouterr().out)["arena"]
+    assert arena["beside"] > 0
+    assert main([command, str(network), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["beside"]
+    assert found == {"bytes": arena["beside"], "how": arena["how"]}
+    assert main([command, str(network)]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert f"beside the plan {arena['beside']:,} bytes" in words
+    other = tmp_path / "model.graph.json"
+    other.write_bytes((EXAMPLES / "structures" / "fan.graph.json").read_bytes())
+    if command == "order":
+        assert main([command, str(other), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["beside"] is None
+
+
+def test_what_is_beside_the_plan_may_be_unknown(
+    network: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that it is never taken for nothing where TFLM cannot be asked."""
+    from memplan.yardsticks import tflite_micro_arena
+
+    monkeypatch.setattr(tflite_micro_arena, "ask", lambda path: None)
+    assert main(["order", str(network)]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert "beside the plan unknown: tflite-micro is not installed" in words
+
+
+def test_a_capacity_that_a_reader_gets_is_of_the_plan(network: Path) -> None:
+    """Tests that `load` says what `plan_model` does not have to say."""
+    loaded = mp.load(network, capacity=1 << 23)
+    (note,) = (one for one in loaded.notes if one.code == "arena-unmeasured")
+    assert "plan_model(path, capacity=8388608)" in note.text
+    assert loaded.problem.capacity == 1 << 23
+    assert mp.explain(loaded, 1 << 23, nodes=100).capacity == 1 << 23
+    planned = mp.plan_model(network, capacity=1 << 23)
+    assert all(one.code != "arena-unmeasured" for one in planned.notes)
+    assert planned.problem.capacity is not None
+    assert planned.problem.capacity < 1 << 23

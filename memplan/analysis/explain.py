@@ -128,7 +128,8 @@ def explain(
     problem
         A problem, or the result of `memplan.load`.
     capacity
-        In bytes, in place of the problem's.
+        In bytes, in place of the problem's: of the plan alone, also where a runtime keeps more in
+        the same arena (`memplan inspect --capacity` counts that for a TFLite model).
     nodes
         Search nodes for each of three searches: for a plan that fits, for the smallest capacity,
         and for a smaller infeasible subset. Sections at fault need no search.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -46,6 +47,7 @@ def command(
     )
     loaded = options.read_input(input, model=model)
 
+    from memplan import yardsticks
     from memplan.rewrite import reorder
 
     found = reorder(
@@ -55,13 +57,15 @@ def command(
         states=states,
         pure=pure or (),
     )
+    beside = yardsticks.find_beside(loaded.source, Path(input))
     if as_json:
-        output.line(json.dumps(_summary(found)))
+        record = None if beside is None else asdict(beside)
+        output.line(json.dumps(_summary(found) | {"beside": record}))
     else:
         from memplan.view.words import orders, parts
 
         console = output.console()
-        console.print(orders.describe_order(found, top))
+        console.print(orders.describe_order(found, top, beside))
         if found.loaded.notes:
             console.print(parts.render_notes(found.loaded.notes))
     if found.interrupted:

@@ -44,16 +44,20 @@ def command(
     output.check_output(out, input)
     form = _choose_format(out)
 
+    from memplan import yardsticks
     from memplan.rewrite.bands import find_frontier
 
     found = find_frontier(load_program(input, options.Model(dim)))
-    notes = options.read_input(input, model=options.Model(dim)).notes
+    loaded = options.read_input(input, model=options.Model(dim))
+    beside, notes = yardsticks.find_beside(loaded.source, Path(input)), loaded.notes
     if as_json:
-        output.line(json.dumps(_summarise(found) | {"notes": [asdict(note) for note in notes]}))
+        record = None if beside is None else asdict(beside)
+        added = {"beside": record, "notes": [asdict(note) for note in notes]}
+        output.line(json.dumps(_summarise(found) | added))
     else:
         from memplan.view.words import bands, parts
 
-        output.console().print(bands.describe_frontier(found, top))
+        output.console().print(bands.describe_frontier(found, top, beside))
         if notes:
             output.console().print(parts.render_notes(notes))
     if out is not None:

@@ -13,6 +13,7 @@ from typing import Any
 from memplan import formats
 from memplan.errors import FormatError, MemplanError, listed, quoted, shown
 from memplan.graph import Kind
+from memplan.notes import Code, Note
 from memplan.sources import foreign
 from memplan.sources.loaded import (
     Failure,
@@ -75,7 +76,9 @@ def load(
     path
         A model, trace or dump, a folder of `--xla_dump_to`, or a problem as CSV or JSON.
     capacity
-        The capacity in bytes, in place of the one in the file.
+        The capacity in bytes, in place of the one in the file. That of a TFLite model is of the
+        planned part of TFLM's arena alone, which a note says: `memplan.plan_model(path,
+        capacity=...)` and the command line hold it against the whole arena.
     dims
         Values of symbolic dimensions of a model, by name.
     include
@@ -140,7 +143,17 @@ def load(
         raise FormatError(str(path), "the file is nested too deeply") from None
     if capacity is None:
         return loaded
-    return replace(loaded, problem=loaded.problem.with_capacity(capacity))
+    notes = loaded.notes if name != "tflite" else (*loaded.notes, _limit_part(capacity))
+    return replace(loaded, problem=loaded.problem.with_capacity(capacity), notes=notes)
+
+
+def _limit_part(capacity: int) -> Note:
+    """Return the note on a capacity that a reader cannot hold against a whole arena."""
+    text = (
+        f"the capacity of {capacity} bytes is held against the planned part of the arena only; "
+        f"memplan.plan_model(path, capacity={capacity}) holds it against the whole arena"
+    )
+    return Note(Code.ARENA_UNMEASURED, text)
 
 
 def _parse_kinds(include: Iterable[str] | None) -> frozenset[Kind] | None:

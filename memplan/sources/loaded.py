@@ -91,6 +91,22 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """What a runtime keeps in an arena beside the plan.
+
+    Attributes
+    ----------
+    bytes
+        `None` if it is not known.
+    how
+        How it is known, or why it is not.
+    """
+
+    bytes: int | None
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
 class Arena:
     """A block of memory in which a runtime needs more than the plan.
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final, cast
 
 from memplan.notes import Code, Note
-from memplan.sources.loaded import Figure
+from memplan.sources.loaded import Beside, Figure
 from memplan.sources.options import Options
 
-__all__ = ["join_notes", "measure"]
+__all__ = ["find_beside", "join_notes", "measure"]
 
 # By source: the module of this package with the `measure(path, options)` to call.
 _RUNTIMES: Final = {
@@ -38,6 +38,18 @@ def measure(source: str, path: Path, options: Options) -> Figure | None:
         return None
     module = importlib.import_module(f"memplan.yardsticks.{name}")
     return cast("Figure | None", module.measure(path, options))
+
+
+def find_beside(source: str, path: Path) -> Beside | None:
+    """Return what a source's own runtime keeps in its arena beside a plan.
+
+    `None` for all but TFLite models: no other runtime has one block of memory for all it needs.
+    """
+    if source != "tflite":
+        return None
+    from memplan.yardsticks import tflite_micro_arena
+
+    return tflite_micro_arena.find_beside(path)
 
 
 def join_notes(notes: Iterable[Note], figures: Iterable[Figure]) -> tuple[Note, ...]:

@@ -17,11 +17,11 @@ from typing import Final
 
 from memplan.errors import MemplanError
 from memplan.notes import Code, Note
-from memplan.sources.loaded import Arena, Loaded
+from memplan.sources.loaded import Arena, Beside, Loaded
 from memplan.sources.tflite.model import load
-from memplan.yardsticks.tflite_micro import ask, compute_head
+from memplan.yardsticks.tflite_micro import Answer, ask, compute_head
 
-__all__ = ["hold_capacity", "minimal_arena"]
+__all__ = ["find_beside", "hold_capacity", "minimal_arena"]
 
 _CHILD: Final = Path(__file__).with_name("_tflite_micro_arena_child.py")
 _SPARE: Final = 64 << 20
@@ -82,6 +82,21 @@ def minimal_arena(path: Path, *, timeout: float = 120.0) -> int | None:
     return int(json.loads(run.stdout))
 
 
+def find_beside(path: Path) -> Beside:
+    """Return what TFLM keeps beside the head of a model, with the file as it is."""
+    return _explain_beside(ask(path))
+
+
+def _explain_beside(answer: Answer | None) -> Beside:
+    if answer is None:
+        how = "tflite-micro is not installed (pip install 'memplan[tflm]'), or does not answer"
+        return Beside(None, how)
+    if answer.refusal:
+        return Beside(None, f"{answer.runtime} does not take the file as it is")
+    how = f"measured by {answer.runtime} on this machine, 64-bit, with the reference kernels"
+    return Beside(answer.tail, how)
+
+
 def hold_capacity(loaded: Loaded, path: Path, capacity: int) -> Loaded:
     """Return a TFLite model whose whole arena has a capacity: the plan gets what TFLM leaves.
 
@@ -110,16 +125,15 @@ def hold_capacity(loaded: Loaded, path: Path, capacity: int) -> Loaded:
 def _measure_beside(path: Path, capacity: int) -> Arena:
     """Return what TFLM needs of an arena beside the head, with the file as it is."""
     answer = ask(path)
-    if answer is None:
-        how = "tflite-micro is not installed (pip install 'memplan[tflm]'), or does not answer"
-        return Arena(capacity, None, 0, how)
+    beside = _explain_beside(answer)
+    if answer is None or beside.bytes is None:
+        return Arena(capacity, None, 0, beside.how)
     try:
-        smallest = None if answer.refusal else minimal_arena(path)
+        smallest = minimal_arena(path)
     except MemplanError:  # it takes the model only with weights unpacked, or is too slow
         smallest = None
     if smallest is None:
         return Arena(capacity, None, 0, f"{answer.runtime} does not take the file as it is")
-    how = f"measured by {answer.runtime} on this machine, 64-bit, with the reference kernels"
     # Where preparing needs more than the parts together, a smaller plan makes no difference.
     least = smallest if smallest > answer.head + answer.tail else 0
-    return Arena(capacity, answer.tail, least, how)
+    return Arena(capacity, beside.bytes, least, beside.how)

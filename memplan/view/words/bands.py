@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from memplan.rewrite.bands import Frontier, Point, Region
+from memplan.sources.loaded import Beside
 from memplan.view.units import exact, plural
 from memplan.view.words.bars import Bars
 from memplan.view.words.parts import (
@@ -15,6 +16,7 @@ from memplan.view.words.parts import (
     MOST_ROWS,
     Fact,
     escape_sentence,
+    list_beside,
     list_facts,
     make_name,
     make_sentence,
@@ -25,7 +27,9 @@ from memplan.view.words.tables import Column, FittedTable
 __all__ = ["choose_points", "describe_frontier", "describe_regions"]
 
 
-def describe_frontier(found: Frontier, most: int = MOST_ROWS) -> RenderableType:
+def describe_frontier(
+    found: Frontier, most: int = MOST_ROWS, beside: Beside | None = None
+) -> RenderableType:
     """Return the program as it is, the best programs in bands, and what ends the regions.
 
     Parameters
@@ -34,6 +38,8 @@ def describe_frontier(found: Frontier, most: int = MOST_ROWS) -> RenderableType:
         The result of `memplan.rewrite.bands.find_frontier`.
     most
         How many programs, and how many operators, to name.
+    beside
+        What the runtime needs of its arena beside the plan of the file as it is.
     """
     uncut, given = found.uncut, found.points[0]
     last = found.points[-1]
@@ -42,6 +48,7 @@ def describe_frontier(found: Frontier, most: int = MOST_ROWS) -> RenderableType:
         ("multiplications", f"{uncut.macs:,}"),
         ("load, whole", exact(given.load)),
         ("load, in bands", f"{exact(min(point.load for point in found.points))}"),
+        *list_beside(beside),
         ("programs", f"{len(found.points) - 1:,} in bands, none of which beats another"),
     ]
     parts: list[RenderableType] = [list_facts(facts), Text()]

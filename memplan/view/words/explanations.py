@@ -11,7 +11,7 @@ from memplan.analysis.explain import Explanation, SectionAtFault
 from memplan.problem import Problem
 from memplan.problem.loads import Held, Loads
 from memplan.sources import Label
-from memplan.sources.loaded import Arena
+from memplan.sources.loaded import Arena, Beside
 from memplan.view import relations
 from memplan.view.units import buffers_hold, exact, lifetime, plural
 from memplan.view.words.parts import (
@@ -22,6 +22,7 @@ from memplan.view.words.parts import (
     Fact,
     HeldTable,
     labels_of,
+    list_beside,
     list_facts,
     make_name,
 )
@@ -119,10 +120,8 @@ def _amounts_of_arena(found: Explanation, arena: Arena) -> RenderableType:
         facts = [("planned", "it is proved that no capacity is enough")]
     elif not known and found.sufficient is not None:
         facts.append(("sufficient", f"{exact(found.sufficient)}: a plan was found"))
-    if beside is None:
-        facts.append(("beside it", f"unknown: {arena.how}"))
-    else:
-        facts.append(("beside it", f"{exact(beside)}: structs, quantization, state; {arena.how}"))
+    facts += list_beside(Beside(beside, arena.how), "beside it")
+    if beside is not None:
         if arena.least > least + beside:
             facts.append(("to prepare", f"{exact(arena.least)} of arena, whatever the plan"))
         total = max(least + beside, arena.least)

@@ -8,6 +8,7 @@ from rich.text import Text
 from memplan.analysis.orders import Cut, Move, Moves, cut_of, explain_moves
 from memplan.plan import Status
 from memplan.rewrite import Reordered
+from memplan.sources.loaded import Beside
 from memplan.view.units import exact, percent, plural, seconds
 from memplan.view.words.parts import (
     GOOD,
@@ -15,6 +16,7 @@ from memplan.view.words.parts import (
     OPEN,
     Fact,
     escape_sentence,
+    list_beside,
     list_facts,
     make_name,
     make_sentence,
@@ -36,7 +38,9 @@ def _list_loads(found: Reordered) -> list[Fact]:
     ]
 
 
-def describe_order(found: Reordered, most: int = MOST_ROWS) -> RenderableType:
+def describe_order(
+    found: Reordered, most: int = MOST_ROWS, beside: Beside | None = None
+) -> RenderableType:
     """Return loads and bounds, the operators that move, and what every order needs.
 
     Parameters
@@ -45,8 +49,11 @@ def describe_order(found: Reordered, most: int = MOST_ROWS) -> RenderableType:
         The result of `memplan.reorder`.
     most
         How many operators and storages to name.
+    beside
+        What the runtime needs of its arena beside the plan, whatever the order.
     """
     facts: list[Fact] = [("operators", f"{len(found.order):,}"), *_list_loads(found)]
+    facts += list_beside(beside)
     facts.append(("status", _status(found)))
     if found.status is not Status.OPTIMAL:
         facts.append(("gap", f"{found.peak / found.bound - 1:.2%}" if found.bound else "-"))

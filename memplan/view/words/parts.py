@@ -12,7 +12,7 @@ from memplan.errors import quoted
 from memplan.notes import Note
 from memplan.problem import Problem
 from memplan.problem.loads import Held
-from memplan.sources.loaded import Figure, Label, Loaded
+from memplan.sources.loaded import Beside, Figure, Label, Loaded
 from memplan.view.units import exact, human, lifetime, percent
 from memplan.view.words.tables import (
     Cell,
@@ -36,6 +36,7 @@ __all__ = [
     "escape",
     "escape_sentence",
     "labels_of",
+    "list_beside",
     "list_facts",
     "list_origin",
     "make_amount",
@@ -89,6 +90,15 @@ def list_origin(loaded: Loaded | None) -> list[Fact]:
     if loaded is None or not loaded.labels:
         return []
     return [("format", loaded.source), ("tensors", f"{loaded.tensors:,}")]
+
+
+def list_beside(beside: Beside | None, name: str = "beside the plan") -> list[Fact]:
+    """Return what a runtime needs of its arena beside the plan; nothing if it has no arena."""
+    if beside is None:
+        return []
+    if beside.bytes is None:
+        return [(name, f"unknown: {beside.how}")]
+    return [(name, f"{exact(beside.bytes)}: structs, quantization, state; {beside.how}")]
 
 
 def describe_figure(figure: Figure) -> tuple[str, str]:
