@@ -16,6 +16,7 @@ from memplan.notes import Code, Note
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.onnx._build import build
 from memplan.sources.onnx._calls import inline_calls
+from memplan.sources.onnx._defaults import find_sizes
 from memplan.sources.onnx._door import check_values
 from memplan.sources.onnx._native import start
 from memplan.sources.onnx._order import (
@@ -26,7 +27,6 @@ from memplan.sources.onnx._order import (
     sort_operators,
 )
 from memplan.sources.onnx._runtime_order import in_runtime_order
-from memplan.sources.onnx._shapes import with_shapes
 from memplan.sources.onnx._wire import WireError, looks_like_model, strip_weights
 from memplan.sources.options import Options
 
@@ -148,6 +148,6 @@ def _convert(
     name_apart(model.graph)
     check_values(model)
     drop_masks(model.graph)
-    model, notes = with_shapes(model, dims, limit_factor)
+    model, notes = find_sizes(model, dims, limit_factor)
     graph, more = build(model)
     return graph, (*sorted_notes, *notes, *more)

@@ -10,6 +10,7 @@ from memplan.errors import GraphError, listed, quoted
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
 from memplan.notes import Code, Note
 from memplan.sources.onnx import _rules
+from memplan.sources.onnx._defaults import find_defaults
 from memplan.sources.onnx._order import initializers, subgraphs
 from memplan.sources.onnx._origin import line_of, module_of
 from memplan.sources.onnx._pictures import ROW_AXIS, Constants, describe_rows
@@ -39,7 +40,7 @@ def build(model: Any) -> tuple[Graph, tuple[Note, ...]]:
     GraphError
         If a tensor is of a type that ONNX does not have, or larger than 2^62 bytes.
     """
-    builder = _Builder(opsets_of(model).get("", 1), Constants(model.graph))
+    builder = _Builder(opsets_of(model).get("", 1), Constants(model.graph), find_defaults(model))
     scope: _Scope = ChainMap()
     operators = builder.run(model.graph, scope, "")
     graph = Graph(
@@ -62,11 +63,13 @@ def build(model: Any) -> tuple[Graph, tuple[Note, ...]]:
 class _Builder:
     opset: int
     constants: Constants
+    defaults: set[str]  # inputs that have a value which a caller may replace
     tensors: list[Tensor] = field(default_factory=list)
     views: list[View] = field(default_factory=list)
     aliases: list[tuple[int, int]] = field(default_factory=list)
     opaque: list[str] = field(default_factory=list)
     names: dict[str, int] = field(default_factory=dict)  # how often each was asked for
+    open: set[int] = field(default_factory=set)  # weights that a caller may replace
     root: dict[int, int] = field(default_factory=dict)  # by view: the tensor that owns its memory
 
     def run(self, graph: Any, scope: _Scope, path: str) -> tuple[Operator, ...]:
@@ -76,6 +79,8 @@ class _Builder:
         """
         for name, (element, shape) in initializers(graph).items():
             scope[name] = self._tensor(name, path, Kind.CONSTANT, element, shape)
+            if not path and name in self.defaults:
+                self.open.add(scope[name])
         inputs = Kind.INTERMEDIATE if path else Kind.INPUT
         for value in graph.input:
             # A weight that is listed as an input only means that callers may replace it.
@@ -130,8 +135,9 @@ class _Builder:
             return False
         if node.op_type in _rules.SHAPE_ONLY:
             return True
-        read = (index for index in slots if index is not None)
-        return all(self.tensors[index].kind is Kind.CONSTANT for index in read)
+        read = {index for index in slots if index is not None}
+        constant = all(self.tensors[index].kind is Kind.CONSTANT for index in read)
+        return constant and not read & self.open
 
     def _output(self, name: str, folded: bool, level: _Level) -> int:
         kind = Kind.INTERMEDIATE
