@@ -11,12 +11,13 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memplan import solvers
 from memplan.errors import GraphError, MemplanError, PlanError, ProblemError
-from memplan.notes import Note
+from memplan.notes import Code, Note
 from memplan.plan import Plan, Status
 from memplan.problem import Asked, Problem, problem_of
 from memplan.referee import verify
@@ -24,6 +25,7 @@ from memplan.solvers import Budget, Interrupted, Progress, Round
 from memplan.solvers._limits import MAX_COUNT, check_seconds, check_whole
 from memplan.solvers.refereed import check_plan
 from memplan.sources import Loaded, detect, lay_out_again, load, of_problem
+from memplan.sources.options import Options
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,6 +38,7 @@ __all__ = [
     "layout_of",
     "layouts",
     "plan_model",
+    "settle_sizes",
 ]
 
 
@@ -280,6 +283,33 @@ def hold_capacity(loaded: Loaded, path: str | os.PathLike[str], capacity: int | 
     return tflite_micro_arena.hold_capacity(loaded, Path(path), capacity)
 
 
+def settle_sizes(
+    loaded: Loaded, path: str | os.PathLike[str], options: Options, read: Callable[..., Loaded]
+) -> Loaded:
+    """Return an ONNX model with declared shapes that count against inferred ones.
+
+    They do where onnxruntime is installed and makes them; a note says so.
+
+    Parameters
+    ----------
+    loaded, path, options
+        The model, its file, and how it was read.
+    read
+        Reads the file again, with other sizes as `dims`.
+    """
+    if loaded.source != "onnx" or all(
+        note.code is not Code.SHAPE_OVERRIDDEN for note in loaded.notes
+    ):
+        return loaded
+    from memplan.yardsticks import onnxruntime
+
+    settled = onnxruntime.settle(Path(path), options)
+    if settled is None:
+        return loaded
+    other = read(dims={**options.dims, **settled.dims})
+    return replace(other, notes=(*other.notes, settled.note))
+
+
 def _load_model(
     model: str | os.PathLike[str] | Asked,
     capacity: int | None,
@@ -289,7 +319,10 @@ def _load_model(
 ) -> Loaded:
     if isinstance(model, (str, os.PathLike)):
         limit = capacity_to_load(model, capacity)
-        found = load(model, capacity=limit, dims=dims, include=include, pins=pins)
+        kinds = None if include is None else tuple(include)
+
+        read = partial(load, model, capacity=limit, include=kinds, pins=pins)
+        found = settle_sizes(read(dims=dims), model, Options(dims=dims or {}), read)
         return hold_capacity(found, model, capacity)
     if dims is not None or include is not None or not pins:
         raise MemplanError("dims, include and pins say how a file is read; this was read before")

@@ -13,22 +13,22 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 import numpy as np
-import onnx
 import onnxruntime
-from onnx_models import BOOL, LIGHT, graph, light, model, node, value
+from onnx_models import BOOL, LIGHT, graph, ints, light, model, node, value
 from ort_orders import random_model, run
 
+import memplan as mp
 from memplan import solve, yardsticks
+from memplan.cli import main
+from memplan.errors import MemplanError
 from memplan.graph import Graph
 from memplan.notes import Code
-from memplan.sources.onnx import read
+from memplan.sources.onnx import _shapes, read
 from memplan.sources.options import Options
 from memplan.yardsticks import onnxruntime as runtime
 from memplan.yardsticks._onnxruntime_child import _FUSIONS
 
 _DTYPES = {"float": "float32", "int64": "int64", "bool": "bool"}
-
-STEPS = {"a": 0.1, "b": 5.0, "c": 0.1}  # 49 steps in single precision, 50 for the library
 
 Made = dict[str, list[tuple[str, tuple[int, ...], int]]]
 
@@ -87,18 +87,89 @@ def test_a_measured_peak_is_told_as_such() -> None:
     assert in_place.peak <= figure.bytes < read(path, Options()).problem.size.sum()
 
 
-def test_a_declared_shape_that_the_runtime_makes_is_not_lost(tmp_path: Path) -> None:
-    """Tests the note on a declaration that does not count here, but does there."""
-    steps = [onnx.numpy_helper.from_array(np.float32(one), name) for name, one in STEPS.items()]
-    what = model([node("Range", "a b c", "y")], [], [value("y", [49])], steps)
+@pytest.fixture
+def transformed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a model of which the library infers a wrong shape, if it is not helped."""
+    monkeypatch.setattr(_shapes, "_write_defaults", lambda graph: None)
     path = tmp_path / "model.onnx"
+    what = model(
+        [node("STFT", "x step - length", "s"), node("Exp", "s", "t"), node("Relu", "t", "y")],
+        [value("x", [1, 160, 1])],
+        [value("y", [1, 9, 17, 2])],
+        [ints("step", 16), ints("length", 32)],
+    )
+    what.graph.value_info.extend([value("s", [1, 9, 17, 2]), value("t", [1, 9, 17, 2])])
     path.write_bytes(what.SerializeToString())
-    loaded = read(path, Options())
-    assert [note.code for note in loaded.notes] == [Code.SHAPE_OVERRIDDEN]
-    (note,) = runtime._doubt_override(loaded, [("Add", 4, 8), ("Range", 196, 200)])
+    return path
+
+
+def test_a_declared_shape_that_the_runtime_makes_is_planned(
+    transformed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests which of two shapes is planned, and what is said of both, with and without a word."""
+    both = '"s" is [1, 9, 32, 2], not [1, 9, 17, 2]'
+    loaded = mp.load(transformed)
+    assert loaded.problem.max_load == 2 * 2304
+    (note,) = loaded.notes
+    assert both in note.text
+    planned = mp.plan_model(transformed)
+    assert planned.plan.peak == 2 * 1280
+    (note,) = planned.notes
+    assert (note.code, note.tensors) == (Code.SHAPE_OVERRIDDEN, ("s",))
+    assert 'was asked and makes "s" as [1, 9, 17, 2], not [1, 9, 32, 2]' in note.text
+    for options, peak in ([], 2560), (["--no-runtime"], 4608):
+        assert main(["plan", str(transformed), "--json", *options]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["peak"] == peak
+        (said,) = found["notes"]
+        assert said["text"] == note.text if peak == 2560 else both in said["text"]
+    assert main(["plan", str(transformed), "--strict"]) == 2
+    assert main(["order", str(transformed)]) == 0
+    assert "2,560 bytes" in capsys.readouterr().out
+
+
+def test_both_shapes_are_said_where_the_runtime_is_not_installed(
+    transformed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that the inferred shape is planned then."""
+    monkeypatch.setattr(runtime, "find_spec", lambda name: None)
+    planned = mp.plan_model(transformed)
+    assert planned.plan.peak == 4608
+    assert '"s" is [1, 9, 32, 2], not [1, 9, 17, 2]' in planned.notes[0].text
+
+
+def test_a_stale_shape_is_not_planned(tmp_path: Path) -> None:
+    """Tests that the runtime agrees with the inference where only the inputs were edited."""
+    path = tmp_path / "model.onnx"
+    what = model([node("Exp", "x", "a"), node("Neg", "a", "y")], [value("x", [8, 4])])
+    what.graph.output.append(value("y", [2, 4]))
+    what.graph.value_info.append(value("a", [2, 4]))
+    path.write_bytes(what.SerializeToString())
+    assert runtime.settle(path, Options()) is None
+    planned = mp.plan_model(path)
+    assert [note.code for note in planned.notes] == [Code.SHAPE_OVERRIDDEN]
+    assert [one.shape for one in planned.loaded.graph.tensors] == [(8, 4)] * 3  # type: ignore[union-attr]
+
+
+def test_a_declaration_that_cannot_be_planned_is_a_note(transformed: Path) -> None:
+    """Tests what is said where the runtime makes neither the declared nor the inferred shape."""
+    loaded = read(transformed, Options())
+    (note,) = runtime._doubt_override(loaded, [("Add", 4, 8), ("STFT", 196, 200)])
     assert note.code is Code.SHAPE_OVERRIDDEN
-    assert "196 bytes with operator Range, and 200 are planned" in note.text
+    assert "196 bytes with operator STFT, and 200 are planned" in note.text
     assert runtime._doubt_override(loaded, [("Add", 4, 8)]) == ()
+
+
+def test_sizes_that_are_declared_and_given_count(transformed: Path) -> None:
+    """Tests the way to plan a declared shape without the runtime, and that no other size passes."""
+    sizes = {"s:0": 1, "s:1": 9, "s:2": 17, "s:3": 2}
+    loaded = mp.load(transformed, dims=sizes)
+    assert loaded.notes == ()
+    assert loaded.problem.max_load == 2560
+    assert loaded.graph is not None
+    assert [one.type for one in loaded.graph.operators] == ["STFT", "Exp", "Relu"]
+    with pytest.raises(MemplanError, match="axis 2"):
+        mp.load(transformed, dims=sizes | {"s:2": 18})
 
 
 def test_networks_raise_no_alarm(tmp_path: Path) -> None:

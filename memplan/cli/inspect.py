@@ -92,6 +92,7 @@ def command(
         limit_factor=limit_factor,
         runtime_order=runtime_order,
         part=part,
+        runtime=runtime,
     )
     loaded = options.read_input(input, capacity, reserve, pin, model)
     if why is not None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -353,6 +354,7 @@ class Model:
     runtime_order: bool = False
     allow_refused: bool = False  # write a model that the format's own runtime refuses
     part: int | None = None
+    runtime: bool = True  # ask the format's own runtime which of two shapes it makes
 
     def reading(self) -> ModelOptions:
         """Return the same for a source."""
@@ -423,17 +425,20 @@ def read_input(
     Nothing is laid out in place, because `memplan.planning` chooses between the layouts.
     """
     from memplan import sources
-    from memplan.planning import capacity_to_load, hold_capacity
+    from memplan.planning import capacity_to_load, hold_capacity, settle_sizes
 
-    loaded = sources.load(
+    read = partial(
+        sources.load,
         path,
         capacity=capacity_to_load(path, capacity),
-        dims=_parse_dims(model.dim or ()),
         pins=model.pins,
         limit_factor=model.limit_factor,
         runtime_order=model.runtime_order,
         part=model.part,
     )
+    loaded = read(dims=model.reading().dims)
+    if model.runtime:
+        loaded = settle_sizes(loaded, path, model.reading(), read)
     if model.strict and any(note.code == "runtime-refuses" for note in loaded.notes):
         loaded, _ = ask_runtime(loaded, path, model)  # it knows better what it takes
     refuse_notes(path, loaded.notes if model.strict else ())

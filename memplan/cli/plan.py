@@ -124,6 +124,7 @@ def command(
         limit_factor=limit_factor,
         runtime_order=runtime_order,
         part=part,
+        runtime=runtime,
     )
     _check_order(order, pure, out, format, measure)
     ordered = None

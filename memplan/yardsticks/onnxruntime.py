@@ -21,13 +21,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from memplan.errors import MemplanError
+from memplan.errors import MemplanError, listed, quoted
 from memplan.notes import Code, Note
 from memplan.sources.loaded import Figure, Loaded
-from memplan.sources.onnx import read
+from memplan.sources.onnx import read, read_declared
 from memplan.sources.options import Options
 
-__all__ = ["measure", "measure_difference"]
+__all__ = ["Settled", "measure", "measure_difference", "settle"]
 
 _CHILD: Final = Path(__file__).with_name("_onnxruntime_child.py")
 _TIMEOUT: Final = 20.0  # seconds
@@ -38,6 +38,21 @@ class _Held(NamedTuple):
     requested: int
     in_use: int
     made: dict[str, list[int]]  # bytes of the results of each operator, by its type
+
+
+class Settled(NamedTuple):
+    """Declared shapes that the runtime makes, though others are inferred.
+
+    Attributes
+    ----------
+    dims
+        Their sizes, by "TENSOR:AXIS".
+    note
+        Which shape is planned, and why.
+    """
+
+    dims: dict[str, int]
+    note: Note
 
 
 def measure(
@@ -85,6 +100,10 @@ def measure(
         ordered = run(fused=False, in_file_order=True, reuse=reuse)
         if ordered is not None:
             what += f"; {ordered.requested} and {ordered.in_use} in the order of the file"
+    settled = _believe(path, options, loaded, plain)
+    if settled is not None:
+        options = replace(options, dims={**options.dims, **settled.dims}, in_place=False)
+        loaded = read(path, replace(options, runtime_order=not in_file_order))
     others = list(_find_others(loaded, plain))
     beyond = _explain_larger(others)
     load = loaded.problem.max_load
@@ -135,21 +154,83 @@ def _explain_larger(others: Iterable[tuple[str, int, int]]) -> str:
     return ""
 
 
-def _doubt_override(loaded: Loaded, others: Iterable[tuple[str, int, int]]) -> tuple[Note, ...]:
-    """Return a note where the runtime does not make what counts against a declared shape."""
+def settle(path: Path, options: Options) -> Settled | None:
+    """Return what the runtime makes where declared and inferred shapes of a model differ.
+
+    `None` if it is not installed or does not run the model, and if it makes what is inferred, or
+    neither of both.
+    """
+    if find_spec("onnxruntime") is None:
+        return None
+    loaded = read(path, replace(options, in_place=False))
+    plain = _run(path, options, _find_shapes(loaded), fused=False, in_file_order=True, reuse=True)
+    return None if plain is None else _believe(path, options, loaded, plain)
+
+
+def _believe(path: Path, options: Options, loaded: Loaded, run: _Held) -> Settled | None:
+    """Return the sizes of declared shapes that a run made, where the inferred ones it did not."""
     assert loaded.graph is not None
-    overridden = (note for note in loaded.notes if note.code is Code.SHAPE_OVERRIDDEN)
-    ignored = {name for note in overridden for name in note.tensors}
+    ignored = _list_overridden(loaded)
+    if not ignored or not _list_doubtful(loaded, ignored, _find_others(loaded, run)):
+        return None
+    tensors, declared = loaded.graph.tensors, read_declared(path)
+    first = [
+        tensors[one].name
+        for operator in loaded.graph.walk()
+        for one in operator.outputs
+        if tensors[one].name in ignored.intersection(declared)
+        and not ignored.intersection(tensors[each].name for each in operator.inputs)
+    ]
+    for names in (first, *([name] for name in first if len(first) > 1)):
+        dims = {f"{name}:{at}": size for name in names for at, size in enumerate(declared[name])}
+        try:
+            other = read(path, replace(options, dims={**options.dims, **dims}, in_place=False))
+        except MemplanError:  # no operator behind it takes the declared shape
+            continue
+        if not _list_doubtful(other, ignored, _find_others(other, run)):
+            return Settled(dims, _explain_declared(run, names, declared, loaded))
+    return None
+
+
+def _explain_declared(
+    run: _Held, names: Sequence[str], declared: Mapping[str, Sequence[int]], loaded: Loaded
+) -> Note:
+    assert loaded.graph is not None
+    shapes = {one.name: list(one.shape or ()) for one in loaded.graph.tensors}
+    each = [f"{quoted(name)} as {list(declared[name])}, not {shapes[name]}" for name in names]
+    text = (
+        f"onnxruntime {run.version} was asked and makes {listed(each, quote=False)}: the shape "
+        "that the file declares is planned, and not the one that is inferred from the inputs"
+    )
+    return Note(Code.SHAPE_OVERRIDDEN, text, tuple(names))
+
+
+def _list_overridden(loaded: Loaded) -> set[str]:
+    """Return the tensors whose declared shape does not count."""
+    notes = (note for note in loaded.notes if note.code is Code.SHAPE_OVERRIDDEN)
+    return {name for note in notes for name in note.tensors}
+
+
+def _list_doubtful(
+    loaded: Loaded, ignored: set[str], others: Iterable[tuple[str, int, int]]
+) -> list[tuple[str, int, int]]:
+    """Return what the runtime makes otherwise with operators that make such tensors."""
+    assert loaded.graph is not None
     makers = {
         operator.type.rpartition(".")[2]
         for operator in loaded.graph.walk()
         if ignored.intersection(loaded.graph.tensors[one].name for one in operator.outputs)
     }
-    for kind, made, size in others:
-        if kind in makers:
-            text = f"onnxruntime makes {made} bytes with operator {kind}, and {size} are planned"
-            text += ": the shape that the file declares may be right"
-            return (Note(Code.SHAPE_OVERRIDDEN, text, tuple(sorted(ignored))),)
+    return [one for one in others if one[0] in makers]
+
+
+def _doubt_override(loaded: Loaded, others: Iterable[tuple[str, int, int]]) -> tuple[Note, ...]:
+    """Return a note where the runtime does not make what counts against a declared shape."""
+    ignored = _list_overridden(loaded)
+    for kind, made, size in _list_doubtful(loaded, ignored, others)[:1]:
+        text = f"onnxruntime makes {made} bytes with operator {kind}, and {size} are planned"
+        text += ": the shape that the file declares may be right"
+        return (Note(Code.SHAPE_OVERRIDDEN, text, tuple(sorted(ignored))),)
     return ()
 
 

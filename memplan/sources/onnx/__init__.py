@@ -27,10 +27,11 @@ from memplan.sources.onnx._order import (
     sort_operators,
 )
 from memplan.sources.onnx._runtime_order import in_runtime_order
+from memplan.sources.onnx._shapes import declared_shapes
 from memplan.sources.onnx._wire import WireError, looks_like_model, strip_weights
 from memplan.sources.options import Options
 
-__all__ = ["graph_of", "in_runtime_order", "matches", "read", "read_bytes"]
+__all__ = ["graph_of", "in_runtime_order", "matches", "read", "read_bytes", "read_declared"]
 
 
 def matches(head: bytes, path: Path) -> bool:
@@ -62,6 +63,11 @@ def read(path: Path, options: Options) -> Loaded:
     except WireError as error:
         raise FormatError(str(path), f"the file {error}") from None
     return _load(serialized, path, options)
+
+
+def read_declared(path: Path) -> dict[str, tuple[int, ...]]:
+    """Return the shapes that a model declares for results of its operators, with all sizes."""
+    return declared_shapes(_parse(strip_weights(path.read_bytes())).graph)
 
 
 def read_bytes(data: bytes, path: Path, options: Options) -> Loaded:

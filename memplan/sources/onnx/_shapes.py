@@ -21,14 +21,15 @@ from memplan.sources.onnx._native import CrashError, LibraryError, infer_shapes
 from memplan.sources.onnx._order import initializers, subgraphs
 from memplan.sources.onnx._rules import SAME_SHAPE
 from memplan.sources.onnx._search import Search, describe_node
-from memplan.sources.onnx._types import is_known, opsets_of, types_of
+from memplan.sources.onnx._types import is_known, opsets_of, tensor_type, types_of
 from memplan.sources.onnx._windows import amend
 
-__all__ = ["with_shapes"]
+__all__ = ["declared_shapes", "with_shapes"]
 
 # More rounds of inference than these find nothing more: each round carries a given dimension, or
 # the state of a loop, one level down.
 _ROUNDS = 32
+_HIDDEN = "declared:"  # begins the type of an operator that the library must not infer
 _LONGEST_NAME = 60  # of a dimension that a sentence repeats without quotes
 _NAMES = 300  # characters of the dimensions that a sentence asks for, without where they are
 _SHOWN = 70  # characters of the library's error on a model
@@ -61,6 +62,7 @@ def with_shapes(
     """
     opsets = _import_domains(model)
     _write_defaults(model.graph)
+    _hide_makers(model.graph, dims)
     evidence = Evidence.take(model, dims)
     folder = Folder()
     notes: list[Note] = []
@@ -100,6 +102,7 @@ def with_shapes(
         raise GraphError(_explain_contradiction(complaint))
     evidence.require_used(model.graph)
     folder.take_back(model.graph)
+    _show_makers(model.graph)
     if overridden:
         notes.append(make_note(overridden))
     other = evidence.find_other_elements(model.graph)
@@ -138,6 +141,39 @@ def _write_defaults(graph: Any) -> None:
             node.attribute.append(make_attribute("onesided", 1))
         for _, inner in subgraphs(node):
             _write_defaults(inner)
+
+
+def _hide_makers(graph: Any, dims: Mapping[str, int]) -> None:
+    """Make operators foreign whose results the user gives the sizes that the file declares.
+
+    Both are right then, and the library may be wrong: it does not infer what it does not know.
+    """
+    declared = declared_shapes(graph)
+    for node in graph.node:
+        made = [name for name in node.output if name]
+        if any(True for _ in subgraphs(node)) or not all(declared.get(name) for name in made):
+            continue
+        sizes = {f"{name}:{at}": n for name in made for at, n in enumerate(declared[name])}
+        if made and all(dims.get(place) == size for place, size in sizes.items()):
+            node.op_type = f"{_HIDDEN}{node.domain}:{node.op_type}"
+            node.domain = "com.microsoft"
+
+
+def _show_makers(graph: Any) -> None:
+    """Give operators their types again."""
+    for node in graph.node:
+        if node.op_type.startswith(_HIDDEN):
+            _, node.domain, node.op_type = node.op_type.split(":")
+
+
+def declared_shapes(graph: Any) -> dict[str, tuple[int, ...]]:
+    """Return the shapes that a graph declares for results, as far as they have all sizes."""
+    types = ((one.name, tensor_type(one.type)) for one in (*graph.value_info, *graph.output))
+    return {
+        name: tuple(dim.dim_value for dim in one.shape.dim)
+        for name, one in types
+        if one is not None and all(dim.HasField("dim_value") for dim in one.shape.dim)
+    }
 
 
 def _infer(model: Any, limit_factor: int) -> tuple[Any, str]:
