@@ -37,6 +37,21 @@ def read_text(path: str | os.PathLike[str]) -> str:
     return text
 
 
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Return the bytes of a file.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except (OSError, ValueError) as error:  # a name with a zero byte
+        raise FormatError(os.fspath(path), f"the file cannot be read: {_reason(error)}") from None
+
+
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write text as UTF-8, as `write_bytes` does.
 

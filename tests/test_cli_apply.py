@@ -146,7 +146,7 @@ def test_a_budget_without_tflite_micro(
 ) -> None:
     """Tests that the head is held against it, that this is said, and is an error if asked."""
     module = sys.modules[Applied.__module__]  # its name is that of the function in it
-    monkeypatch.setattr(module, "minimal_arena", lambda _: None)
+    monkeypatch.setattr(module, "minimal_arena", lambda *_: None)
     model = tmp_path / "model.tflite"
     model.write_bytes(Writer().write(chain("RELU", "TANH")))
     out, shim = tmp_path / "planned.tflite", tmp_path / "shim.h"

@@ -105,8 +105,8 @@ def test_bands_as_a_header(
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        (["-o", "a.tflite", "--stripes", "--order"], "it writes one output"),
-        (["-o", "a.tflite", "--stripes", "--shim", "a.h"], "it writes one output"),
+        (["-o", "a.tflite", "--stripes", "--order"], "with --stripes --alignment"),
+        (["-o", "a.tflite", "--stripes", "--shim", "a.h"], "leave out --shim"),
         (["-o", "a.tflite", "--stripes", "--c-header", "a.h"], "it writes one output"),
         (["-o", "a.tflite", "--max-extra-macs", "10%"], "it needs --stripes"),
         (["-o", "a.tflite", "--allow-inexact"], "it needs --stripes"),

@@ -17,6 +17,7 @@ from onnx_models import WHEELS, in_wheel, light, model, node, value
 from memplan.errors import MemplanError
 from memplan.graph import lay_out
 from memplan.rewrite.bands import Region, Uncut, cut
+from memplan.sources import load
 from memplan.sources.onnx import read_bytes
 from memplan.sources.options import Options
 from memplan.targets import onnx_bands as target
@@ -347,7 +348,9 @@ def test_elements_of_half_a_byte_have_no_rows(tmp_path: Path) -> None:
     zero = onnx.helper.make_tensor("z", onnx.TensorProto.INT4, [], [0])
     made.graph.initializer.extend([array("s", 0.1), zero])
     made.opset_import[0].version = 21
-    steps = target.load_program(save(made, tmp_path)).operators
+    graph = load(save(made, tmp_path)).graph
+    assert graph is not None
+    steps = graph.operators
     whole = [at for at, step in enumerate(steps) if "share a byte" in step.why_whole]
     assert whole == [3, 4]
 

@@ -27,7 +27,7 @@ from memplan.sources.tflite.model import parse
 from memplan.targets.tflite_micro.bands import write_bands
 from memplan.targets.tflite_micro.metadata import with_offsets
 from memplan.targets.tflite_micro.planning import find_offsets, get_layout
-from memplan.targets.tflite_micro.striping import _with_views, uncut_of
+from memplan.targets.tflite_micro.writer import uncut_of, with_views
 
 runtime: Any = pytest.importorskip("tflite_micro").runtime
 
@@ -141,7 +141,7 @@ def find_places(views: Iterable[View]) -> dict[int, tuple[int, int]]:
 def plan_offsets(data: bytes, views: Sequence[View], path: Path) -> list[int]:
     """Return the offsets of a plan in which bands lie at their places in pictures."""
     path.write_bytes(data)
-    planned = plan_model(_with_views(load(path), views))
+    planned = plan_model(with_views(load(path), views))
     return find_offsets(parse(data, "m"), get_layout(planned), planned.plan)
 
 

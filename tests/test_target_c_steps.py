@@ -28,11 +28,11 @@ from tflite_networks import File, Value
 from memplan.cli import main
 from memplan.planning import plan_model
 from memplan.rewrite import reorder_to_plan
-from memplan.rewrite.bands import Cut, Region, Uncut, cut, tell_rows
+from memplan.rewrite.bands import Cut, Region, Uncut, cut
 from memplan.sources import load, of_graph
 from memplan.sources.tflite import pictures
-from memplan.targets import onnx_bands, tflite_micro
 from memplan.targets.c_header import write_header
+from memplan.targets.c_writer import CHeader
 
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc and its sanitizers")
 
@@ -53,8 +53,8 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def load_program(path: Path) -> Uncut:
     """Return the program of a file for kernels of one's own."""
-    target: Any = onnx_bands if path.suffix == ".onnx" else tflite_micro
-    return Uncut(tell_rows(target.load_program(path).graph))
+    writer = CHeader(load(path))
+    return writer.uncut(writer.open())
 
 
 def draw_bands(rng: random.Random, program: Uncut) -> Cut | None:

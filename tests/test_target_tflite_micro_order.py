@@ -82,10 +82,10 @@ def test_no_model_needs_more_in_order_and_all_compute_the_same(
     apply(path, plain)
     usual = minimal_arena(plain)
     assert usual is not None
-    assert found.is_measured
+    assert found.best.written.is_whole
     assert found.arena == minimal_arena(out)
     assert found.arena <= usual
-    assert usual in (found.arena, found.other)
+    assert usual in {draft.arena for draft in found.drafts}
     expected = ran(bare, 1 << 26)
     assert expected
     assert ran(out, found.arena) == expected
@@ -96,23 +96,23 @@ def test_a_real_model_needs_a_seventh_less(tmp_path: Path) -> None:
     """Tests basic-pitch: the smallest arena that TFLM accepts, which no other order improves."""
     path = require_tflm(model_named("basic_pitch/nmp.tflite"))
     found = apply_in_order(path, tmp_path / "out.tflite")
-    assert (found.reordered.given_peak, found.planned.plan.peak) == (4_843_520, 4_177_536)
-    assert found.reordered.status is Status.OPTIMAL
-    assert found.is_new
+    assert (found.order.given_peak, found.planned.plan.peak) == (4_843_520, 4_177_536)
+    assert found.order.status is Status.OPTIMAL
+    assert found.is_reordered
     assert found.arena <= 4_215_184
-    assert found.other >= 4_843_520
+    assert found.drafts[0].arena >= 4_843_520
 
 
 def test_branches_are_put_one_after_the_other(tmp_path: Path) -> None:
     """Tests what is moved in the file, its plan, and what TFLM makes of it."""
     path, out = saved(fan(), tmp_path), tmp_path / "out.tflite"
     found = apply_in_order(path, out)
-    assert (found.reordered.given_peak, found.reordered.peak) == (
+    assert (found.order.given_peak, found.order.peak) == (
         17 * UNIT + SCRATCH,
         10 * UNIT + SCRATCH,
     )
     assert found.planned.plan.peak == 10 * UNIT + SCRATCH
-    assert found.is_new
+    assert found.is_reordered
     out.write_bytes(found.data)
     old, new = load_model(path).subgraphs[0], load_model(out).subgraphs[0]
     assert new.tensors == old.tensors
@@ -120,7 +120,7 @@ def test_branches_are_put_one_after_the_other(tmp_path: Path) -> None:
     assert load(out).problem.max_load == 10 * UNIT + SCRATCH
     pytest.importorskip("tflite_micro")
     assert ran(out, found.arena) == ran(path, 1 << 20)
-    assert found.arena < found.other
+    assert found.arena < found.drafts[0].arena
 
 
 def test_an_order_that_gains_nothing_is_not_written(tmp_path: Path) -> None:
@@ -129,9 +129,9 @@ def test_an_order_that_gains_nothing_is_not_written(tmp_path: Path) -> None:
     path, out = saved(model, tmp_path), tmp_path / "out.tflite"
     apply(path, out)
     found = apply_in_order(path, out)
-    assert not found.is_new
+    assert not found.is_reordered
     assert found.data == out.read_bytes()
-    assert found.applied.kept == 2
+    assert found.best.written.details.kept == 2
 
 
 @pytest.mark.parametrize("rows", [2, 100])
@@ -144,7 +144,7 @@ def test_unused_tensors_cost_nothing(tmp_path: Path, rows: int) -> None:
     assert applied.before.bytes >= (2 * rows if rows > 9 else 17) * UNIT
     assert applied.offsets[-2:] == (0, 0)
     found = apply_in_order(path, out)
-    assert found.applied.after.bytes == 10 * UNIT + SCRATCH
+    assert found.best.written.details.after.bytes == 10 * UNIT + SCRATCH
     out.write_bytes(found.data)
     if rows == 100:
         assert [each.bytes for each in load_model(out).subgraphs[0].tensors[-2:]] == [UNIT, UNIT]
@@ -185,9 +185,9 @@ def test_a_budget_holds_for_the_order_that_is_written(tmp_path: Path) -> None:
     """Tests a budget that only the new order meets."""
     path, out = saved(fan(), tmp_path), tmp_path / "out.tflite"
     smallest = apply_in_order(path, out)
-    assert apply_in_order(path, out, arena_budget=smallest.arena).data == smallest.data
+    assert apply_in_order(path, out, capacity=smallest.arena).data == smallest.data
     with pytest.raises(MemplanError, match="more than the budget"):
-        apply_in_order(path, out, arena_budget=smallest.arena - 16)
+        apply_in_order(path, out, capacity=smallest.arena - 16)
 
 
 def random_model(rng: random.Random) -> Model:

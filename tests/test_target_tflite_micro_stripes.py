@@ -12,11 +12,11 @@ from tflite_models import floats, for_each_model, model_named
 
 from memplan import load, solve, verify
 from memplan.errors import MemplanError
+from memplan.pipeline import Arranged, Comparison
 from memplan.rewrite.bands import Region, Uncut, find_frontier
 from memplan.sources.tflite.graph import graph_of
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo, parse
-from memplan.targets.tflite_micro import InBands, apply_in_bands, load_program, striping
-from memplan.targets.tflite_micro.comparing import Comparison
+from memplan.targets.tflite_micro import TfliteMicro, apply_in_bands, writer
 
 pytest.importorskip("tflite_micro")
 
@@ -32,25 +32,25 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def smallest(network: Path, tmp_path_factory: pytest.TempPathFactory) -> InBands:
+def smallest(network: Path, tmp_path_factory: pytest.TempPathFactory) -> Arranged:
     """Return that network in bands, with the smallest arena."""
     return apply_in_bands(network, tmp_path_factory.mktemp("bands") / "o.tflite")
 
 
-def check(found: InBands, model: Path, folder: Path) -> None:
+def check(found: Arranged, model: Path, folder: Path) -> None:
     """Check a result: never worse, as predicted, the same bits, and a model that is read again."""
     assert found.arena <= found.plain.arena
-    if not found.point.regions:
+    if found.point is None:
         return
     assert found.comparison is not None
     assert found.comparison.difference == 0
     plan = found.planned.plan
-    assert plan.peak == found.applied.after.bytes
+    assert plan.peak == found.best.written.details.after.bytes
     if found.planned.in_place:  # results over inputs need less than bands alone
         assert plan.peak == plan.lower_bound <= found.point.load
     else:
         assert plan.peak == found.point.load
-    assert found.applied.after.how == "measured"
+    assert found.best.written.details.after.how == "measured"
     out = folder / "out.tflite"
     out.write_bytes(found.data)
     again = load(out)
@@ -62,12 +62,12 @@ def check(found: InBands, model: Path, folder: Path) -> None:
     assert {*range(len(main.tensors))} <= touched | {*main.inputs, *main.outputs}
 
 
-def test_a_network_in_int8(network: Path, smallest: InBands, tmp_path: Path) -> None:
+def test_a_network_in_int8(network: Path, smallest: Arranged, tmp_path: Path) -> None:
     """Tests a MobileNetV2 of 96 pixels: less than half of the head of TFLM's arena."""
     found = smallest
     check(found, network, tmp_path)
-    assert found.frontier.extra(found.point) <= 0.1
-    assert found.applied.after.bytes < found.applied.before.bytes / 2
+    assert found.extra <= 0.1
+    assert found.best.written.details.after.bytes < found.best.written.details.before.bytes / 2
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_every_model_of_the_wheels(path: Path | None, tmp_path: Path) -> None:
     """Tests that bands are never worse, in place or not, and give the same bits."""
     if path is None:
         pytest.skip("no wheel with TFLite models is installed")
-    if not any(step.reads for step in load_program(path).operators):
+    if not any(step.reads for step in load(path).graph.operators):
         pytest.skip("this model has no pictures")
     for in_place in (False, True) if path.stat().st_size < 1 << 20 else (False,):
         found = apply_in_bands(path, tmp_path / "o.tflite", in_place=in_place)
@@ -109,21 +109,23 @@ def test_int8_networks(name: str, tmp_path: Path) -> None:
     for share in (0.1, 0.3):
         found = apply_in_bands(model, tmp_path / "o.tflite", max_extra=share)
         check(found, model, tmp_path)
-        assert found.frontier.extra(found.point) <= share
+        assert found.extra <= share
         assert found.arena < found.plain.arena
 
 
-def test_the_least_work_within_an_arena(network: Path, smallest: InBands, tmp_path: Path) -> None:
+def test_the_least_work_within_an_arena(network: Path, smallest: Arranged, tmp_path: Path) -> None:
     """Tests that a budget is met with less work than the smallest arena takes."""
     out = tmp_path / "o.tflite"
     budget = (smallest.arena + smallest.plain.arena) // 2
-    found = apply_in_bands(network, out, arena_budget=budget)
+    found = apply_in_bands(network, out, capacity=budget)
     check(found, network, tmp_path)
     assert smallest.arena <= found.arena <= budget
+    assert found.point is not None
+    assert smallest.point is not None
     assert found.point.work < smallest.point.work
-    whole = apply_in_bands(network, out, arena_budget=smallest.plain.arena)
-    assert whole.point.regions == ()
-    assert whole.data == smallest.plain.data
+    whole = apply_in_bands(network, out, capacity=smallest.plain.arena)
+    assert whole.point is None
+    assert whole.data == smallest.plain.written.data
 
 
 def test_an_arena_that_cannot_be_met(network: Path, tmp_path: Path) -> None:
@@ -131,7 +133,7 @@ def test_an_arena_that_cannot_be_met(network: Path, tmp_path: Path) -> None:
     with pytest.raises(
         MemplanError, match=r"smallest arena found has \d+ bytes with at most 1% more work, .* hold"
     ):
-        apply_in_bands(network, tmp_path / "o.tflite", arena_budget=10_000, max_extra=0.01)
+        apply_in_bands(network, tmp_path / "o.tflite", capacity=10_000, max_extra=0.01)
 
 
 @pytest.mark.parametrize(
@@ -149,11 +151,11 @@ def test_outputs_that_are_not_the_same(
     sentence: str,
 ) -> None:
     """Tests that other outputs are refused, unless they are allowed."""
-    monkeypatch.setattr(striping, "compare_results", lambda *_: comparison)
+    monkeypatch.setattr(writer, "compare_results", lambda *_: comparison)
     out = tmp_path / "o.tflite"
     with pytest.raises(MemplanError, match=sentence):
         apply_in_bands(network, out, max_extra=0.01)
-    assert apply_in_bands(network, out, max_extra=0.01, allow_inexact=True).point.regions
+    assert apply_in_bands(network, out, max_extra=0.01, allow_inexact=True).point is not None
     assert not out.exists()
 
 
@@ -308,7 +310,7 @@ def test_bands_keep_the_signatures(network: Path, tmp_path: Path) -> None:
     model = tmp_path / "signed.tflite"
     model.write_bytes(bytes(builder.Output()))
     found = apply_in_bands(model, tmp_path / "o.tflite")
-    assert found.point.regions
+    assert found.point is not None
     new = schema.ModelT.InitFromPackedBuf(found.data, 0)
     (kept,) = new.signatureDefs
     assert kept.inputs[0].tensorIndex == new.subgraphs[0].inputs[0]
@@ -333,6 +335,7 @@ def test_regions_that_cannot_be_cut(network: Path, make: Callable[[Any], Region]
     """Tests that a region with an operator as a whole, or too many bands, is refused."""
     from memplan.rewrite.bands import cut
 
-    program = load_program(network)
+    file = TfliteMicro(network)
+    program = file.uncut(file.open())
     with pytest.raises(ValueError, match=r"mixes all rows|no rows|more bands"):
         cut(program, [make(program)])

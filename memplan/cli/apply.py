@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memplan.cli import apply_bands, options, output
-from memplan.cli.applied import check_budget, join_notes, require_offsets, show, show_notes
+from memplan.cli import arranged, options, output
+from memplan.cli.applied import check_budget, require_offsets, show
 from memplan.cli.inputs import is_copy, keep
 
 if TYPE_CHECKING:
     from memplan.plan import Plan
     from memplan.planning import Planned
-    from memplan.rewrite import Reordered
-    from memplan.targets.tflite_micro import Applied, InOrder
+    from memplan.targets.tflite_micro import Applied
 
 NAME = "apply"
 
@@ -157,27 +155,25 @@ def command(
         limit_factor=limit_factor,
         allow_refused=allow_refused,
     )
-    if stripes:
-        if shim or plan or path or order or alignment > 1 or bool(model) == bool(header):
-            message = "it writes one output, in the best order: --output, --overwrite or --c-header"
-            raise typer.BadParameter(message, param_hint="'--stripes'")
-        if header:
-            apply_bands.write_bands_header(
-                input, reading, header, name, budget, max_extra, timeout, nodes
-            )
-        else:
-            apply_bands.write_bands(
-                input, reading, model or "", budget, max_extra, allow_inexact, pure, timeout, nodes
-            )
-        return
-    if order:
-        if shim or plan or path or bool(model) == bool(header):
+    if stripes or order:
+        if shim or plan or path or (stripes and (order or alignment > 1)):
+            message = "leave out --shim, --plan, --path, and with --stripes --alignment, --order"
+            raise typer.BadParameter(message, param_hint="'--stripes' or '--order'")
+        if bool(model) == bool(header):
             message = "it writes one output: --output, --overwrite or --c-header"
-            raise typer.BadParameter(message, param_hint="'--order'")
-        if header:
-            _write_ordered_header(input, reading, header, name, budget, pure, timeout, nodes)
-        else:
-            _write_ordered_model(input, reading, model or "", budget, pure, timeout, nodes)
+            raise typer.BadParameter(message, param_hint="'--stripes' or '--order'")
+        asked = arranged.Asked(
+            order=order or (not header and detect(input) == "tflite"),
+            bands=stripes,
+            max_extra=max_extra,
+            budget=budget,
+            allow_inexact=allow_inexact,
+            pure=pure or (),
+            timeout=timeout,
+            nodes=nodes,
+        )
+        out = header or model or ""
+        arranged.write_arranged(input, reading, asked, out, header=bool(header), name=name)
         return
     if path:
         if model or shim or plan or not header:
@@ -264,126 +260,6 @@ def _make_plan(
     found = plan_model(loaded, in_place=model.in_place, timeout=timeout, nodes=nodes)
     require_offsets(found)
     return found
-
-
-def _write_ordered_model(
-    input: str,
-    model: options.Model,
-    out: str,
-    budget: int | None,
-    pure: list[str] | None,
-    timeout: float | None,
-    nodes: int | None,
-) -> None:
-    """Write a model with its operators in the order with the least load."""
-    from memplan import formats
-    from memplan.errors import MemplanError
-    from memplan.sources import detect
-
-    kind = detect(input)
-    if model.alignment > 1 or (kind == "onnx" and budget is not None):
-        raise typer.BadParameter(
-            "leave out --alignment and, for an ONNX model, --arena-budget", param_hint="'--order'"
-        )
-    if kind == "tflite":
-        from memplan.targets.tflite_micro import apply_in_order
-
-        found = apply_in_order(
-            Path(input),
-            Path(out),
-            in_place=model.in_place,
-            replan=not model.pins,
-            arena_budget=budget,
-            allow_refused=model.allow_refused,
-            pure=pure or (),
-            timeout=timeout,
-            nodes=nodes,
-        )
-        given = found.reordered.loaded.notes if found.is_new else ()
-        notes = join_notes(given, found.applied)
-        options.refuse_notes(input, notes if model.strict else ())
-        formats.write_files({out: found.data})
-        _show_loads(out, found.reordered)
-        _show_arenas(found)
-        show(found.planned, (), found.applied, notes)
-        return
-    if kind != "onnx":
-        raise MemplanError(
-            f"{input} is neither a TFLite nor an ONNX model: no other file is written in another "
-            "order; --c-header writes the order and its plan as a header"
-        )
-    from memplan.targets.onnx import HOW_TO_RUN, reorder_bytes
-
-    ordered, data = reorder_bytes(
-        Path(input), model.reading(), timeout=timeout, states=nodes, pure=pure or ()
-    )
-    options.refuse_notes(input, ordered.loaded.notes if model.strict else ())
-    formats.write_files({out: data})
-    _show_loads(out, ordered)
-    output.line(HOW_TO_RUN)
-    show_notes(ordered.loaded.notes)
-
-
-def _write_ordered_header(
-    input: str,
-    model: options.Model,
-    header: str,
-    name: str | None,
-    budget: int | None,
-    pure: list[str] | None,
-    timeout: float | None,
-    nodes: int | None,
-) -> None:
-    """Write a header with the order with the least load, and a plan of it."""
-    from memplan import formats
-    from memplan.planning import plan_model
-    from memplan.rewrite import reorder_to_plan, require_stored
-    from memplan.targets.c_header import write_header
-
-    loaded = options.read_input(input, model=model)
-    begun = time.perf_counter()
-    found = reorder_to_plan(
-        loaded,
-        in_place=model.in_place,
-        timeout=None if timeout is None else timeout / 2,
-        states=nodes,
-        pure=pure or (),
-    )
-    require_stored(loaded, found, input)
-    left = None if timeout is None else max(timeout - (time.perf_counter() - begun), timeout / 2)
-    planned = plan_model(found.loaded, in_place=model.in_place, timeout=left, nodes=nodes)
-    require_offsets(planned)
-    check_budget(budget, planned.plan.peak or 0)
-    options.refuse_notes(input, planned.notes if model.strict else ())
-    text = write_header(planned.loaded, planned.plan, name=name, order=found.order)
-    formats.write_files({header: text.encode()})
-    _show_loads(header, found)
-    show(planned, (), None, planned.notes)
-
-
-def _show_loads(out: str, found: Reordered) -> None:
-    from memplan.view.units import exact, plural
-
-    output.line(f"{out}: written")
-    output.line(f"given   {exact(found.given_peak)} of load")
-    output.line(
-        f"order   {exact(found.peak)} of load, {plural(len(found.moved), 'operator')} moved"
-    )
-    output.line(f"bound   {exact(found.bound)}: no order needs less")
-
-
-def _show_arenas(found: InOrder) -> None:
-    """Say which order the file is in, and what the other one needs."""
-    from memplan.view.units import exact
-
-    how = "measured" if found.is_measured else "the head only, not measured"
-    if found.is_new:
-        taken, other = "in the new order, which is written", "in the order of the file"
-    else:
-        taken, other = "in the order of the file, which is kept", "in the new order"
-    output.line(f"arena   {exact(found.arena)} {taken}; {how}")
-    if found.is_new or found.other != found.arena:
-        output.line(f"        {exact(found.other)} {other}")
 
 
 def _write_paths(

@@ -364,6 +364,7 @@ class Model:
         return Options(
             dims=dims,
             in_place=self.in_place,
+            pins=self.pins,
             limit_factor=self.limit_factor,
             runtime_order=self.runtime_order,
         )

@@ -80,13 +80,11 @@ def load_program(input: str, model: options.Model) -> Uncut:
     """
     from memplan.errors import MemplanError
     from memplan.sources import detect
-    from memplan.targets import onnx_bands, tflite_micro
+    from memplan.targets import choose_writer
 
-    kind = detect(input)
-    if kind == "tflite":
-        return tflite_micro.load_program(Path(input))
-    if kind == "onnx":
-        return onnx_bands.load_program(Path(input), model.reading())
+    if detect(input) in ("tflite", "onnx"):
+        writer = choose_writer(Path(input), options=model.reading())
+        return writer.uncut(writer.open())
     raise MemplanError(
         f"{input} is neither a TFLite nor an ONNX model: of no other file is it known which rows "
         "its operators need"

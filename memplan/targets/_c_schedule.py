@@ -11,7 +11,7 @@ either, and no inputs of steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -39,10 +39,13 @@ class Schedule:
         The program in bands.
     offsets
         By tensor of the cut that is in the arena: its offset there in bytes.
+    order
+        By operator of the cut: its number in the user's program, if that is another one.
     """
 
     found: Cut
     offsets: Mapping[int, int]
+    order: Sequence[int] | None = None
 
     def declare(self, lower: str) -> Iterator[str]:
         """Yield the types, and the declarations of the tables."""
@@ -92,7 +95,7 @@ class Schedule:
             comment = c.escape_comment(name)
             point, planes = self._count_point_bytes(action), self._count_planes(action)
             yield (
-                f"    {{{action.step}, {first}u, {count}u, {point}u, {piece}, {planes}u}},"
+                f"    {{{self._number(action)}, {first}u, {count}u, {point}u, {piece}, {planes}u}},"
                 f" /* {comment} */"
             )
             first += count
@@ -134,6 +137,10 @@ class Schedule:
             return False
         above = self.found.uncut.bytes_of(tensor, ((rows[0], box[0][0]), columns))
         return self.offsets[part] == self.offsets[whole] + above
+
+    def _number(self, action: Action) -> int:
+        """Return the number of a step's operator in the user's program, or -1 for a copy."""
+        return action.step if action.step < 0 or self.order is None else self.order[action.step]
 
     def _has_results(self, action: Action) -> bool:
         """Return whether a step has several results, none of which can be said to be its output."""

@@ -105,14 +105,15 @@ class _Header:
         self._offsets = [plan.offset(id) for id in problem.ids]
         pairs = list(islice(find_neighbours(problem, self._offsets), MAX_PAIRS + 1))
         self._pairs, self._has_more = pairs[:MAX_PAIRS], len(pairs) > MAX_PAIRS
-        operators = () if loaded.graph is None or order is None else loaded.graph.operators
+        moved = None if bands is not None else order
+        operators = () if loaded.graph is None or moved is None else loaded.graph.operators
         self._order = [
             (number, operator.name or operator.type)
-            for number, operator in zip(order or (), operators, strict=True)
+            for number, operator in zip(moved or (), operators, strict=True)
         ]
         self._schedule = None
         if bands is not None and loaded.layout is not None:
-            self._schedule = Schedule(bands, _find_offsets(loaded.layout, self._offsets))
+            self._schedule = Schedule(bands, _find_offsets(loaded.layout, self._offsets), order)
         self._buffers = c.make_identifiers(problem.ids)
         self._has_tensors = loaded.layout is not None
         self._entries = list(list_tensors(loaded) if self._has_tensors else _list_buffers(loaded))

@@ -29,7 +29,7 @@ from memplan.sources.onnx import read, read_bytes
 from memplan.sources.onnx._wire import Field, WireError, iterate_fields
 from memplan.sources.options import Options
 
-__all__ = ["HOW_TO_RUN", "reorder", "reorder_bytes"]
+__all__ = ["HOW_TO_RUN", "permute", "reorder", "reorder_bytes"]
 
 HOW_TO_RUN = (
     "set SessionOptions.execution_order = ExecutionOrder.PRIORITY_BASED: onnxruntime keeps no "
@@ -104,11 +104,7 @@ def reorder_bytes(
     is_sorted = all(note.code is not Code.OPERATORS_SORTED for note in found.loaded.notes)
     if given is not None and found.graph.operators == given.operators and is_sorted:
         return found, data
-    rank = _rank_results(found)
-    try:
-        written = _permute_model(data, rank)
-    except WireError as error:
-        raise FormatError(str(path), f"the file {error}") from None
+    written = permute(data, found, str(path))
     load = read_bytes(written, path, asked).problem.max_load
     if load != found.peak:
         raise FormatError(
@@ -117,6 +113,14 @@ def reorder_bytes(
             "file: inline the functions of the model first",
         )
     return found, written
+
+
+def permute(data: bytes, found: Reordered, name: str) -> bytes:
+    """Return a file with its operators in the order that was found; `name` is for errors."""
+    try:
+        return _permute_model(data, _rank_results(found))
+    except WireError as error:
+        raise FormatError(name, f"the file {error}") from None
 
 
 def _rank_results(found: Reordered) -> dict[str, int]:

@@ -28,12 +28,12 @@ from typing import Any, Final
 
 from memplan.errors import FormatError
 from memplan.extras import require
-from memplan.files import of_file, write_files
+from memplan.files import read_bytes as read_file
+from memplan.files import write_files
 from memplan.graph import Graph, Operator
 from memplan.graph.pictures import Shifted, Spread, Window
 from memplan.notes import Code
 from memplan.rewrite.bands import Action, Cut, Do, Uncut, find_frontier
-from memplan.sources import Loaded
 from memplan.sources.onnx import read, read_bytes
 from memplan.sources.onnx._order import sort_operators, subgraphs
 from memplan.sources.onnx._pictures import (
@@ -49,7 +49,7 @@ from memplan.sources.onnx._types import opsets_of
 from memplan.sources.options import Options
 from memplan.targets._bands import Striped
 
-__all__ = ["HOW_TO_RUN", "load_program", "stripe", "stripe_bytes"]
+__all__ = ["HOW_TO_RUN", "list_sizes", "sort_file", "stripe", "stripe_bytes", "write_bands"]
 
 HOW_TO_RUN: Final = (
     "set SessionOptions.execution_order = ExecutionOrder.PRIORITY_BASED, and enable_mem_reuse and "
@@ -94,40 +94,6 @@ def stripe(
     return found
 
 
-def load_program(path: Path, options: Options | None = None) -> Uncut:
-    """Return what is known of the operators of a model, for `find_frontier`.
-
-    Parameters
-    ----------
-    path, options
-        As of `stripe`.
-
-    Raises
-    ------
-    FormatError
-        If the file is no model.
-    MemplanError
-        If the library `onnx` is missing.
-    """
-    asked = replace(options or Options(), in_place=True, runtime_order=False)
-    return _load_program(path, asked, _read_bytes(path))[0]
-
-
-def _read_bytes(path: Path) -> bytes:
-    with of_file(path):
-        return path.read_bytes()
-
-
-def _load_program(path: Path, asked: Options, data: bytes) -> tuple[Uncut, Any, list[int], Loaded]:
-    """Return the program of a model, the model, the node of each operator, and its layout."""
-    loaded = read(path, asked)
-    assert loaded.graph is not None
-    model = require("onnx", extra="onnx").ModelProto.FromString(data)
-    sort_operators(model)
-    places = _match(model, loaded.graph, path)
-    return Uncut(loaded.graph), model, places, loaded
-
-
 def stripe_bytes(
     path: Path,
     options: Options | None = None,
@@ -137,9 +103,9 @@ def stripe_bytes(
 ) -> tuple[Striped, bytes]:
     """Return what `stripe` finds, and the bytes of the file that it writes."""
     asked = replace(options or Options(), in_place=True, runtime_order=False)
-    data = _read_bytes(path)
-    program, model, places, loaded = _load_program(path, asked, data)
-    frontier = find_frontier(program)
+    data, loaded = read_file(path), read(path, asked)
+    assert loaded.graph is not None
+    frontier = find_frontier(Uncut(loaded.graph))
     given = loaded.problem.max_load
     # As it is, operators may write over inputs that are not needed any more. In bands they are not
     # counted on to do so: only some kernels of onnxruntime do.
@@ -150,11 +116,11 @@ def stripe_bytes(
     found = frontier.cut(point)
     if not point.regions:
         if any(note.code is Code.OPERATORS_SORTED for note in loaded.notes):
-            data = model.SerializeToString(deterministic=True)
+            data = sort_file(data)
         return Striped(given, given, 0.0, found, frontier, loaded.notes), data
-    _Writer(model, found, places, _fixes(model)).write()
+    model = write_bands(data, found, path)
     written: bytes = model.SerializeToString(deterministic=True)
-    again = replace(asked, dims=_list_sizes(model, loaded.graph, asked), in_place=False)
+    again = replace(asked, dims=list_sizes(model, loaded.graph, asked), in_place=False)
     load = read_bytes(written, path, again).problem.max_load
     if load > point.load:
         raise FormatError(
@@ -163,13 +129,30 @@ def stripe_bytes(
     return Striped(given, load, frontier.extra(point), found, frontier, loaded.notes), written
 
 
-def _list_sizes(model: Any, graph: Graph | None, asked: Options) -> dict[str, int]:
+def list_sizes(model: Any, graph: Graph | None, asked: Options) -> dict[str, int]:
     """Return the sizes to read a written model with: those of the tensors that it still has."""
     if graph is None or not asked.dims:
         return {}
     made = {name for node in model.graph.node for name in node.output if name}
     left = ((one.name, one.shape) for one in graph.tensors if one.name in made and one.shape)
     return {f"{name}:{axis}": size for name, shape in left for axis, size in enumerate(shape)}
+
+
+def sort_file(data: bytes) -> bytes:
+    """Return a file with its operators in an order in which they can run."""
+    model = require("onnx", extra="onnx").ModelProto.FromString(data)
+    sort_operators(model)
+    written: bytes = model.SerializeToString(deterministic=True)
+    return written
+
+
+def write_bands(data: bytes, found: Cut, path: Path) -> Any:
+    """Return a model with the operators of a cut of its graph."""
+    model = require("onnx", extra="onnx").ModelProto.FromString(data)
+    sort_operators(model)
+    places = _match(model, found.uncut.graph, path)
+    _Writer(model, found, places, _fixes(model)).write()
+    return model
 
 
 def _match(model: Any, graph: Graph, path: Path) -> list[int]:

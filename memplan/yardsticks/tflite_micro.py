@@ -80,15 +80,17 @@ class Request(NamedTuple):
     pin: int | None = None
 
 
-def measure(path: Path, options: Options) -> Figure | None:
+def measure(path: Path, options: Options, stored: Model | None = None) -> Figure | None:
     """Return the head of TFLM's arena for a model, measured if possible.
+
+    `stored` is what is in the file, if it was parsed before.
 
     Raises
     ------
     FormatError, GraphError, MemplanError
         As `memplan.sources.tflite.read`.
     """
-    stored = load(path)
+    stored = stored or load(path)
     model = resize(stored, options.dims)
     graph_of(model)  # refuses models that could crash native code
     what = "with float32 weights" if any(find_folded(model).values()) else ""

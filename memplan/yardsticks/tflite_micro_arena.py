@@ -18,7 +18,7 @@ from typing import Final
 from memplan.errors import MemplanError
 from memplan.notes import Code, Note
 from memplan.sources.loaded import Arena, Beside, Loaded
-from memplan.sources.tflite.model import load
+from memplan.sources.tflite.model import Model, load
 from memplan.yardsticks.tflite_micro import Answer, ask, compute_head
 
 __all__ = ["find_beside", "hold_capacity", "minimal_arena"]
@@ -28,13 +28,15 @@ _SPARE: Final = 64 << 20
 _LARGEST: Final = (1 << 31) - 1  # TFLM counts in int32
 
 
-def minimal_arena(path: Path, *, timeout: float = 120.0) -> int | None:
+def minimal_arena(path: Path, model: Model | None = None, *, timeout: float = 120.0) -> int | None:
     """Return the smallest `tensor_arena` for a model in bytes, a multiple of 16.
 
     Parameters
     ----------
     path
         A `.tflite` file, planned or not.
+    model
+        What is in it, if it was parsed before.
     timeout
         Seconds for the whole search.
 
@@ -51,7 +53,7 @@ def minimal_arena(path: Path, *, timeout: float = 120.0) -> int | None:
     MemplanError
         If TFLM refuses the model with an arena of any size, or takes too long.
     """
-    model = load(path)
+    model = model or load(path)
     try:
         version("tflite-micro")
     except PackageNotFoundError:

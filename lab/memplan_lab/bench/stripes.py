@@ -9,7 +9,8 @@ from pathlib import Path
 
 from memplan.graph import Kind
 from memplan.rewrite.bands import Uncut, find_frontier, tell_rows
-from memplan.targets.tflite_micro import apply_in_bands, load_program
+from memplan.sources import load
+from memplan.targets.tflite_micro import apply_in_bands
 from memplan_lab.bench.int8_networks import NETWORKS
 
 __all__ = ["HEADINGS", "SHARES", "SIZES", "Row", "format_rows", "iterate_files", "measure"]
@@ -85,29 +86,31 @@ def measure(name: str, data: bytes, share: float) -> Row:
         path = Path(folder) / "model.tflite"
         path.write_bytes(data)
         found = apply_in_bands(path, path, max_extra=share)
-        program = Uncut(tell_rows(load_program(path).graph))
+        given = load(path).graph
+    assert given is not None
+    program = Uncut(tell_rows(given))
     graph = program.graph
     bare = replace(program, graph=replace(graph, planned=graph.planned - {Kind.INPUT}))
     own, outside = (find_frontier(each, work=_WORK) for each in (program, bare))
-    frontier, point = found.frontier, found.point
-    macs = frontier.uncut.macs
-    heads = {point.load, found.planned.plan.peak, found.applied.after.bytes}
+    applied, point, comparison = found.best.written.details, found.point, found.comparison
+    macs = program.macs
+    heads = {found.plan.peak, applied.after.bytes} | ({point.load} if point else set())
     return Row(
         name,
         share,
-        found.applied.before.bytes,
-        found.applied.after.bytes,
+        applied.before.bytes,
+        applied.after.bytes,
         found.plain.arena,
         found.arena,
         own.points[0].load,
         own.choose(max_extra=share).load,
         outside.points[0].load,
         outside.choose(max_extra=share).load,
-        frontier.extra(point),
+        found.extra,
         found.macs / macs if macs else 0.0,
-        1.0 if found.comparison is None else found.comparison.time,
-        len(heads) == 1 or not point.regions,
-        not point.regions or (found.comparison is not None and not found.comparison.difference),
+        (comparison.time if comparison else None) or 1.0,
+        len(heads) == 1 or point is None,
+        point is None or (comparison is not None and not comparison.difference),
     )
 
 

@@ -21,7 +21,7 @@ from memplan.sources.tflite.model import IDENTIFIER, Model, load, parse
 from memplan.sources.tflite.refusals import list_refusals
 from memplan.sources.tflite.sizes import check_shapes, note_guesses, resize
 
-__all__ = ["graph_of", "matches", "read"]
+__all__ = ["graph_of", "matches", "read", "read_model"]
 
 
 def matches(head: bytes, path: Path) -> bool:
@@ -46,7 +46,11 @@ def read(path: Path, options: Options) -> Loaded:
     MemplanError
         If `dims` do not fit the model.
     """
-    stored = load(path)
+    return read_model(load(path), path, options)
+
+
+def read_model(stored: Model, path: Path, options: Options) -> Loaded:
+    """Return the problem of a model that is parsed; see `read`, also for what it raises."""
     model = resize(stored, options.dims)
     notes = note_guesses(stored, model) if options.dims else check_shapes(model)
     if not options.pins:

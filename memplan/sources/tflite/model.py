@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from memplan.errors import FormatError, quoted
+from memplan.files import read_bytes
 from memplan.sources.tflite.flatbuffer import Table, root
 from memplan.sources.tflite.names import ELEMENT_TYPES, OPERATORS, element_bytes
 
@@ -169,12 +170,7 @@ def load(path: Path) -> Model:
     FormatError
         As `parse`, or if the file cannot be read.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        reason = error.strerror or error
-        raise FormatError(str(path), f"the file cannot be read: {reason}") from None
-    return parse(data, str(path))
+    return parse(read_bytes(path), str(path))
 
 
 def parse(data: bytes, name: str) -> Model:

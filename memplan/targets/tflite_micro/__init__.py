@@ -5,20 +5,17 @@ is only written after it has passed `memplan.verify` and the checks of the graph
 """
 
 from memplan.targets.tflite_micro.apply import Applied, apply, patch
-from memplan.targets.tflite_micro.ordering import InOrder, apply_in_order
 from memplan.targets.tflite_micro.planning import plan_file
 from memplan.targets.tflite_micro.shim import shim_header
-from memplan.targets.tflite_micro.striping import InBands, apply_in_bands, load_program
+from memplan.targets.tflite_micro.writer import TfliteMicro, apply_in_bands, apply_in_order
 from memplan.yardsticks.tflite_micro_arena import minimal_arena
 
 __all__ = [
     "Applied",
-    "InBands",
-    "InOrder",
+    "TfliteMicro",
     "apply",
     "apply_in_bands",
     "apply_in_order",
-    "load_program",
     "minimal_arena",
     "patch",
     "plan_file",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from memplan.errors import FormatError, MemplanError
-from memplan.files import temporary_folder
+from memplan.errors import MemplanError
+from memplan.files import read_bytes, temporary_folder
 from memplan.formats import write_bytes
 from memplan.graph import Layout
 from memplan.notes import Code, Note
@@ -15,7 +15,7 @@ from memplan.planning import Planned
 from memplan.sources.loaded import Figure
 from memplan.sources.options import Options
 from memplan.sources.tflite.graph import find_folded
-from memplan.sources.tflite.model import parse
+from memplan.sources.tflite.model import Model, parse
 from memplan.targets.tflite_micro.folding import unpack
 from memplan.targets.tflite_micro.metadata import with_offsets, without_tensors
 from memplan.targets.tflite_micro.planning import find_offsets, find_unused, get_layout, plan_file
@@ -23,7 +23,7 @@ from memplan.yardsticks import join_notes
 from memplan.yardsticks import tflite_micro as runtime
 from memplan.yardsticks.tflite_micro_arena import minimal_arena
 
-__all__ = ["Applied", "apply", "is_refused", "patch", "read_bytes", "write_plan"]
+__all__ = ["Applied", "apply", "is_refused", "measure_head", "patch", "write_plan"]
 
 
 @dataclass(frozen=True)
@@ -159,34 +159,53 @@ def patch(
         As `apply` does.
     """
     made = plan_file(model, plan)
-    return write_plan(model, out, made, arena_budget, allow_refused=allow_refused)
+    data = read_bytes(model)
+    stored = parse(data, str(model))
+    applied, result, _ = write_plan(
+        data, stored, out, made, arena_budget, allow_refused=allow_refused
+    )
+    return applied, result
 
 
 def write_plan(
-    model: Path,
+    data: bytes,
+    stored: Model,
     out: Path,
     made: Planned,
     arena_budget: int | None = None,
     *,
     allow_refused: bool = False,
-) -> tuple[Applied, bytes]:
+    whole: bool = False,
+    before: Figure | None = None,
+) -> tuple[Applied, bytes, int | None]:
     """Return the bytes of a model with this plan, and what it saves; no file is written.
 
     Parameters
     ----------
-    model, out, arena_budget, allow_refused
+    data, stored
+        The file of the model, and what is in it.
+    out, arena_budget, allow_refused
         See `apply`.
     made
         The model with its plan, in the layout that the plan is for.
+    whole
+        Whether the smallest whole arena is measured without a budget too.
+    before
+        The head of the arena for the model as it was; it is measured if it is not given.
+
+    Returns
+    -------
+    applied, result
+        What `patch` returns.
+    arena
+        The smallest whole arena, where it was measured.
 
     Raises
     ------
     FormatError, MemplanError
         As `apply` does.
     """
-    layout, plan = get_layout(made), made.plan
-    data = read_bytes(model)
-    stored = parse(data, str(model))
+    layout, plan, name = get_layout(made), made.plan, stored.name
     offsets = find_offsets(stored, layout, plan)
     # At offset 0 an unused tensor costs nothing, unless it is larger than the whole plan.
     sizes = [tensor.bytes for tensor in stored.tensors()]
@@ -194,13 +213,17 @@ def write_plan(
     large = [number for number in find_unused(layout.graph) if sizes[number] > peak]
     bare = unpack(data, stored)
     if large:
-        bare = without_tensors(bare, str(model), large)
-    result = with_offsets(bare, str(model), offsets)
+        bare = without_tensors(bare, name, large)
+    result = with_offsets(bare, name, offsets, stored if bare is data else None)
     arena = None
-    with temporary_folder(model) as folder:
+    with temporary_folder(name) as folder:
         trial = Path(folder) / "model.tflite"
+        if before is None:
+            trial.write_bytes(data)
+            before = measure_head(trial, stored)
         trial.write_bytes(result)
-        after = _measure_head(trial)
+        new = replace(stored, offsets=tuple(offsets)) if bare is data else parse(result, name)
+        after = measure_head(trial, new)
         notes = join_notes(made.notes, (after,))
         refused = next((each for each in notes if each.code is Code.RUNTIME_REFUSES), None)
         if refused is not None and not allow_refused:
@@ -210,25 +233,27 @@ def write_plan(
             )
         if arena_budget is not None:
             _require(out, "the plan with kernel scratch", after.bytes, arena_budget)
-            arena = None if refused else minimal_arena(trial)
+            arena = None if refused else minimal_arena(trial, new)
             if arena is None:
                 notes = (*notes, _note_unmeasured(after, arena_budget))
             else:
                 _require(out, "the smallest arena that TFLM accepts", arena, arena_budget)
+        elif whole and refused is None:
+            arena = minimal_arena(trial, new)
     applied = Applied(
         out,
         plan,
         layout,
         tuple(offsets),
-        _measure_head(model),
+        before,
         after,
-        arena,
+        None if arena_budget is None else arena,
         sum(max(0, len(layout.storages[row].tensors) - 1) for row in layout.rows),
         sum(map(len, find_folded(stored).values())),
         sum(a == b != -1 for a, b in zip(stored.offsets, offsets, strict=False)),
         notes,
     )
-    return applied, result
+    return applied, result, arena
 
 
 def is_refused(applied: Applied) -> bool:
@@ -236,17 +261,9 @@ def is_refused(applied: Applied) -> bool:
     return any(note.code is Code.RUNTIME_REFUSES for note in applied.notes)
 
 
-def read_bytes(path: Path) -> bytes:
-    """Return the bytes of a file, or raise `FormatError`."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        reason = error.strerror or error
-        raise FormatError(str(path), f"the file cannot be read: {reason}") from None
-
-
-def _measure_head(path: Path) -> Figure:
-    figure = runtime.measure(path, Options())
+def measure_head(path: Path, model: Model) -> Figure:
+    """Return the head of TFLM's arena for a file, in which this model is."""
+    figure = runtime.measure(path, Options(), model)
     assert figure is not None  # it has a figure for every model that can be read
     return figure
 

@@ -6,35 +6,19 @@ import json
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
+from memplan.pipeline import Comparison
 from memplan.sources.tflite.model import parse
 from memplan.yardsticks.tflite_micro import compute_head
 
-__all__ = ["Comparison", "compare_results"]
+__all__ = ["compare_results"]
 
 _CHILD: Final = Path(__file__).with_name("_compare_child.py")
 _SPARE: Final = 64 << 20
 _LARGEST: Final = (1 << 31) - 1  # TFLM counts in int32
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What two models gave for the same random inputs.
-
-    Attributes
-    ----------
-    difference
-        0 if all outputs have the same bits; otherwise the largest difference of two elements.
-    time
-        The CPU time of the second one, as a multiple of that of the first one.
-    """
-
-    difference: float
-    time: float
 
 
 def compare_results(one: bytes, other: bytes, *, timeout: float = 600.0) -> Comparison | None:

@@ -34,7 +34,9 @@ _GRAIN: Final = 64  # bytes; files align their weights to at most this
 _VERSION: Final = 1  # of the layout of the metadata
 
 
-def with_offsets(data: bytes, name: str, offsets: Sequence[int]) -> bytes:
+def with_offsets(
+    data: bytes, name: str, offsets: Sequence[int], model: Model | None = None
+) -> bytes:
     """Return a file with an offline plan.
 
     Parameters
@@ -43,6 +45,8 @@ def with_offsets(data: bytes, name: str, offsets: Sequence[int]) -> bytes:
         The bytes and the name of the file.
     offsets
         By tensor of all sub-graphs: bytes from the head of the arena, or -1 if TFLM places it.
+    model
+        What is in the file, if it was parsed before.
 
     Raises
     ------
@@ -50,7 +54,7 @@ def with_offsets(data: bytes, name: str, offsets: Sequence[int]) -> bytes:
         If the file is damaged (also if the result does not read back correctly), has weights after
         the FlatBuffer (over 2 GB), or has unknown fields in its outermost table.
     """
-    model = parse(data, name)  # this checks that all offsets below lie in the file
+    model = model or parse(data, name)  # this checks that all offsets below lie in the file
     _refuse_absolute(data, name)
     words = [_VERSION, len(model.subgraphs), len(offsets), *offsets]
     plan = np.array(words, "<i4").tobytes()
@@ -65,7 +69,9 @@ def with_offsets(data: bytes, name: str, offsets: Sequence[int]) -> bytes:
     return _read_back(result, name, replace(model, offsets=tuple(offsets)))
 
 
-def with_order(data: bytes, name: str, orders: Mapping[int, Sequence[int]]) -> bytes:
+def with_order(
+    data: bytes, name: str, orders: Mapping[int, Sequence[int]], model: Model | None = None
+) -> bytes:
     """Return a file whose operators are in another order.
 
     A list of tables holds references to them, so another order is the same list with its
@@ -78,13 +84,15 @@ def with_order(data: bytes, name: str, orders: Mapping[int, Sequence[int]]) -> b
     orders
         By sub-graph: the numbers of all its operators, in their new order. Others are left as they
         are.
+    model
+        What is in the file, if it was parsed before.
 
     Raises
     ------
     FormatError
         If the file is damaged, also if the result does not read back correctly.
     """
-    model = parse(data, name)  # this checks that all references below lie in the file
+    model = model or parse(data, name)  # this checks that all references below lie in the file
     result = bytearray(data)
     subgraphs = list(model.subgraphs)
     try:

@@ -11,7 +11,7 @@ from memplan.planning import Planned, layout_of, plan_model
 from memplan.sources import load
 from memplan.sources.tflite.model import Model
 
-__all__ = ["LARGEST", "find_offsets", "find_unused", "get_layout", "plan_file"]
+__all__ = ["LARGEST", "check_peak", "find_offsets", "find_unused", "get_layout", "plan_file"]
 
 LARGEST = (1 << 31) - 1  # TFLM's offsets are int32
 
@@ -54,10 +54,14 @@ def plan_file(
         found = plan_model(path, in_place=in_place, pins=not replan, timeout=timeout, nodes=nodes)
     if not found.plan.has_offsets:
         raise MemplanError(f"{path}: there is no plan to write ({found.plan.status})")
-    peak = found.plan.peak or 0
-    if peak > LARGEST:
-        raise MemplanError(f"{path}: the plan has {peak} bytes; TFLM counts up to 2^31 - 1")
+    check_peak(str(path), found.plan)
     return found
+
+
+def check_peak(name: str, plan: Plan) -> None:
+    """Raise `MemplanError` if the offsets of a plan are too large for TFLM."""
+    if (plan.peak or 0) > LARGEST:
+        raise MemplanError(f"{name}: the plan has {plan.peak} bytes; TFLM counts up to 2^31 - 1")
 
 
 def _match(path: Path, plan: Plan) -> Planned:

@@ -1,0 +1,145 @@
+"""Programs in another order or in bands: what `memplan apply` writes of them, refuses and says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from memplan.cli import options, output
+from memplan.cli.applied import join_notes, show, show_notes
+
+if TYPE_CHECKING:
+    from memplan.pipeline import Arranged, Writer
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user allows, and how long it may take: arguments of `memplan.arrange`."""
+
+    order: bool
+    bands: bool
+    max_extra: float | None
+    budget: int | None
+    allow_inexact: bool
+    pure: Sequence[str]
+    timeout: float | None
+    nodes: int | None
+
+
+def write_arranged(
+    input: str, model: options.Model, asked: Asked, out: str, *, header: bool, name: str | None
+) -> None:
+    """Write a program in another order, or in bands."""
+    from memplan import formats
+    from memplan.errors import MemplanError
+    from memplan.pipeline import arrange
+
+    writer = _choose_writer(input, model, out, header=header, name=name)
+    kind = type(writer).__name__
+    is_onnx = kind == "OnnxFile"
+    if not (header or asked.bands) and (model.alignment > 1 or (is_onnx and asked.budget)):
+        raise typer.BadParameter(
+            "leave out --alignment and, for an ONNX model, --arena-budget", param_hint="'--order'"
+        )
+    found = arrange(
+        writer,
+        in_place=model.in_place or is_onnx,
+        order=asked.order,
+        bands=asked.bands,
+        max_extra=asked.max_extra,
+        capacity=asked.budget,
+        pure=asked.pure,
+        timeout=asked.timeout,
+        nodes=asked.nodes,
+    )
+    if not found.fits:
+        raise MemplanError(found.explain_excess(asked.max_extra))
+    if not asked.allow_inexact and not header:
+        found.require_equal()
+    details = found.best.written.details
+    notes = found.notes if details is None else join_notes(found.planned.notes, details)
+    options.refuse_notes(input, notes if model.strict else ())
+    formats.write_files({out: found.data})
+    output.line(f"{out}: written")
+    if asked.bands:
+        _show_bands(found, compared=not header)
+    else:
+        _show_order(found, measured=details is not None)
+    if is_onnx:
+        from memplan.targets import onnx, onnx_bands
+
+        output.line(onnx_bands.HOW_TO_RUN if asked.bands else onnx.HOW_TO_RUN)
+        show_notes(notes)
+    else:
+        show(found.planned, (), details, notes)
+
+
+def _choose_writer(
+    input: str, model: options.Model, out: str, *, header: bool, name: str | None
+) -> Writer:
+    """Return the writer of a file, or of a header of any program."""
+    if header:
+        from memplan.targets.c_writer import CHeader
+
+        return CHeader(options.read_input(input, model=model), input, prefix=name)
+    from memplan.targets import choose_writer
+
+    return choose_writer(
+        Path(input), Path(out), model.reading(), allow_refused=model.allow_refused, written=True
+    )
+
+
+def _show_order(found: Arranged, *, measured: bool) -> None:
+    """Say what the order needs, and which one was written if a runtime was asked."""
+    from memplan.view.units import exact, plural
+
+    order = found.order
+    assert order is not None, "it was asked for"
+    output.line(f"given   {exact(order.given_peak)} of load")
+    moved = plural(len(order.moved), "operator")
+    output.line(f"order   {exact(order.peak)} of load, {moved} moved")
+    output.line(f"bound   {exact(order.bound)}: no order needs less")
+    if not measured:
+        return
+    best = found.best
+    how = "measured" if best.written.is_whole else "the head only, not measured"
+    if found.is_reordered:
+        taken, other = "in the new order, which is written", "in the order of the file"
+    else:
+        taken, other = "in the order of the file, which is kept", "in the new order"
+    output.line(f"arena   {exact(found.arena)} {taken}; {how}")
+    others = [draft.arena for draft in found.drafts if draft is not best]
+    if found.is_reordered or (others and others[-1] != found.arena):
+        output.line(f"        {exact(others[-1] if others else found.arena)} {other}")
+
+
+def _show_bands(found: Arranged, *, compared: bool) -> None:
+    """Say what is in bands, what it needs, and what it costs."""
+    from memplan.view.units import exact
+    from memplan.view.words.bands import describe_regions
+
+    assert found.frontier is not None or found.fits, "bands were looked for"
+    if found.point is None:
+        why = found.explain().removeprefix(": ") or "the program fits as it is"
+        output.line(f"bands   none: {why}")
+        output.line(f"arena   {exact(found.arena)}")
+        return
+    assert found.frontier is not None
+    output.line(f"bands   {describe_regions(found.frontier, found.point.regions)}")
+    output.line(f"arena   {exact(found.arena)}; {exact(found.plain.arena)} without bands")
+    repeated = f", of which {found.macs:,} repeated multiplications" * compared
+    output.line(f"work    {found.extra:.1%} more{repeated}")
+    if not compared:
+        return
+    if found.comparison is None:
+        output.line("outputs not compared: the runtime does not run the model here")
+        return
+    apart = found.comparison.difference
+    words = f"not the same bits, up to {apart:g} apart" if apart else "the same bits"
+    times = found.comparison.time
+    times_words = "" if times is None else f"; {times:.2f} times the CPU time, on this machine"
+    output.line(f"outputs {words}{times_words}")

@@ -1,0 +1,605 @@
+"""Rewrites a program by the levers that are allowed, plans it, and says what each one brought.
+
+    a file ──► Writer.open ──► plan ──► order ──► bands ──► Writer.write ──► a file, a header
+                                 └────────┴─────────┴──── what costs nothing comes first
+
+What a program is, its graph says; what may be changed, the levers say; what a runtime takes, and
+what it needs for it, a `Writer` says. Each step is planned and, where a runtime is installed,
+measured; the best is kept. With a capacity, the first that fits is enough.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Any, Final, Protocol
+
+from memplan.errors import MemplanError
+from memplan.graph import Graph
+from memplan.notes import Note
+from memplan.plan import Plan
+from memplan.planning import Planned, plan_model
+from memplan.rewrite import Reordered, find_floor, reorder_to_plan
+from memplan.rewrite.bands import MAX_EXTRA, Cut, Frontier, Point, Uncut, find_frontier
+from memplan.sources import Loaded, of_graph
+
+__all__ = ["Arranged", "Comparison", "Draft", "Plain", "Step", "Variant", "Writer", "arrange"]
+
+_WORK: Final = 300_000  # for the search for bands: planning and measuring take longer
+_MANY: Final = 4_000_000  # nodes of a longer search for a plan, half a minute
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A program as a runtime would read it, before it is planned.
+
+    Attributes
+    ----------
+    loaded
+        Its layout.
+    data
+        Its file; empty if the writer needs none.
+    order
+        Of which the operators are in another order than in the given program.
+    cut
+        The bands that it has.
+    """
+
+    loaded: Loaded
+    data: bytes = b""
+    order: Reordered | None = None
+    cut: Cut | None = None
+
+
+@dataclass(frozen=True)
+class Written:
+    """A planned program as its runtime takes it.
+
+    Attributes
+    ----------
+    data
+        The file.
+    arena
+        What the runtime needs for it, in bytes.
+    how
+        How that is known: "measured", "of the plan".
+    is_whole
+        Whether the arena is all that the runtime needs.
+    notes
+        What the runtime says of it.
+    details
+        What the writer tells of it beyond that.
+    """
+
+    data: bytes
+    arena: int
+    how: str = "of the plan"
+    is_whole: bool = True
+    notes: tuple[Note, ...] = ()
+    details: Any = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What two programs gave for the same random inputs.
+
+    Attributes
+    ----------
+    difference
+        0 if all outputs have the same bits; otherwise the largest difference of two elements.
+    time
+        The CPU time of the second one, as a multiple of that of the first one; `None` if it was
+        not taken.
+    """
+
+    difference: float
+    time: float | None = None
+
+
+class Writer(Protocol):
+    """A program, and a runtime that it is written for."""
+
+    @property
+    def name(self) -> str:
+        """Of the program, in sentences: its file."""
+
+    @property
+    def trials(self) -> int:
+        """How many programs in bands are planned and written, of which the best is kept."""
+
+    def open(self) -> Variant:
+        """Return the program as it is."""
+
+    def bare(self, given: Variant) -> Loaded:
+        """Return the program without offsets of its file, which belong to its own order."""
+
+    def put_in_order(self, given: Variant, found: Reordered) -> Variant:
+        """Return the program with its operators in another order."""
+
+    def uncut(self, given: Variant) -> Uncut:
+        """Return the program as bands are cut from it, with what the runtime adds to them."""
+
+    def put_in_bands(self, given: Variant, found: Cut) -> Variant:
+        """Return the program in bands, which are cut from `uncut(given)`."""
+
+    def write(self, given: Variant, planned: Planned) -> Written:
+        """Return the file of a program with its plan, and what the runtime needs for it."""
+
+    def compare(self, given: Variant, written: Written) -> Comparison | None:
+        """Compare the outputs of two programs; `None` if the runtime does not run them here."""
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Programs for no runtime in particular: what counts is the peak of the plan."""
+
+    loaded: Loaded
+    name: str = "the program"
+    trials: int = 1
+
+    def open(self) -> Variant:
+        """See `Writer`."""
+        return Variant(self.loaded)
+
+    def bare(self, given: Variant) -> Loaded:
+        """See `Writer`."""
+        return given.loaded
+
+    def put_in_order(self, given: Variant, found: Reordered) -> Variant:
+        """See `Writer`."""
+        return replace(given, loaded=found.loaded, order=found)
+
+    def uncut(self, given: Variant) -> Uncut:
+        """See `Writer`."""
+        return Uncut(graph_of(given))
+
+    def put_in_bands(self, given: Variant, found: Cut) -> Variant:
+        """See `Writer`."""
+        made = of_graph(found.graph(), notes=given.loaded.notes)
+        problem = made.problem.with_capacity(given.loaded.problem.capacity)
+        return replace(given, loaded=replace(made, problem=problem), cut=found)
+
+    def write(self, given: Variant, planned: Planned) -> Written:
+        """See `Writer`."""
+        return Written(b"", planned.plan.peak or 0)
+
+    def compare(self, given: Variant, written: Written) -> Comparison | None:
+        """See `Writer`."""
+        return None
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A program after some levers, with its plan, as it is written."""
+
+    variant: Variant
+    planned: Planned
+    written: Written
+    point: Point | None = None
+
+    @property
+    def arena(self) -> int:
+        """What its runtime needs, in bytes."""
+        return self.written.arena
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a lever brought.
+
+    Attributes
+    ----------
+    lever
+        "offsets", "in place", "order" or "bands".
+    arena
+        What the best program needs after it, in bytes.
+    extra
+        The work that it adds, as a share of the multiplications of the program.
+    words
+        What was done, or why nothing was.
+    """
+
+    lever: str
+    arena: int
+    extra: float = 0.0
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """A program after the rewrites, with its verified plan, and what they brought and cost.
+
+    Attributes
+    ----------
+    name
+        Of the program, in sentences.
+    given
+        The program as it was.
+    plain
+        The best program without bands.
+    best
+        The program that was chosen.
+    steps
+        What each lever brought, in turn.
+    order
+        The search for an order, if one was made, whether or not the order was taken.
+    frontier
+        All programs in bands that could have been chosen, if bands were looked for.
+    comparison
+        How the outputs of bands compare with those of the program; `None` without bands, or if the
+        runtime does not run them here.
+    capacity
+        What the arena may have.
+    seconds
+        Wall time.
+    """
+
+    name: str
+    given: Variant
+    plain: Draft
+    best: Draft
+    steps: tuple[Step, ...]
+    order: Reordered | None = None
+    frontier: Frontier | None = None
+    comparison: Comparison | None = None
+    capacity: int | None = None
+    seconds: float = 0.0
+    drafts: tuple[Draft, ...] = field(default=(), repr=False)
+
+    @property
+    def planned(self) -> Planned:
+        """The program with its plan."""
+        return self.best.planned
+
+    @property
+    def plan(self) -> Plan:
+        """The plan, which the referee has accepted."""
+        return self.planned.plan
+
+    @property
+    def data(self) -> bytes:
+        """The file; empty where the writer writes none."""
+        return self.best.written.data
+
+    @property
+    def arena(self) -> int:
+        """What the runtime needs, in bytes."""
+        return self.best.arena
+
+    @property
+    def fits(self) -> bool:
+        """Whether the arena is within the capacity."""
+        return self.capacity is None or self.arena <= self.capacity
+
+    @property
+    def point(self) -> Point | None:
+        """The bands that were chosen; `None` without bands."""
+        return self.best.point
+
+    @property
+    def is_reordered(self) -> bool:
+        """Whether operators run in another order than in the given program."""
+        return self.best.variant.order is not None
+
+    @property
+    def extra(self) -> float:
+        """The work that bands add, as a share of the multiplications of the program."""
+        if self.frontier is None or self.point is None:
+            return 0.0
+        return self.frontier.extra(self.point)
+
+    @property
+    def macs(self) -> int:
+        """Multiplications that bands repeat."""
+        cut = self.best.variant.cut
+        return 0 if cut is None else cut.macs - cut.uncut.macs
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was assumed when the program was read, and what the runtime says of the result."""
+        return tuple(dict.fromkeys((*self.planned.notes, *self.best.written.notes)))
+
+    @property
+    def bound(self) -> int:
+        """Proved: no plan of the chosen program in its order has a smaller peak."""
+        return self.plan.lower_bound
+
+    @property
+    def bound_of_orders(self) -> int | None:
+        """Proved: no order of the given program needs less; `None` if no order was looked for."""
+        return None if self.order is None else self.order.bound
+
+    def explain(self) -> str:
+        """Return in a few words what holds up the arena, if bands were looked for."""
+        if self.frontier is None:
+            return ""
+        return f": {self.frontier.explain(self.point or self.frontier.points[0])}"
+
+    def explain_excess(self, max_extra: float | None = None) -> str:
+        """Return by how much the smallest arena is above the capacity, and what holds it up."""
+        assert self.capacity is not None
+        limit = "" if max_extra is None else f" with at most {max_extra:.0%} more work"
+        return (
+            f"{self.name}: the smallest arena found has {self.arena} bytes{limit}, "
+            f"{self.arena - self.capacity} more than the budget of {self.capacity}"
+            f"{self.explain()}: nothing was written"
+        )
+
+    def require_equal(self) -> None:
+        """Refuse bands whose outputs differ from those of the program, or were not compared.
+
+        Raises
+        ------
+        MemplanError
+            If they do; the sentence says by how much.
+        """
+        if self.point is None:
+            return
+        if self.comparison is None:
+            raise MemplanError(
+                f"{self.name}: the runtime does not run this model here, so the outputs of its "
+                "bands were not compared; --allow-inexact writes them nevertheless"
+            )
+        if self.comparison.difference:
+            raise MemplanError(
+                f"{self.name}: in bands, outputs differ from those of the model by up to "
+                f"{self.comparison.difference:g}; --allow-inexact writes the bands nevertheless"
+            )
+
+    def find_floor(self) -> tuple[int, str]:
+        """Return what no program that these levers make goes below, and what holds it up."""
+        return find_floor(graph_of(self.given))
+
+
+def arrange(
+    writer: Writer,
+    *,
+    in_place: bool = False,
+    order: bool = False,
+    bands: bool = False,
+    max_extra: float | None = None,
+    capacity: int | None = None,
+    first_fit: bool = False,
+    pure: Iterable[str] = (),
+    timeout: float | None = None,
+    nodes: int | None = None,
+) -> Arranged:
+    """Rewrite a program by the levers that are allowed, and plan it.
+
+    Parameters
+    ----------
+    writer
+        The program, and the runtime that it is written for. `Plain(memplan.load(file))` is for none
+        in particular.
+    in_place
+        Whether operators may write over inputs that are not needed any more.
+    order
+        Whether operators may run in another order; see `memplan.reorder`.
+    bands
+        Whether large pictures may be computed in bands, which repeat some work.
+    max_extra
+        The most work that bands may add, as a share of the multiplications of the program; copied
+        elements count as one each. Without it, 0.1, or no limit if there is a capacity.
+    capacity
+        Bytes that the arena may have: bands are those with the least work that fit. Without it,
+        they are those with the smallest arena. If nothing fits, `fits` of the result is false.
+    first_fit
+        Whether levers that cost nothing are left alone too once the program fits.
+    pure
+        See `memplan.reorder`.
+    timeout
+        In seconds, for all searches together: half of what is left for the search of an order, and
+        equal parts of the rest for each plan.
+    nodes
+        For each search.
+
+    Raises
+    ------
+    GraphError, MemplanError
+        As `memplan.plan_model` and `memplan.reorder`; if there is no plan within the budget, or the
+        writer refuses the program.
+    """
+    run = _Run(writer, capacity, timeout, nodes)
+    if order and not first_fit:
+        run.find_order(in_place=in_place, pure=tuple(pure))  # before the work, what it refuses
+    run.plan(in_place=in_place, first_fit=first_fit)
+    if order and not (first_fit and run.fits):
+        run.reorder(in_place=in_place, pure=tuple(pure))
+    plain = run.best
+    if bands and not (capacity is not None and run.fits):
+        if max_extra is None:
+            max_extra = MAX_EXTRA if capacity is None else inf
+        run.cut(in_place=in_place, max_extra=max_extra)
+    return run.finish(plain)
+
+
+class _Run:
+    """One call of `arrange`: the best draft so far, and what is left of the budget."""
+
+    def __init__(
+        self, writer: Writer, capacity: int | None, timeout: float | None, nodes: int | None
+    ) -> None:
+        self._writer = writer
+        self._capacity = capacity
+        self._begun = time.perf_counter()
+        self._timeout, self._nodes = timeout, nodes
+        self._given = writer.open()
+        self._found: Reordered | None = None
+        self._frontier: Frontier | None = None
+        self._steps: list[Step] = []
+        self._drafts: list[Draft] = []
+
+    @property
+    def best(self) -> Draft:
+        """The draft with the smallest arena; of equal ones the first."""
+        return min(self._drafts, key=lambda draft: draft.arena)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the best draft is within the capacity."""
+        return self._capacity is not None and self.best.arena <= self._capacity
+
+    def _left(self, parts: int) -> float | None:
+        """Return the seconds of one of so many parts of what is left."""
+        if self._timeout is None:
+            return None
+        return max(self._timeout - (time.perf_counter() - self._begun), 0.0) / parts
+
+    def _draft(
+        self,
+        variant: Variant,
+        *,
+        in_place: bool,
+        parts: int,
+        point: Point | None = None,
+        nodes: int | None = None,
+    ) -> Draft:
+        """Plan a program and write it."""
+        planned = plan_model(
+            variant.loaded,
+            in_place=in_place,
+            timeout=self._left(parts),
+            nodes=nodes or self._nodes,
+        )
+        if not planned.plan.has_offsets:
+            raise MemplanError(
+                f"{self._writer.name}: no plan was found ({planned.plan.status}); nothing was "
+                "written"
+            )
+        draft = Draft(variant, planned, self._writer.write(variant, planned), point)
+        self._drafts.append(draft)
+        return draft
+
+    def _note(self, lever: str, words: str, extra: float = 0.0) -> None:
+        self._steps.append(Step(lever, self.best.arena, extra, words))
+
+    def plan(self, *, in_place: bool, first_fit: bool) -> None:
+        """Plan the program as it is."""
+        if first_fit or not in_place:
+            made = self._draft(self._given, in_place=False, parts=4)
+            self._note("offsets", _describe_proof(made.planned.plan))
+        if in_place and not (first_fit and self.fits):
+            made = self._draft(self._given, in_place=True, parts=4)
+            if first_fit:
+                self._note("in place", _describe_proof(made.planned.plan))
+            else:
+                self._note("offsets", _describe_proof(made.planned.plan))
+
+    def find_order(self, *, in_place: bool, pure: tuple[str, ...]) -> Reordered:
+        """Return the order with the least load."""
+        if self._found is None:
+            self._found = reorder_to_plan(
+                self._writer.bare(self._given),
+                in_place=in_place,
+                timeout=self._left(2),
+                states=self._nodes,
+                pure=pure,
+            )
+        return self._found
+
+    def reorder(self, *, in_place: bool, pure: tuple[str, ...]) -> None:
+        """Plan the program in the order with the least load."""
+        found = self.find_order(in_place=in_place, pure=pure)
+        if found.moved or _moves_inside(found):
+            self._draft(self._writer.put_in_order(self._given, found), in_place=in_place, parts=2)
+        proved = " (proved: no order needs less)" if found.peak == found.bound else ""
+        self._note("order", f"load {found.peak}, at least {found.bound}{proved}")
+
+    def cut(self, *, in_place: bool, max_extra: float) -> None:
+        """Plan the programs in bands that promise most."""
+        plain = self.best
+        uncut = self._writer.uncut(plain.variant)
+        self._frontier = frontier = find_frontier(uncut, work=_WORK)
+        beside = plain.arena - (plain.planned.plan.peak or 0)
+        for point in self._iterate_points(max_extra, beside, plain.arena):
+            self._draft_bands(plain, point, in_place, None)
+            if self.fits:
+                break
+        best = self.best
+        peak, tried = best.planned.plan.peak or 0, best.point
+        if tried and peak > tried.load and self._timeout is None and self._nodes is None:
+            # The plan of so many small tensors needs a longer search; the best bands are worth one.
+            self._draft_bands(plain, tried, in_place, _MANY)
+        chosen = self.best.point
+        words = "" if chosen else f"none: {frontier.explain(frontier.points[0])}"
+        self._note("bands", words, frontier.extra(chosen) if chosen else 0.0)
+
+    def _draft_bands(self, plain: Draft, point: Point, in_place: bool, nodes: int | None) -> None:
+        assert self._frontier is not None
+        variant = self._writer.put_in_bands(plain.variant, self._frontier.cut(point))
+        self._draft(variant, in_place=in_place, parts=self._writer.trials, point=point, nodes=nodes)
+
+    def _iterate_points(self, max_extra: float, beside: int, arena: int) -> Iterator[Point]:
+        """Yield the bands to try, the most promising first."""
+        frontier, trials = self._frontier, self._writer.trials
+        assert frontier is not None
+        fit = [p for p in frontier.points[1:] if frontier.extra(p) <= max_extra + 1e-12]
+        fit = [p for p in fit if p.arena + beside < arena or trials > 1]
+        by_arena = sorted(fit, key=lambda point: (point.arena, point.work))
+        if self._capacity is None:
+            yield from by_arena[:trials]
+            return
+        inside = [p for p in fit if p.arena + beside <= self._capacity]
+        by_work = sorted(inside, key=lambda point: (point.work, point.arena))
+        if trials == 1:
+            yield from (*by_work[:3], *by_arena[:1])
+            return
+        near = [p for p in by_arena if p not in inside]
+        yield from (*by_work[: trials - 1], *by_arena[:2], *near[:1])
+
+    def finish(self, plain: Draft) -> Arranged:
+        """Compare the outputs, and return all that was found."""
+        best = self._choose()
+        comparison = None
+        if best.point is not None:
+            comparison = self._writer.compare(self._given, best.written)
+        return Arranged(
+            self._writer.name,
+            self._given,
+            plain,
+            best,
+            tuple(self._steps),
+            self._found,
+            self._frontier,
+            comparison,
+            self._capacity,
+            time.perf_counter() - self._begun,
+            tuple(self._drafts),
+        )
+
+    def _choose(self) -> Draft:
+        """Return the draft with the least work that fits, or else the one with the least arena."""
+        fit = [d for d in self._drafts if self._capacity is None or d.arena <= self._capacity]
+        if not fit or self._capacity is None:
+            return self.best
+        work = {id(d): d.point.work if d.point else 0 for d in fit}
+        return min(fit, key=lambda draft: (work[id(draft)], draft.arena))
+
+
+def graph_of(variant: Variant) -> Graph:
+    """Return the graph of a program.
+
+    Raises
+    ------
+    MemplanError
+        If it has none.
+    """
+    graph = variant.loaded.graph
+    if graph is None:
+        raise MemplanError(
+            f"a {variant.loaded.source} file has no operators, so that only offsets can be chosen"
+        )
+    return graph
+
+
+def _moves_inside(found: Reordered) -> bool:
+    given = found.given.graph
+    return given is not None and found.graph.operators != given.operators
+
+
+def _describe_proof(plan: Plan) -> str:
+    if plan.peak == plan.lower_bound:
+        return "proved: no plan of this order needs less"
+    return f"at least {plan.lower_bound}"
