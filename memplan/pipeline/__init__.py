@@ -1,0 +1,21 @@
+"""Rewrites a program by the levers that are allowed, and plans it, for the runtime that it is for.
+
+`arrange` is the one way from a program to another one that needs less: it shares out time and work,
+and keeps the best. A `Writer` is what it knows of a runtime.
+"""
+
+from memplan.pipeline.arranging import Arranged, Draft, Step, arrange
+from memplan.pipeline.writers import Comparison, Plain, Variant, Writer, Written, graph_of
+
+__all__ = [
+    "Arranged",
+    "Comparison",
+    "Draft",
+    "Plain",
+    "Step",
+    "Variant",
+    "Writer",
+    "Written",
+    "arrange",
+    "graph_of",
+]

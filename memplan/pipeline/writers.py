@@ -1,0 +1,171 @@
+"""What a rewrite asks of a runtime: a program as it takes it, in order, in bands, and written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from memplan.errors import MemplanError
+from memplan.graph import Graph
+from memplan.notes import Note
+from memplan.planning import Planned
+from memplan.rewrite import Reordered
+from memplan.rewrite.bands import Cut, Uncut
+from memplan.sources import Loaded, of_graph
+
+__all__ = ["Comparison", "Plain", "Variant", "Writer", "Written", "graph_of"]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A program as a runtime would read it, before it is planned.
+
+    Attributes
+    ----------
+    loaded
+        Its layout.
+    data
+        Its file; empty if the writer needs none.
+    order
+        Of which the operators are in another order than in the given program.
+    cut
+        The bands that it has.
+    """
+
+    loaded: Loaded
+    data: bytes = b""
+    order: Reordered | None = None
+    cut: Cut | None = None
+
+
+@dataclass(frozen=True)
+class Written:
+    """A planned program as its runtime takes it.
+
+    Attributes
+    ----------
+    data
+        The file.
+    arena
+        What the runtime needs for it, in bytes.
+    how
+        How that is known: "measured", "of the plan".
+    is_whole
+        Whether the arena is all that the runtime needs.
+    notes
+        What the runtime says of it.
+    details
+        What the writer tells of it beyond that.
+    """
+
+    data: bytes
+    arena: int
+    how: str = "of the plan"
+    is_whole: bool = True
+    notes: tuple[Note, ...] = ()
+    details: Any = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What two programs gave for the same random inputs.
+
+    Attributes
+    ----------
+    difference
+        0 if all outputs have the same bits; otherwise the largest difference of two elements.
+    time
+        The CPU time of the second one, as a multiple of that of the first one; `None` if it was
+        not taken.
+    """
+
+    difference: float
+    time: float | None = None
+
+
+class Writer(Protocol):
+    """A program, and a runtime that it is written for."""
+
+    @property
+    def name(self) -> str:
+        """Of the program, in sentences: its file."""
+
+    @property
+    def trials(self) -> int:
+        """How many programs in bands are planned and written, of which the best is kept."""
+
+    def open(self) -> Variant:
+        """Return the program as it is."""
+
+    def bare(self, given: Variant) -> Loaded:
+        """Return the program without offsets of its file, which belong to its own order."""
+
+    def put_in_order(self, given: Variant, found: Reordered) -> Variant:
+        """Return the program with its operators in another order."""
+
+    def uncut(self, given: Variant) -> Uncut:
+        """Return the program as bands are cut from it, with what the runtime adds to them."""
+
+    def put_in_bands(self, given: Variant, found: Cut) -> Variant:
+        """Return the program in bands, which are cut from `uncut(given)`."""
+
+    def write(self, given: Variant, planned: Planned) -> Written:
+        """Return the file of a program with its plan, and what the runtime needs for it."""
+
+    def compare(self, given: Variant, written: Written) -> Comparison | None:
+        """Compare the outputs of two programs; `None` if the runtime does not run them here."""
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Programs for no runtime in particular: what counts is the peak of the plan."""
+
+    loaded: Loaded
+    name: str = "the program"
+    trials: int = 1
+
+    def open(self) -> Variant:
+        """See `Writer`."""
+        return Variant(self.loaded)
+
+    def bare(self, given: Variant) -> Loaded:
+        """See `Writer`."""
+        return given.loaded
+
+    def put_in_order(self, given: Variant, found: Reordered) -> Variant:
+        """See `Writer`."""
+        return replace(given, loaded=found.loaded, order=found)
+
+    def uncut(self, given: Variant) -> Uncut:
+        """See `Writer`."""
+        return Uncut(graph_of(given))
+
+    def put_in_bands(self, given: Variant, found: Cut) -> Variant:
+        """See `Writer`."""
+        made = of_graph(found.graph(), notes=given.loaded.notes)
+        problem = made.problem.with_capacity(given.loaded.problem.capacity)
+        return replace(given, loaded=replace(made, problem=problem), cut=found)
+
+    def write(self, given: Variant, planned: Planned) -> Written:
+        """See `Writer`."""
+        return Written(b"", planned.plan.peak or 0)
+
+    def compare(self, given: Variant, written: Written) -> Comparison | None:
+        """See `Writer`."""
+        return None
+
+
+def graph_of(variant: Variant) -> Graph:
+    """Return the graph of a program.
+
+    Raises
+    ------
+    MemplanError
+        If it has none.
+    """
+    graph = variant.loaded.graph
+    if graph is None:
+        raise MemplanError(
+            f"a {variant.loaded.source} file has no operators, so that only offsets can be chosen"
+        )
+    return graph
