@@ -19,6 +19,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
 __all__ = [
+    "LONGEST_STEP",
     "UNKNOWN_ROWS",
     "Blocks",
     "Each",
@@ -41,6 +42,7 @@ __all__ = [
     "Window",
     "broadcast",
     "find_size",
+    "fits",
     "join",
     "require_size",
     "resize",
@@ -48,7 +50,7 @@ __all__ = [
 ]
 
 UNKNOWN_ROWS: Final = "it is not known which rows of its inputs it needs"
-_LONGEST_STEP: Final = 1024  # rows from one window to the next; cuts are looked for in every one
+LONGEST_STEP: Final = 1024  # rows from one window to the next; cuts are looked for in every one
 _RANK: Final = 4
 
 Span = tuple[int, int]
@@ -131,7 +133,7 @@ class Window:
     kernel: int
     stride: int = 1
     dilation: int = 1
-    padding: Padding = Padding.NONE
+    padding: Padding = Padding.FREE
     before: int = 0
     zeros: bool = False
 
@@ -140,11 +142,14 @@ class Window:
         """The rows from the first to the last one of a window."""
         return (self.kernel - 1) * self.dilation + 1
 
+    def count(self, size: int) -> int:
+        """Return how many rows the runtime makes of so many, if the padding is `SAME`."""
+        return -(-size // self.stride)
+
     def pad(self, size: int) -> int:
         """Return how many rows the runtime puts before an input of this many rows."""
         if self.padding is Padding.SAME:
-            results = -(-size // self.stride)
-            return max((results - 1) * self.stride + self.reach - size, 0) // 2
+            return max((self.count(size) - 1) * self.stride + self.reach - size, 0) // 2
         return self.before
 
     def free(self, size: int) -> Window:
@@ -264,12 +269,20 @@ class Even:
         made = (begin - padding + self.padding) // self.stride
         if begin < 0 or begin >= end or (begin - padding + self.padding) % self.stride:
             return Feed((0, size), (0, result))
-        count = (end - begin + 2 * padding - self.reach) // self.stride + 1
+        count = replace(self, padding=padding).count(end - begin)
         return Feed((begin, end), (made, made + count))
+
+    def count(self, size: int) -> int:
+        """Return how many windows there are in so many rows."""
+        return (size + 2 * self.padding - self.reach) // self.stride + 1
 
     def pad(self, fed: Span, made: Span) -> int:
         """Return the padding of a band."""
         return fed[0] - made[0] * self.stride + self.padding
+
+    def free(self, size: int) -> Window:
+        """Return this window with a padding of its own at both ends."""
+        return Window(self.reach, self.stride, 1, Padding.FREE, self.padding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,6 +369,24 @@ def _widen(wanted: Span, inside: Span) -> Span:
     if inside[0] >= inside[1]:
         raise ValueError("no row of its result needs one of its input")
     return min(wanted[0], inside[1] - 1), max(wanted[1], inside[0] + 1)
+
+
+def fits(rule: Map, size: int, result: int) -> bool:
+    """Return whether an input of this many rows may have this map for a result of so many."""
+    if isinstance(rule, Told):
+        return fits(rule.rule, size, result)
+    if isinstance(rule, Even) and rule.count(size) != result:
+        return False
+    if isinstance(rule, Window) and rule.padding is Padding.SAME and rule.count(size) != result:
+        return False
+    for wanted in ((0, result), (0, 1), (result - 1, result)):
+        try:
+            (begin, end), made = rule.feed(wanted, size, result)
+        except ValueError:
+            return False
+        if not (0 <= begin <= end <= size and made[0] <= wanted[0] and wanted[1] <= made[1]):
+            return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,7 +528,7 @@ def window(
     """
     if min(kernel, stride) < 1:
         raise WholeError("its options make no sense")
-    if stride > _LONGEST_STEP:
+    if stride > LONGEST_STEP:
         raise WholeError(f"its windows are {stride} rows or columns apart")
     return Window(kernel, stride, max(dilation, 1), padding, before, zeros)
 

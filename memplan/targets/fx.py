@@ -27,8 +27,6 @@ from memplan.sources.torch_export.scope import Scope, bodies
 
 __all__ = ["reorder"]
 
-_COPY: Final = "update of "  # operators at the end of a graph that stand for no node
-
 # Higher-order operators that do nothing but run their sub-graphs.
 _CONTROL: Final = frozenset(
     {
@@ -87,7 +85,7 @@ def reorder(
     assert asked.graph is not None
     known = {each.type for each in asked.graph.walk()}  # the schemas have said what they do
     found = find_order(asked, timeout=timeout, states=states, pure=known)
-    rank = {make_key(each): at for at, each in enumerate(found.graph.walk())}
+    rank = {each.origin: at for at, each in enumerate(found.graph.walk())}
     before = [list(module.graph.nodes) for _, module in modules]
     for prefix, module in modules:
         _put(module, _sort(module.graph, prefix, rank, arcs[prefix]))
@@ -141,31 +139,31 @@ def load_graph(program: Any, arcs: Iterable[tuple[Any, Any]] = ()) -> Loaded:
     For every arc, the second operator reads a tensor of no bytes that the first one makes.
     """
     graph: Graph = graph_of(program)
-    copies = [each for each in graph.operators if each.name.startswith(_COPY)]
+    copies = [each for each in graph.operators if _stands_for_a_copy(each)]
     kept = graph.outputs + tuple(each.inputs[0] for each in copies)
-    operators = {make_key(each): each for each in graph.operators if each not in copies}
+    operators = [each for each in graph.operators if not _stands_for_a_copy(each)]
+    places = {each.origin: at for at, each in enumerate(operators)}
     tensors = list(graph.tensors)
     for first, second in arcs:
-        if first.name in operators and second.name in operators:
-            maker, reader = operators[first.name], operators[second.name]
+        if first.name in places and second.name in places:
+            maker, reader = operators[places[first.name]], operators[places[second.name]]
             token = len(tensors)
             tensors.append(Tensor(f"{second.name} after {first.name}", 0))
-            operators[first.name] = replace(maker, outputs=(*maker.outputs, token))
-            operators[second.name] = replace(reader, inputs=(*reader.inputs, token))
+            operators[places[first.name]] = replace(maker, outputs=(*maker.outputs, token))
+            operators[places[second.name]] = replace(reader, inputs=(*reader.inputs, token))
     return of_graph(
         replace(
             graph,
             tensors=tuple(tensors),
-            operators=tuple(operators.values()),
+            operators=tuple(operators),
             outputs=tuple(dict.fromkeys(kept)),
         )
     )
 
 
-def make_key(operator: Operator) -> str:
-    """Return the name of the node of an operator, without the user's module."""
-    prefix, slash, last = operator.name.rpartition("/")
-    return prefix + slash + last.rpartition(".")[2]
+def _stands_for_a_copy(operator: Operator) -> bool:
+    """Whether an operator has no node, but stands for new state that is copied over the old."""
+    return operator.origin is None and operator.type == "aten.copy_"
 
 
 def _iterate_modules(module: Any, prefix: str) -> Iterator[tuple[str, Any]]:
@@ -279,7 +277,7 @@ def _keep_writers(module: Any, prefix: str, writers: set[Any]) -> list[tuple[Any
 
 
 def _sort(
-    graph: Any, prefix: str, rank: Mapping[str, int], arcs: Iterable[tuple[Any, Any]]
+    graph: Any, prefix: str, rank: Mapping[Any, int], arcs: Iterable[tuple[Any, Any]]
 ) -> list[Any]:
     """Return the nodes by the rank of their operators; those without one run as soon as they can.
 

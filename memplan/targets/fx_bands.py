@@ -11,37 +11,21 @@ and most kernels copy what is not contiguous anyway.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from math import prod
 from operator import getitem
 from typing import Any, Final
 
 from memplan.extras import require
 from memplan.graph import Graph, Operator
-from memplan.graph.pictures import (
-    Blocks,
-    Each,
-    Even,
-    Maps,
-    Read,
-    Shifted,
-    Size,
-    WholeError,
-    broadcast,
-    join,
-    require_size,
-    resize,
-)
+from memplan.graph.pictures import Even, Joined, Shifted
 from memplan.rewrite.bands import Action, Cut, Do, Uncut, find_frontier
 from memplan.targets._bands import Striped
-from memplan.targets.fx import Unsigned, load_graph, make_key
+from memplan.targets.fx import Unsigned, load_graph
 
 __all__ = ["stripe"]
 
-_RANK: Final = 4
-_ROW_AXIS: Final = 2  # NCHW
 _META: Final = ("nn_module_stack", "stack_trace", "torch_fn")  # of a node, for people
 
 
@@ -79,7 +63,7 @@ def stripe(program: Any, *, max_extra: float = 0.10, budget: int | None = None) 
     loaded = load_graph(held)
     assert loaded.graph is not None
     calls = list(_iterate_calls(held.graph_module, loaded.graph))
-    frontier = find_frontier(Uncut(_describe_rows(loaded.graph, calls)))
+    frontier = find_frontier(Uncut(_keep_whole(loaded.graph, calls)))
     point = frontier.choose(max_extra=max_extra, budget=budget)
     found = frontier.cut(point)
     load = given = loaded.problem.max_load
@@ -97,65 +81,40 @@ class Call:
     ----------
     node
         `None` if it has none, as for a cast that autocast adds.
-    name
-        As "conv2d".
     args
         By name, with defaults.
-    tensors
-        The nodes among them, in order, also several times.
     made
         The node of its first result, or `None` if it cannot be replaced.
     indices
-        By node: its index in the graph.
+        By node that it reads: its index in the graph.
     """
 
     node: Any
-    name: str
     args: dict[str, Any]
-    tensors: tuple[Any, ...]
     made: Any
     indices: dict[Any, int]
 
-    def size(self, at: int) -> Size:
-        """Return the rows and columns of a tensor that it reads."""
-        shape = self.shape(self.tensors[at])
-        if not self.tensors[at].meta["val"].is_contiguous():
-            raise WholeError("an input is not stored row by row")
-        return require_size(shape, _ROW_AXIS, "an input")
-
-    def shape(self, node: Any) -> tuple[int, ...]:
-        """Return the shape of what a node makes."""
-        shape = tuple(node.meta["val"].shape)
-        if not all(isinstance(size, int) for size in shape):
-            raise WholeError("its sizes are known only at run time")
-        return shape
-
-    @property
-    def result(self) -> Size:
-        """The rows and columns of the result."""
-        if not self.made.meta["val"].is_contiguous():
-            raise WholeError("its result is not stored row by row")
-        return require_size(self.shape(self.made), _ROW_AXIS, "its result")
-
-    def pair(self, name: str, other: str = "") -> tuple[int, int]:
-        """Return an argument for rows and for columns; `other` is the one if it is left out."""
-        given = self.args[name]
-        given = self.args[other] if other and not given else given
-        pair = list(given) if isinstance(given, (list, tuple)) else [given]
-        return int(pair[0]), int(pair[-1])
+    def find_refusal(self) -> str:
+        """Return why no parts of it can be written; empty if they can."""
+        if self.made is None:
+            return "it has several results, or its sizes are read"
+        read = (*self.indices, self.made)
+        if any(type(size) is not int for node in read for size in node.meta["val"].shape):
+            return "its sizes are known only at run time"
+        return ""
 
 
 def _iterate_calls(module: Any, graph: Graph) -> Iterator[Call]:
     """Yield the nodes of the operators of a graph."""
     nodes = {node.name: node for node in module.graph.nodes}
-    known = {make_key(operator) for operator in graph.operators}
+    known = {operator.origin for operator in graph.operators}
     fx: Any = require("torch.fx", extra="torch")
     overload = require("torch._ops", extra="torch").OpOverload
     for operator in graph.operators:
-        node = nodes.get(make_key(operator))
+        node = nodes.get(operator.origin)
         schema = getattr(getattr(node, "target", None), "_schema", None)
         if node is None or schema is None:
-            yield Call(None, "", {}, (), None, {})
+            yield Call(None, {}, None, {})
             continue
         names = [one.name for one in schema.arguments]
         args = {one.name: one.default_value for one in schema.arguments}
@@ -167,10 +126,12 @@ def _iterate_calls(module: Any, graph: Graph) -> Iterator[Call]:
         made = _find_made(node, known)
         if len(apart) != len(operator.inputs) or not isinstance(node.target, overload):
             made = None  # an operator of ExecuTorch's dialect, say
-        yield Call(node, schema.name.partition("::")[2], args, tuple(tensors), made, indices)
+        if not all(hasattr(one.meta.get("val"), "shape") for one in apart):
+            made = None  # it reads a list of tensors, say
+        yield Call(node, args, made, indices)
 
 
-def _find_made(node: Any, known: set[str]) -> Any:
+def _find_made(node: Any, known: Container[Any]) -> Any:
     """Return the node of the only result that other operators read, or `None`."""
     made, value = node, node.meta.get("val")
     if isinstance(value, (list, tuple)):
@@ -183,176 +144,16 @@ def _find_made(node: Any, known: set[str]) -> Any:
     return made if is_read and hasattr(made.meta.get("val"), "is_contiguous") else None
 
 
-def _describe_rows(graph: Graph, calls: Sequence[Call]) -> Graph:
-    """Return a graph whose operators say which rows they need."""
-    shared = {view.tensor for view in graph.views}
-    operators: list[Operator] = []
+def _keep_whole(graph: Graph, calls: Sequence[Call]) -> Graph:
+    """Return a graph in which those operators are done as a whole of which no parts can be written.
+
+    What is read beside a picture has a node, too, or the writer could not name it.
+    """
+    operators = []
     for operator, call in zip(graph.operators, calls, strict=True):
-        macs = _macs(call)
-        try:
-            if operator.blocks or call.made is None:
-                raise WholeError("it has sub-graphs, or several results, or its sizes are read")
-            if call.node.target._schema.is_mutable or shared.intersection(operator.outputs):
-                raise WholeError("it writes into a tensor, or makes a view of one")
-            maps = _find_maps(call)
-            reads = tuple(
-                Read(call.indices[call.tensors[place]], *maps[place]) for place in sorted(maps)
-            )
-            pictures = {read.tensor for read in reads}
-            if sum(call.indices[node] in pictures for node in call.tensors) > len(reads):
-                raise WholeError("it reads a picture as a weight")
-            operators.append(replace(operator, reads=reads, why_whole="", macs=macs))
-        except WholeError as why:
-            operators.append(replace(operator, why_whole=str(why), macs=macs))
+        why = "" if operator.why_whole else call.find_refusal()
+        operators.append(replace(operator, reads=(), why_whole=why) if why else operator)
     return replace(graph, operators=tuple(operators))
-
-
-# What is known of operators
-
-
-def _find_maps(call: Call) -> Maps:
-    rule = _RULES.get(call.name)
-    if rule is None and _is_pointwise(call.node.target):
-        rule = _each
-    if rule is None:
-        raise WholeError(f"memplan does not know which rows of its inputs {call.name} needs")
-    call.result  # noqa: B018 (raises)
-    return rule(call)
-
-
-def _is_pointwise(target: Any) -> bool:
-    return any(str(tag) == "Tag.pointwise" for tag in getattr(target, "tags", ()))
-
-
-def _each(call: Call) -> Maps:
-    """Return the maps of an operator on elements, of which some inputs may be broadcast."""
-    maps = broadcast(
-        [call.shape(node) for node in call.tensors],
-        call.result,
-        [node.op in ("get_attr", "placeholder") for node in call.tensors],
-        _ROW_AXIS,
-    )
-    for at in maps:
-        call.size(at)
-    return maps
-
-
-def _first(call: Call) -> Maps:
-    """Return the maps of an operator on the channels of each point."""
-    call.size(0)
-    return {0: (Each(), Each())}
-
-
-def _normalize(call: Call) -> Maps:
-    if call.args.get("training"):
-        raise WholeError("it normalizes by all rows")
-    return _first(call)
-
-
-def _softmax(call: Call) -> Maps:
-    if call.args["dim"] % _RANK != 1:
-        raise WholeError("it normalizes by all rows or columns")
-    return _first(call)
-
-
-def _convolve(call: Call) -> Maps:
-    if call.args.get("transposed"):
-        raise WholeError("it is a transposed convolution")
-    shape = call.shape(call.args["weight"])
-    return _window(call, (shape[2], shape[3]), "")
-
-
-def _pool(call: Call) -> Maps:
-    if call.args["ceil_mode"]:
-        raise WholeError("its last windows may reach beyond the padding (ceil_mode)")
-    return _window(call, call.pair("kernel_size"), "kernel_size")
-
-
-def _window(call: Call, kernel: tuple[int, int], stride: str) -> Maps:
-    call.size(0)
-    steps = call.pair("stride", stride)
-    dilations = call.pair("dilation") if "dilation" in call.args else (1, 1)
-    reaches = [(kernel[axis] - 1) * dilations[axis] + 1 for axis in (0, 1)]
-    if isinstance(call.args["padding"], str):
-        same = call.args["padding"] == "same"
-        if same and any(reach % 2 == 0 for reach in reaches):
-            raise WholeError("its padding is not the same at both ends")
-        padding = [reach // 2 if same else 0 for reach in reaches]
-    else:
-        padding = list(call.pair("padding"))
-    rows, columns = (Even(reaches[axis], steps[axis], padding[axis]) for axis in (0, 1))
-    return {0: (rows, columns)}
-
-
-def _resize(call: Call) -> Maps:
-    size, result = call.size(0), call.result
-    if call.args.get("align_corners"):
-        raise WholeError("its corners are aligned, so its scale depends on all rows")
-    scales = call.args.get("scale_factors") or [
-        call.args.get("scales_h"),
-        call.args.get("scales_w"),
-    ]
-    for axis in (0, 1):
-        if scales[axis] not in (None, result[axis] / size[axis]):
-            raise WholeError("its scale is not that of its sizes")
-    linear = int(call.name == "upsample_bilinear2d")
-    return {0: resize(size, result, linear, linear)}
-
-
-def _pad(call: Call) -> Maps:
-    call.size(0)
-    pads = call.args["pad"]
-    if call.args.get("mode", "constant") != "constant":
-        raise WholeError("it repeats rows")
-    if min(pads) < 0 or any(pads[6:]):
-        raise WholeError("it cuts off rows, or pads the batch")
-    return {0: (Shifted(pads[2] if len(pads) > 2 else 0), Shifted(pads[0]))}
-
-
-def _join(call: Call) -> Maps:
-    axis = call.args["dim"] % _RANK
-    for at in range(len(call.tensors)):
-        call.size(at)
-    return join([call.shape(node)[axis] for node in call.tensors], axis, _ROW_AXIS)
-
-
-def _to_depth(call: Call) -> Maps:
-    call.size(0)
-    return {0: (Blocks(down=call.args["downscale_factor"]),) * 2}
-
-
-def _to_space(call: Call) -> Maps:
-    call.size(0)
-    return {0: (Blocks(up=call.args["upscale_factor"]),) * 2}
-
-
-def _macs(call: Call) -> int:
-    """Return the multiplications with addition of an operator with weights."""
-    value = call.node.meta.get("val") if call.node is not None else None
-    if value is None or not hasattr(value, "numel"):
-        return 0
-    if call.name in ("conv2d", "convolution", "conv1d"):
-        held = value if not call.args.get("transposed") else call.args["input"].meta["val"]
-        return int(held.numel()) * int(prod(call.args["weight"].meta["val"].shape[1:]))
-    at = {"linear": 0, "mm": 0, "bmm": 0, "matmul": 0, "addmm": 1}.get(call.name)
-    return 0 if at is None else int(value.numel()) * int(call.tensors[at].meta["val"].shape[-1])
-
-
-_ELEMENTS: Final = ("elu", "hardsigmoid", "hardswish", "leaky_relu", "mish")
-_NORMS: Final = ("batch_norm", "native_batch_norm", "_native_batch_norm_legit_no_training")
-_POOLS: Final = ("avg_pool2d", "max_pool2d", "max_pool2d_with_indices")
-_RULES: Final[dict[str, Callable[[Call], Maps]]] = {
-    **dict.fromkeys(_ELEMENTS, _each),
-    **dict.fromkeys(_NORMS, _normalize),
-    **dict.fromkeys(("conv2d", "convolution"), _convolve),
-    **dict.fromkeys(("constant_pad_nd", "pad"), _pad),
-    **dict.fromkeys(("softmax", "_softmax", "log_softmax", "_log_softmax"), _softmax),
-    **dict.fromkeys(("upsample_bilinear2d", "upsample_nearest2d"), _resize),
-    **dict.fromkeys(_POOLS, _pool),
-    "cat": _join,
-    "pixel_shuffle": _to_space,
-    "pixel_unshuffle": _to_depth,
-}
 
 
 # What is written
@@ -462,7 +263,7 @@ class _Writer:
         """Give a part the padding and the size that it has."""
         _, made = self._cut.part(action.output)
         rules = (operator.reads[0].rows, operator.reads[0].columns)
-        if call.name == "cat":
+        if any(isinstance(rule, Joined) for rule in rules):
             args["tensors"] = [node for node in args["tensors"] if node is not None]
         if args.get("output_size"):
             args["output_size"] = [end - begin for begin, end in made]

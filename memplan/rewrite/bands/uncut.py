@@ -9,7 +9,7 @@ from math import prod
 from typing import Final
 
 from memplan.graph import Graph, Operator, lay_out
-from memplan.graph.pictures import Map, Read, Size, Span, Told, Transposed, Window
+from memplan.graph.pictures import Even, Map, Read, Size, Span, Told, Transposed, Window
 
 __all__ = ["MANY", "Box", "Uncut", "find_scratch", "tell_rows"]
 
@@ -111,7 +111,7 @@ def _tell_operator(graph: Graph, operator: Operator, planned: Container[int]) ->
 
 
 def _tell(rule: Map, size: int) -> Map:
-    return Told(rule.free(size) if isinstance(rule, Window) else rule)
+    return Told(rule.free(size) if isinstance(rule, (Even, Window)) else rule)
 
 
 def find_scratch(uncut: Uncut, operator: Operator, box: Box) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from memplan.sources.torch_export.values import Value, dense_strides, view_strides
+from memplan.sources.torch_export.values import Value, view_strides
 
 __all__ = [
     "MASKS",
@@ -18,6 +18,7 @@ __all__ = [
     "has_scratch",
     "in_place_inputs",
     "is_metadata",
+    "is_pointwise",
     "is_update",
     "shares",
     "split_words",
@@ -75,6 +76,23 @@ _POINTWISE = split_words(
     tanh tanh_backward threshold threshold_backward true_divide trunc where xlogy
     """
 )
+# The same, but of these no input is written over: their results have another type, or are copies.
+_ELEMENTS = split_words(
+    """
+    __lshift__ __rshift__ __xor__ clone eq ge gt isfinite isinf isnan isneginf isposinf le lt
+    mvlgamma ne signbit special_airy_ai special_bessel_j0 special_bessel_j1 special_bessel_y0
+    special_bessel_y1
+    special_chebyshev_polynomial_t special_chebyshev_polynomial_u special_chebyshev_polynomial_v
+    special_chebyshev_polynomial_w special_hermite_polynomial_h special_hermite_polynomial_he
+    special_laguerre_polynomial_l special_legendre_polynomial_p special_modified_bessel_i0
+    special_modified_bessel_i1 special_modified_bessel_k0 special_modified_bessel_k1
+    special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1
+    special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_u
+    special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_w
+    special_spherical_bessel_j0
+    """
+)
+_OF_TWO = ("aten.max.other", "aten.min.other")  # with other arguments, these reduce
 # The result is the first tensor with some elements replaced.
 _UPDATES = split_words(
     """
@@ -191,6 +209,12 @@ def in_place_inputs(target: str, inputs: tuple[Value, ...], output: Value) -> tu
     return tuple(value.name for value in inputs if value.layout == output.layout)
 
 
+def is_pointwise(target: str) -> bool:
+    """Whether element i of the result needs no elements of the inputs but i."""
+    name = Call(target).operator
+    return name in _POINTWISE or name in _ELEMENTS or target in _OF_TWO
+
+
 def copies_storage(target: str, first: Value, output: Value) -> bool:
     """Whether an operator copies the whole storage that its first input is a view of."""
     if Call(target).operator not in _STORAGES or output.strides != first.strides:
@@ -215,17 +239,11 @@ def has_scratch(target: str, inputs: Sequence[Value]) -> bool:
     another floating-point type to that of the result.
     """
     name = Call(target).operator
-    if name in _PRODUCTS and not all(_is_dense(value) for value in inputs[:1]):
+    if name in _PRODUCTS and not all(value.is_dense for value in inputs[:1]):
         return True
     if name in _POINTWISE and len({v.dtype for v in inputs if "float" in v.dtype}) > 1:
         return True
     return Call(target).operator.startswith(_SCRATCH) or target.split(".")[0] not in _KNOWN
-
-
-def _is_dense(value: Value) -> bool:
-    steps = dense_strides(value.sizes)
-    pairs = zip(value.sizes, value.strides, steps, strict=True)
-    return all(size == 1 or mine == step for size, mine, step in pairs)
 
 
 def _is_in_place(name: str) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from memplan.errors import GraphError, quoted
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
 from memplan.sources.torch_export import aten
+from memplan.sources.torch_export.pictures import describe_rows
 from memplan.sources.torch_export.program import Body, Node, Program
 from memplan.sources.torch_export.values import Value
 
@@ -35,7 +37,7 @@ def graph_with_indices(program: Program) -> tuple[Graph, dict[str, int]]:
     GraphError
         As `graph_of_program`.
     """
-    builder = _Builder()
+    builder = _Builder(_find_read(program), len(program.inputs))
     replaced = {argument for _, argument in program.updates}
     for given in program.inputs:
         state = given.kind is Kind.CONSTANT and given.value.name in replaced
@@ -47,9 +49,19 @@ def graph_with_indices(program: Program) -> tuple[Graph, dict[str, int]]:
 
 
 class _Builder:
-    """Collects tensors, and for each its storage and the place where it begins there."""
+    """Collects tensors, and for each its storage and the place where it begins there.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    read
+        Names of the tensors that operators read or the program returns.
+    given
+        How many tensors are inputs of the program; these are added first.
+    """
+
+    def __init__(self, read: Container[str], given: int) -> None:
+        self._read = read
+        self._given = given
         self._tensors: list[Tensor] = []
         self._values: list[Value] = []
         self._root: list[int] = []
@@ -124,7 +136,16 @@ class _Builder:
             in_place=pairs,
             module=node.module,
             line=node.line,
+            origin=node.origin,
+            **self._describe_rows(node),
         )
+
+    def _describe_rows(self, node: Node) -> dict[str, Any]:
+        """Return which rows an operator needs for a part of its result."""
+        indices = [self._find(name) for name in node.inputs]
+        values = [self._values[index] for index in indices]
+        is_alone = all(value.name not in self._read for value in node.outputs[1:])
+        return describe_rows(node, values, indices, self._given, is_alone=is_alone)
 
     def _extend_result(self, node: Node, value: Value, inputs: Sequence[int]) -> Value:
         """Return a result; it has the size of the whole storage if the operator copies that."""
@@ -189,6 +210,8 @@ class _Builder:
             loop=loop,
             module=node.module,
             line=node.line,
+            origin=node.origin,
+            why_whole="it has sub-graphs",
         )
 
     def _parameters(
@@ -294,6 +317,15 @@ class _Builder:
             planned=frozenset({Kind.OUTPUT, Kind.INTERMEDIATE, Kind.WORKSPACE}),
             source="torch",
         )
+
+
+def _find_read(program: Program) -> frozenset[str]:
+    """Return the names of the tensors that operators read, or a graph returns."""
+    found = {*program.outputs, *(result for result, _ in program.updates)}
+    for node in program.walk():
+        found.update(node.inputs)
+        found.update(name for body in node.bodies for name in body.outputs if name is not None)
+    return frozenset(found)
 
 
 def _iterate_inputs(operator: Operator) -> Iterator[int]:

@@ -7,10 +7,18 @@ from typing import Any, TypeVar
 
 from memplan.errors import GraphError, quoted
 
-__all__ = ["Json", "get", "get_only", "slots", "tensors"]
+__all__ = ["Json", "get", "get_only", "plain", "slots", "tensors"]
 
 T = TypeVar("T")
 Json = Mapping[str, Any]
+
+# By field of an argument: the types that its content may have.
+_PLAIN: Mapping[str, tuple[type, ...]] = {
+    "as_int": (int,),
+    "as_float": (int, float),
+    "as_bool": (bool,),
+    "as_string": (str,),
+}
 
 
 def get(record: Any, key: str, kind: type[T], where: str) -> T:
@@ -64,6 +72,28 @@ def slots(argument: Any) -> Iterator[str | None]:
             yield from (None for _ in content)
         elif key not in ("as_graph", "as_string", "as_operator"):
             yield None
+
+
+def plain(argument: Any) -> object:
+    """Return an argument that is no tensor: a number, a text, `None`, or a tuple of these.
+
+    What is known only at run time, or is of another kind, is `...`.
+    """
+    if not isinstance(argument, dict) or len(argument) != 1:
+        return ...
+    ((key, content),) = argument.items()
+    if key == "as_none":
+        return None
+    if key in _PLAIN:
+        return content if type(content) in _PLAIN[key] else ...
+    if key in ("as_sym_int", "as_sym_float", "as_sym_bool"):
+        return plain(content)
+    each = _PLAIN.get(key.removesuffix("s"))
+    if each is not None and isinstance(content, list):
+        return tuple(one if type(one) in each else ... for one in content)
+    if key in ("as_sym_ints", "as_sym_floats", "as_sym_bools") and isinstance(content, list):
+        return tuple(map(plain, content))
+    return ...
 
 
 def _names(content: Any) -> Iterator[str]:

@@ -10,7 +10,8 @@ from memplan.graph import Kind
 from memplan.sources._origin import line_in
 from memplan.sources.torch_export import aten
 from memplan.sources.torch_export.guards import parse_assertion
-from memplan.sources.torch_export.program import Autocast, Body, Given, Node, Program
+from memplan.sources.torch_export.pictures import keep_options
+from memplan.sources.torch_export.program import Autocast, Body, Given, Node, Option, Program
 from memplan.sources.torch_export.scope import Scope, bodies, scopes
 from memplan.sources.torch_export.sizes import Range, Sizes
 from memplan.sources.torch_export.values import Value
@@ -96,7 +97,8 @@ class _Reader:
     def _node(
         self, scope: Scope, node: Any, outputs: tuple[Value, ...], shares: tuple[str | None, ...]
     ) -> Node:
-        call = self._call(scope, node)
+        arguments = _name_arguments(node)
+        call = self._call(scope, node, arguments)
         inner = tuple(prefix for prefix, _ in bodies(scope.module, scope.prefix, node))
         graphs = [i for i, one in enumerate(node.args) if getattr(one, "op", "") == "get_attr"]
         operands = node.args[graphs[-1] + 1 :] if inner else ()
@@ -114,13 +116,12 @@ class _Reader:
             module,
             line_in(node.meta.get("stack_trace")),
             _autocast(node.args) if call.target.endswith("wrap_with_autocast") else None,
+            scope.prefix + node.name,
+            keep_options(call.target, ((key, _plain(one)) for key, one in arguments.items())),
         )
 
-    def _call(self, scope: Scope, node: Any) -> aten.Call:
-        schema = getattr(node.target, "_schema", None)
-        parameters = [one.name for one in schema.arguments] if schema is not None else []
-        arguments = dict(zip(parameters, node.args, strict=False)) | node.kwargs
-        names = scope.tensors((node.args, node.kwargs))
+    def _call(self, scope: Scope, node: Any, arguments: Mapping[str, Any]) -> aten.Call:
+        names = scope.tensors(list(arguments.values()) or (node.args, node.kwargs))
         named = {
             key: self._values[scope.tensors(one)[0]]
             for key, one in arguments.items()
@@ -139,6 +140,22 @@ class _Reader:
             tuple(self._nodes(scope)),
             tuple(scope.slots(scope.results)),
         )
+
+
+def _name_arguments(node: Any) -> dict[str, Any]:
+    """Return the arguments of a call by name, in the order of its schema; none if it has none."""
+    schema = getattr(node.target, "_schema", None)
+    names = [one.name for one in schema.arguments] if schema is not None else []
+    given = dict(zip(names, node.args, strict=False)) | node.kwargs
+    return {name: given[name] for name in names if name in given}
+
+
+def _plain(argument: Any) -> Option:
+    """Return an argument that is no tensor; `...` for what is known only at run time."""
+    if isinstance(argument, (list, tuple)):
+        return tuple(map(_plain, argument))
+    known = argument is None or type(argument) in (bool, int, float, str)
+    return argument if known else ...
 
 
 def _autocast(args: Sequence[Any]) -> Autocast:

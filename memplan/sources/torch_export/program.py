@@ -10,7 +10,11 @@ from memplan.graph import Kind
 from memplan.notes import Note
 from memplan.sources.torch_export.values import Value
 
-__all__ = ["Autocast", "Body", "Given", "Node", "Program"]
+__all__ = ["Autocast", "Body", "Given", "Node", "Option", "Program"]
+
+Option = object
+"""An argument that is no tensor: a number, a text, `None`, a tuple of these, or `...` if it is
+known only at run time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,10 @@ class Node:
         Where the user called it ("layer1.0.conv1", "model.py:41"); empty where unknown.
     autocast
         The region that its body is, or `None` if it opens no region.
+    origin
+        The name of its node in the program; `None` if it has none, as a cast.
+    options
+        By name: those arguments that say which rows of its inputs it needs.
     """
 
     name: str
@@ -101,6 +109,8 @@ class Node:
     module: str = ""
     line: str = ""
     autocast: Autocast | None = None
+    origin: str | None = None
+    options: tuple[tuple[str, Option], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from memplan.errors import GraphError, quoted
 from memplan.graph import Kind
 from memplan.sources._origin import line_in
 from memplan.sources.torch_export import aten
-from memplan.sources.torch_export.fields import Json, get, get_only, slots, tensors
+from memplan.sources.torch_export.fields import Json, get, get_only, plain, slots, tensors
 from memplan.sources.torch_export.guards import parse_assertion
+from memplan.sources.torch_export.pictures import keep_options
 from memplan.sources.torch_export.program import Autocast, Body, Given, Node, Program
 from memplan.sources.torch_export.sizes import Range, Sizes
 from memplan.sources.torch_export.values import DTYPES, Meta, Value
@@ -117,8 +118,9 @@ class _Reader:
         metadata = node.get("metadata")
         origin = metadata if isinstance(metadata, dict) else {}
         module = _module(origin.get("nn_module_stack"))
+        name = _name(node, scope, outputs)
         return Node(
-            _label(node, scope, outputs, module),
+            scope + (f"{module}.{name}" if module else name),
             target,
             tuple(value.name for value in call.tensors),
             outputs,
@@ -129,6 +131,8 @@ class _Reader:
             module,
             line_in(origin.get("stack_trace")),
             _autocast(arguments) if target.endswith("wrap_with_autocast") else None,
+            scope + name,
+            keep_options(target, ((key, plain(one)) for key, one in arguments)),
         )
 
     def _call(self, target: str, arguments: list[tuple[str, Json]], scope: str) -> aten.Call:
@@ -278,12 +282,12 @@ def _ranges(model: Json) -> dict[str, Range]:
     return found
 
 
-def _label(node: Json, scope: str, outputs: tuple[Value, ...], module: str) -> str:
-    """Return the name of an operator, after the module that the user called it in."""
+def _name(node: Json, scope: str, outputs: tuple[Value, ...]) -> str:
+    """Return the name of a node in its graph."""
     name = node.get("name")
-    if not isinstance(name, str):
-        name = outputs[0].name.removeprefix(scope) if outputs else ""
-    return scope + (f"{module}.{name}" if module else name)
+    if isinstance(name, str):
+        return name
+    return outputs[0].name.removeprefix(scope) if outputs else ""
 
 
 def _module(stack: object) -> str:

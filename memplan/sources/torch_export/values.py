@@ -105,6 +105,12 @@ class Value:
         )
         return self.itemsize, self.sizes, steps, self.offset
 
+    @property
+    def is_dense(self) -> bool:
+        """Whether it is contiguous, with the last dimension innermost."""
+        steps = zip(self.sizes, self.strides, dense_strides(self.sizes), strict=True)
+        return all(size == 1 or mine == step for size, mine, step in steps) or 0 in self.sizes
+
     def is_same(self, other: Value) -> bool:
         """Whether the other tensor has the same description, except for its storage."""
         mine = (self.dtype, self.sizes, self.strides, self.offset)

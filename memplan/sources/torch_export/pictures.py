@@ -1,0 +1,315 @@
+"""Which rows and columns of its inputs an operator of ATen needs, from the arguments of a call.
+
+A file has the arguments that a call gives, and so has a program in memory; what neither has are
+defaults, which are here. So a program and its file are read by the same rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final
+
+from memplan.graph.pictures import (
+    Blocks,
+    Each,
+    Even,
+    Map,
+    Maps,
+    Read,
+    Shifted,
+    Size,
+    WholeError,
+    broadcast,
+    fits,
+    join,
+    require_size,
+    resize,
+)
+from memplan.sources.torch_export.aten import Call, is_pointwise
+from memplan.sources.torch_export.program import Node, Option
+from memplan.sources.torch_export.values import Value
+
+__all__ = ["describe_rows", "keep_options"]
+
+_Named = tuple[str, Option]
+
+_RANK: Final = 4
+_ROW_AXIS: Final = 2  # NCHW
+_NONSENSE: Final = "its options make no sense"
+# What the schemas of ATen say of the arguments that the rules read; others must be given.
+_DEFAULTS: Final[dict[str, Option]] = {
+    **dict.fromkeys(("align_corners", "ceil_mode", "training", "transposed"), False),
+    **dict.fromkeys(("scale_factors", "scales_h", "scales_w"), None),
+    **dict.fromkeys(("dim", "padding"), 0),
+    "dilation": 1,
+    "mode": "constant",
+    "stride": (),
+}
+_REQUIRED: Final = ("downscale_factor", "kernel_size", "pad", "upscale_factor")
+
+
+@dataclass(frozen=True)
+class _Operator:
+    """An operator with what it reads.
+
+    Attributes
+    ----------
+    name
+        As "conv2d".
+    options
+        By name, with defaults.
+    inputs
+        Its tensors, in the order of the schema.
+    given
+        By input: whether it is an input of the program, as weights are.
+    output
+        Its first result.
+    """
+
+    name: str
+    options: dict[str, Option]
+    inputs: Sequence[Value]
+    given: Sequence[bool]
+    output: Value
+
+    def size(self, at: int) -> Size:
+        """Return the rows and columns of an input."""
+        value = self.input(at)
+        if not value.is_dense:
+            raise WholeError("an input is not stored row by row")
+        return require_size(value.sizes, _ROW_AXIS, "an input")
+
+    def input(self, at: int) -> Value:
+        """Return an input."""
+        if at >= len(self.inputs):
+            raise WholeError(_NONSENSE)
+        return self.inputs[at]
+
+    @property
+    def result(self) -> Size:
+        """The rows and columns of the result."""
+        if not self.output.is_dense:
+            raise WholeError("its result is not stored row by row")
+        return require_size(self.output.sizes, _ROW_AXIS, "its result")
+
+    def option(self, name: str) -> Any:
+        """Return an argument."""
+        found = self.options.get(name, ...)
+        if found is ... or (isinstance(found, tuple) and ... in found):
+            raise WholeError("its options are known only at run time")
+        return found
+
+    def numbers(self, name: str) -> list[int]:
+        """Return an argument that is a whole number, or several."""
+        found = self.option(name)
+        numbers = list(found) if isinstance(found, tuple) else [found]
+        if any(type(one) is not int for one in numbers):
+            raise WholeError(_NONSENSE)
+        return numbers
+
+    def pair(self, name: str, least: int) -> tuple[int, int]:
+        """Return an argument for rows and for columns."""
+        numbers = self.numbers(name)
+        if len(numbers) not in (1, 2) or min(numbers) < least:
+            raise WholeError(_NONSENSE)
+        return numbers[0], numbers[-1]
+
+    def axis(self) -> int:
+        """Return the axis that it works along."""
+        (axis,) = self.pair("dim", -_RANK)[:1]
+        return axis % _RANK
+
+
+def keep_options(target: str, given: Iterable[_Named]) -> tuple[_Named, ...]:
+    """Return those arguments of a call that say which rows of its inputs it needs."""
+    if Call(target).operator not in _RULES:
+        return ()
+    return tuple(one for one in given if one[0] in _DEFAULTS or one[0] in _REQUIRED)
+
+
+def describe_rows(
+    node: Node, inputs: Sequence[Value], indices: Sequence[int], given: int, *, is_alone: bool
+) -> dict[str, Any]:
+    """Return the fields `reads`, `why_whole` and `macs` of an operator of a graph.
+
+    Parameters
+    ----------
+    node
+        The operator.
+    inputs, indices
+        The tensors that it reads, one for each place, and their numbers in the graph.
+    given
+        The tensors with lower numbers are inputs of the program.
+    is_alone
+        Whether none but its first result is read.
+    """
+    if not node.outputs:
+        return {"why_whole": "it makes no tensor"}
+    call = _Operator(
+        Call(node.target).operator,
+        _DEFAULTS | dict(node.options),
+        inputs,
+        [index < given for index in indices],
+        node.outputs[0],
+    )
+    macs = _count_macs(call)
+    try:
+        if not is_alone:
+            raise WholeError("it has several results")
+        if node.writes or any(node.shares):
+            raise WholeError("it writes into a tensor, or makes a view of one")
+        maps = _find_maps(call, node.target)
+        pictures = {indices[place] for place in maps}
+        if sum(index in pictures for index in indices) > len(maps):
+            raise WholeError("it reads a picture as a weight")
+    except WholeError as why:
+        return {"why_whole": str(why), "macs": macs}
+    reads = tuple(Read(indices[place], *maps[place]) for place in sorted(maps))
+    return {"reads": reads, "why_whole": "", "macs": macs}
+
+
+def _find_maps(call: _Operator, target: str) -> Maps:
+    rule = _RULES.get(call.name, _each if is_pointwise(target) else None)
+    if rule is None:
+        name = call.name or target
+        raise WholeError(f"memplan does not know which rows of its inputs {name} needs")
+    result = call.result
+    maps = rule(call)
+    for at, both in maps.items():
+        if not all(map(fits, both, call.size(at), result)):
+            raise WholeError("its result has other rows than its options make")
+    return maps
+
+
+def _each(call: _Operator) -> Maps:
+    """Return the maps of an operator on elements, of which some inputs may be broadcast."""
+    return broadcast([value.sizes for value in call.inputs], call.result, call.given, _ROW_AXIS)
+
+
+def _first(call: _Operator) -> Maps:
+    """Return the maps of an operator on the channels of each point."""
+    call.size(0)
+    return {0: (Each(), Each())}
+
+
+def _normalize(call: _Operator) -> Maps:
+    if call.option("training"):
+        raise WholeError("it normalizes by all rows")
+    return _first(call)
+
+
+def _softmax(call: _Operator) -> Maps:
+    if call.axis() != 1:
+        raise WholeError("it normalizes by all rows or columns")
+    return _first(call)
+
+
+def _convolve(call: _Operator) -> Maps:
+    if call.option("transposed"):
+        raise WholeError("it is a transposed convolution")
+    shape = call.input(1).sizes
+    if len(shape) != _RANK:
+        raise WholeError(_NONSENSE)
+    steps = call.pair("stride", 1) if call.option("stride") != () else (1, 1)
+    return _window(call, (shape[2], shape[3]), steps)
+
+
+def _pool(call: _Operator) -> Maps:
+    if call.option("ceil_mode"):
+        raise WholeError("its last windows may reach beyond the padding (ceil_mode)")
+    kernel = call.pair("kernel_size", 1)
+    return _window(call, kernel, call.pair("stride", 1) if call.option("stride") else kernel)
+
+
+def _window(call: _Operator, kernel: Size, steps: Size) -> Maps:
+    dilations = call.pair("dilation", 1)
+    reaches = [(kernel[axis] - 1) * dilations[axis] + 1 for axis in (0, 1)]
+    if isinstance(call.option("padding"), str):
+        same = call.option("padding") == "same"
+        if same and any(reach % 2 == 0 for reach in reaches):
+            raise WholeError("its padding is not the same at both ends")
+        padding = [reach // 2 if same else 0 for reach in reaches]
+    else:
+        padding = list(call.pair("padding", 0))
+    rows, columns = (Even(reaches[axis], steps[axis], padding[axis]) for axis in (0, 1))
+    return {0: (rows, columns)}
+
+
+def _resize(call: _Operator) -> Maps:
+    size, result = call.size(0), call.result
+    if call.option("align_corners"):
+        raise WholeError("its corners are aligned, so its scale depends on all rows")
+    scales = call.option("scale_factors") or (call.option("scales_h"), call.option("scales_w"))
+    if not isinstance(scales, tuple) or len(scales) != 2:
+        raise WholeError(_NONSENSE)
+    for axis in (0, 1):
+        if scales[axis] not in (None, result[axis] / size[axis]):
+            raise WholeError("its scale is not that of its sizes")
+    linear = int(call.name == "upsample_bilinear2d")
+    return {0: resize(size, result, linear, linear)}
+
+
+def _pad(call: _Operator) -> Maps:
+    pads = call.numbers("pad")
+    if call.option("mode") != "constant":
+        raise WholeError("it repeats rows")
+    if len(pads) not in (2, 4, 6, 8) or min(pads) < 0 or any(pads[6:]):
+        raise WholeError("it cuts off rows, or pads the batch")
+    return {0: (Shifted(pads[2] if len(pads) > 2 else 0), Shifted(pads[0]))}
+
+
+def _join(call: _Operator) -> Maps:
+    axis = call.axis()
+    for at in range(len(call.inputs)):
+        call.size(at)
+    return join([value.sizes[axis] for value in call.inputs], axis, _ROW_AXIS)
+
+
+def _to_depth(call: _Operator) -> Maps:
+    return {0: _blocks(down=call.pair("downscale_factor", 1)[0])}
+
+
+def _to_space(call: _Operator) -> Maps:
+    return {0: _blocks(up=call.pair("upscale_factor", 1)[0])}
+
+
+def _blocks(up: int = 1, down: int = 1) -> tuple[Map, Map]:
+    return Blocks(up, down), Blocks(up, down)
+
+
+def _count_macs(call: _Operator) -> int:
+    """Return the multiplications with addition of an operator with weights."""
+    if len(call.inputs) < 2:
+        return 0
+    if call.name in _FACTORS:
+        return prod(call.output.sizes) * prod(call.inputs[_FACTORS[call.name]].sizes[-1:])
+    if call.name not in _CONVOLUTIONS:
+        return 0
+    is_transposed = call.options["transposed"] is True or "transpose" in call.name
+    held = call.inputs[0] if is_transposed else call.output
+    return prod(held.sizes) * prod(call.inputs[1].sizes[1:])
+
+
+# By product of matrices: which input has rows as long as its sums.
+_FACTORS: Final = {"addmm": 1, "baddbmm": 1, "bmm": 0, "linear": 0, "matmul": 0, "mm": 0}
+_CONVOLUTIONS: Final = frozenset(
+    {
+        *("conv1d", "conv2d", "conv3d", "convolution"),
+        *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
+    }
+)
+_NORMS: Final = ("batch_norm", "native_batch_norm", "_native_batch_norm_legit_no_training")
+_POOLS: Final = ("avg_pool2d", "max_pool2d", "max_pool2d_with_indices")
+_RULES: Final[dict[str, Callable[[_Operator], Maps]]] = {
+    **dict.fromkeys(_NORMS, _normalize),
+    **dict.fromkeys(("conv2d", "convolution"), _convolve),
+    **dict.fromkeys(("constant_pad_nd", "pad"), _pad),
+    **dict.fromkeys(("softmax", "_softmax", "log_softmax", "_log_softmax"), _softmax),
+    **dict.fromkeys(("upsample_bilinear2d", "upsample_nearest2d"), _resize),
+    **dict.fromkeys(_POOLS, _pool),
+    "cat": _join,
+    "pixel_shuffle": _to_space,
+    "pixel_unshuffle": _to_depth,
+}
