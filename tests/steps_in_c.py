@@ -6,6 +6,8 @@ networks as words and numbers, computes each as a whole, and then follows its he
 
 from __future__ import annotations
 
+import random
+import re
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from memplan.cli import main
 from memplan.graph import Graph
-from memplan.rewrite.bands import Uncut
+from memplan.rewrite.bands import Cut, Region, Uncut, cut
+from memplan.sources import load
 
-__all__ = ["Batch", "Network", "Op", "Part", "compile_runtime"]
+__all__ = ["Batch", "Network", "Op", "Part", "check_command", "compile_runtime", "draw_bands"]
 
 _NATIVE = Path(__file__).parent / "native"
 _TYPES = ("float32", "int8", "uint8", "int32", "int64", "bool")
@@ -194,3 +198,57 @@ def compile_runtime(folder: Path) -> Path:
     subprocess.run(["gcc", *_FLAGS, "-O1", "-c", *sources], cwd=folder, check=True)
     subprocess.run(["ar", "rc", "libsteps.a", "kernels.o", "steps.o"], cwd=folder, check=True)
     return folder / "libsteps.a"
+
+
+def draw_bands(rng: random.Random, program: Uncut) -> Cut | None:
+    """Return random bands of a random region, or of two; `None` if none can be cut."""
+    stretches: list[list[int]] = [[]]
+    for at, step in enumerate(program.operators):
+        if step.why_whole:
+            stretches.append([])
+        else:
+            stretches[-1].append(at)
+    for _ in range(5):
+        regions = []
+        for stretch in rng.sample(stretches, min(len(stretches), rng.choice((1, 1, 2)))):
+            if not stretch:
+                continue
+            first, last = stretch[0], stretch[-1] + 1
+            if rng.random() < 0.4:
+                first = rng.choice(stretch)
+                last = rng.randint(first + 1, last)
+            regions.append(draw_region(rng, program, first, last))
+        try:
+            found = cut(program, sorted(regions, key=lambda region: region.first))
+        except ValueError:
+            continue  # more bands than rows, for one
+        if regions:
+            return found
+    return None
+
+
+def draw_region(rng: random.Random, program: Uncut, first: int, last: int) -> Region:
+    """Return operators in random bands."""
+    rows, columns = program.size(program.operators[last - 1].makes)
+    rows = rng.randint(2, max(2, min(rng.choice((5, 9, 25)), rows)))
+    columns = rng.randint(2, max(2, min(4, columns)))
+    bands = rng.choice(((rows, 1), (rows, 1), (rows, 1), (1, columns), (min(rows, 4), columns)))
+    made = [step.makes for step in program.operators[first:last]]
+    kept: list[int] = []
+    if bands[1] == 1 and rng.random() < 0.7:
+        kept = made if rng.random() < 0.6 else rng.sample(made, rng.randint(0, len(made)))
+    return Region(first, last, bands, frozenset(kept))
+
+
+def check_command(network: Network, folder: Path, runtime: Path, *options: str) -> str:
+    """Run a network as the header says that `apply --stripes` writes, and return the header."""
+    path, out = folder / f"model.{network.suffix}", folder / "out.h"
+    path.write_bytes(network.data)
+    command = ["apply", str(path), "--stripes", "--c-header", str(out), "--name", "p0", *options]
+    assert main(command) == 0
+    header, graph, batch = out.read_text(), load(path).graph, Batch(folder, runtime)
+    assert graph is not None
+    batch.add(network, graph, header, ["STEPS"])
+    batch.run()
+    assert len(re.findall(r"\{1, \d+u, ", header)) > 1, "it has no bands"
+    return header

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ import memplan as mp
 from memplan.cli import main
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
+_WINDOW = {"window": {"kernel": 3, "before": 1}}
 
 
 @pytest.fixture(scope="module")
@@ -129,9 +131,16 @@ def test_options_that_do_not_fit(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("command", [["stripes"], ["apply", "--stripes", "-o", "a.tflite"]])
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (["stripes"], "has no operators, so that only offsets can be chosen"),
+        (["apply", "--stripes", "-o", "a.tflite"], "five.csv is "),
+    ],
+)
 def test_other_files(
     command: list[str],
+    sentence: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -139,7 +148,7 @@ def test_other_files(
     """Tests that a file without operators on pictures is refused in one sentence."""
     monkeypatch.chdir(tmp_path)
     assert main([*command, str(EXAMPLES / "five.csv")]) == 2
-    assert "five.csv is " in capsys.readouterr().err
+    assert sentence in capsys.readouterr().err
     assert main(["stripes", str(EXAMPLES / "five.csv"), "-o", "a.txt"]) == 2
     assert "the suffix must be .html" in capsys.readouterr().err
 
@@ -188,3 +197,72 @@ def test_a_capacity_that_a_reader_gets_is_of_the_plan(network: Path) -> None:
     assert all(one.code != "arena-unmeasured" for one in planned.notes)
     assert planned.problem.capacity is not None
     assert planned.problem.capacity < 1 << 23
+
+
+def write_picture(path: Path, **fields: Any) -> None:
+    """Write a graph of two convolutions whose first picture is large, with changed operators."""
+    reads = [{"tensor": "x", "rows": _WINDOW, "columns": _WINDOW}]
+    second = [{"tensor": "a", "rows": _WINDOW, "columns": "once"}]
+    first = {"type": "conv", "inputs": ["x"], "outputs": ["a"], "reads": reads, "macs": 1000}
+    tensors = [("x", 32, 1), ("a", 32, 16), ("y", 32, 1)]
+    document = {
+        "memplan_graph": 1,
+        "inputs": ["x"],
+        "outputs": ["y"],
+        "tensors": [
+            {"name": name, "dtype": "int8", "shape": [1, channels, rows, 8]}
+            for name, rows, channels in tensors
+        ],
+        "operators": [
+            first | fields,
+            {"type": "conv", "inputs": ["a"], "outputs": ["y"], "reads": second, "macs": 1000},
+        ],
+    }
+    path.write_text(json.dumps(document))
+
+
+def test_a_graph_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests the frontier and the header of a graph JSON that says which rows operators need."""
+    path, header = tmp_path / "own.json", tmp_path / "own.h"
+    write_picture(path)
+    assert main(["stripes", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["macs"] == 2000
+    assert found["points"][0]["load"] > 2 * found["points"][-1]["load"]
+    command = ["apply", str(path), "--stripes", "--max-extra-macs", "100%", "--name", "own"]
+    assert main([*command, "--c-header", str(header)]) == 0
+    assert "own_steps[" in header.read_text()
+
+
+def test_graphs_without_bands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests a graph that does not say what rows are needed, one on streams, and one of wholes."""
+    path = tmp_path / "own.json"
+    write_picture(path, reads=None)
+    document = json.loads(path.read_text())
+    del document["operators"][1]["reads"]
+    path.write_text(json.dumps(document))
+    assert main(["stripes", str(path)]) == 2
+    assert '"reads" of a graph JSON says it' in capsys.readouterr().err
+    write_picture(path, stream=1)
+    assert main(["stripes", str(path)]) == 2
+    assert "bands are for programs on one stream" in capsys.readouterr().err
+    write_picture(path, reads=None, why_whole="it sorts all rows")
+    assert main(["stripes", str(path)]) == 0
+    assert "it sorts all rows" in capsys.readouterr().out
+
+
+def test_a_program_of_pytorch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that a `.pt2` has the frontier that `fx_bands` finds for the program in memory."""
+    torch: Any = pytest.importorskip("torch")
+    from memplan.targets import fx_bands
+
+    layers = [torch.nn.Conv2d(3, 16, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(16, 1, 3)]
+    x = torch.randn(1, 3, 48, 32)
+    program = torch.export.export(torch.nn.Sequential(*layers).eval(), (x,))
+    torch.export.save(program, tmp_path / "net.pt2")
+    assert main(["stripes", str(tmp_path / "net.pt2"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    frontier = fx_bands.stripe(program).frontier
+    assert len(found["points"]) > 2
+    assert [each["load"] for each in found["points"]] == [each.load for each in frontier.points]
+    assert found["macs"] == frontier.uncut.macs > 0

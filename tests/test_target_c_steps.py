@@ -21,14 +21,13 @@ import onnxruntime
 import steps_onnx
 import steps_tflite
 import tflite_networks
-from steps_in_c import Batch, Network, compile_runtime
+from steps_in_c import Batch, Network, check_command, compile_runtime, draw_bands
 from steps_tflite import add_conv
 from tflite_networks import File, Value
 
-from memplan.cli import main
 from memplan.planning import plan_model
 from memplan.rewrite import reorder_to_plan
-from memplan.rewrite.bands import Cut, Region, Uncut, cut
+from memplan.rewrite.bands import Uncut
 from memplan.sources import load, of_graph
 from memplan.sources.tflite import pictures
 from memplan.targets.c_header import write_header
@@ -55,46 +54,6 @@ def load_program(path: Path) -> Uncut:
     """Return the program of a file for kernels of one's own."""
     writer = CHeader(load(path))
     return writer.uncut(writer.open())
-
-
-def draw_bands(rng: random.Random, program: Uncut) -> Cut | None:
-    """Return random bands of a random region, or of two; `None` if none can be cut."""
-    stretches: list[list[int]] = [[]]
-    for at, step in enumerate(program.operators):
-        if step.why_whole:
-            stretches.append([])
-        else:
-            stretches[-1].append(at)
-    for _ in range(5):
-        regions = []
-        for stretch in rng.sample(stretches, min(len(stretches), rng.choice((1, 1, 2)))):
-            if not stretch:
-                continue
-            first, last = stretch[0], stretch[-1] + 1
-            if rng.random() < 0.4:
-                first = rng.choice(stretch)
-                last = rng.randint(first + 1, last)
-            regions.append(draw_region(rng, program, first, last))
-        try:
-            found = cut(program, sorted(regions, key=lambda region: region.first))
-        except ValueError:
-            continue  # more bands than rows, for one
-        if regions:
-            return found
-    return None
-
-
-def draw_region(rng: random.Random, program: Uncut, first: int, last: int) -> Region:
-    """Return operators in random bands."""
-    rows, columns = program.size(program.operators[last - 1].makes)
-    rows = rng.randint(2, max(2, min(rng.choice((5, 9, 25)), rows)))
-    columns = rng.randint(2, max(2, min(4, columns)))
-    bands = rng.choice(((rows, 1), (rows, 1), (rows, 1), (1, columns), (min(rows, 4), columns)))
-    made = [step.makes for step in program.operators[first:last]]
-    kept: list[int] = []
-    if bands[1] == 1 and rng.random() < 0.7:
-        kept = made if rng.random() < 0.6 else rng.sample(made, rng.randint(0, len(made)))
-    return Region(first, last, bands, frozenset(kept))
 
 
 def add(batch: Batch, number: int, network: Network, rng: random.Random, path: Path) -> str:
@@ -199,20 +158,6 @@ def test_thousands_of_networks_run_as_their_headers_say(
 ) -> None:
     """Tests 2 000 networks more."""
     run_many(seed, 100, tmp_path, runtime)
-
-
-def check_command(network: Network, folder: Path, runtime: Path, *options: str) -> str:
-    """Run a network as the header says that `apply --stripes` writes, and return the header."""
-    path, out = folder / f"model.{network.suffix}", folder / "out.h"
-    path.write_bytes(network.data)
-    command = ["apply", str(path), "--stripes", "--c-header", str(out), "--name", "p0", *options]
-    assert main(command) == 0
-    header, graph, batch = out.read_text(), load(path).graph, Batch(folder, runtime)
-    assert graph is not None
-    batch.add(network, graph, header, ["STEPS"])
-    batch.run()
-    assert len(re.findall(r"\{1, \d+u, ", header)) > 1, "it has no bands"
-    return header
 
 
 def end_with_pad(file: File, x: Value) -> Value:

@@ -38,8 +38,9 @@ def command(
     """Find how far the arena shrinks if large tensors are computed one band of rows at a time.
 
     Each line is a program in bands that no other one beats in both memory and work. Work counts
-    multiplications that are repeated, and elements that are copied. Nothing is written: `memplan
-    apply --stripes` writes the file.
+    multiplications that are repeated, and elements that are copied. It reads .tflite, .onnx, .pt2,
+    and graph JSON that says which rows operators need. Nothing is written: `memplan apply
+    --stripes` writes the file.
     """
     output.check_output(out, input)
     form = _choose_format(out)
@@ -76,19 +77,22 @@ def load_program(input: str, model: options.Model) -> Uncut:
     Raises
     ------
     MemplanError
-        If the file has no operators on rows and columns that are known, or cannot be read.
+        If the file has no operators that say which rows they need, or cannot be read.
     """
     from memplan.errors import MemplanError
+    from memplan.graph.pictures import UNKNOWN_ROWS
     from memplan.sources import detect
     from memplan.targets import choose_writer
 
-    if detect(input) in ("tflite", "onnx"):
-        writer = choose_writer(Path(input), options=model.reading())
-        return writer.uncut(writer.open())
-    raise MemplanError(
-        f"{input} is neither a TFLite nor an ONNX model: of no other file is it known which rows "
-        "its operators need"
-    )
+    kind = detect(input)
+    writer = choose_writer(Path(input), options=model.reading())
+    uncut = writer.uncut(writer.open())
+    if all(each.why_whole == UNKNOWN_ROWS for each in uncut.operators):
+        fields = '; "reads" of a graph JSON says it' if kind == "graph" else ""
+        raise MemplanError(
+            f"{input}: of no operator it is known which rows of its inputs it needs{fields}"
+        )
+    return uncut
 
 
 def _choose_format(path: str | None) -> str:

@@ -20,8 +20,11 @@ streams wait only for what they read, and may be listed in any order. An operato
 `"blocks": [{"name", "inputs", "outputs", "operators"}, ...]`, which are branches or, with
 `"loop": true`, the body of a loop; and `"module"` and `"line"`, its place in the user's code
 ("layer1.0.conv1", "model.py:41"). `"groups": [["g1", "g2"], ...]` are tensors that must lie side by
-side. A field with its default value may be left out or `null`. Unknown fields are rejected, so that
-no constraint is lost in silence. Numbers are whole, up to 2^62.
+side. For bands, `"reads": [{"tensor", "rows", "columns"}, ...]` are the pictures that an operator
+reads, with which rows and columns it needs of them for some of its first output (`_maps_json.py`),
+or `"why_whole"` says why it needs all; `"macs"` are its multiplications, and `"row_axis": 1` is for
+pictures whose channels come last. A field with its default value may be left out or `null`. Unknown
+fields are rejected, so that no constraint is lost in silence. Numbers are whole, up to 2^62.
 """
 
 from __future__ import annotations
@@ -33,12 +36,14 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from memplan.errors import listed
+from memplan.errors import listed, quoted
 from memplan.files import of_file, read_text
 from memplan.formats._fields import Fields, shown
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
 from memplan.graph.checks import MAX_DEPTH
 from memplan.graph.order import in_order
+from memplan.graph.pictures import UNKNOWN_ROWS, Read, Size, find_size, fits
+from memplan.sources._maps_json import format_map, read_map
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.options import Options
 
@@ -59,19 +64,22 @@ BITS = {
 }
 
 _MAX_RANK = 64
+_ROW_AXIS = 2  # where a file says nothing
 _MAX_INT = 1 << 62
 
 _GRAPH = {
     **dict.fromkeys(("memplan_graph", "tensors", "operators"), True),
     **dict.fromkeys(("name", "source", "alignment", "planned"), False),
-    **dict.fromkeys(("inputs", "outputs", "views", "aliases", "groups"), False),
+    **dict.fromkeys(("inputs", "outputs", "views", "aliases", "groups", "row_axis"), False),
 }
 _TENSOR = {"name": True, **dict.fromkeys(("bytes", "dtype", "shape", "kind", "pin"), False)}
 _VIEW = {"tensor": True, "of": True, "offset": False}
 _OPERATOR = {
     **dict.fromkeys(("name", "type", "inputs", "outputs", "stream", "workspace"), False),
     **dict.fromkeys(("in_place", "blocks", "loop", "module", "line"), False),
+    **dict.fromkeys(("reads", "why_whole", "macs"), False),
 }
+_READ = {"tensor": True, "rows": True, "columns": True}
 _BLOCK = dict.fromkeys(("name", "operators", "inputs", "outputs"), False)
 
 
@@ -124,6 +132,8 @@ def write_graph(graph: Graph) -> str:
     head["planned"] = sorted(graph.planned)
     head["inputs"] = [names[index] for index in graph.inputs]
     head["outputs"] = [names[index] for index in graph.outputs]
+    if graph.row_axis != _ROW_AXIS:
+        head["row_axis"] = graph.row_axis
     parts = [f"{_dumps(field)}: {_dumps(value)}" for field, value in head.items()]
     parts.append(_lines("tensors", map(_format_tensor, graph.tensors)))
     if graph.views:
@@ -144,6 +154,8 @@ class _Reader(Fields):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self._index: dict[str, int] = {}
+        self._tensors: tuple[Tensor, ...] = ()
+        self._row_axis = _ROW_AXIS
 
     def graph(self, text: str) -> Graph:
         document = self.parse(text)
@@ -173,11 +185,14 @@ class _Reader(Fields):
             optional["planned"] = frozenset(self.kind(k, f"planned[{at}]") for at, k in kind_rows)
         view_rows = enumerate(self.objects(document.get("views") or [], "views", _VIEW))
         views = tuple(self.view(row, f"views[{at}]") for at, row in view_rows)
-        operators = self.operators(document["operators"], "operators", 0)
-        tensors = tuple(
+        tensors = self._tensors = tuple(
             self.tensor(row, f"tensors[{at}]", kinds.get(at)) for at, row in enumerate(rows)
         )
         self.check_bytes(tensors, {view.tensor for view in views})
+        self._row_axis = self.whole(document, "row_axis", "the document", _ROW_AXIS)
+        if self._row_axis not in (1, 2):
+            raise self.error(f"the document.row_axis is {self._row_axis}; it must be 1 or 2")
+        operators = self.operators(document["operators"], "operators", 0)
         return Graph(
             self.text(document, "name", "the document"),
             tensors,
@@ -189,6 +204,7 @@ class _Reader(Fields):
             self.whole(document, "alignment", "the document", 1),
             source=self.text(document, "source", "the document"),
             groups=self.groups(document.get("groups"), "groups"),
+            row_axis=self._row_axis,
             **optional,
         )
 
@@ -250,11 +266,12 @@ class _Reader(Fields):
 
     def operator(self, row: dict[str, Any], where: str, depth: int) -> Operator:
         blocks = self.objects(row.get("blocks") or [], f"{where}.blocks", _BLOCK)
+        outputs = self.names(row.get("outputs"), f"{where}.outputs")
         return Operator(
             self.text(row, "name", where),
             self.text(row, "type", where),
             self.names(row.get("inputs"), f"{where}.inputs"),
-            self.names(row.get("outputs"), f"{where}.outputs"),
+            outputs,
             self.whole(row, "stream", where, 0),
             self.whole(row, "workspace", where, 0),
             self.pairs(row.get("in_place"), f"{where}.in_place"),
@@ -262,7 +279,45 @@ class _Reader(Fields):
             self.scalar(row.get("loop"), f"{where}.loop", bool) or False,
             self.text(row, "module", where),
             self.text(row, "line", where),
+            **self.rows(row, where, outputs),
+            macs=self.whole(row, "macs", where, 0),
         )
+
+    def rows(self, row: dict[str, Any], where: str, outputs: tuple[int, ...]) -> dict[str, Any]:
+        """Return what an operator says of the rows that it needs."""
+        why = self.text(row, "why_whole", where)
+        if row.get("reads") is None:
+            return {"why_whole": why} if why else {}
+        if why:
+            raise self.error(f"{where} has reads and why_whole; give one of them")
+        rows = self.objects(row["reads"], f"{where}.reads", _READ)
+        result = self.size(outputs[0], f"{where}.outputs[0]") if outputs else None
+        if result is None:
+            raise self.error(f"{where} has reads, but no outputs")
+        reads = (self.read(r, f"{where}.reads[{at}]", result) for at, r in enumerate(rows))
+        return {"reads": tuple(reads), "why_whole": ""}
+
+    def read(self, row: dict[str, Any], where: str, result: Size) -> Read:
+        tensor = self.index(row["tensor"], f"{where}.tensor")
+        size = self.size(tensor, f"{where}.tensor")
+        maps = []
+        for axis, field in enumerate(("rows", "columns")):
+            rule = read_map(self, row[field], f"{where}.{field}")
+            if not fits(rule, size[axis], result[axis]):
+                raise self.error(
+                    f"{where}.{field} does not make {result[axis]} {field} of {size[axis]}"
+                )
+            maps.append(rule)
+        return Read(tensor, *maps)
+
+    def size(self, tensor: int, where: str) -> Size:
+        found = find_size(self._tensors[tensor].shape, self._row_axis)
+        if found is None:
+            name = quoted(self._tensors[tensor].name)
+            raise self.error(
+                f"{where} is {name}, which is no picture: a shape of four axes, the first one 1"
+            )
+        return found
 
     def block(self, row: dict[str, Any], where: str, depth: int) -> Block:
         return Block(
@@ -332,7 +387,19 @@ def _format_operator(operator: Operator, names: list[str]) -> dict[str, object]:
     def get_names(indices: Iterable[int]) -> list[str]:
         return [names[index] for index in indices]
 
-    return _drop_defaults(
+    rows: dict[str, object] = {}
+    if not operator.why_whole:
+        rows["reads"] = [
+            {
+                "tensor": names[read.tensor],
+                "rows": format_map(read.rows),
+                "columns": format_map(read.columns),
+            }
+            for read in operator.reads
+        ]
+    elif operator.why_whole != UNKNOWN_ROWS:
+        rows["why_whole"] = operator.why_whole
+    common = _drop_defaults(
         name=operator.name,
         type=operator.type,
         inputs=get_names(operator.inputs),
@@ -352,7 +419,9 @@ def _format_operator(operator: Operator, names: list[str]) -> dict[str, object]:
         loop=operator.loop,
         module=operator.module,
         line=operator.line,
+        macs=operator.macs,
     )
+    return common | rows
 
 
 def _drop_defaults(**fields: object) -> dict[str, object]:

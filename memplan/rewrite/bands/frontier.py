@@ -163,7 +163,17 @@ def find_frontier(uncut: Uncut, *, work: int = WORK) -> Frontier:
         In the order in which its operators run.
     work
         A limit on the operators of bands that are made to measure regions.
+
+    Raises
+    ------
+    MemplanError
+        If operators run on several streams, or tensors have to lie side by side.
     """
+    graph = uncut.graph
+    if graph.groups or len({operator.stream for operator in graph.operators}) > 1:
+        raise MemplanError(
+            "bands are for programs on one stream without groups of tensors, and this one has them"
+        )
     search = _Search(uncut, work)
     is_complete = search.measure()
     points = search.points()

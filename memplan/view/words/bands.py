@@ -89,7 +89,8 @@ def describe_regions(found: Frontier, regions: Sequence[Region]) -> str:
     for region in regions:
         rows, columns = region.bands
         bands = f"{rows} bands" if columns == 1 else f"{rows} x {columns} patches"
-        first, last = operators[region.first].name, operators[region.last - 1].name
+        ends = (operators[region.first], operators[region.last - 1])
+        first, last = (operator.name or operator.type for operator in ends)
         kept = ", rows kept" if region.kept else ""
         texts.append(f"{first} to {last} in {bands}{kept}")
     return "; ".join(texts)
