@@ -33,7 +33,7 @@ NOT_SHOWN = {
     "waiting times by allocation size (figure 2.2)",
     "latency beside jemalloc (4, table 4.1, figure 4.1)",
     "jemalloc with a tuned threshold (2.2, 4)",
-    "warm-up, ten iterations, ten repetitions, standard errors (4)",
+    "warm-up, repetitions, standard errors (4)",
     "20 % less latency in the mean, 40 % at best (1, 5)",
     "a module with one interface for any framework (7)",
     "GPUs, CUDA graphs (7)",
