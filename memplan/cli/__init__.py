@@ -1,8 +1,8 @@
 """The command line: `memplan plan`, `verify`, `inspect`, `compare`, ...
 
 A command parses, calls the library, and prints. `running` makes one sentence and an exit code of
-every error. Commands import slow modules inside of their functions, so that `memplan --version`
-and a mistyped option answer at once.
+every error. `plugins` imports the one command that is called, and commands import slow modules
+inside of their functions, so that `memplan --version` and a mistyped option answer at once.
 """
 
 from __future__ import annotations
@@ -11,21 +11,7 @@ from collections.abc import Sequence
 
 import typer
 
-from memplan.cli import (
-    apply,
-    compare,
-    convert,
-    describe,
-    inspect,
-    order,
-    plan,
-    record,
-    running,
-    solvers,
-    stripes,
-    verify,
-    view,
-)
+from memplan.cli import running
 from memplan.cli.plugins import Commands
 
 __all__ = ["main"]
@@ -41,16 +27,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 running.add_root(app)
-_PANELS = {
-    "Plan": (plan, order, verify),
-    "Understand": (inspect, compare, stripes, view),
-    "Hand over": (apply, convert, record),
-    "Research": (solvers,),
-}
-for panel, modules in _PANELS.items():
-    for module in modules:
-        running.add_command(app, module, panel)
-running.add_command(app, describe, hidden=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import os
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperGroup
 
-from memplan.cli import describe
+from memplan.cli import running
 from memplan.errors import MemplanError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint, EntryPoints
 
 __all__ = ["GROUP", "Commands"]
 
 GROUP = "memplan.commands"
+# Our commands as the help shows them; the module of each has its name.
+_PANELS = {
+    "Plan": ("plan", "order", "verify"),
+    "Understand": ("inspect", "compare", "stripes", "view"),
+    "Hand over": ("apply", "convert", "record"),
+    "Research": ("solvers",),
+}
+_OURS = {name: panel for panel, names in _PANELS.items() for name in names}
+_DESCRIBE = "file"  # what `memplan FILE` runs
 
 
 class Commands(TyperGroup):
@@ -25,31 +37,45 @@ class Commands(TyperGroup):
     to a `typer.Typer` with several. A file in place of a command is described.
     """
 
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        names: Any = dict.fromkeys(_OURS)  # what Typer suggests in place of a mistyped name
+        self.commands = names
+
     def list_commands(self, context: Any) -> list[str]:
-        """Return all names: ours as they were added, then the others sorted."""
-        ours = super().list_commands(context)
-        return ours + sorted(
-            each.name for each in entry_points(group=GROUP) if each.name not in ours
-        )
+        """Return all names: ours as the help shows them, then the others sorted."""
+        others = {each.name for each in _find_others()} - _OURS.keys()
+        return [*_OURS, *sorted(others)]
 
     def get_command(self, context: Any, name: str) -> Any:
         """Return a command; one of ours goes before another of its name."""
-        ours = super().get_command(context, name)
-        if ours is not None:
-            return ours
-        for entry in entry_points(group=GROUP, name=name):
-            return _load(entry)
-        return None
+        if name in _OURS or name == _DESCRIBE:
+            return _make_ours(name)
+        return next((_load(each) for each in _find_others() if each.name == name), None)
 
     def resolve_command(self, context: Any, words: list[str]) -> Any:
         """Return the command that the first word names, and the words for it."""
         name = words[0]
         if self.get_command(context, name) is None:
             if name == "-" or os.path.exists(name):
-                return describe.NAME, self.get_command(context, describe.NAME), words
+                return _DESCRIBE, self.get_command(context, _DESCRIBE), words
             if os.sep in name or os.path.splitext(name)[1]:
                 raise MemplanError(f"{name}: is neither a command nor a file (see memplan --help)")
         return super().resolve_command(context, words)
+
+
+def _make_ours(name: str) -> Any:
+    """Import the module of one of our commands, and no other, and make the command of it."""
+    module = import_module(f"memplan.cli.{'describe' if name == _DESCRIBE else name}")
+    app = typer.Typer(add_completion=False)
+    running.add_command(app, module, _OURS.get(name), hidden=name == _DESCRIBE)
+    return typer.main.get_command(app)
+
+
+def _find_others() -> EntryPoints:
+    from importlib.metadata import entry_points
+
+    return entry_points(group=GROUP)
 
 
 def _load(entry: EntryPoint) -> Any:

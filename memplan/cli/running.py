@@ -6,7 +6,6 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib.metadata import version
 from inspect import cleandoc
 from typing import Annotated, Any
 
@@ -43,6 +42,8 @@ def add_root(app: typer.Typer) -> None:
 
 def _show_version(context: typer.Context, wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         program = str(context.find_root().info_name)  # a program has the name of its package
         output.line(f"{program} {version(program)}")
         raise typer.Exit

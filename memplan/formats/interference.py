@@ -13,7 +13,6 @@ labels have a backslash as two, and characters that cannot be printed as Python 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from xml.sax.saxutils import escape
 
 from memplan.problem import Problem
 from memplan.problem.columns import NONE
@@ -156,6 +155,8 @@ def _quote(text: str) -> str:
 
 
 def _data(values: dict[str, Value]) -> str:
+    from xml.sax.saxutils import escape  # it loads what opens addresses of the web
+
     return "".join(
         f'<data key="{key}">{escape(value) if isinstance(value, str) else value}</data>'
         for key, value in values.items()

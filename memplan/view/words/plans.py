@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Group, RenderableType
@@ -11,7 +12,6 @@ from rich.text import Text
 from memplan.plan import Plan, Status, gap_text
 from memplan.problem import Problem
 from memplan.problem.loads import Loads
-from memplan.rewrite import Reordered
 from memplan.sources.loaded import Figure, Label, Loaded
 from memplan.view import relations
 from memplan.view.units import buffers_hold, exact, lifetime, plural, seconds
@@ -29,6 +29,9 @@ from memplan.view.words.parts import (
     list_facts,
     list_origin,
 )
+
+if TYPE_CHECKING:
+    from memplan.rewrite import Reordered
 
 __all__ = ["peak_buffers", "plan_summary", "status_text", "verified"]
 
