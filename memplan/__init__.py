@@ -27,8 +27,10 @@ if TYPE_CHECKING:
         ProofError,
         UnsupportedError,
     )
+    from memplan.fitting import fit
     from memplan.formats import load_plan, save
     from memplan.paths import plan_paths
+    from memplan.pipeline import Arranged, arrange
     from memplan.plan import Plan, Status
     from memplan.planning import Planned, plan_model
     from memplan.problem import Buffer, Gap, Problem, Reserved
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Arranged",
     "Budget",
     "Buffer",
     "FormatError",
@@ -65,8 +68,10 @@ __all__ = [
     "Status",
     "UnsupportedError",
     "__version__",
+    "arrange",
     "compare",
     "explain",
+    "fit",
     "inspect",
     "load",
     "load_plan",
@@ -85,6 +90,8 @@ __all__ = [
 # A compiler that solves in memory does not wait for the readers of files, and Ctrl-C while NumPy is
 # loaded reaches `__main__`.
 _HOMES = {
+    "Arranged": "memplan.pipeline",
+    "arrange": "memplan.pipeline",
     "Budget": "memplan.solvers",
     "Buffer": "memplan.problem",
     "FormatError": "memplan.errors",
@@ -109,6 +116,7 @@ _HOMES = {
     "UnsupportedError": "memplan.errors",
     "compare": "memplan.analysis.compare",
     "explain": "memplan.analysis.explain",
+    "fit": "memplan.fitting",
     "inspect": "memplan.analysis.inspection",
     "load": "memplan.sources",
     "load_plan": "memplan.formats",

@@ -67,6 +67,7 @@ def compare() -> Any:
 
 # By public name: how to get one. What is no object to send has none.
 OBJECTS: dict[str, Callable[[], Any] | None] = {
+    "Arranged": lambda: mp.fit(make_loaded(), nodes=10_000),
     "Budget": lambda: mp.Budget(seconds=1.0, nodes=7),
     "Buffer": lambda: BUFFERS[0],
     "FormatError": lambda: FormatError("x.csv", "is empty", line=3),
@@ -90,8 +91,10 @@ OBJECTS: dict[str, Callable[[], Any] | None] = {
     "Status": lambda: mp.Status.FITS,
     "UnsupportedError": lambda: mp.UnsupportedError("no"),
     "__version__": lambda: mp.__version__,
+    "arrange": None,  # arranged
     "compare": compare,
     "explain": lambda: mp.explain(make_problem()),
+    "fit": None,  # arranged
     "inspect": lambda: mp.inspect(make_loaded()),
     "load": make_loaded,
     "load_plan": None,  # a plan

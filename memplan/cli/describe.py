@@ -98,6 +98,8 @@ def _describe_input(name: str, loaded: Loaded, dims: Sequence[str]) -> None:
         (f"memplan plan {file} -o {stem}.plan.csv", "place the buffers"),
         (f"memplan view {file} -o {stem}.html", "write a page to look around in"),
     ]
+    if loaded.graph is not None:
+        steps.append((f"memplan fit {file} 256KiB", "make it fit, and see what that costs"))
     if loaded.source == "tflite":
         steps.append(
             (f"memplan apply {file} -o {stem}.planned.tflite", "write the plan into the model")

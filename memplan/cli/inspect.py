@@ -135,6 +135,9 @@ def command(
 
     console = output.console()
     console.print(problems.inspection(found, top))
+    misses = found.shortage is not None and not found.shortage.fits
+    if misses and (advice := options.suggest_fit(input, found.loaded, capacity)):
+        output.line(f"\n{advice}.")
     _print_paths(found.loaded, paths, console)
     _print_streams(found.loaded, console, suggest_sync, in_place)
     if loaded.notes:

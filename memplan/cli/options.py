@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -23,10 +22,6 @@ if TYPE_CHECKING:
     from memplan.sources import Figure, Loaded
     from memplan.sources.options import Options as ModelOptions
     from memplan.yardsticks.torch_run import Measured
-
-_SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([kmgtp]?i?b?)", re.ASCII | re.IGNORECASE)
-_HEX = re.compile(r"0x[0-9a-f]{1,16}", re.ASCII | re.IGNORECASE)
-_PREFIXES = "kmgtp"
 
 
 class Format(StrEnum):
@@ -59,19 +54,13 @@ def parse_bytes(text: str) -> int:
     typer.BadParameter
         For what is not a whole number of bytes.
     """
-    text = text.strip()
-    if _HEX.fullmatch(text):
-        return int(text, 16)
-    match = _SIZE.fullmatch(text)
-    unit = match[2].lower() if match else ""
-    if match is None or unit in ("i", "ib"):
-        raise typer.BadParameter(f"{text!r} is not a size; write 1048576, 1MiB, 96K or 1MB")
-    base = 1000 if unit.endswith("b") and not unit.endswith("ib") else 1024
-    power = _PREFIXES.index(unit[0]) + 1 if unit[:1] in tuple(_PREFIXES) else 0
-    count = Fraction(match[1]) * base**power
-    if count.denominator != 1:
-        raise typer.BadParameter(f"{text!r} is not a whole number of bytes")
-    return int(count)
+    from memplan.errors import MemplanError
+    from memplan.sizes import parse_size
+
+    try:
+        return parse_size(text)
+    except MemplanError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def parse_share(text: str) -> float:
@@ -360,7 +349,7 @@ class Model:
         """Return the same for a source."""
         from memplan.sources.options import Options
 
-        dims = _parse_dims(self.dim or ())
+        dims = parse_dims(self.dim or ())
         return Options(
             dims=dims,
             in_place=self.in_place,
@@ -488,6 +477,19 @@ def find_plan(path: str) -> Plan | None:
         return None
 
 
+def suggest_fit(path: str, loaded: Loaded, capacity: int | None) -> str:
+    """Return which command changes a program that does not fit so that it may, or nothing."""
+    if loaded.graph is None or capacity is None:
+        return ""
+    from memplan.cli import output
+
+    name = shlex.quote(output.names.get(path, path))
+    return (
+        f"no plan fits the program as it is; memplan fit {name} {capacity} tries results in place, "
+        "another order, and bands"
+    )
+
+
 def refuse_notes(path: str, notes: Sequence[Note]) -> None:
     """Make an error of what was assumed or left out, as `--strict` asks.
 
@@ -532,7 +534,8 @@ def _with_graph(loaded: Loaded, graph: Graph) -> Loaded:
     return replace(made, problem=problem, source=loaded.source)
 
 
-def _parse_dims(texts: Sequence[str]) -> dict[str, int]:
+def parse_dims(texts: Sequence[str]) -> dict[str, int]:
+    """Read `NAME=SIZE`, several also in one text."""
     dims: dict[str, int] = {}
     for text in texts:
         name, _, value = text.rpartition("=")

@@ -196,6 +196,10 @@ def command(
             report.show(top)
     if interrupted:
         output.message(f"interrupted: {found.status}, not proved")
+    if str(found.status) == "infeasible" and (
+        words := options.suggest_fit(input, loaded, capacity)
+    ):
+        output.message(words)
     if out is not None and not found.has_offsets:
         output.message(f"no plan was found; {out} was not changed")
     if proof is not None and not found.stats.get("proof"):

@@ -20,7 +20,7 @@ __all__ = ["GROUP", "Commands"]
 GROUP = "memplan.commands"
 # Our commands as the help shows them; the module of each has its name.
 _PANELS = {
-    "Plan": ("plan", "order", "verify"),
+    "Plan": ("fit", "plan", "order", "verify"),
     "Understand": ("inspect", "compare", "stripes", "view"),
     "Hand over": ("apply", "convert", "record"),
     "Research": ("solvers",),

@@ -52,7 +52,7 @@ class Step:
     Attributes
     ----------
     lever
-        "offsets", "in place", "order" or "bands".
+        "given", "offsets", "in place", "order" or "bands".
     arena
         What the best program needs after it, in bytes.
     extra
@@ -210,6 +210,8 @@ class Arranged:
 
     def find_floor(self) -> tuple[int, str]:
         """Return what no program that these levers make goes below, and what holds it up."""
+        if self.given.loaded.graph is None:
+            return self.bound, "the bound on every plan"
         return find_floor(graph_of(self.given))
 
 
@@ -246,7 +248,8 @@ def arrange(
         Bytes that the arena may have: bands are those with the least work that fit. Without it,
         they are those with the smallest arena. If nothing fits, `fits` of the result is false.
     first_fit
-        Whether levers that cost nothing are left alone too once the program fits.
+        Whether levers that cost nothing are left alone too once the program fits. Of a problem
+        without operators, only offsets are chosen then.
     pure
         See `memplan.reorder`.
     timeout
@@ -262,6 +265,8 @@ def arrange(
         writer refuses the program.
     """
     run = _Run(writer, capacity, timeout, nodes)
+    if first_fit and not run.has_operators:
+        in_place = order = bands = False
     if order and not first_fit:
         run.find_order(in_place=in_place, pure=tuple(pure))  # before the work, what it refuses
     run.plan(in_place=in_place, first_fit=first_fit)
@@ -290,6 +295,11 @@ class _Run:
         self._frontier: Frontier | None = None
         self._steps: list[Step] = []
         self._drafts: list[Draft] = []
+
+    @property
+    def has_operators(self) -> bool:
+        """Whether there is a program, and not only a problem."""
+        return self._given.loaded.graph is not None
 
     @property
     def best(self) -> Draft:
@@ -339,6 +349,10 @@ class _Run:
         """Plan the program as it is."""
         if first_fit or not in_place:
             made = self._draft(self._given, in_place=False, parts=4)
+            if made.written.before is not None:
+                self._steps.append(
+                    Step("given", made.written.before, 0.0, "as its runtime plans it")
+                )
             self._note("offsets", _describe_proof(made.planned.plan))
         if in_place and not (first_fit and self.fits):
             made = self._draft(self._given, in_place=True, parts=4)

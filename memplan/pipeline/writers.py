@@ -54,6 +54,8 @@ class Written:
         Whether the arena is all that the runtime needs.
     notes
         What the runtime says of it.
+    before
+        What it needs without a plan in its file; `None` if it has no way of its own.
     details
         What the writer tells of it beyond that.
     """
@@ -63,6 +65,7 @@ class Written:
     how: str = "of the plan"
     is_whole: bool = True
     notes: tuple[Note, ...] = ()
+    before: int | None = None
     details: Any = None
 
 

@@ -56,6 +56,12 @@ def choose_writer(
         return CHeader(_load(model, options), _name(model), prefix=prefix)
     if isinstance(model, Path):
         kind = detect(model)
+        other = {".onnx": "onnx", ".tflite": "tflite"}.get(out.suffix.lower()) if out else None
+        if not written and other not in (None, kind):
+            raise MemplanError(
+                f"{model} is not written as {out}: what is written is a {kind} model, or a header "
+                "in C (.h)"
+            )
         if kind == "tflite":
             from memplan.targets.tflite_micro import TfliteMicro
 

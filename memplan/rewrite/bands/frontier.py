@@ -130,11 +130,11 @@ class Frontier:
         if not high:
             return "the bands themselves, with what crosses them, hold it up"
         operator = uncut.operators[high[0]]
-        name, kind = quoted(operator.name), operator.type
+        name = f" {quoted(operator.name)}" if operator.name else ""
         why = (
             f" ({operator.why_whole})" if operator.why_whole else ", where bands would need no less"
         )
-        return f"{kind} {name} holds it up{why}"
+        return f"{operator.type}{name} holds it up{why}"
 
     def find_highest(self, point: Point) -> tuple[int, ...]:
         """Return the operators outside of bands that have the load of a point, by index."""

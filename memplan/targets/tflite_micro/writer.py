@@ -130,10 +130,12 @@ class TfliteMicro:
             before=self._before,
         )
         self._before = applied.before
-        head = applied.after
+        head, before = applied.after, applied.before.bytes
         if arena is None:
-            return Written(data, head.bytes, head.how, self._head_only, applied.notes, applied)
-        return Written(data, arena, "measured", True, applied.notes, applied)
+            whole = self._head_only
+            return Written(data, head.bytes, head.how, whole, applied.notes, before, applied)
+        before += arena - head.bytes
+        return Written(data, arena, "measured", True, applied.notes, before, applied)
 
     def compare(self, given: Variant, written: Written) -> Comparison | None:
         """See `memplan.pipeline.Writer`."""

@@ -1,0 +1,131 @@
+"""`memplan fit`: make a program fit into the memory that there is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memplan.cli import options, output
+
+if TYPE_CHECKING:
+    from memplan.pipeline import Arranged
+
+NAME = "fit"
+
+
+def command(
+    input: options.Input,
+    size: Annotated[
+        int | None,
+        typer.Argument(
+            parser=options.parse_bytes,
+            metavar="[SIZE]",
+            help="The memory that there is: 256KiB, 1MB. Without it, show what each lever needs.",
+        ),
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write what fits: a model of the same kind, or a header in C (.h).",
+        ),
+    ] = None,
+    head: Annotated[
+        bool,
+        typer.Option(
+            "--head", help="SIZE is for the plan alone, without what TFLM keeps beside it."
+        ),
+    ] = False,
+    max_extra: Annotated[
+        float | None,
+        typer.Option(
+            "--max-extra-macs",
+            parser=options.parse_share,
+            metavar="SHARE",
+            help="The most work that bands may add, as a share of the model's multiplications.",
+        ),
+    ] = None,
+    dim: options.Dim = None,
+    pure: options.Pure = None,
+    allow_inexact: Annotated[
+        bool, typer.Option("--allow-inexact", help="Also write outputs that differ in some bits.")
+    ] = False,
+    allow_refused: Annotated[
+        bool, typer.Option("--allow-refused", help="Also write a model that TFLM refuses here.")
+    ] = False,
+    timeout: options.Timeout = None,
+    nodes: options.Nodes = None,
+    strict: options.Strict = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the same facts as one JSON object, for scripts.")
+    ] = False,
+) -> None:
+    """Make a program fit into the memory that there is, at the least cost, and say what was done.
+
+    What costs nothing comes first: offsets, results written over inputs, the order of operators.
+    Then large tensors are computed in bands of rows, with as little repeated work as fits. It stops
+    at the first that fits; outputs are compared with those of the model. Exit code 1 if nothing
+    fits: then nothing is written.
+
+    Examples: memplan fit model.tflite 256KiB -o fits.tflite · memplan fit model.onnx
+    """
+    from memplan.fitting import fit
+
+    output.check_output(out, input)
+    if out is not None and size is None:
+        raise typer.BadParameter("a size must say what has to fit", param_hint="'--output'")
+    found = fit(
+        input,
+        size,
+        out=None,
+        dims=options.parse_dims(dim or ()),
+        max_extra=max_extra,
+        head_only=head,
+        allow_inexact=allow_inexact,
+        allow_refused=allow_refused,
+        pure=pure or (),
+        timeout=timeout,
+        nodes=nodes,
+        for_file=out,
+    )
+    options.refuse_notes(input, found.notes if strict else ())
+    written = out if found.fits and out is not None else None
+    if written is not None:
+        from memplan import formats
+
+        formats.write_files({written: found.data})
+    if as_json:
+        output.line(json.dumps(_summarise(found, written)))
+    else:
+        from memplan.view.words.fitting import describe_arranged
+
+        output.console().print(describe_arranged(found, written))
+    if not found.fits:
+        raise typer.Exit(output.INFEASIBLE)
+
+
+def _summarise(found: Arranged, written: str | None) -> dict[str, Any]:
+    """Return the facts for scripts; amounts are in bytes."""
+    floor, why = found.find_floor()
+    return {
+        "version": 1,
+        "model": Path(found.name).name,
+        "capacity": found.capacity,
+        "fits": found.fits if found.capacity is not None else None,
+        "arena": found.arena,
+        "how": found.best.written.how,
+        "plan": {"peak": found.plan.peak, "bound": found.bound, "status": str(found.plan.status)},
+        "bound_of_orders": found.bound_of_orders,
+        "floor": {"bytes": floor, "why": why},
+        "steps": [asdict(step) for step in found.steps],
+        "extra": round(found.extra, 6),
+        "difference": None if found.comparison is None else found.comparison.difference,
+        "output": written,
+        "notes": [asdict(note) for note in found.notes],
+    }

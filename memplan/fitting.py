@@ -1,0 +1,116 @@
+"""Makes a program fit into the memory that there is, at the least cost: `memplan fit`.
+
+What costs nothing comes first: offsets, writes over inputs, the order of operators. Bands, which
+repeat some work, come last, with as little of it as fits.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from math import inf
+from pathlib import Path
+
+from memplan.files import write_files
+from memplan.pipeline import Arranged, arrange
+from memplan.sizes import parse_size
+from memplan.sources import Loaded
+from memplan.sources.options import Options
+from memplan.targets import choose_writer
+
+__all__ = ["fit"]
+
+
+def fit(
+    model: str | os.PathLike[str] | Loaded,
+    size: int | str | None = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    dims: Mapping[str, int] | None = None,
+    max_extra: float | None = None,
+    head_only: bool = False,
+    allow_inexact: bool = False,
+    allow_refused: bool = False,
+    pure: Iterable[str] = (),
+    timeout: float | None = None,
+    nodes: int | None = None,
+    for_file: str | os.PathLike[str] | None = None,
+) -> Arranged:
+    """Make a program need no more memory than there is, and say what was done.
+
+    Parameters
+    ----------
+    model
+        A file that `memplan.load` reads, or the result of that.
+    size
+        What there is: bytes, or words like "256KiB". For a TFLite model it is the whole arena of
+        TensorFlow Lite Micro. Without it, all levers are tried, and the steps of the result say the
+        least that each needs.
+    out
+        Where to write what fits: a model of the same kind, or a header in C (`.h`). Nothing is
+        written if nothing fits, nor without a size.
+    dims
+        See `memplan.load`.
+    max_extra
+        The most work that bands may add, as a share of the multiplications of the program; no limit
+        by default.
+    head_only
+        Whether the size is that of the plan alone, without what TFLM keeps beside it.
+    allow_inexact
+        Whether outputs may differ in some bits, or are not compared because the runtime does not
+        run the program here.
+    allow_refused
+        Whether a model may be written that TFLM refuses.
+    pure
+        See `memplan.reorder`.
+    timeout, nodes
+        See `memplan.pipeline.arrange`.
+    for_file
+        Which file the caller writes itself; it says what `out` says, and nothing is written.
+
+    Returns
+    -------
+    Arranged
+        `fits` says whether it does; `steps` what each lever brought; `find_floor()` what no change
+        known to memplan goes below.
+
+    Raises
+    ------
+    FormatError, GraphError, MemplanError
+        As `memplan.load` and `memplan.pipeline.arrange`; if outputs in bands differ; if the output
+        is of another kind.
+
+    Examples
+    --------
+    >>> import memplan as mp
+    >>> fitted = mp.fit("examples/models/mobile.tflite", "36KiB", head_only=True)
+    >>> fitted.fits, fitted.plan.peak
+    (True, 36864)
+    """
+    given = model if isinstance(model, Loaded) else Path(model)
+    target = out or for_file
+    options = Options(dims=dict(dims or {}))
+    writer = choose_writer(
+        given,
+        Path(target) if target else None,
+        options,
+        allow_refused=allow_refused,
+        head_only=head_only,
+    )
+    found = arrange(
+        writer,
+        in_place=True,
+        order=True,
+        bands=True,
+        max_extra=inf if max_extra is None else max_extra,
+        capacity=None if size is None else parse_size(size),
+        first_fit=True,
+        pure=pure,
+        timeout=timeout,
+        nodes=nodes,
+    )
+    if found.fits and size is not None and out is not None:
+        if not allow_inexact:
+            found.require_equal()
+        write_files({os.fspath(out): found.data})
+    return found

@@ -1,0 +1,119 @@
+"""What was done to make a program fit, in a terminal: each lever, what it brought, what it cost."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from memplan.pipeline import Arranged, Step
+from memplan.view.units import exact
+from memplan.view.words.bands import choose_points, describe_regions
+from memplan.view.words.parts import (
+    BAD,
+    GOOD,
+    MOST_ROWS,
+    Fact,
+    escape_sentence,
+    list_facts,
+    make_sentence,
+    render_notes,
+    unit_of,
+)
+from memplan.view.words.tables import Column, FittedTable
+
+__all__ = ["describe_arranged"]
+
+
+def describe_arranged(found: Arranged, out: str | None = None) -> RenderableType:
+    """Return the steps, what the runtime needs, and whether that fits.
+
+    Parameters
+    ----------
+    found
+        The result of `memplan.fit` or `memplan.pipeline.arrange`.
+    out
+        The file that was written, if one was.
+    """
+    parts: list[RenderableType] = [_tabulate(found), Text(), list_facts(_list_facts(found))]
+    if found.capacity is None:
+        parts += _list_points(found)
+    parts += [Text(), _judge(found, out)]
+    if found.notes:
+        parts.append(render_notes(found.notes))
+    return Group(*parts)
+
+
+def _tabulate(found: Arranged) -> FittedTable:
+    columns = [Column("needs", 6), Column("", 6), Column("more work", 5)]
+    made = FittedTable([Column("lever"), *columns, Column("", 4, left=True, least=24)])
+    for step in found.steps:
+        made.add_row(
+            step.lever,
+            f"{step.arena:,}",
+            unit_of(step.arena),
+            f"{step.extra:+.1%}" if step.extra else "0",
+            make_sentence(escape_sentence(_describe_step(found, step))),
+        )
+    return made
+
+
+def _describe_step(found: Arranged, step: Step) -> str:
+    if step.lever == "bands" and found.point is not None and found.frontier is not None:
+        return describe_regions(found.frontier, found.point.regions)
+    return step.words
+
+
+def _list_facts(found: Arranged) -> list[Fact]:
+    written, peak = found.best.written, found.plan.peak or 0
+    facts: list[Fact] = []
+    if written.arena != peak:
+        facts.append(
+            (
+                "arena",
+                f"{exact(written.arena)}, {written.how} on this 64-bit machine: {peak:,} for "
+                f"the plan, {written.arena - peak:,} that the runtime keeps beside it",
+            )
+        )
+    else:
+        facts.append(("plan", f"{exact(peak)}, {found.plan.status}"))
+    if found.point is not None:
+        facts.append(("outputs", _describe_comparison(found)))
+    floor, why = found.find_floor()
+    facts.append(("floor", f"{exact(floor)}: {escape_sentence(why)}"))
+    return facts
+
+
+def _describe_comparison(found: Arranged) -> str:
+    if found.comparison is None:
+        return "not compared: the runtime does not run the program here"
+    if not found.comparison.difference:
+        return "the same bits"
+    return f"not the same bits, up to {found.comparison.difference:g} apart"
+
+
+def _list_points(found: Arranged) -> list[RenderableType]:
+    """Return what bands need for more and more work."""
+    frontier = found.frontier
+    if frontier is None or len(frontier.points) < 2:
+        return []
+    columns = [Column("load", 6), Column("", 6)]
+    made = FittedTable([Column("more work"), *columns, Column("bands", 4, left=True, least=24)])
+    for _, point in choose_points(frontier.points, MOST_ROWS):
+        regions = describe_regions(frontier, point.regions) or "none"
+        cell = make_sentence(escape_sentence(regions))
+        made.add_row(f"{frontier.extra(point):.1%}", f"{point.arena:,}", unit_of(point.arena), cell)
+    return [Text(), made]
+
+
+def _judge(found: Arranged, out: str | None) -> Text:
+    if found.capacity is None:
+        return Text(f"The least that these levers need is {exact(found.arena)}.", style="bold")
+    if found.fits:
+        where = f"; written to {out}" if out else "; name an output to write it: -o FILE"
+        return Text(f"It fits into {exact(found.capacity)}{where}.", style=GOOD)
+    missing = found.arena - found.capacity
+    return Text(
+        f"It does not fit into {exact(found.capacity)}: the least found needs {exact(missing)} "
+        f"more{escape_sentence(found.explain())}. Nothing was written.",
+        style=BAD,
+    )

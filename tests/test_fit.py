@@ -1,0 +1,200 @@
+"""Tests of `fit`: what is done to make programs fit, what that costs, and what is said."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import memplan as mp
+from memplan.cli import main
+from memplan.errors import MemplanError
+from memplan.graph import Graph, Kind, Operator, Tensor
+from memplan.graph.pictures import Each, Read, Window
+from memplan.pipeline import Plain, arrange
+from memplan.rewrite import find_floor
+from memplan.sizes import parse_size
+from memplan.sources import of_graph
+from memplan.sources.graph_json import write_graph
+
+MOBILE = Path("examples/models/mobile.tflite")
+
+
+def picture(name: str, rows: int, depth: int, kind: Kind = Kind.INTERMEDIATE) -> Tensor:
+    """Return a picture of eight columns, of one byte for each element."""
+    return Tensor(name, rows * 8 * depth, kind, "int8", (1, rows, 8, depth))
+
+
+def chain(*depths: int, whole: frozenset[int] = frozenset()) -> Graph:
+    """Return convolutions of 16 rows, one behind the other; `whole` ones mix all rows."""
+    last = len(depths) - 1
+    tensors = tuple(
+        picture(f"t{at}", 16, depth, {0: Kind.INPUT, last: Kind.OUTPUT}.get(at, Kind.INTERMEDIATE))
+        for at, depth in enumerate(depths)
+    )
+    window = Window(3, before=1)
+    operators = tuple(
+        Operator(
+            f"conv{at}",
+            "Conv",
+            (at,),
+            (at + 1,),
+            reads=() if at in whole else (Read(at, window, window),),
+            why_whole="it mixes all rows" if at in whole else "",
+            macs=9 * tensors[at + 1].bytes,
+        )
+        for at in range(last)
+    )
+    return Graph("net", tensors, operators, (0,), (last,), row_axis=1)
+
+
+def branches() -> Graph:
+    """Return two branches, of which one is large until it is summed up: the order matters."""
+    sizes = {"x": 8, "a": 64, "b": 64, "c": 1, "d": 1, "y": 1}
+    kinds = {"x": Kind.INPUT, "y": Kind.OUTPUT}
+    tensors = tuple(Tensor(n, s, kinds.get(n, Kind.INTERMEDIATE)) for n, s in sizes.items())
+    arcs = (("a", (0,), 1), ("b", (0,), 2), ("c", (1,), 3), ("d", (2,), 4), ("y", (3, 4), 5))
+    operators = tuple(Operator(name, "Add", inputs, (made,)) for name, inputs, made in arcs)
+    return Graph("fan", tensors, operators, (0,), (5,))
+
+
+def step(found: mp.Arranged, lever: str) -> int:
+    """Return what is needed after a lever."""
+    return next(each.arena for each in found.steps if each.lever == lever)
+
+
+def test_levers_that_cost_nothing_come_first() -> None:
+    """Tests that each lever is tried only where those before it do not fit."""
+    loaded = of_graph(branches())
+    whole = mp.fit(loaded)
+    assert [each.lever for each in whole.steps] == ["offsets", "in place", "order", "bands"]
+    assert step(whole, "offsets") == 8 + 64 + 64
+    assert step(whole, "order") < step(whole, "offsets")
+    assert whole.extra == 0
+    enough = mp.fit(loaded, step(whole, "offsets"))
+    assert enough.fits
+    assert [each.lever for each in enough.steps] == ["offsets"]
+    ordered = mp.fit(loaded, step(whole, "order"))
+    assert ordered.fits
+    assert ordered.is_reordered
+    assert ordered.bound_of_orders == ordered.order.bound if ordered.order else False
+
+
+def test_bands_have_the_least_work_that_fits() -> None:
+    """Tests that more memory means no more work, and that what fits is a verified plan."""
+    loaded = of_graph(chain(2, 16, 16, 2))
+    least = mp.fit(loaded)
+    assert least.point is not None
+    assert step(least, "bands") < step(least, "order")
+    extra = float("inf")
+    for size in range(least.arena, step(least, "order"), 256):
+        found = mp.fit(loaded, size)
+        assert found.fits
+        assert found.arena <= size
+        assert found.extra <= extra
+        extra = found.extra
+        mp.verify(found.planned.problem, found.plan)
+        assert found.comparison is None
+
+
+@pytest.mark.parametrize("whole", [frozenset({1}), frozenset({0, 2}), frozenset()])
+def test_no_program_goes_below_the_floor(whole: frozenset[int]) -> None:
+    """Tests the floor against what all levers reach, and that it names what holds it up."""
+    graph = chain(2, 16, 16, 2, whole=whole)
+    floor, why = find_floor(graph)
+    found = arrange(Plain(of_graph(graph)), in_place=True, order=True, bands=True, max_extra=1e9)
+    assert floor <= found.arena
+    assert floor >= graph.tensors[0].bytes
+    if 1 in whole:
+        assert floor == found.arena == graph.tensors[1].bytes + graph.tensors[2].bytes
+        assert "conv1" in why
+        assert "it mixes all rows" in why
+
+
+def test_writes_in_place_and_scratch_count_in_the_floor() -> None:
+    """Tests an operator that may write over its input, with a workspace."""
+    graph = chain(2, 16, 16, 2, whole=frozenset({1}))
+    first, middle, last = graph.operators
+    middle = replace(middle, in_place=((1, 2),), workspace=100)
+    floor, _ = find_floor(replace(graph, operators=(first, middle, last)))
+    assert floor == graph.tensors[1].bytes + 100
+
+
+def test_a_problem_without_operators_has_only_offsets() -> None:
+    """Tests a problem of a file, whose order cannot be changed."""
+    problem = mp.load("examples/five.csv")
+    found = mp.fit(problem, 12)
+    assert found.fits
+    assert [each.lever for each in found.steps] == ["offsets"]
+    assert found.find_floor()[0] == found.bound
+    assert not mp.fit(problem, 11).fits
+
+
+def test_the_whole_arena_of_tflm_has_to_fit(tmp_path: Path) -> None:
+    """Tests a file: the plan fits, but not what TFLM keeps beside it; nothing is written then."""
+    pytest.importorskip("tflite_micro")
+    out = tmp_path / "out.tflite"
+    assert not mp.fit(MOBILE, "40KiB", out=out).fits
+    assert not out.exists()
+    found = mp.fit(MOBILE, "45000", out=out)
+    assert found.fits
+    assert found.arena > (found.plan.peak or 0)
+    assert out.read_bytes() == found.data
+    assert mp.fit(MOBILE, "40KiB", head_only=True).fits
+
+
+def test_the_command_says_what_each_lever_brings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests the words, the exit codes, the files and the facts for scripts."""
+    path, out = tmp_path / "net.graph.json", tmp_path / "net.h"
+    path.write_text(write_graph(branches()))
+    least = mp.fit(of_graph(branches())).arena
+    assert main(["fit", str(path), str(least), "-o", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert "It fits into" in shown
+    assert "order" in shown
+    assert "_order[" in out.read_text()
+    assert main(["fit", str(path), "20", "-o", str(tmp_path / "no.h"), "--json"]) == 1
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["fits"] is False
+    assert facts["floor"]["bytes"] <= facts["arena"]
+    assert not (tmp_path / "no.h").exists()
+    assert main(["fit", str(path)]) == 0
+    assert "The least that these levers need" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        (["-o", "a.h"], "a size must say what has to fit"),
+        (["40KiB", "-o", "a.onnx"], "what is written is a tflite model"),
+        (["forty"], "is not a size"),
+        (["0"], "is not a size"),
+    ],
+)
+def test_what_is_refused(
+    asked: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests options that do not fit together: one sentence, and nothing is written."""
+    assert main(["fit", str(MOBILE), *asked]) == 2
+    assert sentence in " ".join(capsys.readouterr().err.split())
+    assert not Path("a.h").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("1KiB", 1024), ("1KB", 1000), ("0x10", 16), ("1.5k", 1536), (7, 7)]
+)
+def test_sizes_as_people_write_them(text: str | int, size: int) -> None:
+    """Tests units and numbers."""
+    assert parse_size(text) == size
+    with pytest.raises(MemplanError, match="not a whole number"):
+        parse_size("1.0001KB" if size != 7 else "0.3KiB")
+
+
+def test_rows_of_element_wise_operators_are_each_their_own() -> None:
+    """Tests that maps are values, so that graphs with them compare."""
+    assert Each() == Each()
+    assert Read(0, Each(), Each()) != Read(1, Each(), Each())
