@@ -26,6 +26,13 @@ def problems(percent: int) -> list[mp.Problem]:
     return [p.with_capacity((p.capacity or mp.lower_bound(p)) * percent // 100) for p in made]
 
 
+def count(plan: mp.Plan, name: str) -> int:
+    """Return a number of the statistics of a plan."""
+    found = plan.stats[name]
+    assert isinstance(found, int)
+    return found
+
+
 def main(percent: int) -> None:
     """Print a row for each switch and each strategy."""
     runs: dict[str, dict[str, Any]] = {"all on": {}}
@@ -39,10 +46,10 @@ def main(percent: int) -> None:
         base = base or plans
         pairs = zip(plans, base, strict=True)
         both = [(p, q) for p, q in pairs if p.has_offsets and q.has_offsets]
-        steps = [log(p.stats["nodes"] / q.stats["nodes"]) for p, q in both]
+        steps = [log(count(p, "nodes") / count(q, "nodes")) for p, q in both]
         ratio = exp(sum(steps) / max(1, len(steps)))
         solved = sum(p.has_offsets for p in plans)
-        backtracks = sum(p.stats["backtracks"] for p in plans)
+        backtracks = sum(count(p, "backtracks") for p in plans)
         print(f"| {name} | {solved} | {ratio:.2f} | {backtracks:,} |", flush=True)
 
 
