@@ -58,10 +58,10 @@ Bytes peak_of_order(const OrderProblem& problem, const std::vector<OperatorIdx>&
 // depends on them.
 struct OrderRules {
   bool segments = true;   // solve the stretches between operators that all others wait for alone
-  bool commits = true;    // take an operator at once that leaves no more behind (T3)
-  bool valleys = true;    // go on from a set of operators that leaves least behind (T4)
-  bool delays = true;     // leave out orders with an operator before it is of use (T8)
-  bool cuts = true;       // bound every step by a minimum cut (T2)
+  bool commits = true;    // take an operator at once that leaves no more behind
+  bool valleys = true;    // go on from a set of operators that leaves least behind
+  bool delays = true;     // leave out orders with an operator before it is of use
+  bool cuts = true;       // bound every step by a minimum cut
   bool beams = true;      // beam searches before the exact one
   bool backwards = true;  // search from the end too
   bool windows = true;    // improve windows of the best order, if a gap stays

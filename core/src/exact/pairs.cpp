@@ -115,6 +115,10 @@ class Search {
   std::int64_t nodes_ = 0;
 };
 
+// A node is a fixpoint of bounds and ranges. If the least offsets break no relation, they are a
+// plan. Otherwise one broken relation is split at the difference that the offsets have: its ranges
+// up to there, or those after it. One of the two holds in every plan, and each closes a range, so
+// that the search ends. The first alternative is the one that leaves more room.
 Verdict Search::run(const std::vector<ItemIdx>& part) {
   part_.clear();
   for (const ItemIdx i : part) {

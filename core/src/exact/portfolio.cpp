@@ -231,6 +231,10 @@ Portfolio::Portfolio(const Task& task, const ExactOptions& options, std::uint64_
 
 Portfolio::~Portfolio() = default;
 
+// Rounds of all workers, until one has an answer. The answer must not depend on the number of
+// threads: so the slices of a round are fixed before it begins, workers share nothing, the answer
+// is that of the first worker in their order which has one, and only the nodes up to that worker
+// count. A thread that finds an answer stops only the workers behind its own.
 Answer Portfolio::run(std::int64_t node_budget, int threads, Stopper& stopper) {
   const int count = static_cast<int>(workers_.size());
   Answer answer;

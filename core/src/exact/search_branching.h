@@ -186,6 +186,13 @@ void Search<V>::order_options(Frame& frame) {
   for (int k = 0; k < frame.option_count; ++k) frame.options[k] = index_[candidates_[k].row];
 }
 
+//     address              |section|
+//           |     +--------|---w---|--+      the floor of w is f. If it does not start there, it
+//     level +--+--+----+---|-------|--+      rests on something outside the section, and v is the
+//           |  |   v   |   |       |         first that can carry it
+//         f +--+-------+---|-------|--
+//           +-------------------------------- time
+//
 // The other alternative: no item of the section starts at its floor f. The lowest then has a
 // greater floor of its own, or rests on an item outside the section, which overlaps one of the
 // items at f (a placeable one, so its top is above f). Nothing of the section lies below the least

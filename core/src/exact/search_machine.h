@@ -48,6 +48,17 @@ Search<V>::Search(const Task& task, const ExactOptions& options)
   sort_by_floor(root_.data(), static_cast<int>(n));
 }
 
+// A tree of problems, depth first. A Step says what comes next:
+//
+//     kChild    open() takes a problem: it decides it at once (empty, over the bound, refuted
+//               before, one section), or leaves a frame with its children
+//     kAdvance  the frame on top makes its next child; without one, it is refuted
+//     kSat, kUnsat  absorb() applies the verdict on a child to the frame on top
+//
+// A frame's problem has a plan if and only if one of its children has one (for parts between times
+// that no item crosses: all of them). After kUnsat, conflict_ has ids of items of the problem which
+// have no plan by themselves. That is what backjumping and nogoods live on: if the child raised
+// none of them, they are in conflict in its parent too.
 template <typename V>
 Verdict Search<V>::run(const Strategy& strategy, std::int64_t node_budget, Stopper* stopper,
                        const std::atomic<bool>* cancel) {

@@ -64,6 +64,14 @@ Tiling::Tiling(const Task& task)
   tree_ = PqTree(live_in(at_));
 }
 
+// Crosses boundary after boundary of a window of full sections. tree_ has all address orders of the
+// live items that the ways of the boundaries behind allow.
+//
+// A boundary that cannot be crossed fails by the sections from its reach on, which bisection finds.
+// At first a failure is repaired: the one earlier choice is changed that then leads farthest. If no
+// change helps, the window is searched from its begin, depth first over ways: a failure goes back
+// to the last choice within its reach, and the reaches of the refuted ways of a choice are joined.
+// If the search ends without a way left out, the sections from the reach on are refuted.
 Verdict Tiling::run(const Strategy& /*strategy*/, std::int64_t node_budget, Stopper* stopper,
                     const std::atomic<bool>* cancel) {
   const std::int64_t limit = nodes_ + std::min(node_budget, std::int64_t{1} << 60);

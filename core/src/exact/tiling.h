@@ -5,6 +5,17 @@
 // are one interval. So the address orders of the live items that a plan may have are those of a
 // PQ-tree, and a sweep over the boundaries keeps all of them at once. Only where sizes allow
 // several ways to match what ends with what begins is there a choice.
+//
+//     address   ... section j | section j + 1
+//                   +--------+-------+
+//                   |   a2   |  b3   |         a1, a2 are neighbours in every plan, and so are
+//                   +--------+-------+         b1, b2, b3. Where exactly they lie is left open,
+//                   |   a1   |  b1   |         and so is their order.
+//                   |        +-------+
+//                   |        |  b2   |
+//                   +--------+-------+
+//
+// PQ-trees are those of Booth and Lueker (1976).
 #pragma once
 
 #include <atomic>

@@ -81,6 +81,14 @@ void Ejection::lay_out(const std::vector<Bytes>& offsets) {
   }
 }
 
+// The loop keeps a plan below the target of all blocks but those in `unplaced`. A turn takes one of
+// these. It goes to the lowest free place. If there is none, it counts as harder from now on, goes
+// where it throws out least, and what it throws out is unplaced: the largest first.
+//
+// What an offset throws out costs the sum of the sizes, each times the failures of its buffer. So a
+// block that often finds no place becomes too dear to be thrown out, and others have to give way.
+// These weights are the penalty counters of guided ejection search (Nagata and Braysy 2009).
+// Chance in the costs keeps the search out of cycles. Nothing is proved if the budget ends.
 bool Ejection::insert(Bytes target, std::int64_t node_budget, std::vector<Bytes>* offsets,
                       const std::vector<BufferIdx>& rejected) {
   const std::int64_t end = node_budget > INT64_MAX - nodes_ ? INT64_MAX : nodes_ + node_budget;

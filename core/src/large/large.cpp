@@ -55,6 +55,18 @@ constexpr int kShellPasses = 3;
 constexpr Bytes kHair = 1050;  // the least raise of the target is one part of so many
 constexpr int kGoals = 12;     // after the target itself
 
+// The chain for lifetimes alone.
+//
+// Nearly all networks have a plan at their load. So a stage asks for a plan at a goal, at first the
+// lower bound, and gives up a pass that cannot have one. First fit by room and length plans three
+// in four of them. What it rejects lies in sections that hardly have room, so the next stage places
+// the buffers of these before all others (grow_core). Then come passes without a goal, so that
+// there is a good plan to improve; ejection, which throws out and places again; the core at a goal
+// slightly higher; other orders; and windows of time. If all of them miss the goal, the bound may
+// be out of reach, and lower_goal moves the goal between what was missed and the best plan.
+//
+// No plan is below the target, which only rises, and only by a refuted core. A stage ends when its
+// goal is reached or refuted, or the budget is spent: course_.round_over().
 class Chain {
  public:
   // The first must outlive it.
@@ -134,8 +146,22 @@ class Chain {
     }
   }
 
-  // Places the buffers without freedom first, then the others around them. Those that find no place
-  // join the core.
+  // The critical core is placed first, as a problem of its own.
+  //
+  //     address                       core         c: live in a hard section
+  //       |   s    ccccc|ccccc  s     shell        s: room a few times that of the core
+  //       |  sss  cccccc|cccccc  sss  rest         .: everything else
+  //       | ......ccccccccccccc......
+  //       +-------------|------------ time
+  //                hard section
+  //
+  // Buffers that are live in a section without room have almost no choice; the others have some. So
+  // each turn places the core by first fit, or else by the exact search, and the others around it
+  // by first fit. A buffer that finds no place had no choice either, and joins the core. If none is
+  // new, or two cores in a row found no place, more sections count as hard.
+  //
+  // A core has all constraints of its buffers. So if the search refutes it, no plan of the whole
+  // reaches the goal, and the target rises.
   void grow_core() {
     if (course_.round_over()) return;
     const std::vector<double> room = chain::rooms(problem_, sections_, course_.goal);
@@ -178,7 +204,8 @@ class Chain {
   }
 
   // The target may be out of reach. So this moves the goal half-way from the last one that was
-  // missed to the best plan, again and again.
+  // missed to the best plan, again and again. `refused` is below the best plan: the last goal that
+  // was missed, or the target.
   void lower_goal() {
     Bytes refused = course_.target;
     for (int round = 0; round < kGoals && !course_.enough(); ++round) {

@@ -16,6 +16,8 @@ constexpr int kMostEfforts = 5;  // in vain, since twice the nodes find a little
 
 bool Lowering::tired() const { return vain_ >= kMostEfforts; }
 
+// A goal is a step below the peak. The step doubles with each goal that is reached and halves with
+// each one that is missed, so that it soon has the length that the search can take.
 void Lowering::effort(std::int64_t most) {
   MEMPLAN_ASSERT(course_.plan.has_offsets());
   if (ejection_ == nullptr) {

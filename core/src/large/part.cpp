@@ -89,6 +89,8 @@ PartPacker::PartPacker(const Part& part, Stopper& stopper)
       sections_(sweep(part.problem)),
       first_fit_(part.problem, sections_, stopper) {}
 
+// Promotion: a pass ranks what the one before rejected as if it had half the room, and so places it
+// earlier, but not before all others. A few passes settle it, or none does.
 Packing PartPacker::pack(const std::vector<Bytes>& fixed, Bytes goal, const Patience& patience,
                          Ranking* ranking) {
   std::vector<Bytes> fixed_rows;

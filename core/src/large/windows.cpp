@@ -38,6 +38,9 @@ Windows::Windows(const Problem& problem, const Sections& sections, std::uint64_t
                  Stopper& stopper)
     : problem_(problem), sections_(sections), random_(seed), stopper_(stopper) {}
 
+// For each rejected buffer, windows around it are tried, wider and wider, then some at random. What
+// lives in a window alone is free there; all else that meets it stays, as a pin or a reserved
+// range. So a solution changes nothing outside, and the offsets stay a plan below the target.
 bool Windows::insert(Bytes target, std::int64_t node_budget, std::vector<Bytes>* offsets,
                      std::vector<BufferIdx>* rejected) {
   const std::int64_t nodes_at_end =

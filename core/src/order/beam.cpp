@@ -32,6 +32,10 @@ class Beam {
         tree_(program),
         levels_(program.workspace.size() + 1) {}
 
+  // Level by level, by the number of operators that have run: levels_[k] has the best candidates
+  // for k operators, by (peak, live) or (live, peak). A candidate becomes a node only when its
+  // level is reached; most never do. A move may skip levels, since it takes all that can be
+  // committed with it. Of two candidates with one set of operators, the better one stays.
   std::optional<std::vector<OperatorIdx>> search() {
     State& state = tree_.state();
     const Bytes peak = state.live();

@@ -1,4 +1,4 @@
-// Operators that an order can have later at no cost (T8), so that searches need not try them first.
+// Operators that an order can have later at no cost, so that searches need not try them first.
 //
 // An operator that always leaves at least as much behind as it can end (`may_end`) makes no other
 // step larger by running later. How late depends on what its own step may then need: what is

@@ -27,6 +27,13 @@ std::size_t Exact::bytes() const {
          blocked_.size() * sizeof(Blocked);
 }
 
+// Depth first, with the state with the least live on top.
+//
+// Each order below `upper` goes on from a state on the stack, or its first step above the limit is
+// in blocked_; the rules of moves.h keep one such order if there is any. So when the stack is
+// empty, the smallest blocked step is a bound on all orders. It becomes the limit, and what it
+// blocked goes on. If that step is at least `upper`, the best known order is optimal. An
+// interrupted search has proved its present limit.
 Exact::End Exact::run(Bytes upper, std::int64_t states, Counter& counter) {
   upper_ = upper;
   for (std::int64_t used = 0; found_.empty();) {

@@ -1,5 +1,7 @@
-// The exact search: all ideals that are reachable below a limit, which rises from the lower bound
-// to the smallest step that was in the way (T6). Nothing is explored twice.
+// The exact search: all states that are reachable below a limit, which rises from the lower bound
+// to the smallest step that was in the way. Nothing is explored twice. A state is a set of
+// operators that have run, with all that they wait for (an ideal); what is live depends on the set
+// alone.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@ struct Moves {
   bool valleys = true;
   const Delays* delays = nullptr;  // of the same program; without, every ready operator is tried
 
-  // Takes every operator that leaves no more live behind and needs at most `limit` (T3): move it
+  // Takes every operator that leaves no more live behind and needs at most `limit`: move it
   // to the front of any completion, and by submodularity no later step grows. Returns whether all
   // of them wait for what ran since `mark`, that is, none could run when `mark` operators had.
   bool commit(State& state, Bytes limit, std::size_t mark) const;
@@ -23,7 +23,7 @@ struct Moves {
   void prepare(State& state, OperatorIdx op) const;
 
   // Runs a choice, with what it needs first and what can be committed then. Returns whether this is
-  // a valley (T4): all that ran waits for `op` or is needed by it, no more is live than before, and
+  // a valley: all that ran waits for `op` or is needed by it, no more is live than before, and
   // no ideal between has less live; then every order within the limit can go on from here. If the
   // state is no valley yet, a chain of operators that became ready may lead to one; if none does,
   // the state is as after the commits.

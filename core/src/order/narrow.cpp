@@ -26,6 +26,12 @@ Narrowing::End Narrowing::run(const std::vector<OperatorIdx>& operators, std::in
 }
 
 // Finds the arcs of one operator; returns whether it can be within the limit at all.
+//
+// A cut within the limit is a case in which `op` can run: all on the side of the source before it,
+// and all on the side of the sink after it. One case answers for many operators, and for all of
+// them if `op` fits even when every open operator has run, or none. A flow is needed only for an
+// operator that no case had before `op` (or after it); it goes on from the flow of `op` alone. What
+// waits for an operator that cannot run before `op` cannot either.
 bool Narrowing::visit(OperatorIdx op, std::int64_t& flows, Counter& counter, Arcs& arcs) {
   const Network network(program_, op);
   const Bytes own = program_.base + own_bytes(program_, op);

@@ -254,6 +254,15 @@ class Search {
     }
   }
 
+  // Segments: an operator that is comparable to all others has the same place in every order. What
+  // lies between two of them is a part of its own: the peak of an order is the greatest of its
+  // parts, and a bound on one part is a bound on the whole. So parts below the bound need no
+  // search, and the part with the highest peak comes first.
+  //
+  // Each round has four times the states of the one before: the exact search in both directions,
+  // narrowing, and windows around the peak of the best order. Wide beams come when a round costs as
+  // much. The loop ends when the best order meets the bound, the budget is spent, or no search has
+  // memory left.
   void search_parts() {
     std::vector<std::size_t> begins{0, result_.order.size()};
     if (rules_.segments) begins = segments(program_);

@@ -56,6 +56,8 @@ void Outlook::watch_more() {
   watched_.push_back({best, {}, {}});
 }
 
+// A state that contains a cause is refuted without a flow. A state inside a side of a watched
+// operator needs none for it. For the others there are new cuts, while there is credit.
 Bytes Outlook::excess(const State& state, Bytes limit) {
   if (++asked_ % kAskedPerOperator == 0 && watched_.size() < kMaxWatched) watch_more();
   credit_ += kPerState;

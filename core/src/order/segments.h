@@ -1,4 +1,4 @@
-// The places where an order falls apart (T5).
+// The places where an order falls apart.
 #pragma once
 
 #include <cstddef>

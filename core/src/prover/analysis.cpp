@@ -80,6 +80,15 @@ void Analysis::require(Literal literal) {
   }
 }
 
+// Goes back along the trail from the conflict and puts, in place of each entry of its level that is
+// needed, the premises of that entry, until one entry of the level is left: the first unique
+// implication point (as in GRASP and Chaff).
+//
+// Needed are bounds, not variables: needs_ has the greatest value of each half that some premise
+// asks for, at the first entry of the trail which satisfies it. The needs and the facts together
+// imply the conflict at all times, and open_ counts the needs of its level. Premises are older than
+// what they imply, so that the position only falls. Premises are found here and not during
+// propagation, and only for as much of a bound as is needed.
 void Analysis::resolve_to_first_uip(const Conflict& conflict) {
   below_.clear();
   open_ = 0;

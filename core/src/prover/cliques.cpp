@@ -205,6 +205,14 @@ bool Cliques::propagate_windows(Conflict* conflict) {
   return true;
 }
 
+// Items of a clique are jobs on one machine (Carlier and Pinson 1989). A window has the items that
+// must lie in [start, end): they need the sum of their sizes there. If that is too much, there is
+// no plan (overload). If it is too much with one more item, which starts no earlier, this item lies
+// after all of them (edge finding): before any of them, it would end in the window too.
+//
+// Every start of an item with every end would be n^2 windows, each with n items. Instead, one scan
+// by ascending end has all windows of one start, and the tightest of them so far is enough: an item
+// that does not fit in there fits in no other. Starts outside of (lo, hi] have not gained items.
 bool Cliques::scan(int clique, int direction, Bytes lo, Bytes hi, Conflict* conflict) {
   const std::int32_t* const by_start = sorted(clique, direction);
   const std::int32_t* const by_end = sorted(clique, direction ^ 1);  // descending

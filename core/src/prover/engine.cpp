@@ -68,6 +68,22 @@ Engine::Engine(const exact::Task& task, const ProverOptions& options, std::uint6
   }
 }
 
+// The loop of clause learning: lazy clause generation (Ohrimenko, Stuckey and Codish 2009), that
+// is, the loop of a SAT solver whose variables are orders of pairs and bounds of offsets.
+//
+//     propagate --- two bounds cross, or a clause is false ---> resolve: learn a clause, go back
+//         |    <----------------------------------------------- to where it has a consequence
+//      fixpoint                                                 (at level 0: refuted)
+//         |
+//       decide the order of a pair --- none is open ---> a plan
+//
+// A plan: each pair is decided and no bound rises any more, so the upper item of a pair starts at
+// or above the least end of the lower one. The least offsets are a plan, and all end below the
+// limit.
+//
+// A refutation: a clause follows from the rules, the limit and the symmetries fixed at level 0. A
+// conflict there depends on no decision. A lower limit has fewer plans, so that clauses stay valid
+// from limit to limit, while a higher one would need a new engine.
 Verdict Engine::run(Bytes limit, std::int64_t conflicts, std::int64_t steps, const Halt& halt) {
   if (refuted_ || !lower(limit)) return Verdict::kUnsat;
   const std::int64_t last_conflict = sum_or_most(conflicts_, conflicts);

@@ -27,7 +27,15 @@ void Propagator::forget() {
 
 void Propagator::narrow() { cuts_.touch_all(); }
 
-// Cheap rules come first, so that the dear ones run only at a fixpoint of the others.
+// Three stages, each at a fixpoint of those before it:
+//
+//   1. entries of the trail, one by one: clauses, transitivity, groups; then cuts. Most of these
+//      only decide orders.
+//   2. bounds, from the lowest up. In another order, three of four rises are soon topped by others.
+//   3. rules over cliques, which cost a scan of the clique: sets, overload, edge finding.
+//
+// A consequence in a later stage leads back to the first one. All bounds rise and orders stay, so
+// this ends; only a cycle of groups can make bounds creep, and then `most` steps end it.
 bool Propagator::propagate(Conflict* conflict, std::int64_t most, const Halt& halt) {
   const bool may_creep = model_.bodies.count() > 0;
   const std::int64_t last = steps() + most;

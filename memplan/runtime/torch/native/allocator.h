@@ -8,7 +8,8 @@
 namespace memplan {
 
 // The slab of the call that runs on this thread, or nullptr. The TLS model avoids a call into the
-// loader, as every allocation of the process reads this.
+// loader, as every allocation of the process reads this. The loader has little room for this model,
+// so other thread-local data of the library stays small, or dlopen fails.
 extern thread_local Slab* current_slab __attribute__((tls_model("initial-exec")));
 
 // Replaces the current allocator by ours; an equal number of removals restores it.
