@@ -25,7 +25,7 @@ std::int64_t sum_or_most(std::int64_t a, std::int64_t b) {
   return b > most - a ? most : a + b;
 }
 
-// A proof has no words for sums of undecided buffers.
+// The proof format cannot express sums of undecided buffers.
 ProverOptions with_log(ProverOptions options, const ProofLog* log) {
   options.learning = options.learning || log != nullptr;
   options.cut_sums = options.cut_sums && log == nullptr;
