@@ -37,7 +37,8 @@ def hook(name: str) -> ModuleType:
 def command_paths(group: Any, words: tuple[str, ...] = ("memplan",)) -> set[str]:
     """Return every command that help shows with the words before it, groups included."""
     found: set[str] = set()
-    for name, command in group.commands.items():
+    for name in group.commands:
+        command = group.get_command(None, name)
         if command.hidden:
             continue
         found.add(" ".join((*words, name)))

@@ -33,7 +33,8 @@ def commands() -> str:
 
 
 def _sections(group: Any, parent: Any, depth: int) -> Iterator[str]:
-    for name, command in group.commands.items():
+    for name in group.commands:
+        command = group.get_command(None, name)
         if command.hidden:  # docs/cli.md describes it
             continue
         context = type(parent)(command, parent=parent, info_name=name)
