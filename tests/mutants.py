@@ -495,13 +495,20 @@ def _graph() -> str:
     "planned": ["input", "output", "intermediate", "workspace"], "inputs": ["x"],
     "outputs": ["y"], "tensors": [{"name": "x", "dtype": "float32", "shape": [1, 8]},
      {"name": "a", "bytes": 64, "pin": 0}, {"name": "head", "bytes": 32},
-     {"name": "z", "bytes": 32}, {"name": "y", "bytes": 32}],
+     {"name": "z", "bytes": 32}, {"name": "y", "bytes": 32},
+     {"name": "v", "bytes": 32}, {"name": "w", "bytes": 32},
+     {"name": "p", "dtype": "int8", "shape": [1, 2, 4, 4], "kind": "input"},
+     {"name": "q", "dtype": "int8", "shape": [1, 2, 2, 4]}], "row_axis": 2,
     "views": [{"tensor": "head", "of": "a", "offset": 32}], "aliases": [["x", "z"]],
     "groups": [["x", "y"]], "operators": [
      {"type": "Gemm", "inputs": ["x"], "outputs": ["a"], "workspace": 256},
      {"name": "loop", "inputs": ["a"], "outputs": ["z"], "loop": true, "stream": 1,
-      "blocks": [{"name": "b", "inputs": ["a"], "operators": [{"outputs": ["z"]}]}]},
-     {"name": "relu", "inputs": ["head"], "outputs": ["y"], "in_place": [["head", "y"]]}]}"""
+      "blocks": [{"name": "b", "inputs": ["v"], "outputs": ["w"],
+       "operators": [{"inputs": ["v"], "outputs": ["w"]}]}]},
+     {"name": "pool", "inputs": ["p"], "outputs": ["q"], "macs": 9, "reads": [{"tensor": "p",
+      "rows": {"window": {"kernel": 2, "stride": 2, "padding": "same"}}, "columns": "each"}]},
+     {"name": "relu", "inputs": ["head"], "outputs": ["y"], "in_place": [["head", "y"]],
+      "why_whole": "it sorts"}]}"""
 
 
 def _snapshots() -> list[bytes]:
@@ -591,9 +598,19 @@ def _onnx_models() -> list[bytes]:
 
 
 def _program() -> dict[str, Any]:
-    from test_source_torch_files import S, model
+    from test_source_torch_files import S, model, node, tensor
 
-    return model(S)
+    program = model(S)
+    graph = program["graph_module"]["graph"]
+    graph["tensor_values"]["x4"] = tensor(1, 1, 8, 4)
+    graph["tensor_values"]["pool"] = tensor(1, 1, 4, 2)
+    options = {"kernel_size": {"as_ints": [2, 2]}, "stride": {"as_ints": []}}
+    options |= {"padding": {"as_int": 0}, "ceil_mode": {"as_bool": False}}
+    graph["nodes"] += [
+        node("aten.full.default", [], ["x4"]),
+        node("aten.max_pool2d.default", ["x4"], ["pool"], **options),
+    ]
+    return program
 
 
 def scratch_folder() -> str | None:

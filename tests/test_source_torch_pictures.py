@@ -29,6 +29,7 @@ CHECKED: list[Callable[[Any], Any]] = [
     lambda x: functional.max_pool2d(x, 2, return_indices=True),
     lambda x: functional.max_pool2d(x, 2, return_indices=True)[0],
     lambda x: torch.cat([x, x + 1, x], 2),
+    lambda x: torch.ops.aten.max_pool2d(x, [2, 3], [], [1, 1]),
     lambda x: torch.cat([x.reshape(1, 4, 12, 16), x.transpose(2, 3)], 1),
     lambda x: functional.conv2d(x + 1, x[:, :, :3, :3].relu()),
     lambda x: torch.max(x, x.neg()) + torch.max(x).to(torch.float64),
@@ -82,7 +83,8 @@ def test_what_ends_a_band_in_memory_and_in_files(tmp_path: Path) -> None:
     """Tests results that are read or not, views, writes, weights that are computed, and casts."""
     for run in CHECKED:
         program = export(Calls(lambda _, x, run=run: run(x)), torch.randn(1, 4, 16, 12))
-        assert_one_answer(program, tmp_path / "net.pt2")
+        graph = assert_one_answer(program, tmp_path / "net.pt2")
+        assert "its options are known only at run time" not in whys(graph)
         assert_one_answer(program.run_decompositions(), tmp_path / "core.pt2")
 
 
@@ -105,13 +107,13 @@ def test_a_picture_that_is_joined_twice() -> None:
 
 def test_elements_of_several_pictures() -> None:
     """Tests `max` of two, which is one on elements, and of one, which is not; and a broadcast."""
-    graph = graph_in_memory(CHECKED[5])
+    graph = graph_in_memory(CHECKED[6])
     reasons = {each.type: each.why_whole for each in graph.operators}
     assert "max" in reasons["aten.max"]
     assert graph.operators[1].reads == tuple(
         Read(tensor, Each(), Each()) for tensor in graph.operators[1].inputs
     )
-    (where,) = (each for each in graph_in_memory(CHECKED[6]).operators if "where" in each.type)
+    (where,) = (each for each in graph_in_memory(CHECKED[7]).operators if "where" in each.type)
     assert [read.rows for read in where.reads] == [Each(), Each(), Once()]
 
 

@@ -308,17 +308,10 @@ def _find_worst(trace: Trace, rows: list[int]) -> tuple[int, int]:
 
 
 def _iterate_operators(graph: Graph) -> Iterator[tuple[str, str]]:
-    """Yield key and name for people of every operator; casts belong to their users."""
+    """Yield node and name for people of every operator; casts belong to their users."""
     for operator in graph.walk():
-        key = _make_key(operator.name, operator.module)
-        if key and operator.type != CAST:
-            yield key, f"{operator.name} ({operator.type})"
-
-
-def _make_key(name: str, module: str) -> str:
-    """Return the name of the node of an operator, without its module."""
-    prefix, slash, last = name.rpartition("/")
-    return prefix + slash + (last.removeprefix(f"{module}.") if module else last)
+        if isinstance(operator.origin, str):
+            yield operator.origin, f"{operator.name} ({operator.type})"
 
 
 def _add_up_planned(layout: Layout) -> dict[str, int]:
@@ -329,9 +322,9 @@ def _add_up_planned(layout: Layout) -> dict[str, int]:
     for operator in layout.graph.walk():
         if operator.type == CAST:
             waiting += operator.outputs
-        elif not operator.blocks:
+        elif not operator.blocks and isinstance(operator.origin, str):
             for index in (*waiting, *operator.outputs):
-                first.setdefault(index, _make_key(operator.name, operator.module))
+                first.setdefault(index, operator.origin)
             waiting = []
     for storage in layout.storages:
         maker = next((first[index] for index in storage.tensors if index in first), None)

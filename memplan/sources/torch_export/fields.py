@@ -84,6 +84,8 @@ def plain(argument: Any) -> object:
     ((key, content),) = argument.items()
     if key == "as_none":
         return None
+    if content == []:  # torch writes any list without elements as one of tensors
+        return ()
     if key in _PLAIN:
         return content if type(content) in _PLAIN[key] else ...
     if key in ("as_sym_int", "as_sym_float", "as_sym_bool"):

@@ -90,10 +90,10 @@ def make_actions(
         elif operator.type == "aten.copy_":
             new, old = tensors
             found.append(_copy(old, new))
-        elif operator.name.startswith("copy of the gradient of "):
+        elif operator.origin is None and operator.type == "aten.clone":  # of a gradient
             found.append(_copy(memory.tensors[operator.outputs[0]], tensors[0]))
         else:
-            node = nodes.get(operator.name.rpartition(".")[2])
+            node = nodes.get(operator.origin)
             if node is None or shorten_type(str(node.target)) != operator.type:
                 raise UnsupportedError(
                     f"operator {quoted(operator.name)} is not in the captured model; run the "
@@ -114,7 +114,7 @@ def check_random(program: Program) -> None:
     nodes = {node.name: node for node in program.origin.exported.graph.nodes}
     first: Operator | None = None
     for operator in program.graph.operators:
-        node = nodes.get(operator.name.rpartition(".")[2])
+        node = nodes.get(operator.origin)
         if torch.Tag.nondeterministic_seeded not in getattr(getattr(node, "target", 0), "tags", ()):
             continue
         first = first or operator
