@@ -33,13 +33,20 @@ from memplan.rewrite.bands.uncut import (
 __all__ = ["cut", "cut_region"]
 
 
-def _part_of(
-    uncut: Uncut, operator: Operator, wanted: Box, *, pads: bool = False
-) -> tuple[Box, tuple[Box, ...]]:
-    """Return what a step makes of a wanted part, and the part that each input is fed.
+def _part_of(uncut: Uncut, at: int, wanted: Box, *, pads: bool) -> tuple[Box, tuple[Box, ...]]:
+    """Return what an operator makes of a wanted part, and the part that each input is fed.
 
-    With `pads`, windows get zeros around that part.
+    With `pads`, windows get zeros around that part. Bands of other regions ask for the same again.
     """
+    key = (at, wanted, pads)
+    if key not in uncut.parts:
+        uncut.parts[key] = _find_part_of(uncut, uncut.operators[at], wanted, pads=pads)
+    return uncut.parts[key]
+
+
+def _find_part_of(
+    uncut: Uncut, operator: Operator, wanted: Box, *, pads: bool
+) -> tuple[Box, tuple[Box, ...]]:
     axes = []
     pads = pads and _pads_zeros(operator)
     for axis in (0, 1):
@@ -201,6 +208,7 @@ class _Draft:
     ) -> list[dict[int, _Task]]:
         """Return by band what each step of the region does, from the last step to the first."""
         uncut, done = self._uncut, dict.fromkeys(region.kept, 0)
+        operators, makes = uncut.operators, uncut.made
         found = []
         for number, band in enumerate(bands):
             is_last = number == len(bands) - 1
@@ -209,22 +217,22 @@ class _Draft:
                 wanted[tensor].append(box)
             tasks: dict[int, _Task] = {}
             for at in range(region.last - 1, region.first - 1, -1):
-                operator = uncut.operators[at]
-                if operator.makes not in wanted:
+                result = makes[at]
+                if result not in wanted:
                     continue
-                right = hull(wanted[operator.makes])
-                if operator.makes in done:  # rows are kept in their whole width
-                    rows, columns = uncut.size(operator.makes)
-                    end = max(right[0][1], done[operator.makes])
-                    if is_last and operator.makes in band:
+                right = hull(wanted[result])
+                if result in done:  # rows are kept in their whole width
+                    rows, columns = uncut.size(result)
+                    end = max(right[0][1], done[result])
+                    if is_last and result in band:
                         end = rows
-                    right = ((done[operator.makes], end), (0, columns))
-                    done[operator.makes] = end
+                    right = ((done[result], end), (0, columns))
+                    done[result] = end
                     if is_empty(right):
                         continue
-                made, feeds = _part_of(uncut, operator, right, pads=region.pads)
+                made, feeds = _part_of(uncut, at, right, pads=region.pads)
                 tasks[at] = _Task(right, made, feeds)
-                for read, fed in zip(operator.reads, feeds, strict=True):
+                for read, fed in zip(operators[at].reads, feeds, strict=True):
                     if not is_empty(fed):
                         wanted[read.tensor].append(fed)
             found.append(tasks)
@@ -234,14 +242,14 @@ class _Draft:
         self, region: Region, tasks: Sequence[dict[int, _Task]], joined: dict[int, list[int]]
     ) -> None:
         """Add the bands of a region that keep rows for the next one."""
-        operators = self._uncut.operators
+        makes = self._uncut.made
         lowest = self._find_lowest(region, tasks)
         kept: dict[int, int] = {}
         for number, found in enumerate(tasks):
             pieces = _Pieces(self, dict(kept))
             done = {}
             for at in sorted(found):
-                task, tensor = found[at], operators[at].makes
+                task, tensor = found[at], makes[at]
                 self._compute(at, task, pieces, pads=region.pads)
                 if tensor in region.kept:
                     new = pieces.get(tensor, task.right, copy=tensor in joined)

@@ -206,8 +206,7 @@ class _Search:
         every = list(self._iterate_useful()) if len(self._uncut.operators) <= 64 else []
         cost = sum((last - first) * 4 * sum(_ROWS) for first, last in every)
         if every and cost <= self._left:
-            for first, last in every:
-                self._measure_bands(first, last)
+            self._measure_useful(every)
             self._refine()
             return True
         levels = self._levels()
@@ -218,6 +217,27 @@ class _Search:
                     self._measure_bands(first, last, limit)
         self._refine()
         return False
+
+    def _measure_useful(self, regions: Sequence[tuple[int, int]]) -> None:
+        """Measure the regions that a program with a smaller load could have.
+
+        An operator needs bands only if its load is above what others need in their best bands. So
+        the operators with the highest loads come first, and what they reach ends the search.
+        """
+        left, reached = set(regions), 0
+        for at in np.argsort(-self.loads, kind="stable").tolist():
+            load = int(self.loads[at])
+            if load <= reached:
+                return
+            around = [each for each in regions if each[0] <= at < each[1]]
+            for first, last in around:
+                if (first, last) in left:
+                    self._measure_bands(first, last)
+            left.difference_update(around)
+            options = (
+                o for o in self._found.values() if o and o.region.first <= at < o.region.last
+            )
+            reached = max(reached, min((each.load for each in options), default=load))
 
     def _iterate_useful(self) -> Iterator[tuple[int, int]]:
         """Yield the regions whose bands can need less than they do."""
@@ -271,7 +291,7 @@ class _Search:
 
     def _measure_bands(self, first: int, last: int, limit: int = 0) -> None:
         """Measure a region in more and more bands of rows, until its load is below a limit."""
-        made = frozenset(operator.makes for operator in self._uncut.operators[first:last])
+        made = frozenset(self._uncut.made[first:last])
         for kept, pads in product((made, frozenset[int]()), (True, False)):
             if limit and bool(kept) != pads:
                 continue  # the others are tried for the regions that are best
@@ -300,14 +320,14 @@ class _Search:
                     self._option(changed)
 
     def _change(self, region: Region) -> Iterator[Region]:
-        made = [operator.makes for operator in self._uncut.operators[region.first : region.last]]
+        made = self._uncut.made[region.first : region.last]
         rows, columns = region.bands
         for change in (-2, -1, 1, 2):
             yield replace(region, bands=(max(1, rows + change), columns))
         for first, last in ((-1, 0), (1, 0), (0, -1), (0, 1)):
             first, last = region.first + first, region.last + last
             if 0 <= first < last <= len(self._uncut.operators):
-                inside = {operator.makes for operator in self._uncut.operators[first:last]}
+                inside = set(self._uncut.made[first:last])
                 kept = region.kept & inside
                 if region.kept and region.kept.issuperset(made):
                     kept = frozenset(inside)
@@ -351,7 +371,7 @@ class _Search:
 
     def _has_views(self, region: Region) -> bool:
         """Return whether a result of the region shares memory with another tensor."""
-        made = {operator.makes for operator in self._uncut.operators[region.first : region.last]}
+        made = set(self._uncut.made[region.first : region.last])
         return any(view.tensor in made for view in self._uncut.graph.views)
 
     # What is chosen

@@ -55,6 +55,16 @@ class Uncut:
         """By tensor: its rows and columns; `None` if it is not a picture of one item of a batch."""
         return tuple(map(self.graph.find_size, range(len(self.graph.tensors))))
 
+    @cached_property
+    def made(self) -> tuple[int, ...]:
+        """By operator: its first output, or -1."""
+        return tuple(operator.makes for operator in self.graph.operators)
+
+    @cached_property
+    def parts(self) -> dict[tuple[int, Box, bool], tuple[Box, tuple[Box, ...]]]:
+        """What operators need for parts of their results, as far as it was asked for."""
+        return {}
+
     def size(self, tensor: int) -> Size:
         """Return the rows and columns of a picture."""
         found = self.sizes[tensor]
@@ -144,17 +154,22 @@ def whole(size: Size) -> Box:
 
 def is_empty(box: Box) -> bool:
     """Return whether a box has no point."""
-    return area(box) == 0
+    (top, bottom), (left, right) = box
+    return top == bottom or left == right
 
 
 def hull(boxes: Sequence[Box]) -> Box:
     """Return the smallest box around others."""
-    return (
-        (min(box[0][0] for box in boxes), max(box[0][1] for box in boxes)),
-        (min(box[1][0] for box in boxes), max(box[1][1] for box in boxes)),
+    if len(boxes) == 1:
+        return boxes[0]
+    rows, columns = zip(*boxes, strict=True)
+    return (min(rows)[0], max(row[1] for row in rows)), (
+        min(columns)[0],
+        max(c[1] for c in columns),
     )
 
 
 def is_inside(box: Box, other: Box) -> bool:
     """Return whether a box is a part of another one."""
-    return all(b[0] <= a[0] and a[1] <= b[1] for a, b in zip(box, other, strict=True))
+    ((top, bottom), (left, right)), (rows, columns) = box, other
+    return rows[0] <= top and bottom <= rows[1] and columns[0] <= left and right <= columns[1]
