@@ -46,7 +46,9 @@ def _sections(group: Any, parent: Any, depth: int) -> Iterator[str]:
 def _section(command: Any, context: Any, depth: int) -> str:
     path = context.command_path
     arguments, options = [], []
-    for parameter in command.params:
+    for parameter in command.get_params(context):
+        if "--help" in parameter.opts:
+            continue
         is_argument = parameter.param_type_name == "argument"
         if (record := parameter.get_help_record(context)) is not None:
             (arguments if is_argument else options).append(record)
@@ -59,6 +61,8 @@ def _section(command: Any, context: Any, depth: int) -> str:
         parts.append(_table(("argument", "meaning"), arguments))
     if options:
         parts.append(_table(("option", "effect"), options))
+    if command.epilog and not hasattr(command, "commands"):
+        parts.append(f"```text\n{command.epilog}\n```")
     return "\n\n".join(parts)
 
 

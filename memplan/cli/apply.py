@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from memplan.targets.tflite_micro import Applied
 
 NAME = "apply"
+EXAMPLES = (
+    "memplan apply model.tflite -o planned.tflite",
+    "memplan apply model.onnx --dim batch=8 --c-header plan.h",
+)
 
 
 def command(

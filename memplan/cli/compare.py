@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from memplan.sources import Loaded
 
 NAME = "compare"
+EXAMPLES = (
+    "memplan compare old.tflite new.tflite",
+    "memplan compare old.csv new.csv --fail-if-peak-grows 1%",
+)
 
 
 class Format(StrEnum):

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from memplan.problem import Problem
 
 NAME = "convert"
+EXAMPLES = (
+    "memplan convert problem.csv problem.json",
+    "memplan convert model.tflite conflicts.dot",
+)
 
 _PICTURES = (".svg", ".png", ".pdf")
 

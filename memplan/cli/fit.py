@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from memplan.pipeline import Arranged
 
 NAME = "fit"
+EXAMPLES = (
+    "memplan fit model.tflite 256KiB -o fits.tflite",
+    "memplan fit model.tflite",
+)
 
 
 def command(
@@ -23,7 +27,7 @@ def command(
         int | None,
         typer.Argument(
             parser=options.parse_bytes,
-            metavar="[SIZE]",
+            metavar="SIZE",
             help="The memory that there is: 256KiB, 1MB. Without it, show what each lever needs.",
         ),
     ] = None,
@@ -72,8 +76,6 @@ def command(
     Then large tensors are computed in bands of rows, with as little repeated work as fits. It stops
     at the first that fits; outputs are compared with those of the model. Exit code 1 if nothing
     fits: then nothing is written.
-
-    Examples: memplan fit model.tflite 256KiB -o fits.tflite · memplan fit model.onnx
     """
     from memplan.fitting import fit
 

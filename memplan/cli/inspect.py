@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from memplan.sources import Figure, Loaded
 
 NAME = "inspect"
+EXAMPLES = (
+    "memplan inspect model.tflite --capacity 64KiB",
+    "memplan inspect model.onnx --dim batch=8 --in-place",
+)
 
 
 def command(

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from memplan.sources import Loaded
 
 NAME = "order"
+EXAMPLES = (
+    "memplan order model.onnx --dim batch=8",
+    "memplan order model.tflite --in-place --states 100000",
+)
 _DPI = 300
 
 

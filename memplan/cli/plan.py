@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from memplan.yardsticks.torch_run import Measured
 
 NAME = "plan"
+EXAMPLES = (
+    "memplan plan model.onnx --dim batch=8 -o plan.json",
+    "memplan plan problem.csv -o plan.csv --proof best.proof",
+)
 
 
 def command(
@@ -44,7 +48,8 @@ def command(
         typer.Option("--format", help="Format of the output; by default its suffix decides."),
     ] = None,
     solver: Annotated[
-        str, typer.Option("--solver", help="The solver; see `memplan solvers`.")
+        str,
+        typer.Option("--solver", metavar="NAME", help="The solver; see `memplan solvers`."),
     ] = "auto",
     timeout: options.Timeout = None,
     nodes: options.Nodes = None,

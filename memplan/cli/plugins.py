@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperGroup
 
 from memplan.cli import running
 from memplan.errors import MemplanError
@@ -29,7 +28,7 @@ _OURS = {name: panel for panel, names in _PANELS.items() for name in names}
 _DESCRIBE = "file"  # what `memplan FILE` runs
 
 
-class Commands(TyperGroup):
+class Commands(running.Group):
     """Our commands, and those of other packages, which are loaded when they are asked for.
 
     Other packages declare theirs under the entry points `memplan.commands`. The name of an entry

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from memplan.runtime.torch import Recording
 
 NAME = "record"
+EXAMPLES = (
+    "memplan record net.py:make_model -o trace.json",
+    "memplan record net.py:make_model --input 1x3x224x224 -o trace.json",
+)
 
 
 def command(

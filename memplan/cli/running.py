@@ -10,15 +10,93 @@ from inspect import cleandoc
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from memplan.cli import output
 from memplan.errors import MemplanError
 
-__all__ = ["add_command", "add_root", "run"]
+__all__ = ["Command", "Group", "add_command", "add_root", "run"]
+
+# The help shows the options that only one command has, then these panels, the most used first.
+_PANELS = {
+    "Constraints": "--capacity --in-place --alignment --pin --reserve --minimize",
+    "Output": "--output --overwrite --c-header --shim --format --json --quiet --top --proof "
+    "--trace --progress --runtime --measure",
+    "Search": "--timeout --nodes --states --threads --seed --solver --order --stripes "
+    "--max-extra-macs --pure",
+    "Input": "--dim --include --exclude --path --known --device --runtime-order --strict "
+    "--limit-factor",
+}
+_PLACES = {
+    name: (panel, place)
+    for place, (panel, name) in enumerate(
+        (panel, name) for panel, names in _PANELS.items() for name in names.split()
+    )
+}
+_VALUES = {
+    "str": "TEXT",
+    "int": "N",
+    "int range": "N",
+    "float": "NUMBER",
+    "float range": "NUMBER",
+    "path": "FILE",
+}
 
 # The base of Click's errors. Newer releases of Typer bring Click with them and older ones depend on
 # it, so there is no one name to import it by.
 _ClickException: type[Exception] = typer.BadParameter.__mro__[2]
+
+
+class _PlainHelp:
+    """Help that shows neither types nor ranges, and options in panels."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return arguments, options of its own, and the panels; help is the last of the last."""
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        found.sort(key=_find_place)  # the sort is stable
+        last = next((_panel_of(each) for each in reversed(found) if _panel_of(each)), None)
+        for each in found:
+            _hide_type(each)
+            if each.param_type_name != "argument":
+                each.rich_help_panel = last if "--help" in each.opts else _panel_of(each)
+        return found
+
+
+class Command(_PlainHelp, TyperCommand):
+    """A command of a program."""
+
+
+class Group(_PlainHelp, TyperGroup):
+    """The commands of a program."""
+
+
+def _panel_of(option: Any) -> str | None:
+    return _PLACES.get(option.opts[0], (None, 0))[0]
+
+
+def _find_place(parameter: Any) -> int:
+    if parameter.param_type_name == "argument":
+        return -2
+    return (
+        len(_PLACES) if "--help" in parameter.opts else _PLACES.get(parameter.opts[0], ("", -1))[1]
+    )
+
+
+def _hide_type(parameter: Any) -> None:
+    """Let the help show a name for a value, and nothing for a flag or beside an argument."""
+    show_type = getattr(parameter, "display_type_rich", None)
+    if show_type is None or "display_type_rich" in vars(parameter):
+        return  # older releases of Typer show less by themselves; or this is done
+    is_bare = parameter.param_type_name == "argument" or parameter.is_flag
+
+    def show(ctx: Any) -> str | None:
+        if is_bare:
+            return None
+        text = str(show_type(ctx)).strip("<>")
+        return _VALUES.get(text, text)
+
+    parameter.display_type_rich = show
+    parameter._get_number_range_help_str = lambda: None
 
 
 def add_command(
@@ -26,12 +104,21 @@ def add_command(
 ) -> None:
     """Add the `command` of a module under its `NAME`; its docstring is the help.
 
-    The help of the program shows the commands of one panel together, and no hidden ones.
+    `EXAMPLES` of the module are command lines that the help ends with. The help of the program
+    shows the commands of one panel together, and no hidden ones.
     """
     # Rich keeps the line breaks of a docstring; help is as wide as the terminal.
     paragraphs = cleandoc(module.command.__doc__ or "").split("\n\n")
     text = "\n\n".join(" ".join(each.split()) for each in paragraphs)
-    add = app.command(module.NAME, help=text, rich_help_panel=panel, hidden=hidden)
+    examples = "\n".join(f"  {line}" for line in getattr(module, "EXAMPLES", ()))
+    add = app.command(
+        module.NAME,
+        cls=Command,
+        help=text,
+        epilog=f"Examples:\n{examples}".replace("[", "\\[") if examples else None,
+        rich_help_panel=panel,
+        hidden=hidden,
+    )
     add(module.command)
 
 

@@ -9,12 +9,16 @@ import typer
 from memplan.cli import output
 
 NAME = "solvers"
+EXAMPLES = (
+    "memplan solvers",
+    "memplan solvers exact",
+)
 
 
 def command(
     solver: Annotated[
         str | None,
-        typer.Argument(metavar="[SOLVER]", help="List the options of this solver instead."),
+        typer.Argument(metavar="SOLVER", help="List the options of this solver instead."),
     ] = None,
 ) -> None:
     """List the solvers, the constraints that each supports, and the extra that it needs."""

@@ -10,16 +10,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memplan.cli import options, output
+from memplan.cli.inputs import keep
 
 if TYPE_CHECKING:
     from memplan.rewrite.bands import Frontier, Uncut
 
 NAME = "stripes"
+EXAMPLES = (
+    "memplan stripes model.tflite",
+    "memplan stripes model.tflite -o frontier.html",
+)
 _DPI = 300
 
 
 def command(
-    input: options.Input,
+    input: Annotated[
+        str,
+        typer.Argument(
+            metavar="INPUT",
+            help="A model (.tflite, .onnx, .pt2), or a graph in JSON that says which rows "
+            "operators need. `-` is standard input.",
+            callback=keep,
+        ),
+    ],
     out: Annotated[
         str | None,
         typer.Option(
@@ -38,9 +51,8 @@ def command(
     """Find how far the arena shrinks if large tensors are computed one band of rows at a time.
 
     Each line is a program in bands that no other one beats in both memory and work. Work counts
-    multiplications that are repeated, and elements that are copied. It reads .tflite, .onnx, .pt2,
-    and graph JSON that says which rows operators need. Nothing is written: `memplan apply
-    --stripes` writes the file.
+    multiplications that are repeated, and elements that are copied. Nothing is written: `memplan
+    apply --stripes` writes the file.
     """
     output.check_output(out, input)
     form = _choose_format(out)

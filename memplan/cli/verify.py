@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from memplan.sources import Loaded
 
 NAME = "verify"
+EXAMPLES = (
+    "memplan verify problem.csv plan.csv",
+    "memplan verify problem.csv plan.csv --proof best.proof",
+)
 
 
 def command(

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from memplan.view.panel import Panel
 
 NAME = "view"
+EXAMPLES = (
+    "memplan view problem.csv plan.csv",
+    "memplan view model.tflite -o plan.html",
+)
 
 
 class Colour(StrEnum):
@@ -85,6 +89,7 @@ def command(
         list[str] | None,
         typer.Option(
             "--solver",
+            metavar="NAME",
             help="Also show the plan of this solver; see `memplan solvers`. May be repeated. The "
             "default is auto if no PLAN is given.",
         ),

@@ -26,6 +26,7 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="memplan-lab",
+    cls=running.Group,
     help="Measure and compare memory planners, and report the results.",
     epilog="Exit codes: 0 done, 1 a best known peak or a claim is wrong, 2 bad input.",
     add_completion=False,
