@@ -29,6 +29,16 @@ def convolve(draw: random.Random) -> Any:
     return nn.Conv2d(4, 4, kernel, padding=padding, groups=draw.choice([1, 2, 4]), **options)
 
 
+def transpose(draw: random.Random) -> Any:
+    """Draw a transposed convolution whose padding may cut off rows of its result, or all."""
+    kernel, stride, hole = ([draw.randint(1, top) for _ in "hw"] for top in (5, 3, 2))
+    reaches = [(one - 1) * other + 1 for one, other in zip(kernel, hole, strict=True)]
+    padding = [draw.randint(0, min(3, reach)) for reach in reaches]
+    more = [draw.randrange(max(one, other)) for one, other in zip(stride, hole, strict=True)]
+    options = {"padding": padding, "output_padding": more, "groups": draw.choice([1, 2, 4])}
+    return nn.ConvTranspose2d(4, 4, kernel, stride, dilation=hole, **options)
+
+
 def pool(draw: random.Random) -> Any:
     """Draw a pooling."""
     kernel = [draw.randint(1, 4) for _ in "hw"]
@@ -82,7 +92,15 @@ def channel(draw: random.Random) -> Any:
     return made
 
 
-DRAWS: list[Callable[[random.Random], Any]] = [convolve, pool, resize, element, move, channel]
+DRAWS: list[Callable[[random.Random], Any]] = [
+    convolve,
+    transpose,
+    pool,
+    resize,
+    element,
+    move,
+    channel,
+]
 
 
 def export(model: Any, x: Any, *, decomposed: bool = False) -> Any:

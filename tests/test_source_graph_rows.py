@@ -42,7 +42,7 @@ MAPS: st.SearchStrategy[Any] = st.one_of(
     st.builds(Resized, SIDE, SIDE, st.integers(0, 1), st.integers(0, 1)),
     st.builds(Shifted, st.integers(-3, 3)),
     st.builds(Spread, SIDE, SIDE, st.integers(0, 3)),
-    st.builds(Transposed, SIDE, SIDE, st.integers(0, 3), st.booleans()),
+    st.builds(Transposed, SIDE, SIDE, st.integers(0, 3), st.integers(-2, 3)),
     st.builds(
         Window, SIDE, SIDE, SIDE, st.sampled_from(Padding), st.integers(-1, 3), st.booleans()
     ),

@@ -165,7 +165,6 @@ WHOLE = {
     ),
     "its scale of 32 to 96 is not exact in binary numbers": nn.Upsample(scale_factor=3),
     "it normalizes by all rows or columns": nn.Softmax(2),
-    "it is a transposed convolution": nn.ConvTranspose2d(8, 8, 2, 2),
 }
 
 
@@ -173,7 +172,7 @@ WHOLE = {
 def test_an_operator_without_a_map_ends_a_region(why: str) -> None:
     """Tests that it is as it was, that its sides may be in bands, and that its reason is told."""
     x = torch.randn(1, 3, 64, 64)
-    program = export(network(WHOLE[why]), x, decomposed="transposed" in why)
+    program = export(network(WHOLE[why]), x)
     expected = program.module()(x)
     found = target.stripe(program, max_extra=0.5)
     whole = [step for step in found.cut.uncut.operators[:-1] if step.why_whole]

@@ -46,6 +46,15 @@ def convolve(rng: random.Random, channels: int) -> Any:
     return nn.Conv2d(channels, made, kernel, dilation=rng.choice((1, 1, 2)), **options)
 
 
+def transpose(rng: random.Random, channels: int) -> Any:
+    """Draw a transposed convolution."""
+    stride = [rng.randint(1, 2) for _ in "hw"]
+    kernel = [one + rng.randint(0, 2) for one in stride]
+    options = {"padding": [rng.randrange(one) for one in kernel]}
+    options["output_padding"] = [rng.randrange(one) for one in stride]
+    return nn.ConvTranspose2d(channels, 4, kernel, stride, **options)
+
+
 def pool(rng: random.Random, channels: int) -> Any:
     """Draw a pool."""
     kernel = [rng.randint(2, 3) for _ in "hw"]
@@ -72,7 +81,7 @@ def join(rng: random.Random, channels: int) -> Any:
 
 
 LAYERS: list[Callable[[random.Random, int], Any]] = [
-    *(convolve, convolve, pool, normalize, join),
+    *(convolve, convolve, transpose, pool, normalize, join),
     lambda rng, channels: rng.choice((nn.ReLU, nn.Sigmoid, nn.Tanh, nn.Hardswish))(),
     lambda rng, channels: nn.Upsample(scale_factor=2, mode=rng.choice(("nearest", "bilinear"))),
     lambda rng, channels: nn.ZeroPad2d([rng.randint(0, 3) for _ in range(4)]),
@@ -133,6 +142,9 @@ def lower(node: Any) -> tuple[Any, ...]:
     if name == "conv2d":
         window = (*pair(args["stride"]), *pair(args["dilation"]), *pair(args["padding"]))
         return "conv", (1, 2, 1, 0, *window, args["groups"])
+    if name == "conv_transpose2d":
+        window = (*pair(args["stride"]), 1, 1, *pair(args["padding"]))
+        return "tconv", (1, 2, 1, 0, *window, args["groups"])
     if name in ("max_pool2d", "avg_pool2d"):
         kernel = pair(args["kernel_size"])
         window = (*pair(args["stride"] or kernel), 1, 1, *pair(args["padding"]))

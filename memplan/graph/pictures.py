@@ -201,22 +201,23 @@ class Transposed:
     """A transposed convolution: row i of the input adds to `kernel` rows from `i * stride` on.
 
     `before` is the number of these rows that the result lacks at its beginning. The result has
-    `stride` rows for each of the input (SAME), or `kernel - stride` more (`grows`).
+    `stride` rows for each of the input, and `extra` more, or fewer if that is negative. A band has
+    as many: the same operator makes it.
     """
 
     kernel: int
     stride: int
     before: int = 0
-    grows: bool = False
+    extra: int = 0
 
     def feed(self, wanted: Span, size: int, result: int) -> Feed:
         """Return the rows that add to the wanted ones."""
         reach = max(self.kernel, self.stride)  # so that every row of the result has one to feed
         first = -(-(wanted[0] + self.before - reach + 1) // self.stride)
         last = (wanted[1] - 1 + self.before) // self.stride + 1
-        begin, end = max(0, min(first, size - 1)), min(size, max(last, 1))
-        extra = max(self.kernel - self.stride, 0) if self.grows else 0
-        return Feed((begin, end), (begin * self.stride, end * self.stride + extra))
+        begin = max(0, min(first, wanted[0] // self.stride, size - 1))
+        end = min(size, max(last, -(-(wanted[1] - self.extra) // self.stride), begin + 1))
+        return Feed((begin, end), (begin * self.stride, end * self.stride + self.extra))
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ _MOST: Final = 1 << 62
 _RANGES: Final[dict[str, tuple[int, int]]] = {
     **dict.fromkeys(("kernel", "reach", "dilation", "up", "down"), (1, _MOST)),
     "stride": (1, LONGEST_STEP),
-    "before": (-_MOST, _MOST),
+    **dict.fromkeys(("before", "extra"), (-_MOST, _MOST)),
 }
 
 

@@ -142,15 +142,15 @@ def _transpose(info: OperatorInfo, inputs: _Tensors, output: TensorInfo) -> Maps
     padding, step_x, step_y = info.options
     _values(inputs, 0)
     _, *kernels, _ = _weights(inputs)
-    grows = padding == _VALID
     maps = []
     for size, made, kernel, stride in zip(
         sizes, output.shape[1:3], kernels, (step_y, step_x), strict=True
     ):
-        extra = max(kernel - stride, 0)
-        if made != size * stride + (extra if grows else 0):
+        more = max(kernel - stride, 0)
+        before, extra = (0, more) if padding == _VALID else (more // 2, 0)
+        if made != size * stride + extra:
             raise WholeError("its result has an odd number of rows or columns")
-        maps.append(Transposed(kernel, stride, 0 if grows else extra // 2, grows))
+        maps.append(Transposed(kernel, stride, before, extra))
     return {2: (maps[0], maps[1])}
 
 

@@ -20,6 +20,7 @@ from memplan.graph.pictures import (
     Read,
     Shifted,
     Size,
+    Transposed,
     WholeError,
     broadcast,
     fits,
@@ -38,11 +39,13 @@ _Named = tuple[str, Option]
 _RANK: Final = 4
 _ROW_AXIS: Final = 2  # NCHW
 _NONSENSE: Final = "its options make no sense"
+_OTHER_ROWS: Final = "its result has other rows than its options make"
+_OF_WINDOWS: Final = {"dilation": 1, "padding": 0, "output_padding": 0}  # with the least value
 # What the schemas of ATen say of the arguments that the rules read; others must be given.
 _DEFAULTS: Final[dict[str, Option]] = {
     **dict.fromkeys(("align_corners", "ceil_mode", "training", "transposed"), False),
     **dict.fromkeys(("scale_factors", "scales_h", "scales_w"), None),
-    **dict.fromkeys(("dim", "padding"), 0),
+    **dict.fromkeys(("dim", "output_padding", "padding"), 0),
     "dilation": 1,
     "mode": "constant",
     "stride": (),
@@ -116,6 +119,13 @@ class _Operator:
             raise WholeError(_NONSENSE)
         return numbers[0], numbers[-1]
 
+    def kernel(self) -> Size:
+        """Return the rows and columns of the weights."""
+        shape = self.input(1).sizes
+        if len(shape) != _RANK:
+            raise WholeError(_NONSENSE)
+        return shape[2], shape[3]
+
     def axis(self) -> int:
         """Return the axis that it works along."""
         (axis,) = self.pair("dim", -_RANK)[:1]
@@ -179,7 +189,7 @@ def _find_maps(call: _Operator, target: str) -> Maps:
     maps = rule(call)
     for at, both in maps.items():
         if not all(map(fits, both, call.size(at), result)):
-            raise WholeError("its result has other rows than its options make")
+            raise WholeError(_OTHER_ROWS)
     return maps
 
 
@@ -208,12 +218,26 @@ def _softmax(call: _Operator) -> Maps:
 
 def _convolve(call: _Operator) -> Maps:
     if call.option("transposed"):
-        raise WholeError("it is a transposed convolution")
-    shape = call.input(1).sizes
-    if len(shape) != _RANK:
-        raise WholeError(_NONSENSE)
-    steps = call.pair("stride", 1) if call.option("stride") != () else (1, 1)
-    return _window(call, (shape[2], shape[3]), steps)
+        return _transpose(call)
+    steps = call.pair("stride", 1) if call.option("stride") else (1, 1)
+    return _window(call, call.kernel(), steps)
+
+
+def _transpose(call: _Operator) -> Maps:
+    steps = call.pair("stride", 1) if call.option("stride") else (1, 1)
+    sides = zip(
+        *(call.size(0), call.result, call.kernel(), steps),
+        *(call.pair(name, least) for name, least in _OF_WINDOWS.items()),
+        strict=True,
+    )
+    maps = []
+    for size, made, kernel, step, dilation, padding, more in sides:
+        reach = (kernel - 1) * dilation + 1
+        extra = reach - step - 2 * padding + more
+        if made != size * step + extra:
+            raise WholeError(_OTHER_ROWS)
+        maps.append(Transposed(reach, step, padding, extra))
+    return {0: (maps[0], maps[1])}
 
 
 def _pool(call: _Operator) -> Maps:
@@ -310,6 +334,7 @@ _RULES: Final[dict[str, Callable[[_Operator], Maps]]] = {
     **dict.fromkeys(("upsample_bilinear2d", "upsample_nearest2d"), _resize),
     **dict.fromkeys(_POOLS, _pool),
     "cat": _join,
+    "conv_transpose2d": _transpose,
     "pixel_shuffle": _to_space,
     "pixel_unshuffle": _to_depth,
 }
