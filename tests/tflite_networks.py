@@ -407,6 +407,7 @@ TABLES = {
     "QUANTIZE": ("QuantizeOptions", {}),
     "DEQUANTIZE": ("DequantizeOptions", {}),
     "ABS": ("AbsOptions", {}),
+    "ZEROS_LIKE": ("ZerosLikeOptions", {}),
 }
 
 
@@ -494,7 +495,19 @@ OPERATORS: dict[str, tuple[Draw, tuple[str, ...]]] = {
     ),
     **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION"), (change, BOTH)),
     **dict.fromkeys(
-        ("CEIL", "COS", "EXP", "FLOOR", "LOG", "NEG", "ROUND", "SIN", "SQRT", "SQUARE"),
+        (
+            "CEIL",
+            "COS",
+            "EXP",
+            "FLOOR",
+            "LOG",
+            "NEG",
+            "ROUND",
+            "SIN",
+            "SQRT",
+            "SQUARE",
+            "ZEROS_LIKE",
+        ),
         (change, FLOAT),
     ),
     "CAST": (cast, (*BOTH, "int32")),

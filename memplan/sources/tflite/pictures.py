@@ -210,7 +210,7 @@ def _count_macs(info: OperatorInfo, inputs: _Tensors, output: TensorInfo | None)
 
 _ELEMENTS: Final = """
     DEQUANTIZE EQUAL GELU GREATER GREATER_EQUAL LESS LESS_EQUAL LOGICAL_NOT NOT_EQUAL POW
-    RELU_N1_TO_1 RELU_0_TO_1
+    RELU_N1_TO_1 RELU_0_TO_1 ZEROS_LIKE
 """
 _CHANNELS: Final = "L2_NORMALIZATION LOG_SOFTMAX SOFTMAX"
 _MIXES: Final = frozenset(
