@@ -198,3 +198,15 @@ def test_rows_of_element_wise_operators_are_each_their_own() -> None:
     """Tests that maps are values, so that graphs with them compare."""
     assert Each() == Each()
     assert Read(0, Each(), Each()) != Read(1, Each(), Each())
+
+
+def test_results_are_their_own_reports() -> None:
+    """Tests that what Python prints, also in a notebook, is the report of the command."""
+    loaded = of_graph(branches())
+    for found, word in (
+        (mp.fit(loaded), "The least that these levers need"),
+        (mp.inspect(loaded), "bytes"),
+        (mp.compare(loaded, loaded), "peak"),
+    ):
+        assert word in str(found)
+        assert word in found._repr_html_()  # type: ignore[attr-defined]

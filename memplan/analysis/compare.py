@@ -87,6 +87,16 @@ class Comparison:
     arrived: tuple[Match, ...]
     left: tuple[Match, ...]
 
+    def __str__(self) -> str:
+        from memplan.view import reports  # imported on use because it needs Rich
+
+        return reports.of_comparison(self)
+
+    def _repr_html_(self) -> str:
+        from memplan.view import reports
+
+        return reports.render_html(str(self))
+
     @property
     def notes(self) -> tuple[Note, ...]:
         """What was assumed, left out or cannot be compared, on either side."""

@@ -124,6 +124,16 @@ class Inspection:
     order: Reordered | str | None = None
     refusals: tuple[Refusal, ...] = ()
 
+    def __str__(self) -> str:
+        from memplan.view import reports  # imported on use because it needs Rich
+
+        return reports.of_inspection(self)
+
+    def _repr_html_(self) -> str:
+        from memplan.view import reports
+
+        return reports.render_html(str(self))
+
     @property
     def lower_bound(self) -> int:
         """The better of the bound and what the search proved, in bytes."""

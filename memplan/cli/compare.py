@@ -218,6 +218,7 @@ def _write(
     from memplan import formats
     from memplan.view.comparison import make_report
     from memplan.view.markdown import format_report
+    from memplan.view.reports import render_plain
     from memplan.view.words.comparisons import comparison
 
     report = make_report(found, names, [verdict.sentence for verdict in verdicts], most)
@@ -225,7 +226,7 @@ def _write(
         output.console().print(comparison(report))
         return
     if format is Format.TEXT:
-        text = output.render_plain(comparison(report))
+        text = render_plain(comparison(report))
     elif format is Format.MARKDOWN:
         text = format_report(report)
     else:

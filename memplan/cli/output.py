@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import os
 import sys
 from typing import TYPE_CHECKING, NoReturn, TextIO
@@ -13,7 +12,7 @@ import typer
 from memplan.errors import FormatError
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
 # These are the exit codes. Click ends with 2 after an error of the command line, as we do.
 OK = 0
@@ -45,16 +44,6 @@ def console() -> Console:
     # A file has no width, and Rich's default of 80 would fold names.
     wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDTH_OF_FILES
     return Output(width=wide, markup=False, highlight=False, emoji=False, soft_wrap=False)
-
-
-def render_plain(what: RenderableType) -> str:
-    """Return what a file gets of this, without spaces at the ends of lines."""
-    from rich.console import Console
-
-    file = io.StringIO()
-    paper = Console(file=file, width=_WIDTH_OF_FILES, markup=False, highlight=False, emoji=False)
-    paper.print(what)
-    return "".join(f"{each.rstrip()}\n" for each in file.getvalue().splitlines())
 
 
 def line(text: str) -> None:

@@ -108,6 +108,16 @@ class Arranged:
     seconds: float = 0.0
     drafts: tuple[Draft, ...] = field(default=(), repr=False)
 
+    def __str__(self) -> str:
+        from memplan.view import reports  # imported on use because it needs Rich
+
+        return reports.of_arranged(self)
+
+    def _repr_html_(self) -> str:
+        from memplan.view import reports
+
+        return reports.render_html(str(self))
+
     @property
     def planned(self) -> Planned:
         """The program with its plan."""
