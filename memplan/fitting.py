@@ -10,11 +10,12 @@ import os
 from collections.abc import Iterable, Mapping
 from math import inf
 from pathlib import Path
+from typing import Any
 
 from memplan.files import write_files
 from memplan.pipeline import Arranged, arrange
 from memplan.sizes import parse_size
-from memplan.sources import Loaded
+from memplan.sources import Loaded, load
 from memplan.sources.options import Options
 from memplan.targets import choose_writer
 
@@ -22,7 +23,7 @@ __all__ = ["fit"]
 
 
 def fit(
-    model: str | os.PathLike[str] | Loaded,
+    model: Any,
     size: int | str | None = None,
     *,
     out: str | os.PathLike[str] | None = None,
@@ -41,7 +42,7 @@ def fit(
     Parameters
     ----------
     model
-        A file that `memplan.load` reads, or the result of that.
+        What `memplan.load` takes (a file, or a `torch.export.ExportedProgram`), or its result.
     size
         What there is: bytes, or words like "256KiB". For a TFLite model it is the whole arena of
         TensorFlow Lite Micro. Without it, all levers are tried, and the steps of the result say the
@@ -87,7 +88,11 @@ def fit(
     >>> fitted.fits, fitted.plan.peak
     (True, 36864)
     """
-    given = model if isinstance(model, Loaded) else Path(model)
+    given: Path | Loaded
+    if isinstance(model, (str, os.PathLike)):
+        given = Path(model)
+    else:
+        given = model if isinstance(model, Loaded) else load(model, dims=dims)
     target = out or for_file
     options = Options(dims=dict(dims or {}))
     writer = choose_writer(

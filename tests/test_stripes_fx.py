@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 from fx_operators import DRAWS, export, move  # noqa: E402
 from slab_models import Calls, inference  # noqa: E402
 
+import memplan as mp  # noqa: E402
 from memplan.errors import MemplanError  # noqa: E402
 from memplan.graph import lay_out  # noqa: E402
 from memplan.rewrite.bands import Region, Uncut, cut  # noqa: E402
@@ -195,3 +196,18 @@ def test_a_batch_and_open_sizes_are_whole() -> None:
     found = target.stripe(program)
     assert not found.cut.regions
     assert found.cut.uncut.operators[0].why_whole == "its sizes are known only at run time"
+
+
+def test_a_program_in_memory_is_loaded_as_its_file() -> None:
+    """Tests `memplan.load` with a program, and what it says of a module and of anything else."""
+    x = torch.randn(1, 3, 16, 16)
+    module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU())
+    program = export(module, x)
+    loaded = mp.load(program, capacity=100_000)
+    assert loaded.source == "torch"
+    assert loaded.problem.capacity == 100_000
+    assert loaded.graph == load_graph(program).graph
+    with pytest.raises(mp.MemplanError, match=r"torch\.export\.export\(module"):
+        mp.load(module)
+    with pytest.raises(mp.MemplanError, match="not a int"):
+        mp.load(7)

@@ -58,7 +58,7 @@ _WITH_PARTS = frozenset({"cuda-snapshot", "xla"})
 
 
 def load(
-    path: str | os.PathLike[str],
+    path: Any,
     *,
     capacity: int | None = None,
     dims: Mapping[str, int] | None = None,
@@ -74,7 +74,8 @@ def load(
     Parameters
     ----------
     path
-        A model, trace or dump, a folder of `--xla_dump_to`, or a problem as CSV or JSON.
+        A model, trace or dump, a folder of `--xla_dump_to`, or a problem as CSV or JSON. Also a
+        `torch.export.ExportedProgram` in memory.
     capacity
         The capacity in bytes, in place of the one in the file. That of a TFLite model is of the
         planned part of TFLM's arena alone, which a note says: `memplan.plan_model(path,
@@ -112,10 +113,14 @@ def load(
         If a library that reads it is missing, a dimension has no value, there is no such kind or
         part, or `runtime_order` is asked for in another format.
     """
-    path = Path(path)
     options = Options(
         dims or {}, _parse_kinds(include), in_place, pins, limit_factor, runtime_order, part
     )
+    if not isinstance(path, (str, os.PathLike)):
+        loaded: Loaded = _load_program(path, options)
+        problem = loaded.problem.with_capacity(capacity) if capacity else loaded.problem
+        return replace(loaded, problem=problem)
+    path = Path(path)
     try:
         name = detect(path)
         if dims and name not in _WITH_DIMENSIONS:
@@ -136,7 +141,7 @@ def load(
             if not pins:
                 problem = problem.with_pins(dict.fromkeys(problem.ids))
             return of_problem(problem, name)
-        loaded: Loaded = _import_source(name).read(path, options)
+        loaded = _import_source(name).read(path, options)
     except MemoryError:
         raise FormatError(str(path), "there is not enough memory to read the file") from None
     except RecursionError:
@@ -145,6 +150,22 @@ def load(
         return loaded
     notes = loaded.notes if name != "tflite" else (*loaded.notes, _limit_part(capacity))
     return replace(loaded, problem=loaded.problem.with_capacity(capacity), notes=notes)
+
+
+def _load_program(program: Any, options: Options) -> Loaded:
+    """Return the problem of a program in memory."""
+    if hasattr(program, "graph_signature"):
+        found: Loaded = _import_source("torch").load(program, options)
+        return found
+    if hasattr(program, "state_dict") and hasattr(program, "forward"):
+        raise MemplanError(
+            f"a module ({type(program).__name__}) has no order of operators yet; write: program = "
+            "torch.export.export(module, (example,)); memplan.load(program)"
+        )
+    raise MemplanError(
+        f"memplan.load takes the path of a file or an ExportedProgram, not a "
+        f"{type(program).__name__}"
+    )
 
 
 def _limit_part(capacity: int) -> Note:
