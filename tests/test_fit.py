@@ -99,6 +99,15 @@ def test_bands_have_the_least_work_that_fits() -> None:
         assert found.comparison is None
 
 
+def test_bands_in_a_header_are_for_kernels_of_the_user(tmp_path: Path) -> None:
+    """Tests that nothing is compared, and that the steps are written."""
+    loaded, out = of_graph(chain(2, 16, 16, 2)), tmp_path / "net.h"
+    found = mp.fit(loaded, mp.fit(loaded, out=out).arena, out=out)
+    assert found.fits
+    assert found.point is not None
+    assert "_steps[" in out.read_text()
+
+
 @pytest.mark.parametrize("whole", [frozenset({1}), frozenset({0, 2}), frozenset()])
 def test_no_program_goes_below_the_floor(whole: frozenset[int]) -> None:
     """Tests the floor against what all levers reach, and that it names what holds it up."""

@@ -90,6 +90,8 @@ class Arranged:
     comparison
         How the outputs of bands compare with those of the program; `None` without bands, or if the
         runtime does not run them here.
+    has_runtime
+        Whether there is a runtime whose outputs can be compared.
     capacity
         What the arena may have.
     seconds
@@ -104,6 +106,7 @@ class Arranged:
     order: Reordered | None = None
     frontier: Frontier | None = None
     comparison: Comparison | None = None
+    has_runtime: bool = False
     capacity: int | None = None
     seconds: float = 0.0
     drafts: tuple[Draft, ...] = field(default=(), repr=False)
@@ -205,7 +208,7 @@ class Arranged:
         MemplanError
             If they do; the sentence says by how much.
         """
-        if self.point is None:
+        if self.point is None or not self.has_runtime:
             return
         if self.comparison is None:
             raise MemplanError(
@@ -448,6 +451,7 @@ class _Run:
             self._found,
             self._frontier,
             comparison,
+            self._writer.has_runtime,
             self._capacity,
             time.perf_counter() - self._begun,
             tuple(self._drafts),

@@ -97,6 +97,10 @@ class Writer(Protocol):
     def trials(self) -> int:
         """How many programs in bands are planned and written, of which the best is kept."""
 
+    @property
+    def has_runtime(self) -> bool:
+        """Whether outputs can be compared; kernels of the user are not known."""
+
     def open(self) -> Variant:
         """Return the program as it is."""
 
@@ -126,6 +130,7 @@ class Plain:
     loaded: Loaded
     name: str = "the program"
     trials: int = 1
+    has_runtime: bool = False
 
     def open(self) -> Variant:
         """See `Writer`."""

@@ -41,6 +41,7 @@ class OnnxFile:
     """
 
     trials = 1
+    has_runtime = True
 
     def __init__(self, path: Path, options: Options | None = None) -> None:
         self.name = str(path)

@@ -59,6 +59,7 @@ class TfliteMicro:
     """
 
     trials = 4
+    has_runtime = True
 
     def __init__(
         self,

@@ -84,6 +84,8 @@ def _list_facts(found: Arranged) -> list[Fact]:
 
 
 def _describe_comparison(found: Arranged) -> str:
+    if not found.has_runtime:
+        return "not compared: the kernels are yours"
     if found.comparison is None:
         return "not compared: the runtime does not run the program here"
     if not found.comparison.difference:
