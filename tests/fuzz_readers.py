@@ -45,12 +45,12 @@ _BATCH = 100_000  # mutants that one process reads: what a library leaks goes wi
 COMMANDS = (
     ("plan", "--nodes", "500", "--no-runtime", "--json"),
     ("order", "--states", "2000", "--json"),
-    ("stripes", "--json"),
+    ("bands", "--json"),
     ("apply", "--nodes", "500", "--c-header", "OUT.h"),
     ("apply", "--nodes", "500", "--order", "--c-header", "OUT.h"),
-    ("apply", "--nodes", "500", "--stripes", "--c-header", "OUT.h"),
+    ("apply", "--nodes", "500", "--bands", "--c-header", "OUT.h"),
     ("apply", "--nodes", "500", "--order", "-o", "OUT"),
-    ("apply", "--nodes", "500", "--stripes", "--allow-inexact", "-o", "OUT"),
+    ("apply", "--nodes", "500", "--bands", "--allow-inexact", "-o", "OUT"),
 )
 _RUNTIMES = ("onnxruntime", "tflite-micro", "tflite_micro")
 

@@ -241,10 +241,10 @@ def draw_region(rng: random.Random, program: Uncut, first: int, last: int) -> Re
 
 
 def check_command(network: Network, folder: Path, runtime: Path, *options: str) -> str:
-    """Run a network as the header says that `apply --stripes` writes, and return the header."""
+    """Run a network as the header says that `apply --bands` writes, and return the header."""
     path, out = folder / f"model.{network.suffix}", folder / "out.h"
     path.write_bytes(network.data)
-    command = ["apply", str(path), "--stripes", "--c-header", str(out), "--name", "p0", *options]
+    command = ["apply", str(path), "--bands", "--c-header", str(out), "--name", "p0", *options]
     assert main(command) == 0
     header, graph, batch = out.read_text(), load(path).graph, Batch(folder, runtime)
     assert graph is not None

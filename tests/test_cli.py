@@ -272,6 +272,7 @@ def test_json_is_one_object_for_scripts(five_csv: Path) -> None:
     assert answer.pop("nodes") >= 0
     assert answer.pop("solver")
     assert answer == {
+        "version": 1,
         "source": "csv",
         "tensors": 5,
         "runtimes": [],
@@ -676,7 +677,7 @@ def test_help_is_there_for_every_command() -> None:
     ("arguments", "unused"),
     [
         ("--version", ["memplan.cli.plan", "numpy", "rich"]),
-        ("plan nothing.csv", ["memplan.cli.stripes", "memplan.rewrite"]),
+        ("plan nothing.csv", ["memplan.cli.bands", "memplan.rewrite"]),
         ("dance", ["memplan.cli.plan", "numpy"]),
         ("plan examples/models/mobile.tflite --no-runtime", ["memplan.rewrite", "ssl"]),
     ],

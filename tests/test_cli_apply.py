@@ -64,7 +64,7 @@ def test_a_model_is_patched(model: Path, tmp_path: Path) -> None:
 def test_a_budget_that_does_not_hold(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that nothing is written, and the sentence says by how much."""
     out = model.with_name("planned.tflite")
-    assert run(model, "-o", out, "--arena-budget", 1) == 2
+    assert run(model, "-o", out, "--capacity", 1) == 2
     assert "more than the budget of 1" in capsys.readouterr().err
     assert not out.exists()
 
@@ -134,7 +134,7 @@ def test_a_budget_is_for_every_output(
 ) -> None:
     """Tests that headers and shims are held to it, too."""
     for option in ("--c-header", "--shim"):
-        assert run(model, option, tmp_path / "plan.h", "--arena-budget", 1) == 2
+        assert run(model, option, tmp_path / "plan.h", "--capacity", 1) == 2
         assert "more than the budget of 1: nothing was written" in capsys.readouterr().err
     assert not (tmp_path / "plan.h").exists()
 
@@ -151,12 +151,12 @@ def test_a_budget_without_tflite_micro(
     model.write_bytes(Writer().write(chain("RELU", "TANH")))
     out, shim = tmp_path / "planned.tflite", tmp_path / "shim.h"
     for words in (("-o", out), ("--shim", shim)):
-        assert run(model, *words, "--arena-budget", "1MiB", "--strict") == 2
+        assert run(model, *words, "--capacity", "1MiB", "--strict") == 2
         assert "[arena-unmeasured]" in capsys.readouterr().err
         assert not words[1].exists()
-        assert run(model, *words, "--arena-budget", "1MiB") == 0
+        assert run(model, *words, "--capacity", "1MiB") == 0
         assert "head of the arena only" in " ".join(capsys.readouterr().out.split())
-    assert run(model, "-o", out, "--arena-budget", 1) == 2
+    assert run(model, "-o", out, "--capacity", 1) == 2
 
 
 def test_notes_of_the_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -192,10 +192,10 @@ def test_a_header_of_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     program.write_text(write_graph(branching(1)))
     header = tmp_path / "plan.h"
     words = ["apply", str(program), "--c-header", str(header), "--path", "all"]
-    assert main([*words, "--arena-budget", "499"]) == 2
+    assert main([*words, "--capacity", "499"]) == 2
     assert "the plan needs 500 bytes, 1 more than the budget of 499" in capsys.readouterr().err
     assert not header.exists()
-    assert main([*words, "--arena-budget", "500"]) == 0
+    assert main([*words, "--capacity", "500"]) == 0
     printed = " ".join(capsys.readouterr().out.split())  # the sentence may be wrapped
     assert "500 bytes are enough for all of them" in printed
     assert "static inline int chain_choose(const int* branches)" in header.read_text()

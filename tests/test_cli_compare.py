@@ -137,7 +137,7 @@ def test_a_file(folder: Path, name: str, capsys: pytest.CaptureFixture[str]) -> 
     assert main(words) == 1
     assert capsys.readouterr().out == ""
     text = Path(name).read_text()
-    starts = {"out.md": "**The peak grew", "out.json": '{"before": {'}
+    starts = {"out.md": "**The peak grew", "out.json": '{"version": 1, "before": {'}
     assert text.startswith(starts.get(name, "The peak grew"))
     assert text.endswith("\n")
     assert not any(line != line.rstrip() for line in text.splitlines())

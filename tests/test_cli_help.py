@@ -1,7 +1,8 @@
-"""Tests what `--help` shows of each command, and that its examples are true."""
+"""Tests the words of the command line: help, examples, old names, and what is mistyped."""
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -72,3 +73,79 @@ def test_examples_run(
                 GROUP.get_command(None, name).make_context(name, words[1:])
             else:
                 assert main(words) == 0, capsys.readouterr().err
+
+
+@pytest.fixture
+def five(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return a problem in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(MODELS.parent / "five.csv", "five.csv")
+    return "five.csv"
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("plna five.csv", "did you mean 'plan'?"),
+        ("plan five.csv --capcity 12", "no such option: --capcity; did you mean --capacity?"),
+        ("plan five.csv -c 12 --capacity 13", "invalid value for '--capacity': it is given twice"),
+        (
+            "plan five.csv --arena-budget=1 -c 1",
+            "invalid value for '--capacity': it is given twice",
+        ),
+        ("plan five.csv --timeout 1 -t 2", "invalid value for '--timeout': it is given twice"),
+        ("convert five.csv", "name one file to write: OUT, or --output FILE"),
+        ("convert five.csv a.json -o b.json", "name one file to write"),
+        ("compare five.csv five.csv --json --format text", "--format names another format"),
+    ],
+)
+def test_mistakes_are_answered_with_what_is_meant(
+    five: str, capsys: pytest.CaptureFixture[str], line: str, sentence: str
+) -> None:
+    """Tests words that are almost right, and options that say two things."""
+    assert main(line.split()) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_what_may_be_repeated_still_may(five: str) -> None:
+    """Tests options for several values, and flags."""
+    assert main(["plan", five, "--pin", "b1=0", "--pin", "b4=0", "--minimize", "--minimize"]) == 0
+
+
+def test_old_names_still_work(five: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests names that the help no longer shows, also with a value behind "=" and after "--"."""
+    assert main(["stripes", str(MODELS / "mobile.tflite"), "--top", "1"]) == 0
+    old = capsys.readouterr().out
+    assert main(["bands", str(MODELS / "mobile.tflite"), "--top", "1"]) == 0
+    assert capsys.readouterr().out == old
+    for words in (["--arena-budget", "11"], ["--arena-budget=11"], ["--capacity", "11"]):
+        assert main(["apply", five, "--c-header", "five.h", *words]) == 2
+        assert "more than the budget of 11" in capsys.readouterr().err
+    assert main(["apply", five, "--stripes", "--bands", "--c-header", "a.h"]) == 2
+    assert "no operators" in capsys.readouterr().err
+    assert main(["plan", "--", "--stripes"]) == 2
+    assert "--stripes: the file cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "plan five.csv --json",
+        "inspect five.csv --json",
+        "compare five.csv five.csv --json",
+        "fit MODEL --json",
+        "order MODEL --json",
+        "bands MODEL --json",
+    ],
+)
+def test_json_says_its_version(five: str, capsys: pytest.CaptureFixture[str], line: str) -> None:
+    """Tests that every object for scripts says which version of its fields it has."""
+    assert main(line.replace("MODEL", str(MODELS / "mobile.tflite")).split()) == 0
+    assert json.loads(capsys.readouterr().out)["version"] == 1
+
+
+def test_convert_takes_its_output_in_both_ways(five: str) -> None:
+    """Tests that the option writes what the argument does."""
+    assert main(["convert", five, "a.json"]) == 0
+    assert main(["convert", five, "-o", "b.json"]) == 0
+    assert Path("a.json").read_text() == Path("b.json").read_text()

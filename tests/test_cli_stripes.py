@@ -1,4 +1,4 @@
-"""Tests of `memplan stripes` and `memplan apply --stripes`: what is shown, written and refused."""
+"""Tests of `memplan bands` and `memplan apply --bands`: what is shown, written and refused."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("tflite_micro")
     from memplan_lab.bench.int8_networks import mobilenet_v2
 
-    path = tmp_path_factory.mktemp("stripes") / "network.tflite"
+    path = tmp_path_factory.mktemp("bands") / "network.tflite"
     path.write_bytes(mobilenet_v2(64, width=0.35, classes=10))
     return path
 
 
 def test_the_frontier_is_shown(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests the table, and which operators end a region and why."""
-    assert main(["stripes", str(network), "--top", "4"]) == 0
+    assert main(["bands", str(network), "--top", "4"]) == 0
     shown = capsys.readouterr().out
     assert "load, in bands" in shown
     assert "more work" in shown
@@ -38,7 +38,7 @@ def test_the_frontier_is_shown(network: Path, capsys: pytest.CaptureFixture[str]
 
 def test_the_frontier_as_json(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests the same facts for scripts: each program needs less arena and more work."""
-    assert main(["stripes", str(network), "--json"]) == 0
+    assert main(["bands", str(network), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     arenas = [point["arena"] for point in found["points"]]
     extra = [point["extra"] for point in found["points"]]
@@ -55,7 +55,7 @@ def test_the_frontier_is_drawn(network: Path, tmp_path: Path, name: str) -> None
     """Tests a page that needs no network, and pictures."""
     pytest.importorskip("bokeh")
     pytest.importorskip("matplotlib")
-    assert main(["stripes", str(network), "-o", str(tmp_path / name)]) == 0
+    assert main(["bands", str(network), "-o", str(tmp_path / name)]) == 0
     drawn = (tmp_path / name).read_bytes()
     assert len(drawn) > 1000
     if name == "page.html":
@@ -69,7 +69,7 @@ def test_bands_are_written(
 ) -> None:
     """Tests a file in bands within a budget: what is said of it, and that it is a model again."""
     out = tmp_path / "bands.tflite"
-    asked = ["apply", str(network), "--stripes", "-o", str(out), "--arena-budget", "110KiB"]
+    asked = ["apply", str(network), "--bands", "-o", str(out), "--capacity", "110KiB"]
     assert main(asked) == 0
     shown = capsys.readouterr().out
     assert f"{out}: written" in shown
@@ -84,7 +84,7 @@ def test_a_budget_that_cannot_be_met(
 ) -> None:
     """Tests that nothing is written, and that the error names the least and what holds it up."""
     out = tmp_path / "bands.tflite"
-    asked = ["apply", str(network), "--stripes", "-o", str(out), "--arena-budget", "20KiB"]
+    asked = ["apply", str(network), "--bands", "-o", str(out), "--capacity", "20KiB"]
     assert main(asked) == 2
     said = capsys.readouterr().err
     assert "the smallest arena found has" in said
@@ -98,7 +98,7 @@ def test_bands_as_a_header(
 ) -> None:
     """Tests the header of a program in bands, for kernels of the user."""
     out = tmp_path / "net.h"
-    assert main(["apply", str(network), "--stripes", "--c-header", str(out)]) == 0
+    assert main(["apply", str(network), "--bands", "--c-header", str(out)]) == 0
     shown = capsys.readouterr().out
     assert "rows kept" in shown
     assert "_steps[" in out.read_text()
@@ -107,13 +107,13 @@ def test_bands_as_a_header(
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        (["-o", "a.tflite", "--stripes", "--order"], "with --stripes --alignment"),
-        (["-o", "a.tflite", "--stripes", "--shim", "a.h"], "leave out --shim"),
-        (["-o", "a.tflite", "--stripes", "--c-header", "a.h"], "it writes one output"),
-        (["-o", "a.tflite", "--max-extra-macs", "10%"], "it needs --stripes"),
-        (["-o", "a.tflite", "--allow-inexact"], "it needs --stripes"),
-        (["-o", "a.tflite", "--stripes", "--max-extra-macs", "much"], "is not a share"),
-        (["-o", "a.tflite", "--stripes", "--max-extra-macs", "-1%"], "is not a share"),
+        (["-o", "a.tflite", "--bands", "--order"], "with --bands --alignment"),
+        (["-o", "a.tflite", "--bands", "--shim", "a.h"], "leave out --shim"),
+        (["-o", "a.tflite", "--bands", "--c-header", "a.h"], "it writes one output"),
+        (["-o", "a.tflite", "--max-extra-macs", "10%"], "it needs --bands"),
+        (["-o", "a.tflite", "--allow-inexact"], "it needs --bands"),
+        (["-o", "a.tflite", "--bands", "--max-extra-macs", "much"], "is not a share"),
+        (["-o", "a.tflite", "--bands", "--max-extra-macs", "-1%"], "is not a share"),
     ],
 )
 def test_options_that_do_not_fit(
@@ -134,8 +134,8 @@ def test_options_that_do_not_fit(
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
-        (["stripes"], "has no operators, so that only offsets can be chosen"),
-        (["apply", "--stripes", "-o", "a.tflite"], "five.csv is "),
+        (["bands"], "has no operators, so that only offsets can be chosen"),
+        (["apply", "--bands", "-o", "a.tflite"], "five.csv is "),
     ],
 )
 def test_other_files(
@@ -149,11 +149,11 @@ def test_other_files(
     monkeypatch.chdir(tmp_path)
     assert main([*command, str(EXAMPLES / "five.csv")]) == 2
     assert sentence in capsys.readouterr().err
-    assert main(["stripes", str(EXAMPLES / "five.csv"), "-o", "a.txt"]) == 2
+    assert main(["bands", str(EXAMPLES / "five.csv"), "-o", "a.txt"]) == 2
     assert "the suffix must be .html" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["order", "stripes"])
+@pytest.mark.parametrize("command", ["order", "bands"])
 def test_what_is_beside_the_plan_is_listed(
     command: str, network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -225,11 +225,11 @@ def test_a_graph_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     """Tests the frontier and the header of a graph JSON that says which rows operators need."""
     path, header = tmp_path / "own.json", tmp_path / "own.h"
     write_picture(path)
-    assert main(["stripes", str(path), "--json"]) == 0
+    assert main(["bands", str(path), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["macs"] == 2000
     assert found["points"][0]["load"] > 2 * found["points"][-1]["load"]
-    command = ["apply", str(path), "--stripes", "--max-extra-macs", "100%", "--name", "own"]
+    command = ["apply", str(path), "--bands", "--max-extra-macs", "100%", "--name", "own"]
     assert main([*command, "--c-header", str(header)]) == 0
     assert "own_steps[" in header.read_text()
 
@@ -241,13 +241,13 @@ def test_graphs_without_bands(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     document = json.loads(path.read_text())
     del document["operators"][1]["reads"]
     path.write_text(json.dumps(document))
-    assert main(["stripes", str(path)]) == 2
+    assert main(["bands", str(path)]) == 2
     assert '"reads" of a graph JSON says it' in capsys.readouterr().err
     write_picture(path, stream=1)
-    assert main(["stripes", str(path)]) == 2
+    assert main(["bands", str(path)]) == 2
     assert "bands are for programs on one stream" in capsys.readouterr().err
     write_picture(path, reads=None, why_whole="it sorts all rows")
-    assert main(["stripes", str(path)]) == 0
+    assert main(["bands", str(path)]) == 0
     assert "it sorts all rows" in capsys.readouterr().out
 
 
@@ -260,7 +260,7 @@ def test_a_program_of_pytorch(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     x = torch.randn(1, 3, 48, 32)
     program = torch.export.export(torch.nn.Sequential(*layers).eval(), (x,))
     torch.export.save(program, tmp_path / "net.pt2")
-    assert main(["stripes", str(tmp_path / "net.pt2"), "--json"]) == 0
+    assert main(["bands", str(tmp_path / "net.pt2"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     frontier = fx_bands.stripe(program).frontier
     assert len(found["points"]) > 2

@@ -81,7 +81,7 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("command", ["plan", "order", "stripes", "apply"])
+@pytest.mark.parametrize("command", ["plan", "order", "bands", "apply"])
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_every_command_has_the_same_door(
     kind: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -92,7 +92,7 @@ def test_every_command_has_the_same_door(
     if command == "plan":
         more = ["--no-runtime"]
     elif command == "apply":
-        more = ["--stripes", "--allow-inexact", "-o", str(tmp_path / "o.onnx")]
+        more = ["--bands", "--allow-inexact", "-o", str(tmp_path / "o.onnx")]
     code = main([command, str(path), *more])
     said = capsys.readouterr().err
     sentence = DAMAGES[kind]

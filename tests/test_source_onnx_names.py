@@ -80,7 +80,7 @@ def test_a_name_in_a_sub_graph_hides_one_outside_or_is_refused(
         is_refused = kind in ("made", "result") and name in VISIBLE
         assert _is_accepted(path) in (None, not is_refused), (kind, name)
         if is_refused:
-            for command in ("plan", "order", "stripes"):
+            for command in ("plan", "order", "bands"):
                 assert main([command, str(path)]) == 2
                 text = capsys.readouterr().err
                 assert text.count("\n") == 1

@@ -203,7 +203,7 @@ def test_random_programs_run_as_their_headers_say(tmp_path: Path, runtime: Path)
 
 
 def test_a_program_and_its_graph_have_one_header(tmp_path: Path, runtime: Path) -> None:
-    """Tests `apply --stripes --c-header` of a `.pt2`, and of the graph JSON that is made of it."""
+    """Tests `apply --bands --c-header` of a `.pt2`, and of the graph JSON that is made of it."""
     torch.manual_seed(0)
     layers = (nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 8, 3, stride=2, padding=1))
     network = save(nn.Sequential(*layers), torch.randn(1, 3, 32, 32), tmp_path / "net.pt2")

@@ -198,7 +198,7 @@ def test_the_command_line_writes_the_order(tmp_path: Path) -> None:
     assert answer.exit_code == 0, answer.output
     assert "PRIORITY_BASED" in answer.output
     assert load(out).problem.max_load == 9 * 256 * 64 * 4
-    for option in (["--arena-budget", "1MiB"], ["--c-header", f"{out}.h"], ["--alignment", "64"]):
+    for option in (["--capacity", "1MiB"], ["--c-header", f"{out}.h"], ["--alignment", "64"]):
         refused = cli.invoke(app, ["apply", str(path), "-o", str(out), "--order", *option])
         assert refused.exit_code == 2
     again = cli.invoke(app, ["plan", str(path), "--runtime-order", "--no-runtime"])
@@ -206,7 +206,7 @@ def test_the_command_line_writes_the_order(tmp_path: Path) -> None:
     assert "order of its own" not in again.output
 
 
-@pytest.mark.parametrize("option", ["--order", "--stripes"])
+@pytest.mark.parametrize("option", ["--order", "--bands"])
 def test_operators_that_are_not_sorted_are_written_sorted(
     option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -230,7 +230,7 @@ def test_operators_that_are_not_sorted_are_written_sorted(
     assert [one.op_type for one in inner.node] == ["Neg", "Exp", "Add"]
     assert main([*words, "--strict"]) == 2
     capsys.readouterr()
-    assert main(["stripes", str(path), "--json"]) == 0
+    assert main(["bands", str(path), "--json"]) == 0
     assert "operators-sorted" in capsys.readouterr().out
 
 
@@ -252,7 +252,7 @@ def test_functions_are_written_sorted(tmp_path: Path) -> None:
     assert result.tolist() == [-1.0] * 4
 
 
-@pytest.mark.parametrize("option", ["--order", "--stripes"])
+@pytest.mark.parametrize("option", ["--order", "--bands"])
 def test_sizes_are_given_for_a_model_that_is_written(
     option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -286,7 +286,7 @@ def test_sizes_that_depend_on_data_are_given_for_bands(key: str, tmp_path: Path)
     path, out = saved(made, tmp_path), tmp_path / "bands.onnx"
     sizes = {"H": 64, "W": 64, key: 100}
     words = [word for name, size in sizes.items() for word in ("--dim", f"{name}={size}")]
-    assert main(["apply", str(path), "-o", str(out), "--stripes", *words]) == 0
+    assert main(["apply", str(path), "-o", str(out), "--bands", *words]) == 0
     assert sum(one.op_type == "Conv" for one in onnx.load(out).graph.node) > 1
 
 

@@ -170,7 +170,7 @@ def test_the_command_says_both_arenas(tmp_path: Path, capsys: pytest.CaptureFixt
         ("--plan", path),
         ("--c-header", f"{out}.h"),
         ("--alignment", 64),
-        ("--arena-budget", "2KiB"),
+        ("--capacity", "2KiB"),
     ):
         assert run(*command, "--order", *options) == 2, options
     assert "more than the budget of 2048" in capsys.readouterr().err

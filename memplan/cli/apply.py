@@ -40,12 +40,12 @@ def command(
             "(.tflite, --c-header), or as they are (.onnx).",
         ),
     ] = False,
-    stripes: Annotated[
+    bands: Annotated[
         bool,
         typer.Option(
-            "--stripes",
-            help="Compute the first large tensors one band of rows at a time: in the best order "
-            "(.tflite, --c-header), or of an .onnx; outputs are compared with those of the model.",
+            "--bands",
+            help="Split the first large tensors into bands of rows to save memory; in the best "
+            "order, for TFLite models and --c-header. Outputs are checked against the original.",
         ),
     ] = False,
     max_extra: Annotated[
@@ -54,15 +54,15 @@ def command(
             "--max-extra-macs",
             parser=options.parse_share,
             metavar="SHARE",
-            help="With --stripes: the most work that bands may add, as a share of the "
-            "multiplications of the model; 10% by default, and no limit with --arena-budget.",
+            help="With --bands: the most work that bands may add, as a share of the "
+            "multiplications of the model; 10% by default, and no limit with --capacity.",
         ),
     ] = None,
     allow_inexact: Annotated[
         bool,
         typer.Option(
             "--allow-inexact",
-            help="With --stripes: also write bands whose outputs differ in some bits, or could not "
+            help="With --bands: also write bands whose outputs differ in some bits, or could not "
             "be compared.",
         ),
     ] = False,
@@ -98,10 +98,12 @@ def command(
     budget: Annotated[
         int | None,
         typer.Option(
-            "--arena-budget",
+            "--capacity",
+            "-c",
             parser=options.parse_bytes,
             metavar="SIZE",
-            help="Write nothing if the arena would need more than this.",
+            help="Write nothing if more than this is needed: of a TFLite model, by the whole arena "
+            "of TensorFlow Lite Micro.",
         ),
     ] = None,
     alignment: options.Alignment = 1,
@@ -136,11 +138,11 @@ def command(
         raise typer.BadParameter("--output names another file", param_hint="'--overwrite'")
     model = input if overwrite else out
     _check_outputs(input, out, model, header, shim, plan)
-    if pure and not (order or stripes):
-        raise typer.BadParameter("it needs --order or --stripes", param_hint="'--pure'")
-    if (max_extra is not None or allow_inexact) and not stripes:
+    if pure and not (order or bands):
+        raise typer.BadParameter("it needs --order or --bands", param_hint="'--pure'")
+    if (max_extra is not None or allow_inexact) and not bands:
         hint = "'--max-extra-macs'" if max_extra is not None else "'--allow-inexact'"
-        raise typer.BadParameter("it needs --stripes", param_hint=hint)
+        raise typer.BadParameter("it needs --bands", param_hint=hint)
     if plan is not None and (in_place or replan or alignment > 1):
         raise typer.BadParameter(
             "leave out --in-place, --replan and --alignment", param_hint="'--plan'"
@@ -159,16 +161,16 @@ def command(
         limit_factor=limit_factor,
         allow_refused=allow_refused,
     )
-    if stripes or order:
-        if shim or plan or path or (stripes and (order or alignment > 1)):
-            message = "leave out --shim, --plan, --path, and with --stripes --alignment, --order"
-            raise typer.BadParameter(message, param_hint="'--stripes' or '--order'")
+    if bands or order:
+        if shim or plan or path or (bands and (order or alignment > 1)):
+            message = "leave out --shim, --plan, --path, and with --bands --alignment, --order"
+            raise typer.BadParameter(message, param_hint="'--bands' or '--order'")
         if bool(model) == bool(header):
             message = "it writes one output: --output, --overwrite or --c-header"
-            raise typer.BadParameter(message, param_hint="'--stripes' or '--order'")
+            raise typer.BadParameter(message, param_hint="'--bands' or '--order'")
         asked = arranged.Asked(
             order=order or (not header and detect(input) == "tflite"),
-            bands=stripes,
+            bands=bands,
             max_extra=max_extra,
             budget=budget,
             allow_inexact=allow_inexact,
@@ -246,7 +248,7 @@ def _make_plan(
     from memplan.sources import detect
 
     if tflite and detect(input) != "tflite":
-        also = "; of an ONNX model, --order or --stripes write another one"
+        also = "; of an ONNX model, --order or --bands write another one"
         raise MemplanError(
             f"{input} is not a TFLite model; only TFLite models carry their plan"
             + also * (detect(input) == "onnx")

@@ -43,7 +43,7 @@ def write_arranged(
     is_onnx = kind == "OnnxFile"
     if not (header or asked.bands) and (model.alignment > 1 or (is_onnx and asked.budget)):
         raise typer.BadParameter(
-            "leave out --alignment and, for an ONNX model, --arena-budget", param_hint="'--order'"
+            "leave out --alignment and, for an ONNX model, --capacity", param_hint="'--order'"
         )
     found = arrange(
         writer,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -84,6 +83,9 @@ def command(
         Format | None,
         typer.Option("--format", help="Of the output; by default the suffix of FILE decides."),
     ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="The same as --format json: one object, for scripts.")
+    ] = False,
     out: Annotated[
         str | None,
         typer.Option(
@@ -111,6 +113,10 @@ def command(
     A plan has a peak; models and problems are planned first, without regard to their capacity. The
     exit code is 1 if a limit on growth is exceeded, and 3 if no plan was found to compare with it.
     """
+    if as_json and format not in (None, Format.JSON):
+        raise typer.BadParameter("--format names another format", param_hint="'--json'")
+    if as_json:
+        format = Format.JSON
     gates = _parse_gates(peak_limit, load_limit)
     output.check_output(out, before, after)
     model = options.Model(
@@ -230,7 +236,7 @@ def _write(
     elif format is Format.MARKDOWN:
         text = format_report(report)
     else:
-        text = json.dumps(_summary(found, verdicts)) + "\n"
+        text = output.make_json(_summary(found, verdicts)) + "\n"
     if out is None:
         output.line(text.removesuffix("\n"))
     else:

@@ -48,7 +48,13 @@ def command(
             callback=keep,
         ),
     ],
-    out: Annotated[str, typer.Argument(metavar="OUT", help="The file to write.")],
+    out: Annotated[
+        str | None,
+        typer.Argument(metavar="OUT", help="The file to write; --output names it as well."),
+    ] = None,
+    also_out: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="The same as OUT.")
+    ] = None,
     format: Annotated[
         Format | None,
         typer.Option("--format", help="Format of OUT; by default its suffix decides."),
@@ -81,6 +87,9 @@ def command(
     conflicts the edges, is for other tools: DOT (.dot, .gv), GraphML (.graphml), or for small
     problems a picture (.svg, .png, .pdf).
     """
+    if (out is None) == (also_out is None):
+        raise typer.BadParameter("name one file to write: OUT, or --output FILE")
+    out = str(also_out if out is None else out)
     output.check_output(out, input, *([problem] if problem else []))
 
     from memplan import formats

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -103,7 +102,7 @@ def command(
 
         formats.write_files({written: found.data})
     if as_json:
-        output.line(json.dumps(_summarise(found, written)))
+        output.line(output.make_json(_summarise(found, written)))
     else:
         from memplan.view.words.fitting import describe_arranged
 
@@ -116,7 +115,6 @@ def _summarise(found: Arranged, written: str | None) -> dict[str, Any]:
     """Return the facts for scripts; amounts are in bytes."""
     floor, why = found.find_floor()
     return {
-        "version": 1,
         "model": Path(found.name).name,
         "capacity": found.capacity,
         "fits": found.fits if found.capacity is not None else None,

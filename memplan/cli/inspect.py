@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -131,7 +130,7 @@ def command(
     if as_json:
         record = None if measured is None else asdict(measured)
         outcome = None if paths is None else _summarise_paths(paths)
-        output.line(json.dumps(_summary(found) | {"measured": record, "paths": outcome}))
+        output.line(output.make_json(_summary(found) | {"measured": record, "paths": outcome}))
         return
 
     from memplan.view.words import measured as words

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -64,7 +63,7 @@ def command(
     beside = yardsticks.find_beside(loaded.source, Path(input))
     if as_json:
         record = None if beside is None else asdict(beside)
-        output.line(json.dumps(_summary(found) | {"beside": record}))
+        output.line(output.make_json(_summary(found) | {"beside": record}))
     else:
         from memplan.view.words import orders, parts
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import typer
@@ -25,6 +27,8 @@ BROKEN_PIPE = 141  # 128 + SIGPIPE
 TERMINATED = 143  # 128 + SIGTERM
 
 UNWRITTEN = 74  # the results could not be written, on a full disk, say; EX_IOERR of sysexits.h
+
+JSON_VERSION = 1  # of what `--json` prints; it grows if a field changes its meaning or goes
 
 # The user's names of files that were copied, by copy: messages name what the user named.
 names: dict[str, str] = {}
@@ -52,6 +56,11 @@ def line(text: str) -> None:
         typer.echo(text)
     except BrokenPipeError:  # Click would exit with 1, which means infeasible here
         exit_on_broken_pipe()
+
+
+def make_json(record: Mapping[str, object]) -> str:
+    """Return facts for scripts as one line of JSON, which says the version of its fields."""
+    return json.dumps({"version": JSON_VERSION, **record})
 
 
 def message(text: str) -> None:

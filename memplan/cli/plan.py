@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -196,7 +195,7 @@ def command(
             figures = tuple(_of_given_order(figure) for figure in figures)
         report = Report(loaded, found, planned.seconds, interrupted, figures, measured, ordered)
         if as_json:
-            output.line(json.dumps(report.summary(out, proof)))
+            output.line(output.make_json(report.summary(out, proof)))
         else:
             report.show(top)
     if interrupted:

@@ -20,11 +20,12 @@ GROUP = "memplan.commands"
 # Our commands as the help shows them; the module of each has its name.
 _PANELS = {
     "Plan": ("fit", "plan", "order", "verify"),
-    "Understand": ("inspect", "compare", "stripes", "view"),
+    "Understand": ("inspect", "compare", "bands", "view"),
     "Hand over": ("apply", "convert", "record"),
     "Research": ("solvers",),
 }
 _OURS = {name: panel for panel, names in _PANELS.items() for name in names}
+_OLD_NAMES = {"stripes": "bands"}  # they still work, and the help does not show them
 _DESCRIBE = "file"  # what `memplan FILE` runs
 
 
@@ -48,6 +49,7 @@ class Commands(running.Group):
 
     def get_command(self, context: Any, name: str) -> Any:
         """Return a command; one of ours goes before another of its name."""
+        name = _OLD_NAMES.get(name, name)
         if name in _OURS or name == _DESCRIBE:
             return _make_ours(name)
         return next((_load(each) for each in _find_others() if each.name == name), None)

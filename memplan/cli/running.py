@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ _PANELS = {
     "Constraints": "--capacity --in-place --alignment --pin --reserve --minimize",
     "Output": "--output --overwrite --c-header --shim --format --json --quiet --top --proof "
     "--trace --progress --runtime --measure",
-    "Search": "--timeout --nodes --states --threads --seed --solver --order --stripes "
+    "Search": "--timeout --nodes --states --threads --seed --solver --order --bands "
     "--max-extra-macs --pure",
     "Input": "--dim --include --exclude --path --known --device --runtime-order --strict "
     "--limit-factor",
@@ -33,6 +34,7 @@ _PLACES = {
         (panel, name) for panel, names in _PANELS.items() for name in names.split()
     )
 }
+_OLD_NAMES = {"--arena-budget": "--capacity", "--stripes": "--bands"}  # they still work
 _VALUES = {
     "str": "TEXT",
     "int": "N",
@@ -63,11 +65,39 @@ class _PlainHelp:
 
 
 class Command(_PlainHelp, TyperCommand):
-    """A command of a program."""
+    """A command of a program, which takes each value once, and old names of options too."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read a command line.
+
+        Raises
+        ------
+        typer.BadParameter
+            If an option for one value is there twice, so that one of them would be lost.
+        """
+        args = _rename_options(args)
+        seen = set()
+        for each in self.make_parser(ctx).parse_args(args=list(args))[2]:
+            option: Any = each
+            if option.param_type_name == "argument" or option.multiple or option.is_flag:
+                continue
+            if option in seen and not ctx.resilient_parsing:
+                raise typer.BadParameter("it is given twice", param_hint=f"'{option.opts[0]}'")
+            seen.add(option)
+        return super().parse_args(ctx, args)
 
 
 class Group(_PlainHelp, TyperGroup):
     """The commands of a program."""
+
+
+def _rename_options(words: list[str]) -> list[str]:
+    end = words.index("--") if "--" in words else len(words)
+    renamed = []
+    for word in words[:end]:
+        name, equals, value = word.partition("=")
+        renamed.append(f"{_OLD_NAMES.get(name, name)}{equals}{value}")
+    return renamed + words[end:]
 
 
 def _panel_of(option: Any) -> str | None:
@@ -202,6 +232,8 @@ def _finish(app: typer.Typer, program: str, arguments: Sequence[str] | None) -> 
 def _format_usage(error: Any, program: str) -> str:
     """Return a mistake on the command line as one sentence."""
     text = " ".join(error.format_message().split()).rstrip(".")
+    text = re.sub(r" \(Possible options?: (.*)\)$", r"; did you mean \1?", text)
+    text = text.replace(". Did you mean", "; did you mean")
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else program
     return f"{text[:1].lower()}{text[1:]} (see {path} --help)"

@@ -1,8 +1,7 @@
-"""`memplan stripes`: what a program needs if its large tensors are computed in bands."""
+"""`memplan bands`: what a program needs if its large tensors are computed in bands."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,10 +14,10 @@ from memplan.cli.inputs import keep
 if TYPE_CHECKING:
     from memplan.rewrite.bands import Frontier, Uncut
 
-NAME = "stripes"
+NAME = "bands"
 EXAMPLES = (
-    "memplan stripes model.tflite",
-    "memplan stripes model.tflite -o frontier.html",
+    "memplan bands model.tflite",
+    "memplan bands model.tflite -o frontier.html",
 )
 _DPI = 300
 
@@ -52,7 +51,7 @@ def command(
 
     Each line is a program in bands that no other one beats in both memory and work. Work counts
     multiplications that are repeated, and elements that are copied. Nothing is written: `memplan
-    apply --stripes` writes the file.
+    apply --bands` writes the file.
     """
     output.check_output(out, input)
     form = _choose_format(out)
@@ -66,7 +65,7 @@ def command(
     if as_json:
         record = None if beside is None else asdict(beside)
         added = {"beside": record, "notes": [asdict(note) for note in notes]}
-        output.line(json.dumps(_summarise(found) | added))
+        output.line(output.make_json(_summarise(found) | added))
     else:
         from memplan.view.words import bands, parts
 
