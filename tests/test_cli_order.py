@@ -104,8 +104,8 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     found.pop("cut")
     assert set(found) == {
-        "source", "in_place", "operators", "given_load", "load", "bound", "status", "interrupted",
-        "moved", "notes", "beside",
+        "version", "source", "in_place", "operators", "given_load", "load", "bound", "status",
+        "interrupted", "moved", "notes", "beside",
     }  # fmt: skip
     assert (found["given_load"], found["load"], found["bound"]) == (102_400, 37_888, 37_888)
     assert (found["status"], found["moved"]) == ("optimal", 2)

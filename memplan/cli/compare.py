@@ -63,6 +63,7 @@ def command(
     after: Annotated[
         str, typer.Argument(metavar="AFTER", help="The same, after the change.", callback=keep)
     ],
+    model: options.Model,
     peak_limit: Annotated[
         str | None,
         typer.Option(
@@ -99,13 +100,6 @@ def command(
     timeout: options.PlanTimeout = None,
     threads: options.Threads = None,
     seed: options.Seed = 0,
-    alignment: options.Alignment = 1,
-    dim: options.Dim = None,
-    include: options.Include = None,
-    exclude: options.Exclude = None,
-    in_place: options.InPlace = False,
-    strict: options.Strict = False,
-    limit_factor: options.LimitFactor = 1,
     top: options.Top = 10,
 ) -> None:
     """Show what grew from BEFORE to AFTER, and which buffers are live at the peak now.
@@ -119,16 +113,13 @@ def command(
         format = Format.JSON
     gates = _parse_gates(peak_limit, load_limit)
     output.check_output(out, before, after)
-    model = options.Model(
-        dim, include, exclude, in_place, strict, alignment=alignment, limit_factor=limit_factor
-    )
 
     from memplan.analysis.compare import NODES, compare
 
     found = compare(
         _read(before, model),
         _read(after, model),
-        in_place=in_place,
+        in_place=model.in_place,
         nodes=NODES if nodes is None else nodes,
         timeout=timeout,
         threads=threads,

@@ -26,8 +26,8 @@ EXAMPLES = (
 
 def command(
     input: options.Input,
+    model: options.Model,
     capacity: options.Capacity = None,
-    alignment: options.Alignment = 1,
     nodes: Annotated[
         int | None,
         typer.Option(
@@ -42,15 +42,6 @@ def command(
     seed: options.Seed = 0,
     reserve: options.Reserve = None,
     pin: options.Pin = None,
-    dim: options.Dim = None,
-    include: options.Include = None,
-    exclude: options.Exclude = None,
-    in_place: options.InPlace = False,
-    strict: options.Strict = False,
-    limit_factor: options.LimitFactor = 1,
-    runtime_order: options.RuntimeOrder = False,
-    part: options.Part = None,
-    runtime: options.Runtime = True,
     measure: options.Measure = False,
     top: options.Top = 10,
     path: options.Branches = None,
@@ -85,18 +76,6 @@ def command(
         raise typer.BadParameter("--why and --suggest-sync answer in words", param_hint="'--json'")
     if known and not path:
         raise typer.BadParameter("it needs --path", param_hint="'--known'")
-    model = options.Model(
-        dim,
-        include,
-        exclude,
-        in_place,
-        strict,
-        alignment=alignment,
-        limit_factor=limit_factor,
-        runtime_order=runtime_order,
-        part=part,
-        runtime=runtime,
-    )
     loaded = options.read_input(input, capacity, reserve, pin, model)
     if why is not None:
         output.line(_explain_sharing(loaded, *why))
@@ -105,14 +84,14 @@ def command(
     from memplan.analysis.inspection import inspect
 
     figures: tuple[Figure, ...] = ()
-    if runtime:
+    if model.runtime:
         loaded, figures = options.ask_runtime(loaded, input, model)
     measured = None
     if measure:
         loaded, measured = options.measure(loaded, input, model)
     found = inspect(
         loaded,
-        in_place=in_place,
+        in_place=model.in_place,
         figures=figures,
         nodes=nodes,
         timeout=timeout,
@@ -142,7 +121,7 @@ def command(
     if misses and (advice := options.suggest_fit(input, found.loaded, capacity)):
         output.line(f"\n{advice}.")
     _print_paths(found.loaded, paths, console)
-    _print_streams(found.loaded, console, suggest_sync, in_place)
+    _print_streams(found.loaded, console, suggest_sync, model.in_place)
     if loaded.notes:
         console.print(parts.render_notes(loaded.notes))
     if measured is not None:

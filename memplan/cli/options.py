@@ -256,7 +256,8 @@ Runtime = Annotated[
     bool,
     typer.Option(
         "--runtime/--no-runtime",
-        help="Measure what the format's own runtime needs, if it is installed.",
+        help="Ask the format's own runtime, if it is installed, what it needs and which of two "
+        "shapes it makes.",
     ),
 ]
 LimitFactor = Annotated[
@@ -330,20 +331,24 @@ Minimize = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """How the command line asks for an input to be read; a problem has only an alignment."""
+    """How the command line asks for an input to be read; a problem has only an alignment.
 
-    dim: Sequence[str] | None = None
-    include: Sequence[str] | None = None
-    exclude: Sequence[str] | None = None
-    in_place: bool = False
-    strict: bool = False
-    pins: bool = True
-    alignment: int = 1
-    limit_factor: int = 1
-    runtime_order: bool = False
-    allow_refused: bool = False  # write a model that the format's own runtime refuses
-    part: int | None = None
-    runtime: bool = True  # ask the format's own runtime which of two shapes it makes
+    A command with a parameter of this class has all options below: `running.add_command` puts
+    them in place of the parameter.
+    """
+
+    dim: Dim = None
+    include: Include = None
+    exclude: Exclude = None
+    in_place: InPlace = False
+    strict: Strict = False
+    alignment: Alignment = 1
+    limit_factor: LimitFactor = 1
+    runtime_order: RuntimeOrder = False
+    part: Part = None
+    runtime: Runtime = True
+    pins: bool = True  # no option: keep the offsets in the file
+    allow_refused: bool = False  # no option: write a model that its own runtime refuses
 
     def reading(self) -> ModelOptions:
         """Return the same for a source."""

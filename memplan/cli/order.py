@@ -25,16 +25,10 @@ _DPI = 300
 
 def command(
     input: options.Input,
-    alignment: options.Alignment = 1,
+    model: options.Model,
     timeout: options.Timeout = None,
     states: options.States = None,
-    dim: options.Dim = None,
-    include: options.Include = None,
-    exclude: options.Exclude = None,
-    in_place: options.InPlace = False,
     pure: options.Pure = None,
-    strict: options.Strict = False,
-    limit_factor: options.LimitFactor = 1,
     top: options.Top = 10,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the same facts as one JSON object, for scripts.")
@@ -45,9 +39,6 @@ def command(
     Show what moves and why, and what any order needs at least. Nothing is written: `memplan plan
     --order` plans the best order. Ctrl-C ends the search with the best order so far.
     """
-    model = options.Model(
-        dim, include, exclude, in_place, strict, alignment=alignment, limit_factor=limit_factor
-    )
     loaded = options.read_input(input, model=model)
 
     from memplan import yardsticks
@@ -55,12 +46,12 @@ def command(
 
     found = reorder(
         loaded,
-        in_place=in_place,
+        in_place=model.in_place,
         timeout=timeout,
         states=states,
         pure=pure or (),
     )
-    beside = yardsticks.find_beside(loaded.source, Path(input))
+    beside = yardsticks.find_beside(loaded.source, Path(input)) if model.runtime else None
     if as_json:
         record = None if beside is None else asdict(beside)
         output.line(output.make_json(_summary(found) | {"beside": record}))

@@ -35,8 +35,8 @@ EXAMPLES = (
 def command(
     context: typer.Context,
     input: options.Input,
+    model: options.Model,
     capacity: options.Capacity = None,
-    alignment: options.Alignment = 1,
     minimize: options.Minimize = False,
     out: Annotated[
         str | None,
@@ -56,10 +56,6 @@ def command(
     seed: options.Seed = 0,
     reserve: options.Reserve = None,
     pin: options.Pin = None,
-    dim: options.Dim = None,
-    include: options.Include = None,
-    exclude: options.Exclude = None,
-    in_place: options.InPlace = False,
     order: Annotated[
         bool,
         typer.Option(
@@ -67,11 +63,6 @@ def command(
         ),
     ] = False,
     pure: options.Pure = None,
-    strict: options.Strict = False,
-    limit_factor: options.LimitFactor = 1,
-    runtime_order: options.RuntimeOrder = False,
-    part: options.Part = None,
-    runtime: options.Runtime = True,
     measure: options.Measure = False,
     top: options.Top = 10,
     as_json: Annotated[
@@ -114,22 +105,10 @@ def command(
     _check_trace(trace, out, proof)
     if out is not None and proof is not None and os.path.realpath(out) == os.path.realpath(proof):
         raise typer.BadParameter("the plan is written to this file", param_hint="'--proof'")
-    if in_place and proof is not None:
+    if model.in_place and proof is not None:
         raise typer.BadParameter(
             "a proof is of one layout; leave out --in-place", param_hint="'--proof'"
         )
-    model = options.Model(
-        dim,
-        include,
-        exclude,
-        in_place,
-        strict,
-        alignment=alignment,
-        limit_factor=limit_factor,
-        runtime_order=runtime_order,
-        part=part,
-        runtime=runtime,
-    )
     _check_order(order, pure, out, format, measure)
     ordered = None
     if order:
@@ -138,7 +117,7 @@ def command(
         begun = time.perf_counter()
         ordered = _reorder(
             given,
-            in_place=in_place,
+            in_place=model.in_place,
             timeout=share,
             states=nodes,
             pure=pure or (),
@@ -164,7 +143,7 @@ def command(
         planned, interrupted = _until_interrupted(
             lambda: plan_model(
                 loaded,
-                in_place=in_place,
+                in_place=model.in_place,
                 solver=solver,
                 objective="min_peak" if minimize else None,
                 timeout=timeout,
@@ -177,12 +156,12 @@ def command(
             )
         )
     found = planned.plan
-    if in_place and loaded.graph is not None and not planned.in_place:
+    if model.in_place and loaded.graph is not None and not planned.in_place:
         output.message("--in-place does not reduce the peak: the plan overwrites no input")
     if ordered is not None:
         found = _with_order(found, planned.problem, ordered)
     loaded, figures = planned.loaded, planned.loaded.figures
-    if runtime and (as_json or strict or not quiet):
+    if model.runtime and (as_json or model.strict or not quiet):
         loaded, measured_figures = options.ask_runtime(loaded, input, model)
         figures += measured_figures
     measured = None

@@ -6,9 +6,10 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Sequence
-from inspect import cleandoc
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from inspect import Parameter, cleandoc, signature
+from typing import Annotated, Any, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -149,7 +150,37 @@ def add_command(
         rich_help_panel=panel,
         hidden=hidden,
     )
-    add(module.command)
+    add(_spread_options(module.command))
+
+
+def _spread_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that takes all options of `options.Model` in place of a parameter of it."""
+    from memplan.cli.options import Model
+
+    given = signature(command, eval_str=True)
+    whole = next((each for each in given.parameters.values() if each.annotation is Model), None)
+    if whole is None:
+        return command
+    hints = get_type_hints(Model, include_extras=True)
+    parts = [
+        Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=hint)
+        for each in fields(Model)
+        if get_origin(hint := hints[each.name]) is Annotated
+    ]
+    others = [
+        each.replace(kind=Parameter.KEYWORD_ONLY)
+        for each in given.parameters.values()
+        if each is not whole
+    ]
+
+    def spread(**words: Any) -> None:
+        model = Model(**{each.name: words.pop(each.name) for each in parts})
+        command(**words, **{whole.name: model})
+
+    made: Any = spread
+    made.__signature__ = given.replace(parameters=[*others, *parts])
+    made.__annotations__ = {each.name: each.annotation for each in (*others, *parts)}
+    return spread
 
 
 def add_root(app: typer.Typer) -> None:

@@ -23,6 +23,7 @@ EXAMPLES = (
 
 def command(
     problem: options.Input,
+    model: options.Model,
     plan: Annotated[
         str | None,
         typer.Argument(
@@ -42,16 +43,8 @@ def command(
         ),
     ] = None,
     capacity: options.Capacity = None,
-    alignment: options.Alignment = 1,
     reserve: options.Reserve = None,
     pin: options.Pin = None,
-    dim: options.Dim = None,
-    include: options.Include = None,
-    exclude: options.Exclude = None,
-    in_place: options.InPlace = False,
-    limit_factor: options.LimitFactor = 1,
-    runtime_order: options.RuntimeOrder = False,
-    part: options.Part = None,
 ) -> None:
     """Check a plan, a proof, or both: exit code 0 if they are right, 1 if one is not.
 
@@ -60,20 +53,10 @@ def command(
     """
     if plan is None and proof is None:
         raise typer.BadParameter("say what to check: a PLAN, a --proof, or both")
-    if in_place and proof is not None:
+    if model.in_place and proof is not None:
         raise typer.BadParameter(
             "a proof is of one layout; leave out --in-place", param_hint="'--proof'"
         )
-    model = options.Model(
-        dim,
-        include,
-        exclude,
-        in_place,
-        alignment=alignment,
-        limit_factor=limit_factor,
-        runtime_order=runtime_order,
-        part=part,
-    )
     loaded = options.read_input(problem, capacity, model=model)
 
     from memplan.view.words.plans import verified
@@ -83,7 +66,7 @@ def command(
         answered, loaded = _load_plan(loaded, plan)
     loaded = options.constrain(loaded, reserve, pin)
     if plan is not None and answered is not None:
-        asked = _check_plan(loaded, answered, plan, in_place)
+        asked = _check_plan(loaded, answered, plan, model.in_place)
         output.console().print(verified(asked, answered))
         peak = answered.peak
     if proof is not None:

@@ -65,6 +65,7 @@ class _Seen:
 
 def command(
     problem: options.Input,
+    model: options.Model,
     plan: Annotated[
         str | None,
         typer.Argument(metavar="PLAN", help="A plan: CSV or JSON.", callback=keep),
@@ -129,15 +130,10 @@ def command(
         ),
     ] = None,
     capacity: options.Capacity = None,
-    alignment: options.Alignment = 1,
     timeout: options.Timeout = None,
     nodes: options.Nodes = None,
     reserve: options.Reserve = None,
     pin: options.Pin = None,
-    dim: options.Dim = None,
-    include: options.Include = None,
-    exclude: options.Exclude = None,
-    in_place: options.InPlace = False,
     order: Annotated[
         bool,
         typer.Option(
@@ -147,10 +143,6 @@ def command(
         ),
     ] = False,
     pure: options.Pure = None,
-    strict: options.Strict = False,
-    limit_factor: options.LimitFactor = 1,
-    runtime_order: options.RuntimeOrder = False,
-    part: options.Part = None,
 ) -> None:
     """Draw a plan: time to the right, addresses upwards.
 
@@ -167,17 +159,6 @@ def command(
         raise typer.BadParameter("--width is for pictures: .png, .svg or .pdf")
     others = recorded_from or []
     output.check_output(out, problem, *([plan] if plan else []), *others)
-    model = options.Model(
-        dim,
-        include,
-        exclude,
-        in_place,
-        strict,
-        alignment=alignment,
-        limit_factor=limit_factor,
-        runtime_order=runtime_order,
-        part=part,
-    )
     if pure and not order:
         raise typer.BadParameter("it needs --order", param_hint="'--pure'")
     if order:
@@ -188,14 +169,14 @@ def command(
                 param_hint="'--order'",
             )
         read = options.read_input(problem, capacity, model=model)
-        show_loads(read, out, width, terminal, in_place, timeout, nodes, pure)
+        show_loads(read, out, width, terminal, model.in_place, timeout, nodes, pure)
         return
     loaded, alone = _read(problem, plan, capacity, reserve, pin, model)
 
     plans = _load_given(problem, plan, alone)
-    for given in plans.values() if in_place else ():
+    for given in plans.values() if model.in_place else ():
         loaded = _layout_of(loaded, given)
-    settled = bool(plans) or not in_place
+    settled = bool(plans) or not model.in_place
     for name in solver or ([] if plans else ["auto"]):
         found = _solve(loaded, name, timeout, nodes, in_place=not settled)
         if found is not None:
