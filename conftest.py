@@ -34,6 +34,8 @@ SLOW = (
         "test_target_[cefo]*",
         "test_target_tflite_micro.*",
     ),
+    *("test_target_tflite_micro_order*", "test_target_tflite_micro_stripes*", "test_stripes_fx*"),
+    *("test_stripes_onnx*", "test_stripes_operators*"),
     *("test_target_tflite_micro_file*", "test_plot*", "test_view_heap_map*", "test_view_page*"),
     *("test_bench_*", "test_sweep*", "test_study*", "test_corpus*", "test_learn*"),
     *("test_best_known*", "test_solvers_*", "test_cli_inputs*", "test_cli_[lm]*"),

@@ -14,6 +14,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -133,15 +134,22 @@ def running_nodes(node: ast.AST) -> Iterator[ast.AST]:
             yield from running_nodes(child)
 
 
+@cache
+def imports_of(file: Path) -> list[ast.Import | ast.ImportFrom]:
+    """Return the imports of a file; each file is parsed once for all that is asked of it."""
+    nodes = running_nodes(ast.parse(file.read_text()))
+    return [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imported(file: Path, package: str) -> Iterator[str]:
     """Yield the dotted names of all modules that a file imports, also inside of functions.
 
     A name imported from the package itself (`from memplan import plan`) may be that of a module.
     """
-    for node in running_nodes(ast.parse(file.read_text())):
+    for node in imports_of(file):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             assert node.level == 0, f"{file.name}: imports are absolute"
             if node.module == package:
                 yield from (f"{package}.{alias.name}" for alias in node.names)

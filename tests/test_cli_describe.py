@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,8 @@ def test_a_file_is_described(
     lines = [line for line in out.splitlines() if line.startswith("  memplan ")]
     assert len(lines) >= 4
     for line in lines:
+        if ".html" in line and find_spec("bokeh") is None:
+            continue
         assert run(capsys, *shlex.split(line, comments=True)[1:])[0] == 0, line
 
 

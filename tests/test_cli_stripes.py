@@ -79,6 +79,7 @@ def test_bands_are_written(
     assert "optimal" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_budget_that_cannot_be_met(
     network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,6 +94,7 @@ def test_a_budget_that_cannot_be_met(
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_bands_as_a_header(
     network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -153,6 +155,7 @@ def test_other_files(
     assert "the suffix must be .html" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["order", "bands"])
 def test_what_is_beside_the_plan_is_listed(
     command: str, network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -251,6 +254,7 @@ def test_graphs_without_bands(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "it sorts all rows" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_program_of_pytorch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that a `.pt2` has the frontier that `fx_bands` finds for the program in memory."""
     torch: Any = pytest.importorskip("torch")

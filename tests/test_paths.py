@@ -93,6 +93,7 @@ class Switching(Machine):
         return max(self._memory, default=-1) + 1
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(strategies_graph.graphs(PROGRAMS), st.data())
 def test_programs_run_in_the_plans_of_their_paths(program: Graph, data: st.DataObject) -> None:

@@ -475,6 +475,7 @@ def check_best(program: Program, *, in_place: bool) -> int:
 # ==================================================================================================
 
 
+@pytest.mark.slow
 class TestSoundness:
     """Every order that memplan allows computes the same."""
 

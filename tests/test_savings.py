@@ -408,6 +408,7 @@ def test_fusing_agrees_with_a_program_that_does_so(graph: Graph) -> None:
         assert not inside or (worst.start <= fusion.start and fusion.end <= worst.end)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)  # one in forty has such a run
 @given(strategies_graph.graphs(), st.booleans())
 def test_fusing_programs_of_all_kinds(graph: Graph, in_place: bool) -> None:

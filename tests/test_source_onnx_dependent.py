@@ -337,6 +337,7 @@ def answer(question: str, true: dict[str, tuple[int, ...]]) -> dict[str, int]:
     return found
 
 
+@pytest.mark.slow
 def test_a_measured_size_above_the_planned_one_is_an_alarm(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

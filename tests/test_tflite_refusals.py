@@ -121,6 +121,7 @@ def test_the_word_of_tflm_is_in_every_answer(
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_every_command_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests text, JSON, `--strict` and what writes it nevertheless, with one of these models."""
     path, out = on_disk(tmp_path, hybrid()), tmp_path / "out"
@@ -185,6 +186,7 @@ def test_operators_are_named_by_their_places() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [250, pytest.param(10_000, marks=pytest.mark.deep)])
 def test_the_table_is_what_tflm_takes(count: int) -> None:
     """Tests operators and types: what the table refuses TFLM refuses; so it is where types matter.
