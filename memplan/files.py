@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from memplan.errors import FormatError, GraphError
+from memplan.errors import FormatError, GraphError, MemplanError
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
@@ -20,11 +20,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
         If the file cannot be read, is empty, or is not text.
     """
     name = os.fspath(path)
-    try:
-        with open(name, "rb") as file:
-            data = file.read()
-    except (OSError, ValueError) as error:
-        raise FormatError(name, f"the file cannot be read: {_reason(error)}") from None
+    data = read_bytes(name)
     if b"\0" in data:
         raise FormatError(name, "this is a binary file; a problem or plan is CSV or JSON (UTF-8)")
     try:
@@ -37,19 +33,40 @@ def read_text(path: str | os.PathLike[str]) -> str:
     return text
 
 
-def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Return the bytes of a file.
+def read_bytes(path: str | os.PathLike[str], most: int = -1) -> bytes:
+    """Return the bytes of a file, or the first of them, at `most` so many.
 
     Raises
     ------
     FormatError
         If the file cannot be read.
     """
+    with reading(path), open(path, "rb") as file:
+        return file.read(most)
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str], remedy: str = "") -> Iterator[None]:
+    """Let errors of the system say that a file cannot be read, why, and what to do."""
+    with _rewording(path, "the file cannot be read: ", f"; {remedy}" if remedy else ""):
+        yield
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let errors of the system say that a file cannot be written, and why."""
+    with _rewording(path, "the file cannot be written: "):
+        yield
+
+
+@contextmanager
+def _rewording(path: str | os.PathLike[str], before: str, behind: str = "") -> Iterator[None]:
     try:
-        with open(path, "rb") as file:
-            return file.read()
-    except (OSError, ValueError) as error:  # a name with a zero byte
-        raise FormatError(os.fspath(path), f"the file cannot be read: {_reason(error)}") from None
+        yield
+    except MemplanError:
+        raise
+    except (OSError, ValueError) as error:  # a name with a zero byte, and text that is no UTF-8
+        raise FormatError(os.fspath(path), f"{before}{_reason(error)}{behind}") from None
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -60,12 +77,8 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     FormatError
         If the file cannot be written; what was there is untouched.
     """
-    try:
+    with writing(path):
         data = text.encode()
-    except UnicodeEncodeError as error:
-        raise FormatError(
-            os.fspath(path), f"the file cannot be written: {_reason(error)}"
-        ) from None
     write_bytes(path, data)
 
 

@@ -22,7 +22,7 @@ from memplan.plan import Plan, Status
 from memplan.problem import Asked, Problem, problem_of
 from memplan.referee import verify
 from memplan.solvers import Budget, Interrupted, Progress, Round
-from memplan.solvers._limits import MAX_COUNT, check_seconds, check_whole
+from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
 from memplan.solvers.refereed import check_plan
 from memplan.sources import Loaded, detect, lay_out_again, load, of_problem
 from memplan.sources.options import Options

@@ -28,9 +28,8 @@ def test_a_value_that_is_the_plan_s_buffer_too_is_left_alone() -> None:
     tensors = (*bare.tensors[:2], TensorInfo("w", "int32", (6,), data=24))
     model = Model("m", (replace(bare, tensors=tensors),), old)
     data = bytearray(Writer(values={"w": words}).write(model))
-    top = metadata._fields(data, metadata._u32(data, 0))
-    entry = metadata._fields(data, metadata._find_plan_entries(data, top)[0])
-    struct.pack_into("<I", data, entry[1], 1)  # of the buffers: empty, w, the plan
+    entry = metadata._find_plan_entries(root(bytes(data), "m", b"TFL3"))[0]
+    struct.pack_into("<I", data, entry.fields()[1], 1)  # of the buffers: empty, w, the plan
     assert parse(bytes(data), "m").offsets == old
 
     written = with_offsets(bytes(data), "m", (0, 64, -1))
@@ -43,12 +42,10 @@ def test_of_two_plans_in_a_file_none_is_left(tmp_path: Path) -> None:
     """Tests that an entry of another size, or one of several, is not in the way of the new one."""
     data = small(tmp_path).read_bytes()
     once = with_offsets(data, "m", (0, 64, 0, 64))
-    top = metadata._fields(once, metadata._u32(once, 0))
     front = metadata._write_in_front(once, "m", np.array([1, 1, 4, 64, 0, 64, 0], "<i4").tobytes())
-    assert len(metadata._find_plan_entries(once, top)) == 1
+    assert len(metadata._find_plan_entries(root(once, "m", b"TFL3"))) == 1
     assert front.endswith(once)
-    again = metadata._fields(front, metadata._u32(front, 0))
-    assert len(metadata._find_plan_entries(front, again)) == 1
+    assert len(metadata._find_plan_entries(root(front, "m", b"TFL3"))) == 1
     assert parse(front, "m").offsets == (64, 0, 64, 0)
 
 

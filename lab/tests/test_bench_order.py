@@ -14,11 +14,11 @@ import pytest
 
 from memplan.errors import FormatError, MemplanError
 from memplan.problem import OrderProblem
+from memplan.rewrite.order import core_problem
 from memplan_lab.bench import orders
 from memplan_lab.bench.generators import programs
 from memplan_lab.bench.generators.programs import layered, of_arcs, randwire
 from memplan_lab.bench.orders import oracle, peers
-from memplan_lab.bench.orders.measuring import core_problem
 from memplan_lab.bench.orders.program import program_of
 from memplan_lab.cli import main
 

@@ -16,6 +16,7 @@ import typer
 
 from memplan.cli import output
 from memplan.errors import FormatError
+from memplan.files import reading
 
 __all__ = ["is_copy", "keep"]
 
@@ -45,14 +46,11 @@ def keep(context: typer.Context, path: str | None) -> str | None:
         folder = tempfile.mkdtemp(prefix="memplan-")
         copy = os.path.join(folder, "stdin" if path == "-" else os.path.basename(path))
         try:
-            with open(copy, "xb") as file:
+            with reading(path), open(copy, "xb") as file:
                 _copy(path, file)
-        except BaseException as error:
+        except BaseException:
             shutil.rmtree(folder)
-            if not isinstance(error, OSError):
-                raise
-            reason = (error.strerror or str(error)).lower()
-            raise FormatError(path, f"the file cannot be read: {reason}") from None
+            raise
         context.call_on_close(lambda: _forget(path, folder))
         _streams[path] = copy
         output.names[copy] = path

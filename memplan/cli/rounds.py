@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from memplan.errors import FormatError
+from memplan.files import writing
 
 if TYPE_CHECKING:
     from memplan.solvers import Round
@@ -34,12 +34,12 @@ def open_log(path: str) -> Iterator[Callable[[Round], None]]:
         If nothing can be written there.
     """
     with ExitStack() as stack:
-        with _reword_errors(path):
+        with writing(path):
             file = open(path, "w", encoding="utf-8", newline="\n", buffering=1)  # noqa: SIM115
 
         def write(round: Round) -> None:
             line = round._replace(seconds=float(f"{round.seconds:.6f}"))._asdict()
-            with _reword_errors(path):
+            with writing(path):
                 file.write(json.dumps(line) + "\n")
 
         def close() -> None:
@@ -48,14 +48,3 @@ def open_log(path: str) -> Iterator[Callable[[Round], None]]:
 
         stack.callback(close)
         yield write
-
-
-@contextmanager
-def _reword_errors(path: str) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        reason = (isinstance(error, OSError) and error.strerror) or str(error)
-        raise FormatError(
-            path, f"the file cannot be written: {reason[:1].lower()}{reason[1:]}"
-        ) from None

@@ -16,6 +16,7 @@ import typer
 
 from memplan.errors import FormatError, MemplanError, quoted
 from memplan.extras import require
+from memplan.files import read_bytes
 
 __all__ = ["Script", "make_tensor", "parse_target"]
 
@@ -54,11 +55,7 @@ class Script:
     def __init__(self, path: str) -> None:
         self.path = path
         self._full = os.path.abspath(path)
-        try:
-            source = Path(path).read_bytes()
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise FormatError(path, f"the file cannot be read: {reason}") from None
+        source = read_bytes(path)
         self._module = ModuleType(f"_script_{Path(path).stem}")
         self._module.__file__ = self._full
         sys.modules[self._module.__name__] = self._module  # dataclasses look their module up

@@ -15,7 +15,7 @@ from memplan.problem import Problem, spans
 from memplan.problem.loads import available
 from memplan.repack.repacker import Repacker
 from memplan.repack.value_bound import ValueBound, bound_value
-from memplan.solvers._limits import MAX_COUNT, check_seconds, check_whole
+from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
 
 __all__ = ["Clock", "Packing"]
 

@@ -18,7 +18,7 @@ from memplan.problem.buffer import Buffer, Reserved
 from memplan.problem.columns import Column
 from memplan.problem.intake import take_capacity
 from memplan.solvers import Interrupted, native, registry
-from memplan.solvers._limits import (
+from memplan.solvers.limits import (
     MAX_COUNT,
     MAX_SEED,
     MAX_THREADS,

@@ -20,10 +20,10 @@ from memplan.referee import OrderClaim
 from memplan.referee import verify_order as check_order
 from memplan.rewrite.columns import Columns, columns_of, columns_of_block
 from memplan.rewrite.effects import require_known
-from memplan.solvers._limits import MAX_COUNT, check_seconds, check_whole
+from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
 from memplan.sources import Loaded, lay_out_again, load, of_graph
 
-__all__ = ["Reordered", "reorder", "verify_order"]
+__all__ = ["Reordered", "core_problem", "reorder", "verify_order"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -264,17 +264,7 @@ class _Search:
     def best(self, problem: OrderProblem) -> _core.OrderResult:
         """Return the best order of a question, within what is left of the budget."""
         found = _core.best_order(
-            _core.OrderProblem(
-                problem.workspace,
-                np.ascontiguousarray(problem.arcs[:, 0]),
-                np.ascontiguousarray(problem.arcs[:, 1]),
-                problem.size,
-                problem.given.view(np.uint8),
-                problem.wanted.view(np.uint8),
-                problem.user_begin,
-                problem.user,
-                np.ascontiguousarray(problem.in_place.ravel()),
-            ),
+            core_problem(problem),
             None if self._end is None else max(0.0, self._end - time.perf_counter()),
             self._left,
             self._without,
@@ -378,6 +368,21 @@ def _least_load(loaded: Loaded, in_place: bool) -> int:
     """Return the load of the better layout of a program in the order that it has."""
     ways = (False, True) if in_place else (False,)
     return min(lay_out_again(loaded, in_place=way).problem.max_load for way in ways)
+
+
+def core_problem(problem: OrderProblem) -> _core.OrderProblem:
+    """Return the question of an order as the core takes it."""
+    return _core.OrderProblem(
+        problem.workspace,
+        np.ascontiguousarray(problem.arcs[:, 0]),
+        np.ascontiguousarray(problem.arcs[:, 1]),
+        problem.size,
+        problem.given.view(np.uint8),
+        problem.wanted.view(np.uint8),
+        problem.user_begin,
+        problem.user,
+        np.ascontiguousarray(problem.in_place.ravel()),
+    )
 
 
 def _certificate(found: _core.OrderResult) -> OrderBound | None:

@@ -12,7 +12,8 @@ from memplan.errors import MemplanError, shown
 from memplan.plan import Plan
 from memplan.problem import Asked, Buffer, Problem
 from memplan.solvers import native, registry
-from memplan.solvers._limits import (
+from memplan.solvers._proof_file import open_proof
+from memplan.solvers.limits import (
     MAX_COUNT,
     MAX_SEED,
     MAX_THREADS,
@@ -20,7 +21,6 @@ from memplan.solvers._limits import (
     check_whole,
     count_cpus,
 )
-from memplan.solvers._proof_file import open_proof
 from memplan.solvers.native import Bound, Progress, Round, greedy_orders
 
 __all__ = [

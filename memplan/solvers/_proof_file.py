@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from memplan.errors import FormatError
-from memplan.files import Staged
+from memplan.files import Staged, writing
 from memplan.problem import Problem
 
 __all__ = ["ProofFile", "open_proof"]
@@ -43,7 +43,7 @@ class ProofFile:
             file.seek(-min(len(_LAST), os.path.getsize(self.temporary)), os.SEEK_END)
             if file.read() != _LAST:
                 return False
-        with _as_format_error(self.path):
+        with writing(self.path):
             self._staged.replace(os.path.realpath(self.path))
         return True
 
@@ -58,27 +58,15 @@ def open_proof(path: str | os.PathLike[str], problem: Problem) -> Iterator[Proof
         If nothing can be written there.
     """
     name = os.fspath(path)
-    with _as_format_error(name):
+    with writing(name):
         target = os.path.realpath(name)
     if os.path.exists(target) and not os.path.isfile(target):
         raise FormatError(name, "the file cannot be written: it is not a regular file")
-    with _as_format_error(name):
+    with writing(name):
         staged = Staged(target)
     try:
-        with _as_format_error(name):
+        with writing(name):
             staged.write(f"memplan-proof 1\nproblem {problem.fingerprint}\n".encode("ascii"))
         yield ProofFile(name, staged)
     finally:
         staged.close()
-
-
-@contextmanager
-def _as_format_error(path: str) -> Iterator[None]:
-    """Turn an error of the file system into one sentence about the file at `path`."""
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        reason = (isinstance(error, OSError) and error.strerror) or str(error)
-        raise FormatError(
-            path, f"the file cannot be written: {reason[:1].lower()}{reason[1:]}"
-        ) from None

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from memplan import _core
 from memplan.errors import FormatError, shown
+from memplan.files import read_bytes
 
 __all__ = ["SHIPPED", "Model", "features", "read", "shipped"]
 
@@ -139,13 +140,9 @@ def read(path: str | os.PathLike[str]) -> Model:
 
 
 def _read_content(name: str) -> dict[str, object]:
+    data = read_bytes(name)
     try:
-        with open(name, "rb") as file:
-            content = json.loads(file.read().decode())
-    except OSError as error:
-        raise FormatError(
-            name, f"the file cannot be read: {(error.strerror or 'no file').lower()}"
-        ) from None
+        content = json.loads(data.decode())
     except (ValueError, RecursionError):  # not UTF-8, or not JSON
         raise FormatError(
             name, "the file is not JSON; `memplan-lab learn train` writes models"

@@ -1,4 +1,4 @@
-"""The only module that calls `memplan._core`: it converts problems for it, and answers from it."""
+"""Calls the solvers of `memplan._core`: converts problems for it, and answers from it."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from memplan import formats
 from memplan.errors import FormatError, MemplanError, listed, quoted, shown
+from memplan.files import read_bytes, reading
 from memplan.graph import Kind
 from memplan.notes import Code, Note
 from memplan.sources import foreign
@@ -197,7 +198,8 @@ def detect(path: str | os.PathLike[str]) -> str:
         If it cannot be read, is empty, or its format is not known.
     """
     path = Path(path)
-    head = _read_head(path)
+    with reading(path):
+        head = b"" if path.is_dir() else read_bytes(path, _HEAD)
     for name in _SOURCES:
         if _import_source(name).matches(head, path):
             return name
@@ -231,18 +233,6 @@ def _describe_folder(path: Path) -> str:
         return "this folder is empty"
     found = [name for name in entries if name.lower().endswith(_SUFFIXES)]
     return f"{message}; give one of its files: {listed(found)}" if found else message
-
-
-def _read_head(path: Path) -> bytes:
-    try:
-        if path.is_dir():
-            return b""
-        with path.open("rb") as file:
-            return file.read(_HEAD)
-    except (OSError, ValueError) as error:
-        reason = (isinstance(error, OSError) and error.strerror) or str(error)
-        reason = f"{reason[:1].lower()}{reason[1:]}"
-        raise FormatError(str(path), f"the file cannot be read: {reason}") from None
 
 
 def _import_source(name: str) -> Any:

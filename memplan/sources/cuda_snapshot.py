@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from memplan.errors import FormatError, MemplanError, ProblemError, listed, shown
+from memplan.files import read_bytes
 from memplan.notes import Code, Note
 from memplan.sources._plain_pickle import PickleError, load
 from memplan.sources.foreign import TORCH_PICKLE
@@ -72,11 +73,9 @@ def read(path: Path, options: Options) -> Loaded:
     MemplanError
         If the snapshot does not have the device that was asked for.
     """
+    data = read_bytes(path)
     try:
-        data = path.read_bytes()
         snapshot = _parse(data, path)
-    except OSError as error:
-        raise FormatError(str(path), f"the file cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise FormatError(str(path), str(error)) from None
     try:

@@ -26,7 +26,7 @@ from itertools import accumulate
 from typing import Any
 
 from memplan.errors import FormatError, MemplanError, ProblemError, quoted
-from memplan.formats import write_bytes
+from memplan.files import reading, write_bytes
 from memplan.problem import Problem
 from memplan_lab.bench import best_known, record_table
 
@@ -224,12 +224,8 @@ class _File:
         from pyarrow import parquet
 
         self.path = path
-        try:
-            with open(path, "rb") as file:
-                data = file.read()
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise FormatError(path, f"the file cannot be read: {reason}; {_REMEDY}") from None
+        with reading(path, _REMEDY), open(path, "rb") as file:
+            data = file.read()
         try:
             self._parquet = parquet.ParquetFile(io.BytesIO(data))
             self.about: Mapping[str, Any] = _about(path, self._parquet)

@@ -11,7 +11,7 @@ from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any
 
 from memplan.errors import MemplanError, MissingExtraError
-from memplan.solvers._limits import count_cpus
+from memplan.solvers.limits import count_cpus
 from memplan_lab.extras import require
 from memplan_lab.sweep import remote
 

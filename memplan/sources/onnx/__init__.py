@@ -10,7 +10,7 @@ from typing import Any
 
 from memplan.errors import FormatError, GraphError, ProblemError
 from memplan.extras import require
-from memplan.files import of_file
+from memplan.files import of_file, reading
 from memplan.graph import Graph
 from memplan.notes import Code, Note
 from memplan.sources.loaded import Loaded, of_graph
@@ -51,17 +51,14 @@ def read(path: Path, options: Options) -> Loaded:
     """
     start()
     require("onnx", extra="onnx")
-    try:
-        with path.open("rb") as file:
-            if path.stat().st_size == 0:
-                raise FormatError(str(path), "the file is empty")
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+    with reading(path), path.open("rb") as file:
+        if path.stat().st_size == 0:
+            raise FormatError(str(path), "the file is empty")
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            try:
                 serialized = strip_weights(data)
-    except OSError as error:
-        reason = error.strerror or error
-        raise FormatError(str(path), f"the file cannot be read: {reason}") from None
-    except WireError as error:
-        raise FormatError(str(path), f"the file {error}") from None
+            except WireError as error:
+                raise FormatError(str(path), f"the file {error}") from None
     return _load(serialized, path, options)
 
 

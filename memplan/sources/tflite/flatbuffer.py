@@ -59,13 +59,13 @@ class _File:
 class Table:
     """A table of a file; fields are named by their slot in the schema."""
 
-    __slots__ = ("_at", "_file", "_size", "_vtable", "_vtable_size")
+    __slots__ = ("_file", "_size", "_vtable", "_vtable_size", "at")
 
     def __init__(self, file: _File, at: int) -> None:
         file.visit(1)
         file.require("a table", at, 4)
         self._file = file
-        self._at = at
+        self.at = at
         self._vtable = at - _I32.unpack_from(file.data, at)[0]
         file.require("the layout of a table", self._vtable, 4)
         self._vtable_size = _U16.unpack_from(file.data, self._vtable)[0]
@@ -82,8 +82,13 @@ class Table:
         if offset == 0:
             return None
         if not 4 <= offset <= offset + size <= self._size:
-            raise self._file.fail(f"a field of the table at byte {self._at} is outside of it")
-        return self._at + int(offset)
+            raise self._file.fail(f"a field of the table at byte {self.at} is outside of it")
+        return self.at + int(offset)
+
+    def fields(self) -> dict[int, int]:
+        """Return by slot where the fields are, without absent ones."""
+        slots = range((self._vtable_size - 4) // 2)
+        return {slot: at for slot in slots if (at := self._field(slot, 1)) is not None}
 
     def number(self, slot: int, kind: str, default: int = 0) -> int:
         """Return a scalar; `kind` is a letter of `struct`."""
@@ -94,31 +99,31 @@ class Table:
 
     def table(self, slot: int) -> Table | None:
         """Return a table that this one refers to."""
-        at = self._target(slot)
+        at = self.target(slot)
         return None if at is None else Table(self._file, at)
 
     def tables(self, slot: int) -> Iterator[Table]:
         """Yield the tables of a vector of them."""
-        at, count = self._vector(slot, 4)
+        at, count = self.vector(slot, 4)
         for entry in range(at, at + 4 * count, 4):
             yield Table(self._file, entry + self._file.u32("a table", entry))
 
     def numbers(self, slot: int) -> tuple[int, ...] | None:
         """Return a vector of `int32`; `None` where there is none."""
-        if self._target(slot) is None:
+        if self.target(slot) is None:
             return None
-        at, count = self._vector(slot, 4)
+        at, count = self.vector(slot, 4)
         self._file.visit(count)
         return tuple(np.frombuffer(self._file.data, "<i4", count, at).tolist())
 
     def raw(self, slot: int) -> NDArray[Any]:
         """Return a vector of bytes, shape (bytes,), without a copy of it."""
-        at, count = self._vector(slot, 1)
+        at, count = self.vector(slot, 1)
         return np.frombuffer(self._file.data, np.uint8, count, at)
 
     def length(self, slot: int) -> int:
         """Return how many entries a vector of tables has."""
-        return self._vector(slot, 4)[1]
+        return self.vector(slot, 4)[1]
 
     def text(self, slot: int) -> str:
         """Return a string; bytes that are not UTF-8 are replaced, as names need not be valid."""
@@ -126,13 +131,14 @@ class Table:
         self._file.visit(len(raw) // 4)
         return raw.tobytes().decode("utf-8", errors="replace")
 
-    def _target(self, slot: int) -> int | None:
+    def target(self, slot: int) -> int | None:
+        """Return where a field leads to, or `None` where there is none."""
         at = self._field(slot, 4)
         return None if at is None else at + self._file.u32("an offset", at)
 
-    def _vector(self, slot: int, size: int) -> tuple[int, int]:
+    def vector(self, slot: int, size: int) -> tuple[int, int]:
         """Return where the entries of a vector begin, and how many there are."""
-        at = self._target(slot)
+        at = self.target(slot)
         if at is None:
             return 0, 0
         count = self._file.u32("a vector", at)

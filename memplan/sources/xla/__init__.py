@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from memplan.errors import FormatError, MemplanError, ProblemError, listed
+from memplan.files import read_bytes, reading
 from memplan.graph import Kind
 from memplan.notes import Code, Note
 from memplan.problem import Problem
@@ -108,10 +109,8 @@ def _choose(path: Path, found: list[Heap], asked: int | None) -> tuple[Heap, lis
 def _read_heaps(path: Path) -> list[Heap]:
     if not path.is_dir():
         return _choose_reader(path)(path)
-    try:
+    with reading(path):
         files = sorted(file for file in path.iterdir() if _is_dump(file))
-    except OSError as error:
-        raise FormatError(str(path), f"the file cannot be read: {error.strerror}") from None
     protos = [file for file in files if file.name.endswith(_PROTO)]
     for some in (protos, [file for file in files if file not in protos]):
         found = [heap for file in some for heap in _choose_reader(file)(file)]
@@ -122,11 +121,7 @@ def _read_heaps(path: Path) -> list[Heap]:
 
 def _choose_reader(path: Path) -> Callable[[Path], list[Heap]]:
     """Return the reader for a file, chosen by its content."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(len(text.HEAD))
-    except OSError as error:
-        raise FormatError(str(path), f"the file cannot be read: {error.strerror}") from None
+    head = read_bytes(path, len(text.HEAD))
     return text.read_heaps if head == text.HEAD else proto.read_heaps
 
 

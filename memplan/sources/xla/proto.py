@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from memplan.errors import FormatError
 from memplan.extras import require
+from memplan.files import read_bytes
 from memplan.sources._origin import line_at
 from memplan.sources.xla.heap import Chunk, Heap, span_all_steps, tidy
 from memplan.sources.xla.schema import hlo_proto
@@ -75,9 +76,7 @@ def _parse(path: Path) -> Any:
     message = require("google.protobuf.message", extra="xla")
     hlo = hlo_proto()()
     try:
-        hlo.ParseFromString(path.read_bytes())
-    except OSError as error:
-        raise FormatError(str(path), f"the file cannot be read: {error.strerror}") from None
+        hlo.ParseFromString(read_bytes(path))
     except message.DecodeError:
         raise FormatError(
             str(path), "the file is not an HLO protocol buffer, or is cut off"

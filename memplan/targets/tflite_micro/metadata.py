@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from memplan.errors import FormatError
-from memplan.sources.tflite.flatbuffer import root
+from memplan.sources.tflite.flatbuffer import Table, root
 from memplan.sources.tflite.model import IDENTIFIER, OFFLINE_PLAN, Model, parse
 
 __all__ = ["with_offsets", "with_order", "without_tensors"]
@@ -59,7 +59,7 @@ def with_offsets(
     words = [_VERSION, len(model.subgraphs), len(offsets), *offsets]
     plan = np.array(words, "<i4").tobytes()
     try:
-        place = _find_old_plan(data, len(plan)) if model.offsets else None
+        place = _find_old_plan(data, name, len(plan)) if model.offsets else None
         if place is None:
             result = _write_in_front(data, name, plan)
         else:
@@ -96,12 +96,10 @@ def with_order(
     result = bytearray(data)
     subgraphs = list(model.subgraphs)
     try:
-        top = _fields(data, _u32(data, 0))
-        tables = _tables(data, top, _SUBGRAPHS)
+        tables = list(root(data, name, IDENTIFIER).tables(_SUBGRAPHS))
         for number, order in orders.items():
-            inside = _fields(data, tables[number])
-            targets = _tables(data, inside, _OPERATORS)
-            first = _target(data, inside[_OPERATORS]) + 4 if targets else 0
+            targets = [each.at for each in tables[number].tables(_OPERATORS)]
+            first, _ = tables[number].vector(_OPERATORS, 4)
             for place, operator in enumerate(order):
                 at = first + 4 * place
                 struct.pack_into("<I", result, at, targets[operator] - at)
@@ -134,7 +132,7 @@ def without_tensors(data: bytes, name: str, unused: Collection[int]) -> bytes:
     result = bytearray(data)
     subgraphs = list(model.subgraphs)
     try:
-        tables = _tables(data, _fields(data, _u32(data, 0)), _SUBGRAPHS)
+        tables = list(root(data, name, IDENTIFIER).tables(_SUBGRAPHS))
         for number, subgraph in enumerate(model.subgraphs):
             base = model.first[number]
             tensors = list(subgraph.tensors)
@@ -143,10 +141,10 @@ def without_tensors(data: bytes, name: str, unused: Collection[int]) -> bytes:
                 at for at, tensor in enumerate(tensors) if not (tensor.data or tensor.variable)
             ]
             smallest = min(plain, key=lambda index: tensors[index].bytes, default=-1)
-            inside = _fields(data, tables[number])
-            targets = _tables(data, inside, _TENSORS)
+            targets = [each.at for each in tables[number].tables(_TENSORS)]
+            first, _ = tables[number].vector(_TENSORS, 4)
             for index in gone:
-                at = _target(data, inside[_TENSORS]) + 4 + 4 * index
+                at = first + 4 * index
                 if targets[smallest] > at:
                     struct.pack_into("<I", result, at, targets[smallest] - at)
                     tensors[index] = tensors[smallest]
@@ -177,60 +175,27 @@ def _refuse_absolute(data: bytes, name: str) -> None:
         )
 
 
-def _u32(data: bytes, at: int) -> int:
-    return int(struct.unpack_from("<I", data, at)[0])
-
-
-def _fields(data: bytes, table: int) -> dict[int, int]:
-    """Return by slot where the fields of a table are, without absent ones."""
-    layout = table - struct.unpack_from("<i", data, table)[0]
-    count = max(0, struct.unpack_from("<H", data, layout)[0] // 2 - 2)
-    entries = struct.unpack_from(f"<{count}H", data, layout + 4)
-    return {slot: table + entry for slot, entry in enumerate(entries) if entry}
-
-
-def _target(data: bytes, at: int) -> int:
-    return at + _u32(data, at)
-
-
-def _tables(data: bytes, fields: dict[int, int], slot: int) -> list[int]:
-    if slot not in fields:
-        return []
-    vector = _target(data, fields[slot])
-    first = vector + 4
-    return [_target(data, first + 4 * i) for i in range(_u32(data, vector))]
-
-
-def _find_plan_entries(data: bytes, fields: dict[int, int]) -> list[int]:
+def _find_plan_entries(top: Table) -> list[Table]:
     """Return the metadata tables that hold an offline plan; TFLM obeys the last."""
-    found = []
-    for table in _tables(data, fields, _METADATA):
-        slots = _fields(data, table)
-        if 0 in slots:
-            text = _target(data, slots[0])
-            if data[text + 4 : text + 4 + _u32(data, text)] == OFFLINE_PLAN.encode():
-                found.append(table)
-    return found
+    plan = OFFLINE_PLAN.encode()
+    return [each for each in top.tables(_METADATA) if each.raw(0).tobytes() == plan]
 
 
-def _find_old_plan(data: bytes, size: int) -> int | None:
+def _find_old_plan(data: bytes, name: str, size: int) -> int | None:
     """Return where the numbers of the file's plan are, if it has this size and is not shared."""
-    fields = _fields(data, _u32(data, 0))
-    entries = _find_plan_entries(data, fields)
+    top = root(data, name, IDENTIFIER)
+    entries = _find_plan_entries(top)
     if len(entries) != 1:
         return None
-    slots = _fields(data, entries[0])
-    number = _u32(data, slots[1]) if 1 in slots else 0
-    values = []
-    for buffer in _tables(data, fields, _BUFFERS):
-        at = _fields(data, buffer).get(0)
-        vector = None if at is None else _target(data, at)
-        values.append((0, 0) if vector is None else (vector + 4, vector + 4 + _u32(data, vector)))
-    first, last = values[number]
-    if last - first != size or _is_value(data, number):
+    number = entries[0].number(1, "I")
+    values = [buffer.vector(0, 1) for buffer in top.tables(_BUFFERS)]
+    first, count = values[number]
+    if count != size or _is_value(data, number):
         return None
     shared = any(
-        begin < last and first < end for i, (begin, end) in enumerate(values) if i != number
+        begin < first + count and first < begin + length
+        for i, (begin, length) in enumerate(values)
+        if i != number
     )
     return None if shared else first
 
@@ -285,14 +250,15 @@ class _Front:
 
 
 def _write_in_front(data: bytes, name: str, plan: bytes) -> bytes:
-    fields = _fields(data, _u32(data, 0))
+    old = root(data, name, IDENTIFIER)
+    fields = old.fields()
     if max(fields, default=0) >= _SLOTS:
         raise FormatError(
             name, f"its outermost table has a field {max(fields)}, newer than memplan"
         )
-    buffers = _tables(data, fields, _BUFFERS)
-    obsolete = set(_find_plan_entries(data, fields))
-    metadata = [e for e in _tables(data, fields, _METADATA) if e not in obsolete]
+    buffers = [each.at for each in old.tables(_BUFFERS)]
+    obsolete = {each.at for each in _find_plan_entries(old)}
+    metadata = [each.at for each in old.tables(_METADATA) if each.at not in obsolete]
 
     front = _Front()
     top, slots = front.table(sorted({*fields, _BUFFERS, _METADATA}))
@@ -301,7 +267,9 @@ def _write_in_front(data: bytes, name: str, plan: bytes) -> bytes:
         if slot == 0:
             front.data[slots[0] : slots[0] + 4] = data[at : at + 4]
         elif slot not in (_BUFFERS, _METADATA):
-            front.link(slots[slot], _target(data, at), old=True)
+            target = old.target(slot)
+            assert target is not None  # it is one of the fields
+            front.link(slots[slot], target, old=True)
     buffer_list, metadata_list = front.vector(buffers), front.vector(metadata)
     front.link(slots[_BUFFERS], buffer_list)
     front.link(slots[_METADATA], metadata_list)

@@ -12,13 +12,14 @@ from memplan import _core
 from memplan.errors import MemplanError, MissingExtraError, listed, quoted
 from memplan.problem import OrderBound, OrderProblem, Problem
 from memplan.referee import verify_order
+from memplan.rewrite.order import core_problem
 from memplan.solvers import solve
 from memplan_lab.bench.orders import oracle
 from memplan_lab.bench.orders.peers import PEERS
 from memplan_lab.bench.orders.program import program_of
 from memplan_lab.bench.orders.suite import Case
 
-__all__ = ["ORACLE", "RULES", "Row", "core_problem", "measure"]
+__all__ = ["ORACLE", "RULES", "Row", "measure"]
 
 RULES = (
     *("segments", "commits", "valleys", "delays", "cuts", "beams"),
@@ -180,19 +181,4 @@ def _compare(row: Row, problem: OrderProblem, peers: Sequence[str], seconds: flo
     small = ORACLE in peers and len(problem) <= oracle.LARGEST
     return replace(
         row, peers=peaks, oracle=oracle.least_peak(program, seconds or 60.0) if small else None
-    )
-
-
-def core_problem(problem: OrderProblem) -> _core.OrderProblem:
-    """Return columns as the core takes them."""
-    return _core.OrderProblem(
-        problem.workspace,
-        np.ascontiguousarray(problem.arcs[:, 0]),
-        np.ascontiguousarray(problem.arcs[:, 1]),
-        problem.size,
-        problem.given.view(np.uint8),
-        problem.wanted.view(np.uint8),
-        problem.user_begin,
-        problem.user,
-        np.ascontiguousarray(problem.in_place.ravel()),
     )

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from memplan.errors import FormatError, ProblemError, quoted
-from memplan.formats import write_bytes
+from memplan.files import reading, write_bytes
 from memplan.problem import OrderProblem
 from memplan_lab.bench.generators.programs import layered, of_arcs, randwire
 
@@ -133,13 +133,11 @@ def read(path: str | os.PathLike[str]) -> list[Case]:
     from pyarrow import parquet
 
     path = os.fspath(path)
+    with reading(path, _REMEDY), open(path, "rb") as file:
+        data = file.read()
     try:
-        with open(path, "rb") as file:
-            rows = parquet.read_table(io.BytesIO(file.read())).to_pylist()
+        rows = parquet.read_table(io.BytesIO(data)).to_pylist()
         found = [Case(row["name"], row["family"], _unpack(row)) for row in rows]
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise FormatError(path, f"the file cannot be read: {reason}; {_REMEDY}") from None
     except Exception:  # Arrow, Thrift and zstd raise many kinds for damaged bytes
         raise FormatError(path, f"is damaged, or no file of graphs; {_REMEDY}") from None
     for row, case in zip(rows, found, strict=True):
