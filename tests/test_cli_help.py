@@ -87,6 +87,7 @@ def five(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     ("line", "sentence"),
     [
         ("plna five.csv", "did you mean 'plan'?"),
+        ("plan five.csv --solver exat", '(see memplan solvers); did you mean "exact"?'),
         ("plan five.csv --capcity 12", "no such option: --capcity; did you mean --capacity?"),
         ("plan five.csv -c 12 --capacity 13", "invalid value for '--capacity': it is given twice"),
         (

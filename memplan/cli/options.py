@@ -311,8 +311,8 @@ Pure = Annotated[
     typer.Option(
         "--pure",
         metavar="TYPE",
-        help="Operators of this type do nothing but compute their results, though memplan does "
-        "not know them. May be repeated.",
+        help="Treat operators of this type, which memplan does not know, as free of side effects. "
+        "May be repeated.",
     ),
 ]
 Strict = Annotated[

@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from memplan.errors import MemplanError, UnsupportedError, listed, quoted
+from memplan.errors import MemplanError, UnsupportedError, listed, quoted, suggest
 from memplan.problem import Problem
 from memplan.solvers import native
 
@@ -225,6 +225,7 @@ def parse(spec: str) -> tuple[str, dict[str, object]]:
         known = listed(SOLVERS, quote=False)
         raise MemplanError(
             f"there is no solver {quoted(name)}; choose one of {known} (see memplan solvers)"
+            f"{suggest(name, SOLVERS)}"
         )
     options: dict[str, object] = {}
     for option in filter(None, rest.split(",")):
