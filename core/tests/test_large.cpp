@@ -676,4 +676,31 @@ TEST(stages_of_related_problems) {
   CHECK(oracle::valid(problem, plan.offsets));
 }
 
+// Tests that a fit stops at the first plan within the capacity, and gives none above it.
+TEST(fits) {
+  for (const unsigned seed : {5U, 6U}) {
+    oracle::Generator generator(seed);
+    Problem problem = waves(generator, 3000, 0.9);
+    const std::int64_t nodes = 2 * problem.count();
+    LargeOptions options;
+    const Plan least = run(problem, options, nodes);
+    options.fit = true;
+    for (const int percent : {100, 103, 110, 120}) {
+      problem.capacity = least.peak * percent / 100;
+      int improved = 0;
+      const Plan plan = run(problem, options, nodes, 0, [&](const Plan& better) {
+        CHECK(better.peak <= *problem.capacity);
+        ++improved;
+      });
+      CHECK(oracle::valid(problem, plan.offsets));
+      CHECK(plan.peak <= *problem.capacity);
+      CHECK(plan.stats.nodes <= least.stats.nodes);
+      CHECK_EQ(improved, 1);
+    }
+    problem.capacity = least.peak - 1;
+    const Plan none = run(problem, options, nodes, 0, [](const Plan&) { CHECK(false); });
+    CHECK(none.status == Status::kUnknown && none.offsets.empty());
+  }
+}
+
 TEST_MAIN

@@ -474,4 +474,25 @@ TEST(a_fit_with_more_room_takes_few_nodes_more_than_the_least_peak) {
   }
 }
 
+// Tests that a fit with nodes for a few passes takes the way of the least peak, and stops earlier.
+TEST(a_fit_of_few_passes_is_found_within_the_nodes_of_the_least_peak) {
+  constexpr int kCount = 1200;
+  for (unsigned seed = 0; seed < check::rounds(3, 8); ++seed) {
+    oracle::Generator generator(seed);
+    Problem problem = oracle::cut_rectangle(generator, kCount, 100'000, 100'000);
+    SolveOptions options;
+    options.budget.nodes = std::int64_t{2} * kCount;
+    const Plan least = solve(problem, options);
+    options.objective = Objective::kFit;
+    for (const int percent : {101, 103, 105, 110, 120}) {
+      problem.capacity = least.peak * percent / 100;
+      const Plan fit = solve(problem, options);
+      CHECK(oracle::valid(problem, fit.offsets));
+      CHECK(fit.peak <= *problem.capacity);
+      CHECK(fit.stats.nodes <= least.stats.nodes);
+      check_claim_of_fit(fit);
+    }
+  }
+}
+
 TEST_MAIN

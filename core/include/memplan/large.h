@@ -33,6 +33,8 @@ struct LargeOptions {
   MEMPLAN_LARGE_OPTIONS(MEMPLAN_FIELD)
   // Stop at the first plan whose peak is at or below this (the lower bound, or the capacity).
   Bytes target = 0;
+  // Aim at the target, but stop at the first plan within the capacity, which the problem must have.
+  bool fit = false;
 };
 
 // The best plan: kFeasible, or kUnknown where none fits the capacity (and the pins and reserved

@@ -60,7 +60,7 @@ Packing Course::pass(const std::vector<BufferIdx>& order, const std::vector<Byte
                      const std::string& note) {
   std::int64_t& fastest = fit == Fit::kFirst ? fastest_ : fastest_best_fit_;
   Limits limits;
-  limits.bytes = plan.has_offsets() ? plan.peak - 1 : limit;
+  limits.bytes = top();
   limits.nodes = nodes_left;
   limits.steps = times(patience, fastest);
   if (fit == Fit::kBest && fastest == kNoLimit) limits.steps = times(kBestFitPatience, fastest_);
@@ -75,9 +75,7 @@ Packing Course::pass(const std::vector<BufferIdx>& order, const std::vector<Byte
   return packing;
 }
 
-Limits Course::limits_below_best(std::int64_t steps) const {
-  return {plan.has_offsets() ? plan.peak - 1 : limit, steps, nodes_left};
-}
+Limits Course::limits_below_best(std::int64_t steps) const { return {top(), steps, nodes_left}; }
 
 void Course::open_pass(const std::vector<BufferIdx>& order, Fit fit, const std::string& note) {
   const std::int64_t steps = times(fit == Fit::kFirst ? patience : kBestFitPatience, fastest_);
@@ -96,14 +94,14 @@ void Course::take_open(const Draft& draft, const std::string& note) {
 
 void Course::take(const std::vector<Bytes>& offsets, Bytes peak, const std::string& note) {
   if (plan.has_offsets() && peak >= plan.peak) return;
-  MEMPLAN_ASSERT(peak == peak_of(problem, offsets) && peak <= limit);
+  MEMPLAN_ASSERT(peak == peak_of(problem, offsets) && peak <= top());
   MEMPLAN_ASSERT(std::count(offsets.begin(), offsets.end(), kNoOffset) == 0);
   MEMPLAN_ASSERT(peak >= target || options.target > 0);  // no plan is better
   plan.status = Status::kFeasible;
   plan.offsets = offsets;
   plan.peak = peak;
   plan.stats.note = note;
-  if (improved_) improved_(plan);
+  if (improved_ && peak <= limit) improved_(plan);
 }
 
 }  // namespace memplan::chain

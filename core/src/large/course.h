@@ -45,8 +45,10 @@ class Course {
   std::int64_t nodes_left;
   std::int64_t patience = kPatience;  // a pass is given up at so many times the work of the fastest
 
-  // Whether to stop: no plan can be better, or the budget is spent.
-  bool enough() { return reached(target) || target > limit || nodes_left <= 0 || stopper.look(); }
+  // A plan at or below this ends the search.
+  Bytes wanted() const { return options.fit ? limit : target; }
+  // Whether to stop: no better plan is wanted or can be, or the budget is spent.
+  bool enough() { return reached(wanted()) || target > limit || nodes_left <= 0 || stopper.look(); }
   bool reached(Bytes peak) const { return plan.has_offsets() && plan.peak <= peak; }
   bool round_over() { return reached(goal) || target > goal || enough(); }
 
@@ -75,6 +77,11 @@ class Course {
   std::int64_t fastest() const { return fastest_; }
 
  private:
+  // The greatest peak that is worth keeping. For a fit, a plan above the capacity is one to lower.
+  Bytes top() const {
+    if (plan.has_offsets()) return plan.peak - 1;
+    return options.fit ? kMaxBytes : limit;
+  }
   Limits limits_below_best(std::int64_t steps) const;
   void take_open(const Draft& draft, const std::string& note);
 

@@ -363,6 +363,11 @@ Plan large(const Problem& problem, const Sections& sections, const LargeOptions&
     run_related(course, seed);
   }
   course.plan.stats.solver = "large";
+  if (course.plan.has_offsets() && course.plan.peak > course.limit) {
+    course.plan.status = Status::kUnknown;
+    course.plan.offsets.clear();
+    course.plan.peak = 0;
+  }
   course.plan.stats.interrupted = stopper.interrupted();
   return std::move(course.plan);
 }

@@ -34,7 +34,7 @@ void run_squeaky_wheel(Incumbent& incumbent) {
 
 void run_in_time(Incumbent& incumbent) {
   const Incumbent::Lap lap(incumbent, "greedy");
-  const Bytes target = incumbent.target();
+  const Bytes target = incumbent.first_target();
   incumbent.take(target, incumbent.nodes_left(), coalesce(incumbent, target), "greedy",
                  "in order of time");
 }

@@ -50,6 +50,12 @@ class Incumbent {
 
   // Whether a fit was asked, and a plan may be lower than the capacity.
   bool has_room() const { return fit_only() && lower_bound() < capacity(); }
+  // Where passes over all buffers begin. A fit with nodes for few of them takes the way of the
+  // least peak, to be no worse: a pass fails at the bound after few nodes, and at the capacity
+  // often after all.
+  Bytes first_target() const {
+    return nodes_left_ > kManyPasses * problem_.count() ? target() : lower_bound();
+  }
 
   // Whether the question is answered: a fit was asked and is found, or no plan can be better.
   bool settled() const;
@@ -100,6 +106,8 @@ class Incumbent {
   Plan finish(const char* solver);
 
  private:
+  static constexpr std::int64_t kManyPasses = 8;
+
   void know(const Bound& bound);
   bool look_up();
   void report();

@@ -18,8 +18,9 @@ bool lacks_plan(const Incumbent& incumbent) {
 Plan coalesce(const Incumbent& incumbent, Bytes limit) {
   BestPass best(incumbent.problem(), kNoLimit);
   std::int64_t steps = kNoLimit;
-  best.take(coalescing_fit(incumbent.problem(), incumbent.sections(), limit),
-            "best fit in order of time", &steps);
+  Draft draft = coalescing_fit(incumbent.problem(), incumbent.sections(), limit);
+  draft.complete = draft.complete && draft.peak <= incumbent.capacity();
+  best.take(std::move(draft), "best fit in order of time", &steps);
   return std::move(best.plan);
 }
 
@@ -40,6 +41,10 @@ void first_fit_anyway(Incumbent& incumbent, std::int64_t steps) {
 void coalesce_anyway(Incumbent& incumbent) {
   const Incumbent::Lap lap(incumbent, "greedy");
   incumbent.offer(coalesce(incumbent, incumbent.capacity()), "greedy");
+  // Without a limit the uppermost free piece has no end, so that the best fit may be another one.
+  if (incumbent.has_room() && !incumbent.has_plan()) {
+    incumbent.offer(coalesce(incumbent, kMaxBytes), "greedy");
+  }
 }
 
 }  // namespace memplan

@@ -231,7 +231,8 @@ class Run {
   void run_large(std::int64_t nodes) {
     const Incumbent::Lap lap(incumbent_, "large");
     LargeOptions chosen = options_.large;
-    if (chosen.target == 0) chosen.target = incumbent_.target();
+    if (chosen.target == 0) chosen.target = incumbent_.first_target();
+    chosen.fit = incumbent_.has_room() && chosen.target < incumbent_.capacity();
     Tracer trace;
     if (options_.trace) trace = [this](const Round& round) { incumbent_.trace(round); };
     Plan plan = large(
