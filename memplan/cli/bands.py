@@ -54,7 +54,7 @@ def command(
     apply --bands` writes the file.
     """
     output.check_output(out, input)
-    form = _choose_format(out)
+    form = "html" if out is None else output.choose_drawing(out)
 
     from memplan import yardsticks
     from memplan.rewrite.bands import find_frontier
@@ -104,20 +104,6 @@ def load_program(input: str, model: options.Model) -> Uncut:
             f"{input}: of no operator it is known which rows of its inputs it needs{fields}"
         )
     return uncut
-
-
-def _choose_format(path: str | None) -> str:
-    """Return the format that a suffix asks for, before the work."""
-    if path is None or path.lower().endswith(".html"):
-        return "html"
-    from memplan.errors import FormatError
-    from memplan.view import picture
-
-    try:
-        return picture.format_of(path)
-    except FormatError:
-        message = "the suffix must be .html for a page, or .png, .svg or .pdf for a picture"
-        raise FormatError(path, message) from None
 
 
 def _summarise(found: Frontier) -> dict[str, Any]:

@@ -123,6 +123,25 @@ def check_output(path: str | None, *inputs: str) -> None:
         raise FormatError(path, "the file cannot be written: its folder is read-only")
 
 
+def choose_drawing(path: str) -> str:
+    """Return whether a suffix asks for a page, or for which kind of picture, before the work.
+
+    Raises
+    ------
+    FormatError
+        For a suffix of neither.
+    """
+    from memplan.view import picture
+
+    if path.lower().endswith(".html"):
+        return "html"
+    try:
+        return picture.format_of(path)
+    except FormatError:
+        message = "the suffix must be .html for a page, or .png, .svg or .pdf for a picture"
+        raise FormatError(path, message) from None
+
+
 def _same(path: str, other: str) -> bool:
     try:
         return os.path.samefile(path, other)

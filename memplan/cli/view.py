@@ -154,7 +154,7 @@ def command(
     several plans. A plan in CSV contains its lifetimes, so that it can be drawn without a problem.
     """
     terminal = terminal or out is None
-    form = None if out is None else _choose_format(out)
+    form = None if out is None else output.choose_drawing(out)
     if width is not None and form in (None, "html"):
         raise typer.BadParameter("--width is for pictures: .png, .svg or .pdf")
     others = recorded_from or []
@@ -192,20 +192,6 @@ def command(
             _write_page(seen, out, colour)
         else:
             _write_picture(seen, out, colour or Colour.SIZE, width)
-
-
-def _choose_format(path: str) -> str:
-    """Return the format that a suffix asks for."""
-    from memplan.errors import FormatError
-    from memplan.view import picture
-
-    if path.lower().endswith(".html"):
-        return "html"
-    try:
-        return picture.format_of(path)
-    except FormatError:
-        message = "the suffix must be .html for a page, or .png, .svg or .pdf for a picture"
-        raise FormatError(path, message) from None
 
 
 def _read(
