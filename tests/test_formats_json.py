@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import strategies
+from documents import changed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,20 +63,6 @@ def plan_refusal(text: str) -> str:
         read_plan(text, "p.json")
     assert "\n" not in str(caught.value)
     return str(caught.value)
-
-
-def changed(text: str, path: str, value: Any) -> str:
-    """Return a document with the value at a path such as `buffers.0.size` replaced or removed."""
-    document = json.loads(text)
-    *parents, last = [int(step) if step.isdigit() else step for step in path.split(".")]
-    place = document
-    for step in parents:
-        place = place[step]
-    if value is ...:
-        del place[last]
-    else:
-        place[last] = value
-    return json.dumps(document)
 
 
 class TestProblems:

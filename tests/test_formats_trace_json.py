@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from documents import changed
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies_trace import same, traces
@@ -52,20 +53,6 @@ def refusal(text: str) -> str:
         read_trace(text, "t.json")
     assert "\n" not in str(caught.value)
     return str(caught.value)
-
-
-def changed(path: str, value: Any) -> str:
-    """Return the document with the value at a path such as `frames.0.name` replaced or removed."""
-    document = json.loads(FULL_TEXT)
-    *parents, last = [int(step) if step.isdigit() else step for step in path.split(".")]
-    place = document
-    for step in parents:
-        place = place[step]
-    if value is ...:
-        del place[last]
-    else:
-        place[last] = value
-    return json.dumps(document)
 
 
 class TestTraces:
@@ -144,13 +131,13 @@ class TestRefusals:
     )
     def test_fields(self, path: str, value: Any, sentence: str) -> None:
         """Tests that a wrong field is refused with its place."""
-        said = refusal(changed(path, value))
+        said = refusal(changed(FULL_TEXT, path, value))
         assert said.startswith("t.json: ")
         assert sentence in said
 
     def test_two_allocations_in_one_place(self) -> None:
         """Tests that the scope and ordinal of an allocation are its own."""
-        said = refusal(changed("allocations.1.frame", 2))
+        said = refusal(changed(FULL_TEXT, "allocations.1.frame", 2))
         assert "allocation 1 has the scope and the ordinal of allocation 0" in said
 
     def test_text_that_is_not_json(self) -> None:
@@ -160,9 +147,9 @@ class TestRefusals:
     def test_frames_inside_each_other(self) -> None:
         """Tests that a small file cannot ask for a lot of memory."""
         chain = [{"name": "a", "parent": at - 1 if at else None} for at in range(1002)]
-        assert "frames[1000] is nested too deeply" in refusal(changed("frames", chain))
+        assert "frames[1000] is nested too deeply" in refusal(changed(FULL_TEXT, "frames", chain))
         wide = chain[:1000] + [{"name": "b", "parent": 998}] * 20000
-        assert "nested too deeply, at" in refusal(changed("frames", wide))
+        assert "nested too deeply, at" in refusal(changed(FULL_TEXT, "frames", wide))
 
     def test_a_key_with_a_line_end(self) -> None:
         """Tests that a key of the file does not break the sentence about its value."""

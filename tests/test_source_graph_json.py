@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import strategies_graph
+from documents import changed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -96,20 +97,6 @@ def outcome(text: str) -> str:
     except FormatError as error:
         return str(error)
     return ""
-
-
-def changed(text: str, path: str, value: Any) -> str:
-    """Return a document with the value at a path such as `tensors.0.name` replaced or removed."""
-    document = json.loads(text)
-    *parents, last = [int(step) if step.isdigit() else step for step in path.split(".")]
-    place = document
-    for step in parents:
-        place = place[step]
-    if value is ...:
-        del place[last]
-    else:
-        place[last] = value
-    return json.dumps(document)
 
 
 class TestRoundTrips:
