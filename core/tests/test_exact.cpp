@@ -104,11 +104,9 @@ void check_optimum(const Problem& problem, const ExactOptions& options) {
 
 ExactOptions switches(int bits) {
   ExactOptions options;
-  bool* const all[] = {&options.portfolio, &options.release_dates, &options.backjumping,
-                       &options.gap_jump,  &options.contraction,   &options.decomposition,
-                       &options.nogoods,   &options.twins,         &options.full_span,
-                       &options.mirror,    &options.tiling};
-  for (int k = 0; k < 11; ++k) *all[k] = ((bits >> k) & 1) == 0;
+#define ROW(type, name, preset, says) options.name = (bits & 1) == 0, bits >>= 1;
+  MEMPLAN_EXACT_OPTIONS(ROW)
+#undef ROW
   return options;
 }
 

@@ -63,14 +63,21 @@ Problem waves(oracle::Generator& generator, Time horizon, double share) {
   return problem;
 }
 
-LargeOptions without(int part) {
+#define ROW(type, name, preset, says) &LargeOptions::name,
+constexpr bool LargeOptions::* kSwitches[] = {MEMPLAN_LARGE_OPTIONS(ROW)};
+#undef ROW
+
+LargeOptions without(bool LargeOptions::* each) {
   LargeOptions options;
-  bool* const switches[] = {&options.core, &options.promote,  &options.shells, &options.portfolio,
-                            &options.bump, &options.best_fit, &options.windows};
-  *switches[part] = false;
+  options.*each = false;
   return options;
 }
-constexpr int kSwitches = 7;
+
+LargeOptions without_all() {
+  LargeOptions options;
+  for (bool LargeOptions::* each : kSwitches) options.*each = false;
+  return options;
+}
 
 // Without a budget, mixes of constraints on thirty buffers take minutes under sanitizers. That the
 // chain ends by itself is tested of smaller problems.
@@ -132,16 +139,14 @@ TEST(optimum_of_small_problems) {
 // Tests that every switch can be off, alone and with all others, and plans stay valid.
 TEST(switches) {
   oracle::Generator generator(4);
-  LargeOptions nothing;
-  nothing.portfolio = nothing.bump = nothing.best_fit = nothing.core = nothing.windows = false;
-  nothing.ejection = false;
+  const LargeOptions nothing = without_all();
   const int rounds = static_cast<int>(check::rounds(16, 32));
   for (int round = 0; round < rounds; ++round) {
     const Problem problem = generator.problem(20, 30, 20, oracle::features(round));
     const Bytes plain = run(problem, nothing).peak;
     CHECK(oracle::valid(problem, run(problem, nothing).offsets));
-    for (int part = 0; part < kSwitches; ++part) {
-      const Plan plan = run(problem, without(part), kNodes);
+    for (bool LargeOptions::* each : kSwitches) {
+      const Plan plan = run(problem, without(each), kNodes);
       CHECK(oracle::valid(problem, plan.offsets));
       CHECK(plan.peak <= plain);
     }
@@ -524,9 +529,7 @@ TEST(ejections_in_stripes) {
 // constraints: it never makes a plan worse, and often makes it better.
 TEST(plans_above_the_load) {
   oracle::Generator generator(39);
-  LargeOptions plain;
-  plain.portfolio = plain.bump = plain.best_fit = plain.core = plain.windows = false;
-  plain.ejection = false;
+  const LargeOptions plain = without_all();
   LargeOptions stages[2] = {plain, plain};
   stages[0].ejection = true;
   stages[1].portfolio = stages[1].best_fit = true;

@@ -70,16 +70,15 @@ void check_optimum(const Problem& problem, const ProverOptions& options) {
   CHECK_EQ(least_peak(problem, options, kLimit - 1), best);
 }
 
-constexpr unsigned kSwitches = 13;
+#define ROW(type, name, preset, says) +1
+constexpr unsigned kSwitches = 0 MEMPLAN_PROVER_OPTIONS(ROW);
+#undef ROW
 
 ProverOptions switches(unsigned bits) {
   ProverOptions options;
-  bool* const all[] = {&options.learning,     &options.minimisation, &options.lifting,
-                       &options.set_bounds,   &options.overload,     &options.edge_finding,
-                       &options.transitivity, &options.cuts,         &options.foundation,
-                       &options.symmetry,     &options.phases,       &options.restarts,
-                       &options.cut_sums};
-  for (unsigned k = 0; k < kSwitches; ++k) *all[k] = ((bits >> k) & 1) == 0;
+#define ROW(type, name, preset, says) options.name = (bits & 1) == 0, bits >>= 1;
+  MEMPLAN_PROVER_OPTIONS(ROW)
+#undef ROW
   return options;
 }
 
