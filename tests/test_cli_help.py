@@ -60,6 +60,7 @@ def test_examples_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Tests every example, in a folder with such files; those of `record` are only parsed."""
+    pytest.importorskip("onnx")
     monkeypatch.chdir(tmp_path)
     for name in ("model.tflite", "old.tflite", "new.tflite"):
         shutil.copy(MODELS / "mobile.tflite", name)
@@ -164,6 +165,7 @@ def test_commands_read_with_the_same_options(name: str) -> None:
 
 def test_options_for_reading_have_an_effect(five: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that what one declaration gives to a command reaches the reader."""
+    pytest.importorskip("onnx")
     model = str(MODELS / "branches.onnx")
     command = ["order", model, "--no-runtime", "--json", "--dim"]
     loads = []
