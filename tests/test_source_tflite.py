@@ -218,6 +218,20 @@ def test_a_note_says_what_folding_means(tmp_path: Path) -> None:
     assert "float32" in notes[0].text
 
 
+def test_packed_weights_are_weights_of_a_band() -> None:
+    """Tests a convolution whose weights are float16: it can be done for some rows."""
+    shapes = {"in": (1, 8, 8, 2), "half": (4, 3, 3, 2), "full": (4, 3, 3, 2), "out": (1, 8, 8, 4)}
+    tensors = [TensorInfo(name, "float32", shape) for name, shape in shapes.items()]
+    tensors[1] = replace(tensors[1], dtype="float16", data=144)
+    convolve = OperatorInfo("CONV_2D", (0, 2), (3,), options=(0, 1, 1, 1, 1))
+    operators = (OperatorInfo("DEQUANTIZE", (1,), (2,)), convolve)
+    graph = graph_of(Model("m", (SubGraph("", tuple(tensors), operators, (0,), (3,)),)))
+    (operator,) = graph.operators
+    assert operator.why_whole == ""
+    assert [read.tensor for read in operator.reads] == [0]
+    assert operator.macs == 8 * 8 * 4 * 3 * 3 * 2
+
+
 # In place
 
 

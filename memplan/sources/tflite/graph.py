@@ -210,6 +210,7 @@ class _Builder:
         self._names: dict[str, int] = {}
         self._tensors: list[Tensor] = []
         self._infos: list[TensorInfo] = []
+        self._unpacked: set[int] = set()  # tensors of the graph
 
     def graph(self) -> Graph:
         for number in range(len(self._model.subgraphs)):
@@ -238,6 +239,8 @@ class _Builder:
         }
         offsets = self._model.offsets[base : base + len(subgraph.tensors)]
         for index, info in enumerate(subgraph.tensors):
+            if index in unpacked:
+                self._unpacked.add(len(self._tensors))
             kind = self._kind(number, index, index in unpacked)
             if kind is Kind.WORKSPACE:
                 self._given.append(len(self._tensors))
@@ -346,9 +349,16 @@ class _Builder:
         infos: Sequence[TensorInfo | None],
         output: TensorInfo | None,
     ) -> dict[str, Any]:
-        """Return which rows an operator needs for a part of its result."""
+        """Return which rows an operator needs for a part of its result.
+
+        Weights that the file has packed are there for it.
+        """
         indices = [-1 if i is None else i for i in inputs]
-        return describe_rows(info, infos, indices, output)
+        known = [
+            replace(each, data=each.bytes) if each is not None and at in self._unpacked else each
+            for at, each in zip(inputs, infos, strict=True)
+        ]
+        return describe_rows(info, known, indices, output)
 
     def _scratch(self, key: tuple[int, int], name: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
         """Return one tensor for an operator's scratch, or none.
