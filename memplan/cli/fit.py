@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +13,7 @@ from memplan.cli import options, output
 
 if TYPE_CHECKING:
     from memplan.pipeline import Arranged
+    from memplan.sources import Loaded
 
 NAME = "fit"
 EXAMPLES = (
@@ -109,6 +111,17 @@ def command(
         output.console().print(describe_arranged(found, written))
     if not found.fits:
         raise typer.Exit(output.INFEASIBLE)
+
+
+def suggest(path: str, loaded: Loaded, capacity: int | None) -> str:
+    """Return which command changes a program that does not fit so that it may, or nothing."""
+    if loaded.graph is None or capacity is None:
+        return ""
+    name = shlex.quote(output.names.get(path, path))
+    return (
+        f"no plan fits the program as it is; memplan fit {name} {capacity} tries results in place, "
+        "another order, and bands"
+    )
 
 
 def _summarise(found: Arranged, written: str | None) -> dict[str, Any]:

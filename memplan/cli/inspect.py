@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memplan.cli import options, output
+from memplan.cli import fit, options, output
 from memplan.cli.order import summarise
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def command(
     console = output.console()
     console.print(problems.inspection(found, top))
     misses = found.shortage is not None and not found.shortage.fits
-    if misses and (advice := options.suggest_fit(input, found.loaded, capacity)):
+    if misses and (advice := fit.suggest(input, found.loaded, capacity)):
         output.line(f"\n{advice}.")
     _print_paths(found.loaded, paths, console)
     _print_streams(found.loaded, console, suggest_sync, model.in_place)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -480,19 +479,6 @@ def find_plan(path: str) -> Plan | None:
         return formats.load_plan(path)
     except FormatError:
         return None
-
-
-def suggest_fit(path: str, loaded: Loaded, capacity: int | None) -> str:
-    """Return which command changes a program that does not fit so that it may, or nothing."""
-    if loaded.graph is None or capacity is None:
-        return ""
-    from memplan.cli import output
-
-    name = shlex.quote(output.names.get(path, path))
-    return (
-        f"no plan fits the program as it is; memplan fit {name} {capacity} tries results in place, "
-        "another order, and bands"
-    )
 
 
 def refuse_notes(path: str, notes: Sequence[Note]) -> None:

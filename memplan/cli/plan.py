@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memplan.cli import options, output
+from memplan.cli import fit, options, output
 from memplan.cli.order import summarise
 from memplan.cli.progress import ProgressLine
 from memplan.cli.rounds import open_log
@@ -179,9 +179,7 @@ def command(
             report.show(top)
     if interrupted:
         output.message(f"interrupted: {found.status}, not proved")
-    if str(found.status) == "infeasible" and (
-        words := options.suggest_fit(input, loaded, capacity)
-    ):
+    if str(found.status) == "infeasible" and (words := fit.suggest(input, loaded, capacity)):
         output.message(words)
     if out is not None and not found.has_offsets:
         output.message(f"no plan was found; {out} was not changed")
