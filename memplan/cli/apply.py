@@ -1,4 +1,4 @@
-"""`memplan apply`: hand a plan to the runtime that will use it."""
+"""`memplan apply`: write a plan, an order or bands where a runtime uses them."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def command(
         bool,
         typer.Option(
             "--bands",
-            help="Split the first large tensors into bands of rows to save memory; in the best "
-            "order, for TFLite models and --c-header. Outputs are checked against the original.",
+            help="Split the first large tensors into bands of rows to save memory; a TFLite model "
+            "is put in the best order too. Outputs are checked against the original.",
         ),
     ] = False,
     max_extra: Annotated[
@@ -124,10 +124,11 @@ def command(
     strict: options.Strict = False,
     limit_factor: options.LimitFactor = 1,
 ) -> None:
-    """Write a plan where a runtime uses it: into a TFLite model, or as a C header.
+    """Write a plan where a runtime uses it: into a TFLite model, as a C header, or as TFLM's shim.
 
-    The input file is not changed unless --overwrite is given. All outputs contain one plan, which
-    is that of `memplan plan` with the same options. Either all outputs are written or none. A plan
+    With --order or --bands, another program is written, of an ONNX model too. The input file
+    is not changed unless --overwrite is given. All outputs contain one plan, which is that of
+    `memplan plan` with the same options. Either all outputs are written or none. A plan
     of another model is rejected, with the difference.
     """
     from memplan.sources import detect
