@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from docs_site import Site, build
 
-PAGES = ("index", "start", "cli", "results", "view", "algorithms", "reference/commands")
+PAGES = ("index", "start", "cli", "benchmarks", "view", "algorithms/index", "reference/commands")
 WIDE, NARROW = 1280, 400
 _PATIENCE = 60  # seconds
 
