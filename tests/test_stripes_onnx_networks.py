@@ -16,6 +16,11 @@ def test_networks_in_bands_make_what_they_made() -> None:
     assert ends["equal"] > 30
 
 
+def test_operators_that_are_changed_for_inference_are_those_of_the_file() -> None:
+    """Tests a pool whose last windows begin beyond its input: inference gets another window."""
+    assert survey([30039])[1] == []
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("first", range(1000, 4000, 500))
 def test_thousands_of_networks_in_bands_make_what_they_made(first: int) -> None:

@@ -162,7 +162,7 @@ def _match(model: Any, graph: Graph, path: Path) -> list[int]:
     for operator in graph.operators:
         made = {graph.tensors[t].name for t in operator.outputs}
         _, at = operator.place
-        if at >= len(nodes) or not made or not made <= set(nodes[at].output):
+        if not 0 <= at < len(nodes) or not made or not made <= set(nodes[at].output):
             raise FormatError(
                 str(path), "its operators are not those of the file: inline its functions first"
             )

@@ -151,6 +151,10 @@ def _convert(
     name_apart(model.graph)
     check_values(model)
     drop_masks(model.graph)
+    # Where onnx's own inference would be wrong, operators are changed for it: which rows they need
+    # follows from the operators of the file.
+    given = type(model.graph)()
+    given.CopyFrom(model.graph)
     model, notes = find_sizes(model, dims, limit_factor)
-    graph, more = build(model)
+    graph, more = build(model, given)
     return graph, (*sorted_notes, *notes, *more)

@@ -27,20 +27,23 @@ _PLANNED = frozenset({Kind.OUTPUT, Kind.INTERMEDIATE, Kind.WORKSPACE})
 _Scope = ChainMap[str, int]
 
 
-def build(model: Any) -> tuple[Graph, tuple[Note, ...]]:
+def build(model: Any, given: Any) -> tuple[Graph, tuple[Note, ...]]:
     """Return the graph of a model, and notes on memory outside of the plan.
 
     Parameters
     ----------
     model
         A `ModelProto` with the shape of every tensor, in order, without functions of its own.
+    given
+        Its graph as it was before shapes were inferred.
 
     Raises
     ------
     GraphError
         If a tensor is of a type that ONNX does not have, or larger than 2^62 bytes.
     """
-    builder = _Builder(opsets_of(model).get("", 1), Constants(model.graph), find_defaults(model))
+    opset, nodes = opsets_of(model).get("", 1), _index_nodes(given)
+    builder = _Builder(opset, Constants(given), nodes, find_defaults(model))
     scope: _Scope = ChainMap()
     operators = builder.run(model.graph, scope, "")
     graph = Graph(
@@ -63,6 +66,7 @@ def build(model: Any) -> tuple[Graph, tuple[Note, ...]]:
 class _Builder:
     opset: int
     constants: Constants
+    nodes: dict[str, tuple[int, Any]]  # by a result: the place of an outermost node, and the node
     defaults: set[str]  # inputs that have a value which a caller may replace
     tensors: list[Tensor] = field(default_factory=list)
     views: list[View] = field(default_factory=list)
@@ -87,10 +91,10 @@ class _Builder:
             if value.name not in scope.maps[0]:
                 scope[value.name] = self._value(value.name, path, inputs, value.type)
         level = _Level(scope, path, types_of(graph), frozenset(one.name for one in graph.output))
-        operators = (self._operator(at, node, level) for at, node in enumerate(graph.node))
+        operators = (self._operator(node, level) for node in graph.node)
         return tuple(operator for operator in operators if operator is not None)
 
-    def _operator(self, at: int, node: Any, level: _Level) -> Operator | None:
+    def _operator(self, node: Any, level: _Level) -> Operator | None:
         """Return the operator of a node; `None` for one that is done before the run."""
         slots = [level.scope[name] if name else None for name in node.input]
         folded = self._is_folded(node, slots, level)
@@ -117,14 +121,19 @@ class _Builder:
             loop=bool(blocks) and node.op_type != "If",
             module=module_of(node),
             line=line_of(node),
-            **({} if level.path else self._describe(at, node, slots, outputs)),
+            **({} if level.path else self._describe(node, slots, outputs)),
         )
 
     def _describe(
-        self, at: int, node: Any, slots: list[int | None], outputs: tuple[int, ...]
+        self, node: Any, slots: list[int | None], outputs: tuple[int, ...]
     ) -> dict[str, Any]:
-        """Return what an outermost operator keeps of its node."""
-        rows = describe_rows(node, slots, outputs, self.tensors, self.opset, self.constants)
+        """Return what an outermost operator keeps of its node in the file."""
+        at, given = next(
+            (self.nodes[name] for name in node.output if name in self.nodes), (-1, None)
+        )
+        if given is None or len(given.input) != len(slots):
+            return {"origin": (0, at)}
+        rows = describe_rows(given, slots, outputs, self.tensors, self.opset, self.constants)
         return {"origin": (0, at), **rows}
 
     def _is_folded(self, node: Any, slots: list[int | None], level: _Level) -> bool:
@@ -295,6 +304,11 @@ class _Builder:
         left_out = listed(self.opaque)
         text = f"sequences and strings have no size in the file and are not planned: {left_out}"
         return (Note(Code.NOT_PLANNED, text, tuple(self.opaque)),)
+
+
+def _index_nodes(graph: Any) -> dict[str, tuple[int, Any]]:
+    """Return by name of a result the place of its node, and the node."""
+    return {name: (at, node) for at, node in enumerate(graph.node) for name in node.output if name}
 
 
 @dataclass
