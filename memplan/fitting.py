@@ -114,8 +114,9 @@ def fit(
         timeout=timeout,
         nodes=nodes,
     )
-    if found.fits and size is not None and out is not None:
+    if found.fits and size is not None and target is not None:
         if not allow_inexact:
             found.require_equal()
-        write_files({os.fspath(out): found.data})
+        if out is not None:
+            write_files({os.fspath(out): found.data})
     return found

@@ -9,15 +9,17 @@ from pathlib import Path
 import pytest
 
 import memplan as mp
+from memplan import fitting
 from memplan.cli import main
 from memplan.errors import MemplanError
 from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.graph.pictures import Each, Read, Window
-from memplan.pipeline import Plain, arrange
+from memplan.pipeline import Comparison, Plain, arrange
 from memplan.rewrite import find_floor
 from memplan.sizes import parse_size
 from memplan.sources import of_graph
 from memplan.sources.graph_json import write_graph
+from memplan.targets.c_writer import CHeader
 
 MOBILE = Path("examples/models/mobile.tflite")
 
@@ -173,6 +175,36 @@ def test_the_command_says_what_each_lever_brings(
     assert not (tmp_path / "no.h").exists()
     assert main(["fit", str(path)]) == 0
     assert "The least that these levers need" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("difference", [0.5, None])
+def test_outputs_that_differ_are_not_written(
+    difference: float | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Tests bands with other outputs, or with none: by the command and in Python, until allowed."""
+
+    def compare(*_: object) -> Comparison | None:
+        return None if difference is None else Comparison(difference)
+
+    def choose(model: Path, *_: object, **__: object) -> CHeader:
+        return CHeader(mp.load(model), has_runtime=True)
+
+    monkeypatch.setattr(CHeader, "compare", compare)
+    monkeypatch.setattr(fitting, "choose_writer", choose)
+    path, out = tmp_path / "net.graph.json", tmp_path / "net.h"
+    path.write_text(write_graph(chain(2, 16, 16, 2)))
+    size = str(mp.fit(path, nodes=10_000).arena)
+    with pytest.raises(MemplanError, match=r"differ|not compared"):
+        mp.fit(path, size, out=out)
+    command = ["fit", str(path), size, "-o", str(out)]
+    assert main(command) == 2
+    assert "--allow-inexact writes" in " ".join(capsys.readouterr().err.split())
+    assert not out.exists()
+    assert main([*command, "--allow-inexact"]) == 0
+    assert out.exists()
 
 
 @pytest.mark.parametrize(
