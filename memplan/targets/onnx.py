@@ -20,16 +20,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memplan.errors import FormatError
-from memplan.files import of_file, write_files
+from memplan.files import read_bytes as read_file
+from memplan.files import write_files
 from memplan.graph import Operator
 from memplan.notes import Code
 from memplan.rewrite import Reordered
 from memplan.rewrite import reorder as find_order
+from memplan.sources import Loaded
 from memplan.sources.onnx import read, read_bytes
 from memplan.sources.onnx._wire import Field, WireError, iterate_fields
 from memplan.sources.options import Options
 
-__all__ = ["HOW_TO_RUN", "permute", "reorder", "reorder_bytes"]
+__all__ = ["HOW_TO_RUN", "reorder", "reorder_bytes", "write_order"]
 
 HOW_TO_RUN = (
     "set SessionOptions.execution_order = ExecutionOrder.PRIORITY_BASED: onnxruntime keeps no "
@@ -98,29 +100,35 @@ def reorder_bytes(
         states=states,
         pure=pure,
     )
-    with of_file(path):
-        data = path.read_bytes()
+    data = read_file(path)
     given = found.given.graph
     is_sorted = all(note.code is not Code.OPERATORS_SORTED for note in found.loaded.notes)
     if given is not None and found.graph.operators == given.operators and is_sorted:
         return found, data
-    written = permute(data, found, str(path))
-    load = read_bytes(written, path, asked).problem.max_load
-    if load != found.peak:
-        raise FormatError(
-            str(path),
-            f"the order needs {found.peak} bytes, but {load} as an order of the nodes in the "
-            "file: inline the functions of the model first",
-        )
+    written, _ = write_order(data, found, path, asked)
     return found, written
 
 
-def permute(data: bytes, found: Reordered, name: str) -> bytes:
-    """Return a file with its operators in the order that was found; `name` is for errors."""
+def write_order(data: bytes, found: Reordered, path: Path, asked: Options) -> tuple[bytes, Loaded]:
+    """Return a file with its operators in the order that was found, and what it is read as.
+
+    Raises
+    ------
+    FormatError
+        If its operators cannot be put into the order, or need more in it than was found.
+    """
     try:
-        return _permute_model(data, _rank_results(found))
+        written = _permute_model(data, _rank_results(found))
     except WireError as error:
-        raise FormatError(name, f"the file {error}") from None
+        raise FormatError(str(path), f"the file {error}") from None
+    loaded = read_bytes(written, path, asked)
+    if loaded.problem.max_load != found.peak:
+        raise FormatError(
+            str(path),
+            f"the order needs {found.peak} bytes, but {loaded.problem.max_load} as an order of the "
+            "nodes in the file: inline the functions of the model first",
+        )
+    return written, loaded
 
 
 def _rank_results(found: Reordered) -> dict[str, int]:

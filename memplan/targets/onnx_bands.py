@@ -34,6 +34,7 @@ from memplan.graph import Graph, Operator
 from memplan.graph.pictures import Shifted, Spread, Window
 from memplan.notes import Code
 from memplan.rewrite.bands import Action, Cut, Do, Uncut, find_frontier
+from memplan.sources import Loaded
 from memplan.sources.onnx import read, read_bytes
 from memplan.sources.onnx._order import sort_operators, subgraphs
 from memplan.sources.onnx._pictures import (
@@ -49,7 +50,7 @@ from memplan.sources.onnx._types import opsets_of
 from memplan.sources.options import Options
 from memplan.targets._bands import Striped
 
-__all__ = ["HOW_TO_RUN", "list_sizes", "sort_file", "stripe", "stripe_bytes", "write_bands"]
+__all__ = ["HOW_TO_RUN", "sort_file", "stripe", "stripe_bytes", "write_bands"]
 
 HOW_TO_RUN: Final = (
     "set SessionOptions.execution_order = ExecutionOrder.PRIORITY_BASED, and enable_mem_reuse and "
@@ -118,10 +119,8 @@ def stripe_bytes(
         if any(note.code is Code.OPERATORS_SORTED for note in loaded.notes):
             data = sort_file(data)
         return Striped(given, given, 0.0, found, frontier, loaded.notes), data
-    model = write_bands(data, found, path)
-    written: bytes = model.SerializeToString(deterministic=True)
-    again = replace(asked, dims=list_sizes(model, loaded.graph, asked), in_place=False)
-    load = read_bytes(written, path, again).problem.max_load
+    written, banded = write_bands(data, found, path, asked)
+    load = banded.problem.max_load
     if load > point.load:
         raise FormatError(
             str(path), f"its bands need {point.load} bytes, but {load} as nodes of a file"
@@ -129,9 +128,9 @@ def stripe_bytes(
     return Striped(given, load, frontier.extra(point), found, frontier, loaded.notes), written
 
 
-def list_sizes(model: Any, graph: Graph | None, asked: Options) -> dict[str, int]:
+def _list_sizes(model: Any, graph: Graph, asked: Options) -> dict[str, int]:
     """Return the sizes to read a written model with: those of the tensors that it still has."""
-    if graph is None or not asked.dims:
+    if not asked.dims:
         return {}
     made = {name for node in model.graph.node for name in node.output if name}
     left = ((one.name, one.shape) for one in graph.tensors if one.name in made and one.shape)
@@ -146,13 +145,17 @@ def sort_file(data: bytes) -> bytes:
     return written
 
 
-def write_bands(data: bytes, found: Cut, path: Path) -> Any:
-    """Return a model with the operators of a cut of its graph."""
-    model = require("onnx", extra="onnx").ModelProto.FromString(data)
+def write_bands(data: bytes, found: Cut, path: Path, asked: Options) -> tuple[bytes, Loaded]:
+    """Return a file with the operators of a cut of its graph, and what it is read as.
+
+    In bands, operators are not counted on to write over inputs: only some kernels do so.
+    """
+    model, graph = require("onnx", extra="onnx").ModelProto.FromString(data), found.uncut.graph
     sort_operators(model)
-    places = _match(model, found.uncut.graph, path)
-    _Writer(model, found, places, _fixes(model)).write()
-    return model
+    _Writer(model, found, _match(model, graph, path), _fixes(model)).write()
+    written: bytes = model.SerializeToString(deterministic=True)
+    again = replace(asked, dims=_list_sizes(model, graph, asked), in_place=False)
+    return written, read_bytes(written, path, again)
 
 
 def _match(model: Any, graph: Graph, path: Path) -> list[int]:

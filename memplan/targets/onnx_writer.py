@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from memplan.errors import FormatError
 from memplan.files import read_bytes
 from memplan.notes import Code
 from memplan.pipeline import Comparison, Variant, Written, graph_of
@@ -17,10 +16,9 @@ from memplan.rewrite import Reordered
 from memplan.rewrite.bands import Cut, Uncut
 from memplan.sources import Loaded
 from memplan.sources.onnx import read
-from memplan.sources.onnx import read_bytes as read_model
 from memplan.sources.options import Options
-from memplan.targets.onnx import permute
-from memplan.targets.onnx_bands import list_sizes, sort_file, write_bands
+from memplan.targets.onnx import write_order
+from memplan.targets.onnx_bands import sort_file, write_bands
 from memplan.yardsticks.onnxruntime import measure_difference
 
 __all__ = ["OnnxFile"]
@@ -58,14 +56,7 @@ class OnnxFile:
 
     def put_in_order(self, given: Variant, found: Reordered) -> Variant:
         """See `memplan.pipeline.Writer`."""
-        data = permute(given.data, found, self.name)
-        loaded = read_model(data, self._path, self._options)
-        if loaded.problem.max_load != found.peak:
-            raise FormatError(
-                self.name,
-                f"the order needs {found.peak} bytes, but {loaded.problem.max_load} as an order of "
-                "the nodes in the file: inline the functions of the model first",
-            )
+        data, loaded = write_order(given.data, found, self._path, self._options)
         return replace(given, loaded=loaded, data=data, order=found)
 
     def uncut(self, given: Variant) -> Uncut:
@@ -73,15 +64,9 @@ class OnnxFile:
         return Uncut(graph_of(given))
 
     def put_in_bands(self, given: Variant, found: Cut) -> Variant:
-        """See `memplan.pipeline.Writer`.
-
-        In bands, operators are not counted on to write over inputs: only some kernels do so.
-        """
-        model = write_bands(given.data, found, self._path)
-        data: bytes = model.SerializeToString(deterministic=True)
-        sizes = list_sizes(model, graph_of(given), self._options)
-        asked = replace(self._options, dims=sizes, in_place=False)
-        loaded = replace(read_model(data, self._path, asked), notes=given.loaded.notes)
+        """See `memplan.pipeline.Writer`."""
+        data, banded = write_bands(given.data, found, self._path, self._options)
+        loaded = replace(banded, notes=given.loaded.notes)
         return replace(given, loaded=loaded, data=data, cut=found)
 
     def write(self, given: Variant, planned: Planned) -> Written:
