@@ -37,10 +37,10 @@ def write_arranged(
     from memplan import formats
     from memplan.errors import MemplanError
     from memplan.pipeline import arrange
+    from memplan.sources import detect
 
     writer = _choose_writer(input, model, out, header=header, name=name)
-    kind = type(writer).__name__
-    is_onnx = kind == "OnnxFile"
+    is_onnx = not header and detect(input) == "onnx"
     if not (header or asked.bands) and (model.alignment > 1 or (is_onnx and asked.budget)):
         raise typer.BadParameter(
             "leave out --alignment and, for an ONNX model, --capacity", param_hint="'--order'"

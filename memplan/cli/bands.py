@@ -43,9 +43,7 @@ def command(
     ] = None,
     dim: options.Dim = None,
     top: options.Top = 10,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the same facts as one JSON object, for scripts.")
-    ] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Find how far the arena shrinks if large tensors are computed one band of rows at a time.
 

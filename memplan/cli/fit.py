@@ -67,9 +67,7 @@ def command(
     timeout: options.Timeout = None,
     nodes: options.Nodes = None,
     strict: options.Strict = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the same facts as one JSON object, for scripts.")
-    ] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Make a program fit into the memory that there is, at the least cost, and say what was done.
 

@@ -46,9 +46,7 @@ def command(
     top: options.Top = 10,
     path: options.Branches = None,
     known: options.Known = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the same facts as one JSON object, for scripts.")
-    ] = False,
+    as_json: options.AsJson = False,
     why: Annotated[
         tuple[str, str] | None,
         typer.Option(

@@ -205,6 +205,9 @@ Seed = Annotated[
     int, typer.Option("--seed", min=0, help="Random seed; plans of equal quality may differ.")
 ]
 Top = Annotated[int, typer.Option("--top", min=1, help="How many buffers to list.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print the same facts as one JSON object, for scripts.")
+]
 Dim = Annotated[
     list[str] | None,
     typer.Option(

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from memplan.cli import options, output
 
@@ -30,9 +28,7 @@ def command(
     states: options.States = None,
     pure: options.Pure = None,
     top: options.Top = 10,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the same facts as one JSON object, for scripts.")
-    ] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Find the order of a program's operators in which the least memory is live at one time.
 

@@ -369,10 +369,7 @@ class _Run:
             self._note("offsets", _describe_proof(made.planned.plan))
         if in_place and not (first_fit and self.fits):
             made = self._draft(self._given, in_place=True, parts=4)
-            if first_fit:
-                self._note("in place", _describe_proof(made.planned.plan))
-            else:
-                self._note("offsets", _describe_proof(made.planned.plan))
+            self._note("in place" if first_fit else "offsets", _describe_proof(made.planned.plan))
 
     def find_order(self, *, in_place: bool, pure: tuple[str, ...]) -> Reordered:
         """Return the order with the least load."""
@@ -459,11 +456,11 @@ class _Run:
 
     def _choose(self) -> Draft:
         """Return the draft with the least work that fits, or else the one with the least arena."""
-        fit = [d for d in self._drafts if self._capacity is None or d.arena <= self._capacity]
-        if not fit or self._capacity is None:
+        if not self.fits:
             return self.best
-        work = {id(d): d.point.work if d.point else 0 for d in fit}
-        return min(fit, key=lambda draft: (work[id(draft)], draft.arena))
+        assert self._capacity is not None
+        fit = [draft for draft in self._drafts if draft.arena <= self._capacity]
+        return min(fit, key=lambda draft: (draft.point.work if draft.point else 0, draft.arena))
 
 
 def _moves_inside(found: Reordered) -> bool:
