@@ -230,7 +230,9 @@ def test_what_is_returned_is_never_in_the_slab(native: Any) -> None:
             assert torch.equal(answer.logits, want)
             assert torch.equal(turned, want.transpose(1, 2))
             flat.zero_()
-            assert turned.sum() == want.reshape(-1)[:10].sum()  # it is one memory still
+            left = want.reshape(-1).clone()
+            left[10:] = 0
+            assert torch.equal(turned.transpose(1, 2).reshape(-1), left)  # it is one memory still
         assert missed(fast) == 0
         assert fast.stats().slabs == 1
 
