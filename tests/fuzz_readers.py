@@ -146,7 +146,7 @@ def _prepare_commands() -> None:
     )
     import typer.main
 
-    typer.main.get_command = cache(typer.main.get_command)
+    typer.main.get_command = cache(typer.main.get_command)  # that of the program itself
 
 
 def _peak_bytes() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,7 @@ class Commands(running.Group):
         return super().resolve_command(context, words)
 
 
+@cache
 def _make_ours(name: str) -> Any:
     """Import the module of one of our commands, and no other, and make the command of it."""
     module = import_module(f"memplan.cli.{'describe' if name == _DESCRIBE else name}")
