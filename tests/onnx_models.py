@@ -15,7 +15,7 @@ import onnx
 from memplan.graph import Graph, lay_out
 from memplan.sources.loaded import Loaded
 from memplan.sources.onnx import read
-from memplan.sources.onnx._types import bytes_of
+from memplan.sources.onnx.protos import bytes_of
 from memplan.sources.options import Options
 
 FLOAT = onnx.TensorProto.FLOAT

@@ -15,7 +15,7 @@ import onnx
 from onnx_models import loaded, model, node, value
 
 from memplan.errors import FormatError
-from memplan.sources.onnx._expression import evaluate, names_in
+from memplan.sources.onnx.sizes_expressions import evaluate, names_in
 
 DIMS = {"height": 17, "batch": 3, "seq": 5, "s0": 7, "s77": 9}
 

@@ -31,7 +31,7 @@ from onnx_models import (
 from memplan.errors import FormatError, GraphError, MemplanError
 from memplan.notes import Code
 from memplan.sources.onnx import graph_of, matches, read
-from memplan.sources.onnx._wire import WireError, strip_weights
+from memplan.sources.onnx.read_weights import WireError, strip_weights
 from memplan.sources.options import Options
 
 

@@ -19,7 +19,7 @@ from ort_models import INT32, convolutions, decoder, encoder, foreign, numbers, 
 from stale_onnx import Tally, plan
 
 from memplan.errors import FormatError
-from memplan.sources.onnx._foreign import _RULES
+from memplan.sources.onnx.shapes_runtime import _RULES
 
 UINT8, INT8 = onnx.TensorProto.UINT8, onnx.TensorProto.INT8
 PICTURE = {"N": 2, "H": 17, "W": 19}

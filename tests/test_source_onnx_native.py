@@ -17,7 +17,7 @@ from onnx_models import ints, loaded, model, node, on_disk, simple, value
 
 import memplan as mp
 from memplan.errors import FormatError
-from memplan.sources.onnx import _native as native
+from memplan.sources.onnx import library as native
 
 
 def large_kernel(*, inner: bool = False) -> Any:
@@ -54,7 +54,7 @@ def test_the_process_does_not_outlive_a_fork() -> None:
     before = native._state.worker
     program = f"""
 import os, onnx
-from memplan.sources.onnx import _native as native
+from memplan.sources.onnx import library as native
 made = onnx.ModelProto.FromString({made.SerializeToString()!r})
 def ask():
     found = native.infer_shapes(made, strict=True, follow_data=True)
@@ -80,7 +80,7 @@ def test_an_embedded_interpreter_has_no_other_process(how: str, tmp_path: Path) 
 import sys
 {how}
 import memplan as mp
-from memplan.sources.onnx import _native as native
+from memplan.sources.onnx import library as native
 assert mp.load({str(path)!r}).problem.max_load > 0
 assert native._state.worker._process is None
 """
@@ -92,7 +92,7 @@ def test_no_process_is_left(tmp_path: Path) -> None:
     path = on_disk(tmp_path, simple(node("Exp", "x", "y")))
     program = f"""
 import memplan as mp
-from memplan.sources.onnx import _native as native
+from memplan.sources.onnx import library as native
 mp.load({str(path)!r})
 print(native._state.worker._process.pid)
 """

@@ -12,7 +12,7 @@ import onnx
 from onnx_models import INT64, branching, index, ints, model, node, value
 
 from memplan.sources.onnx import graph_of
-from memplan.sources.onnx._arithmetic import _RULES, array_of, evaluate, evaluate_shape_query
+from memplan.sources.onnx.shapes_arithmetic import _RULES, array_of, evaluate, evaluate_shape_query
 
 
 def test_shapes_are_computed_as_exporters_write_them() -> None:

@@ -23,7 +23,7 @@ from memplan.cli import main
 from memplan.errors import MemplanError
 from memplan.graph import Graph
 from memplan.notes import Code
-from memplan.sources.onnx import _shapes, read
+from memplan.sources.onnx import read, shapes_rounds
 from memplan.sources.options import Options
 from memplan.yardsticks import onnxruntime as runtime
 from memplan.yardsticks._onnxruntime_child import _FUSIONS
@@ -90,7 +90,7 @@ def test_a_measured_peak_is_told_as_such() -> None:
 @pytest.fixture
 def transformed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a model of which the library infers a wrong shape, if it is not helped."""
-    monkeypatch.setattr(_shapes, "_write_defaults", lambda graph: None)
+    monkeypatch.setattr(shapes_rounds, "_write_defaults", lambda graph: None)
     path = tmp_path / "model.onnx"
     what = model(
         [node("STFT", "x step - length", "s"), node("Exp", "s", "t"), node("Relu", "t", "y")],

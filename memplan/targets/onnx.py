@@ -28,7 +28,7 @@ from memplan.rewrite import Reordered
 from memplan.rewrite import reorder as find_order
 from memplan.sources import Loaded
 from memplan.sources.onnx import read, read_bytes
-from memplan.sources.onnx._wire import Field, WireError, iterate_fields
+from memplan.sources.onnx.read_weights import Field, WireError, iterate_fields
 from memplan.sources.options import Options
 
 __all__ = ["HOW_TO_RUN", "reorder", "reorder_bytes", "write_order"]

@@ -36,8 +36,8 @@ from memplan.notes import Code
 from memplan.rewrite.bands import Action, Cut, Do, Uncut, find_frontier
 from memplan.sources import Loaded
 from memplan.sources.onnx import read, read_bytes
-from memplan.sources.onnx._order import sort_operators, subgraphs
-from memplan.sources.onnx._pictures import (
+from memplan.sources.onnx.graph_memory import SHAPE_ONLY
+from memplan.sources.onnx.graph_pictures import (
     RANK,
     Constants,
     NodeCall,
@@ -45,8 +45,8 @@ from memplan.sources.onnx._pictures import (
     gives_sizes,
     read_attributes,
 )
-from memplan.sources.onnx._rules import SHAPE_ONLY
-from memplan.sources.onnx._types import opsets_of
+from memplan.sources.onnx.protos import opsets_of
+from memplan.sources.onnx.read_names import sort_operators, subgraphs
 from memplan.sources.options import Options
 from memplan.targets._bands import Striped
 

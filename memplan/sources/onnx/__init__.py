@@ -1,4 +1,31 @@
-"""ONNX models, planned for an inference that runs the operators in the order of the file."""
+"""ONNX models, planned for an inference that runs the operators in the order of the file.
+
+A file goes through these modules from top to bottom:
+
+    read_weights         the file without its weights
+    read_names           checks that each name is made once, puts operators behind what they read
+    read_functions       inlines the functions of the model
+    read_checks          refuses attributes and constants that are not what ONNX says
+    shapes_defaults      finds sizes without the defaults of inputs, which a caller may replace
+    shapes_rounds        calls the library's inference until all shapes are known, by means of
+      shapes_growth        a bound on the sizes that the library would compute
+      library              the library's compiled code, in a process of its own (library_child)
+      shapes_windows       attributes with which the library infers what runtimes make
+      shapes_constants     computes what is known before the run (shapes_arithmetic: with NumPy)
+      shapes_follow        goes on behind operators of onnxruntime (shapes_runtime: their rules)
+      sizes_declared       the sizes that the file declares and the user gives, or has to give
+      sizes_expressions    sizes that are written as expressions
+      sizes_lineage        which inputs and sizes a tensor depends on
+      sizes_data           what is known of sizes that depend on data
+      faults_search        finds what is unknown, and operators that cannot run (faults_rules)
+    graph_build          makes the graph, by means of
+      graph_memory         which operators share memory
+      graph_pictures       which rows of its inputs an operator needs
+      graph_origin         the line and the module of an operator
+    graph_order          the order in which onnxruntime runs operators
+
+`protos` has what all of them need to read messages.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +41,21 @@ from memplan.files import of_file, reading
 from memplan.graph import Graph
 from memplan.notes import Code, Note
 from memplan.sources.loaded import Loaded, of_graph
-from memplan.sources.onnx._build import build
-from memplan.sources.onnx._calls import inline_calls
-from memplan.sources.onnx._defaults import find_sizes
-from memplan.sources.onnx._door import check_values
-from memplan.sources.onnx._native import start
-from memplan.sources.onnx._order import (
+from memplan.sources.onnx.graph_build import build
+from memplan.sources.onnx.graph_order import in_runtime_order
+from memplan.sources.onnx.library import start
+from memplan.sources.onnx.read_checks import check_values
+from memplan.sources.onnx.read_functions import inline_calls
+from memplan.sources.onnx.read_names import (
     check_order,
     check_texts,
     drop_masks,
     name_apart,
     sort_operators,
 )
-from memplan.sources.onnx._runtime_order import in_runtime_order
-from memplan.sources.onnx._shapes import declared_shapes
-from memplan.sources.onnx._wire import WireError, looks_like_model, strip_weights
+from memplan.sources.onnx.read_weights import WireError, looks_like_model, strip_weights
+from memplan.sources.onnx.shapes_defaults import find_sizes
+from memplan.sources.onnx.shapes_rounds import declared_shapes
 from memplan.sources.options import Options
 
 __all__ = ["graph_of", "in_runtime_order", "matches", "read", "read_bytes", "read_declared"]

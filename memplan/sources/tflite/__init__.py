@@ -1,6 +1,15 @@
 """TFLite models (LiteRT), planned as TensorFlow Lite Micro runs them.
 
-Reading them takes no library: `flatbuffer` checks every offset of the file.
+Reading them takes no library. A file goes through these modules from top to bottom:
+
+    flatbuffer    checks every offset of the file
+    model         its sub-graphs, tensors and operators (names: those of the schema)
+    sizes         another batch, and whether the stored sizes fit the operators (shapes: the rules)
+    graph         makes the graph, by means of
+      kernels       what the kernels of TFLM may overwrite, and which scratch they ask for
+      pictures      which rows of its inputs an operator needs
+    sizes_data    notes sizes that only the kernels know
+    refusals      notes what TFLM has no kernel for
 """
 
 from __future__ import annotations
@@ -14,12 +23,12 @@ from memplan.graph import Graph
 from memplan.notes import Code, Note
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.options import Options
-from memplan.sources.tflite.dynamic import note_sizes
 from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.graph import graph_of as _graph_of
 from memplan.sources.tflite.model import IDENTIFIER, Model, load, parse
 from memplan.sources.tflite.refusals import list_refusals
 from memplan.sources.tflite.sizes import check_shapes, note_guesses, resize
+from memplan.sources.tflite.sizes_data import note_sizes
 
 __all__ = ["graph_of", "matches", "read", "read_model"]
 

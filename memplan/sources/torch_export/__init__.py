@@ -1,7 +1,18 @@
 """Reads PyTorch programs: `torch.export`, from a `.pt2` file or in memory, and training steps.
 
 Files are read without torch, and nothing in them is run. Programs in memory are traced once more
-with fake tensors, which shows which tensors share a storage.
+with fake tensors, which shows which tensors share a storage. The modules, in the order of the work:
+
+    archive       unpacks the JSON of a file
+    serialized    makes a `Program` of it (fields: checks every field)
+    memory        makes a `Program` of an `ExportedProgram` (scope: the run with fake tensors)
+    training      traces a training step as an `ExportedProgram`
+    program       the `Program` itself (values: its tensors)
+    sizes         values of symbolic sizes (guards: the conditions under which a program holds)
+    autocast      adds the casts that autocast makes
+    builder       makes the graph, by means of
+      aten          which operators make views, write in place, or need scratch
+      pictures      which rows of its inputs an operator needs
 """
 
 from __future__ import annotations

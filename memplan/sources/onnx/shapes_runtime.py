@@ -13,10 +13,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from memplan.extras import require
-from memplan.sources.onnx._arithmetic import Array
-from memplan.sources.onnx._fit import is_contradictory
-from memplan.sources.onnx._native import CrashError, LibraryError, infer_node
-from memplan.sources.onnx._types import known_shape
+from memplan.sources.onnx.faults_rules import is_contradictory
+from memplan.sources.onnx.library import CrashError, LibraryError, infer_node
+from memplan.sources.onnx.protos import known_shape
+from memplan.sources.onnx.shapes_arithmetic import Array
 
 __all__ = ["DOMAINS", "Call", "MisfitError", "Value", "has_rule", "infer"]
 

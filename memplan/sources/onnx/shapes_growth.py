@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from memplan.sources.onnx._order import subgraphs
-from memplan.sources.onnx._types import tensor_type
+from memplan.sources.onnx.protos import tensor_type
+from memplan.sources.onnx.read_names import subgraphs
 
 __all__ = ["most_sizes"]
 

@@ -12,17 +12,17 @@ from memplan.errors import GraphError, listed, quoted
 from memplan.extras import require
 from memplan.notes import Code, Note
 from memplan.sources._limits import SHAPE_SIZES, check_growth
-from memplan.sources.onnx._evidence import Evidence, make_note
-from memplan.sources.onnx._fold import Folder
-from memplan.sources.onnx._foreign import DOMAINS
-from memplan.sources.onnx._forward import follow
-from memplan.sources.onnx._growth import most_sizes
-from memplan.sources.onnx._native import CrashError, LibraryError, infer_shapes
-from memplan.sources.onnx._order import initializers, subgraphs
-from memplan.sources.onnx._rules import SAME_SHAPE
-from memplan.sources.onnx._search import Search, describe_node
-from memplan.sources.onnx._types import is_known, opsets_of, tensor_type, types_of
-from memplan.sources.onnx._windows import amend
+from memplan.sources.onnx.faults_search import Search, describe_node
+from memplan.sources.onnx.graph_memory import SAME_SHAPE
+from memplan.sources.onnx.library import CrashError, LibraryError, infer_shapes
+from memplan.sources.onnx.protos import is_known, opsets_of, tensor_type, types_of
+from memplan.sources.onnx.read_names import initializers, subgraphs
+from memplan.sources.onnx.shapes_constants import Folder
+from memplan.sources.onnx.shapes_follow import follow
+from memplan.sources.onnx.shapes_growth import most_sizes
+from memplan.sources.onnx.shapes_runtime import DOMAINS
+from memplan.sources.onnx.shapes_windows import amend
+from memplan.sources.onnx.sizes_declared import Evidence, make_note
 
 __all__ = ["declared_shapes", "with_shapes"]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from memplan.errors import MemplanError, listed
 from memplan.notes import Code, Note
-from memplan.sources.onnx._shapes import with_shapes
-from memplan.sources.onnx._types import tensor_type
+from memplan.sources.onnx.protos import tensor_type
+from memplan.sources.onnx.shapes_rounds import with_shapes
 
 __all__ = ["find_defaults", "find_sizes"]
 

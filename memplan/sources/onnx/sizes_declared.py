@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 from memplan.errors import MemplanError, listed, quoted, suggest
 from memplan.extras import require
 from memplan.notes import Code, Note
-from memplan.sources.onnx._dependent import Size
-from memplan.sources.onnx._expression import evaluate, names_in
-from memplan.sources.onnx._foreign import has_rule
-from memplan.sources.onnx._lineage import Lineage
-from memplan.sources.onnx._order import initializers, subgraphs
-from memplan.sources.onnx._types import opsets_of, tensor_type
+from memplan.sources.onnx.protos import opsets_of, tensor_type
+from memplan.sources.onnx.read_names import initializers, subgraphs
+from memplan.sources.onnx.shapes_runtime import has_rule
+from memplan.sources.onnx.sizes_data import Size
+from memplan.sources.onnx.sizes_expressions import evaluate, names_in
+from memplan.sources.onnx.sizes_lineage import Lineage
 
 __all__ = ["Ask", "Evidence", "Open", "make_note"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from memplan.errors import GraphError, listed, quoted
 from memplan.notes import Code, Note
-from memplan.sources.onnx._types import tensor_type
+from memplan.sources.onnx.protos import tensor_type
 
 __all__ = [
     "check_order",

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from memplan.sources.onnx._expression import names_in
-from memplan.sources.onnx._order import initializers, subgraphs
-from memplan.sources.onnx._types import tensor_type
+from memplan.sources.onnx.protos import tensor_type
+from memplan.sources.onnx.read_names import initializers, subgraphs
+from memplan.sources.onnx.sizes_expressions import names_in
 
 __all__ = ["Lineage"]
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from memplan.extras import require
-from memplan.sources.onnx._arithmetic import FAR, Array, array_of, evaluate
-from memplan.sources.onnx._order import initializers, subgraphs
-from memplan.sources.onnx._types import known_shape, types_of
+from memplan.sources.onnx.protos import known_shape, types_of
+from memplan.sources.onnx.read_names import initializers, subgraphs
+from memplan.sources.onnx.shapes_arithmetic import FAR, Array, array_of, evaluate
 
 __all__ = ["POOLS", "amend", "pool_axis"]
 

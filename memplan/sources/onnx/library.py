@@ -24,7 +24,7 @@ from threading import Lock
 from typing import Any, Final
 
 from memplan.extras import require
-from memplan.sources.onnx import _native_child as child
+from memplan.sources.onnx import library_child as child
 
 __all__ = ["CrashError", "LibraryError", "infer_node", "infer_shapes", "inline", "start"]
 

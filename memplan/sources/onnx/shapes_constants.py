@@ -14,10 +14,10 @@ from typing import Any
 
 from memplan.errors import GraphError, quoted
 from memplan.extras import require
-from memplan.sources.onnx._arithmetic import Array, array_of, evaluate, evaluate_shape_query
-from memplan.sources.onnx._order import initializers, subgraphs
-from memplan.sources.onnx._rules import SHAPE_ONLY
-from memplan.sources.onnx._types import known_shape, types_of
+from memplan.sources.onnx.graph_memory import SHAPE_ONLY
+from memplan.sources.onnx.protos import known_shape, types_of
+from memplan.sources.onnx.read_names import initializers, subgraphs
+from memplan.sources.onnx.shapes_arithmetic import Array, array_of, evaluate, evaluate_shape_query
 
 __all__ = ["Folder", "open_branches"]
 

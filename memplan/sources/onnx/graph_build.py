@@ -9,12 +9,12 @@ from typing import Any
 from memplan.errors import GraphError, listed, quoted
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
 from memplan.notes import Code, Note
-from memplan.sources.onnx import _rules
-from memplan.sources.onnx._defaults import find_defaults
-from memplan.sources.onnx._order import initializers, subgraphs
-from memplan.sources.onnx._origin import line_of, module_of
-from memplan.sources.onnx._pictures import ROW_AXIS, Constants, describe_rows
-from memplan.sources.onnx._types import STRING, bytes_of, dtype_of, opsets_of, tensor_type, types_of
+from memplan.sources.onnx import graph_memory
+from memplan.sources.onnx.graph_origin import line_of, module_of
+from memplan.sources.onnx.graph_pictures import ROW_AXIS, Constants, describe_rows
+from memplan.sources.onnx.protos import STRING, bytes_of, dtype_of, opsets_of, tensor_type, types_of
+from memplan.sources.onnx.read_names import initializers, subgraphs
+from memplan.sources.onnx.shapes_defaults import find_defaults
 
 __all__ = ["build"]
 
@@ -138,11 +138,11 @@ class _Builder:
 
     def _is_folded(self, node: Any, slots: list[int | None], level: _Level) -> bool:
         """Whether its results are known before the run; runtimes fold such operators."""
-        if node.domain not in ("", "ai.onnx") or node.op_type in _rules.RANDOM:
+        if node.domain not in ("", "ai.onnx") or node.op_type in graph_memory.RANDOM:
             return False
         if any(True for _ in subgraphs(node)) or level.outputs & set(node.output):
             return False
-        if node.op_type in _rules.SHAPE_ONLY:
+        if node.op_type in graph_memory.SHAPE_ONLY:
             return True
         read = {index for index in slots if index is not None}
         constant = all(self.tensors[index].kind is Kind.CONSTANT for index in read)
@@ -159,7 +159,7 @@ class _Builder:
 
     def _share(self, node: Any, slots: list[int | None], results: list[int | None]) -> None:
         """Make the output of a view operator a view of its input."""
-        if node.op_type not in _rules.VIEWS or node.domain not in ("", "ai.onnx"):
+        if node.op_type not in graph_memory.VIEWS or node.domain not in ("", "ai.onnx"):
             return
         source, target = slots[0] if slots else None, results[0]
         trains = node.op_type == "Dropout" and (len(results) > 1 or len(slots) > 2)
@@ -180,7 +180,9 @@ class _Builder:
         As in onnxruntime, an operator of the same graph must have made the input: inputs of the
         model belong to the caller, and a tensor from outside a sub-graph may be read again.
         """
-        positions = _rules.IN_PLACE.get(node.op_type, ()) if node.domain in ("", "ai.onnx") else ()
+        positions = (
+            graph_memory.IN_PLACE.get(node.op_type, ()) if node.domain in ("", "ai.onnx") else ()
+        )
         result = self.tensors[target]
         found = []
         for source in (slots[at] for at in positions if at < len(slots)):

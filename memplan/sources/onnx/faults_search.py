@@ -13,17 +13,17 @@ from typing import Any
 from memplan.errors import listed, quoted
 from memplan.extras import require
 from memplan.notes import Code, Note
-from memplan.sources.onnx._arithmetic import array_of
-from memplan.sources.onnx._dependent import Call, sizes_of
-from memplan.sources.onnx._evidence import Open
-from memplan.sources.onnx._fit import is_contradictory
-from memplan.sources.onnx._fold import open_branches
-from memplan.sources.onnx._foreign import has_rule
-from memplan.sources.onnx._forward import explain_misfit
-from memplan.sources.onnx._native import CrashError, LibraryError, infer_node
-from memplan.sources.onnx._order import initializers, subgraphs
-from memplan.sources.onnx._rules import VIEWS
-from memplan.sources.onnx._types import is_known, known_shape, opsets_of, tensor_type, types_of
+from memplan.sources.onnx.faults_rules import is_contradictory
+from memplan.sources.onnx.graph_memory import VIEWS
+from memplan.sources.onnx.library import CrashError, LibraryError, infer_node
+from memplan.sources.onnx.protos import is_known, known_shape, opsets_of, tensor_type, types_of
+from memplan.sources.onnx.read_names import initializers, subgraphs
+from memplan.sources.onnx.shapes_arithmetic import array_of
+from memplan.sources.onnx.shapes_constants import open_branches
+from memplan.sources.onnx.shapes_follow import explain_misfit
+from memplan.sources.onnx.shapes_runtime import has_rule
+from memplan.sources.onnx.sizes_data import Call, sizes_of
+from memplan.sources.onnx.sizes_declared import Open
 
 __all__ = ["Search", "describe_node"]
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memplan.extras import require
-from memplan.sources.onnx._arithmetic import Array, array_of, evaluate, evaluate_shape_query
-from memplan.sources.onnx._foreign import Call, MisfitError, Value, has_rule, infer
-from memplan.sources.onnx._native import CrashError, LibraryError, infer_node
-from memplan.sources.onnx._order import subgraphs
-from memplan.sources.onnx._rules import SHAPE_ONLY
-from memplan.sources.onnx._types import is_known, known_shape, tensor_type
+from memplan.sources.onnx.graph_memory import SHAPE_ONLY
+from memplan.sources.onnx.library import CrashError, LibraryError, infer_node
+from memplan.sources.onnx.protos import is_known, known_shape, tensor_type
+from memplan.sources.onnx.read_names import subgraphs
+from memplan.sources.onnx.shapes_arithmetic import Array, array_of, evaluate, evaluate_shape_query
+from memplan.sources.onnx.shapes_runtime import Call, MisfitError, Value, has_rule, infer
 
 __all__ = ["explain_misfit", "follow"]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from memplan.errors import GraphError, quoted
 from memplan.sources._limits import CALL_DEPTH, INLINED_BYTES, INLINED_OPERATORS, check_growth
-from memplan.sources.onnx._native import CrashError, LibraryError, inline
-from memplan.sources.onnx._order import subgraphs
+from memplan.sources.onnx.library import CrashError, LibraryError, inline
+from memplan.sources.onnx.read_names import subgraphs
 
 __all__ = ["inline_calls"]
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from memplan.errors import GraphError, quoted
 from memplan.extras import require
-from memplan.sources.onnx._order import subgraphs
-from memplan.sources.onnx._types import STRING, bits_of, bytes_of, dtype_of, opsets_of
+from memplan.sources.onnx.protos import STRING, bits_of, bytes_of, dtype_of, opsets_of
+from memplan.sources.onnx.read_names import subgraphs
 
 __all__ = ["check_values"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
 
-from memplan.sources.onnx._rules import VIEWS
+from memplan.sources.onnx.graph_memory import VIEWS
 
 __all__ = ["is_contradictory"]
 

@@ -1,6 +1,6 @@
 """Runs the compiled code of the library onnx on what its parent sends, until that says no more.
 
-Started by `memplan.sources.onnx._native` as a program, with the path of the extension module, which
+Started by `memplan.sources.onnx.library` as a program, with the path of the extension module, which
 needs no other module of the library: so it starts in a few hundredths of a second. It reads
 messages of `marshal` from standard input, which its parent wrote. What it writes depends on a file
 that may be hostile, so the parent reads nothing from it but lengths and bytes.

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 
-from memplan.sources.onnx._arithmetic import Array, array_of
-from memplan.sources.onnx._order import subgraphs
-from memplan.sources.onnx._types import known_shape, types_of
+from memplan.sources.onnx.protos import known_shape, types_of
+from memplan.sources.onnx.read_names import subgraphs
+from memplan.sources.onnx.shapes_arithmetic import Array, array_of
 
 __all__ = ["Call", "Size", "sizes_of"]
 

@@ -27,9 +27,9 @@ from memplan.graph.pictures import (
     require_size,
     resize,
 )
-from memplan.sources.onnx._arithmetic import array_of
-from memplan.sources.onnx._rules import IN_PLACE
-from memplan.sources.onnx._windows import POOLS, pool_axis
+from memplan.sources.onnx.graph_memory import IN_PLACE
+from memplan.sources.onnx.shapes_arithmetic import array_of
+from memplan.sources.onnx.shapes_windows import POOLS, pool_axis
 
 __all__ = [
     "RANK",

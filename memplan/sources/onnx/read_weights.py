@@ -8,7 +8,7 @@ from math import prod
 from typing import NamedTuple
 
 from memplan.errors import quoted
-from memplan.sources.onnx._types import STRING, bits_of, bytes_of, dtype_of
+from memplan.sources.onnx.protos import STRING, bits_of, bytes_of, dtype_of
 
 __all__ = ["Field", "WireError", "iterate_fields", "looks_like_model", "strip_weights"]
 
