@@ -66,7 +66,7 @@ deep: .venv/.sources ## Run what takes its time: what the solver may not lose, p
 	pytest -q -n $(JOBS) -m deep
 
 newcomers: ## Play newcomers, each in an empty folder with a fresh environment, and time their first plans.
-	python3 tests/newcomers.py $(NAMES)
+	python3 tests/helpers/newcomers.py $(NAMES)
 
 check: check-python check-format check-core check-embed ## Lint, types, formatting, the C++ tests.
 

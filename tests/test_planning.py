@@ -26,6 +26,8 @@ from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph
 from memplan.sources.tflite.model import load as stored
 from memplan.targets.tflite_micro.planning import find_offsets
 
+pytestmark = pytest.mark.slow
+
 CHAIN = Graph(
     name="chain",
     tensors=(

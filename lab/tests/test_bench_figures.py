@@ -13,6 +13,8 @@ from memplan_lab.bench.rows import Row
 
 pytest.importorskip("matplotlib")
 
+pytestmark = pytest.mark.slow
+
 
 def row(n: int, seed: int, solver: str, cpu: float | None, status: str = "optimal") -> Row:
     """Return a row of suite `s`."""

@@ -16,6 +16,8 @@ from memplan_lab.bench import generators as g
 from memplan_lab.bench.generators.cutting import cut
 from memplan_lab.bench.generators.packing import Packing, Piece
 
+pytestmark = pytest.mark.slow
+
 SEEDED: dict[str, Callable[[int, int], Problem]] = {
     "synthetic": g.synthetic,
     "perfect_packing": g.perfect_packing,

@@ -12,6 +12,8 @@ from memplan.graph.order import find_cycle, waits
 from memplan.sources.graph_json import write_graph
 from memplan_lab.bench.generators import multi_stream, pangu_like
 
+pytestmark = pytest.mark.slow
+
 
 def digest(graph: Graph) -> str:
     """Return a short hash of a program."""

@@ -35,6 +35,8 @@ from memplan_lab.bench.latency.server import Served
 from memplan_lab.bench.latency.summary import causes
 from memplan_lab.cli import main
 
+pytestmark = pytest.mark.slow
+
 GLIBC = parse("glibc")
 
 

@@ -11,6 +11,8 @@ torch = pytest.importorskip("torch")
 
 from memplan_lab.bench.models import MODELS, NETWORKS, UNet, dcgan, resnet  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 # Parameters as published, or as the reference implementations count them; BERT without the
 # pooler and the token types, GPT-2 one of its twelve blocks.
 KNOWN = {

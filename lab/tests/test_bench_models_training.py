@@ -13,7 +13,7 @@ from memplan_lab.bench.models.tokens import bert  # noqa: E402
 from memplan_lab.bench.models.training import TRAINED, MaskedWords, Translator  # noqa: E402
 from memplan_lab.bench.suites import cases  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
 def bert_parameters(layers: int, width: int, inner: int) -> int:

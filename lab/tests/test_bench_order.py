@@ -22,6 +22,8 @@ from memplan_lab.bench.orders import oracle, peers
 from memplan_lab.bench.orders.program import program_of
 from memplan_lab.cli import main
 
+pytestmark = pytest.mark.slow
+
 
 def a_program(seed: int, operators: int = 8) -> OrderProblem:
     """Return a random graph in which operators make several storages, and some are given."""

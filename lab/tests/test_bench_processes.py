@@ -20,6 +20,8 @@ from memplan_lab.bench import exchange, processes
 from memplan_lab.bench.processes import Order, Work, Zygote
 from memplan_lab.bench.rows import Request
 
+pytestmark = pytest.mark.slow
+
 if sys.platform != "linux":
     pytest.skip("limits of memory are those of Linux", allow_module_level=True)
 

@@ -13,6 +13,8 @@ from memplan_lab.bench import real_models, suites
 from memplan_lab.bench.real_models import REAL_MODELS
 from memplan_lab.cli import app
 
+pytestmark = pytest.mark.deep
+
 # How many buffers each has.
 KNOWN = {
     "face-detection-back-x8": 1118,

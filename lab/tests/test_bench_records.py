@@ -17,6 +17,8 @@ from memplan_lab.bench import records, suites  # noqa: E402
 from memplan_lab.bench.record_table import FEATURES, LISTS, SCALARS  # noqa: E402
 from memplan_lab.bench.records import Record  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 ABOUT = {"version": "7", "licence": "none"}
 
 

@@ -8,6 +8,8 @@ from memplan.errors import MemplanError
 from memplan_lab.bench import repack
 from memplan_lab.cli import main
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_sequence_changes_as_many_as_asked() -> None:
     """Tests that each step is the one before with some gone and as many new, and repeats."""

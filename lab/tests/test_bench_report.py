@@ -13,6 +13,8 @@ from memplan_lab.bench import report
 from memplan_lab.bench.rows import COLUMNS, Row
 from memplan_lab.bench.summary import compare, summarise
 
+pytestmark = pytest.mark.slow
+
 
 def row(case: str, solver: str, cpu: float | None, peak: int | None = 100, **more: object) -> Row:
     """Return a row of suite `s` with a bound of 100, solved where there is a peak."""

@@ -16,6 +16,8 @@ from memplan_lab import bench
 from memplan_lab.bench import generators as g
 from memplan_lab.bench import suites
 
+pytestmark = pytest.mark.slow
+
 FAMILIES = list(g.FAMILIES)
 # The families whose optimum is above the load: the bound that is stated has its own reason.
 ABOVE_THE_LOAD = {"aligned", "reserved", "gap-cliques"}

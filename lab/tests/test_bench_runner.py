@@ -27,6 +27,8 @@ from memplan_lab.bench.generators import with_size_noise
 from memplan_lab.bench.peers import command
 from memplan_lab.bench.rows import Outcome, Request, Row
 
+pytestmark = pytest.mark.slow
+
 # A whole planner: it stacks all buffers, in the order of the file.
 STACK = """
 import csv, sys

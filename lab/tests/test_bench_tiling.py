@@ -12,6 +12,8 @@ from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lay_out
 from memplan.problem.loads import Loads
 from memplan_lab.bench.generators.tiling import tile_graph
 
+pytestmark = pytest.mark.slow
+
 K = Kind.INTERMEDIATE
 
 

@@ -23,6 +23,8 @@ from memplan_lab.cli import main
 
 pytest.importorskip("pyarrow")
 
+pytestmark = pytest.mark.slow
+
 
 def problem(seed: int) -> Problem:
     """Return a problem whose least peak is above what one pass of greedy finds at once."""

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 def lab(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run `memplan-lab` in a process of its own."""

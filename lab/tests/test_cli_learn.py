@@ -11,6 +11,8 @@ import pytest
 from memplan.cli import output
 from memplan_lab.cli import main
 
+pytestmark = pytest.mark.slow
+
 FEW = ("--family", "synthetic", "--seeds", "1000:1003", "--sizes", "20")
 SHORT = ("--steps", "2000")
 

@@ -28,6 +28,8 @@ from memplan_lab.corpus.scratchpad import on_scratchpad  # noqa: E402
 from memplan_lab.corpus.shapes import graph_of, order_of, problem_of  # noqa: E402
 from memplan_lab.corpus.weightless import Weightless  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 nn: Any = torch.nn
 
 

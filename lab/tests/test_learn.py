@@ -23,6 +23,8 @@ from memplan_lab.learn.evaluating import Row, Run
 from memplan_lab.learn.samples import Samples
 from memplan_lab.learn.training import columns_of
 
+pytestmark = pytest.mark.slow
+
 WIDTH = len(backtracking.features())
 
 

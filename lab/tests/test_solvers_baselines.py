@@ -18,6 +18,8 @@ import memplan as mp
 from memplan.solvers import outside, registry
 from memplan_lab.bench import generators
 
+pytestmark = pytest.mark.slow
+
 needs_ortools = pytest.mark.skipif(is_missing("mincost_flow"), reason="ortools is not installed")
 
 KEPT = {

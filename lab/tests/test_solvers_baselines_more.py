@@ -14,6 +14,8 @@ from hypothesis import given, settings
 import memplan as mp
 from memplan_lab.bench import generators
 
+pytestmark = pytest.mark.slow
+
 needs_cp_sat = pytest.mark.skipif(is_missing("cp_sat"), reason="ortools or pandas is missing")
 encodings = pytest.mark.parametrize("encoding", ["pairs", "no_overlap"])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import strategies
 from hypothesis import given, settings
 
@@ -10,6 +11,8 @@ import memplan as mp
 from memplan.solvers.run import Run
 from memplan_lab.baselines import gergov
 from memplan_lab.bench import generators
+
+pytestmark = pytest.mark.slow
 
 
 def run_of(problem: mp.Problem, seconds: float | None = None) -> Run:

@@ -21,6 +21,8 @@ from memplan_lab.baselines._mip_model import model_of, point_of, unit_of
 from memplan_lab.baselines._pairs import conflicting_pairs, place_lowest
 from memplan_lab.bench import generators
 
+pytestmark = pytest.mark.slow
+
 needs_highs = pytest.mark.skipif(is_missing("mip"), reason="highspy is not installed")
 
 KEPT = frozenset({"capacity", "alignment", "pins", "reserved", "gaps", "hints", "zero"})

@@ -29,6 +29,8 @@ from memplan_lab.study.results import Run
 
 pytest.importorskip("matplotlib")
 
+pytestmark = pytest.mark.slow
+
 
 def run(case: str, solver: str, cpu: float | None, peak: int | None, **other: object) -> Run:
     """Return a run of suite `corpus` for the least peak; without a peak it found nothing."""

@@ -26,6 +26,8 @@ from memplan_lab.study.sections import sections
 pytest.importorskip("matplotlib")
 pytest.importorskip("pyarrow")
 
+pytestmark = pytest.mark.slow
+
 # Reading -----------------------------------------------------------------------------------------
 
 

@@ -19,6 +19,8 @@ from memplan_lab.study import results, sections
 from memplan_lab.study import somas as tables
 from memplan_lab.study.blocks import Section, Table
 
+pytestmark = pytest.mark.slow
+
 GROUPS = 5
 
 

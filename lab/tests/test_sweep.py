@@ -28,6 +28,8 @@ from memplan_lab.sweep.tasks import Settings, items
 pa = pytest.importorskip("pyarrow")
 ds = pytest.importorskip("pyarrow.dataset")
 
+pytestmark = pytest.mark.slow
+
 RESULT = replace(
     sweep_folder.RESULT,
     suite="csv",

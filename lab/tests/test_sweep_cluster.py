@@ -26,6 +26,8 @@ from memplan_lab.cli import main
 pytest.importorskip("distributed")
 pytest.importorskip("pyarrow.dataset")
 psutil = pytest.importorskip("psutil")
+
+pytestmark = pytest.mark.deep
 if sys.platform != "linux":
     pytest.skip("hosts are addresses of 127.0.0.0/8 here", allow_module_level=True)
 

@@ -24,6 +24,8 @@ from memplan_lab.sweep.tasks import Settings, items
 
 pytest.importorskip("pyarrow")
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = Settings(suites=["synthetic"], sample=40)
 SOLVED = Outcome("optimal", peak=12, lower_bound=12, wall=(0.01,), cpu=(0.01,))
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from chromium import Page
 
 from memplan import solve
 from memplan.plan import Plan
 from memplan.sources import Loaded
+
+pytestmark = pytest.mark.deep
 
 Open = Callable[..., Page]
 

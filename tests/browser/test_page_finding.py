@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 from chromium import Page
 from samples import centre, net
 
@@ -14,6 +15,8 @@ from memplan.problem import Buffer, Gap, Problem
 from memplan.problem.loads import Loads
 from memplan.sources import Loaded
 from memplan.view.supports import find_supports
+
+pytestmark = pytest.mark.deep
 
 Open = Callable[..., Page]
 

@@ -27,6 +27,8 @@ from memplan.view.facts import find_facts
 from memplan.view.supports import find_supports
 from memplan.view.waste import find_waste
 
+pytestmark = pytest.mark.deep
+
 Open = Callable[..., Page]
 
 STORED = Path(__file__).parents[1] / "data" / "page_resnet50.png"

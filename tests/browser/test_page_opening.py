@@ -15,6 +15,8 @@ from memplan.plan import Plan
 from memplan.problem import Buffer, Problem, Reserved
 from memplan.sources import Loaded, of_graph
 
+pytestmark = pytest.mark.deep
+
 Open = Callable[..., Page]
 
 

@@ -6,8 +6,11 @@ from importlib import resources
 from typing import Any
 
 import numpy as np
+import pytest
 
 from memplan.view.units import exact, human
+
+pytestmark = pytest.mark.deep
 
 COUNTS = [0, 1, 2, 1023, 1024, 1025, 1536, (1 << 20) - 1, 1 << 20, (1 << 53) + 1, (1 << 62) - 1]
 

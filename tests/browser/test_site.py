@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from docs_site import Site, build
 
+pytestmark = pytest.mark.deep
+
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:

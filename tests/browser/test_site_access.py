@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from docs_site import Site, build
 
+pytestmark = pytest.mark.deep
+
 PAGES = ("index", "start", "cli", "benchmarks", "view", "algorithms/index", "reference/commands")
 WIDE, NARROW = 1280, 400
 _PATIENCE = 60  # seconds

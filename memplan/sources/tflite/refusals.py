@@ -1,8 +1,8 @@
 """What TensorFlow Lite Micro has no kernel for: operators, and the types of their tensors.
 
 This is what its reference kernels take when they prepare and run a model, tried operator by
-operator and type by type (tests/test_tflite_refusals.py tries them again). It stands in where the
-package `tflite-micro` is not installed; where it is, the runtime itself is asked.
+operator and type by type (tests/sources/test_tflite_refusals.py tries them again). It stands in
+where the package `tflite-micro` is not installed; where it is, the runtime itself is asked.
 """
 
 from __future__ import annotations

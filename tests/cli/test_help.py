@@ -1,0 +1,181 @@
+"""Tests the words of the command line: help, examples, old names, and what is mistyped."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import memplan.cli
+from memplan.cli import main
+
+MODELS = Path(__file__).parents[2] / "examples" / "models"
+GROUP: Any = typer.main.get_command(memplan.cli.app)
+# The order in which the examples are run: a plan is made before it is looked at.
+NAMES = sorted(GROUP.commands, key=lambda name: name != "plan")
+
+
+def read_help(name: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the help of a command, or of the program."""
+    assert main([*name.split(), "--help"]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["", *NAMES])
+def test_help_has_words_for_people(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that no type of Python and no range is shown, and that help for help is the last."""
+    monkeypatch.setenv("COLUMNS", "120")
+    text = read_help(name, capsys)
+    assert not re.search(r"<[a-z |]+>|[0-9x]<=|x>=|\bTEXT\b", text)
+    panels = re.findall(r"╭─ (\w+) ", text)
+    assert panels == [each for each in PANELS if each in panels] or not name
+    last = [line for line in text.splitlines() if re.match(r"│ [ *]*-", line)][-1]
+    assert "--help" in last or not name
+
+
+PANELS = ("Arguments", "Options", "Constraints", "Output", "Search", "Input")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_ends_with_two_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that the examples of a command are of this command, and in its help."""
+    examples = import_module(f"memplan.cli.{name}").EXAMPLES
+    _, _, end = read_help(name, capsys).partition("Examples:")
+    shown = [line.strip() for line in end.strip().splitlines()]
+    assert shown == list(examples)
+    assert len(examples) == 2
+    assert all(each.startswith(f"memplan {name}") for each in examples)
+
+
+def test_examples_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests every example, in a folder with such files; those of `record` are only parsed."""
+    pytest.importorskip("onnx")
+    monkeypatch.chdir(tmp_path)
+    for name in ("model.tflite", "old.tflite", "new.tflite"):
+        shutil.copy(MODELS / "mobile.tflite", name)
+    shutil.copy(MODELS / "branches.onnx", "model.onnx")
+    for name in ("problem.csv", "old.csv", "new.csv"):
+        shutil.copy(MODELS.parent / "five.csv", name)
+    for name in NAMES:
+        for line in import_module(f"memplan.cli.{name}").EXAMPLES:
+            words = shlex.split(line)[1:]
+            if name == "record":
+                GROUP.get_command(None, name).make_context(name, words[1:])
+            else:
+                assert main(words) == 0, capsys.readouterr().err
+
+
+@pytest.fixture
+def five(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return a problem in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(MODELS.parent / "five.csv", "five.csv")
+    return "five.csv"
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("plna five.csv", "did you mean 'plan'?"),
+        ("plan five.csv --solver exat", '(see memplan solvers); did you mean "exact"?'),
+        ("plan five.csv --capcity 12", "no such option: --capcity; did you mean --capacity?"),
+        ("plan five.csv -c 12 --capacity 13", "invalid value for '--capacity': it is given twice"),
+        (
+            "plan five.csv --arena-budget=1 -c 1",
+            "invalid value for '--capacity': it is given twice",
+        ),
+        ("plan five.csv --timeout 1 -t 2", "invalid value for '--timeout': it is given twice"),
+        ("convert five.csv", "name one file to write: OUT, or --output FILE"),
+        ("convert five.csv a.json -o b.json", "name one file to write"),
+        ("compare five.csv five.csv --json --format text", "--format names another format"),
+    ],
+)
+def test_mistakes_are_answered_with_what_is_meant(
+    five: str, capsys: pytest.CaptureFixture[str], line: str, sentence: str
+) -> None:
+    """Tests words that are almost right, and options that say two things."""
+    assert main(line.split()) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_what_may_be_repeated_still_may(five: str) -> None:
+    """Tests options for several values, and flags."""
+    assert main(["plan", five, "--pin", "b1=0", "--pin", "b4=0", "--minimize", "--minimize"]) == 0
+
+
+def test_old_names_still_work(five: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests names that the help no longer shows, also with a value behind "=" and after "--"."""
+    assert main(["stripes", str(MODELS / "mobile.tflite"), "--top", "1"]) == 0
+    old = capsys.readouterr().out
+    assert main(["bands", str(MODELS / "mobile.tflite"), "--top", "1"]) == 0
+    assert capsys.readouterr().out == old
+    for words in (["--arena-budget", "11"], ["--arena-budget=11"], ["--capacity", "11"]):
+        assert main(["apply", five, "--c-header", "five.h", *words]) == 2
+        assert "more than the budget of 11" in capsys.readouterr().err
+    assert main(["apply", five, "--stripes", "--bands", "--c-header", "a.h"]) == 2
+    assert "no operators" in capsys.readouterr().err
+    assert main(["plan", "--", "--stripes"]) == 2
+    assert "--stripes: the file cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "plan five.csv --json",
+        "inspect five.csv --json",
+        "compare five.csv five.csv --json",
+        "fit MODEL --json",
+        "order MODEL --json",
+        "bands MODEL --json",
+    ],
+)
+def test_json_says_its_version(five: str, capsys: pytest.CaptureFixture[str], line: str) -> None:
+    """Tests that every object for scripts says which version of its fields it has."""
+    assert main(line.replace("MODEL", str(MODELS / "mobile.tflite")).split()) == 0
+    assert json.loads(capsys.readouterr().out)["version"] == 1
+
+
+def test_convert_takes_its_output_in_both_ways(five: str) -> None:
+    """Tests that the option writes what the argument does."""
+    assert main(["convert", five, "a.json"]) == 0
+    assert main(["convert", five, "-o", "b.json"]) == 0
+    assert Path("a.json").read_text() == Path("b.json").read_text()
+
+
+@pytest.mark.parametrize("name", ["plan", "inspect", "verify", "view", "compare", "order"])
+def test_commands_read_with_the_same_options(name: str) -> None:
+    """Tests that all commands that look at an input have every option for reading it."""
+    taken = {option for each in GROUP.get_command(None, name).params for option in each.opts}
+    assert taken >= {
+        "--dim", "--include", "--exclude", "--in-place", "--strict", "--alignment",
+        "--limit-factor", "--runtime-order", "--device", "--runtime",
+    }  # fmt: skip
+
+
+def test_options_for_reading_have_an_effect(five: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that what one declaration gives to a command reaches the reader."""
+    pytest.importorskip("onnx")
+    model = str(MODELS / "branches.onnx")
+    command = ["order", model, "--no-runtime", "--json", "--dim"]
+    loads = []
+    for batch in ("batch=1", "batch=8"):
+        assert main([*command, batch]) == 0
+        loads.append(json.loads(capsys.readouterr().out)["given_load"])
+    assert loads[1] > 4 * loads[0]
+    assert main([*command, "batch=1", "--alignment", "4096"]) == 0
+    assert json.loads(capsys.readouterr().out)["given_load"] % 4096 == 0
+    for command in (["compare", five, five], ["order", five], ["view", five], ["verify", five]):
+        more = ["five.plan.csv"] * (command[0] == "verify")
+        assert main([*command, *more, "--include", "inputs"]) == 2
+        assert "does not distinguish kinds of tensors" in capsys.readouterr().err

