@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -237,7 +236,7 @@ def _beside(target: str) -> str:
     no file of another program is overwritten.
     """
     folder, base = os.path.split(target)
-    return os.path.join(folder, f".{base[:32]}.{secrets.token_hex(4)}.tmp")
+    return os.path.join(folder, f".{base[:32]}.{os.urandom(4).hex()}.tmp")
 
 
 def _kept(target: str) -> str:

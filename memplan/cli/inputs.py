@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 from typing import BinaryIO
 
 import typer
@@ -43,7 +42,9 @@ def keep(context: typer.Context, path: str | None) -> str | None:
     if path is None or not is_stream:
         return path
     if path not in _streams:
-        folder = tempfile.mkdtemp(prefix="memplan-")
+        from tempfile import mkdtemp
+
+        folder = mkdtemp(prefix="memplan-")
         copy = os.path.join(folder, "stdin" if path == "-" else os.path.basename(path))
         try:
             with reading(path), open(copy, "xb") as file:

@@ -35,6 +35,7 @@ _PLACES = {
         (panel, name) for panel, names in _PANELS.items() for name in names.split()
     )
 }
+_THREADS = "OPENBLAS_NUM_THREADS"
 _OLD_NAMES = {"--arena-budget": "--capacity", "--stripes": "--bands"}  # they still work
 _VALUES = {
     "str": "TEXT",
@@ -60,6 +61,7 @@ class _PlainHelp:
         last = next((_panel_of(each) for each in reversed(found) if _panel_of(each)), None)
         for each in found:
             _hide_type(each)
+            _take_plain_values(each)
             if each.param_type_name != "argument":
                 each.rich_help_panel = last if "--help" in each.opts else _panel_of(each)
         return found
@@ -67,6 +69,11 @@ class _PlainHelp:
 
 class Command(_PlainHelp, TyperCommand):
     """A command of a program, which takes each value once, and old names of options too."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; NumPy is imported first."""
+        _import_numpy()
+        return super().invoke(ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read a command line.
@@ -86,6 +93,17 @@ class Command(_PlainHelp, TyperCommand):
                 raise typer.BadParameter("it is given twice", param_hint=f"'{option.opts[0]}'")
             seen.add(option)
         return super().parse_args(ctx, args)
+
+
+def _import_numpy() -> None:
+    """Import NumPy without the threads of its algebra, one a core, which no command needs."""
+    if _THREADS in os.environ:
+        import numpy
+    else:
+        os.environ[_THREADS] = "1"
+        import numpy  # noqa: F401
+
+        del os.environ[_THREADS]  # of libraries that are imported later
 
 
 class Group(_PlainHelp, TyperGroup):
@@ -128,6 +146,37 @@ def _hide_type(parameter: Any) -> None:
 
     parameter.display_type_rich = show
     parameter._get_number_range_help_str = lambda: None
+
+
+def _take_plain_values(parameter: Any) -> None:
+    """Let a parameter take values that need no conversion as they are.
+
+    For others Typer imports pydantic, which takes as long as a quarter of `memplan plan`.
+    """
+    convert = getattr(parameter, "get_runtime_param", None)  # older releases have no pydantic
+    if convert is not None and "get_runtime_param" not in vars(parameter):
+        parameter.get_runtime_param = lambda: _PlainValues(convert)
+
+
+class _PlainValues:
+    """Converts the value of an option as Typer does, and asks Typer only where it has to."""
+
+    def __init__(self, convert: Callable[[], Any]) -> None:
+        self._convert = convert
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return a value of the type that the command declares."""
+        declared, info = param.type_descriptor.annotation, param.type_descriptor.parameter_info
+        if value is None:
+            return () if param.multiple else None
+        if isinstance(value, str) and not param.multiple:
+            if info.parser is not None:
+                return info.parser(value)
+            if declared is str:
+                return value
+        elif declared == list[str] or (isinstance(declared, type) and isinstance(value, declared)):
+            return value
+        return self._convert().coerce(value, param, ctx)
 
 
 def add_command(

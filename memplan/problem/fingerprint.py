@@ -22,7 +22,6 @@ and, only if the problem has any, so that older fingerprints stay valid:
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,6 +36,8 @@ _MAGIC = b"memplan problem 1\n"
 
 def fingerprint(problem: Problem) -> str:
     """Return `sha256:` and 64 hexadecimal digits."""
+    import hashlib  # it loads OpenSSL, which few commands need
+
     digest = hashlib.sha256(_MAGIC)
 
     def add(*columns: npt.ArrayLike) -> None:

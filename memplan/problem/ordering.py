@@ -9,7 +9,6 @@ these sums.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
@@ -97,6 +96,8 @@ class OrderProblem(Immutable):
     @cached_property
     def fingerprint(self) -> str:
         """`sha256:` and 64 hexadecimal digits, of the columns without the names."""
+        import hashlib  # as `fingerprint` does
+
         digest = hashlib.sha256(_MAGIC)
         for column in (
             *(self.workspace, self.arcs, self.size, self.given, self.wanted),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,9 @@ from memplan.plan import Plan, Status, gap
 from memplan.problem import Problem
 from memplan.problem.columns import Column, frozen
 from memplan.solvers._proof_file import ProofFile
-from memplan.solvers.backtracking import Model, shipped
-from memplan.solvers.policy import functions_of
+
+if TYPE_CHECKING:
+    from memplan.solvers.backtracking import Model
 
 __all__ = [
     "Bound",
@@ -237,6 +238,11 @@ def collect_backtracks(
 def _taken(options: Mapping[str, object], problem: Problem) -> dict[str, object]:
     """Return the options as the core has them, with the shipped model where one is needed."""
     taken = dict(options)
+    if taken.keys().isdisjoint(("model", "learned", "policy")):
+        return taken
+    from memplan.solvers.backtracking import Model, shipped
+    from memplan.solvers.policy import functions_of
+
     model = taken.get("model", False)
     if isinstance(model, Model):
         taken["model"] = model.native

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,8 @@ from memplan.problem import Problem
 from memplan.solvers import native
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from memplan.solvers.run import Run
 
 __all__ = [
@@ -179,6 +180,8 @@ class _Solvers(Mapping[str, Solver]):
 
     @cached_property
     def _others(self) -> dict[str, Solver]:
+        from importlib.metadata import entry_points
+
         declared = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
         found = {each.name: each for entry in declared for each in _declared(entry)}
         return {name: each for name, each in found.items() if name not in _OF_THE_CORE}

@@ -15,7 +15,6 @@ from memplan.errors import FormatError, MemplanError, listed, quoted, shown
 from memplan.files import read_bytes, reading
 from memplan.graph import Kind
 from memplan.notes import Code, Note
-from memplan.sources import foreign
 from memplan.sources.loaded import (
     Failure,
     Figure,
@@ -203,6 +202,8 @@ def detect(path: str | os.PathLike[str]) -> str:
     for name in _SOURCES:
         if _import_source(name).matches(head, path):
             return name
+    from memplan.sources import foreign
+
     advice = foreign.advise(head, path)
     if advice is not None:
         raise FormatError(str(path), advice)

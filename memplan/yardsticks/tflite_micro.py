@@ -16,7 +16,7 @@ import sys
 from bisect import insort_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -32,7 +32,15 @@ from memplan.sources.tflite.names import is_custom
 from memplan.sources.tflite.refusals import list_refusals
 from memplan.sources.tflite.sizes import resize
 
-__all__ = ["Answer", "Request", "ask", "compute_head", "list_requests", "measure"]
+__all__ = [
+    "Answer",
+    "Request",
+    "ask",
+    "compute_head",
+    "find_version",
+    "list_requests",
+    "measure",
+]
 
 _NAME: Final = "TensorFlow Lite Micro"
 _CHILD: Final = Path(__file__).with_name("_tflite_micro_child.py")
@@ -220,6 +228,15 @@ class _Uses:
                 yield Request(round_up(size), first, last)
 
 
+def find_version() -> str | None:
+    """Return the version of tflite-micro, or `None` if it is not installed."""
+    if find_spec("tflite_micro") is None:
+        return None
+    from importlib.metadata import version  # only here, because its import takes long
+
+    return version("tflite-micro")
+
+
 def ask(path: Path, model: Model | None = None) -> Answer | None:
     """Let TFLM prepare a model in a process of its own.
 
@@ -240,10 +257,10 @@ def ask(path: Path, model: Model | None = None) -> Answer | None:
     FormatError
         As `memplan.sources.tflite.model.load`.
     """
-    try:
-        runtime = f"{_NAME} {version('tflite-micro')}"
-    except PackageNotFoundError:
+    version = find_version()
+    if version is None:
         return None
+    runtime = f"{_NAME} {version}"
     model = load(path) if model is None else model
     size = compute_head(model)
     if size > _LARGEST:

@@ -11,7 +11,6 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +18,7 @@ from memplan.errors import MemplanError
 from memplan.notes import Code, Note
 from memplan.sources.loaded import Arena, Beside, Loaded
 from memplan.sources.tflite.model import Model, load
-from memplan.yardsticks.tflite_micro import Answer, ask, compute_head
+from memplan.yardsticks.tflite_micro import Answer, ask, compute_head, find_version
 
 __all__ = ["find_beside", "hold_capacity", "minimal_arena"]
 
@@ -54,11 +53,7 @@ def minimal_arena(path: Path, model: Model | None = None, *, timeout: float = 12
         If TFLM refuses the model with an arena of any size, or takes too long.
     """
     model = model or load(path)
-    try:
-        version("tflite-micro")
-    except PackageNotFoundError:
-        return None
-    if sys.platform == "win32":
+    if find_version() is None or sys.platform == "win32":
         return None
     low = compute_head(model)
     kept = sum(t.bytes for t in model.tensors() if t.variable or t.data)

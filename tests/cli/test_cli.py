@@ -10,13 +10,14 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import typer
 from command_line import FIVE, assert_refused, memplan, memplan_process
 
 from memplan import cli, formats, solvers
-from memplan.cli import options
+from memplan.cli import app, options, running
 from memplan.formats.interference import write_dot, write_graphml
 from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Problem, Reserved
@@ -622,12 +623,18 @@ def test_help_is_there_for_every_command() -> None:
         ("--version", ["memplan.cli.plan", "numpy", "rich"]),
         ("plan nothing.csv", ["memplan.cli.bands", "memplan.rewrite"]),
         ("dance", ["memplan.cli.plan", "numpy"]),
-        ("plan examples/models/mobile.tflite --no-runtime", ["memplan.rewrite", "ssl"]),
+        (
+            "plan examples/models/mobile.tflite --no-runtime",
+            [
+                *("memplan.rewrite", "memplan.sources.foreign", "memplan.solvers.backtracking"),
+                *("memplan.solvers.policy", "hashlib", "importlib.metadata", "ssl"),
+            ],
+        ),
     ],
 )
 def test_answers_import_nothing_that_they_do_not_use(arguments: str, unused: list[str]) -> None:
     """Tests that no command waits for libraries, other commands, or parts that it does not need."""
-    heavy = {"matplotlib", "pyarrow", "memplan_lab", "memplan.cli.view", *unused}
+    heavy = {"matplotlib", "pyarrow", "pydantic", "memplan_lab", "memplan.cli.view", *unused}
     code = (
         "import sys; from memplan.cli import main; main(sys.argv[1:]); "
         f"print(sorted({heavy} & set(sys.modules)))"
@@ -635,6 +642,30 @@ def test_answers_import_nothing_that_they_do_not_use(arguments: str, unused: lis
     command = [sys.executable, "-c", code, *arguments.split()]
     run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert run.stdout.splitlines()[-1] == "[]"
+
+
+def test_values_taken_as_they_are_are_those_of_typer() -> None:
+    """Tests each parameter of each command with texts and its default, as Typer converts them."""
+    root = cast("Any", typer.main.get_command(app))
+    context = root.make_context("memplan", ["solvers"])
+    for name in root.list_commands(context):
+        command = root.get_command(context, name)
+        if not isinstance(command, running.Command):
+            continue  # of another package
+        for each in command.get_params(context):
+            if not hasattr(each, "get_runtime_param"):
+                continue  # the help, and all of older releases of Typer
+            given = (["x", "y"], []) if each.multiple else ("1", "x", "2%")
+            for value in (*given, each.default, None):
+                taken = _convert(each.get_runtime_param(), value, each)
+                assert taken == _convert(type(each).get_runtime_param(each), value, each)
+
+
+def _convert(converter: Any, value: object, parameter: Any) -> object:
+    try:
+        return converter.coerce(value, parameter, None)
+    except typer.BadParameter as error:
+        return str(error)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes")

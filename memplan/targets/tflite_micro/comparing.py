@@ -6,13 +6,12 @@ import json
 import subprocess
 import sys
 import tempfile
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
 from memplan.pipeline import Comparison
 from memplan.sources.tflite.model import parse
-from memplan.yardsticks.tflite_micro import compute_head
+from memplan.yardsticks.tflite_micro import compute_head, find_version
 
 __all__ = ["compare_results"]
 
@@ -36,9 +35,7 @@ def compare_results(one: bytes, other: bytes, *, timeout: float = 600.0) -> Comp
     Comparison or None
         `None` if tflite-micro is not installed, or does not run one of them.
     """
-    try:
-        version("tflite-micro")
-    except PackageNotFoundError:
+    if find_version() is None:
         return None
     with tempfile.TemporaryDirectory() as folder:
         paths, arenas = [], []
