@@ -160,7 +160,7 @@ class Schedule:
         if action.do is Do.WHOLE:
             return 0
         uncut = self.found.uncut
-        return 1 if uncut.rows_are_apart else uncut.depth(self.found.origin(action.output))
+        return 1 if uncut.rows_are_apart else uncut.depths[self.found.origin(action.output)]
 
     def _piece(self, tensor: int) -> str:
         at = self.offsets.get(tensor)

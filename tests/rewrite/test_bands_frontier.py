@@ -87,8 +87,8 @@ def draw_mobile() -> Uncut:
 def measure(program: Uncut, found: Cut) -> tuple[int, int]:
     """Return the arena and the work of a program in bands, by its layout and its operators."""
     load = lay_out(found.graph(), pins=False).problem.max_load
-    parts = sum(program.overhead(action.step) for action in found.actions)
-    overhead = parts - sum(map(program.overhead, range(len(program.operators))))
+    overhead = sum(program.overheads[action.step] for action in found.actions)
+    overhead -= sum(program.overheads[:-1])
     return load + overhead, found.macs + found.copied
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from memplan.graph import Graph, Kind, Operator, Tensor, View
-from memplan.rewrite.bands.uncut import Box, Uncut, find_scratch, whole
+from memplan.rewrite.bands.uncut import Box, Uncut
 
-__all__ = ["Action", "Cut", "Do", "Region", "describe", "find_part"]
+__all__ = ["Action", "Cut", "Do", "Region", "describe"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,7 @@ class Do(StrEnum):
     PAD = "pad"  # a copy with zeros around it
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(NamedTuple):
     """An operator of a program in bands. Tensors are those of `Cut`.
 
     Attributes
@@ -70,6 +69,8 @@ class Action:
         `JOIN`: 0 for rows, 1 for columns.
     padded
         `PART`: whether a window needs no padding, as zeros are around what it is fed.
+    scratch
+        `PART`: the bytes that it holds while it runs.
     """
 
     do: Do
@@ -80,6 +81,7 @@ class Action:
     begin: tuple[int, int] = (0, 0)
     axis: int = 0
     padded: bool = False
+    scratch: int = 0
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,8 @@ class Cut:
 
     def part(self, tensor: int) -> tuple[int, Box]:
         """Return the tensor of the program that a tensor is a part of, and which part."""
-        return find_part(self.uncut, self.parts, tensor)
+        known = len(self.uncut.graph.tensors)
+        return (tensor, self.uncut.wholes[tensor]) if tensor < known else self.parts[tensor - known]
 
     def bytes_of(self, tensor: int) -> int:
         """Return the size of a tensor in bytes."""
@@ -171,7 +174,7 @@ class Cut:
             old.type,
             tuple(t for t in inputs if t >= 0),
             (action.output,),
-            workspace=find_scratch(self.uncut, old, box),
+            workspace=action.scratch,
             in_place=tuple(
                 (new[a], new[b])
                 for a, b in old.in_place
@@ -180,17 +183,6 @@ class Cut:
             module=old.module,
             line=old.line,
         )
-
-
-def find_part(uncut: Uncut, parts: Sequence[tuple[int, Box]], tensor: int) -> tuple[int, Box]:
-    """Return the tensor of the program that a tensor is a part of, and which part.
-
-    `parts` are those of the tensors that a cut adds, which come after the tensors of the program.
-    """
-    known = len(uncut.graph.tensors)
-    if tensor < known:
-        return tensor, whole(uncut.size(tensor))
-    return parts[tensor - known]
 
 
 def describe(box: Box) -> str:

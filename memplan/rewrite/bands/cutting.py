@@ -13,90 +13,115 @@ that it is joined to, where rows are apart in memory.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
-from memplan.graph import Kind, Operator, Tensor
-from memplan.graph.pictures import Map, Read, Span, Window
-from memplan.rewrite.bands.cuts import Action, Cut, Do, Region, find_part
-from memplan.rewrite.bands.uncut import (
-    Box,
-    Uncut,
-    area,
-    hull,
-    is_empty,
-    is_inside,
-    whole,
-)
+from memplan.graph.pictures import Span
+from memplan.rewrite.bands.cuts import Action, Cut, Do, Region
+from memplan.rewrite.bands.uncut import Box, Part, Uncut, area, hull
 
-__all__ = ["cut", "cut_region"]
+__all__ = ["Divided", "cut", "cut_region", "divide"]
 
 
-def _part_of(uncut: Uncut, at: int, wanted: Box, *, pads: bool) -> tuple[Box, tuple[Box, ...]]:
-    """Return what an operator makes of a wanted part, and the part that each input is fed.
+class Task(NamedTuple):
+    """What an operator does in a band, and which part of what it makes is right."""
 
-    With `pads`, windows get zeros around that part. Bands of other regions ask for the same again.
+    at: int
+    right: Box
+    part: Part
+
+
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """What is to be done for a region in bands, before pieces of pictures are taken and joined.
+
+    Attributes
+    ----------
+    region
+        What is cut.
+    crossing
+        The pictures that it makes and later operators read, or the caller.
+    bands
+        By band: the part of each of them that it makes.
+    tasks
+        By band: what its operators do, in the order in which they run.
     """
-    key = (at, wanted, pads)
-    if key not in uncut.parts:
-        uncut.parts[key] = _find_part_of(uncut, uncut.operators[at], wanted, pads=pads)
-    return uncut.parts[key]
+
+    region: Region
+    crossing: tuple[int, ...]
+    bands: list[dict[int, Box]]
+    tasks: list[list[Task]]
 
 
-def _find_part_of(
-    uncut: Uncut, operator: Operator, wanted: Box, *, pads: bool
-) -> tuple[Box, tuple[Box, ...]]:
-    axes = []
-    pads = pads and _pads_zeros(operator)
-    for axis in (0, 1):
-        feeds = [
-            _rule(uncut, read, axis, pads).feed(
-                wanted[axis], uncut.size(read.tensor)[axis], uncut.size(operator.makes)[axis]
-            )
-            for read in operator.reads
-        ]
-        made = {feed.made for feed in feeds} or {wanted[axis]}
-        if len(made) != 1:
-            raise ValueError("its inputs are padded in different ways")
-        axes.append((made.pop(), [feed.fed for feed in feeds]))
-    (rows, top), (columns, left) = axes
-    return (rows, columns), tuple(zip(top, left, strict=True))
+def divide(uncut: Uncut, region: Region) -> Divided:
+    """Find what the operators of a region do in each band.
+
+    Raises
+    ------
+    ValueError
+        As `cut` does.
+    """
+    inside = uncut.operators[region.first : region.last]
+    for operator in inside:
+        if operator.why_whole:
+            raise ValueError(operator.why_whole)
+    made = (tensor for operator in inside for tensor in operator.outputs)
+    crossing = tuple(t for t in made if uncut.last_readers.get(t, -1) >= region.last)
+    if not crossing:
+        raise ValueError("nothing that it makes is read outside of it")
+    bands = _find_bands(uncut, crossing, region)
+    return Divided(region, crossing, bands, _find_tasks(uncut, region, bands))
 
 
-def _rule(uncut: Uncut, read: Read, axis: int, pads: bool) -> Map:
-    rule = read.columns if axis else read.rows
-    if pads and isinstance(rule, Window):
-        return rule.free(uncut.size(read.tensor)[axis])
-    return rule
-
-
-def _pads_zeros(operator: Operator) -> bool:
-    """Return whether a step is a window that may get zeros around its input from a copy."""
-    if len(operator.reads) != 1:
-        return False
-    rules = (operator.reads[0].rows, operator.reads[0].columns)
-    return all(isinstance(rule, Window) and rule.zeros for rule in rules)
-
-
-def _find_crossing(uncut: Uncut, region: Region) -> list[int]:
-    """Return the tensors that a region makes and later operators read, or the caller."""
-    graph = uncut.graph
-    later = set(graph.outputs)
-    later.update(t for operator in graph.operators[region.last :] for t in _iterate_read(operator))
+def _find_bands(uncut: Uncut, crossing: Sequence[int], region: Region) -> list[dict[int, Box]]:
+    """Return the part of each crossing picture that a band makes."""
+    sizes = [uncut.size(tensor) for tensor in crossing]
+    fewest = [min(size[axis] for size in sizes) for axis in (0, 1)]
+    if fewest[0] < region.bands[0] or fewest[1] < region.bands[1]:
+        raise ValueError("there are more bands than rows or columns")
+    rows, columns = (
+        [_share(size[axis], region.bands[axis], fewest[axis]) for size in sizes] for axis in (0, 1)
+    )
     return [
-        tensor
-        for operator in graph.operators[region.first : region.last]
-        for tensor in operator.outputs
-        if tensor in later
+        {t: (down[i], across[j]) for t, down, across in zip(crossing, rows, columns, strict=True)}
+        for i in range(region.bands[0])
+        for j in range(region.bands[1])
     ]
 
 
-def _iterate_read(operator: Operator) -> Iterator[int]:
-    for inner in operator.walk():
-        yield from inner.inputs
-        for block in inner.blocks:
-            yield from block.outputs
+def _find_tasks(uncut: Uncut, region: Region, bands: Sequence[dict[int, Box]]) -> list[list[Task]]:
+    """Return what each operator of the region does, found from the last one to the first."""
+    done, pads = dict.fromkeys(region.kept, 0), region.pads
+    reads, makes = uncut.reads, uncut.made
+    found = []
+    for number, band in enumerate(bands):
+        is_last = number == len(bands) - 1
+        wanted = dict(band)
+        tasks = []
+        for at in range(region.last - 1, region.first - 1, -1):
+            result = makes[at]
+            if result not in wanted:
+                continue
+            right = wanted[result]
+            if result in done:  # rows are kept in their whole width
+                (_, rows), columns = uncut.wholes[result]
+                end = max(right[0][1], done[result])
+                if is_last and result in band:
+                    end = rows
+                right = ((done[result], end), columns)
+                done[result] = end
+                if right[0][0] == end:
+                    continue
+            part = uncut.find_part(at, right, pads=pads)
+            tasks.append(Task(at, right, part))
+            for tensor, fed, is_fed in zip(reads[at], part.feeds, part.is_fed, strict=True):
+                if is_fed:
+                    before = wanted.get(tensor, fed)
+                    wanted[tensor] = fed if fed == before else hull((before, fed))
+        found.append(tasks[::-1])
+    return found
 
 
 def cut(uncut: Uncut, regions: Sequence[Region]) -> Cut:
@@ -112,13 +137,13 @@ def cut(uncut: Uncut, regions: Sequence[Region]) -> Cut:
     at = 0
     for region in sorted(regions, key=lambda region: region.first):
         draft.take(range(at, region.first))
-        draft.cut(region)
+        draft.cut(divide(uncut, region))
         at = region.last
     draft.take(range(at, len(uncut.operators)))
     return draft.make_cut(tuple(regions))
 
 
-def cut_region(uncut: Uncut, region: Region) -> Cut:
+def cut_region(uncut: Uncut, found: Divided) -> Cut:
     """Cut one region into bands, without the operators around it, to measure it.
 
     Raises
@@ -127,26 +152,23 @@ def cut_region(uncut: Uncut, region: Region) -> Cut:
         As `cut` does.
     """
     draft = _Draft(uncut)
-    draft.cut(region)
-    return draft.make_cut((region,))
-
-
-@dataclass(slots=True)
-class _Task:
-    """A step in a band: the right part of its result, what it makes, and what it is fed."""
-
-    right: Box
-    made: Box
-    feeds: tuple[Box, ...]
+    draft.cut(found)
+    return draft.make_cut((found.region,))
 
 
 class _Draft:
-    """Collects the actions of a program in bands."""
+    """Collects the actions of a program in bands.
+
+    There are many of them for each region that is tried, so what is done for each is done in place.
+    """
 
     def __init__(self, uncut: Uncut) -> None:
         self._uncut = uncut
         self._known = len(uncut.graph.tensors)
-        self.parts: list[tuple[int, Box]] = []
+        self._rows_are_apart = uncut.rows_are_apart
+        # By tensor: the picture that it is a part of, and which part.
+        self._origins = list(range(self._known))
+        self._boxes: list[Box] = list(uncut.wholes)
         self.actions: list[Action] = []
         self.views: dict[int, tuple[int, int]] = {}
         self.macs = 0
@@ -155,8 +177,9 @@ class _Draft:
 
     def make_cut(self, regions: tuple[Region, ...]) -> Cut:
         """Return what was added."""
-        parts, actions = tuple(self.parts), tuple(self.actions)
-        return Cut(self._uncut, regions, parts, actions, self.views, self.macs, self.copied)
+        parts = zip(self._origins[self._known :], self._boxes[self._known :], strict=True)
+        actions = tuple(self.actions)
+        return Cut(self._uncut, regions, tuple(parts), actions, self.views, self.macs, self.copied)
 
     def take(self, operators: Iterable[int]) -> None:
         """Add operators as they are."""
@@ -165,182 +188,106 @@ class _Draft:
             self.actions.append(Action(Do.WHOLE, (), operator.makes, at))
             self.macs += operator.macs
 
-    def cut(self, region: Region) -> None:
+    def cut(self, found: Divided) -> None:
         """Add the bands of a region."""
-        for operator in self._uncut.operators[region.first : region.last]:
-            if operator.why_whole:
-                raise ValueError(operator.why_whole)
-        crossing = _find_crossing(self._uncut, region)
-        if not crossing:
-            raise ValueError("nothing that it makes is read outside of it")
-        bands = list(self._iterate_bands(crossing, region))
-        tasks = self._find_tasks(region, bands)
-        joined: dict[int, list[int]] = {tensor: [] for tensor in crossing}
+        region = found.region
+        joined: dict[int, list[int]] = {tensor: [] for tensor in found.crossing}
         if region.kept:
-            self._cut_and_keep(region, tasks, joined)
+            self._cut_and_keep(found, joined)
         else:
-            for band, found in zip(bands, tasks, strict=True):
-                pieces = _Pieces(self)
-                for at in sorted(found):
-                    self._compute(at, found[at], pieces, pads=region.pads)
+            for band, tasks in zip(found.bands, found.tasks, strict=True):
+                pieces = _Pieces(self, {})
+                for task in tasks:
+                    self._compute(task, pieces)
                 for tensor, box in band.items():
                     joined[tensor].append(self.place(pieces.get(tensor, box, copy=True)))
-        for tensor in crossing:
+        for tensor in found.crossing:
             self._join_picture(tensor, joined[tensor], region.bands[1])
 
-    def _iterate_bands(self, crossing: Sequence[int], region: Region) -> Iterator[dict[int, Box]]:
-        """Yield the part of each crossing picture that a band makes."""
-        sizes = [self._uncut.size(tensor) for tensor in crossing]
-        if any(min(size[axis] for size in sizes) < region.bands[axis] for axis in (0, 1)):
-            raise ValueError("there are more bands than rows or columns")
-        for row in range(region.bands[0]):
-            for column in range(region.bands[1]):
-                yield {
-                    tensor: (
-                        _share(size[0], row, region.bands[0], min(s[0] for s in sizes)),
-                        _share(size[1], column, region.bands[1], min(s[1] for s in sizes)),
-                    )
-                    for tensor, size in zip(crossing, sizes, strict=True)
-                }
-
-    def _find_tasks(
-        self, region: Region, bands: Sequence[dict[int, Box]]
-    ) -> list[dict[int, _Task]]:
-        """Return by band what each step of the region does, from the last step to the first."""
-        uncut, done = self._uncut, dict.fromkeys(region.kept, 0)
-        operators, makes = uncut.operators, uncut.made
-        found = []
-        for number, band in enumerate(bands):
-            is_last = number == len(bands) - 1
-            wanted: dict[int, list[Box]] = defaultdict(list)
-            for tensor, box in band.items():
-                wanted[tensor].append(box)
-            tasks: dict[int, _Task] = {}
-            for at in range(region.last - 1, region.first - 1, -1):
-                result = makes[at]
-                if result not in wanted:
-                    continue
-                right = hull(wanted[result])
-                if result in done:  # rows are kept in their whole width
-                    rows, columns = uncut.size(result)
-                    end = max(right[0][1], done[result])
-                    if is_last and result in band:
-                        end = rows
-                    right = ((done[result], end), (0, columns))
-                    done[result] = end
-                    if is_empty(right):
-                        continue
-                made, feeds = _part_of(uncut, at, right, pads=region.pads)
-                tasks[at] = _Task(right, made, feeds)
-                for read, fed in zip(operators[at].reads, feeds, strict=True):
-                    if not is_empty(fed):
-                        wanted[read.tensor].append(fed)
-            found.append(tasks)
-        return found
-
-    def _cut_and_keep(
-        self, region: Region, tasks: Sequence[dict[int, _Task]], joined: dict[int, list[int]]
-    ) -> None:
+    def _cut_and_keep(self, divided: Divided, joined: dict[int, list[int]]) -> None:
         """Add the bands of a region that keep rows for the next one."""
-        makes = self._uncut.made
-        lowest = self._find_lowest(region, tasks)
+        region, makes = divided.region, self._uncut.made
+        lowest = self._find_lowest(divided.tasks)
         kept: dict[int, int] = {}
-        for number, found in enumerate(tasks):
+        for number, tasks in enumerate(divided.tasks):
             pieces = _Pieces(self, dict(kept))
             done = {}
-            for at in sorted(found):
-                task, tensor = found[at], makes[at]
-                self._compute(at, task, pieces, pads=region.pads)
+            for task in tasks:
+                tensor, right = makes[task.at], task.right
+                self._compute(task, pieces)
                 if tensor in region.kept:
-                    new = pieces.get(tensor, task.right, copy=tensor in joined)
+                    new = pieces.get(tensor, right, copy=tensor in joined)
                     if tensor in joined:
                         joined[tensor].append(self.place(new))
                     if tensor in kept:
-                        pieces.put(tensor, self._join_pieces([kept[tensor], new], 0))
-                    done[tensor] = task.right[0][1]
+                        pieces.made[tensor] = self._join_pieces([kept[tensor], new], 0)
+                    done[tensor] = right[0][1]
             for tensor, piece in pieces.made.items():
                 if tensor not in region.kept:
                     continue
-                _, box = self.part(piece)
-                end = done.get(tensor, box[0][1])
-                begin = max(lowest[number].get(tensor, end), box[0][0])
+                top, bottom = self._boxes[piece][0]
+                end = done.get(tensor, bottom)
+                begin = max(lowest[number].get(tensor, end), top)
                 kept.pop(tensor, None)
                 if begin < end:
-                    columns = self._uncut.size(tensor)[1]
-                    rows = ((begin, end), (0, columns))
-                    kept[tensor] = self.slice(piece, rows, copy=True)
+                    columns = self._uncut.wholes[tensor][1]
+                    kept[tensor] = self.slice(piece, ((begin, end), columns), copy=True)
                     self._kept.add(kept[tensor])
 
-    def _find_lowest(
-        self, region: Region, tasks: Sequence[dict[int, _Task]]
-    ) -> list[dict[int, int]]:
+    def _find_lowest(self, tasks: Sequence[Sequence[Task]]) -> list[dict[int, int]]:
         """Return by band the first row of each picture that a later band reads."""
-        found: list[dict[int, int]] = [{}]
-        for task in reversed(tasks[1:]):
+        reads, found = self._uncut.reads, [dict[int, int]()]
+        for later in reversed(tasks[1:]):
             lowest = dict(found[-1])
-            for at, each in task.items():
-                for read, fed in zip(self._uncut.operators[at].reads, each.feeds, strict=True):
-                    if not is_empty(fed):
-                        row = lowest.get(read.tensor, fed[0][0])
-                        lowest[read.tensor] = min(row, fed[0][0])
+            for at, _, part in later:
+                for tensor, fed, is_fed in zip(reads[at], part.feeds, part.is_fed, strict=True):
+                    if is_fed and fed[0][0] < lowest.get(tensor, fed[0][1]):
+                        lowest[tensor] = fed[0][0]
             found.append(lowest)
         return found[::-1]
 
-    def _compute(self, at: int, task: _Task, pieces: _Pieces, *, pads: bool) -> None:
-        operator = self._uncut.operators[at]
-        inputs = tuple(
-            -1 if is_empty(fed) else pieces.get(read.tensor, fed)
-            for read, fed in zip(operator.reads, task.feeds, strict=True)
+    def _compute(self, task: Task, pieces: _Pieces) -> None:
+        """Add an operator for a part of its result."""
+        at, _, part = task
+        tensor, reads, boxes = self._uncut.made[at], self._uncut.reads[at], self._boxes
+        inputs = []
+        for read, fed, is_fed in zip(reads, part.feeds, part.is_fed, strict=True):
+            piece = pieces.made.get(read, read) if is_fed else -1
+            if is_fed and boxes[piece] != fed:
+                piece = pieces.get(read, fed)
+            inputs.append(piece)
+        if part.padded is not None and part.padded != part.feeds[0]:
+            inputs = [self._copy(Do.PAD, inputs[0], part.padded)]
+        output = len(boxes)
+        self._origins.append(tensor)
+        boxes.append(part.made)
+        padded, scratch = part.padded is not None, part.scratch
+        self.actions.append(
+            Action(Do.PART, tuple(inputs), output, at, part.feeds, (0, 0), 0, padded, scratch)
         )
-        padded = pads and _pads_zeros(operator)
-        if padded:
-            inputs = (self._pad(operator.reads[0], task, inputs[0]),)
-        output = self.add(operator.makes, task.made)
-        self.actions.append(Action(Do.PART, inputs, output, at, task.feeds, padded=padded))
-        size = self._uncut.size(operator.makes)
-        self.macs += -(-operator.macs * area(task.made) // area(whole(size)))
-        pieces.put(operator.makes, output)
+        self.macs += part.macs
+        pieces.made[tensor] = output
 
-    def _pad(self, read: Read, task: _Task, piece: int) -> int:
-        """Return what a window is fed, with zeros around it where it lacks rows or columns."""
-        box = []
-        for axis, fed in enumerate(task.feeds[0]):
-            rule = _rule(self._uncut, read, axis, True)
-            assert isinstance(rule, Window)
-            before, after = rule.pads(fed, task.made[axis])
-            box.append((fed[0] - before, fed[1] + after))
-        if tuple(box) == task.feeds[0]:
-            return piece
-        output = self.add(read.tensor, (box[0], box[1]))
-        self._copy(Action(Do.PAD, (piece,), output))
+    def _copy(self, do: Do, piece: int, box: Box, begin: tuple[int, int] = (0, 0)) -> int:
+        """Return a new tensor that has what a piece has in a part of its picture."""
+        tensor = self._origins[piece]
+        output = len(self._boxes)
+        self._origins.append(tensor)
+        self._boxes.append(box)
+        self.actions.append(Action(do, (piece,), output, -1, (), begin))
+        (top, bottom), (left, right) = box
+        self.copied += self._uncut.depths[tensor] * (bottom - top) * (right - left)
         return output
-
-    def _copy(self, action: Action) -> None:
-        """Add an operator that copies."""
-        self.actions.append(action)
-        tensor, box = self.part(action.output)
-        self.copied += self._uncut.depth(tensor) * area(box)
-
-    def part(self, tensor: int) -> tuple[int, Box]:
-        """Return the picture that a tensor is a part of, and which part."""
-        return find_part(self._uncut, self.parts, tensor)
-
-    def add(self, tensor: int, box: Box) -> int:
-        """Return a new tensor, for a part of a picture."""
-        self.parts.append((tensor, box))
-        return self._known + len(self.parts) - 1
 
     def slice(self, piece: int, box: Box, *, copy: bool = False) -> int:
         """Return a part of a piece, which is a view of it unless it is to be a copy."""
-        tensor, all_ = self.part(piece)
+        all_ = self._boxes[piece]
         if box == all_:
             return piece
-        output = self.add(tensor, box)
         begin = (box[0][0] - all_[0][0], box[1][0] - all_[1][0])
-        self._copy(Action(Do.SLICE, (piece,), output, begin=begin))
-        given = self._uncut.graph.tensors[piece] if piece < self._known else None
-        if not copy and self._is_run(box, all_) and (given is None or _is_planned(given)):
-            self.views[output] = (piece, self._offset(tensor, box, all_))
+        output = self._copy(Do.SLICE, piece, box, begin)
+        if not copy and piece not in self._uncut.fixed:
+            self._lay(output, piece)
         return output
 
     def join(self, inputs: Sequence[int], output: int, axis: int) -> None:
@@ -351,20 +298,24 @@ class _Draft:
             inputs = []
             for group in groups:
                 inputs += [self._join_pieces(group, axis)] if len(group) > 1 else group
-        self._add_join(inputs, output, axis)
+        self.actions.append(Action(Do.JOIN, tuple(inputs), output, axis=axis))
+        origin, box = self._origins[output], self._boxes[output]
+        self.copied += self._uncut.depths[origin] * area(box)
+        for piece in inputs:
+            if piece >= self._known and piece not in self.views and piece not in self._kept:
+                self._lay(piece, output)
 
     def place(self, piece: int) -> int:
         """Return a piece of a picture that is joined later; it lies at its place there."""
-        tensor, box = self.part(piece)
-        all_ = whole(self._uncut.size(tensor))
-        if piece not in self.views and self._is_run(box, all_):
-            self.views[piece] = (tensor, self._offset(tensor, box, all_))
+        if piece not in self.views:
+            self._lay(piece, self._origins[piece])
         return piece
 
     def _join_pieces(self, pieces: Sequence[int], axis: int) -> int:
         """Return a new tensor of pieces that lie side by side."""
-        tensor, _ = self.part(pieces[0])
-        output = self.add(tensor, hull([self.part(piece)[1] for piece in pieces]))
+        output = len(self._boxes)
+        self._origins.append(self._origins[pieces[0]])
+        self._boxes.append(hull([self._boxes[piece] for piece in pieces]))
         self.join(pieces, output, axis)
         return output
 
@@ -377,35 +328,28 @@ class _Draft:
             pieces = [self.place(self._join_pieces(row, 1)) for row in rows]
         self.join(pieces, tensor, 0)
 
-    def _add_join(self, inputs: Sequence[int], output: int, axis: int) -> None:
-        """Join pieces; those of this band alone lie at their place in what they are joined to."""
-        self._copy(Action(Do.JOIN, tuple(inputs), output, axis=axis))
-        tensor, all_ = self.part(output)
-        for piece in inputs:
-            _, box = self.part(piece)
-            free = piece not in self.views and piece not in self._kept and piece >= self._known
-            if free and self._is_run(box, all_):
-                self.views[piece] = (output, self._offset(tensor, box, all_))
-
-    def _is_run(self, box: Box, other: Box) -> bool:
-        """Return whether a part of a picture is one piece of the memory of another part."""
-        return self._uncut.rows_are_apart and box[1] == other[1] and is_inside(box, other)
-
-    def _offset(self, tensor: int, box: Box, other: Box) -> int:
-        return self._uncut.bytes_of(tensor, ((other[0][0], box[0][0]), other[1]))
+    def _lay(self, piece: int, other: int) -> None:
+        """Let a piece lie at its place in another one, if it is one run of the memory of that."""
+        (rows, columns), (others, across) = self._boxes[piece], self._boxes[other]
+        is_inside = columns == across and others[0] <= rows[0] and rows[1] <= others[1]
+        if self._rows_are_apart and is_inside:
+            row = self._uncut.bytes_of_points[self._origins[piece]] * (columns[1] - columns[0])
+            self.views[piece] = (other, row * (rows[0] - others[0]))
 
 
 class _Pieces:
-    """The pieces of pictures that there are in a band."""
+    """The pieces of pictures that there are in a band.
 
-    def __init__(self, draft: _Draft, made: dict[int, int] | None = None) -> None:
+    Attributes
+    ----------
+    made
+        By picture: its piece of this band, or the one that the band before has kept.
+    """
+
+    def __init__(self, draft: _Draft, made: dict[int, int]) -> None:
         self._draft = draft
-        self.made = made or {}
+        self.made = made
         self._slices: dict[tuple[int, Box, bool], int] = {}
-
-    def put(self, tensor: int, piece: int) -> None:
-        """Make this the piece of a picture that is read from now on."""
-        self.made[tensor] = piece
 
     def get(self, tensor: int, box: Box, *, copy: bool = False) -> int:
         """Return a part of a picture, from the piece of this band or from the whole."""
@@ -416,13 +360,7 @@ class _Pieces:
         return self._slices[key]
 
 
-def _share(size: int, at: int, bands: int, fewest: int) -> Span:
-    """Return a band of a picture; the picture with the fewest rows decides where bands begin."""
-    return (
-        at * fewest // bands * size // fewest,
-        (at + 1) * fewest // bands * size // fewest,
-    )
-
-
-def _is_planned(tensor: Tensor) -> bool:
-    return tensor.kind not in (Kind.CONSTANT, Kind.VARIABLE)
+def _share(size: int, bands: int, fewest: int) -> list[Span]:
+    """Return the bands of a picture; the picture with the fewest rows decides where they begin."""
+    ends = [at * fewest // bands * size // fewest for at in range(bands + 1)]
+    return list(pairwise(ends))

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from memplan.errors import MemplanError, quoted
 from memplan.graph import lay_out
 from memplan.rewrite.bands.cuts import Cut, Region
-from memplan.rewrite.bands.cutting import cut, cut_region
+from memplan.rewrite.bands.cutting import cut, cut_region, divide
 from memplan.rewrite.bands.measure import Timeline
 from memplan.rewrite.bands.uncut import Uncut
 
@@ -36,6 +36,7 @@ _NEAR: Final = 3  # regions around an operator that are tried for each limit
 _ROUNDS: Final = 6  # of changes to the regions that are best so far
 _CHOICES: Final = 4_000_000  # operators that are looked at to choose the best sets of regions
 _HEAVY: Final = 1 << 40
+_USELESS: Final = sys.maxsize  # the load of bands that are no better than what is cut
 _LONGEST: Final = 2048  # operators of a region at most
 
 
@@ -185,6 +186,7 @@ class _Search:
         self._uncut = uncut
         self._left = work
         self._found: dict[Region, _Option | None] = {}
+        self._bounds_first = False  # whether bands that cannot be of use are left uncut
         self._timeline = Timeline(uncut, lay_out(uncut.graph, pins=False))
         self.loads = self._timeline.loads
         self._high = int(self.loads.max(initial=0))
@@ -206,6 +208,7 @@ class _Search:
         every = list(self._iterate_useful()) if len(self._uncut.operators) <= 64 else []
         cost = sum((last - first) * 4 * sum(_ROWS) for first, last in every)
         if every and cost <= self._left:
+            self._bounds_first = True
             self._measure_useful(every)
             self._refine()
             return True
@@ -300,6 +303,8 @@ class _Search:
                 option = self._option(Region(first, last, (rows, 1), kept, pads))
                 if option is None or option.load <= limit:
                     break
+                if option.load == _USELESS:
+                    continue
                 worse = 0 if option.load < best else worse + 1
                 best = min(best, option.load)
                 if worse > 1:
@@ -357,16 +362,22 @@ class _Search:
         uncut = self._uncut
         if uncut.graph.views and self._has_views(region):
             return None
+        kept, inside = uncut.overheads, slice(region.first, region.last)
+        before = sum(kept[inside])
         try:
-            bands = cut_region(uncut, region)
+            found = divide(uncut, region)
+            if self._bounds_first:
+                tasks = [task.at for band in found.tasks for task in band]
+                least = self._timeline.bound(found) + sum([kept[at] for at in tasks]) - before
+                if least >= self.loads[inside].max():
+                    return _Option(region, _USELESS, 0, 0)
+            bands = cut_region(uncut, found)
         except ValueError:
             return None
         self._left -= len(bands.actions)
         load = self._timeline.measure(region, bands)
-        given = uncut.operators[region.first : region.last]
-        parts = sum(uncut.overhead(action.step) for action in bands.actions)
-        overhead = parts - sum(uncut.overhead(at) for at in range(region.first, region.last))
-        extra = bands.macs + bands.copied - sum(operator.macs for operator in given)
+        overhead = sum([kept[action.step] for action in bands.actions]) - before
+        extra = bands.macs + bands.copied - (self._macs[region.last] - self._macs[region.first])
         return _Option(region, load, overhead, extra)
 
     def _has_views(self, region: Region) -> bool:
@@ -446,18 +457,17 @@ class _Search:
 
 def _drop_beaten(options: Sequence[_Option]) -> list[_Option]:
     """Return the options that no other one of the same operators beats in all respects."""
-    left: list[_Option] = []
-    for option in options:
-        mine = (option.load, option.extra, option.overhead)
-        same = [o for o in left if o.region.last == option.region.last]
-        same = [o for o in same if o.region.first == option.region.first]
-        if any(o.load <= mine[0] and o.extra <= mine[1] and o.overhead <= mine[2] for o in same):
-            continue
-        for o in same:
-            if mine[0] <= o.load and mine[1] <= o.extra and mine[2] <= o.overhead:
-                left.remove(o)
-        left.append(option)
-    return left
+    left: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
+    for number, option in enumerate(options):
+        load, extra, overhead = option.load, option.extra, option.overhead
+        same = left.setdefault((option.region.first, option.region.last), [])
+        for a, b, c, _ in same:
+            if a <= load and b <= extra and c <= overhead:
+                break
+        else:
+            same[:] = [o for o in same if load > o[0] or extra > o[1] or overhead > o[2]]
+            same.append((load, extra, overhead, number))
+    return [options[number] for number in sorted(o[-1] for same in left.values() for o in same)]
 
 
 def _runs(high: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import numpy as np
 from numpy.typing import NDArray
 
 from memplan.graph import Layout
 from memplan.rewrite.bands.cuts import Cut, Do, Region
-from memplan.rewrite.bands.uncut import Uncut, find_scratch
+from memplan.rewrite.bands.cutting import Divided
+from memplan.rewrite.bands.uncut import Uncut
 
 __all__ = ["Timeline"]
 
@@ -22,13 +25,17 @@ class Timeline:
     """
 
     def __init__(self, uncut: Uncut, layout: Layout) -> None:
-        self._uncut = uncut
-        self._graph = layout.graph
+        self._uncut, self._graph = uncut, layout.graph
         self._size = layout.problem.size
         self._storage: list[int] = [-1] * len(self._graph.tensors)  # by tensor: its row
         for row, index in enumerate(layout.rows):
             for tensor in layout.storages[index].tensors:
                 self._storage[tensor] = row
+        pictures = ({*reads} for reads in uncut.reads)
+        self._others = [  # by operator: what it reads beside pictures
+            tuple(tensor for tensor in operator.inputs if tensor not in each)
+            for operator, each in zip(uncut.operators, pictures, strict=True)
+        ]
         begins = self._find_steps(layout)
         steps = layout.problem
         self._first = np.searchsorted(begins, steps.start, side="right") - 1
@@ -38,6 +45,8 @@ class Timeline:
             self._first[self._rows_of(tensor)] = -1
         for tensor in {*graph.outputs}:
             self._last[self._rows_of(tensor)] = len(graph.operators)
+        self._firsts, self._lasts = self._first.tolist(), self._last.tolist()
+        self._sizes = self._size.tolist()
         change = np.zeros(layout.lives.steps + 1, dtype=np.int64)
         np.add.at(change, np.maximum(steps.start, 0), steps.size)  # step -1 is the caller's
         np.add.at(change, steps.end, -steps.size)
@@ -82,56 +91,100 @@ class Timeline:
         made += crossing[None, :]
         return made
 
+    def bound(self, found: Divided) -> int:
+        """Return what is live at least at one time while a region runs in bands, in bytes.
+
+        While an operator makes a part, that part is there, and what it is fed. Beside them there is
+        what the region reads, up to the last task that does, and its results from the first band
+        on. What is kept for other bands comes to that, so this is no more than `measure` returns.
+        It is 0 where parts do not lie at their place in a result, as others than whole rows.
+        """
+        region, uncut = found.region, self._uncut
+        if not uncut.rows_are_apart or region.bands[1] > 1:
+            return 0
+        tasks = [task for band in found.tasks for task in band]
+        ends: dict[int, int] = {}  # by storage that is read: the last task that does
+        begins: dict[int, int] = {}  # by storage that is made: the end of the first band that does
+        number = end = 0
+        for band in found.tasks:
+            end += len(band)
+            for at, _, part in band:
+                begins.setdefault(self._storage[uncut.made[at]], end)
+                for tensor, is_fed in zip(uncut.reads[at], part.is_fed, strict=True):
+                    if is_fed:
+                        ends[self._storage[tensor]] = number
+                for tensor in self._others[at]:
+                    ends[self._storage[tensor]] = number
+                number += 1
+        change = [0] * (end + 1)
+        for row, begin in begins.items():
+            if row >= 0 and self._firsts[row] >= region.first and self._lasts[row] >= region.last:
+                change[begin] += self._sizes[row]
+        for row, number in ends.items():
+            if row >= 0 and self._firsts[row] < region.first and self._lasts[row] < region.last:
+                change[0] += self._sizes[row]
+                change[number + 1] -= self._sizes[row]
+        # Inside are pictures that are never there as a whole, and copies with zeros around them.
+        inside = {*uncut.made[region.first : region.last], -1}.difference(found.crossing)
+        most = 0
+        for live, (at, _, part) in zip(accumulate(change), tasks, strict=False):
+            if uncut.made[at] in inside:
+                live += part.bytes
+            for tensor, fed in part.fed:
+                if tensor in inside:
+                    live += fed
+            most = max(most, live)
+        through = (self._first < region.first) & (self._last >= region.last)
+        return most + int(self._size[through].sum())
+
     def measure(self, region: Region, bands: Cut) -> int:
         """Return the most bytes that are live at one time while a region in bands runs."""
-        known, end = len(self._graph.tensors), len(bands.actions)
-        root = _find_roots(bands)
-        touched: dict[int, list[int]] = {}  # by storage, or by tensor of the bands: first and last
-        change = np.zeros(end + 1, dtype=np.int64)
+        root, sizes, step = _find_roots(bands), self._sizes, self._graph.alignment
+        known, end, rows = len(self._graph.tensors), len(bands.actions), len(sizes)
+        # By storage, as a number below 0, or by tensor of the bands: the first and last action.
+        begins: dict[int, int] = {}
+        ends: dict[int, int] = {}
+        change = [0] * (end + 1)
         for at, action in enumerate(bands.actions):
             tensors = (*action.inputs, action.output)
             if action.do is Do.PART:
-                operator = self._graph.operators[action.step]
-                pictures = {read.tensor for read in operator.reads}
-                tensors += tuple(t for t in operator.inputs if t not in pictures)
-                scratch = find_scratch(self._uncut, operator, bands.part(action.output)[1])
-                scratch = self._round_up(scratch)
+                tensors += self._others[action.step]
+                scratch = -(-action.scratch // step) * step
                 change[at] += scratch
                 change[at + 1] -= scratch
             for tensor in tensors:
-                if tensor < 0:
-                    continue
                 tensor = root.get(tensor, tensor)
-                if tensor < known:
-                    tensor = self._storage[tensor] - len(self._size)  # a negative number
-                    if tensor < -len(self._size):
-                        continue
-                if tensor in touched:
-                    touched[tensor][1] = at
-                else:
-                    touched[tensor] = [at, at]
-        for tensor, (first, last) in touched.items():
+                if 0 <= tensor < known:
+                    tensor = self._storage[tensor] - rows
+                elif tensor < 0:
+                    continue
+                begins.setdefault(tensor, at)
+                ends[tensor] = at
+        begins.pop(-rows - 1, None)  # what is not in the arena
+        points = bands.uncut.bytes_of_points
+        for tensor, first in begins.items():
+            last = ends[tensor]
             if tensor < 0:
-                row = tensor + len(self._size)
-                size = int(self._size[row])
-                first = 0 if self._first[row] < region.first else first
-                last = end - 1 if self._last[row] >= region.last else last
+                size = sizes[tensor]  # counted from the end
+                if self._firsts[tensor] < region.first:
+                    first = 0
+                if self._lasts[tensor] >= region.last:
+                    last = end - 1
             else:
-                size = self._round_up(bands.bytes_of(tensor))
+                origin, ((top, bottom), (left, right)) = bands.parts[tensor - known]
+                size = points[origin] * (bottom - top) * (right - left)
+                size = -(-size // step) * step
             change[first] += size
             change[last + 1] -= size
         # What was made before and no action touches waits for later operators; an input of the
         # model that nothing reads is there at the beginning.
         waits = (self._first < region.first) & (self._last >= region.first)
-        waits[[tensor + len(self._size) for tensor in touched if tensor < 0]] = False
+        waits[[tensor for tensor in begins if tensor < 0]] = False
         through = waits & (self._last >= region.last)
         unread = int(self._size[waits & ~through].sum())
         change[0] += unread
         change[1] -= unread
-        return max(self._before, int(np.cumsum(change).max()) + int(self._size[through].sum()))
-
-    def _round_up(self, size: int) -> int:
-        return -(-size // self._graph.alignment) * self._graph.alignment
+        return max(self._before, max(accumulate(change)) + int(self._size[through].sum()))
 
 
 def _find_roots(bands: Cut) -> dict[int, int]:
