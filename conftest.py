@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -18,6 +19,9 @@ settings.register_profile("memplan", deadline=None, derandomize=True)
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=20)
 settings.register_profile("random", deadline=None, max_examples=1000)
 settings.load_profile("memplan")
+
+# Graphs that rewrites make are right by construction; tests check them nevertheless.
+os.environ["MEMPLAN_CHECK_GRAPHS"] = "1"
 
 limits.limit_children()
 limits.restore_interrupts()

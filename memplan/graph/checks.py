@@ -1,7 +1,12 @@
-"""Checks every graph when it is made, so that `lives` and `lay_out` need not check it again."""
+"""Checks a graph when it is made by hand or by a reader, so that no later step has to.
+
+What a rewrite makes of a checked graph is right by construction, and is checked in tests alone:
+where the environment has MEMPLAN_CHECK_GRAPHS.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -11,7 +16,9 @@ from memplan.graph import order
 if TYPE_CHECKING:
     from memplan.graph.model import Graph, Operator
 
-__all__ = ["MAX_DEPTH", "check"]
+__all__ = ["CHECKS_ALL", "MAX_DEPTH", "check"]
+
+CHECKS_ALL = bool(os.environ.get("MEMPLAN_CHECK_GRAPHS"))
 
 MAX_BYTES = 1 << 62
 MAX_DEPTH = 100  # of nested blocks; far below Python's limit on recursion
@@ -47,22 +54,22 @@ def _check_tensors(graph: Graph) -> None:
         if tensor.name in seen:
             raise GraphError(f"two tensors have the name {quoted(tensor.name)}")
         seen.add(tensor.name)
-        name = f"tensor {quoted(tensor.name)}"
+        wrong = ""
         if not 0 <= tensor.bytes <= MAX_BYTES:
-            raise GraphError(
-                f"{name} has a size of {tensor.bytes} bytes; it must be between 0 and 2^62"
-            )
-        if tensor.pin is not None and not 0 <= tensor.pin <= MAX_BYTES:
-            raise GraphError(
-                f"{name} is pinned to offset {tensor.pin}; it must be between 0 and 2^62"
-            )
+            wrong = f"has a size of {tensor.bytes} bytes"
+        elif tensor.pin is not None and not 0 <= tensor.pin <= MAX_BYTES:
+            wrong = f"is pinned to offset {tensor.pin}"
+        if wrong:
+            name = quoted(tensor.name)
+            raise GraphError(f"tensor {name} {wrong}; it must be between 0 and 2^62")
 
 
 def _check_operators(graph: Graph) -> None:
-    exists = range(len(graph.tensors))
+    count = len(graph.tensors)
     for where, indices in _iterate_mentions(graph):
-        if any(index not in exists for index in indices):
-            raise GraphError(f"{where} names a tensor that does not exist")
+        if indices and (min(indices) < 0 or max(indices) >= count):
+            name = where if isinstance(where, str) else _describe(where)
+            raise GraphError(f"{name} names a tensor that does not exist")
     for operator in graph.walk():
         if not 0 <= operator.workspace <= MAX_BYTES:
             raise GraphError(
@@ -91,8 +98,8 @@ def _check_reads(graph: Graph, operator: Operator) -> None:
         raise GraphError(f"{_describe(operator)} has {operator.macs} multiplications")
 
 
-def _iterate_mentions(graph: Graph) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield all indices of tensors in the graph, with a description of the place they are in."""
+def _iterate_mentions(graph: Graph) -> Iterator[tuple[str | Operator, tuple[int, ...]]]:
+    """Yield all indices of tensors in the graph, with the place that they are in."""
     yield "an input of the graph", graph.inputs
     yield "an output of the graph", graph.outputs
     for pair in graph.aliases:
@@ -102,11 +109,11 @@ def _iterate_mentions(graph: Graph) -> Iterator[tuple[str, tuple[int, ...]]]:
     for group in graph.groups:
         yield "a group", group
     for operator in graph.walk():
-        yield _describe(operator), operator.inputs + operator.outputs
+        yield operator, operator.inputs + operator.outputs
         for pair in operator.in_place:
-            yield _describe(operator), pair
+            yield operator, pair
         for block in operator.blocks:
-            yield _describe(operator), block.inputs + block.outputs
+            yield operator, block.inputs + block.outputs
 
 
 def _check_streams(graph: Graph) -> None:
@@ -144,10 +151,11 @@ def _check_groups(graph: Graph) -> None:
 def _check_views(graph: Graph) -> None:
     base: dict[int, int] = {}
     for view in graph.views:
-        name = quoted(graph.tensors[view.tensor].name)
         if view.offset < 0:
+            name = quoted(graph.tensors[view.tensor].name)
             raise GraphError(f"the view {name} begins {-view.offset} bytes before its base")
         if view.tensor in base:
+            name = quoted(graph.tensors[view.tensor].name)
             raise GraphError(f"tensor {name} is a view of two tensors")
         base[view.tensor] = view.base
     settled: set[int] = set()
@@ -183,7 +191,7 @@ class _Order:
         for operator in operators:
             for index in operator.inputs:
                 if index not in self._there:
-                    self._read(index, f"is read by {_describe(operator)}")
+                    self._read(index, operator)
             for block in operator.blocks:
                 self._there.update(block.inputs)
                 self._run(block.operators)
@@ -196,12 +204,13 @@ class _Order:
                 self._made.add(index)
                 self._there.add(index)
 
-    def _read(self, index: int, how: str) -> None:
+    def _read(self, index: int, by: Operator | str) -> None:
         root = index
         while root not in self._there and root in self._base:
             root = self._base[root]
         if root in self._there:
             return
+        how = by if isinstance(by, str) else f"is read by {_describe(by)}"
         name = f"tensor {quoted(self._graph.tensors[root].name)}"
         if root != index:
             how = f"has the view {quoted(self._graph.tensors[index].name)}, which {how}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
-from memplan.graph.checks import check
+from memplan.graph.checks import CHECKS_ALL, check
 from memplan.graph.pictures import UNKNOWN_ROWS, Read, Size, find_size
 
 __all__ = ["Block", "Graph", "Kind", "Operator", "Tensor", "View"]
@@ -227,6 +228,17 @@ class Graph:
 
     def __post_init__(self) -> None:
         check(self)
+
+    def changed(self, **fields: Any) -> Graph:
+        """Return this graph with other fields, from a step that is known to keep it right.
+
+        It is not checked again; `dataclasses.replace` makes a graph that is.
+        """
+        made = object.__new__(Graph)
+        vars(made).update(vars(self) | fields)
+        if CHECKS_ALL:
+            check(made)
+        return made
 
     def walk(self) -> Iterator[Operator]:
         """Yield every operator, also those inside blocks, each before its own blocks."""

@@ -161,11 +161,14 @@ def reorder(
         bound = search.best(columns.relaxed)
     order = tuple(found.order)
     operators = tuple(_with_orders(graph.operators[at], orders) for at in order)
-    given_peak = _least_load(loaded, in_place)
-    new = _choose(loaded, replace(graph, operators=operators), in_place)
-    if new.problem.max_load >= given_peak:
+    ways = _lay_out(given, in_place)
+    given_peak = min(each.problem.max_load for each in ways)
+    new = None
+    if operators != graph.operators:
+        new = _choose(loaded, graph.changed(operators=operators), in_place)
+    if new is None or new.problem.max_load >= given_peak:
         order = tuple(range(len(graph.operators)))
-        new = _choose(loaded, graph, in_place)
+        new = _choose(loaded, graph, in_place, ways)
     peak = min(new.problem.max_load, given_peak)
     before = _find_load_before(given.layout)
     least = max(bound.bound - columns.slack, before)
@@ -230,7 +233,8 @@ def verify_order(
     runs = [_plain(operator) for operator in reordered.graph.operators]
     if runs != [_plain(graph.operators[at]) for at in reordered.order]:
         raise PlanError("the operators of the new order are not those of the program")
-    peak = min(_least_load(reordered.loaded, in_place), _least_load(loaded, in_place))
+    ways = (*_lay_out(reordered.loaded, in_place), *_lay_out(loaded, in_place))
+    peak = min(each.problem.max_load for each in ways)
     if peak != reordered.peak:
         raise PlanError(f"the order claims a load of {reordered.peak} bytes, but it has {peak}")
     if reordered.bound > peak:
@@ -345,29 +349,30 @@ def _plain(operator: Operator) -> Operator:
     return replace(operator, blocks=tuple(blocks))
 
 
-def _choose(loaded: Loaded, graph: Graph, in_place: bool) -> Loaded:
-    """Return the layout of a program with the smaller load, with the capacity of the given one."""
+def _choose(loaded: Loaded, graph: Graph, in_place: bool, ways: Sequence[Loaded] = ()) -> Loaded:
+    """Return the layout of a program with the smaller load, with the capacity of the given one.
+
+    `ways` are layouts of this graph, if there are any; they have its pins and reserved ranges.
+    """
     pinned = tuple(tensor.name for tensor in graph.tensors if tensor.pin is not None)
     notes = loaded.notes
     if pinned:
         text = "offsets in the file are left out, since they belong to its own order of operators"
         notes = (*notes, Note(Code.PINS_DROPPED, text, pinned))
-    tensors = tuple(replace(tensor, pin=None) for tensor in graph.tensors)
-    figures = loaded.figures
-    apart = of_graph(replace(graph, tensors=tensors), figures=figures, notes=notes)
-    best = apart
-    if in_place:
-        shared = lay_out_again(apart, in_place=True)
-        best = min(apart, shared, key=lambda each: each.problem.max_load)
+    if pinned or loaded.problem.reserved or not ways:
+        tensors = tuple(replace(tensor, pin=None) for tensor in graph.tensors)
+        graph = graph.changed(tensors=tensors) if pinned else graph
+        ways = _lay_out(of_graph(graph, figures=loaded.figures, notes=notes), in_place)
+    best = min(ways, key=lambda each: each.problem.max_load)
     capacity = loaded.problem.capacity
     problem = best.problem if capacity is None else best.problem.with_capacity(capacity)
     return replace(best, source=loaded.source, problem=problem)
 
 
-def _least_load(loaded: Loaded, in_place: bool) -> int:
-    """Return the load of the better layout of a program in the order that it has."""
+def _lay_out(loaded: Loaded, in_place: bool) -> list[Loaded]:
+    """Return the layouts of a program in the order that it has, without in-place writes first."""
     ways = (False, True) if in_place else (False,)
-    return min(lay_out_again(loaded, in_place=way).problem.max_load for way in ways)
+    return [lay_out_again(loaded, in_place=way) for way in ways]
 
 
 def core_problem(problem: OrderProblem) -> _core.OrderProblem:

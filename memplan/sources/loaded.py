@@ -244,6 +244,8 @@ def lay_out_again(loaded: Loaded, *, in_place: bool) -> Loaded:
     pins = {old.ids[row]: _get_pin(asked, row) for row in moved}
     if not old.with_pins(pins).with_reserved(asked.reserved).same_rows(asked):
         raise MemplanError("the problem was changed and does not match its graph any more")
+    if not moved and in_place == loaded.in_place:
+        return loaded
     made = of_graph(_with_pins(layout, pins), in_place=in_place)
     problem = made.problem.with_reserved(asked.reserved).with_capacity(asked.capacity)
     for row in moved:  # rows without a tensor, such as a workspace
@@ -268,7 +270,7 @@ def _with_pins(layout: Layout, pins: Mapping[str, int | None]) -> Graph:
             for tensor, within in zip(storage.tensors, storage.offsets, strict=True):
                 pin = None if at is None else at + within
                 tensors[tensor] = replace(tensors[tensor], pin=pin)
-    return replace(layout.graph, tensors=tuple(tensors))
+    return layout.graph.changed(tensors=tuple(tensors))
 
 
 def of_graph(
@@ -297,9 +299,10 @@ def of_graph(
         As `memplan.graph.lay_out`.
     """
     if include is not None:
-        graph = replace(graph, planned=frozenset(map(Kind, include)))
+        graph = graph.changed(planned=frozenset(map(Kind, include)))
     if not pins:
-        graph = replace(graph, tensors=tuple(replace(each, pin=None) for each in graph.tensors))
+        tensors = tuple(replace(each, pin=None) for each in graph.tensors)
+        graph = graph.changed(tensors=tensors)
     layout = lay_out(graph, in_place=in_place)
     return Loaded(
         layout.problem,

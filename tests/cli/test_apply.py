@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections import Counter
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from strategies_graph import chain as branching
@@ -13,12 +15,16 @@ from tflite_models import Writer, chain, models
 from memplan import formats
 from memplan.cli import main
 from memplan.formats.trace_json import write_trace
+from memplan.graph import lay_out
 from memplan.planning import Planned, plan_model
+from memplan.rewrite.bands.cutting import cut_region
 from memplan.sources.graph_json import write_graph
+from memplan.sources.tflite.model import parse
 from memplan.targets.tflite_micro import Applied
 from memplan.trace import Trace
 
 ROOT = Path(__file__).parents[2]
+MOBILE = ROOT / "examples" / "models" / "mobile.tflite"
 NETWORK = ROOT / "examples" / "structures" / "resnet50.graph.json"
 
 
@@ -203,3 +209,28 @@ def test_a_header_of_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "plans of paths need --c-header alone" in capsys.readouterr().err
     assert main([*words[:-2], "--known", "if0"]) == 2
     assert "it needs --path" in capsys.readouterr().err
+
+
+def test_a_program_is_parsed_and_laid_out_once_for_each_question(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests what is done for a model in which no bands are of use: calls are counted."""
+    lines = [MOBILE, "--bands", "-o", tmp_path / "out.tflite"]
+    assert run(*lines) == 0  # what is imported and kept for later runs is not counted
+    counts: Counter[object] = Counter()
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call":
+            counts[frame.f_code] += 1
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        assert run(*lines) == 0
+    finally:
+        sys.setprofile(before)
+    assert "bands   none" in capsys.readouterr().out
+    assert counts[parse.__code__] == 2  # the model, and what was written
+    assert counts[lay_out.__code__] == 2  # the program, and without what is packed in its file
+    assert counts[cut_region.__code__] < 50
+    assert sum(counts.values()) < 600_000

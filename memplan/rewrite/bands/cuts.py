@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -150,7 +150,7 @@ class Cut:
         used = {tensor for operator in operators for tensor in operator.outputs}
         views = [view for view in old.views if view.tensor in used or view.tensor in old.outputs]
         views += [View(tensor, base, at) for tensor, (base, at) in sorted(self.views.items())]
-        return replace(old, tensors=tuple(tensors), operators=operators, views=tuple(views))
+        return old.changed(tensors=tuple(tensors), operators=operators, views=tuple(views))
 
     def _operator(self, action: Action) -> Operator:
         if action.step < 0:

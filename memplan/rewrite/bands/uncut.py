@@ -270,7 +270,7 @@ def tell_rows(graph: Graph) -> Graph:
     layout = lay_out(graph, pins=False)
     planned = {t for row in layout.rows for t in layout.storages[row].tensors}
     operators = tuple(_tell_operator(graph, each, planned) for each in graph.operators)
-    return replace(graph, operators=operators)
+    return graph.changed(operators=operators)
 
 
 def _tell_operator(graph: Graph, operator: Operator, planned: Container[int]) -> Operator:
