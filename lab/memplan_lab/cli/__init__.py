@@ -9,12 +9,12 @@ import typer
 from memplan.cli import running
 from memplan_lab.cli import (
     bench,
+    bench_bands,
     bench_contention,
     bench_latency,
     bench_order,
     bench_repack,
     bench_streams,
-    bench_stripes,
     corpus,
     learn,
     report,
@@ -41,7 +41,7 @@ for module in (
     bench_contention,
     bench_repack,
     bench_streams,
-    bench_stripes,
+    bench_bands,
     sweep,
     report,
     trace,

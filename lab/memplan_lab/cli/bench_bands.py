@@ -1,4 +1,4 @@
-"""`memplan-lab bench-stripes`: networks in bands, in TensorFlow Lite Micro."""
+"""`memplan-lab bench-bands`: networks in bands, in TensorFlow Lite Micro."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from memplan.cli import options, output
 from memplan.errors import MemplanError
 
-NAME = "bench-stripes"
+NAME = "bench-bands"
 
 
 def command(
@@ -43,13 +43,13 @@ def command(
 
     The networks of the suite are int8, with random weights.
     """
-    from memplan_lab.bench import stripes, tables
+    from memplan_lab.bench import bands, tables
 
     rows = []
     try:
-        for name, data in stripes.iterate_files(network or [], size or stripes.SIZES):
-            for most in share or stripes.SHARES:
-                row = stripes.measure(name, data, most)
+        for name, data in bands.iterate_files(network or [], size or bands.SIZES):
+            for most in share or bands.SHARES:
+                row = bands.measure(name, data, most)
                 rows.append(row)
                 if as_json:
                     output.line(json.dumps(asdict(row)))
@@ -57,8 +57,8 @@ def command(
         raise MemplanError(f"{error.filename}: {error.strerror}") from None
     if as_json:
         return
-    made = list(stripes.format_rows(rows))
+    made = list(bands.format_rows(rows))
     if markdown:
-        output.line(tables.markdown(stripes.HEADINGS, made, (0,)))
+        output.line(tables.markdown(bands.HEADINGS, made, (0,)))
     else:
-        output.console().print(tables.terminal("Networks in bands", stripes.HEADINGS, made, (0,)))
+        output.console().print(tables.terminal("Networks in bands", bands.HEADINGS, made, (0,)))
