@@ -27,8 +27,8 @@ using RoundTracer =
                                  std::optional<Bytes>, std::int64_t, std::int64_t, std::string)>;
 
 // The callbacks from the core to its caller while the GIL is released. Ctrl-C ends the search with
-// the best plan, also where it comes while `watcher`, `tracer` or a policy runs; what any other
-// signal handler or one of them raises is kept, and thrown when the search has ended.
+// the best plan, also while `watcher`, `tracer` or a policy runs. An exception of one of these, or
+// of another signal handler, is stored and thrown when the search has ended.
 class Caller {
  public:
   Caller(std::optional<Watcher> watcher, std::optional<RoundTracer> tracer)
@@ -39,7 +39,7 @@ class Caller {
     if (!interrupted_ && !raised_ && PyErr_CheckSignals() != 0) take(nb::python_error());
     return interrupted_ || raised_;
   }
-  // Runs a function with the GIL, unless the search is to end; keeps what it raises.
+  // Runs a function with the GIL, unless the search is to end; stores its exception.
   template <typename Function>
   void call(const Function& function) {
     const nb::gil_scoped_acquire gil;

@@ -1,4 +1,4 @@
-// The trees that say where a search goes back to, and the samples that they are trained on.
+// The trees that choose where a search goes back to, and the samples that train them.
 #pragma once
 
 #include <nanobind/nanobind.h>

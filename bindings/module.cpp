@@ -41,7 +41,7 @@ std::vector<std::int64_t> copied(const Column& column) {
   return {column.data(), column.data() + column.size()};
 }
 
-// The rows of several columns are read side by side: none may be shorter than the first.
+// The rows of several columns are read together, so no column may be shorter than the first.
 void require_rows(const char* name, const Column& column, std::size_t rows) {
   if (column.size() == rows) return;
   throw nb::value_error((std::string(name) + " has " + std::to_string(column.size()) +
@@ -172,7 +172,7 @@ View<T> view(nb::handle plan, const std::vector<T>& column) {
 
 }  // namespace memplan::python
 
-// What Python calls is below; this is what nanobind makes of NB_MODULE.
+// The functions that Python calls are below. This is the expansion of nanobind's NB_MODULE.
 #define PyInit__core init_core_of_nanobind
 NB_MODULE(_core, m) {
   using memplan::Plan;
@@ -180,8 +180,8 @@ NB_MODULE(_core, m) {
   namespace py = memplan::python;
 
 #ifndef MEMPLAN_ASSERTIONS
-  // What a program still holds when it ends (a traceback, a fixture of pytest) is no leak of ours,
-  // and an alarm that users cannot act on. Builds with assertions count it.
+  // A program may still hold objects when it ends (a traceback, a fixture of pytest). That is no
+  // leak of ours, and users cannot act on a warning. Builds with assertions count such objects.
   nb::set_leak_warnings(false);
 #endif
   m.doc() = "The C++ core of memplan. `memplan.solvers` is the door to it.";
@@ -253,9 +253,9 @@ NB_MODULE(_core, m) {
 }
 #undef PyInit__core
 
-// A callback of a search takes the GIL of the main interpreter, for which a search in another one
-// would wait for ever. nanobind would have to refuse before it changes what both share. The main
-// interpreter has the number 0.
+// A callback of a search takes the GIL of the main interpreter; a search in a sub-interpreter would
+// wait for it for ever. So a sub-interpreter is refused, before nanobind changes shared state. The
+// main interpreter has the number 0.
 extern "C" NB_EXPORT PyObject* PyInit__core() {
   if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
     PyErr_SetString(PyExc_ImportError,

@@ -23,7 +23,7 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& what) { throw nb::value_error(what.c_str()); }
 
-// Takes a value of Python into an option, or throws what it must be.
+// Converts a value of Python to an option, or throws a sentence with the allowed values.
 struct Setter {
   std::string option;  // in words
   std::string solver;
@@ -51,7 +51,7 @@ struct Setter {
   }
 
   void operator()(Names* taken) const {
-    // A string is also a sequence of strings of one letter, which is never what was meant.
+    // A string is also a sequence of strings of one letter, but no caller means that.
     if (nb::isinstance<nb::str>(value)) refuse(option + " of " + solver + " must be a list");
     *taken = value_of<Names>("a list of names");
   }

@@ -9,9 +9,9 @@
 namespace memplan::python {
 
 // Sets every option named in `given`, in every part of the solver that has it. Throws
-// nanobind::value_error, with one sentence that names the solver and the option, for a name that
-// `options->solver` does not have and for a value of another kind. A policy reports to `caller`,
-// which must outlive the options.
+// nanobind::value_error, with one sentence that names the solver and the option, if
+// `options->solver` does not have the option or the value has another type. A policy reports to
+// `caller`, which must outlive the options.
 void set_options(SolveOptions* options, const nanobind::dict& given, Caller* caller);
 
 void bind_solvers(nanobind::module_& m);

@@ -17,7 +17,7 @@ namespace {
 
 using Column = nb::ndarray<nb::numpy, const std::int64_t, nb::ndim<1>>;
 
-// An array of what `value` says of each row.
+// An array with `value` of each row.
 template <typename Row, typename Value>
 Column column_of(const std::vector<Row>& rows, const Value& value) {
   auto cells = std::make_unique<std::vector<std::int64_t>>();

@@ -48,8 +48,8 @@ struct BufferFields {
       hint{"hint"}, gaps{"gaps"};
 };
 
-// Whether a string has ASCII alone, and any of it. As UTF-8 it then has a byte for each character,
-// which is what the stable ABI can tell.
+// Whether a string is not empty and has only ASCII characters. Then its UTF-8 has a byte for each
+// character, which the stable ABI can tell.
 bool is_plain_ascii(nb::handle text) {
   const Py_ssize_t count = PyUnicode_GetLength(text.ptr());
   Py_ssize_t bytes = 0;
@@ -60,8 +60,8 @@ bool is_plain_ascii(nb::handle text) {
   return count > 0 && count == bytes;
 }
 
-// Converts objects of memplan.Buffer to rows. Returns nothing where one is not of the plainest
-// kind: then memplan.Problem takes it, or raises an error.
+// Converts objects of memplan.Buffer to rows. Returns nothing if one has gaps, hints or odd types:
+// then memplan.Problem converts it, or raises an error.
 std::optional<Problem> rows_of(const BufferFields& fields, const nb::tuple& buffers) {
   Problem rows;
   for (auto* column : {&rows.start, &rows.end, &rows.size, &rows.alignment, &rows.pin}) {

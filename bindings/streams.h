@@ -1,4 +1,4 @@
-// Programs on parallel streams, and which of their tensors may be needed at the same time.
+// Programs on parallel streams, and the tensors that may be needed at the same time.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,7 +1,7 @@
-"""What went wrong, in one sentence for a person.
+"""Errors, each with one sentence for a person.
 
-Every error that memplan raises on purpose is a `MemplanError`, so that a caller can catch one
-type and print `str(error)`; anything else is a defect of memplan.
+Every error that memplan raises on purpose is a `MemplanError`, so a caller can catch one type and
+print `str(error)`. Any other exception is a defect of memplan.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import islice
 
 _SHOWN = 60  # characters of a user's text that an error repeats
 _LISTED = 5  # texts that a sentence lists
-_LETTERS = 150  # of them together, where the first is not longer
+_LETTERS = 150  # of all listed texts together, unless the first is longer
 
 
 class MemplanError(ValueError):
@@ -23,10 +23,9 @@ class MemplanError(ValueError):
     message
         The sentence.
     row
-        The index of the buffer, where one buffer is at fault. Readers of files turn it into a
-        line.
+        The index of the buffer at fault, if there is one. Readers of files turn it into a line.
     field
-        The column at fault, in the words of `memplan.problem.Buffer`.
+        The column at fault, as `memplan.problem.Buffer` calls it.
     """
 
     def __init__(self, message: str, *, row: int | None = None, field: str | None = None) -> None:
@@ -73,7 +72,7 @@ class PlanError(MemplanError):
 
 
 class ProofError(MemplanError):
-    """A proof that proves nothing; the sentence says what is wrong with it.
+    """A proof that is not valid; the sentence says what is wrong with it.
 
     Parameters
     ----------
@@ -120,13 +119,13 @@ def listed(texts: Collection[str], *, quote: bool = True) -> str:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Return the end of a sentence on an unknown name: a known one that looks like it, if any."""
+    """Return the end of a sentence about an unknown name: the most similar known name, if any."""
     near = get_close_matches(name, list(known), 1)
     return f"; did you mean {quoted(near[0])}?" if near else ""
 
 
 def shown(value: object) -> str:
-    """Return a user's value for an error; of a container, which may be deep, only its type."""
+    """Return a user's value for an error; for a container, which may be deep, only its type."""
     if isinstance(value, str):
         return quoted(value)
     if value is None or isinstance(value, (bool, int, float)):

@@ -1,4 +1,4 @@
-"""Reads and writes files whole: a failed write leaves the old file as it was."""
+"""Reads and writes whole files: a failed write leaves the old file as it was."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 
 def read_bytes(path: str | os.PathLike[str], most: int = -1) -> bytes:
-    """Return the bytes of a file, or the first of them, at `most` so many.
+    """Return the bytes of a file, or its first `most` bytes.
 
     Raises
     ------
@@ -46,14 +46,14 @@ def read_bytes(path: str | os.PathLike[str], most: int = -1) -> bytes:
 
 @contextmanager
 def reading(path: str | os.PathLike[str], remedy: str = "") -> Iterator[None]:
-    """Let errors of the system say that a file cannot be read, why, and what to do."""
+    """Turn system errors into a sentence: the file cannot be read, why, and what to do."""
     with _rewording(path, "the file cannot be read: ", f"; {remedy}" if remedy else ""):
         yield
 
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let errors of the system say that a file cannot be written, and why."""
+    """Turn system errors into a sentence: the file cannot be written, and why."""
     with _rewording(path, "the file cannot be written: "):
         yield
 
@@ -82,10 +82,10 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file so that it is either the old one or the new one, never half of it.
+    """Write a file completely, or leave the old file as it was.
 
-    A symbolic link keeps pointing where it did, a file keeps its permissions, and what is not a
-    regular file (a pipe, `/dev/stdout`) is written to directly.
+    A symbolic link keeps its target, a file keeps its permissions, and a pipe or device
+    (`/dev/stdout`) is written to directly.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
 
 
 def write_files(outputs: Mapping[str, bytes]) -> None:
-    """Write several files, each as `write_bytes` does, so that all are the new ones or none is.
+    """Write all of several files, each as `write_bytes` does, or none of them.
 
     Parameters
     ----------
@@ -106,12 +106,11 @@ def write_files(outputs: Mapping[str, bytes]) -> None:
     Raises
     ------
     FormatError
-        If one of them cannot be written; what was there is untouched, but for what is not a
-        regular file.
+        If one of them cannot be written; all regular files are as before.
     """
     staged: dict[str, tuple[str, Staged]] = {}  # by name: the target, and its new file
-    kept: dict[str, str] = {}  # by target: another name of the old file, where there is one
-    done: list[str] = []  # the targets that are the new files, where there are several
+    kept: dict[str, str] = {}  # by target: another name of the old file, if there was one
+    done: list[str] = []  # the targets that have been replaced, if there are several
     name = ""
     try:
         for name, data in outputs.items():
@@ -148,10 +147,10 @@ def write_files(outputs: Mapping[str, bytes]) -> None:
 
 
 class Staged:
-    """A new file on the disk of its target, which takes the target's place when it is complete.
+    """A new file on the disk of its target, which replaces the target when it is complete.
 
-    Where Linux and the file system allow it, it has no name until then, so that nothing is left if
-    the process is killed; otherwise it is a hidden file in the folder of the target.
+    If Linux and the file system allow it, it has no name until then, so that nothing is left if
+    the process is killed. Otherwise it is a hidden file in the folder of the target.
 
     Attributes
     ----------
@@ -176,14 +175,14 @@ class Staged:
         self.path = self._hidden or f"/proc/self/fd/{found}"
 
     def write(self, data: bytes) -> None:
-        """Write all of the file, down to the disk."""
+        """Write the whole content, through to the disk."""
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(self._file, rest) :]
         os.fsync(self._file)
 
     def replace(self, target: str) -> None:
-        """Give the file the name of its target, with the permissions of the file that it had."""
+        """Give the file the name and the permissions of its target."""
         if os.path.exists(target):
             shutil.copymode(target, self.path)
         if self._hidden is None:
@@ -212,7 +211,7 @@ class Staged:
 
 
 def _open_nameless(folder: str) -> int | None:
-    """Return a new file without a name, or `None` where there is no such thing."""
+    """Return a new file without a name, or `None` if the system has no such files."""
     if not hasattr(os, "O_TMPFILE"):
         return None
     try:
@@ -240,7 +239,7 @@ def _beside(target: str) -> str:
 
 
 def _kept(target: str) -> str:
-    """Give a file a second name, to restore it from if another output fails; return that name."""
+    """Give a file a second name, from which it is restored if another output fails; return it."""
     other = _beside(target)
     try:
         os.link(target, other)
@@ -256,7 +255,7 @@ def _reason(error: OSError | ValueError) -> str:
 
 @contextmanager
 def of_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let errors about a graph name the file that it was read from."""
+    """Add the name of the file to errors about a graph that was read from it."""
     try:
         yield
     except GraphError as error:

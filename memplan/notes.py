@@ -1,4 +1,4 @@
-"""What a reader of models assumed or left out, as data that a script can act on."""
+"""Notes: what a reader of models assumed or left out, as data for scripts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Code", "Note"]
 class Code(StrEnum):
     """What a note is about; docs/sources.md lists them for users."""
 
-    ARENA_UNMEASURED = "arena-unmeasured"  # a budget was held against a part of the arena only
+    ARENA_UNMEASURED = "arena-unmeasured"  # a budget was compared with a part of the arena only
     AUTOCAST_ASSUMED = "autocast-assumed"  # autocast keeps casts of weights in its cache
     BRANCH_DROPPED = "branch-dropped"  # a branch that cannot run at these sizes is not planned
     DIM_ASSUMED = "dim-assumed"  # a dimension has a size that the user did not give
@@ -35,16 +35,16 @@ class Code(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that was assumed or left out, which a user can do something about.
+    """Something that was assumed or left out, and that a user can change.
 
     Attributes
     ----------
     code
-        What it is about.
+        The subject of the note.
     text
         A sentence for a person, without a full stop.
     tensors
-        The names of the tensors or allocations that it is about; empty where it is about all.
+        The names of the tensors or allocations that it is about; empty if it is about all.
     """
 
     code: Code

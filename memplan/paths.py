@@ -1,14 +1,14 @@
-"""Plans for paths of control flow, of which the program chooses one while it runs.
+"""Plans for paths of control flow; the program chooses one of them while it runs.
 
-The conservative plan has room for every branch. A path is what runs if some conditions are known;
-its own plan needs room for that only. A condition may be computed inside the program, so that the
-plan is chosen in the middle of a run:
+The conservative plan has room for every branch. A path is the part of the program that runs if
+some conditions are known; its plan needs room only for that part. A condition may be computed
+inside the program, and then the plan is chosen in the middle of a run:
 
     steps before the choice      same offsets in all plans, so that nothing moves
-    steps after it               each path as its own plan places it
+    steps after it               each path has the offsets of its own plan
 
-What the choice finds in memory, and all before it, is therefore pinned: to the offsets of a plan
-of the whole program, of these buffers alone, or of one path, whichever serves the paths best.
+Buffers that are in memory at the choice or before it are therefore pinned: to the offsets of a
+plan of the whole program, of these buffers alone, or of one path. The best of these is used.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from memplan.sources.loaded import make_labels
 
 __all__ = ["MOST_PATHS", "PathPlan", "PathPlans", "list_choices", "plan_paths"]
 
-MOST_PATHS = 16  # that are planned without being named
-_MOST_RUNS = 4096  # that are compared with the paths, to see whether these are complete
-_MOST_RANKED = 64  # paths with one choice made, of which those with the smallest load are planned
+MOST_PATHS = 16  # paths that are planned if the caller names none
+_MOST_RUNS = 4096  # runs that are compared with the paths, to find out whether these are complete
+_MOST_RANKED = 64  # paths with a single choice that are compared by load
 _MOST_LEADERS = 3  # paths whose own best plan is tried as the source of pins
 
 
@@ -55,12 +55,12 @@ class PathPlan:
     Attributes
     ----------
     choices
-        The names of the choices that are made, and of the branch that each takes; the others are
-        open, and the plan has room for all of their branches.
+        The branch of each choice that is made, by name; other choices are open, and the plan has
+        room for all of their branches.
     step
-        The step, in those of the whole program, before which the path must be known: that of the
-        last of its choices whose condition the program computes, or -1 if the caller knows all.
-        What is needed before has the same offset as in `PathPlans.fallback`.
+        The step of the whole program before which the path must be known: that of its last choice
+        whose condition the program computes, or -1 if the caller knows all conditions. Buffers
+        that are needed before have the same offsets as in `PathPlans.fallback`.
     planned
         The program on this path, and its plan, which the referee has accepted.
     """
@@ -82,7 +82,7 @@ class PathPlan:
 
 @dataclass(frozen=True)
 class PathPlans:
-    """The plans of several paths of a program, of which one is chosen at run time.
+    """The plans of several paths of a program; one of them is chosen at run time.
 
     Attributes
     ----------
@@ -91,15 +91,15 @@ class PathPlans:
     conservative
         The best plan of the whole program by itself, to compare with.
     fallback
-        The plan of the whole program that runs begin with, and keep if no path applies. It agrees
-        with every path's plan about what is there before the path is known.
+        The plan of the whole program with which runs begin, and which they keep if no path
+        applies. Buffers that are needed before a path is known have the same offsets in both.
     paths
         The plans of the paths, in the order in which `choose` looks at them.
     complete
         Whether every run is on one of the paths.
     single
-        Whether the paths are those on which one choice is made, because there are more than 16 on
-        which all are made.
+        Whether the paths are those that make a single choice, because more than 16 paths make all
+        choices.
     """
 
     choices: tuple[Choice, ...]
@@ -116,11 +116,11 @@ class PathPlans:
         return max(peaks if self.complete else [*peaks, _peak(self.fallback.plan)])
 
     def choose(self, known: Mapping[str, str]) -> PathPlan | None:
-        """Return the path whose plan to go on with; `None` stands for the fallback.
+        """Return the path whose plan the run continues with; `None` stands for the fallback.
 
-        It may be asked before the run, and again whenever a condition becomes known, with all that
-        are known by then. Once it has returned a path, it returns the same one until the end of
-        the run.
+        Call it before the run, and again whenever a condition becomes known, with all conditions
+        that are known by then. Once it has returned a path, it returns the same one until the end
+        of the run.
 
         Parameters
         ----------
@@ -164,9 +164,9 @@ def plan_paths(
     loaded
         A program, as `memplan.load` returns it.
     paths
-        For each path: by name of a choice the name of its branch, or an unambiguous beginning of
-        it. By default all paths, or, if these are more than 16, the sixteen with the smallest load
-        of those on which a single choice is made.
+        For each path: the name of a branch, or an unambiguous beginning of it, by the name of its
+        choice. By default all paths; if these are more than 16, the sixteen with the smallest load
+        among the paths that make a single choice.
     known
         The choices whose conditions the caller knows before the run. By default those whose
         condition is an input of the program: a "bool" with one element.
@@ -232,7 +232,7 @@ def plan_paths(
 
 @dataclass(frozen=True)
 class _Part:
-    """A path, its program, and the rows of the whole problem that are left in it."""
+    """A path, its program, and the rows of the whole problem that it contains."""
 
     path: Mapping[int, int]
     loaded: Loaded
@@ -257,7 +257,7 @@ def _make_part(
 
 
 class _Round:
-    """Plans all paths with the same pins for what they share, from several sources of pins."""
+    """Plans all paths with the same pins for shared buffers, from several sources of pins."""
 
     def __init__(
         self,
@@ -299,7 +299,7 @@ class _Round:
         return best[1], best[2]
 
     def _iterate_pins(self) -> Iterator[Column]:
-        """Yield offsets of the shared rows, of plans in which they do not meet on any path."""
+        """Yield offsets of the shared rows, from plans in which they overlap on no path."""
         yield _offsets(self._whole.plan)[self._shared]
         if not len(self._shared):
             return
@@ -311,9 +311,9 @@ class _Round:
             yield _offsets(plan)[np.searchsorted(together, self._shared)]
 
     def _plan(self, problem: Problem, ids: Sequence[str], rows: Column, pins: Column) -> Plan:
-        """Return a plan with the shared rows pinned, as a plan of the problem without these pins.
+        """Plan with the shared rows pinned; return a plan of the problem without these pins.
 
-        It is optimal only if it needs no more than any plan without these pins.
+        It is optimal only if no plan without these pins needs less.
         """
         at = {ids[row]: pin for row, pin in zip(rows.tolist(), pins.tolist(), strict=True)}
         found = self._solve(problem.with_pins(at))
@@ -330,7 +330,7 @@ class _Round:
         return check_plan(problem, plan)
 
     def _check(self, fallback: Plan, plans: Sequence[Plan]) -> None:
-        """Check that nothing moves when a run goes on with the plan of a path."""
+        """Check that no buffer moves when a run continues with the plan of a path."""
         for part, plan in zip(self._parts, plans, strict=True):
             shared = self._first[part.rows] < part.step
             if (_offsets(plan)[shared] != _offsets(fallback)[part.rows[shared]]).any():
@@ -419,8 +419,7 @@ def _name_path(choices: Sequence[Choice], path: Mapping[int, int]) -> str:
 def _rank(layout: Layout, problem: Problem, choices: Sequence[Choice]) -> list[dict[int, int]]:
     """Return the paths with a single choice that have the smallest loads.
 
-    Only choices with a great load while they run can bring the greatest load down, so that these
-    are looked at first.
+    Only choices with a great load while they run can lower the greatest load, so these come first.
     """
     whole = Loads(problem)
 
@@ -453,7 +452,7 @@ def _refuse_streams(layout: Layout, choices: Sequence[Choice], steps: Sequence[i
 
 
 def _refuse_unreachable(paths: Sequence[PathPlan]) -> None:
-    """Refuse a path if whenever it applies, another one has been chosen long before."""
+    """Refuse a path if another one is always chosen before it."""
     for at, path in enumerate(paths):
         for other in paths[:at]:
             if other.choices.items() <= path.choices.items() and other.step < path.step:

@@ -40,16 +40,16 @@ class Status(enum.StrEnum):
 
 
 def restate(status: str, may_fit: bool, peak: int | None, lower_bound: int | None) -> str:
-    """Return the status in a file as it is called now.
+    """Return the current name of a status that a file contains.
 
-    Earlier versions called a plan `optimal` that only fits as asked: its peak is above its bound.
+    Earlier versions called a plan within the capacity `optimal`, even with a peak above its bound.
 
     Parameters
     ----------
     status
         As it is in the file.
     may_fit
-        Whether there is a capacity, so that it may have been the answer to "does it fit?".
+        Whether there is a capacity, so that the plan may be the answer to "does it fit?".
     peak, lower_bound
         In bytes, as they are in the file.
     """
@@ -75,9 +75,9 @@ class Plan(Immutable):
     peak
         `max(offset + size)` as claimed; `None` computes it.
     lower_bound
-        Proved: no plan has a smaller peak. 0 if nothing is known.
+        Proved: no plan has a smaller peak. 0 if no bound is known.
     capacity
-        The limit that the solver kept, or `None`.
+        The limit that the solver was given, or `None`.
     solver
         The name of the solver that made it.
     stats
@@ -166,7 +166,7 @@ class Plan(Immutable):
         stats: Mapping[str, object],
         conflict: Iterable[str] = (),
     ) -> Plan:
-        """Make a plan of what the core answers; no value is checked again.
+        """Make a plan from the answer of the core; no value is checked again.
 
         Parameters
         ----------
@@ -301,8 +301,8 @@ class Plan(Immutable):
     def gap(self) -> float | None:
         """How far the peak may be above the least possible one, `peak / lower_bound - 1`.
 
-        `None` if there is no peak or no bound; 0.0 if both are 0. Of a plan whose status is `fits`
-        it says nothing about the solver, which was not asked for a smaller peak.
+        `None` if there is no peak or no bound; 0.0 if both are 0. If the status is `fits`, the gap
+        says nothing about the solver, which did not look for a smaller peak.
         """
         return gap(self.peak, self.lower_bound)
 
@@ -412,7 +412,7 @@ def gap(peak: int | None, lower_bound: int) -> float | None:
 
 
 def gap_text(plan: Plan) -> str | None:
-    """Return `plan.gap` as text, which says of a fit that it could not be 0."""
+    """Return `plan.gap` as text; for a fit, it adds that no smaller peak was asked for."""
     if plan.gap is None:
         return None
     least = ", at most: a smaller peak was not asked for" if plan.status is Status.FITS else ""

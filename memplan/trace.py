@@ -215,7 +215,7 @@ class Trace(Immutable):
 
 
 def format_scope(scope: Scope) -> str:
-    """Return a scope as text: `.layer1.conv/aten::conv2d:1`; number 0 is not format_scope.
+    """Return a scope as text: `.layer1.conv/aten::conv2d:1`; the number 0 is left out.
 
     A module is left out if the name of the next one begins with its name.
     """

@@ -1,4 +1,4 @@
-"""What is asked: buffers, their lifetimes and sizes, and the constraints on their offsets."""
+"""Problems: buffers, their lifetimes and sizes, and the constraints on their offsets."""
 
 from memplan.problem.asked import Asked, HasProblem, problem_of
 from memplan.problem.buffer import Buffer, Gap, Reserved

@@ -1,4 +1,4 @@
-"""What functions take as a problem: one itself, or something that has one."""
+"""The types that functions accept as a problem: a `Problem`, or an object that has one."""
 
 from __future__ import annotations
 

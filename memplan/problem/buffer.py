@@ -51,11 +51,11 @@ class Buffer:
     alignment
         The offset is a multiple of it.
     pin
-        The offset, if it is given and not chosen; or `None`.
+        The given offset, or `None` if the solver chooses it.
     hint
-        An offset to prefer, or `None`; a plan may ignore it.
+        A preferred offset, or `None`; a plan may ignore it.
     gaps
-        Disjoint times inside the lifetime in which it holds less than all of itself.
+        Disjoint times inside the lifetime in which it holds nothing, or only a window.
     """
 
     id: str

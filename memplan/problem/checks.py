@@ -132,7 +132,7 @@ def check_load(problem: Problem) -> None:
 
 
 def check_pins(problem: Problem) -> None:
-    """Check that a plan could have these pins: aligned, within the capacity, without overlap."""
+    """Check that pins are aligned, within the capacity and do not overlap."""
     if not problem.has_pins:
         return
     pin, size, unit = problem.pin, problem.size, problem.alignment

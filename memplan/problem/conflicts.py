@@ -1,11 +1,11 @@
-"""Explicit conflicts: buffers that may not share an address though their lifetimes do not meet.
+"""Explicit conflicts: buffers that may not share an address even if their lifetimes are disjoint.
 
-Two buffers whose lifetimes meet conflict. Programs with parallel streams have more conflicts:
-pairs which are needed at the same time in some execution, though not in the order of operators
-that gave the lifetimes (SOMAS, definition 3). These are stored as compressed rows:
+Two buffers whose lifetimes overlap conflict. Programs with parallel streams have more conflicts:
+pairs that are needed at the same time in some execution, but not in the order of operators from
+which the lifetimes come (SOMAS, definition 3). These are stored as compressed rows:
 
     begin  0     2  3     5  6     row 0 conflicts with 1 and 2, row 1 with 0, row 2 with 0 and 3;
-    other  1  2  0  0  3  2        every pair is there twice, every row is sorted
+    other  1  2  0  0  3  2        every pair is stored twice, every row is sorted
 """
 
 from __future__ import annotations

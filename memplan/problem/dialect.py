@@ -1,8 +1,8 @@
 """The column names and cell texts of MiniMalloc's tables, shared by CSV files and data frames.
 
 A lifetime is half-open in the columns `lower` and `upper`. In a column `end` the end is inclusive,
-and then the ends of gaps are inclusive too. The other columns of a table do not change what a
-column means.
+and then the ends of gaps are inclusive too. The meaning of a column does not depend on other
+columns.
 """
 
 from __future__ import annotations

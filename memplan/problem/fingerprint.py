@@ -1,7 +1,7 @@
 """The fingerprint of a problem: a SHA-256 that is the same in every version of memplan.
 
-It covers all that decides whether offsets are safe, and nothing else: capacity, hints and the
-order of the rows are left out. These bytes are hashed; every number is a little-endian signed
+It covers everything that decides whether offsets are safe, and nothing else: capacity, hints and
+the order of the rows are left out. These bytes are hashed; every number is a little-endian signed
 64-bit integer, and the buffers are sorted by id (by code point):
 
     "memplan problem 1" and a line feed

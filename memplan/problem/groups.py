@@ -1,7 +1,7 @@
-"""Contiguous groups: buffers that lie one behind the other, even if their lifetimes differ.
+"""Contiguous groups: buffers that are adjacent, even if their lifetimes differ.
 
-Groups are stored as two columns: for every buffer the number of its group, and how many bytes
-behind the first member of the group it lies. So a subset of a group still has its distances:
+Groups are stored as two columns: for every buffer the number of its group, and its distance in
+bytes from the first member of the group. So a subset of a group keeps its distances:
 
     group a b c, 10 + 4 + 6 bytes       group  0  0  0
                                         lead   0 10 14
@@ -67,7 +67,7 @@ def take_groups(
 def list_groups(problem: Problem) -> list[list[int]]:
     """Return the rows of every group, by its number, in the order of their addresses.
 
-    Where several have the same address, all but the last are empty.
+    If several have the same address, all but the last are empty.
     """
     rows = np.flatnonzero(problem.group != NONE)
     has_bytes = problem.size[rows] > 0
@@ -77,7 +77,7 @@ def list_groups(problem: Problem) -> list[list[int]]:
 
 
 def restrict_groups(group: Column, lead: Column, chosen: Column) -> tuple[Column, Column]:
-    """Return both columns for the chosen rows; what is left of a group keeps its distances."""
+    """Return both columns for the chosen rows; the rest of a group keeps its distances."""
     number, behind = group[chosen], lead[chosen].copy()
     inside = number != NONE
     if not inside.any():
@@ -92,10 +92,10 @@ def restrict_groups(group: Column, lead: Column, chosen: Column) -> tuple[Column
 
 
 def check_groups(problem: Problem) -> None:
-    """Check that the alignments and pins of the members of a group can hold together.
+    """Check that the alignments and pins of the members of a group do not contradict each other.
 
-    In practice one of two alignments divides the other. Where it does not, an offset for both is
-    hard to find, and the group is rejected.
+    In practice one of two alignments divides the other. Otherwise an offset for both is hard to
+    find, and the group is rejected.
     """
     for rows in problem.groups:
         unit = problem.alignment[list(rows)]
@@ -137,6 +137,6 @@ def _check_alignment(problem: Problem, strictest: int, row: int) -> None:
 
 
 def is_contiguous(problem: Problem, rows: Sequence[int]) -> bool:
-    """Return whether members (by address) lie one behind the other without a hole, from lead 0."""
+    """Return whether members (by address) are adjacent, without a hole, from lead 0 on."""
     lead, size = (column[list(rows)] for column in (problem.lead, problem.size))
     return bool(lead[0] == 0 and (lead[1:] == (lead + size)[:-1]).all())

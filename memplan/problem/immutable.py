@@ -11,9 +11,9 @@ __all__ = ["Immutable"]
 
 
 class Immutable:
-    """An object whose copies, also in another process, have read-only arrays and mappings again.
+    """An object whose copies, also in another process, have read-only arrays and mappings.
 
-    Without it a pickle forgets that an array is read-only, and refuses a read-only mapping.
+    A plain pickle forgets that an array is read-only, and cannot store a read-only mapping.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -31,7 +31,7 @@ def _restore(kind: type, packed: dict[str, Any]) -> object:
 
 
 def _pack(value: Any) -> Any:
-    """Return a value, in a dictionary too, with a mark on all that is read-only."""
+    """Return a value with read-only arrays and mappings marked, also inside dictionaries."""
     if isinstance(value, np.ndarray):
         return value if value.flags.writeable else _ReadOnly(value)
     if isinstance(value, MappingProxyType):
@@ -42,7 +42,7 @@ def _pack(value: Any) -> Any:
 
 
 def _unpack(value: Any) -> Any:
-    """Return what was packed, read-only where it is marked."""
+    """Return the packed value, with its marked arrays and mappings read-only."""
     if isinstance(value, _ReadOnly):
         if isinstance(value.value, np.ndarray):
             value.value.flags.writeable = False

@@ -123,7 +123,7 @@ def take_gaps(gaps: Sequence[npt.ArrayLike] | None, count: int, label: Label) ->
 
 
 def take_rows(rows: npt.ArrayLike, count: int) -> Column:
-    """Return rows to choose of so many."""
+    """Return the chosen rows as a column, each below `count`."""
     chosen = int_column(rows, "rows", lambda at: f"number {at}")
     if len(chosen) and not (chosen.min() >= 0 and chosen.max() < count):
         raise ProblemError(f"rows to choose must be between 0 and {count - 1}")

@@ -1,4 +1,4 @@
-"""The interference graph: its nodes are buffers, its edges are pairs that must be apart.
+"""The interference graph: its nodes are buffers, its edges are pairs that may not overlap.
 
     time  0     3     6     9
     a     +-----+                   Edges are a - b and b - c. There is an edge between a and c
@@ -6,7 +6,7 @@
     c              +--------+       without a window, a buffer holds nothing and has no edges.
 
 A plan gives each node a range of addresses of its size; the ranges of neighbours are disjoint. The
-members of a group are apart because of their order and not because of an edge.
+members of a group have no edges for that reason: their order keeps them disjoint.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CHUNK = 1 << 21  # pairs of spans that are examined together
 
 
 class Cause(IntEnum):
-    """Why two buffers may not share addresses; of several causes the first one counts."""
+    """Why two buffers may not share addresses; if there are several causes, the first counts."""
 
     LIFETIME = 0  # at some time both hold all of their bytes
     CONFLICT = 1  # the problem lists the pair
@@ -59,7 +59,7 @@ def find_edges(problem: Problem, most: int) -> Edges:
     """Return all pairs of buffers that may not share addresses, as `memplan.verify` checks them.
 
     Without gaps the edges are counted before they are made, in O(s log s) for s spans. With gaps,
-    two buffers may meet several times, so that each meeting is examined.
+    two buffers may meet several times, so each meeting is examined.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def _encode(problem: Problem, pairs: Column, cause: Column | int) -> Column:
 
 
 def _merge(keys: Column, others: Column) -> Column:
-    """Return the keys of both, sorted; of each pair only the one with the first cause."""
+    """Return the keys of both, sorted, and for each pair only the key with the first cause."""
     both = np.unique(np.concatenate([keys, others]))
     first: Column = both[np.diff(both // len(Cause), prepend=-1) != 0]
     return first

@@ -56,8 +56,8 @@ class Loads:
     Attributes
     ----------
     start, end
-        Shape (s,): the sections `[start, end)`, by time; each begins where the one before ends,
-        so that times at which nothing is held are sections with a load of 0.
+        Shape (s,): the sections `[start, end)`, by time; each begins at the end of the previous
+        one, so times at which nothing is held are sections with a load of 0.
     load
         Shape (s,): the bytes held in each.
     """
@@ -69,7 +69,7 @@ class Loads:
         bytes_held = held.upper - held.lower
         order = np.argsort(times, kind="stable")
         times = times[order]
-        # A sum may wrap around between two events of one time; after the last of them it is right.
+        # A sum may wrap around between two events of one time; after the last event it is right.
         level = np.cumsum(np.concatenate([bytes_held, -bytes_held])[order])
         last = np.append(np.flatnonzero(np.diff(times)), len(times) - 1)[: len(times)]
         self.start: Column = times[last][:-1]
@@ -90,7 +90,7 @@ class Loads:
         return int(self.load.argmax()) if len(self) else None
 
     def held(self, section: int) -> list[Held]:
-        """Return what is held in a section, the most bytes first, ties by id."""
+        """Return what buffers hold in a section, the most bytes first, ties by id."""
         spans, problem = self._spans, self._problem
         time = self.start[section]
         live = np.flatnonzero((spans.start <= time) & (time < spans.end))

@@ -1,10 +1,10 @@
-"""The question in which order operators should run: `OrderProblem`, as columns.
+"""Problems of orders: `OrderProblem` has operators to put in order, and storages, as columns.
 
 A state is a set of operators that have run, with all that they wait for. A storage is live in a
 state if an operator that touches it has run (or it is given), and another one has still to run (or
-it is wanted). While an operator runs, what is live before it, what it is the first to touch and its
-workspace are needed together, less what it writes in place. The peak of an order is the largest of
-these sums.
+it is wanted). An operator needs all storages that are live before it, those that it is the first to
+touch, and its workspace, less what it saves by writing in place. The peak of an order is the
+largest of these sums.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class OrderProblem(Immutable):
     workspace
         By operator: bytes that only it needs, while it runs.
     arcs
-        Two columns: the operator of the second waits for that of the first. The first is lower, so
-        the given order is legal.
+        Two columns: the operator in the second column waits for that in the first. The first is
+        lower, so the given order is legal.
     size
         By storage, in bytes.
     given, wanted
@@ -45,8 +45,8 @@ class OrderProblem(Immutable):
         or read it or a view of it, ascending, each once.
     in_place
         Three columns: an operator, and two storages that it touches. It may write the second over
-        the first, if no other operator is still to touch the first, which is not wanted and at
-        least as large.
+        the first if the first is at least as large and not wanted, and if no other operator has
+        still to touch it.
     operators, storages
         Names, for messages; empty, or one for each.
 
@@ -82,7 +82,7 @@ class OrderProblem(Immutable):
     def live_while(self, operator: int, done: Collection[int]) -> tuple[int, ...]:
         """Return the storages that are live while an operator runs after some others, ascending.
 
-        What the operator makes is among them, and what it writes over.
+        They include the storages that the operator makes and writes over.
         """
         total = np.diff(self.user_begin)
         owner = np.repeat(np.arange(len(total)), total)
@@ -115,10 +115,10 @@ class OrderBound(Immutable):
     Attributes
     ----------
     operator
-        Whatever the order, this operator needs at least the bound while it runs.
+        In every order, this operator needs at least the bound while it runs.
     done
-        What has run before it in the cheapest case: the operators on the side of the source of a
-        minimum cut, ascending.
+        The operators that have run before it in the cheapest case: those on the side of the source
+        of a minimum cut, ascending.
     flow
         Three columns: from a node, to a node, bytes. Node 0 is the source, 1 the sink, `2 + u`
         operator `u`, `2 + n + 2 s` the beginning of storage `s`, and the next one its end.

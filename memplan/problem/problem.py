@@ -1,4 +1,4 @@
-"""What is asked: buffers with lifetimes and sizes, and the constraints on their offsets."""
+"""Problems: buffers with lifetimes and sizes, and the constraints on their offsets."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ class Problem(Immutable):
     reserved
         Disjoint address ranges that no buffer may touch.
     conflicts
-        Pairs of ids that may not share an address though their lifetimes do not meet, as in
+        Pairs of ids that may not share an address even if their lifetimes are disjoint, as in
         programs with parallel streams.
     groups
-        Lists of ids that lie one behind the other, in this order.
+        Lists of ids that are adjacent, in this order.
 
     Attributes
     ----------
@@ -79,10 +79,10 @@ class Problem(Immutable):
     reserved
         Sorted.
     conflicts
-        What conflicts beyond lifetimes, as rows.
+        The conflicts beside those of lifetimes, as rows.
     group, lead
-        Read-only int64 columns, shape (n,): the number of the group, or -1, and how many bytes
-        behind the first of its group a buffer begins.
+        Read-only int64 columns, shape (n,): the number of the group, or -1, and the distance in
+        bytes from the first buffer of the group.
 
     Raises
     ------
@@ -209,7 +209,7 @@ class Problem(Immutable):
     ) -> Problem:
         """Make a problem of rows that were checked together before; no value is checked again.
 
-        It is for what keeps rows and changes few of them, such as a `Repacker`.
+        It is for callers that keep rows and change few of them, such as a `Repacker`.
 
         Parameters
         ----------
@@ -405,12 +405,12 @@ class Problem(Immutable):
 
     @property
     def has_conflicts(self) -> bool:
-        """Whether some buffers conflict though their lifetimes do not meet."""
+        """Whether the problem lists conflicts."""
         return len(self.conflicts) > 0
 
     @cached_property
     def has_groups(self) -> bool:
-        """Whether some buffers lie one behind the other."""
+        """Whether some buffers are in a group."""
         return bool((self.group != NONE).any())
 
     @cached_property
@@ -430,7 +430,7 @@ class Problem(Immutable):
 
     @cached_property
     def fingerprint(self) -> str:
-        """`sha256:` and 64 digits over all that decides whether offsets are safe.
+        """`sha256:` and 64 digits of everything that decides whether offsets are safe.
 
         Capacity, hints and the order of the rows are not in it; `memplan.problem.fingerprint`
         documents the bytes.

@@ -1,4 +1,4 @@
-"""The referee: checks plans, proofs and orders against a problem, and knows no solver."""
+"""The referee: checks plans, proofs and orders against a problem, without code of a solver."""
 
 from memplan.referee.ordering import OrderClaim, verify_order
 from memplan.referee.plans import verify

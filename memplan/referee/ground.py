@@ -1,4 +1,4 @@
-"""What a proof takes from the problem: which offsets are legal, and which buffers conflict."""
+"""The facts of a problem that a proof uses: legal offsets, and which buffers conflict."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Ground:
     Attributes
     ----------
     size
-        By row that the proof is about (see `look_at`): its size in bytes.
+        By row of the proof (see `look_at`): its size in bytes.
     component
         By row: a row that stands for its component. Rows that a chain of conflicts connects are in
         one component.
@@ -44,7 +44,7 @@ class Ground:
     free
         By component: whether each of these multiples is a legal offset of every row.
     part
-        As `component`, but without the rows that were laid at the bottom.
+        As `component`, but without the rows that were moved to the bottom.
 
     Notes
     -----
@@ -79,8 +79,8 @@ class Ground:
     def look_at(self, rows: Collection[int], cap: int) -> None:
         """Make the proof about these rows too, for plans with a peak of at most `cap`.
 
-        Conflicts with rows that were added before are left out. A proof may do so, because a plan
-        of all rows is also a plan under fewer conflicts.
+        Conflicts with rows that were added before are ignored. A proof may ignore them, because a
+        plan of all rows is also a plan with fewer conflicts.
         """
         component = _find_components({row: self._live[row] for row in rows})
         grid: dict[int, int] = {}
@@ -88,7 +88,7 @@ class Ground:
             grid[first] = gcd(grid.get(first, 0), self._bytes[row])
         free = dict.fromkeys(grid, all(lower >= cap for lower, _ in self._blocks))
         for row, first in component.items():
-            # A pin at 0 restricts nothing if the row has no room to lie elsewhere.
+            # A pin at 0 is no restriction if the row has no room elsewhere.
             loose = self._pin[row] == NONE or (
                 self._pin[row] == 0 and self.room(row, cap) < grid[first]
             )
@@ -191,9 +191,9 @@ class Ground:
         return all(self.conflict(one, row) == self.conflict(other, row) for row in rest)
 
     def _choice(self, row: int, cap: int) -> tuple[int, ...]:
-        """Return the size of a row and what decides its legal offsets; equal if these are equal."""
+        """Return a key that is equal for rows with equal sizes and equal legal offsets."""
         least, greatest = self.lift(row, 0), self.sink(row, self.room(row, cap))
-        # Only the alignment decides between the two, unless offsets are free or none is between.
+        # The alignment matters only if offsets are not free and there is more than one.
         alone = self.free[self.component[row]] or least >= greatest
         return self._bytes[row], least, greatest, 1 if alone else self._alignment[row]
 

@@ -1,7 +1,7 @@
 """The referee of orders: checks an order of operators, its peak and a bound on every order.
 
 It shares no code with the search and uses no native code. docs/proofs.md says what a certificate
-is, and why it proves.
+is, and why it is a proof.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SOURCE, _SINK = 0, 1
 
 
 class OrderClaim(NamedTuple):
-    """What is true of an order, and of every order.
+    """The proved facts about an order, and about every order.
 
     Attributes
     ----------
@@ -44,21 +44,21 @@ def verify_order(
     bound: int | None = None,
     certificate: OrderBound | None = None,
 ) -> OrderClaim:
-    """Check that an order is legal and that what is claimed of it is true; raise otherwise.
+    """Check that an order is legal and that claims about it are true; raise otherwise.
 
     Parameters
     ----------
     problem
         The operators and storages.
     order
-        By place: the number of an operator. Each must occur once, after all that it waits for.
+        By place, the number of an operator. Each must occur once, after all that it waits for.
     peak
         The claimed peak in bytes, if any.
     bound
         The claimed lower bound on the peak of every order, in bytes, if any.
     certificate
-        Why the bound holds. Without one, only a bound that follows from one operator by itself, or
-        from what is live at the ends, is accepted: a bound of the whole search is not checked.
+        Why the bound holds. Without a certificate, only two bounds are accepted: the bytes that one
+        operator needs by itself, and those that are live at either end of the program.
 
     Returns
     -------
@@ -68,14 +68,14 @@ def verify_order(
     Raises
     ------
     PlanError
-        One sentence on the first error in the order, or on a peak that is not its own.
+        One sentence about the first error in the order, or about a wrong peak.
     ProofError
-        One sentence on a certificate that is wrong, or on a bound that does not follow from it.
+        One sentence about a wrong certificate, or a bound that does not follow from it.
 
     Notes
     -----
-    Linear in the number of operators, arcs and users, if those that use a storage wait for its
-    maker by an arc of their own; a fraction of a second for 2 500 operators.
+    Linear in the number of operators, arcs and users, if each user of a storage has an arc from
+    its maker; a fraction of a second for 2 500 operators.
     """
     program = _Program(problem)
     sequence = _read_order(program, order)
@@ -117,14 +117,15 @@ class _Program:
                 self.pairs[op].append((old, new))
 
     def name(self, op: int) -> str:
-        """Return the words for an operator in errors."""
+        """Return the name of an operator for errors."""
         names = self.problem.operators
         return f"operator {op} {quoted(names[op])}" if names else f"operator {op}"
 
     def _can_write_over(self, op: int, old: int, new: int) -> bool:
         """Return whether a pair can save anything in some order.
 
-        `op` makes the new storage, which fits the old one, and none that waits for `op` needs that.
+        `op` makes the new storage, which is no larger than the old one, and no operator that waits
+        for `op` touches the old one.
         """
         if self.wanted[old] or self.given[new] or self.size[new] > self.size[old]:
             return False
@@ -135,7 +136,7 @@ class _Program:
 
 
 def _find_reached(arcs: Sequence[Sequence[int]], start: int, last: float = inf) -> set[int]:
-    """Return all operators that arcs lead to from one, without those above `last`."""
+    """Return the operators that can be reached from one along arcs, up to number `last`."""
     found: set[int] = set()
     todo = [start]
     while todo:
@@ -206,7 +207,8 @@ def _live_at_the_ends(program: _Program) -> tuple[int, int]:
 def _find_saved(pairs: Sequence[tuple[int, int]], size: Sequence[int]) -> int:
     """Return the most bytes of outputs written over inputs, each of them in at most one pair.
 
-    The sets of outputs that find an input each are a matroid, so the largest output first is best.
+    The sets of outputs that can be matched to inputs are a matroid, so taking the largest output
+    first is optimal.
     """
     choices: dict[int, list[int]] = {}
     for old, new in pairs:
@@ -224,7 +226,7 @@ def _find_saved(pairs: Sequence[tuple[int, int]], size: Sequence[int]) -> int:
             if free is None:
                 todo += (taken[old] for old in fresh)
                 continue
-            while free is not None:  # each output on the way gives up its input for the next
+            while free is not None:  # each output on the path takes the input of the next
                 at = reached[free]
                 taken[free] = at
                 over[at], free = free, over.get(at)
@@ -233,7 +235,7 @@ def _find_saved(pairs: Sequence[tuple[int, int]], size: Sequence[int]) -> int:
 
 
 def _bound_each(program: _Program) -> int:
-    """Return what is needed at the ends, or by one operator with nothing but its own storages."""
+    """Return the most that is live at either end, or that one operator needs by itself."""
     size = program.size
     return max(
         *_live_at_the_ends(program),
@@ -262,8 +264,7 @@ def _check_certificate(program: _Program, certificate: OrderBound) -> int:
 def _make_network(program: _Program, op: int, after: set[int]) -> dict[tuple[int, int], float]:
     """Return the capacities of the network in which a cut is a state that `op` can run from.
 
-    The side of the source has run. An arc that the side of the source must not be left by has no
-    limit.
+    Operators on the side of the source have run. An arc that must not be cut has no limit.
     """
     count = len(program.workspace)
     node = [2 + each for each in range(count)]
@@ -291,7 +292,7 @@ def _make_network(program: _Program, op: int, after: set[int]) -> dict[tuple[int
 
 
 def _check_flow(flow: Column, capacity: Mapping[tuple[int, int], float], name: str) -> int:
-    """Return the value of a flow, which obeys its network."""
+    """Return the value of a flow; raise if it exceeds a capacity of the network."""
     if flow.ndim != 2 or flow.shape[1] != 3 or flow.dtype.kind not in "iu":
         raise ProofError("the flow of a certificate must have three columns of whole numbers")
     carried: dict[tuple[int, int], int] = {}

@@ -89,7 +89,7 @@ class Known:
         return self.lower[one] + self.ground.size[one] > self.upper[other]
 
     def holds(self, literal: Literal) -> bool:
-        """Return whether a literal follows at once, as everything does from a contradiction."""
+        """Return whether a literal follows at once; from a contradiction every literal follows."""
         row, sign, other = literal
         if sign == "<":
             return (row, other) in self.below or self.apart(other, row) or self.broken
@@ -133,12 +133,12 @@ def contradict(facts: Known, literals: Sequence[Literal]) -> bool:
 
 
 def _push(known: Known, rows: Sequence[int]) -> bool:
-    """Apply rules one and two until nothing moves; return whether they contradict."""
+    """Apply rules one and two until no bound changes; return whether they contradict."""
     size, lower, upper = known.ground.size, known.lower, known.upper
     pairs = [pair for pair in combinations(rows, 2) if known.ground.conflict(*pair)]
     pairs += [(other, one) for one, other in pairs]
-    # Bounds move along chains of rows. So if no pair is decided in between, all bounds are final
-    # after as many rounds as there are rows; if they still move, the orders contain a cycle.
+    # Bounds move along chains of rows. So if no pair is decided meanwhile, all bounds are final
+    # after one round for each row; if they still move, the orders contain a cycle.
     rounds = 0
     while not known.broken and rounds <= len(rows):
         moved = decided = False
@@ -171,7 +171,7 @@ def _is_overfull(known: Known, rows: Sequence[int]) -> bool:
 
 
 def _is_cut_off(facts: Known, known: Known, rows: Sequence[int]) -> bool:
-    """Apply rule four: return whether what lies below and above a row at two times is too much.
+    """Apply rule four: return whether the rows below and above a row at two times need too much.
 
     A row that is live at both times lies either below or above `row`, and takes room in both cases.
     """

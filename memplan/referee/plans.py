@@ -1,7 +1,7 @@
 """The referee: checks a plan against a problem, and trusts no claim of the plan.
 
 It shares no code with solvers and uses no native code. So a plan that passes is safe to run,
-independent of the solver that made it and of the format that it was stored in.
+whatever solver made it and whatever format stored it.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ __all__ = ["verify"]
 def verify(problem: Asked, plan: Plan) -> None:
     """Check that a plan is valid for a problem and that its claims are true; raise otherwise.
 
-    These are checked, in this order: the plan has offsets; it was made for this problem (by those
-    of fingerprint, ids, sizes and lifetimes that it has); capacity, alignment, pins and reserved
+    The checks, in this order: the plan has offsets; it was made for this problem (by the
+    fingerprint, ids, sizes and lifetimes that it has); capacity, alignment, pins and reserved
     ranges; groups; no two buffers hold a common address at the same time, or at any time if they
-    conflict explicitly; its claims on peak, lower bound and status agree with its offsets. The
-    buffers of a plan may be in another order than those of the problem. It is not checked whether
-    a claimed lower bound or infeasibility is true; a plan is only optimal if its peak is its bound.
+    conflict explicitly; its claims about peak, lower bound and status agree with its offsets. The
+    buffers of a plan may be in another order than those of the problem. A claimed lower bound or
+    infeasibility is not proved here; a plan is only optimal if its peak equals its bound.
 
     Parameters
     ----------
     problem
-        The problem, or what `memplan.load` read. Its capacity is checked, even if the plan was
-        made under another one.
+        The problem, or the result of `memplan.load`. Its capacity is checked, even if the plan was
+        made for another capacity.
     plan
         The plan to check.
 
     Raises
     ------
     PlanError
-        One sentence on the first error; for an overlap it names both buffers, the time and the
+        One sentence about the first error; for an overlap it names both buffers, the time and the
         bytes that both hold. A plan without offsets is always rejected.
 
     Notes

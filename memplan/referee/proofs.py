@@ -1,8 +1,8 @@
-"""The reader of proofs: checks a proof that every plan has a peak above so many bytes.
+"""The reader of proofs: checks a proof that every plan has a peak above some number of bytes.
 
-It shares no code with solvers and uses no native code, so what passes is true, independent of
-the solver that wrote the proof. docs/proofs.md defines proofs; `memplan.referee.orders` has the
-rules of derivation.
+It shares no code with solvers and uses no native code. So a proof that passes is true, whatever
+solver wrote it. docs/proofs.md defines proofs; `memplan.referee.orders` has the rules of
+derivation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Claim(NamedTuple):
     Attributes
     ----------
     cap
-        Every plan has a peak of more than so many bytes.
+        Every plan has a peak of more than this many bytes.
     lower_bound
         The lower bound that follows, in bytes. It can be more than `cap + 1`, because without
         restrictions on offsets peaks are multiples of the greatest common divisor of the sizes.
@@ -61,7 +61,7 @@ def verify_proof(problem: Asked, file: str | os.PathLike[str] | Iterable[str]) -
     Raises
     ------
     ProofError
-        One sentence on the first line that is wrong.
+        One sentence about the first wrong line.
     FormatError
         If the file cannot be read.
     UnsupportedError
@@ -127,7 +127,7 @@ def _read_headline(lines: Iterator[list[str]], kind: str) -> str:
 
 
 class _Proof:
-    """What is proved so far: facts, clauses, and the lines that the next clause follows from.
+    """The facts and clauses that are proved so far, and the lines that belong to the next clause.
 
     A clause is a tuple of literals, at least one of which holds in every plan in question. A
     derived line is a clause too: its conclusion holds, or the opposite of one of its premises.
@@ -173,7 +173,7 @@ class _Proof:
         self._kinds[words[0]](words[1:])
 
     def claim(self) -> Claim:
-        """Return what was proved; raise if the last line was not read."""
+        """Return the proved claim; raise if the last line was not read."""
         if not self._ended:
             raise ProofError('the proof breaks off here: its last line must be "refuted"')
         bound = next_peak(self._problem, self._cap)
@@ -305,7 +305,7 @@ class _Proof:
     def _follows(self, clause: Sequence[Literal]) -> bool:
         """Return whether unit propagation refutes the opposite of a clause.
 
-        The lines since the clause before are propagated once, in their order.
+        The lines since the previous clause are propagated once, in their order.
         """
         known = self._facts.copy()
         for literal in clause:

@@ -22,7 +22,7 @@ __all__ = ["Clock", "Packing"]
 # Limits on the placements and search nodes of one question, quick or thorough.
 _QUICK_PASSES = 3  # over all buffers in the repacker
 _THOROUGH = 20_000
-_HARD = 100  # a thorough question of the first choice may spend one part in so many of the budget
+_HARD = 100  # a thorough question of the first choice may spend a hundredth of the budget
 _DEFAULT_NODES = 400_000  # the whole budget if the caller gives no limit: about a second
 _MOST_OPEN = 40  # buffers that the complete search decides on
 _RESELECTED = 0.5  # the share of the chosen buffers in a stretch of time that are removed at once
@@ -51,7 +51,7 @@ class Clock:
         return self.spent >= self.nodes or (self.end is not None and time.monotonic() >= self.end)
 
     def ask(self, repacker: Repacker, nodes: int) -> bool | None:
-        """Ask whether all buffers fit, with at most so many nodes and those that are left."""
+        """Ask whether all buffers fit, within `nodes` and the rest of the budget."""
         left = None if self.end is None else max(0.0, self.end - time.monotonic())
         answer = repacker.fits(timeout=left, nodes=max(1, min(nodes, self.nodes - self.spent)))
         self.spent += max(1, repacker.nodes)
@@ -140,7 +140,7 @@ class Packing:
     def _take(self, rows: Iterable[int], nodes: int = 0) -> None:
         """Choose the rows that fit, one by one.
 
-        If a quick question stays open, a second one may spend `nodes` nodes; 0 for none.
+        If a quick question stays open, a second one may spend `nodes` nodes, unless that is 0.
         """
         for row in rows:
             if self.clock.over:
@@ -164,7 +164,7 @@ class Packing:
         return order
 
     def _exchange(self, rows: list[int]) -> None:
-        """Replace chosen buffers by rejected ones that are worth more, until that gains nothing."""
+        """Replace chosen buffers by rejected ones of more value, as long as the value rises."""
         better = True
         while better and not self.clock.over:
             better = False

@@ -34,11 +34,11 @@ class Repacker:
     """A plan that is kept while buffers come and go.
 
     Buffers that stay keep their offsets, and new ones are placed in the holes. If that is not
-    enough, a few others move; only if that fails too, the whole problem is planned again. So a
-    small change costs little, and few buffers move. The same calls always give the same plan.
+    enough, a few others move. If that fails too, the whole problem is planned again. So a small
+    change costs little, and few buffers move. The same calls always give the same plan.
 
-    Alignment, pins, reserved ranges and gaps are supported. While a plan is mended, a buffer counts
-    as held during its gaps, and hints are ignored. Only one thread may use a repacker at a time.
+    Alignment, pins, reserved ranges and gaps are supported. A repair treats a buffer as held during
+    its gaps, and ignores hints. Only one thread may use a repacker at a time.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class Repacker:
             raise MemplanError(str(error)) from None
         self._buffers = dict(zip(start.ids, start.buffers, strict=True))
         self._slots = dict(zip(start.ids, slots, strict=True))
-        # Those that may have hints or gaps, which the columns of the core do not show.
+        # Buffers that may have hints or gaps, which are not in the columns of the core.
         self._special = set(start.ids) if start.has_gaps or start.has_hints else set()
         self._problem: Problem | None = None  # what was asked last, until something changes
         self._moved = 0
@@ -130,11 +130,11 @@ class Repacker:
 
     @property
     def found_by(self) -> str:
-        """What found the last answer: "repack" if the plan before was mended, or a solver."""
+        """What found the last answer: "repack" if the old plan was repaired, or a solver."""
         return self._found_by
 
     def copy(self) -> Repacker:
-        """Return another repacker in the same state, to try something on or to return to."""
+        """Return another repacker in the same state, on which a change can be tried."""
         other = Repacker.__new__(Repacker)
         other.__dict__.update(
             self.__dict__,
@@ -222,8 +222,8 @@ class Repacker:
         capacity
             In bytes; the repacker keeps it for later calls. `None` uses the one that it has.
         timeout, nodes
-            When to give up; see `memplan.solve`. By default a question is given up after a fixed
-            amount of work, which only hard questions need.
+            When to stop; see `memplan.solve`. By default a search stops after a fixed amount of
+            work, which only hard questions need.
 
         Returns
         -------
@@ -268,8 +268,8 @@ class Repacker:
         -------
         Plan
             A plan of `problem()`. If it has no offsets, its status tells whether that is proved.
-            `stats` has `moved` in addition to what those of `memplan.solve` have; its `solver` is
-            "repack" if the plan before was mended.
+            Its `stats` are those of `memplan.solve` and `moved`; `solver` is "repack" if the old
+            plan was repaired.
 
         Raises
         ------
@@ -378,7 +378,7 @@ class Repacker:
         )
 
     def _keep_pins(self, pin: Column, size: Column) -> int | None:
-        """Return the capacity, or `None` where a pin ends above it."""
+        """Return the capacity, or `None` if a pin ends above it."""
         if self._capacity is None:
             return None
         highest = int((pin + size)[pin >= 0].max(initial=0))

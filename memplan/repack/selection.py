@@ -30,7 +30,7 @@ class Selection:
     value
         The sum of their benefits.
     bound
-        Proved: no choice is worth more.
+        Proved: no choice has a greater value.
     status
         `optimal` if `value` is `bound`, else `feasible`; `infeasible` if it is proved that the
         buffers that must be chosen do not fit, `unknown` if that was not decided in time.
@@ -72,13 +72,13 @@ def pack_most_valuable(
     nodes: int | None = None,
     seed: int = 0,
 ) -> Selection:
-    """Choose the buffers that are worth the most among those that fit within a capacity together.
+    """Choose the buffers with the greatest benefit together that fit within a capacity.
 
     The first choice is the better of two: by falling benefit for each byte and unit of time, as in
-    compilers, and by the worth of buffers at the prices of the bound. Then rejected buffers take
-    the place of others that are worth less, if mending or the exact search finds room. Then the
-    choice is repeated for random stretches of time. Last, a complete search decides on the few
-    buffers that the bound leaves open.
+    compilers, and by the worth of buffers at the prices of the bound. Then rejected buffers replace
+    others with less benefit, if a repair or the exact search finds room. Then the choice is
+    repeated for random stretches of time. Last, a complete search decides about the few buffers
+    that the bound leaves open.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def pack_most_valuable(
     benefits
         By id: the benefit if the buffer is chosen, a whole number from 0. It is 0 for other ids.
     capacity
-        In place of the problem's.
+        Replaces the capacity of the problem.
     must
         Ids of buffers that must be chosen.
     timeout, nodes

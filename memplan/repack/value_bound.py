@@ -1,10 +1,10 @@
 """An upper bound on the benefit of buffers that fit in a capacity, by Lagrangian relaxation.
 
 At every time, the chosen buffers hold at most the capacity. The relaxation adds up these
-constraints, with a price for a byte at each time. A buffer is then worth its benefit minus the
-price of what it holds, and no choice is worth more than the sum of all positive worths plus the
-price of the whole capacity. Prices are found by the subgradient method; the bound is valid for any
-prices. The last sum is computed in whole numbers, so that rounding cannot make it invalid.
+constraints, with a price for a byte at each time. The worth of a buffer is its benefit minus the
+price of the bytes that it holds. No choice has a greater benefit than the sum of all positive
+worths plus the price of the whole capacity. The subgradient method finds prices; the bound is valid
+for any prices. The final sum is computed in whole numbers, so rounding cannot make it invalid.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class ValueBound:
     parts
         The bound, in parts of a unit of benefit.
     worth
-        By row, in parts: its benefit minus the price of what it holds. A choice with a row whose
-        worth is negative, or without one whose worth is positive, has a bound lower by so much.
+        By row, in parts: its benefit minus the price of the bytes that it holds. A choice with a
+        row of negative worth, or without one of positive worth, has a bound lower by that worth.
     scale
         How many parts a unit has.
     """
@@ -74,7 +74,7 @@ def bound_value(
     reached
         The benefit of a known choice, towards which the subgradient method steps.
     over
-        A function that returns whether to stop, with the best prices so far.
+        A function that returns whether to stop with the best prices so far.
     """
     held = spans.spans(problem)
     times = np.unique(held.start)  # the load can only rise when a span begins

@@ -90,7 +90,7 @@ def solve(
     Parameters
     ----------
     problem
-        A `Problem`, what `memplan.load` read, any iterable of `Buffer`, or a pandas or polars
+        A `Problem`, the result of `memplan.load`, any iterable of `Buffer`, or a pandas or polars
         frame (see `Problem.from_frame`).
     solver
         One of `memplan.solvers.registry.SOLVERS`, optionally with options as on the command line:
@@ -104,8 +104,8 @@ def solve(
         Search nodes (for greedy: placements), or `None` for no limit. The answer is the same on
         every machine.
     threads
-        Threads of the search, or `None` for one for each available CPU. Their number never changes
-        the answer unless the clock ends the search. Baselines have one thread.
+        Threads of the search; `None` uses one for each available CPU. Their number changes the
+        answer only if the clock ends the search. Baselines have one thread.
     seed
         Seed of the search's random choices.
     budget
@@ -115,23 +115,23 @@ def solve(
         changes and about twice a second. An exception that it raises ends the search and is
         raised here.
     trace
-        Called likewise with a `Round`, whenever an engine has answered one question or spent one
-        slice of the budget. Baselines have one round. It changes no plan.
+        Called in the same way with a `Round`, whenever an engine has answered one question or
+        spent one slice of the budget. Baselines have one round. It changes no plan.
     proof
-        The file for a proof that no plan is better (docs/proofs.md), to be checked by
-        `memplan.referee.verify_proof`. The file is written as a whole or not at all: only if the
-        plan is a proved optimum or a capacity is refuted. The proof may cost as many nodes again
-        as the search may spend, and at least 20 000.
+        The file for a proof that no plan is better (docs/proofs.md), which
+        `memplan.referee.verify_proof` checks. A complete file is written, or none: only if the plan
+        is a proved optimum or the capacity is refuted. The proof has a budget of its own: as many
+        nodes as the search, and at least 20 000.
     **options
         Options of the solver, as `memplan solvers NAME` lists them (docs/solvers.md).
 
     Returns
     -------
     Plan
-        If no plan was found it has no offsets, and its `status` is `infeasible` or `unknown`.
-        `stats` has `solver` (the one that found the answer), `nodes`, `restarts`, `seconds` by
-        phase and `note`; for telamalloc also `backtracks` (all of them) and `major_backtracks`;
-        and with `proof`, whether the file was written.
+        Without a plan it has no offsets, and its `status` is `infeasible` or `unknown`. `stats`
+        has `solver` (which found the answer), `nodes`, `restarts`, `seconds` by phase and `note`;
+        for telamalloc also `backtracks` (all of them) and `major_backtracks`; with `proof`,
+        whether the file was written.
 
     Raises
     ------

@@ -15,7 +15,7 @@ MAX_THREADS = 1 << 10  # more are of no use, and a typo must not exhaust the mac
 
 
 def check_seconds(timeout: float | None) -> float | None:
-    """Return a time limit as a float; raise if it is none."""
+    """Return a time limit as a float; raise if it is not a valid limit."""
     if timeout is None:
         return None
     number = isinstance(timeout, (int, float, np.integer, np.floating))
@@ -28,7 +28,7 @@ def check_seconds(timeout: float | None) -> float | None:
 
 
 def check_whole(value: int, name: str, least: int, most: int) -> int:
-    """Return a whole number from `least` to `most`; the error for others calls it `name`."""
+    """Return a whole number from `least` to `most`; errors call it `name`."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or not least <= value <= most:
         raise MemplanError(

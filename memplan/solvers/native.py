@@ -32,8 +32,8 @@ __all__ = [
     "solvers",
 ]
 
-# An empty column says that no buffer has such a constraint. The core's rules for problems without
-# pins are stronger, and it recognises these problems by the empty column.
+# An empty column means that no buffer has this constraint. The core has stronger rules for problems
+# without pins, and recognises these by the empty column.
 _NO_COLUMN = frozen(np.empty(0, dtype=np.int64))
 
 
@@ -42,7 +42,7 @@ Solver = _core.Solver
 
 
 class Bound(NamedTuple):
-    """A lower bound on the peak, and where it comes from.
+    """A lower bound on the peak, and the rule that gave it.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Bound(NamedTuple):
     rule
         Which rule gave it.
     section
-        The time `(start, end)` at which it is attained, or `None` if it is not of one section.
+        The time `(start, end)` at which it is attained, or `None` if no single section attains it.
     """
 
     bytes: int
@@ -60,7 +60,7 @@ class Bound(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What is known while a solver is at work.
+    """What is known while a solver runs.
 
     Attributes
     ----------
@@ -73,9 +73,9 @@ class Progress(NamedTuple):
     gap
         How far the peak may be from the best, as `Plan.gap`.
     phase
-        What is at work: greedy, exact, prover, ...
+        The part that runs: greedy, exact, prover, ...
     nodes
-        As `Plan.stats` counts them.
+        As in `Plan.stats`.
     """
 
     seconds: float
@@ -94,24 +94,24 @@ class Round(NamedTuple):
     seconds
         Since the solver began, when the round had ended.
     engine
-        What was at work: greedy, large, exact, prover, minimalloc, ..., or proof.
+        The engine that ran: greedy, large, exact, prover, minimalloc, ..., or proof.
     stage
-        Of greedy and large, which of their passes or repairs; of proof, which attempt; else empty.
+        For greedy and large, the pass or repair; for proof, the attempt; else empty.
     part
-        "window" or "kernel" where it was asked of a part of the problem; else empty.
+        "window" or "kernel" if the question was about a part of the problem; else empty.
     target
         The question, in bytes: is there a plan with at most this peak?
     lower_bound
-        What was known then, in bytes; of the part, if it is of one.
+        The best bound at the end of the round, in bytes; for a part, the bound of the part.
     peak
-        Of the best plan then, in bytes; `None` before there is one.
+        The peak of the best plan at the end of the round, in bytes; `None` before there is one.
     nodes
-        What the round cost. The nodes of all rounds but those of proof add up to `Plan.stats`.
+        The cost of the round. The nodes of all rounds except proof add up to `Plan.stats`.
     conflicts
-        Of the prover; of telamalloc, its backtracks; else 0.
+        For the prover, its conflicts; for telamalloc, its backtracks; else 0.
     ended_by
         "plan" (with at most that peak), "refuted", "nodes", "steps" (its own measure of work),
-        "time", "interrupt", or "end": there was nothing left to try.
+        "time", "interrupt", or "end": nothing was left to try.
     """
 
     seconds: float
@@ -224,7 +224,7 @@ def collect_backtracks(
     seed: int,
     model: Model | None,
 ) -> _core.BacktrackSamples:
-    """Return what telamalloc saw at its major backtracks, with the exact search as its oracle.
+    """Return samples of the major backtracks of telamalloc, with the exact search as oracle.
 
     The arguments are those of `memplan_lab.learn.collect`, for one search of one problem, which
     needs a capacity.
@@ -236,7 +236,7 @@ def collect_backtracks(
 
 
 def _taken(options: Mapping[str, object], problem: Problem) -> dict[str, object]:
-    """Return the options as the core has them, with the shipped model where one is needed."""
+    """Return the options for the core, with the shipped model if one is needed."""
     taken = dict(options)
     if taken.keys().isdisjoint(("model", "learned", "policy")):
         return taken

@@ -1,7 +1,7 @@
 """Policies for the search of `telamalloc`: the caller says what is placed next (TelaMalloc, 4).
 
 The search keeps the state, as Telamon does in the paper: it computes which offsets are still valid,
-finds out which placements caused a failure, and takes placements back.
+finds the placements that caused a failure, and undoes placements.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from memplan.problem.columns import Column
 
 __all__ = ["Functions", "Policy", "State", "functions_of"]
 
-# What the core calls: see bindings/policy.h.
+# The functions that the core calls: see bindings/policy.h.
 Functions = tuple[Callable[..., tuple[int, int | None] | None], Callable[..., int | None]]
 
 
@@ -46,14 +46,14 @@ class State:
         least one; int64, shape (c,).
     lower, upper
         Their valid ranges in bytes, both ends included; int64, shape (c,). No offset outside leads
-        to a solution from here. `lower` is free of all that is placed (section 5.2); an offset
-        above it may overlap a placed buffer, and then fails.
+        to a solution from here. At `lower` a buffer overlaps no placed buffer (section 5.2); at
+        an offset above it may, and then it fails.
     failed
-        Rows of the f buffers that were tried at this point in vain, in this order; int64,
+        Rows of the f buffers that were tried at this point and failed, in this order; int64,
         shape (f,).
     culprits
-        The reasons of these failures: ascending indices into `placed` of the placements that they
-        follow from (section 5.4); int64, shape (k,).
+        The placements that caused these failures, as ascending indices into `placed` (section
+        5.4); int64, shape (k,).
     """
 
     problem: Problem
@@ -88,7 +88,7 @@ class Policy(ABC):
         int, tuple or None
             One of `state.candidates`, which goes to its lowest valid offset; or a candidate and an
             offset in its valid range, which its alignment and reserved ranges must allow; or `None`
-            to give this point up, as if all candidates had failed.
+            to leave this point, as if all candidates had failed.
         """
 
     def go_back(self, state: State) -> int | None:
@@ -97,13 +97,13 @@ class Policy(ABC):
         Parameters
         ----------
         state
-            The point that was given up, or where all candidates failed (then `candidates` is
-            empty). Something is placed.
+            The point that the policy left, or where all candidates failed (then `candidates` is
+            empty). At least one buffer is placed.
 
         Returns
         -------
         int or None
-            An index into `state.placed`: this placement and the later ones are taken back. `None`,
+            An index into `state.placed`: this placement and the later ones are undone. `None`,
             the default, stands for the rule of the paper: the last of `culprits`, or one placement
             if there are none.
         """
@@ -111,12 +111,12 @@ class Policy(ABC):
 
 
 def functions_of(policy: object, problem: Problem) -> Functions:
-    """Return the two functions that the core asks: a row with an offset, and a level.
+    """Return the two functions that the core calls; they return a row with an offset, and a level.
 
     Raises
     ------
     MemplanError
-        If `policy` is no `Policy`; and from the functions, for answers of another kind.
+        If `policy` is no `Policy`. The functions raise it for invalid answers.
     """
     if not isinstance(policy, Policy):
         raise MemplanError(

@@ -1,4 +1,4 @@
-"""Quick plans for reports that need a plan but are about something else."""
+"""Quick plans for reports about other questions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check_plan(problem: Problem, plan: Plan) -> Plan:
     Raises
     ------
     RuntimeError
-        If the plan is wrong, because that is a mistake of memplan and not of the input.
+        If the plan is wrong, which is a defect of memplan and not of the input.
     """
     if plan.has_offsets:
         try:

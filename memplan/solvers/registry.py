@@ -1,4 +1,4 @@
-"""What each solver is, which constraints it keeps, and which options it has."""
+"""The registry of solvers: the constraints that each supports, and its options."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
     "parse",
 ]
 
-GROUP = "memplan.solvers"  # of the entry points under which other packages declare solvers
+GROUP = "memplan.solvers"  # the entry points with which other packages declare solvers
 
 CONSTRAINTS = (
     "capacity",
@@ -52,26 +52,26 @@ class Solver:
     Attributes
     ----------
     name
-        As `memplan.solve(solver=...)` takes it.
+        As in `memplan.solve(solver=...)`.
     summary
-        What it is, in a line.
+        A description in one line.
     supports
-        Those of `CONSTRAINTS` that it keeps. Hints are wishes, which a solver may ignore.
+        The names in `CONSTRAINTS` that it supports. A solver may ignore hints.
     options
-        What each keyword does that `memplan.solve` passes on to it.
+        By keyword of `memplan.solve`: a sentence on the option.
     defaults
         The values of keywords that are not given; only solvers of the core list them.
     proves
-        Whether it can write down why no plan is better.
+        Whether it can write a proof that no plan is better.
     core, preset
-        The solver of the core that it is, and the options that make it so.
+        The solver of the core that it calls, and the options that it sets there.
     solve
-        The function of a solver that the core does not have: it reads the call from a `Run`, and
-        offers it plans.
+        The function of a solver outside of the core: it reads the call from a `Run`, and offers it
+        plans.
     libraries, extra
-        The modules that it needs other than NumPy, and what `pip install` takes to install them.
+        The modules that it needs other than NumPy, and the argument of `pip install` for them.
     is_baseline
-        Whether it is only here for comparison; `auto` uses none of these.
+        Whether it is only for comparison; `auto` uses no baseline.
     is_refereed
         Whether `memplan.solve` lets the referee check each plan of `solve`. The laboratory checks
         its planners after it has read the clock, so that the check does not count as their time.
@@ -102,8 +102,8 @@ def _of_the_core(
     options: Iterable[str] | None = None,
     **preset: object,
 ) -> Solver:
-    """Return a solver of the core; with `preset`, the planner that those options make of it."""
-    # Several parts of a solver may have an option of one name; one row stands for all of them.
+    """Return a solver of the core, or with `preset` a planner that sets these options."""
+    # Several parts of a solver may have an option of the same name; one row stands for all.
     rows = {row[0]: row for row in solver.options}
     kept = rows if options is None else options
     return Solver(
@@ -163,8 +163,8 @@ _OF_THE_CORE = {
 class _Solvers(Mapping[str, Solver]):
     """All solvers by name: those of the core, then those of other packages.
 
-    The others are loaded when a name is asked for that the core does not have, or when all are
-    listed, so that a solve by `auto` does not wait for them.
+    Solvers of other packages are loaded when all are listed, or when a name is not one of the
+    core, so that a solve by `auto` does not wait for them.
     """
 
     def __getitem__(self, name: str) -> Solver:
@@ -192,7 +192,7 @@ def _declared(entry: EntryPoint) -> Iterable[Solver]:
     package = entry.dist.name if entry.dist is not None else entry.value
     try:
         found = entry.load()
-    except Exception as error:  # whatever the other package raises while it is imported
+    except Exception as error:  # the import of another package may raise any exception
         reason = f"{type(error).__name__}: {error}"
         raise MemplanError(
             f"the solvers of the package {package} cannot be loaded: {reason[:150]}"
@@ -244,7 +244,7 @@ def parse(spec: str) -> tuple[str, dict[str, object]]:
 def options_of(solver: str) -> list[tuple[str, str, str]]:
     """Return name, default and sentence of each option of a solver.
 
-    Defaults are spelled as `parse` takes them; "-" where a solver of another package names none.
+    Defaults are spelled as for `parse`; "-" if a solver of another package has no default.
     """
     known = SOLVERS[solver]
     return [

@@ -1,4 +1,4 @@
-"""One run of a solver in Python: its question, the budget that is left, and the best so far."""
+"""One run of a solver in Python: its question, the rest of its budget, and the best plan."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HEARTBEAT = 0.5  # seconds between two calls of `progress` while nothing change
 
 
 class Run:
-    """The question that a solver in Python gets, and the object that it reports to.
+    """The question for a solver in Python, and the object that it reports to.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Run:
     # Options
 
     def choice(self, option: str, values: tuple[str, ...]) -> str:
-        """Return the one of `values` that an option names; the first if the option is not given.
+        """Return the value of an option, one of `values`; the first if the option is not given.
 
         Raises
         ------
@@ -90,7 +90,7 @@ class Run:
         return name
 
     def switch(self, option: str) -> bool:
-        """Return whether an option is on, as it is if it is not given.
+        """Return whether an option is on; the default is on.
 
         Raises
         ------
