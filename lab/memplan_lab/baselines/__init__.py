@@ -1,7 +1,7 @@
 """Planners of others, to compare with: one file for each, in Python, over NumPy or a library.
 
-Each is a function `solve(run)`, which reads a call from its `Run` and offers it plans. The entry
-points `memplan.solvers` lead memplan to `SOLVERS`; `auto` uses none of them.
+Each is a function `solve(run)`, which reads a call from its `Run` and offers it plans. memplan
+finds `SOLVERS` by the entry points `memplan.solvers`; `auto` uses none of them.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def _run_module(name: str, run: Run) -> None:
 
 
 SOLVERS = (
-    # They are those of MemoMalloc (section 2.3), the shared objects of static memory planning, and
-    # those that TelaMalloc compares with.
+    # The planners of MemoMalloc (section 2.3), the shared objects of static memory planning, and
+    # those that TelaMalloc is compared with.
     _planner(
         "bump",
         "no sharing: each buffer above the one before it",

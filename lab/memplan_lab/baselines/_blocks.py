@@ -50,9 +50,9 @@ class SharedObject:
     size
         In bytes.
     alignment
-        The least one that is enough for every member.
+        The least alignment that is enough for every member.
     busy
-        A bit for every stretch of time; set where a member is held.
+        A bit for every stretch of time, which is set if a member is held then.
     rows
         The members.
     """
@@ -63,7 +63,7 @@ class SharedObject:
     rows: list[int] = field(default_factory=list)
 
     def add(self, problem: Problem, row: int, busy: int = 0) -> None:
-        """Take one more buffer, which is held while `busy`."""
+        """Add a buffer, which is held while `busy`."""
         self.size = max(self.size, int(problem.size[row]))
         self.alignment = math.lcm(self.alignment, int(problem.alignment[row]))
         self.busy |= busy
@@ -71,7 +71,7 @@ class SharedObject:
 
 
 def lay_out(run: Run, objects: Iterable[SharedObject], note: str) -> None:
-    """Offer the plan with the objects one above the other; buffers in none go to offset 0."""
+    """Offer the plan with the objects one above the other; other buffers go to offset 0."""
     objects = list(objects)
     barred = ((block.lower, block.upper) for block in run.problem.reserved)
     offsets = [0] * len(run.problem)

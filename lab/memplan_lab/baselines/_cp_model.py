@@ -5,8 +5,8 @@
     stride_i * k_i + size_i <= stride_j * k_j          if below_ij       (`pairs`)
     stride_j * k_j + size_j <= stride_i * k_i          if not below_ij
 
-An offset is a multiple `k` of its alignment; reserved ranges exclude some multiples, and a pin all
-but one.
+An offset is a multiple `k` of its alignment; reserved ranges exclude some multiples, and a pin
+excludes all but one.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from memplan_lab.baselines._pairs import conflicting_pairs
 
 __all__ = ["MOST_PAIRS", "Program", "Refuted", "program_of"]
 
-MOST_PAIRS: Final = 200_000  # the model of as many takes seconds to build
+MOST_PAIRS: Final = 200_000  # a model of this many pairs takes seconds to build
 
 Ints = npt.NDArray[np.int64]
 
 
 class Refuted(Exception):  # noqa: N818 (it is an answer)
-    """Raised where no place is left for some buffer, or no number of units for the peak."""
+    """Raised if no place is left for some buffer, or no number of units for the peak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Program:
     multiples
         The variables `k`, one for each buffer.
     strides
-        Each offset is so many bytes times its multiple.
+        The bytes by which each multiple counts.
     unit, top
         Bytes that divide all amounts, and the greatest peak in these.
     """
@@ -90,7 +90,7 @@ def program_of(
     Raises
     ------
     Refuted
-        If nothing ends at or below the top.
+        If some buffer cannot end at or below the top.
     """
     pairs = conflicting_pairs(problem, MOST_PAIRS) if encoding == "pairs" else None
     if encoding == "pairs" and pairs is None:
@@ -119,7 +119,7 @@ def program_of(
 
 
 def _find_places(problem: Problem, row: int, stride: int, top: int) -> list[list[int]]:
-    """Return the ranges of `k`, both ends in them, that end at or below the top."""
+    """Return the ranges of `k`, with both ends, in which the buffer ends at or below the top."""
     size, pin = int(problem.size[row]), int(problem.pin[row])
     if pin != NONE:
         return [[pin // stride, pin // stride]]

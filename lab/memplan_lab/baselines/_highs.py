@@ -31,13 +31,13 @@ class Known(NamedTuple):
     Attributes
     ----------
     bound
-        A lower bound on the objective, up to tolerances; `None` where none is known.
+        A lower bound on the objective, up to tolerances; `None` if none is known.
     nodes
-        Of its tree, up to now.
+        The nodes of its tree so far.
     point
-        A new solution, its first columns; or `None`.
+        The first columns of a new solution, or `None`.
     status
-        How it ended; only the last line has one.
+        How it ended; only the last line has a status.
     """
 
     bound: float | None
@@ -50,7 +50,7 @@ class Known(NamedTuple):
 def highs(
     program: Mapping[str, npt.NDArray[np.generic]], options: Mapping[str, object]
 ) -> Iterator[Iterator[Known | None]]:
-    """Run HiGHS until the block ends, whatever ends it.
+    """Run HiGHS while the block runs; end it with the block, also after an exception.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def highs(
     Raises
     ------
     MemplanError
-        If it ends without saying how.
+        If it ends without a status.
     """
     request = io.BytesIO()
     np.savez(request, allow_pickle=False, **program, options=np.array(json.dumps(options)))
@@ -113,7 +113,7 @@ def _read_lines(
 def _exchange(
     child: subprocess.Popen[bytes], request: bytes, lines: queue.SimpleQueue[bytes]
 ) -> None:
-    """Hand over the program, then every line as it comes, and an empty one at the end."""
+    """Pass the program to the child, then every line of it to the queue, and an empty one last."""
     assert child.stdin is not None
     assert child.stdout is not None
     try:

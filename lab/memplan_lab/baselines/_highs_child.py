@@ -1,8 +1,8 @@
-"""Run HiGHS on a program, and say what is known, a line of JSON whenever that changes.
+"""Runs HiGHS on a program, and prints a line of JSON whenever its bound or solution changes.
 
-`memplan_lab.baselines._highs` runs it as a program, because a process can be ended at any time,
-which a library cannot, and because highspy cannot be loaded into one process with OR-tools, which
-brings another HiGHS under the same name.
+`memplan_lab.baselines._highs` runs it as a program, for two reasons. A process can be ended at any
+time; a call of a library cannot. And highspy cannot be loaded into one process with OR-tools, which
+contains another HiGHS of the same name.
 """
 
 from __future__ import annotations

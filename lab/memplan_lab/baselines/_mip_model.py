@@ -5,9 +5,9 @@
     offset_i + size_i <= offset_j + z_ij * top              for every pair that conflicts
     offset_j + size_j <= offset_i + (1 - z_ij) * top
 
-The paper multiplies by the peak itself, which no linear solver takes: `top` is a constant that no
-plan of interest ends above. Alignment is `offset_i = alignment_i * k_i` with a whole `k_i`; of a
-reserved range a buffer lies below or above, as of another buffer; a pin is the offset.
+The paper multiplies by the peak itself, which is not linear. Here `top` is a constant, and plans
+that end above it are of no interest. Alignment is `offset_i = alignment_i * k_i` with a whole
+`k_i`. A buffer lies below or above a reserved range, as if that were a buffer. A pin is the offset.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Columns and rows as HiGHS takes them: first all offsets, then the peak, then the rest.
+    """Columns and rows for HiGHS: first all offsets, then the peak, then the rest.
 
     Attributes
     ----------
     lower, upper, whole
-        Of the columns, shape (c,): their range, and whether they are whole numbers.
+        By column, shape (c,): its range, and whether it is a whole number.
     row_upper
-        Shape (r,); no row has a lower end.
+        Shape (r,); rows have no lower limit.
     row_begin, column, value
         The entries, row by row: shapes (r,), (e,), (e,).
     """
@@ -53,7 +53,7 @@ class Model:
 def unit_of(problem: Problem) -> int:
     """Return the bytes that divide every offset of some plan with the least peak.
 
-    A buffer which lies as low as it can starts at 0, or at the end of another buffer or of a
+    In such a plan a buffer that cannot sink starts at 0, or at the end of another buffer or of a
     reserved range, rounded up to its alignment.
     """
     stops = [block.upper for block in problem.reserved]
@@ -94,7 +94,7 @@ def model_of(
     lower[:n] = np.where(pinned, problem.pin / scale, 0)
     upper[:n] = np.where(pinned, problem.pin / scale, np.maximum(0, highest - size))
     lower[peak], upper[peak] = bound / scale, highest
-    # It is a whole number, because HiGHS has refuted programs whose whole columns end at fractions.
+    # The limit is a whole number, because HiGHS has refuted programs in which it is a fraction.
     upper[multiple:side] = top // problem.alignment[strided]
     whole = np.arange(columns) >= order
 
@@ -115,7 +115,7 @@ def model_of(
 
 
 def point_of(problem: Problem, pairs: tuple[Ints, Ints], offsets: Ints, *, scale: float) -> Floats:
-    """Return the columns of a plan, for HiGHS to begin at; parameters as in `model_of`."""
+    """Return the columns of a plan from which HiGHS starts; parameters as in `model_of`."""
     tops = offsets + problem.size
     strided = _find_strided(problem)
     row, _, end = _pair_with_reserved(problem).T
@@ -136,7 +136,7 @@ def _find_strided(problem: Problem) -> Ints:
 
 
 def _pair_with_reserved(problem: Problem) -> Ints:
-    """Return (row, lower, upper) for every buffer and reserved range that it has to avoid."""
+    """Return (row, lower, upper) for every buffer and each reserved range that it must avoid."""
     rows = np.flatnonzero((problem.size > 0) & (problem.pin == NONE)).tolist()
     ranges = problem.reserved
     found = [(row, block.lower, block.upper) for row in rows for block in ranges]

@@ -29,12 +29,12 @@ def conflicting_pairs(problem: Problem, most: int) -> tuple[Ints, Ints] | None:
     problem
         Without windows.
     most
-        Above so many pairs of spans, `None` is returned in place of them.
+        If there are more pairs of spans, `None` is returned.
     """
     held = spans(problem)
     by_start = np.argsort(held.start, kind="stable")
     start, end, row = held.start[by_start], held.end[by_start], held.buffer[by_start]
-    # A span meets those of the later ones that start before it ends.
+    # A span meets the later spans that start before it ends.
     first = np.arange(1, len(row) + 1)
     count = np.searchsorted(start, end) - first
     if int(count.sum()) > most:
@@ -49,16 +49,16 @@ def conflicting_pairs(problem: Problem, most: int) -> tuple[Ints, Ints] | None:
 def list_pairs(
     run: Run, most: int | None = None, excuse: str = "to list"
 ) -> tuple[Ints, Ints] | None:
-    """Return the pairs of a run's problem, or say in its note that there are too many.
+    """Return the pairs of a run's problem; if there are too many, write it in the run's note.
 
     Parameters
     ----------
     run
-        What is asked.
+        The run, with its problem.
     most
-        As `conflicting_pairs` takes it; by default as many as Python lists in about a second.
+        As in `conflicting_pairs`; by default as many as Python lists in about a second.
     excuse
-        The end of the note: what there are too many pairs for.
+        The end of the note: "for ...", the method that cannot handle so many pairs.
     """
     most = _MOST_PAIRS if most is None else most
     pairs = conflicting_pairs(run.problem, most)
@@ -68,10 +68,10 @@ def list_pairs(
 
 
 def place_lowest(problem: Problem, order: Iterable[int], pairs: tuple[Ints, Ints]) -> list[int]:
-    """Return offsets: pins first, then each in the order at the first place that is free.
+    """Return offsets: pins first, then each buffer of the order at its lowest free place.
 
-    In the order of the offsets of a legal plan no buffer ends up higher than in that plan: its
-    place there is free, because all buffers that lay below it have only moved down.
+    If the order is by the offsets of a legal plan, no buffer is higher than in that plan: its
+    place there is free, because all buffers below it have only moved down.
     """
     return FirstFit(problem, pairs).place(order)
 

@@ -1,4 +1,4 @@
-"""The start of planners that prove: a plan of greedy, and an upper bound on better plans."""
+"""Starts of complete planners: a plan of greedy, and an upper limit on better plans."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def greedy_start(run: Run) -> npt.NDArray[np.int64] | None:
 
 
 def highest_top(run: Run) -> int:
-    """Return the highest useful peak: the best plan's, the capacity, or that of no sharing."""
+    """Return the highest useful peak: that of the best plan, the capacity, or without sharing."""
     if run.peak is not None:
         return run.peak
     problem = run.problem

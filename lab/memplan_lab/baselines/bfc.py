@@ -1,17 +1,17 @@
 """Best fit with coalescing, as TensorFlow's BFC allocator serves a program (TelaMalloc, 3.1).
 
-An allocator at run time: it hands out memory as the program asks for it, in order of start time,
-and does not know when it will get it back. Its memory is one region in chunks, free or in use:
+An allocator at run time gives out memory when the program requests it, in order of start time, and
+does not know when the program will free it. Its memory is one region in chunks, free or in use:
 
-    malloc(b):  takes the smallest free chunk that holds b, of equals the       [ a | b |  free  ]
-                lowest, and splits off the rest if the chunk is large
+    malloc(b):  takes the smallest free chunk that holds b, and of equal ones   [ a | b |  free  ]
+                the lowest; splits off the rest if the chunk is large
     free(a):    joins a with the free chunks that touch it                      [free| b |  free ]
 
-A chunk is split if it has twice the bytes asked for, or 128 MiB more; otherwise the whole chunk is
-in use. TensorFlow looks for chunks by bins of sizes, from the bin of the request upwards and by
-size in a bin, which leads to the same choice. It rounds sizes up to 256 bytes; here they are
-rounded to the alignment of all buffers, so that a problem with 256 everywhere is served alike. The
-region is as large as memory can be, because only the highest address in use counts.
+A chunk is split if it has twice the requested bytes, or 128 MiB more; otherwise the whole chunk is
+in use. TensorFlow searches bins of sizes, from the bin of the request upwards and by size in a bin,
+and so chooses the same chunk. It rounds sizes up to 256 bytes. Here they are rounded to the
+alignment of all buffers, so that problems with alignments of 256 give the same result. The region
+has no limit, because only the highest address in use counts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from memplan.solvers.run import Run
 
 __all__ = ["solve"]
 
-_MOST_LEFT: Final = 128 << 20  # bytes that a chunk may hold beyond what was asked for
+_MOST_LEFT: Final = 128 << 20  # bytes by which a chunk may be larger than the request
 
 
 def solve(run: Run) -> None:

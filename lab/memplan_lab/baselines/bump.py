@@ -1,6 +1,6 @@
 """Bump allocation (MemoMalloc, section 2.3): an offset that every buffer raises by its size.
 
-A program which never gives memory back needs as much: all sizes together, and what alignment adds.
+It needs as much as a program that never frees memory: the sum of all sizes, and of alignment.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def solve(run: Run) -> None:
     problem = run.problem
     together = [np.array(rows) for rows in problem.groups]
     alone = np.flatnonzero(problem.group == NONE)
-    # Groups come last among the pinned, since a group must be apart from every pin. A group can
-    # have one member, and is no more than a buffer then.
+    # Pinned groups come after other pins, because a group must not overlap any pin. A group with a
+    # single member is an ordinary buffer.
     blocks = [np.array([row]) for row in alone.tolist()] + sorted(
         together, key=lambda rows: len(rows) > 1
     )
@@ -68,9 +68,9 @@ def _extent(problem: Problem, rows: npt.NDArray[np.intp]) -> int:
 
 
 def _shape(problem: Problem, rows: npt.NDArray[np.intp]) -> tuple[int, int]:
-    """Return the bytes to leave free in front of a block, and its alignment.
+    """Return the bytes to leave free before a block, and its alignment.
 
-    They align the member with the strictest alignment; the others follow from it.
+    They align the member with the strictest alignment, and so all members.
     """
     strictest = rows[int(problem.alignment[rows].argmax())]
     unit = int(problem.alignment[strictest])
@@ -84,7 +84,7 @@ def _can_lie(
     span: tuple[int, int],
     taken: list[tuple[int, int]],
 ) -> bool:
-    """Return whether a group may lie where a pin puts it: aligned, and apart from all else."""
+    """Return whether a group may have the place that its pin gives: aligned, without overlap."""
     at = np.array([offsets[row] for row in rows.tolist()])
     pin = problem.pin[rows]
     legal = (at >= 0) & (at % problem.alignment[rows] == 0) & ((pin == NONE) | (pin == at))

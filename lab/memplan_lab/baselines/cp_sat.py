@@ -1,12 +1,12 @@
 """The placement problem by CP-SAT of OR-tools, which propagates and learns clauses.
 
-There are two encodings of "buffers which live at one time share no address":
+There are two encodings of the rule that buffers which are live together share no address:
 
-- `pairs`: a Boolean for each pair that conflicts says which lies below (TelaMalloc, section 5.1);
-- `no_overlap`: rectangles of time and address, fixed in time, under one `NoOverlap2D`.
+- `pairs`: a Boolean for each pair in conflict says which lies below (TelaMalloc, section 5.1);
+- `no_overlap`: rectangles of time and address, fixed in time, in one `NoOverlap2D`.
 
-CP-SAT computes in whole numbers, in a unit of bytes that divides all amounts, so that its answers
-are exact, and a status says only what it has proved.
+CP-SAT computes in whole numbers, in a unit of bytes that divides all amounts. So its answers are
+exact, and its status is proved.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from memplan_lab.baselines._start import greedy_start, highest_top
 
 __all__ = ["solve"]
 
-_MOST_UNITS: Final = 1 << 50  # of amounts: beyond, sums of theirs could leave 64 bits
-_MOST: Final = (1 << 31) - 1  # of a parameter of CP-SAT
+_MOST_UNITS: Final = 1 << 50  # the largest amount; sums of larger ones could exceed 64 bits
+_MOST: Final = (1 << 31) - 1  # the largest value of a parameter of CP-SAT
 _TICK: Final = 0.02  # seconds between two looks at the deadline
 _ROUNDED: Final = 1e-6  # how far a bound, which is a float, may be above a whole number
 
@@ -57,7 +57,7 @@ def solve(run: Run) -> None:
 
 
 def _search(run: Run, program: Program) -> None:
-    """Let CP-SAT work in a thread of its own, and listen in this one, which keeps the deadline."""
+    """Run CP-SAT in a thread of its own; receive its answers and check the deadline in this one."""
     cp_model = _library()
     reports: queue.SimpleQueue[list[int] | float] = queue.SimpleQueue()
 
@@ -106,13 +106,13 @@ def _read_reports(
 
 
 def _learn(run: Run, program: Program, bound: float) -> None:
-    """Take a bound on the peak, in units; without a plan it may be a number without meaning."""
+    """Report a bound on the peak, in units; without a plan the number may have no meaning."""
     if math.isfinite(bound) and bound <= program.top:
         run.learn(math.ceil(bound - _ROUNDED) * program.unit)
 
 
 def _refute(run: Run) -> None:
-    """Say that no plan fits the capacity, if that was the top; any other top is known to fit."""
+    """Report that no plan fits, if the top was the capacity; any other top is known to fit."""
     capacity = run.problem.capacity
     if capacity is not None and run.peak is None:
         run.learn(capacity + 1)

@@ -11,11 +11,11 @@ buffer that meets it and no other piece, and is cut at the buffer's ends:
     level         +-------+          +----+         the piece, cut in three
                 left                    right
 
-A buffer may be longer than its piece. At times outside of the piece no piece is left, so that this
-part is not checked, and may overlap a buffer from the other side. A piece that no buffer can take
-is dropped. The top is at most the load, because buffers that span all of a piece lie below it
-without a hole. Three colours are enough, because a buffer overlaps none of those placed before it
-inside its piece, and on each side at most one: that which holds the time of its start or end.
+A buffer may be longer than its piece. At times outside of its piece there is no piece, so this part
+is not checked, and may overlap a buffer from the other side. A piece that suits no buffer is
+dropped. The top is at most the load, because buffers that span all of a piece lie below it without
+a hole. Three colours are enough: inside its piece a buffer overlaps no earlier buffer, and on each
+side at most one, which holds the time of its start or end.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ __all__ = ["solve"]
 
 Ints = npt.NDArray[np.int64]
 
-_EVER = (1 << 63) - 1  # beyond all times
+_EVER = (1 << 63) - 1  # later than all times
 
 
 def solve(run: Run) -> None:
     """Make a 2-allocation, colour it, and move the colours apart."""
     problem = run.problem
-    # All get one alignment, so that every level and the height of a colour is a multiple of it.
+    # All buffers get one alignment, so every level and the height of a colour is a multiple of it.
     unit = math.lcm(*problem.alignment.tolist())
     if problem.max_load + (unit - 1) * len(problem) > MAX_BYTES:
         run.note = "beyond 2^62 bytes where sizes are rounded up to the alignment of all"
@@ -65,7 +65,7 @@ def solve(run: Run) -> None:
 
 
 def _make_two_allocation(run: Run, start: Ints, end: Ints, size: Ints) -> tuple[Ints, Ints] | None:
-    """Return levels, and the order of placing; `None` where the budget ends."""
+    """Return levels, and the order of placing; `None` if the budget ends."""
     level = np.zeros(len(size), dtype=np.int64)
     order: list[int] = []
     waiting = np.ones(len(size), dtype=np.bool_)
@@ -104,7 +104,7 @@ class _Skyline:
             insort(self._pieces, (left, right))
 
     def pop(self) -> tuple[int, int, int]:
-        """Take the lowest piece away; of those, the earliest."""
+        """Remove and return the lowest piece; if there are several, the earliest of them."""
         level, left, right = heapq.heappop(self._heap)
         del self._pieces[bisect_left(self._pieces, (left, right))]
         return level, left, right
@@ -118,12 +118,12 @@ class _Skyline:
 
 
 def _colour_buffers(run: Run, rows: Ints, level: Ints, size: Ints) -> list[int] | None:
-    """Return for each buffer the least colour that no earlier one has which overlaps it.
+    """Return for each buffer the least colour that no earlier overlapping buffer has.
 
     Parameters
     ----------
     run
-        Has the lifetimes; where its time is over, `None` is returned.
+        Has the lifetimes; if its time is over, `None` is returned.
     rows, level, size
         In the order in which they were placed, shape (m,).
     """

@@ -1,8 +1,8 @@
 """Hill climbing over orders of placing, in the manner of Vela, the compiler for Arm's Ethos-U.
 
-First fit turns an order into a plan. The bottleneck is the buffer that ends highest; its neighbours
-(which live when it does) put it there, and all buffers on which one of these, or it, rests. Two
-buffers swap turns, and the first of them is one which put the bottleneck there:
+First fit turns an order into a plan. The bottleneck is the buffer that ends highest. Its place
+depends on its neighbours (which are live together with it), and on all buffers on which it or one
+of them rests. Two buffers swap their places in the order; the first is one of these:
 
              +-------+
              |   D   |              order A B C D, bottleneck D
@@ -12,7 +12,7 @@ buffers swap turns, and the first of them is one which put the bottleneck there:
     |A|              |  |           with another of them
     +-+              +--+
 
-An order that is no worse is kept. Buffers which are no neighbours, but lie under one (A), make the
+An order that is no worse is kept. Buffers that are not neighbours, but lie under one (A), make the
 holes; so every other swap moves one of these, if there is any. The first order is that of Vela: by
 the highest load of the lifetime, then by length of life, start and size.
 """
@@ -29,19 +29,19 @@ from memplan_lab.baselines._pairs import FirstFit, list_pairs
 
 __all__ = ["solve"]
 
-_PATIENCE: Final = 500  # swaps since the peak fell; a budget may end it before
-_UNDER: Final = 0.5  # how likely the first to swap is one that is no neighbour
+_PATIENCE: Final = 500  # swaps without a lower peak, after which it ends
+_UNDER: Final = 0.5  # how often the first buffer of a swap is not a neighbour
 
 
 class _Fault(NamedTuple):
-    """The rows that put the bottleneck where it is, and those of them that are no neighbours."""
+    """The rows on which the bottleneck's place depends, and those that are not neighbours."""
 
     rows: list[int]
     under: list[int]
 
 
 def solve(run: Run) -> None:
-    """Swap turns until the plan is at the bound, or many swaps have brought nothing."""
+    """Swap until the plan is at the bound, or many swaps have gained nothing."""
     problem = run.problem
     pairs = list_pairs(run)
     if pairs is None:

@@ -1,14 +1,14 @@
 """Shared objects by a min-cost flow over memory reuse (Lee et al. 2019; MemoMalloc, section 2.3).
 
-An arc from buffer i to buffer j means that j takes over the object of i, which has ended by then;
-its cost is how much the object has to grow. A new object costs its size. Every buffer gets one unit
-of flow, from the source (a new object) or from a buffer before it, which passes on at most one.
+An arc from buffer i to buffer j means that j gets the object of i, which has ended by then; its
+cost is the growth of the object. A new object costs its size. Every buffer gets one unit of flow,
+from the source (a new object) or from an earlier buffer, and passes on at most one unit.
 
     source --0--> i has an object --max(0, size j - size i)--> j has one --0--> sink
     source -------------------------size j-------------------> j has one
 
-The flow is optimal; the objects need not be, because an arc counts the size of the buffer before,
-and not how large its object has grown.
+The flow is optimal, but the objects may not be: an arc counts the size of the previous buffer, not
+that of its object, which may be larger.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from memplan_lab.baselines._blocks import SharedObject, lay_out
 
 __all__ = ["solve"]
 
-_MOST_ARCS = 1_000_000  # a flow cannot be interrupted, so one of many seconds is not begun
+_MOST_ARCS = 1_000_000  # a flow cannot be interrupted, so a flow of many seconds is not started
 _MOST_COST = 1 << 60  # OR-tools multiplies costs by the number of nodes, in 64 bits
 
 Ints = npt.NDArray[np.int64]
 
 
 def solve(run: Run) -> None:
-    """Chain the buffers by the flow of least cost, an object for each chain."""
+    """Chain the buffers by the flow of least cost, with an object for each chain."""
     problem = run.problem
     rows = np.flatnonzero(problem.size > 0)
     reuses = _find_reuses(problem, rows)

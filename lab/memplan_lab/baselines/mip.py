@@ -1,8 +1,8 @@
 """The mixed-integer program of MemoMalloc (equation 2.1; TelaMalloc, figure 5), by HiGHS.
 
-HiGHS computes in floating point, so that its answers are made exact here: a solution gives only the
-order of its offsets, in which all buffers are placed again in whole bytes; a bound is lowered by
-all tolerances together.
+HiGHS computes in floating point; here its answers become exact. A solution gives only the order of
+its offsets, in which all buffers are placed again in whole bytes. A bound is lowered by the sum of
+all tolerances.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Ints = npt.NDArray[np.int64]
 _MOST_PAIRS: Final = 200_000  # with more, HiGHS presolves for minutes
 _MOST_UNITS: Final = 1e6  # amounts above it have rounding errors as large as the tolerance
 _TOLERANCE: Final = 1e-9  # of a constraint, and of a whole number
-_MOST: Final = (1 << 31) - 1  # of an option of HiGHS
+_MOST: Final = (1 << 31) - 1  # the largest value of an option of HiGHS
 
 
 def solve(run: Run) -> None:
@@ -46,11 +46,11 @@ def solve(run: Run) -> None:
     point = np.empty(0) if start is None else point_of(problem, pairs, start, scale=scale)
     cost = np.arange(len(model.lower)) == len(problem)  # the peak
     program = {**asdict(model), "cost": cost, "point": point, "shown": np.array(len(problem))}
-    # A constraint may be off by the tolerance, and by as much of `top` as a whole number is off;
-    # from the bottom to the peak there is at most one for each buffer.
+    # A constraint may be wrong by the tolerance, and by the error of a whole number times `top`.
+    # From the bottom to the peak there is at most one constraint for each buffer.
     slack = (len(problem) + 1) * (top / scale + 2) * _TOLERANCE * scale / unit
     counted = 0
-    # The least peak is a whole number of units, so that an error of half of one does no harm.
+    # The least peak is a whole number of units, so an error of half a unit does no harm.
     with highs(program, _options(run, tolerance=0.5 * unit / scale)) as reports:
         for known in reports:
             if known is not None:
@@ -64,16 +64,16 @@ def solve(run: Run) -> None:
 def _learn(
     run: Run, known: Known, pairs: tuple[Ints, Ints], *, bytes: float, unit: int, slack: float
 ) -> None:
-    """Take from an answer of HiGHS what is certain in whole numbers.
+    """Report from an answer of HiGHS what is certain in whole numbers.
 
     Parameters
     ----------
     run, known, pairs
-        What to tell, what it says, and which rows conflict.
+        The run to report to, the answer, and the rows that conflict.
     bytes
-        In one of its amounts.
+        The bytes of one unit of HiGHS.
     unit, slack
-        Bytes that divide some least peak; by how many of them it may be wrong.
+        Bytes that divide some least peak, and the number of units by which it may be wrong.
     """
     if known.point is not None:
         order = np.argsort(known.point, kind="stable").tolist()

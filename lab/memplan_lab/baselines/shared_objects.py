@@ -2,8 +2,8 @@
 
 An object holds one buffer at a time and is as large as its largest. Interfering buffers get
 different objects, which is a colouring of the interference graph; the cost of a colour is its
-largest member (max-colouring of an interval graph, NP-hard). Such a plan needs more than one with
-offsets, because a small buffer leaves a part of a large object free.
+largest member (max-colouring of an interval graph, NP-hard). Such a plan needs more memory than a
+plan with offsets, because a small buffer leaves a part of a large object free.
 
     object 1  +---- T1 ----+------ T4 ------+
     object 2     +- T3 -+
@@ -69,7 +69,7 @@ class _Times:
         self._begin = np.searchsorted(held.buffer[by_row], rows).tolist()
 
     def bits_of(self, row: int) -> int:
-        """Return the bits of a buffer: those of all its spans, which leave its gaps out."""
+        """Return the bits of a buffer: those of all its spans, without its gaps."""
         bits = 0
         for span in self._spans[self._begin[row] : self._begin[row + 1]]:
             bits |= (1 << self._last[span]) - (1 << self._first[span])

@@ -1,6 +1,6 @@
 """The greedy memory planner of TensorFlow Lite for Microcontrollers.
 
-It places the buffers by falling size, equal ones in the order of the problem, each at the lowest
+It places the buffers by falling size (equal sizes in the order of the problem), each at the lowest
 offset that is free during its lifetime. Buffers planned offline (our pins) come before all others.
 The same order with best fit is `greedy_by_size`.
 """
@@ -16,7 +16,7 @@ __all__ = ["solve"]
 
 
 def solve(run: Run) -> None:
-    """Place the largest first, each as low as it can lie."""
+    """Place the largest first, each at its lowest free offset."""
     problem = run.problem
     pairs = list_pairs(run)
     if pairs is None:

@@ -27,28 +27,28 @@ class Row:
     Attributes
     ----------
     name
-        Of the network, with its size in pixels, or of the file.
+        The name of the network, with its size in pixels, or of the file.
     share
-        The most work that bands might add.
+        The limit on the work that bands add.
     head, head_in_bands
         The head of TFLM's arena.
     arena, arena_in_bands
         The smallest arena that TFLM accepts on this machine; without bands, for the plan of
         `memplan apply --order`.
     own, own_in_bands
-        The load for kernels that are told the rows around a band, without what TFLM keeps for
+        The load for kernels that know the rows around a band, without TFLM's structs for
         operators.
     outside, outside_in_bands
-        The same with the input outside of the arena, as where a camera delivers rows: so MCUNetV2
-        counts.
+        The same with the input outside of the arena, for example if a camera delivers rows. This
+        is how MCUNetV2 counts.
     extra
         The work that bands add in TFLM, as a share of the multiplications.
     repeated
         The multiplications that are repeated, as a share.
     time
-        CPU time as a multiple of that of the network as it is.
+        CPU time as a multiple of that of the network without bands.
     is_predicted
-        Whether the load that was predicted, the planned peak, and the measured head are equal.
+        Whether the predicted load, the planned peak, and the measured head are equal.
     is_exact
         Whether outputs have the same bits.
     """

@@ -1,4 +1,4 @@
-"""How far a run is: a bar on standard error."""
+"""The progress of a run, as a bar on standard error."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 
-Step = Callable[[str], None]  # called with what begins now
+Step = Callable[[str], None]  # called with the name of the next step
 
 
 def no_step(_: str) -> None:

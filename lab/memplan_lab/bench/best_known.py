@@ -1,13 +1,13 @@
-"""The least peaks that are known of the problems of the corpus, with their evidence.
+"""The least known peaks of the problems of the corpus, with their evidence.
 
-The file of a corpus has for every problem the peak that the stock search found within a limit of
-nodes when it was built; the search repeats, so that no plan has to be kept. Peaks which take more
-than that, or which a later stock search does not find, are in `data/best_known.jsonl`: a line that
-says the format, then a JSON object on a line for each problem, by fingerprint. Their offsets are
-kept, because the search that found them may take hours, or may change. A reader of a corpus gets
-the better of both.
+The file of a corpus has for every problem the peak that the standard search found within a limit of
+nodes when it was built. The search gives the same result each time, so the file needs no plan.
+Peaks that need more nodes, or that a later standard search does not find, are in
+`data/best_known.jsonl`: a line with the format, then a JSON object on a line for each problem, by
+fingerprint. It stores their offsets, because the search that found them may take hours, or may
+change. A reader of a corpus gets the better of both.
 
-It is not edited by hand: `memplan-lab corpus best update RESULTS` writes what it has verified.
+Do not edit the file: `memplan-lab corpus best update RESULTS` writes what it has verified.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ __all__ = ["Best", "merge", "pack_offsets", "path", "read", "text", "write"]
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """A line of the file: the least peak that is known of a problem, and its evidence.
+    """A line of the file: the least known peak of a problem, and its evidence.
 
     Attributes
     ----------
     fingerprint, name
-        Of the problem.
+        Those of the problem.
     peak, lower_bound
         In bytes.
     solver, seed, nodes
-        The search that ended so: a name of `memplan.solve`, perhaps with options, its seed, and
-        a limit of nodes within which it does so again.
+        The search that reached the peak: a solver for `memplan.solve`, perhaps with options, its
+        seed, and a limit of nodes within which it reaches the peak again.
     version
-        Of memplan.
+        The version of memplan.
     offsets
-        As `packed` makes them.
+        As `pack_offsets` returns them.
     """
 
     fingerprint: str
@@ -66,20 +66,20 @@ class Best:
 
     @property
     def proved(self) -> bool:
-        """Whether there is no smaller peak."""
+        """Whether it is proved that there is no smaller peak."""
         return self.peak == self.lower_bound
 
     def beats(self, peak: int, proved: bool) -> bool:
-        """Whether this is a smaller peak, or proves one that had no proof."""
+        """Whether this peak is smaller, or equal and proved for the first time."""
         return (self.peak, not self.proved) < (peak, not proved)
 
     def plan(self, problem: Problem) -> Plan:
-        """Return the plan that has this peak, verified.
+        """Return the verified plan with this peak.
 
         Raises
         ------
         PlanError
-            If the line is of another problem, or its offsets are no plan, or reach another peak.
+            If the line is for another problem, or its offsets are no plan, or have another peak.
         """
         if self.fingerprint != problem.fingerprint:
             raise PlanError("the fingerprint is that of another problem")
@@ -103,7 +103,7 @@ _TYPES = {field.name: int if field.type == "int" else str for field in fields(Be
 
 
 def path() -> str:
-    """Return the file that is kept with the corpus."""
+    """Return the path of the file that comes with the corpus."""
     return str(files("memplan_lab") / "data" / "best_known.jsonl")
 
 
@@ -113,13 +113,13 @@ def read(file: str | os.PathLike[str] | None = None) -> dict[str, Best]:
     Parameters
     ----------
     file
-        In place of the one that is kept with the corpus.
+        Replaces the file that comes with the corpus.
 
     Raises
     ------
     FormatError
-        If it cannot be read or is of another format, or a line is no JSON, lacks a field or has
-        another, has a value of another type, or is of a problem that an earlier line is of.
+        If it cannot be read or has another format, or if a line is no JSON, lacks a field, has an
+        unknown field or a value of another type, or is about the problem of an earlier line.
     """
     name = path() if file is None else os.fspath(file)
     head, *lines = read_text(name).splitlines()
@@ -147,7 +147,7 @@ def _best(values: Any) -> Best:
 
 
 def merge(rows: Iterable[dict[str, Any]]) -> None:
-    """Take what is kept with the corpus into rows of its file, where that is better.
+    """Replace values in rows of a corpus by those of `best_known.jsonl` that are better.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def write(bests: Mapping[str, Best], file: str | os.PathLike[str] | None = None)
 
 
 def text(bests: Mapping[str, Best]) -> str:
-    """Return the lines as the file has them: the same ones give the same text."""
+    """Return the lines of the file; the same lines give the same text."""
     lines = (_HEAD, *(asdict(bests[key]) for key in sorted(bests)))
     return "".join(f"{json.dumps(line)}\n" for line in lines)
 
@@ -186,7 +186,7 @@ def pack_offsets(plan: Plan) -> str:
     Raises
     ------
     PlanError
-        If it has none.
+        If the plan has no offsets.
     """
     if plan.offsets is None:
         raise PlanError(f"the plan has no offsets to keep (its status is {plan.status})")

@@ -1,7 +1,7 @@
 """Checks of best known peaks against the corpus, and updates from results of benchmarks.
 
-A benchmark's result is only a claim. A smaller peak, or a proof, is taken over when the same solver
-reaches it again here, and the referee passes its plan.
+A benchmark's result is only a claim. A smaller peak, or a proof, is adopted if the same solver
+reaches it again here, and the referee accepts its plan.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from memplan_lab.bench.records import Corpus, Record
 __all__ = ["Claim", "Finding", "Update", "check", "stock_plan", "update"]
 
 STOCK = "auto"
-STOCK_NODES = 20_000  # a limit of nodes ends at the same place on any machine
-_PATIENCE = 4.0  # how much longer than the benchmark: this machine may be the slower one
+STOCK_NODES = 20_000  # with a limit of nodes, a search gives the same result on any machine
+_PATIENCE = 4.0  # the time as a multiple of the benchmark's: this machine may be slower
 _LEAST_SECONDS = 10.0
-# A limit is so many times the nodes that a proof took, as a chain of searches divides the limit.
+# The limit is a multiple of the nodes that a proof took, because a chain of searches divides it.
 _ROOM = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a benchmark says that a solver reached.
+    """A claim of a benchmark: what a solver reached.
 
     Attributes
     ----------
     name, fingerprint
-        Of the problem.
+        Those of the problem.
     peak
         In bytes.
     proved
-        Whether it says that there is no smaller one.
+        Whether the benchmark claims that there is no smaller peak.
     solver, seed
-        As `memplan.solve` takes them.
+        As for `memplan.solve`.
     seconds
-        That it had.
+        The time limit of the solver.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at; `wrong` is a sentence, or empty where all is well."""
+    """The result of one check; `wrong` is a sentence, or empty if the peak is right."""
 
     name: str
     wrong: str = ""
@@ -65,16 +65,16 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """The result of claims that were tried.
+    """The result of testing claims.
 
     Attributes
     ----------
     bests
-        All lines, by fingerprint: the old ones, of which new ones replace some, and other new ones.
+        All lines, by fingerprint: old lines, and new ones, which may replace old ones.
     improved
-        The new ones.
+        The new lines.
     refused
-        Claims that are not true, or could not be shown to be.
+        Claims that are wrong, or could not be repeated.
     """
 
     bests: Mapping[str, Best]
@@ -93,8 +93,8 @@ def stock_plan(problem: Problem) -> Plan:
 def check(corpus: Corpus, bests: Mapping[str, Best]) -> Iterator[Finding]:
     """Check the best known peaks of a corpus with the referee, problem by problem.
 
-    A problem that has a line is planned by its offsets, any other by the stock search, which must
-    reach the peak that the corpus says. What is called proved must be proved again.
+    If a problem has a line, its offsets are the plan. Otherwise the standard search must reach the
+    peak that the corpus has. A peak that is called proved must be proved again.
     """
     for record in corpus:
         best = bests.get(record.problem.fingerprint)
@@ -134,18 +134,18 @@ def update(
     *,
     on_claim: Callable[[Claim], object] | None = None,
 ) -> Update:
-    """Take over the claims that beat the best known peaks, or prove them, and can be repeated.
+    """Adopt the claims that beat or prove the best known peaks, if they can be repeated.
 
     Parameters
     ----------
     corpus
         Has the problems of the claims, and their peaks.
     bests
-        The lines that are kept with the corpus.
+        The lines that come with the corpus.
     claims
-        In any order; those that beat nothing cost nothing.
+        In any order; a claim that improves nothing takes no time.
     on_claim
-        Called before a claim is tried, which may take several times as long as the benchmark did.
+        Called before a claim is tried, which may take several times as long as the benchmark.
     """
     known, improved = dict(bests), dict[str, Best]()
     refused: list[Finding] = []
@@ -168,7 +168,7 @@ def update(
 
 
 def _rank(record: Record, best: Best | None) -> tuple[int, bool]:
-    """Return the least peak known and whether it lacks a proof; a lesser pair is a better one."""
+    """Return the least known peak and whether it lacks a proof; a smaller pair is better."""
     rank = (record.best_peak, not record.best_proved)
     return rank if best is None else min(rank, (best.peak, not best.proved))
 

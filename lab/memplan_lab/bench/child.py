@@ -1,7 +1,7 @@
 """A process that answers one request: JSON on its standard input, JSON on its last line of output.
 
-Measurements run in a process of their own, so that its memory and its crashes concern no other, and
-a hang can be killed.
+Each measurement runs in a process of its own: its memory and its crashes do not affect others, and
+it can be killed if it hangs.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from memplan_lab.bench.rows import last_line
 
 
 class ChildError(MemplanError):
-    """A process that gave no answer; the sentence says how it ended.
+    """A process ended without an answer; the sentence says how.
 
     Parameters
     ----------
     message
         The sentence.
     killed
-        Whether it ended because its time had passed.
+        Whether it was killed after its timeout.
     """
 
     def __init__(self, message: str, *, killed: bool = False) -> None:
@@ -50,7 +50,7 @@ def ask(
     request
         What it reads.
     timeout
-        Seconds after which it, and all that it started, is killed; `None` for no limit.
+        Seconds after which it and its child processes are killed; `None` for no limit.
     environment
         Variables to set in addition to those of this process.
 

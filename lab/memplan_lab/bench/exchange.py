@@ -1,7 +1,7 @@
-"""A problem as bytes, for the way from the runner to the processes that solve.
+"""A problem as bytes, which the runner sends to the processes that solve.
 
-It is no format for users: it has no version, and the same release writes and reads it. It exists
-because a million buffers as text would take longer to read than to plan.
+It is not a format for users: it has no version, and the same release writes and reads it. A million
+buffers as text would take longer to read than to plan.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Rows as a picture: run time and success by solver, as MiniMalloc draws them (figures 8 and 10).
 
-Many instances of a few sizes are drawn as medians over the number of buffers. Instances for whose
-names there is no room are, too, by sizes up to each power of two. All others are drawn one by one.
+If there are many instances of a few sizes, medians are drawn over the number of buffers. If there
+is no room for the names of instances, medians are drawn over sizes up to each power of two.
+Otherwise instances are drawn one by one.
 """
 
 from __future__ import annotations
@@ -21,36 +22,36 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_MARKERS = "osD^vPXh"  # one more than colours, so that a pair of both repeats late
-_INSTANCES = 3  # of a size, on average; from so many on, a median says more than all of them
-_NAMES = 48  # of instances, below an axis
-_WIDTH, _HEIGHT = 6.4, 6.0  # inches of a suite
+_MARKERS = "osD^vPXh"  # one more than colours, so that few solvers have the same marker and colour
+_INSTANCES = 3  # the average number of instances of a size from which on medians are drawn
+_NAMES = 48  # the most names of instances below an axis
+_WIDTH, _HEIGHT = 6.4, 6.0  # inches for a suite
 _DPI = 110
 
 Group = Sequence[Row]
 
 
 def save(rows: Iterable[Row], path: str | os.PathLike[str]) -> None:
-    """Draw rows into a file, `.png`, `.svg` or `.pdf`: all of it, or the old file stays.
+    """Draw rows into a file (`.png`, `.svg` or `.pdf`), or leave the old file as it was.
 
     Raises
     ------
     FormatError
         For another suffix, or if the file cannot be written.
     MemplanError, MissingExtraError
-        As `draw` does.
+        As from `draw`.
     """
     picture.format_of(path)
     picture.write(draw(rows), path, _DPI)
 
 
 def check_file(path: str | os.PathLike[str]) -> None:
-    """Refuse before hours of work a file that `save` would refuse after them.
+    """Check before hours of work that `save` can write a file afterwards.
 
     Raises
     ------
     FormatError
-        For a suffix that is none of a picture.
+        If the suffix is not that of a picture.
     MissingExtraError
         If matplotlib is not installed.
     """
@@ -61,15 +62,15 @@ def check_file(path: str | os.PathLike[str]) -> None:
 def draw(rows: Iterable[Row]) -> Figure:
     """Draw the suites of some rows side by side.
 
-    Times are CPU time on a logarithmic axis. A run without a plan counts as long as the longest
-    run of its suite, which is the time limit where some run reached it; where instances are drawn
-    one by one, its mark is hollow.
+    Times are CPU times on a logarithmic axis. A run without a plan counts like the longest run of
+    its suite, which is the time limit if some run reached it. If instances are drawn one by one,
+    its mark is hollow.
 
     Parameters
     ----------
     rows
-        What was not measured (a problem that could not be made, a solver that does not support
-        it) is left out.
+        Rows without a measurement (a problem that could not be made, a solver that does not support
+        it) are left out.
 
     Returns
     -------

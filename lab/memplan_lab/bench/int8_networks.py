@@ -4,10 +4,11 @@ Each network is a table of inverted bottlenecks: a 1 x 1 convolution that expand
 convolution, and a 1 x 1 convolution that projects, linearly. Files are as a converter leaves them:
 a batch of one, NHWC, weights with one scale per channel, RELU6 fused into the convolutions.
 
-The weights of a layer, and its expected inputs, give the mean and the deviation of each channel;
-scales and biases make these fill the range of int8, as batch normalization would. So each result
-depends on the whole image, and a mistake in any layer changes it. Weights are integer draws, and
-scales need only operations that every machine rounds alike: a file is the same everywhere.
+The mean and the deviation of each channel follow from the weights of a layer and its expected
+inputs. Scales and biases make the values fill the range of int8, as batch normalization does. So
+each result depends on the whole image, and a mistake in any layer changes it. Weights are random
+integers, and scales need only operations that every machine rounds alike, so a file is the same
+everywhere.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ _SCHEMA: Final = "tflite_micro.tensorflow.lite.micro.python.schema_py_generated"
 _VERSIONS: Final = {"ADD": 2, "CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 4, "MEAN": 2}
 _MOST: Final = 127  # the largest weight
 _RANGE: Final = 4.0  # deviations from the mean to the end of a linear result's range
-_LINEAR: Final[_Moments] = 0.0, 1.0  # of a convolution without RELU6,
-_RELU6_INPUT: Final[_Moments] = 2.0, 2.0  # of what RELU6 is given,
-_RELU6_OUTPUT: Final[_Moments] = 2.15, 1.68  # and of what it returns then
+_LINEAR: Final[_Moments] = 0.0, 1.0  # the results of a convolution without RELU6
+_RELU6_INPUT: Final[_Moments] = 2.0, 2.0  # the input of RELU6
+_RELU6_OUTPUT: Final[_Moments] = 2.15, 1.68  # the output of RELU6 for this input
 _ZERO_POINTS: Final = -11, -5, 3, 8  # of linear results; zero would hide mistakes
 
 _MOBILENET_V2: Final[Sequence[_Row]] = (
@@ -77,10 +78,10 @@ def mobilenet_v2(size: int, width: float = 1.0, classes: int = 1000, seed: int =
     size
         Height and width of the image, in pixels.
     width
-        How many times as many channels each layer has, rounded to multiples of eight; the last
+        The factor for the channels of each layer, rounded to multiples of eight; the last
         convolution has at least 1 280.
     classes
-        The number of scores that it returns, in int8.
+        The number of scores in the result, in int8.
     seed
         The same seed gives the same weights, for any size of the image.
     """
@@ -205,7 +206,7 @@ class _Network:
         taps = weights.astype(np.float64).reshape(first, kernel**2, last)
         # These are sums over channels of x, by place in the kernel and channel of the result.
         sums, squares = (t[0] if depthwise else t.sum(axis=2).T for t in (taps, taps**2))
-        # Less of the kernel is over the image at its border: padding is zero, and shifts the mean.
+        # At the border, less of the kernel is over the image; padding is zero, and shifts the mean.
         line = _find_inside(x.shape[1], kernel, stride)
         inside = np.kron(line, line)
         shifts = inside @ sums  # by place of the result: its mean, if that of x were one
@@ -232,7 +233,7 @@ class _Network:
         return self._add_operator(kind, inputs, result, options)
 
     def add(self, name: str, x: _Tensor, y: _Tensor) -> _Tensor:
-        """Add ADD, of two tensors of one shape."""
+        """Add ADD, of two tensors of the same shape."""
         deviation = sqrt(x.deviation**2 + y.deviation**2)
         result = self._add_linear(name, x.shape, deviation)
         return self._add_operator("ADD", [x.number, y.number], result, self._schema.AddOptionsT())

@@ -10,7 +10,7 @@ def peak_rss_mib() -> float:
     """Return the peak of this process so far, in MiB.
 
     Linux starts a child's `ru_maxrss` at the size of the process that launched it, so a small
-    solver launched from a large sweep would look large: there, `VmHWM` is asked instead.
+    solver launched from a large sweep would look large. So `VmHWM` is used on Linux.
     """
     try:
         with open("/proc/self/status", "rb", buffering=0) as file:
@@ -21,5 +21,5 @@ def peak_rss_mib() -> float:
 
 
 def maxrss_mib(usage: resource.struct_rusage) -> float:
-    """Return `ru_maxrss` in MiB; it is in KiB everywhere but on macOS."""
+    """Return `ru_maxrss` in MiB; the system gives KiB, on macOS bytes."""
     return usage.ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)

@@ -1,15 +1,15 @@
-"""A process of its own for every solve, forked from a warm one: the caller's end.
+"""A process of its own for every solve, forked from a warm process: the side of the caller.
 
     caller                  zygote                      solve
     (any threads) - work -> memplan is imported
                             fork -------------------->  limits, warm-up, one solve, the referee
               <- outcome -  waits, kills at the limit <-  outcome, end
 
-A solve needs a process of its own: then its memory is its own, its crash is not the caller's, and a
-hang can be killed. A fresh Python takes some 0.3 s before it can solve, three times a task of
-100 ms; a fork of a process which has imported everything takes a few milliseconds. The caller
-cannot be forked: it may have threads, and a lock which another thread holds at the fork is held
-forever in the child. `memplan_lab.bench.zygote` is what runs in the warm process.
+A solve needs a process of its own: then its memory can be measured, a crash does not end the
+caller, and a hang can be killed. A new Python needs some 0.3 s before it can solve, three times a
+task of 100 ms; a fork of a process that has imported everything takes a few milliseconds. The
+caller cannot be forked: it may have threads, and if another thread holds a lock at the fork, the
+lock is held forever in the child. `memplan_lab.bench.zygote` runs in the warm process.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _PROGRAM = "from memplan_lab.bench.zygote import main; main()"
 READY = b"ready"
 
 _START = 120.0  # seconds to import memplan; the disk of a cluster can be slow
-# So many seconds a solve may take beyond its timeouts, to read and to check.
+# The seconds that a solve may take beyond its timeouts, to read and to check.
 _GRACE = 10.0
 _GRACE_PER_BUFFER = 2e-5
-# So many more the zygote may take, to kill the solve and to answer.
+# The further seconds that the zygote may take, to kill the solve and to answer.
 _GRACE_TO_KILL = 30.0
 
 
@@ -47,11 +47,11 @@ class Order:
     Attributes
     ----------
     request
-        As `memplan_lab.bench.worker` answers it.
+        The request for `memplan_lab.bench.worker`.
     capacity
-        In bytes, in place of the problem's.
+        In bytes; replaces that of the problem.
     seconds
-        After which the process is killed; None where there is no limit.
+        The time after which the process is killed; None for no limit.
     memory
         Bytes of data (heap, stacks, anonymous mappings) that the process may have, or None.
     modules
@@ -67,7 +67,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A solve as it travels, its problem as the bytes of `exchange`: no disk need be shared."""
+    """A solve as it is sent, with its problem as the bytes of `exchange`; needs no shared disk."""
 
     order: Order
     problem: bytes
@@ -82,7 +82,7 @@ def make_order(request: Request, n: int, capacity: int | None, memory: int | Non
 
 
 def _modules(spec: str) -> tuple[str, ...]:
-    """Return what a solver imports when it is asked for the first time."""
+    """Return the modules that a solver imports at its first call."""
     if is_omnimalloc(spec):
         return ("omnimalloc.allocators",)
     known = registry.SOLVERS[registry.parse(spec)[0]]
@@ -92,7 +92,7 @@ def _modules(spec: str) -> tuple[str, ...]:
 
 
 class Zygote:
-    """A process which forks for every solve; see `memplan_lab.bench.zygote`.
+    """A process that forks for every solve; see `memplan_lab.bench.zygote`.
 
     Raises
     ------
@@ -107,7 +107,7 @@ class Zygote:
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C on a terminal is for the caller, which ends the rest
+            start_new_session=True,  # Ctrl-C on a terminal goes to the caller, which ends the rest
             # Threads that NumPy starts would not survive a fork, and their CPU time would count as
             # the solver's.
             env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
@@ -158,7 +158,7 @@ _idle: list[Zygote] = []  # of this process; each thread of a caller uses one of
 
 @contextmanager
 def borrow() -> Iterator[Zygote]:
-    """Lend a warm process which nothing else uses meanwhile."""
+    """Lend a warm process that no other thread uses meanwhile."""
     zygote = _take()
     try:
         yield zygote
@@ -179,6 +179,6 @@ def _take() -> Zygote:
 
 
 def close_idle() -> None:
-    """End the warm processes which are not in use."""
+    """End the warm processes that are not in use."""
     while _idle:
         _idle.pop().close()

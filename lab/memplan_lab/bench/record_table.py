@@ -1,12 +1,12 @@
 """Records as a table of Arrow, and back: a row for each problem, whose columns are lists.
 
-    name, family, fingerprint, provenance       which problem it is, and where it is from
+    name, family, fingerprint, provenance       which problem it is, and how it was made
     n, sections, max_load, ...                  its features
     best_peak, best_proved                      the least peak that was known when it was written
     capacity, start, end, size                  the problem; lists have a value for each buffer
     alignment, pin, ..., gap_buffer, ...        the same, and null where all is as usual
 
-Buffers have no names in it, because these would be most of the file, and no solver reads them.
+The table has no names of buffers: they would be most of the file, and no solver reads them.
 """
 
 from __future__ import annotations

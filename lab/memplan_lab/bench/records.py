@@ -1,4 +1,4 @@
-"""The corpus: problems of real networks, each with where it is from and how well it is solved.
+"""The corpus: problems of real networks, each with its origin and its least known peak.
 
     from memplan_lab import bench
 
@@ -7,8 +7,8 @@
         plan = memplan.solve(record.problem)
         print(record.name, plan.peak, record.best_peak)
 
-One Parquet file holds it, which any reader of Parquet can open; `record_table.py` says what is in
-its columns. Problems are made when they are asked for.
+It is one Parquet file, which any reader of Parquet can open; `record_table.py` describes its
+columns. A problem is made when it is first used.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ __all__ = ["Corpus", "Record", "corpus", "write"]
 
 Feature = int | float | Sequence[float]
 
-_KEY = b"memplan.corpus"  # of what the file says about itself
-_ROWS = 64  # in a group of the file: what is read at once
+_KEY = b"memplan.corpus"  # the key of the file's metadata
+_ROWS = 64  # the rows in a group of the file, which are read together
 _RISING = ("start", "end", "conflict_first", "conflict_second")
-_LEVEL = 19  # of zstd: it is written once and carried around often
+_LEVEL = 19  # of zstd: the file is written once and copied often
 
 
 @dataclass(frozen=True)
@@ -49,17 +49,17 @@ class Record:
     name
         Distinct in its corpus.
     family
-        Where it is from: "timm", "transformers", ...
+        The origin: "timm", "transformers", ...
     problem
-        Without a capacity, its buffers numbered.
+        The problem without a capacity, with numbered buffers.
     provenance
-        How it was made, as words: the model, the library, batch, type of elements, ...
+        How it was made, in words: the model, the library, batch, type of elements, ...
     features
-        Its structure; `memplan_lab.corpus.features` says what they mean.
+        Numbers about its structure; `memplan_lab.corpus.features` describes them.
     best_peak
-        The least peak that is known, in bytes: of the file, or of `memplan_lab.bench.best_known`.
+        The least known peak in bytes, from the file or from `memplan_lab.bench.best_known`.
     best_proved
-        Whether there is no smaller one.
+        Whether it is proved that there is no smaller peak.
     """
 
     name: str
@@ -77,8 +77,8 @@ class Corpus:
     Attributes
     ----------
     about
-        What the file says of itself: "version", "checksum" (over all of it, also in a sample),
-        "licence", and by library the version in "libraries".
+        The metadata of the file: "version", "checksum" (of the whole file, also in a sample),
+        "licence", and in "libraries" the version by library.
     """
 
     about: Mapping[str, Any]
@@ -100,7 +100,7 @@ class Corpus:
         Raises
         ------
         MemplanError
-            If there is none of this name.
+            If there is no record of this name.
         FormatError
             If its columns are damaged.
         """
@@ -113,7 +113,7 @@ class Corpus:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Of all records, in their order; no problem is made for it."""
+        """The names of all records, in their order; this makes no problem."""
         return tuple(self._file.rows[row]["name"] for row in self._rows)
 
     @cached_property
@@ -131,12 +131,12 @@ class Corpus:
         return dict(zip(self.names, self._rows, strict=True))
 
     def sample(self, n: int, seed: int = 0) -> Corpus:
-        """Return `n` records, of each family its share: the same ones for the same seed.
+        """Return `n` records, from each family its share; the same seed gives the same records.
 
         Raises
         ------
         MemplanError
-            If `n` is below 1 or there are fewer.
+            If `n` is below 1 or above the number of records.
         """
         if not 1 <= n <= len(self):
             raise MemplanError(
@@ -160,12 +160,12 @@ class Corpus:
 
 
 def corpus(path: str | os.PathLike[str] | None = None) -> Corpus:
-    """Open a corpus: the one that is shipped, or what `memplan-lab corpus build` wrote.
+    """Open a corpus: that of the package, or a file of `memplan-lab corpus build`.
 
     Raises
     ------
     FormatError
-        If there is no such file, or it is damaged or no corpus that this version reads.
+        If there is no such file, or it is damaged or not a corpus that this version reads.
     MissingExtraError
         If pyarrow is not installed (extra `bench`).
     """
@@ -178,7 +178,7 @@ def corpus(path: str | os.PathLike[str] | None = None) -> Corpus:
 def write(
     records: Iterable[Record], path: str | os.PathLike[str], about: Mapping[str, object]
 ) -> str:
-    """Write records as a corpus, whole or not at all; return its checksum.
+    """Write records as a corpus, completely or not at all; return its checksum.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def write(
     path
         The file.
     about
-        What the file says of itself in addition to its schema and checksum; anything that JSON has.
+        Metadata in addition to the schema and the checksum, as JSON.
 
     Raises
     ------
@@ -218,7 +218,7 @@ def write(
 
 
 class _File:
-    """A corpus as it lies in a file: scalars at hand, lists read by the group."""
+    """A corpus in a file: scalars are in memory, lists are read by groups of rows."""
 
     def __init__(self, path: str) -> None:
         from pyarrow import parquet
@@ -245,7 +245,7 @@ class _File:
         self._group: tuple[int, Any] = (-1, None)
 
     def record(self, row: int) -> Record:
-        """Return a record; fails with `FormatError` where its columns are damaged."""
+        """Return a record; raise `FormatError` if its columns are damaged."""
         values = self.rows[row]
         try:
             problem = record_table.problem_of(self._lists(row), values["capacity"])
@@ -282,7 +282,7 @@ _REMEDY = "`memplan-lab corpus build` makes one"
 
 
 def _about(path: str, file: Any) -> Mapping[str, Any]:
-    """Return what the file says of itself, or refuse a file that is no corpus of ours."""
+    """Return the metadata of the file; raise if it is not a corpus of memplan."""
     text = (file.schema_arrow.metadata or {}).get(_KEY)
     about = None if text is None else json.loads(text)
     if not isinstance(about, dict):

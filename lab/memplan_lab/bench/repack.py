@@ -1,7 +1,7 @@
 """Repacking after small changes compared with fresh solves of the same problems, in one process.
 
-Every family and capacity has the same sequence of steps: some buffers go, others come from a pool,
-and all have to fit. The capacity is a share of the greatest of the least peaks of the sequence.
+Every family and capacity has the same sequence of steps: some buffers leave, others arrive from a
+pool, and all must fit. The capacity is a share of the greatest least peak in the sequence.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TITLE = "CPU time of a repack and of a fresh solve, and buffers moved"
 
 
 class Step(NamedTuple):
-    """The buffers that go and that come, and those that are in after it."""
+    """The buffers that leave and that arrive, and all buffers after the step."""
 
     gone: tuple[str, ...]
     new: tuple[Buffer, ...]
@@ -50,22 +50,22 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One sequence of repackings, and as many fresh solves; CPU time in seconds.
+    """One sequence of repackings, and a fresh solve for each; CPU time in seconds.
 
     Attributes
     ----------
     family, buffers, changed, steps
-        What was asked: how many buffers are in, how many go and come in each of how many steps.
+        The family, the number of buffers, the number that change in a step, and the steps.
     capacity
-        In per cent of the greatest least peak, or `LEAST` where the least peak was asked for.
+        In per cent of the greatest least peak, or `LEAST` for the least peak as objective.
     repack
-        From buffers as objects to the answer, by step.
+        By step: from buffers as objects to the answer.
     fresh
-        The same by `memplan.solve`, of a `Problem` that was made before.
+        By step: `memplan.solve` of an existing `Problem`.
     with_problem
-        The same with the making of the `Problem`, from the same objects.
+        By step: the same with the construction of the `Problem` from objects.
     moved, replanned
-        Buffers moved by a step, and the share of steps that were planned again in full, on average.
+        On average, the buffers that a step moves, and the share of steps with a full solve.
     """
 
     family: str
@@ -99,14 +99,14 @@ def run(
     buffers, changed, steps, percents
         See `Row`.
     seeds
-        How many sequences; their steps are put together.
+        The number of sequences; the rows contain the steps of all of them.
     on_row
-        Called with each row as soon as it is there.
+        Called with each row as soon as it is measured.
 
     Raises
     ------
     MemplanError
-        If there is no such family, and where more change than are in.
+        If there is no such family, or more buffers change than there are.
     """
     for family in families:
         if family not in FAMILIES:
@@ -141,7 +141,7 @@ def run(
 def _make_sequence(
     family: Callable[[int, int], Problem], buffers: int, changed: int, steps: int, seed: int
 ) -> tuple[tuple[Buffer, ...], list[Step]]:
-    """Return the buffers to begin with, and the steps."""
+    """Return the first buffers, and the steps."""
     pool = [
         Buffer(f"{half}/{each.id}", each.start, each.end, each.size)
         for half in (0, 1)

@@ -1,4 +1,4 @@
-"""What rows add up to: how each solver did on a suite, and against another."""
+"""Summaries of rows: each solver on a suite, and compared with another."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ class Summary:
     Attributes
     ----------
     cases, solved, optimal
-        How many there were but for skipped ones, how many ended with a valid plan, and with a proof
-        that no plan has a smaller peak.
+        The numbers of cases that were not skipped, that ended with a valid plan, and that ended
+        with a proof that no plan has a smaller peak.
     wall_median, wall_worst, wall_sum, cpu_sum
-        Seconds over all runs that were measured, solved or not; None where none was.
+        Seconds over all measured runs, solved or not; None if there is none.
     ratio_mean, ratio_worst, worst_case
-        Peak over the best bound known for the case, over the solved: mean, worst and where that is;
-        None where none was solved.
+        Peak over the best known bound of the case, over solved cases: mean, worst, and the case
+        with the worst; None if none was solved.
     at_bound
-        How many peaks are at that bound.
+        The number of peaks at that bound.
     relative
-        CPU time over that of the first solver, on the cases that both solved; None where none.
+        CPU time over that of the first solver, on the cases that both solved; None if there is
+        none.
     """
 
     suite: str
@@ -139,12 +140,12 @@ def _relative(group: Sequence[Row], first: Sequence[Row]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The first solver of a suite against another.
+    """The first solver of a suite compared with another.
 
     Attributes
     ----------
     both, only_first, only_other
-        How many cases both solved, and each alone.
+        The numbers of cases that both solved, and that each alone solved.
     cpu_mean, cpu_worst
         CPU time of the first over that of the other, on the cases that both solved: geometric
         mean, and the case where the first does worst. Below 1 the first is faster. None where
@@ -153,8 +154,8 @@ class Comparison:
         The same of the peaks.
     speed_up
         CPU time of the other over that of the first, on the cases that the first solved: the
-        median. Where the other found nothing, what it had used until then counts, so that the
-        true one can only be higher.
+        median. If the other found no plan, the time that it used counts, so the true ratio can
+        only be higher.
     nodes_mean
         Nodes of the first over those of the other, on the cases that both solved: geometric mean.
     """

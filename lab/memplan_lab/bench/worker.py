@@ -20,24 +20,24 @@ from memplan_lab.bench.rows import Outcome, Request
 
 T = TypeVar("T")
 
-# A short run is repeated until so many seconds or further runs are spent. The first one pays for
-# cold caches and new pages, which for a run of 0.3 ms is as much again.
+# A short run is repeated until these seconds or further runs are spent. The first run includes cold
+# caches and new pages, which double the time of a run of 0.3 ms.
 _SHORT = 0.02
 _MORE = 10
 
-# The C library may give the top of the heap back to the system after a run, if nothing in use lies
-# above it, and the next run faults it in again: this doubles the time of a run of 0.2 ms. glibc
-# stops that once a block of this size was freed, as any program does which works on arrays.
+# The C library may return the top of the heap to the system after a run, if nothing in use lies
+# above it. The next run faults it in again, which doubles the time of a run of 0.2 ms. glibc stops
+# doing so after a block of this size was freed, as in any program that works on arrays.
 _KEPT = 16 << 20
 
 TWO = Problem.from_arrays([0, 0], [1, 1], [1, 1])
 
 
 def warm_up(request: Request) -> None:
-    """Do what only a first solve does; errors are left to `answer`, which meets them again.
+    """Do what only a first solve does; `answer` will report errors.
 
-    It loads libraries and models, and touches pages for the first time: a millisecond and more that
-    belongs to starting Python.
+    It loads libraries and models, and touches pages for the first time: a millisecond or more that
+    belongs to the start of Python.
     """
     if peers.is_omnimalloc(request.solver):
         return
@@ -51,7 +51,7 @@ def warm_up(request: Request) -> None:
 
 
 def answer(problem: Problem, request: Request) -> Outcome:
-    """Solve, measure and check; whatever goes wrong becomes an outcome, so that a sweep goes on."""
+    """Solve, measure and check; every failure becomes an outcome, so that a sweep continues."""
     try:
         if peers.is_omnimalloc(request.solver):
             return _run_peer(problem, request)
@@ -68,7 +68,7 @@ def _run_solver(problem: Problem, request: Request) -> Outcome:
     from memplan.solvers import solve
 
     def prepare() -> Callable[[], Plan]:
-        # A run leaves what it computes in the problem, which would save time to the next run.
+        # A run stores computed values in the problem, which would save time in the next run.
         fresh = problem.with_capacity(problem.capacity)
         return lambda: solve(
             fresh,
@@ -111,8 +111,8 @@ def _run_peer(problem: Problem, request: Request) -> Outcome:
 def _measure(prepare: Callable[[], Callable[[], T]], repeat: int) -> tuple[T, Outcome]:
     """Run what `prepare` returns; return the last result, and times and memory as an outcome.
 
-    It runs `repeat` times, and where that was short, some more. `prepare` is called before each
-    run, outside of the clock.
+    It runs `repeat` times, and more often if a run is short. `prepare` is called before each run,
+    and its time is not measured.
     """
     wall: list[float] = []
     cpu: list[float] = []
@@ -128,7 +128,7 @@ def _measure(prepare: Callable[[], Callable[[], T]], repeat: int) -> tuple[T, Ou
 
 
 def _cpu_seconds() -> float:
-    """Return what this process has used, and its children that have ended (`mip` has one)."""
+    """Return the CPU time of this process and of its ended children (`mip` has one)."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 

@@ -1,8 +1,8 @@
 """The warm process: it has one thread, has imported everything that solves, and forks.
 
-It solves nothing but a problem of two buffers at its start, so that every solve begins in the same
-state. It ends when the other end of its pipe is closed, which is also how it learns that its caller
-was killed: nothing is left behind. `memplan_lab.bench.processes` is the caller's end.
+It solves nothing except a problem of two buffers at its start, so that every solve begins in the
+same state. It ends when the other end of its pipe is closed, also if its caller was killed.
+`memplan_lab.bench.processes` is the side of the caller.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def _run(work: Work, caller: Connection, complaints: IO[bytes]) -> bytes:
     work
         The solve.
     caller
-        The caller sends nothing before it has the outcome, so that only its end can be read.
+        The caller sends nothing before it has the outcome, so a readable pipe means that it ended.
     complaints
-        A file for what the process writes where it should not.
+        A file for output of the process that is not the outcome.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def _receive(reader: int, caller: Connection, seconds: float | None) -> bytes | 
 
 
 def _be_child(order: Order, problem: Problem, pipe: int, complaints: int) -> NoReturn:
-    """Be the process of a solve, to its end, without the parent's cleaning up."""
+    """Run a solve in this process and end it, without the parent's cleanup."""
     code = 1
     try:
         os.setpgid(0, 0)

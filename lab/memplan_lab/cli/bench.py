@@ -164,7 +164,7 @@ def _contestants(
 
 
 def _check_files(out: str | None, figure: str | None) -> None:
-    """Refuse before hours of work a file that could not be written after them."""
+    """Check before hours of work that the files can be written afterwards."""
     from memplan_lab.bench import figures, report
 
     for path, check in ((out, report.check_file), (figure, figures.check_file)):

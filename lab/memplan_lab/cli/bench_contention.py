@@ -1,4 +1,4 @@
-"""`memplan-lab bench-contention`: what memory costs when requests are served side by side."""
+"""`memplan-lab bench-contention`: the cost of memory when requests run in parallel."""
 
 from __future__ import annotations
 

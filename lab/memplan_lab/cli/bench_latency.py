@@ -1,4 +1,4 @@
-"""`memplan-lab bench-latency`: PyTorch with a slab against PyTorch with other allocators."""
+"""`memplan-lab bench-latency`: PyTorch with a slab, compared with other allocators."""
 
 from __future__ import annotations
 
@@ -85,7 +85,8 @@ def command(
 ) -> None:
     """Time networks in eager mode and from a slab, under every allocator, in new processes.
 
-    With `--details` also what decides the ratio. `memplan-lab report` draws the file of `--output`.
+    `--details` also shows what the ratio depends on. `memplan-lab report` draws the file of
+    `--output`.
     """
     output.check_output(out)
 
@@ -151,7 +152,7 @@ def finish(
     markdown: bool,
     interrupted: bool,
 ) -> None:
-    """Write and show what was measured, say what failed, and end as the run did."""
+    """Write and show the measurements and the failures, and end with the exit code of the run."""
     from memplan_lab.bench.latency import report
 
     if interrupted:

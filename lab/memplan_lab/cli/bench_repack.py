@@ -1,4 +1,4 @@
-"""`memplan-lab bench-repack`: repairs of a plan after small changes against fresh solves."""
+"""`memplan-lab bench-repack`: repairs of a plan after small changes, and fresh solves."""
 
 from __future__ import annotations
 

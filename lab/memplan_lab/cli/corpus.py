@@ -69,7 +69,7 @@ def orders(
         typer.Option("--limit", min=1, help="The maximum number of recipes, spread evenly."),
     ] = None,
 ) -> None:
-    """Record which operators of real networks wait for which, for the suite `orders`.
+    """Record the operators of real networks and what each waits for, for the suite `orders`.
 
     The same versions of the libraries record the same file; it takes minutes. Needs the extra
     `corpus`.

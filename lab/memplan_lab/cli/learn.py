@@ -1,4 +1,4 @@
-"""`memplan-lab learn`: samples of backtracking, a model made of them, and what it is worth."""
+"""`memplan-lab learn`: samples of backtracking, a model trained on them, and its evaluation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NAME = "learn"
 app = typer.Typer(help="Learn where the search of telamalloc should backtrack to.")
 
-# Problems are generated from these seeds. A model must not have seen those that it is judged on.
+# The seeds of generated problems. A model must not be evaluated on problems that trained it.
 _TRAINING_SEEDS = "1000:1040"
 _OTHER_SEEDS = "100:105"
 

@@ -6,8 +6,8 @@
     corpus.write(made, "corpus.parquet")
 
 Networks are run on PyTorch's meta device, where tensors have shapes and no memory; nothing is
-downloaded or computed. What is made can be made again: the same versions of the libraries give the
-same file. `memplan_lab.bench.corpus()` reads what is shipped.
+downloaded or computed. The same versions of the libraries give the same file.
+`memplan_lab.bench.corpus()` reads the file of the package.
 """
 
 from memplan_lab.corpus.building import FAMILIES, Built, Failure, build, recipes, write

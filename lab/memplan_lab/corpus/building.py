@@ -86,9 +86,9 @@ class Built:
     records
         In the order of their recipes.
     failures
-        What could not be made, or is too small or too large.
+        Recipes whose problems could not be made, or are too small or too large.
     duplicates
-        By name of a recipe that made the same problem as one before it, the name of that one.
+        By name of a recipe that made the same problem as an earlier one, the name of that one.
     """
 
     records: tuple[Record, ...]
@@ -210,7 +210,7 @@ def _in_order(problem: Problem) -> Problem:
 
 
 def _structure(problem: Problem) -> str:
-    """Return a key that ignores a common factor of all sizes, and the length of each section."""
+    """Return a key that does not depend on a common factor of sizes or the lengths of sections."""
     _, times = np.unique(np.concatenate([problem.start, problem.end]), return_inverse=True)
     unit = max(int(np.gcd.reduce(problem.size)), 1)
     columns = (

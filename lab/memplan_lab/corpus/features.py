@@ -1,4 +1,4 @@
-"""What a problem looks like, in numbers: columns of the corpus in addition to the problem."""
+"""Numbers about the structure of a problem: columns of the corpus in addition to the problem."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def features(problem: Problem) -> dict[str, Feature]:
     largest_alignment
         Of all buffers.
     conflicts
-        Pairs that conflict though their lifetimes do not meet.
+        Pairs that conflict although their lifetimes are disjoint.
     density
         The mean load over the whole time, as a share of the greatest.
     tight_share

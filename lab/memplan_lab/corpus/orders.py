@@ -1,8 +1,8 @@
-"""The graphs of the suite `orders`: what waits for what in real networks, and what they touch.
+"""The graphs of the suite `orders`: operators of real networks, their waits and storages.
 
 Networks are recorded with one image or sentence, and trained with two. The columns are those of
-eager mode: an operator in place touches the same storage again, and keeps its place between the
-others that do.
+eager mode: an operator in place touches the same storage again, and keeps its place among the
+operators that touch it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["LARGEST", "iterate_recipes", "record_all"]
 
 LARGEST = 25_000  # operators
 
-# Architectures whose branches leave a choice of order, beside those of the corpus; side of images.
+# Architectures with branches, so that orders differ, beside those of the corpus; side of images.
 _BRANCHED = """
 pnasnet5large:331 nasnetalarge:331 hrnet_w18_small:224 hrnet_w30:224 hrnet_w40:224 hrnet_w44:224
 hrnet_w64:224 densenet161:224 densenet169:224 densenet201:224 densenet264d:224 dla102x2:224
@@ -46,7 +46,7 @@ _TOKENS = 128
 def record_all(
     limit: int | None = None, on_made: Callable[[int, int, str], object] | None = None
 ) -> tuple[list[Case], list[Failure]]:
-    """Return the graphs, and what could not be made or is too large.
+    """Return the graphs, and the recipes that could not be made or are too large.
 
     Parameters
     ----------

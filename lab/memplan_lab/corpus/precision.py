@@ -1,4 +1,4 @@
-"""Which tensors of a network have one byte an element once it is quantised.
+"""The tensors of a quantised network that have one byte for each element.
 
 Quantisation is that of TensorFlow Lite: batch norms are folded into convolutions, and operators
 which have a kernel for 8-bit integers use it. Others, such as layer norms, still work in 32 bits.

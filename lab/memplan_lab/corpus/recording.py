@@ -1,8 +1,8 @@
-"""What a PyTorch program allocates and frees, seen on the meta device.
+"""Records what a PyTorch program allocates and frees, on the meta device.
 
 Every operator passes a dispatch mode. A storage begins with the operator that returns it first, and
-ends when nothing refers to it: no variable of Python, and nothing that autograd saved for
-the backward pass. Eager mode has these lifetimes; scratch inside of kernels is not seen.
+ends when nothing refers to it: no variable of Python, and nothing that autograd saved for the
+backward pass. Eager mode has these lifetimes; scratch inside of kernels is not recorded.
 
     operators      conv   relu_   conv    add_
     storages   a   ████████████████████████████     held by `identity = x`
@@ -110,7 +110,7 @@ def record(run: Callable[[], object], weights: Iterable[Any]) -> Recording:
     Raises
     ------
     MemplanError
-        If it has too many tensors to be worth it.
+        If it has too many tensors.
     """
     _warm_up()
     return _record(run, weights)
@@ -151,8 +151,8 @@ def _record(run: Callable[[], object], weights: Iterable[Any]) -> Recording:
     return Recording(seen.storages, seen.steps, result, seen.number_of)
 
 
-# The most storages in one recording. No problem of the corpus has half as many, and the look at all
-# live ones before every operator would take minutes.
+# The most storages in one recording. No problem of the corpus has half as many, and a recording
+# checks all live storages before every operator, which would take minutes.
 MOST = 40_000
 
 _VALUE = torch.ops.aten._local_scalar_dense.default

@@ -1,7 +1,7 @@
-"""Recordings as problems, as graphs, and as questions of order.
+"""Recordings as problems, as graphs, and as problems of orders.
 
-All have the same sizes, but different lifetimes: a problem has those of eager mode, a graph those
-of a compiler, which frees a tensor after its last reader, and the question of order has none yet.
+All have the same sizes, but different lifetimes. A problem has those of eager mode; a graph has
+those of a compiler, which frees a tensor after its last reader; a problem of orders has none yet.
 """
 
 from __future__ import annotations
@@ -41,11 +41,12 @@ def problem_of(recording: Recording) -> Problem:
 
 
 def order_of(recording: Recording) -> OrderProblem:
-    """Return in which orders the operators of a run compute the same.
+    """Return the problem of all orders in which the operators of a run compute the same.
 
-    An operator waits for the last change of what it reads, and one that changes a storage also for
-    all that read it before. Operators that draw random numbers keep their order, because they share
-    a generator. What is held at the end is wanted; sizes are those of `problem_of`.
+    An operator waits for the last change of each storage that it reads. An operator that changes a
+    storage also waits for all earlier readers. Operators that draw random numbers keep their order,
+    because they share a generator. Storages that are held at the end are wanted; sizes are those of
+    `problem_of`.
     """
     count = len(recording.steps)
     users: dict[int, list[int]] = {
@@ -53,7 +54,7 @@ def order_of(recording: Recording) -> OrderProblem:
     }
     arcs: set[tuple[int, int]] = set()
     changed: dict[int, int] = {}  # by storage: its last change
-    readers: dict[int, list[int]] = {}  # by storage: who read it since then
+    readers: dict[int, list[int]] = {}  # by storage: its readers since then
     drawn = -1
     for at, step in enumerate(recording.steps):
         for number in {*step.reads, *step.makes, *step.changes}:

@@ -15,9 +15,9 @@ _Mode: Any = require("torch.overrides", extra="corpus").TorchFunctionMode
 class Weightless(_Mode):  # type: ignore[misc]
     """A context in which empty tensors, such as weights before they are filled, take no memory.
 
-    Such tensors are on the meta device. All others are not, unlike in the context of that device,
-    because libraries compute rates and tables of positions while they build, and read them. The
-    caller moves what was made to the meta device afterwards.
+    Such tensors are on the meta device. In the context of that device, all tensors would be; but
+    libraries compute rates and tables of positions while they build, and read them. The caller
+    moves the module to the meta device afterwards.
     """
 
     def __torch_function__(

@@ -1,4 +1,4 @@
-"""Learned backtracking (TelaMalloc, section 6): samples, the model made of them, and its merit.
+"""Learned backtracking (TelaMalloc, section 6): samples, the trained model, and its evaluation.
 
     from memplan_lab import learn
 
@@ -6,8 +6,8 @@
     model = learn.train(samples)
     rows = learn.evaluate(learn.of_corpus("second"), model)
 
-Samples depend on seeds and node limits alone, so that they can be collected again. Training needs
-the extra `learn`; a trained model needs nothing.
+Samples depend only on seeds and node limits, so they can be collected again. Training needs the
+extra `learn`; a trained model needs nothing.
 """
 
 from memplan_lab.learn.collecting import collect

@@ -45,7 +45,7 @@ def collect(
     about: Mapping[str, object] | None = None,
     on_search: Callable[[Searched], object] | None = None,
 ) -> Samples:
-    """Return what the search of `telamalloc` saw at its major backtracks.
+    """Return samples of the major backtracks of `telamalloc`.
 
     Parameters
     ----------
@@ -59,11 +59,11 @@ def collect(
         Limit of each question to the exact search; a backtrack with a question that stays open
         gives no sample.
     oracle_share
-        Share of the backtracks that go where the oracle says; the others go where the rule says.
+        Share of the backtracks that follow the oracle; the others follow the rule.
     seed
         Of that choice.
     model
-        Says where to go in place of the rule, because a model leads to other states than the rule.
+        Replaces the rule, because a model leads to other states than the rule.
     about
         Where the instances are from, for the recipe.
     on_search

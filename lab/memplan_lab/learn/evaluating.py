@@ -1,4 +1,4 @@
-"""Searches that learn and that do not, side by side (TelaMalloc, section 7.3)."""
+"""Searches with and without learning, side by side (TelaMalloc, section 7.3)."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def evaluate(
     repeat: int = 1,
     on_row: Callable[[Row], object] | None = None,
 ) -> list[Row]:
-    """Return how searches of instances go without and with learning.
+    """Return the results of searches of instances without and with learning.
 
     Parameters
     ----------
     instances
-        Problems with capacities; those that a model has not seen say more.
+        Problems with capacities; use problems that did not train the model.
     learned
         As the option of `telamalloc`: True for the second search beside it; or a model, from
         `train` or `memplan.solvers.backtracking.read`, which searches as published.

@@ -1,6 +1,6 @@
-"""The problems that backtracking is learned on, and the others on which it is judged.
+"""The problems for training learned backtracking, and those for evaluating it.
 
-Both are drawn from the same families, but from different seeds: none of one is in the other.
+Both are drawn from the same families with different seeds, so no problem is in both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from memplan_lab.bench import generators
 __all__ = ["FAMILIES", "HALVES", "Family", "Instance", "of_corpus", "of_files", "of_seeds"]
 
 HALVES = ("first", "second")
-_LEAST_NODES = 100_000  # of the search for the least capacity, which comes near it with so many
+_LEAST_NODES = 100_000  # of the search for the least capacity, enough to come near it
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Family:
     small
         Numbers of buffers for training: the oracle has an answer to most questions.
     large
-        Numbers of buffers to be judged on.
+        Numbers of buffers for evaluation.
     percents
-        Capacities, as percentages of the least one that is known to do.
+        Capacities, as percentages of the least known one.
     """
 
     make: Callable[[int, int], Problem]
@@ -94,7 +94,7 @@ def of_seeds(
     sizes
         Numbers of buffers; `None` takes the family's own.
     small
-        Of these those for training, in place of those to be judged on.
+        Whether to take the sizes for training instead of those for evaluation.
 
     Raises
     ------
@@ -131,9 +131,9 @@ def of_corpus(
 ) -> Iterator[Instance]:
     """Yield the corpus's problems of one half of its networks, each at all of these capacities.
 
-    All problems of a network are in the same half, so that what is chosen on one half has not seen
-    the networks of the other. Problems with conflicts or groups, which the search does not support,
-    are left out.
+    All problems of a network are in the same half, so that settings chosen on one half are
+    independent of the networks of the other. Problems with conflicts or groups, which the search
+    does not support, are left out.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What learning is worth: rows of an evaluation as a table and as a file."""
+"""The effect of learning: rows of an evaluation as a table and as a file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _RUN = ("solved", "backtracks", "seconds", "steps")
 
 @dataclass(frozen=True)
 class Merit:
-    """A summary of rows. A problem is hard if the plain search backtracks often or fails, or easy.
+    """A summary of rows. Problems are hard if the plain search backtracks often or fails.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What each technique of a search is worth: solvers with switches compared with those without."""
+"""The effect of each technique of a search: solvers with and without their switches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where results are from, in words: versions, machines, seeds, commands."""
+"""The origin of results, in words: versions, machines, seeds, commands."""
 
 from __future__ import annotations
 

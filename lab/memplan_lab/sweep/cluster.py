@@ -1,4 +1,4 @@
-"""Where a sweep runs: on processes of this machine, or on a cluster of Dask that is there."""
+"""Where a sweep runs: on processes of this machine, or on a running cluster of Dask."""
 
 from __future__ import annotations
 
@@ -95,10 +95,10 @@ def _local(workers: int | None, memory: int) -> Iterator[Client]:
 
 @contextmanager
 def _without_ctrl_c() -> Iterator[None]:
-    """Keep Ctrl-C from threads that begin here, and from all processes that they ever start.
+    """Keep Ctrl-C from threads that start here, and from all processes that they start.
 
-    A terminal sends it to all of them, but the client is to end them. This thread gets it when the
-    context ends.
+    A terminal sends it to all of them, but only the client must react, and end them. This thread
+    gets it when the context ends.
     """
     resource_tracker.ensure_running()  # a later start would let Ctrl-C through in its thread
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

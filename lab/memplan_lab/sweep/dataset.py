@@ -1,8 +1,8 @@
 """The folder of a sweep while it is written: by one process, and readable at any time.
 
-Rows that have come are a new file within a second or so, which is written under another name and
-then renamed: a reader sees all of it or nothing. Many small files are merged into one now and
-then, and in the end.
+About once a second, new rows become a new file. It is written under another name and then renamed,
+so a reader sees a complete file or none. Small files are merged into one from time to time, and at
+the end.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LOCK = ".lock"
 
 
 def check(folder: Path, settings: Settings, *, resume: bool) -> None:
-    """Refuse a folder into which these results do not belong.
+    """Refuse a folder to which these results cannot be added.
 
     Raises
     ------
@@ -154,7 +154,7 @@ class Dataset:
         }
 
     def begin(self, session: Mapping[str, Any]) -> None:
-        """Write down what runs this sweep from here on: command, versions, machines."""
+        """Record the command, versions and machines of this session."""
         self._about["sessions"].append(dict(session))
         write_text(self._folder / METADATA, json.dumps(self._about, indent=2) + "\n")
 
@@ -164,12 +164,12 @@ class Dataset:
         self.done.add(result.key)
 
     def tick(self) -> None:
-        """Write what has come, if the last time was long enough ago."""
+        """Write the new rows, if the last time was long enough ago."""
         if self._rows and time.monotonic() - self._written_at >= _PAUSE:
             self.flush()
 
     def flush(self) -> None:
-        """Write what has come."""
+        """Write the new rows."""
         for solver in list(self._rows):
             folder = self._folder / ROWS / f"solver={quote(solver, safe='')}"
             folder.mkdir(parents=True, exist_ok=True)
@@ -180,13 +180,13 @@ class Dataset:
         self._written_at = time.monotonic()
 
     def compact(self) -> None:
-        """Write what has come, and leave one file for each solver."""
+        """Write the new rows, and merge all files into one for each solver."""
         self.flush()
         for folder in sorted((self._folder / ROWS).glob("solver=*")):
             _merge(folder)
 
     def close(self) -> None:
-        """Write what has come, and let others write."""
+        """Write the new rows, and unlock the folder."""
         try:
             self.flush()
         finally:
@@ -209,7 +209,7 @@ def _parts(folder: Path) -> list[Path]:
 
 
 def _merge(folder: Path) -> None:
-    """Make one file of all, each key once; what a kill left half written is removed."""
+    """Merge all files into one, each key once; remove files that a kill left incomplete."""
     for left in folder.glob(".*.tmp"):
         left.unlink()
     parts = _parts(folder)
@@ -232,7 +232,7 @@ def _first_of_each_key(rows: Any) -> Any:
 
 
 def _write(folder: Path, rows: Any) -> None:
-    """Write rows as one more file, of which the folder's name says the solver."""
+    """Write rows as one more file in the folder of the solver."""
     import pyarrow as pa
     from pyarrow import parquet
 

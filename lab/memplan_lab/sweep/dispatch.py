@@ -115,7 +115,7 @@ class Dispatcher:
             self._forget()
 
     def _fill(self, todo: Iterator[Item]) -> bool:
-        """Send bundles until the workers have enough; return whether any are in flight."""
+        """Send bundles until the workers have enough; return whether any is in flight."""
         self._look()
         while len(self._flights) < _DEPTH * self._threads:
             tries = list(islice(self._tries(todo), self._size()))
@@ -193,7 +193,7 @@ class Dispatcher:
             del self._flights[ticket]
             left = flight.tries[flight.replies :]
             if left and (flight.lost or what is not _Event.END):
-                # Only the first of these was running, so that the others lose no attempt.
+                # Only the first of these was running, so the others keep their attempts.
                 outcome = Outcome("error", error=_words(what))
                 self._end(left[0], Reply(outcome, datetime.now(UTC), self._seconds, worker=""))
                 left = left[1:]
@@ -216,7 +216,7 @@ class Dispatcher:
         self._on_result(result)
 
     def _forget(self) -> None:
-        """Cancel what still waits, and delete what the scheduler remembers of this session."""
+        """Cancel waiting bundles, and delete the state of this session in the scheduler."""
         if self._client.status != "running":
             return
         self._client.unsubscribe_topic(self._session)

@@ -18,12 +18,12 @@ from memplan_lab.bench import processes
 from memplan_lab.bench.processes import Work
 from memplan_lab.bench.rows import Outcome
 
-_ENOUGH = 2.0  # seconds, after which a bundle goes back as it is: what is left may take long
+_ENOUGH = 2.0  # seconds, after which a bundle is returned incomplete: the rest may take long
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """What is one task for Dask: works that are run one after the other.
+    """One task of Dask: works that run one after the other.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Reply:
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> Reply:
-        """Return what `event` made."""
+        """Return the reply of an event that `event` made."""
         reply: Reply = pickle.loads(event["reply"])
         return reply
 
@@ -74,10 +74,10 @@ def run_bundle(bundle: Bundle) -> None:
     """Run the works of a bundle, unless it has already begun on a worker that died.
 
     Dask runs the tasks of a dead worker again, as often as the scheduler is configured to. The
-    sweep counts the attempts of a task itself, so that a bundle which has begun is not begun again;
-    one that only waited on the dead worker has lost nothing. Each reply is sent at once as an event
-    of Dask, and survives the worker. The function returns nothing, as the client would have to
-    fetch it.
+    sweep counts the attempts of a task itself, so a bundle that has begun is not started again; a
+    bundle that only waited on the dead worker is. Each reply is sent at once as an event of Dask,
+    and survives the worker. The function returns nothing, because the client would have to fetch
+    it.
     """
     from distributed import get_worker
 

@@ -83,8 +83,8 @@ class Result(Task):
     Attributes
     ----------
     status
-        As the solver says: `optimal`, `fits`, `feasible`, ... Or what kept it away:
-        `unsupported` (a constraint that it does not have), `invalid` (the plan breaks the problem),
+        The status of the plan: `optimal`, `fits`, `feasible`, ... Or why there is none:
+        `unsupported` (a constraint that the solver lacks), `invalid` (the plan breaks the problem),
         `failed` (twice: an error, a crash, too much memory or time, a worker that died).
     peak, lower_bound
         In bytes, as the solver says; None where there is none.
@@ -94,7 +94,7 @@ class Result(Task):
         Seconds of the solve alone, not of reading the problem or checking the plan; `cpu_s` is of
         all threads together. A short solve is repeated in its process: then they are medians.
     runs, first_cpu_s, solve_s
-        How often it ran, the CPU time of the first run, which is what a program pays that plans
+        The number of runs, the CPU time of the first run, which is the cost in a program that plans
         once, and the wall clock of all runs together. None also in results of older releases.
     peak_rss_mib
         The largest resident memory of the process, in MiB.
@@ -238,8 +238,8 @@ def _restate(found: Any) -> Any:
 def _drop_repeated(found: Any) -> Any:
     """Return a table that is sorted by key with the first row of every key.
 
-    Merged rows are there twice until the old files are removed, and stay so if the process dies
-    before that.
+    Merged rows exist twice until the old files are removed, and stay so if the process dies before
+    that.
     """
     keys = found["key"].to_pylist()
     kept = [at for at, key in enumerate(keys) if at == 0 or key != keys[at - 1]]

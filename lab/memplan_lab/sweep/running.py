@@ -69,9 +69,9 @@ def run(
 ) -> Effort:
     """Run all tasks of a sweep that have no row yet.
 
-    A task that goes wrong (an error, a crash, too much time or memory, a worker that dies) is tried
-    once more, and then is a row like any other. An interrupt (`KeyboardInterrupt`) passes
-    through, and leaves a folder that can be read and resumed.
+    A task that fails (an error, a crash, too much time or memory, a worker that dies) is tried once
+    more, and then is a row like any other. An interrupt (`KeyboardInterrupt`) passes through, and
+    leaves a folder that can be read and resumed.
 
     Parameters
     ----------
@@ -95,8 +95,8 @@ def run(
     Raises
     ------
     MemplanError
-        For a suite or a solver that there is not, a folder that holds something else, and a cluster
-        that cannot be used.
+        For an unknown suite or solver, a folder with other contents, and a cluster that cannot be
+        used.
     MissingExtraError
         Without Dask distributed and pyarrow, or what a solver needs.
     """

@@ -1,4 +1,4 @@
-"""What a sweep asks: problems x capacities x repetitions x solvers, one task at a time."""
+"""The tasks of a sweep: problems x capacities x repetitions x solvers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LEAST_MEMORY = 1 << 20
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides which tasks a sweep has, and how each of them is run.
+    """The settings of a sweep: its tasks, and how each of them runs.
 
     Attributes
     ----------
@@ -171,8 +171,8 @@ class Item:
 def items(settings: Settings, cases: Sequence[Case]) -> Iterator[Item]:
     """Yield all tasks, problem by problem, and on each the solvers by turns.
 
-    A problem is made when its turn comes. Solvers take turns on it, so that a machine which slows
-    down slows all of them.
+    A problem is made when its turn comes. Solvers take turns on it, so that a slower machine
+    affects all of them.
     """
     for case in cases:
         try:

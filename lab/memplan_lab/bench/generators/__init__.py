@@ -1,7 +1,7 @@
 """Seeded generators of problems: the same arguments give the same problem, on any machine.
 
-Chance comes from `numpy.random.Generator(PCG64(...))` alone, and only through draws in integer
-arithmetic, so that problems do not depend on the maths library.
+All random numbers are integers drawn from `numpy.random.Generator(PCG64(...))`, so that problems do
+not depend on the maths library.
 """
 
 from memplan_lab.bench.generators.dense import dense

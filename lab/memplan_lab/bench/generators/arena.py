@@ -8,8 +8,8 @@
     | | a |         +--+                 | | a |xxxxxxxx+---+   arena is in use then.
     +-+---+----|-------- time            +-+---+----|-------- time
 
-The load of that moment is the peak of the plan, so the plan is optimal: whatever is cut out of it
-(pins, reserved ranges, gaps) keeps an optimum that is known.
+The load of that moment is the peak of the plan, so the plan is optimal. Constraints that are made
+from this plan (pins, reserved ranges, gaps) keep the optimum.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Arena:
-    """Buffers with their offsets, all of whose memory is in use at some moments.
+    """Buffers with their offsets; at some moments all of the memory is in use.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ def fill_arena(
     rng
         Draws which buffers go.
     n
-        How many rows to return: as many go as fillers come, and none that is live at a moment.
+        The number of rows to return: each filler replaces a buffer that is not live at a moment.
     start, end, size, alignment
         At least `n` rows, in any order. No alignment: 1.
     offset
@@ -96,7 +96,7 @@ def fill_arena(
     reserved
         Disjoint ranges that no buffer may touch, below the load of the busiest moment.
     moments
-        How many to fill, one in each of so many stretches of time; at most one for 250 buffers.
+        The number of moments to fill, one in each stretch of time; at most one for 250 buffers.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def fill_arena(
 
 
 def _busiest_moments(start: Columns, end: Columns, size: Columns, count: int) -> list[int]:
-    """Return the moment with the largest load of each of so many stretches of time."""
+    """Return the moment with the largest load in each of `count` stretches of time."""
     loads = Loads(Problem.from_arrays(start, end, size))
     parts = np.array_split(np.arange(len(loads)), min(count, len(loads)))
     best = [int(part[loads.load[part].argmax()]) for part in parts]

@@ -44,8 +44,8 @@ def cut(
     pinwheels
         The share of cuts that are pinwheels, where one is possible.
     flatness
-        How many times more often than by its shape alone a piece is cut across the address axis:
-        above 1 makes long-lived pieces, so that more of them overlap in time.
+        The factor by which cuts across the address axis are more frequent than by shape alone.
+        Above 1, pieces are longer in time, so more of them overlap.
 
     Raises
     ------

@@ -28,7 +28,7 @@ def dense(n: int, seed: int) -> Problem:
     Returns
     -------
     Problem
-        Without a capacity, for the optimum is not known by construction.
+        Without a capacity, because the optimum is not known by construction.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Instances whose load is the same everywhere: the load bound says nothing about where to look.
+"""Instances with the same load at all times, so that no section is harder than another.
 
 Their optimum is usually a few percent above the load, so they are for proofs rather than for fits.
 """
@@ -30,7 +30,7 @@ def flat_load(n: int, seed: int, load: int = LOAD) -> Problem:
     Returns
     -------
     Problem
-        Without a capacity, for the optimum is not known by construction.
+        Without a capacity, because the optimum is not known by construction.
 
     Raises
     ------

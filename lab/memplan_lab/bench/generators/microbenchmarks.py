@@ -1,7 +1,7 @@
 """TelaMalloc's microbenchmarks (Maas et al. 2023, section 7.1): the cost of a step, no search.
 
-The paper gives the shape and not the sizes; here they are all different, so that no solver can
-treat the buffers as copies of one.
+The paper gives the shape but not the sizes. Here all sizes are different, so that no solver can
+treat buffers as identical.
 """
 
 from __future__ import annotations

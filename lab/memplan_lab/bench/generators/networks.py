@@ -1,4 +1,4 @@
-"""Lifetimes and sizes as neural networks have them, for any number of buffers, in array code.
+"""Lifetimes and sizes like those of neural networks, for any number of buffers, in array code.
 
 Only integer draws and exact floating-point operations are used (no `exp`, no `normal`): libraries
 round those differently, and a problem must be the same on any machine.

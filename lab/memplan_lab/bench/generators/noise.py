@@ -27,7 +27,7 @@ def with_size_noise(problem: Problem, seed: int, relative: float = 0.05) -> Prob
     Returns
     -------
     Problem
-        Without a capacity: what held before need not hold now.
+        Without a capacity, because the old one may be too small now.
 
     Raises
     ------

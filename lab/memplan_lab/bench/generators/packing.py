@@ -1,4 +1,4 @@
-"""A problem made backwards, from a placement: its optimum is known because it was drawn first."""
+"""Problems that are made from a placement, so that their optimum is known."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Packing:
     def of(cls, pieces: list[Piece], capacity: int, unit: int, rng: np.random.Generator) -> Packing:
         """Turn pieces with addresses counted in `unit` bytes into shuffled rows.
 
-        The rows are shuffled, because the order in which pieces were cut says where they lie.
+        The rows are shuffled, because the order of the cuts would reveal the places of the pieces.
         """
         table = np.array(pieces, dtype=np.int64).reshape(-1, 4)[rng.permutation(len(pieces))]
         start, end, lower, upper = table.T.copy()

@@ -1,4 +1,4 @@
-"""Packings without a byte of waste: every section is full, so the search has no slack to lose."""
+"""Packings without a byte of waste: every section is full, so a search has no slack."""
 
 from __future__ import annotations
 

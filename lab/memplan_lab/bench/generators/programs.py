@@ -1,7 +1,7 @@
-"""Seeded graphs of operators, whose order is to be found.
+"""Seeded graphs of operators, for the search for orders.
 
-Every operator makes one tensor. Inputs of the whole graph are not planned, and what nobody reads is
-live only while it is made.
+Every operator makes one tensor. Inputs of the whole graph are not planned, and a tensor that no
+operator reads is live only while it is made.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _pick(rng: np.random.Generator, nodes: Sequence[int]) -> int:
 
 
 def of_arcs(size: Sequence[int], arcs: Sequence[tuple[int, int]]) -> OrderProblem:
-    """Return the question of operators that make one storage each, which others read.
+    """Return the problem of operators that make one storage each, which others read.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Families of problems that differ in what is hard about them, each with a known optimum.
+"""Families of problems that are hard for different reasons, each with a known optimum.
 
-Nearly all are cut out of an arena that is full at one moment (see `arena`), so that the load there,
-or a sum that is as easy to see, is the optimum.
+Nearly all are cut out of an arena that is full at one moment (see `arena`). The load there, or
+another simple sum, is the optimum.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _UNIT = 64  # bytes: most sizes are multiples of a cache line
 _PAGE = 4096
 Gap = tuple[int, int, int, int, int]  # the buffer, start, end, and its window or -1, -1
 
-_EXTRA = 5  # percent of buffers that are made so that some may go for those that fill holes
+_EXTRA = 5  # percent of additional buffers, because some make way for those that fill holes
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A problem with what is known of it.
+    """A problem with its bound, and perhaps an optimal plan.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Known:
     bound
         Bytes: no plan has a smaller peak.
     offset
-        A plan whose peak is `bound`, or None where only the bound is known.
+        A plan whose peak is `bound`, or None if only the bound is known.
     """
 
     problem: Problem
@@ -57,8 +57,8 @@ def robustness(family: str, n: int, seed: int, moments: int = 1) -> Known:
     seed
         The same seed gives the same problem, on any machine.
     moments
-        How many moments of a plan are filled: the more there are, the tighter is the problem. The
-        families of `UNCUT` do not ask.
+        The number of moments of a plan that are filled: with more moments the problem is tighter.
+        The families of `UNCUT` ignore it.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def _noise20(rng: np.random.Generator, n: int, moments: int) -> Known:
 
 
 def _sawtooth(rng: np.random.Generator, n: int, moments: int) -> Known:
-    """Return a load that grows by one buffer a step and falls at once; one in ten lives on."""
+    """Return a load that grows by one buffer a step and falls at once; one in ten lives longer."""
     count, width = _with_extra(n), int(rng.integers(24, 64))
     start = np.arange(count)
     end = (start // width + 1) * width
@@ -168,10 +168,10 @@ def _combs(rng: np.random.Generator, n: int, moments: int) -> Known:
 
 
 def _caches(rng: np.random.Generator, n: int, moments: int) -> Known:
-    """Return the caches of a language model's layers, which every token copies, one row longer.
+    """Return the caches of a language model's layers; each token makes a copy, one row longer.
 
-    The caches of some layers are rings: they are copied, too, and do not grow. In the plan, either
-    kind has a slot more than layers, and a copy goes to the one that is free.
+    The caches of some layers are rings: they are also copied, but do not grow. In the plan, each
+    kind has one slot more than layers, and a copy goes to the free slot.
     """
     count, layers = _with_extra(n), int(rng.integers(8, 24))
     tokens = -(-count // (3 * layers))
@@ -214,9 +214,9 @@ def _network_arena(rng: np.random.Generator, n: int, moments: int) -> Arena:
 
 
 def _aligned(rng: np.random.Generator, n: int, moments: int) -> Known:
-    """Return offsets that are multiples of a page, and sizes that are not.
+    """Return buffers whose offsets are multiples of a page, but whose sizes are not.
 
-    Only the buffer on top of the full moment is not followed by another: it loses as much as any.
+    A buffer on top of the arena loses the most, so that the optimum is known.
     """
     base = nn_like(_with_extra(n), _draw_seed(rng))
     pages = -(-base.size // _PAGE)
@@ -251,7 +251,7 @@ def _reserved(rng: np.random.Generator, n: int, moments: int) -> Known:
 
 
 def _pinned(rng: np.random.Generator, n: int, moments: int) -> Known:
-    """Return pins on one buffer in five, where the plan has it."""
+    """Return one buffer in five pinned at its place in the plan."""
     arena = _network_arena(rng, n, moments)
     return _known(arena, pin=np.where(rng.integers(5, size=n) == 0, arena.offset, -1))
 
@@ -325,7 +325,7 @@ def _gap_cliques(rng: np.random.Generator, n: int, moments: int) -> Known:
 
 
 def _conflicts(rng: np.random.Generator, n: int, moments: int) -> Known:
-    """Return pairs that are live one soon after the other, and that lie apart in the plan."""
+    """Return listed conflicts of buffers with near lifetimes, which are disjoint in the plan."""
     plan = _network_arena(rng, n, moments)
     by_start = np.argsort(plan.start, kind="stable")
     first = rng.integers(n, size=4 * n)

@@ -1,6 +1,6 @@
 """MiniMalloc's synthetic suite (Moffitt 2023, section 8.3): few buffers, dense in time, tight.
 
-The authors' own instances were never published. What the paper says of them is kept: 20 to 60
+The authors' own instances are not published. These follow the description in the paper: 20 to 60
 buffers, a high degree of temporal overlap, and a capacity that leaves no room at the busiest time.
 """
 
@@ -26,8 +26,8 @@ def synthetic(n: int, seed: int) -> Problem:
     alive at that moment keep their sizes, so that this section stays full: the load bound equals
     the height, and the cut itself is a plan of that height, so the height is the optimum. Then
     half of the pieces lose a part: a piece alive at the moment is trimmed in time on one side of
-    it, any other is trimmed in time or made smaller. A perfect packing this is no longer, and
-    a plan may leave holes; but only as large as the losses.
+    it; any other piece is trimmed in time or made smaller. So the packing is no longer perfect, and
+    a plan may leave holes as large as these parts.
 
     Parameters
     ----------

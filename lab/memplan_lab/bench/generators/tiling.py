@@ -1,4 +1,4 @@
-"""Networks as a compiler for a scratchpad runs them: in tiles of rows, layers interleaved.
+"""Networks in tiles of rows, with interleaved layers, as a compiler for a scratchpad runs them.
 
       layer by layer            depth first, in four tiles
     x  ████                     x  █▌
@@ -6,7 +6,7 @@
     z        ████               z     █████        above it that reads it has run
        ──────────► steps           ──────────► steps
 
-Lifetimes become short and irregular, and what is live at once falls.
+Lifetimes become short and irregular, and fewer bytes are live at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WHOLE = frozenset({Kind.CONSTANT, Kind.VARIABLE})
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """Where the tiles of a tensor are among the new tensors, and between which of its rows."""
+    """The tiles of a tensor: their numbers among the new tensors, and their rows."""
 
     first: int
     edges: tuple[int, ...]

@@ -1,8 +1,8 @@
 """The share of CPU time that goes into memory, and waiting for it (MemoMalloc, chapter 2.2).
 
 A process serves a network with several request threads, under `perf record`, which samples its CPU
-time, and every moment at which a thread stops. The paper looked at one function of jemalloc; here
-all functions count that have to do with memory, so that allocators can be compared.
+time, and every moment at which a thread stops. The paper measured one function of jemalloc; here
+all functions that manage memory count, so that allocators can be compared.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a profile says of memory: CPU time by what it went into, and time spent waiting.
+"""Memory in a profile: the CPU time by its use, and the time spent waiting.
 
 `perf script` writes a stanza for each sample, innermost frame first:
 
@@ -13,8 +13,8 @@ and for each time that a thread stops and goes on:
             ...
     16785 23593.420294: PERF_RECORD_SWITCH IN
 
-Libraries without frame pointers end a stack early, but it still has what is needed: the frames of
-the kernel, and the function of the program that was running or called the kernel.
+In libraries without frame pointers a stack ends early. It still has the frames that are needed:
+those of the kernel, and the function of the program that was running or called the kernel.
 """
 
 from __future__ import annotations

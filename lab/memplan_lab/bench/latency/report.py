@@ -90,7 +90,7 @@ def spread(rows: Sequence[Row]) -> Table:
 
 
 def decided(rows: Sequence[Row]) -> Table:
-    """Return what the ratio under the first allocator goes with, the strongest first."""
+    """Return the correlations of the ratio under the first allocator, the strongest first."""
     lines = [
         (cause.name, f"{cause.correlation:+.2f}", f"{cause.least:.3g}", f"{cause.most:.3g}")
         for cause in causes(rows)
@@ -139,7 +139,7 @@ def cases(rows: Sequence[Row]) -> Table:
 
 
 def plans(rows: Sequence[Row]) -> Table:
-    """Return what was planned for every case, and what became of it."""
+    """Return the plan of every case, and how many allocations the slab served."""
     planned = ("allocations", "planned", "peak / load", "time of greedy_by_size", "time of auto")
     return Table(
         "Plans, and allocations served by the slab",
@@ -179,7 +179,7 @@ def failure(row: Row | Contention) -> str:
 
 
 def write(rows: Iterable[Row | Contention], path: str) -> None:
-    """Write all that was measured as JSON; all of it or nothing.
+    """Write all measurements as JSON, completely or not at all.
 
     Raises
     ------

@@ -97,13 +97,14 @@ class Outcome:
         How many of the planned allocations have at least 2^k and less than 2^(k+1) bytes, for k
         from 0.
     bytes, large_bytes
-        Of all planned allocations, and of those of 128 KiB or more, for which glibc's allocator at
-        first asks the system.
+        Of all planned allocations, and of those of 128 KiB or more, which glibc's allocator at
+        first requests from the system.
     greedy_s, auto_s
         Seconds to plan: by size, and with the default solver.
     hits, fallbacks
-        Allocations of one inference that the slab served, and that it had to pass on: unknown,
-        of another size, or where something was alive. Those that outlive it are in neither.
+        Allocations of one inference that the slab served, and that it passed on: unknown ones,
+        those of another size, and those whose range was in use. Neither counts allocations that
+        outlive the inference.
     active
         Bytes in active extents of jemalloc after each operator of an inference, above those before
         it; empty with an allocator that has no `mallctl`.

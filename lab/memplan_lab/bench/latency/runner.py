@@ -39,8 +39,8 @@ def run(
 ) -> list[Row]:
     """Measure every network, for every input, under every allocator.
 
-    Allocators take turns in every round, so that a machine that slows down slows all of them.
-    What goes wrong in a process (a crash, a library that does not load) ends as a row.
+    Allocators take turns in every round, so that a slower machine affects all of them. A failure in
+    a process (a crash, a library that does not load) becomes a row.
 
     Parameters
     ----------

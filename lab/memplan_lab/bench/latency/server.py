@@ -1,4 +1,4 @@
-"""Request threads that serve one network, and nothing else, while a profiler looks on.
+"""Request threads that only serve one network, while a profiler records them.
 
 `python -m memplan_lab.bench.latency.server < request`; see `memplan_lab.bench.latency.contention`.
 """
@@ -53,7 +53,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What was done while the profiler was on: threads by the system's number, and inferences."""
+    """The work while the profiler was on: threads by the system's number, and inferences."""
 
     threads: tuple[int, ...]
     inferences: int

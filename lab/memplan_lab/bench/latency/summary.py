@@ -1,4 +1,4 @@
-"""What rows add up to: latency through a slab over that of eager, by allocator."""
+"""Summaries of rows: latency through a slab over that of eager, by allocator."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Comparison:
         What was measured, and how many cases.
     across
         CPU time through a slab in a process of the first allocator, over that of eager in a
-        process of this one: what a user gains who uses a slab instead of this allocator.
+        process of this one: the gain of a user who replaces this allocator by a slab.
     across_wall
         The same by wall clock.
     inside
-        CPU time through a slab over that of eager in the same process, in turns: less noise, and
-        other memory of the process is served by this allocator as well.
+        CPU time through a slab over that of eager in the same process, in turns. It has less noise,
+        but this allocator serves the other memory of both.
     """
 
     threads: int
@@ -127,7 +127,7 @@ def _ratio(ratios: Mapping[Case, float]) -> Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Something that may decide what a slab gains.
+    """A property on which the gain of a slab may depend.
 
     Attributes
     ----------

@@ -14,8 +14,8 @@ from typing import TypeVar
 
 from memplan_lab.bench.latency.rows import Timing
 
-# Kinds take turns in blocks, so that a machine which slows down slows all of them, and within a
-# block caches hold what the same kind left there.
+# Kinds take turns in blocks, so that a slower machine affects all of them, and within a block the
+# caches have the data of the same kind.
 _BLOCK_SECONDS = 0.1
 _BLOCK_RUNS = 8
 _LEAST_RUNS = 3
@@ -44,7 +44,7 @@ def alternate(
     block = min(_BLOCK_RUNS, runs, max(1, int(_BLOCK_SECONDS / estimate)))
     session = _Session(calls, threads, block, math.ceil(runs / block), seconds)
     gc.collect()
-    gc.disable()  # its pauses would count for whichever kind runs
+    gc.disable()  # its pauses would count for the kind that runs
     try:
         with ThreadPoolExecutor(threads) as pool:
             done = [pool.submit(session.serve) for _ in range(threads)]
@@ -58,7 +58,7 @@ def alternate(
 
 
 def results(threads: Sequence[Future[T]]) -> list[T]:
-    """Return what threads return; raise an error that is a cause, not a barrier that it broke."""
+    """Return the results of threads; raise the first cause, not the broken barrier after it."""
     wait(threads)
     errors = [error for thread in threads if (error := thread.exception())]
     for error in sorted(errors, key=lambda error: isinstance(error, BrokenBarrierError)):

@@ -44,7 +44,7 @@ def main() -> None:
 def measure(request: Request) -> Outcome:
     """Record, plan and run a network; a `MemplanError` says why that cannot be.
 
-    Two modules with equal weights are used, so that a slab in the one costs the other nothing.
+    Two modules with equal weights are used, so that the slab of one does not slow down the other.
     """
     check_loaded(request.library)
     import torch
@@ -131,7 +131,7 @@ def _have_equal_state(first: Any, second: Any) -> bool:
 
 
 def check_loaded(library: str) -> None:
-    """Refuse a process without the library, because the loader only complains, and goes on."""
+    """Refuse a process without the library; the loader itself only prints a warning."""
     if library and os.path.realpath(library) not in Path("/proc/self/maps").read_text():
         raise MemplanError(f"{library} was not loaded; is it a library for this machine?")
 

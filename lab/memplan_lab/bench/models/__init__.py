@@ -1,8 +1,8 @@
 """Well-known networks, written as `torch.nn` modules with random weights.
 
-They stand for what people plan: chains with short skips (ResNet, MobileNet), branches that are
-joined (SqueezeNet), long skips (U-Net), a plain chain that grows (DCGAN), and transformers. Layers
-and sizes are those of the papers named at each.
+They are examples of what people plan: chains with short skips (ResNet, MobileNet), branches that
+are joined (SqueezeNet), long skips (U-Net), a plain chain that grows (DCGAN), and transformers.
+Layers and sizes are those of the cited papers.
 """
 
 from __future__ import annotations

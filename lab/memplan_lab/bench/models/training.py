@@ -114,7 +114,7 @@ class Translator(Module):  # type: ignore[misc]
         self.register_buffer("places", torch.stack((angles.sin(), angles.cos()), 2).flatten(1))
 
     def forward(self, source: Any, target: Any, wanted: Any) -> Any:
-        """Return the loss for sentences, what is there of their translation, and what follows."""
+        """Return the loss for sentences, the begun translations, and the words that follow."""
         memory = self.encoder(self._embed(source))
         x = self._embed(target)
         for layer in self.decoder:

@@ -1,4 +1,4 @@
-"""Orders of operators: a suite of graphs, the orders that others choose, an oracle, tables."""
+"""Orders of operators: a suite of graphs, the orders of other tools, an oracle, tables."""
 
 from memplan_lab.bench.orders.measuring import ORACLE, RULES, Row, measure
 from memplan_lab.bench.orders.peers import PEERS

@@ -1,4 +1,4 @@
-"""The best orders of graphs, with proofs, beside those that others would choose."""
+"""The best orders of graphs, with proofs, and the orders of other tools."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ class Row:
     without
         The rules that were off.
     given, peak, bound
-        The peak of the given order, of the best one found, and what every order needs; bytes.
+        The peak of the given order, the peak of the best one found, and the bound; in bytes.
     certified
         The bound that the referee accepts, by a cut and without the search.
     states
-        That the searches looked at.
+        The number of states that the searches explored.
     cpu_seconds
         Of the search, one thread.
     planned
         The peak of a plan for the best order; `None` where a rule was off.
     peers
-        By name: the peak of their order, or `None` where they gave up or are not installed.
+        By name: the peak of the peer's order, or `None` if it gave up or is not installed.
     oracle
         The least peak by CP-SAT, and its bound; `None` if it was not asked or the graph is large.
     """

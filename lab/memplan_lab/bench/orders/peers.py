@@ -1,7 +1,8 @@
-"""The orders that others would choose, for the same columns.
+"""The orders of other tools, for the same columns.
 
-Each takes a `Program` and returns an order, or `None` if it gives up. PyTorch's are PyTorch's own
-functions. Those of XLA, onnxruntime and tflite-tools are written after their sources.
+Each function takes a `Program` and returns an order, or `None` if it gives up. PyTorch's orders
+come from its own functions; the others are rewritten from the sources of XLA, onnxruntime and
+tflite-tools.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def pytorch(program: Program, method: str) -> Order:
     Parameters
     ----------
     program
-        Storages that are made by nobody become freeable inputs.
+        Storages that no operator makes become freeable inputs.
     method
         "lpmf", "bfs" or "dfs".
 
@@ -116,8 +117,8 @@ def _deep_recursion(operators: int) -> Iterator[None]:
 def xla_list(program: Program) -> Order:
     """Return the order of XLA's list scheduler (`hlo_memory_scheduler.cc`, `ListScheduler`).
 
-    Of the operators that are ready, the one that frees most bytes runs next, less those that it
-    makes; of several the one with most users; of several the one that was ready last.
+    The next operator is the ready one that frees most bytes, less those that it makes. Ties go to
+    the operator with most users, then to the one that was ready last.
     """
     made_by_none = program.problem.given.tolist()
     wanted = program.problem.wanted.tolist()
@@ -170,8 +171,8 @@ def xla_list(program: Program) -> Order:
 def onnxruntime(program: Program) -> Order:
     """Return the order in which onnxruntime runs by default (`GraphViewer`, `ReverseDFSFrom`).
 
-    A search in depth from the operators that nobody waits for, the last one first; operators run
-    when the search leaves them.
+    It is a depth-first search from the operators for which no other waits, the last one first;
+    operators run when the search leaves them.
     """
     stack = [(at, False) for at, others in enumerate(program.behind) if not others]
     visited = [False] * len(program.behind)
@@ -194,9 +195,10 @@ _MOST_SETS = 20_000  # that the recursion may look at
 def tflite_tools(program: Program) -> Order | None:
     """Return the best order as the recursion of tflite-tools finds it, or `None` on large graphs.
 
-    The peak of a set of operators that run first is the least over the operators that may be its
-    last: the larger of the bytes which that one needs, and of the peak of the set without it. Their
-    sets of tensors are sets of operators here, because operators may have several outputs.
+    For a set of operators that run first, one of them runs last. The peak of the set is the least
+    over these choices of the larger of two numbers: the bytes that the last one needs, and the peak
+    of the set without it. tflite-tools has sets of tensors; here they are sets of operators,
+    because operators may have several outputs.
     """
     count = len(program.before)
     behind = [sum(1 << other for other in others) for others in program.behind]
@@ -209,8 +211,8 @@ def tflite_tools(program: Program) -> Order | None:
         needed = wanted[storage] or users[storage] & ~done
         return size[storage] if begun and needed else 0
 
-    # The whole program loses one operator after the other. By set of operators that are left: what
-    # is live, the least peak of those that are gone, and who they are.
+    # The whole program loses one operator after the other. By set of remaining operators: the live
+    # storages, the least peak of the removed operators, and these operators.
     whole = (1 << count) - 1
     level: dict[int, tuple[int, int, _Path]] = {}
     level[whole] = (sum(live(storage, whole) for storage in range(len(size))), 0, None)

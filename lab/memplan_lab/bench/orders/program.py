@@ -1,4 +1,4 @@
-"""What heuristics ask of a question of order: who waits for whom, and who makes and reads what."""
+"""An `OrderProblem` as lists for heuristics: waits, and the makers and readers of storages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Program:
     Attributes
     ----------
     before, behind
-        By operator: those that it waits for, and those that wait for it; ascending, each once.
+        By operator: the operators that it waits for, and those that wait for it; ascending.
     touched
         By operator: the storages that it touches.
     makes

@@ -1,7 +1,7 @@
-"""The suite `orders`: what waits for what in real networks, and random graphs.
+"""The suite `orders`: graphs of operators of real networks, and random graphs.
 
 One Parquet file holds the columns of real networks, which `memplan-lab corpus orders` records.
-Random graphs are made when they are asked for.
+Random graphs are made when they are used.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ __all__ = ["Case", "cases", "read", "write"]
 
 _COLUMNS = ("workspace", "arcs", "size", "given", "wanted", "user_begin", "user")
 _RISING = ("user_begin", "user")
-_KEY = "memplan.orders"  # of what the file says of itself
-_LEVEL = 22  # of zstd: it is written once and carried around often
+_KEY = "memplan.orders"  # the key of the file's metadata
+_LEVEL = 22  # of zstd: the file is written once and copied often
 _REMEDY = "`memplan-lab corpus orders` makes one"
 
 _LAYERED = ((50, 4), (100, 10), (250, 6), (500, 3), (1000, 2))  # operators, and how many graphs
@@ -43,7 +43,7 @@ class Case:
     name
         Distinct in the suite.
     family
-        Where it is from: "timm", "transformers", "layered", ...
+        The origin: "timm", "transformers", "layered", ...
     problem
         Its columns; nothing is written in place.
     """
@@ -80,7 +80,7 @@ def cases(data: str | os.PathLike[str] | None = None) -> Iterator[Case]:
 def write(
     graphs: Iterable[Case], path: str | os.PathLike[str], about: Mapping[str, object]
 ) -> None:
-    """Write graphs without the names of operators and storages, whole or not at all.
+    """Write graphs without the names of operators and storages, completely or not at all.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def write(
     path
         The file.
     about
-        What the file says of itself; anything that JSON has.
+        The metadata of the file, as JSON.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Other planners to compare ours with: the same problems, the same limits, the same referee.
+"""Peers: other planners, with the same problems, limits and referee.
 
 `omnimalloc` and `omnimalloc:NAME` are allocators of the library of that name (extra `peers`), run
 in a worker process like our own solvers. Any program that reads and writes MiniMalloc's CSV can

@@ -42,13 +42,13 @@ class _Usage(NamedTuple):
 class Command:
     """A program and its arguments, with placeholders.
 
-    Times are those of the whole process, start and reading included: nothing else can be seen
-    from outside.
+    Times are those of the whole process, including its start and reading, because nothing else can
+    be measured from outside.
 
     Attributes
     ----------
     name
-        What the results call it.
+        Its name in the results.
     words
         Its command line; the first word is an absolute path.
     """
@@ -63,9 +63,9 @@ class Command:
         Parameters
         ----------
         name
-            What the results call it.
+            Its name in the results.
         template
-            Such as `minimalloc --input={input} --capacity={capacity} --output={output}`; the
+            For example `minimalloc --input={input} --capacity={capacity} --output={output}`; the
             placeholders `{timeout}` (seconds), `{threads}` and `{seed}` may be used as well. It
             runs in an empty folder of its own, so files among the arguments need absolute paths.
 
@@ -95,8 +95,8 @@ class Command:
     def run(self, problem: Problem, request: Request) -> Outcome:
         """Run the program as often as the request says, and check the last plan.
 
-        A problem without a capacity is given its greatest load in place of `{capacity}`: the
-        least that any plan could need.
+        For a problem without a capacity, `{capacity}` is its greatest load: the least that any plan
+        could need.
         """
         with TemporaryDirectory(prefix="memplan-peer-") as name:
             folder = Path(name)
@@ -165,7 +165,7 @@ def _launch(words: list[str], folder: Path, limit: float | None) -> _Usage:
 
 def _outcome(problem: Problem, objective: str, folder: Path, runs: list[_Usage]) -> Outcome:
     last = runs[-1]
-    # A child's maximum begins at its launcher's, so that it says nothing where it is not above.
+    # A child's maximum begins at that of its launcher, so it is known only if it is above that.
     memory = max(run.peak_rss_mib for run in runs)
     measured = Outcome(
         status="failed",

@@ -1,4 +1,4 @@
-"""What a peer's plan is worth on our own scale."""
+"""The status of a peer's plan, as if it were one of our solvers."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from memplan_lab.bench.rows import Outcome
 def judge(problem: Problem, plan: Plan, objective: str, measured: Outcome) -> Outcome:
     """Check a peer's plan and give it a status.
 
-    Many peers know no capacity, or say nothing about optimality. So a plan at the load bound is
-    `optimal`, and one within the capacity `fits` where only a fit was asked; a plan beyond the
+    Many peers have no capacity, or do not report optimality. So a plan at the load bound is
+    `optimal`, and for the objective `fit` a plan within the capacity `fits`. A plan above the
     capacity is no answer (`unknown`), but its peak is kept.
 
     Parameters
     ----------
     problem
-        What was asked.
+        The problem.
     plan
-        What was answered; made without regard to the capacity. Its lower bound is believed.
+        The answer, which may ignore the capacity. Its lower bound is believed.
     objective
         `fit` or `min_peak`.
     measured

@@ -30,7 +30,7 @@ def prepare(problem: Problem, solver: str, timeout: float | None, threads: int, 
     Parameters
     ----------
     problem
-        Its capacity is ignored, for the library always looks for a small peak. Pins are passed
+        Its capacity is ignored, because the library always looks for a small peak. Pins are passed
         on; an allocator may refuse them.
     solver
         `omnimalloc` for the library's default, or `omnimalloc:NAME` for one of its allocators.
