@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import mmap
 import re
 import shlex
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from memplan.sources._no_models import NO_MODELS, XLA_DUMP
 from memplan.sources._recognise import (
@@ -18,6 +21,7 @@ from memplan.sources._recognise import (
     is_text,
     starts_with,
 )
+from memplan.sources.wire import WireError, iterate_fields
 
 __all__ = ["TORCH_PICKLE", "advise"]
 
@@ -78,48 +82,17 @@ def _is_mnn(head: bytes, path: Path) -> bool:
 # its kind (`neuralNetwork` is field 500, `mlProgram` 502) as the number of a later field.
 _CORE_ML_KINDS: Final = range(200, 3001)
 _FIELDS: Final = 16  # fields at the top of a Core ML model, of which most are left out
+_ENDLESS: Final = 1 << 62  # bytes: a model that is cut off has the same beginning
 
 
 def _is_core_ml(head: bytes, path: Path) -> bool:
     if head[:1] != b"\x08" or head[2:3] != b"\x12":
         return False
-    with path.open("rb") as file:
-        return any(number in _CORE_ML_KINDS for number in _field_numbers(file))
-
-
-def _field_numbers(file: BinaryIO) -> Iterator[int]:
-    """Yield the numbers of the first fields of a protocol buffer; stop where it is none."""
-    for _ in range(_FIELDS):
-        tag = _read_varint(file)
-        if not tag:
-            return
-        yield tag >> 3
-        match tag & 7:
-            case 0:
-                _read_varint(file)
-            case 1:
-                file.seek(8, 1)
-            case 2:
-                length = _read_varint(file)
-                if length is None:
-                    return
-                file.seek(length, 1)
-            case 5:
-                file.seek(4, 1)
-            case _:
-                return
-
-
-def _read_varint(file: BinaryIO) -> int | None:
-    value = 0
-    for shift in range(0, 35, 7):
-        byte = file.read(1)
-        if not byte:
-            return None
-        value |= (byte[0] & 0x7F) << shift
-        if byte[0] < 0x80:
-            return value
-    return None
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        fields = islice(iterate_fields(data, 0, _ENDLESS), _FIELDS)
+        with suppress(WireError, IndexError):  # it is no protocol buffer, or is cut off
+            return any(field.number in _CORE_ML_KINDS for field in fields)
+    return False
 
 
 # ---- what leads from each to a plan

@@ -28,8 +28,8 @@ from memplan.rewrite import Reordered
 from memplan.rewrite import reorder as find_order
 from memplan.sources import Loaded
 from memplan.sources.onnx import read, read_bytes
-from memplan.sources.onnx.read_weights import Field, WireError, iterate_fields
 from memplan.sources.options import Options
+from memplan.sources.wire import Field, WireError, iterate_fields
 
 __all__ = ["HOW_TO_RUN", "reorder", "reorder_bytes", "write_order"]
 

@@ -45,8 +45,8 @@ from memplan.sources.onnx.graph_pictures import (
     gives_sizes,
     read_attributes,
 )
-from memplan.sources.onnx.protos import opsets_of
-from memplan.sources.onnx.read_names import sort_operators, subgraphs
+from memplan.sources.onnx.protos import opsets_of, subgraphs
+from memplan.sources.onnx.read_names import sort_operators
 from memplan.sources.options import Options
 from memplan.targets._bands import Striped
 

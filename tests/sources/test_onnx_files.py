@@ -31,8 +31,9 @@ from onnx_models import (
 from memplan.errors import FormatError, GraphError, MemplanError
 from memplan.notes import Code
 from memplan.sources.onnx import graph_of, matches, read
-from memplan.sources.onnx.read_weights import WireError, strip_weights
+from memplan.sources.onnx.read_weights import strip_weights
 from memplan.sources.options import Options
+from memplan.sources.wire import WireError
 
 
 def test_weights_outside_of_the_file_are_not_needed(tmp_path: Path) -> None:

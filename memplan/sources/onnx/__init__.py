@@ -44,6 +44,7 @@ from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.onnx.graph_build import build
 from memplan.sources.onnx.graph_order import in_runtime_order
 from memplan.sources.onnx.library import start
+from memplan.sources.onnx.protos import copy
 from memplan.sources.onnx.read_checks import check_values
 from memplan.sources.onnx.read_functions import inline_calls
 from memplan.sources.onnx.read_names import (
@@ -53,10 +54,11 @@ from memplan.sources.onnx.read_names import (
     name_apart,
     sort_operators,
 )
-from memplan.sources.onnx.read_weights import WireError, looks_like_model, strip_weights
+from memplan.sources.onnx.read_weights import looks_like_model, strip_weights
 from memplan.sources.onnx.shapes_defaults import find_sizes
 from memplan.sources.onnx.shapes_rounds import declared_shapes
 from memplan.sources.options import Options
+from memplan.sources.wire import WireError
 
 __all__ = ["graph_of", "in_runtime_order", "matches", "read", "read_bytes", "read_declared"]
 
@@ -180,8 +182,7 @@ def _convert(
     drop_masks(model.graph)
     # Where onnx's own inference would be wrong, operators are changed for it: which rows they need
     # follows from the operators of the file.
-    given = type(model.graph)()
-    given.CopyFrom(model.graph)
+    given = copy(model.graph)
     model, notes = find_sizes(model, dims, limit_factor)
     graph, more = build(model, given)
     return graph, (*sorted_notes, *notes, *more)

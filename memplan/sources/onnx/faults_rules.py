@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 from memplan.sources.onnx.graph_memory import VIEWS
+from memplan.sources.onnx.protos import is_standard, number
 
 __all__ = ["is_contradictory"]
 
@@ -27,15 +28,11 @@ def is_contradictory(node: Any, inputs: _Shapes, outputs: _Shapes) -> bool:
     """
     if any(size < 0 for shape in outputs if shape is not None for size in shape):
         return True  # as of a window that is larger than what it moves over
-    rule = _RULES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+    rule = _RULES.get(node.op_type) if is_standard(node) else None
     if rule is None:
         return False
     missing = [None] * 8  # optional inputs that are left out at the end
     return not all(rule(node, [*inputs, *missing], [*outputs, *missing]))
-
-
-def _number(node: Any, name: str, default: int) -> int:
-    return next((one.i for one in node.attribute if one.name == name), default)
 
 
 def _same_elements(node: Any, inputs: _Shapes, outputs: _Shapes) -> Iterator[bool]:
@@ -47,7 +44,7 @@ def _convolution(weights: int) -> _Rule:
     def rule(node: Any, inputs: _Shapes, outputs: _Shapes) -> Iterator[bool]:
         data, kernel = inputs[0], inputs[weights]
         if data is not None and kernel is not None and len(data) > 1 and len(kernel) > 1:
-            yield data[1] == kernel[1] * _number(node, "group", 1)
+            yield data[1] == kernel[1] * number(node, "group", 1)
 
     return rule
 
@@ -63,10 +60,10 @@ def _recurrent(node: Any, inputs: _Shapes, outputs: _Shapes) -> Iterator[bool]:
     if data is None or kernel is None or again is None or len(data) != 3:
         return
     yield len(kernel) == 3 == len(again) and kernel[2] == data[2]
-    batches = data[0 if _number(node, "layout", 0) else 1]
+    batches = data[0 if number(node, "layout", 0) else 1]
     yield lengths is None or lengths == (batches,)
     state = (kernel[0], batches, again[-1])
-    if _number(node, "layout", 0):
+    if number(node, "layout", 0):
         state = (batches, kernel[0], again[-1])
     count = 2 if node.op_type == "LSTM" else 1
     yield all(one is None or one == state for one in states[:count])
@@ -81,7 +78,7 @@ def _by_channel(node: Any, inputs: _Shapes, outputs: _Shapes) -> Iterator[bool]:
 def _by_layer(node: Any, inputs: _Shapes, outputs: _Shapes) -> Iterator[bool]:
     data, scale = inputs[:2]
     if data is not None and scale is not None:
-        yield _can_broadcast(scale, data[_number(node, "axis", -1) :])
+        yield _can_broadcast(scale, data[number(node, "axis", -1) :])
 
 
 def _by_broadcast(other: int) -> _Rule:
@@ -121,7 +118,7 @@ def _scatter_elements(node: Any, inputs: _Shapes, outputs: _Shapes) -> Iterator[
 
 
 def _split(node: Any, inputs: _Shapes, outputs: _Shapes) -> Iterator[bool]:
-    data, axis = inputs[0], _number(node, "axis", 0)
+    data, axis = inputs[0], number(node, "axis", 0)
     parts = outputs[: len(node.output)]
     if data is not None and all(one is not None and len(one) == len(data) for one in parts):
         yield sum(one[axis] for one in parts if one is not None) == data[axis]

@@ -11,13 +11,19 @@ from math import prod
 from typing import Any
 
 from memplan.errors import listed, quoted
-from memplan.extras import require
 from memplan.notes import Code, Note
 from memplan.sources.onnx.faults_rules import is_contradictory
 from memplan.sources.onnx.graph_memory import VIEWS
 from memplan.sources.onnx.library import CrashError, LibraryError, infer_node
-from memplan.sources.onnx.protos import is_known, known_shape, opsets_of, tensor_type, types_of
-from memplan.sources.onnx.read_names import initializers, subgraphs
+from memplan.sources.onnx.protos import (
+    has_subgraphs,
+    initializers,
+    is_known,
+    known_shape,
+    opsets_of,
+    subgraphs,
+    types_in,
+)
 from memplan.sources.onnx.shapes_arithmetic import array_of
 from memplan.sources.onnx.shapes_constants import open_branches
 from memplan.sources.onnx.shapes_follow import explain_misfit
@@ -130,7 +136,7 @@ class Search:
     def _find_complaint(self, node: Any, scope: _Scope) -> str:
         """Return the error of the library about the shapes that a node reads."""
         names = [name for name in node.input if name]
-        if any(True for _ in subgraphs(node)) or any(name not in scope.types for name in names):
+        if has_subgraphs(node) or any(name not in scope.types for name in names):
             return ""
         if has_rule(node, self.opsets):
             return explain_misfit(node, scope.types, {})
@@ -194,20 +200,12 @@ class _Scope:
     def enter(self, graph: Any) -> _Scope:
         """Return the scope of a graph in this one."""
         one = _Scope(
-            self.types.new_child(types_of(graph)),
-            self.known.new_child(),
-            self.constants.new_child(),
+            types_in(graph, self.types), self.known.new_child(), self.constants.new_child()
         )
-        make = require("onnx.helper", extra="onnx").make_tensor_type_proto
-        for name, (element, shape) in initializers(graph).items():
-            one.types[name] = make(element, shape)
-            one.known[name] = True
+        one.known.update(dict.fromkeys(initializers(graph), True))
         one.constants.update((weight.name, weight) for weight in graph.initializer)
         return one
 
     def shapes(self, names: Any) -> list[tuple[int, ...] | None]:
         """Return shapes of tensors, or `None` for one that is left out, unknown, or no tensor."""
-        types = (self.types.get(name) if name else None for name in names)
-        return [
-            None if one is None or tensor_type(one) is None else known_shape(one) for one in types
-        ]
+        return [known_shape(self.types.get(name)) for name in names]

@@ -12,8 +12,20 @@ from memplan.notes import Code, Note
 from memplan.sources.onnx import graph_memory
 from memplan.sources.onnx.graph_origin import line_of, module_of
 from memplan.sources.onnx.graph_pictures import ROW_AXIS, Constants, describe_rows
-from memplan.sources.onnx.protos import STRING, bytes_of, dtype_of, opsets_of, tensor_type, types_of
-from memplan.sources.onnx.read_names import initializers, subgraphs
+from memplan.sources.onnx.protos import (
+    STRING,
+    bytes_of,
+    dtype_of,
+    has_subgraphs,
+    initializers,
+    is_standard,
+    number,
+    numbers,
+    opsets_of,
+    subgraphs,
+    tensor_type,
+    types_of,
+)
 from memplan.sources.onnx.shapes_defaults import find_defaults
 
 __all__ = ["build"]
@@ -138,9 +150,9 @@ class _Builder:
 
     def _is_folded(self, node: Any, slots: list[int | None], level: _Level) -> bool:
         """Whether its results are known before the run; runtimes fold such operators."""
-        if node.domain not in ("", "ai.onnx") or node.op_type in graph_memory.RANDOM:
+        if not is_standard(node) or node.op_type in graph_memory.RANDOM:
             return False
-        if any(True for _ in subgraphs(node)) or level.outputs & set(node.output):
+        if has_subgraphs(node) or level.outputs & set(node.output):
             return False
         if node.op_type in graph_memory.SHAPE_ONLY:
             return True
@@ -159,7 +171,7 @@ class _Builder:
 
     def _share(self, node: Any, slots: list[int | None], results: list[int | None]) -> None:
         """Make the output of a view operator a view of its input."""
-        if node.op_type not in graph_memory.VIEWS or node.domain not in ("", "ai.onnx"):
+        if node.op_type not in graph_memory.VIEWS or not is_standard(node):
             return
         source, target = slots[0] if slots else None, results[0]
         trains = node.op_type == "Dropout" and (len(results) > 1 or len(slots) > 2)
@@ -180,9 +192,7 @@ class _Builder:
         As in onnxruntime, an operator of the same graph must have made the input: inputs of the
         model belong to the caller, and a tensor from outside a sub-graph may be read again.
         """
-        positions = (
-            graph_memory.IN_PLACE.get(node.op_type, ()) if node.domain in ("", "ai.onnx") else ()
-        )
+        positions = graph_memory.IN_PLACE.get(node.op_type, ()) if is_standard(node) else ()
         result = self.tensors[target]
         found = []
         for source in (slots[at] for at in positions if at < len(slots)):
@@ -241,18 +251,15 @@ class _Builder:
         self, node: Any, body: Block, slots: list[int | None], results: list[int | None]
     ) -> None:
         """Make the slices that a Scan uses in a round views of its inputs and outputs."""
-        options = {one.name: one for one in node.attribute}
-        scanned = options["num_scan_inputs"].i if "num_scan_inputs" in options else 0
-        states = len(body.inputs) - scanned
+        states = len(body.inputs) - number(node, "num_scan_inputs")
         if len(slots) != len(body.inputs) or len(results) != len(body.outputs) or states < 0:
             return  # before opset 9 a Scan has a batch axis and one more input
         self._hand_over(body, body.outputs[:states], results[:states])
-        along = {name: set(one.ints) <= {0} for name, one in options.items()}
-        if along.get("scan_input_axes", True):  # slices along other axes are not contiguous
+        if not any(numbers(node, "scan_input_axes")):  # others than axis 0 are not contiguous
             for inner, outer in zip(body.inputs[states:], slots[states:], strict=True):
                 if outer is not None:
                     self._view(inner, outer)
-        if along.get("scan_output_axes", True):
+        if not any(numbers(node, "scan_output_axes")):
             made = {index for operator in body.operators for index in operator.outputs}
             made -= set(body.outputs[:states])
             for inner, result in zip(body.outputs[states:], results[states:], strict=True):

@@ -28,6 +28,7 @@ from memplan.graph.pictures import (
     resize,
 )
 from memplan.sources.onnx.graph_memory import IN_PLACE
+from memplan.sources.onnx.protos import is_standard
 from memplan.sources.onnx.shapes_arithmetic import array_of
 from memplan.sources.onnx.shapes_windows import POOLS, pool_axis
 
@@ -42,7 +43,6 @@ __all__ = [
     "read_attributes",
 ]
 
-_DOMAINS: Final = ("", "ai.onnx")
 _GRAPHS: Final = (5, 10)  # AttributeProto.GRAPH and GRAPHS
 RANK: Final = 4
 ROW_AXIS: Final = 2  # NCHW
@@ -167,7 +167,7 @@ class Constants:
     def __init__(self, graph: Any) -> None:
         self._tensors = {one.name: one for one in graph.initializer}
         for node in graph.node:
-            if node.op_type == "Constant" and node.domain in _DOMAINS:
+            if node.op_type == "Constant" and is_standard(node):
                 for one in node.attribute:
                     self._tensors[node.output[0]] = one
 

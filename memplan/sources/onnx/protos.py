@@ -1,20 +1,35 @@
-"""Types of ONNX: the declared types of values, and the sizes of elements."""
+"""Access to the messages of ONNX: graphs inside of graphs, attributes, weights, and types."""
 
 from __future__ import annotations
 
+from collections import ChainMap
+from collections.abc import Iterator
 from math import prod
 from typing import Any
+
+from memplan.extras import require
 
 __all__ = [
     "STRING",
     "bits_of",
     "bytes_of",
+    "copy",
     "dtype_of",
+    "has_subgraphs",
+    "initializers",
     "is_known",
+    "is_standard",
     "known_shape",
+    "make_type",
+    "number",
+    "numbers",
     "opsets_of",
+    "subgraphs",
     "tensor_type",
+    "types_in",
     "types_of",
+    "walk_graphs",
+    "walk_nodes",
 ]
 
 STRING = 8
@@ -50,6 +65,72 @@ _TYPES: dict[int, tuple[str, int]] = {
 }
 
 
+def copy(message: Any) -> Any:
+    """Return a copy of a message, which outlives the one around the original."""
+    made = type(message)()
+    made.CopyFrom(message)
+    return made
+
+
+# Operators
+
+
+def is_standard(node: Any) -> bool:
+    """Return whether an operator is one of ONNX itself."""
+    return node.domain in ("", "ai.onnx")
+
+
+def subgraphs(node: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the graphs inside of a node, with the names of their attributes."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.name, attribute.g
+        for graph in attribute.graphs:
+            yield attribute.name, graph
+
+
+def has_subgraphs(node: Any) -> bool:
+    """Return whether there are graphs inside of a node."""
+    return any(True for _ in subgraphs(node))
+
+
+def walk_graphs(graph: Any) -> Iterator[Any]:
+    """Yield a graph (or function), and those inside, each behind the one around it."""
+    yield graph
+    for node in graph.node:
+        for _, inner in subgraphs(node):
+            yield from walk_graphs(inner)
+
+
+def walk_nodes(graph: Any) -> Iterator[Any]:
+    """Yield the operators of a graph (or function), and behind each those inside of it."""
+    for node in graph.node:
+        yield node
+        for _, inner in subgraphs(node):
+            yield from walk_nodes(inner)
+
+
+def number(node: Any, name: str, default: int = 0) -> int:
+    """Return an attribute of an operator, or its default."""
+    return next((int(one.i) for one in node.attribute if one.name == name), default)
+
+
+def numbers(node: Any, name: str) -> list[int]:
+    """Return an attribute of an operator that is a list; empty if it is left out."""
+    return next((list(map(int, one.ints)) for one in node.attribute if one.name == name), [])
+
+
+# Weights and types
+
+
+def initializers(graph: Any) -> dict[str, tuple[int, tuple[int, ...]]]:
+    """Return element type and shape of the weights of a graph, also of those stored sparsely."""
+    found = {one.name: (one.data_type, tuple(one.dims)) for one in graph.initializer}
+    for one in graph.sparse_initializer:
+        found[one.values.name] = (one.values.data_type, tuple(one.dims))
+    return found
+
+
 def dtype_of(number: int) -> str | None:
     """Return the name of an element type, or `None` for one that ONNX does not have."""
     return _TYPES[number][0] if number in _TYPES else None
@@ -75,11 +156,26 @@ def opsets_of(model: Any) -> dict[str, int]:
 def types_of(graph: Any) -> dict[str, Any]:
     """Return the types that a graph declares for its values, by name."""
     values = (*graph.value_info, *graph.output, *graph.input)
-    return {value.name: value.type for value in values}
+    return {value.name: value.type for value in values if value.name}
 
 
-def tensor_type(declared: Any) -> Any | None:
+def types_in(graph: Any, outside: ChainMap[str, Any]) -> ChainMap[str, Any]:
+    """Return the types of the values and weights of a graph, and of those around it."""
+    types = outside.new_child(types_of(graph))
+    for name, weight in initializers(graph).items():
+        types[name] = make_type(*weight)
+    return types
+
+
+def make_type(element: int, shape: tuple[int, ...]) -> Any:
+    """Return the type of a tensor with all sizes."""
+    return require("onnx.helper", extra="onnx").make_tensor_type_proto(element, shape)
+
+
+def tensor_type(declared: Any | None) -> Any | None:
     """Return the type of a tensor (also of one that may be absent), `None` for other values."""
+    if declared is None:
+        return None
     if declared.HasField("optional_type"):
         declared = declared.optional_type.elem_type
     return declared.tensor_type if declared.HasField("tensor_type") else None
@@ -95,7 +191,7 @@ def is_known(declared: Any | None) -> bool:
     return one.elem_type != 0 and known_shape(declared) is not None
 
 
-def known_shape(declared: Any) -> tuple[int, ...] | None:
+def known_shape(declared: Any | None) -> tuple[int, ...] | None:
     """Return the shape of a tensor, if all of it is known."""
     one = tensor_type(declared)
     if one is None or not one.HasField("shape"):

@@ -13,12 +13,10 @@ from typing import Any, Final
 
 from memplan.errors import GraphError, quoted
 from memplan.extras import require
-from memplan.sources.onnx.protos import STRING, bits_of, bytes_of, dtype_of, opsets_of
-from memplan.sources.onnx.read_names import subgraphs
+from memplan.sources.onnx.protos import STRING, bits_of, bytes_of, dtype_of, opsets_of, walk_graphs
 
 __all__ = ["check_values"]
 
-_DOMAINS: Final = ("", "ai.onnx")
 # The least value of attributes; each holds one for every axis of a window, or only one.
 _LEAST: Final[Mapping[str, int]] = {
     **dict.fromkeys(("blocksize", "dilations", "group", "kernel_shape", "strides"), 1),
@@ -45,18 +43,12 @@ def check_values(model: Any) -> None:
 
     The model has no functions of its own. Data that were left out of a constant are not missed.
     """
-    _check_graph(model.graph, opsets_of(model))
-
-
-def _check_graph(graph: Any, opsets: Mapping[str, int]) -> None:
-    for one in graph.initializer:
-        _check_tensor(one, f"tensor {quoted(one.name)}")
-    for one in graph.sparse_initializer:
-        _check_tensor(one.values, f"tensor {quoted(one.values.name)}")
-    for node in graph.node:
-        _check_node(node, opsets)
-        for _, inner in subgraphs(node):
-            _check_graph(inner, opsets)
+    opsets = opsets_of(model)
+    for graph in walk_graphs(model.graph):
+        for one in (*graph.initializer, *(sparse.values for sparse in graph.sparse_initializer)):
+            _check_tensor(one, f"tensor {quoted(one.name)}")
+        for node in graph.node:
+            _check_node(node, opsets)
 
 
 def _check_node(node: Any, opsets: Mapping[str, int]) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from memplan.errors import GraphError, quoted
 from memplan.sources._limits import CALL_DEPTH, INLINED_BYTES, INLINED_OPERATORS, check_growth
 from memplan.sources.onnx.library import CrashError, LibraryError, inline
-from memplan.sources.onnx.read_names import subgraphs
+from memplan.sources.onnx.protos import walk_nodes
 
 __all__ = ["inline_calls"]
 
@@ -62,14 +61,6 @@ def _get_overload(what: Any) -> str:
     return str(getattr(what, "overload", ""))  # since ONNX 1.16
 
 
-def _walk(nodes: Any) -> Iterator[Any]:
-    """Yield operators, and those of the graphs inside of them."""
-    for node in nodes:
-        yield node
-        for _, graph in subgraphs(node):
-            yield from _walk(graph.node)
-
-
 @dataclass
 class _Costs:
     """Counts operators and bytes of each function, including all functions that it calls."""
@@ -79,10 +70,9 @@ class _Costs:
     depth: dict[_Name, int] = field(default_factory=dict)  # the most calls inside each other
 
     def count_model(self, model: Any) -> tuple[int, int]:
-        calls = self._find_callees(model.graph.node)
-        for name in [*self.functions, *calls]:
+        for name in [*self.functions, *self._find_callees(model.graph)]:
             self._settle(name)
-        return self._add_up(model.graph.node)
+        return self._add_up(model.graph)
 
     def _settle(self, first: _Name) -> None:
         """Find the costs of a function, after the costs of the functions that it calls."""
@@ -93,28 +83,22 @@ class _Costs:
             function = self.functions[name]
             if left:
                 del path[name]
-                inner = max(
-                    (self.depth[each] for each in self._find_callees(function.node)), default=0
-                )
-                self.depth[name] = 1 + inner
+                inner = (self.depth[each] for each in self._find_callees(function))
+                self.depth[name] = 1 + max(inner, default=0)
                 if self.depth[name] > CALL_DEPTH:
                     raise GraphError(f"functions are nested more than {CALL_DEPTH} calls deep")
-                self.known[name] = self._add_up(function.node)
+                self.known[name] = self._add_up(function)
             elif name in path:
                 raise GraphError(f"the function {quoted(name[1])} calls itself")
             elif name not in self.known:
                 path[name] = None
                 todo.append((name, True))
-                todo += [(called, False) for called in self._find_callees(function.node)]
+                todo += [(called, False) for called in self._find_callees(function)]
 
-    def _find_callees(self, nodes: Any) -> dict[_Name, None]:
-        """Return the functions that operators call, each once."""
-        found: dict[_Name, None] = {}
-        for node in _walk(nodes):
-            name = self._get_callee(node)
-            if name is not None:
-                found[name] = None
-        return found
+    def _find_callees(self, graph: Any) -> dict[_Name, None]:
+        """Return the functions that the operators of a graph call, each once."""
+        called = map(self._get_callee, walk_nodes(graph))
+        return dict.fromkeys(name for name in called if name is not None)
 
     def _get_callee(self, node: Any) -> _Name | None:
         name = (node.domain, node.op_type, _get_overload(node))
@@ -132,11 +116,9 @@ class _Costs:
                 )
         return name
 
-    def _add_up(self, nodes: Any) -> tuple[int, int]:
-        operators = bytes = 0
-        for node in nodes:
-            bytes += node.ByteSize()
-        for node in _walk(nodes):
+    def _add_up(self, graph: Any) -> tuple[int, int]:
+        operators, bytes = 0, sum(node.ByteSize() for node in graph.node)
+        for node in walk_nodes(graph):
             name = self._get_callee(node)
             more, weight = (1, 0) if name is None else self.known[name]
             operators += more

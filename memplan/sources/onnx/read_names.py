@@ -9,43 +9,29 @@ from typing import Any
 
 from memplan.errors import GraphError, listed, quoted
 from memplan.notes import Code, Note
-from memplan.sources.onnx.protos import tensor_type
+from memplan.sources.onnx.protos import (
+    initializers,
+    subgraphs,
+    tensor_type,
+    walk_graphs,
+    walk_nodes,
+)
 
 __all__ = [
     "check_order",
     "check_texts",
     "drop_masks",
-    "initializers",
     "name_apart",
     "sort_operators",
-    "subgraphs",
 ]
-
-
-def subgraphs(node: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the graphs inside of a node, with the names of their attributes."""
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.name, attribute.g
-        for graph in attribute.graphs:
-            yield attribute.name, graph
-
-
-def initializers(graph: Any) -> dict[str, tuple[int, tuple[int, ...]]]:
-    """Return element type and shape of the weights of a graph, also of those stored sparsely."""
-    found = {one.name: (one.data_type, tuple(one.dims)) for one in graph.initializer}
-    for one in graph.sparse_initializer:
-        found[one.values.name] = (one.values.data_type, tuple(one.dims))
-    return found
 
 
 def check_texts(graphs: Iterable[Any]) -> None:
     """Raise `GraphError` if a name is not valid text, which the parser does not check."""
-    for graph in graphs:
+    for graph in (inner for one in graphs for inner in walk_graphs(one)):
         for text in _iterate_names(graph):
             if not isinstance(text, str):
                 raise GraphError(f"a name in graph {quoted(str(graph.name))} is not UTF-8")
-        check_texts(inner for node in graph.node for _, inner in subgraphs(node))
 
 
 def _iterate_names(graph: Any) -> Iterator[object]:
@@ -231,12 +217,8 @@ def _rename(graph: Any, new: dict[str, str]) -> None:
 
 def drop_masks(graph: Any) -> None:
     """Remove the masks of dropouts that no operator reads: an inference does not make them."""
-    read = {name for node in graph.node for name in node.input}
-    read |= {value.name for value in graph.output}
-    for node in graph.node:
-        for _, inner in subgraphs(node):
-            drop_masks(inner)
-            read |= {name for one in inner.node for name in one.input}
-    for node in graph.node:
+    read = {name for node in walk_nodes(graph) for name in node.input}
+    read |= {value.name for one in walk_graphs(graph) for value in one.output}
+    for node in walk_nodes(graph):
         if node.op_type == "Dropout" and not read.intersection(node.output[1:]):
             del node.output[1:]

@@ -8,21 +8,29 @@ Reshape, Slice, Transpose and Cast, or an If which first looks at the size of th
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from memplan.errors import GraphError, quoted
 from memplan.extras import require
 from memplan.sources.onnx.graph_memory import SHAPE_ONLY
-from memplan.sources.onnx.protos import known_shape, types_of
-from memplan.sources.onnx.read_names import initializers, subgraphs
+from memplan.sources.onnx.protos import (
+    copy,
+    initializers,
+    is_standard,
+    known_shape,
+    subgraphs,
+    types_in,
+    walk_graphs,
+)
 from memplan.sources.onnx.shapes_arithmetic import Array, array_of, evaluate, evaluate_shape_query
 
-__all__ = ["Folder", "open_branches"]
+__all__ = ["Folder", "compute", "open_branches"]
 
 _Values = ChainMap[str, Array | None]
-_Shapes = ChainMap[str, tuple[int, ...] | None]
+_Types = ChainMap[str, Any]
 
 
 @dataclass
@@ -37,29 +45,25 @@ class Folder:
 
     def take_back(self, graph: Any) -> None:
         """Remove the constants that sub-graphs were lent for the inference."""
-        for node in graph.node:
-            for _, inner in subgraphs(node):
-                for one in [one for one in inner.initializer if one.name in self._lent]:
-                    inner.initializer.remove(one)
-                self.take_back(inner)
+        for inner in islice(walk_graphs(graph), 1, None):
+            for one in [one for one in inner.initializer if one.name in self._lent]:
+                inner.initializer.remove(one)
 
-    def _fold(self, graph: Any, values: _Values, shapes: _Shapes) -> bool:
+    def _fold(self, graph: Any, values: _Values, outside: _Types) -> bool:
         changed = self._lend(graph, values)
-        types = types_of(graph)
-        values.update(dict.fromkeys(types))
+        types = types_in(graph, outside)
+        values.update(dict.fromkeys(types.maps[0]))
         values.update({one.name: array_of(one) for one in graph.initializer})
-        shapes.update({name: known_shape(declared) for name, declared in types.items()})
-        shapes.update({name: shape for name, (_, shape) in initializers(graph).items()})
         results = {value.name for value in graph.output}
         taken: dict[int, Any] = {}
         for at, node in enumerate(graph.node):
             branch = _choose_branch(node, values)
-            if branch is not None and not set(_iterate_defined_names(branch)) & shapes.keys():
+            if branch is not None and types.keys().isdisjoint(_iterate_defined_names(branch)):
                 taken[at] = branch
                 continue
             for _, inner in subgraphs(node):
-                changed |= self._fold(inner, values.new_child(), shapes.new_child())
-            found = _compute_result(node, values, shapes)
+                changed |= self._fold(inner, values.new_child(), types)
+            found = compute(node, values, types)
             values.update(dict.fromkeys(node.output, found))
             if found is not None and node.op_type != "Constant" and node.output[0] not in results:
                 _replace(node, found)
@@ -118,25 +122,20 @@ def open_branches(graph: Any, taken: dict[int, Any]) -> None:
         graph.value_info.extend([*branch.value_info, *branch.output])
         pairs = zip(branch.output, node.output, strict=False)
         nodes += [make_node("Identity", [one.name], [name], node.name) for one, name in pairs]
-    copies = [_copy(node) for node in nodes]
+    copies = [copy(node) for node in nodes]
     del graph.node[:]
     graph.node.extend(copies)
 
 
-def _copy(message: Any) -> Any:
-    """Return a copy that outlives the message around the original."""
-    copy = type(message)()
-    copy.CopyFrom(message)
-    return copy
-
-
-def _compute_result(node: Any, values: _Values, shapes: _Shapes) -> Array | None:
-    """Return the one result of a node, if it is known."""
-    if len(node.output) != 1 or node.domain not in ("", "ai.onnx"):
+def compute(
+    node: Any, values: Mapping[str, Array | None], types: Mapping[str, Any]
+) -> Array | None:
+    """Return the one result of a node, if it is small and follows from the values it reads."""
+    if len(node.output) != 1 or not is_standard(node):
         return None
     if node.op_type not in SHAPE_ONLY:
         return evaluate(node, [values.get(name) if name else None for name in node.input])
-    shape = shapes.get(node.input[0]) if node.input else None
+    shape = known_shape(types.get(node.input[0])) if node.input else None
     return None if shape is None else evaluate_shape_query(node, shape)
 
 

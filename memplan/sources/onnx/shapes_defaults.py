@@ -11,7 +11,7 @@ from typing import Any
 
 from memplan.errors import MemplanError, listed
 from memplan.notes import Code, Note
-from memplan.sources.onnx.protos import tensor_type
+from memplan.sources.onnx.protos import copy, make_type, tensor_type
 from memplan.sources.onnx.shapes_rounds import with_shapes
 
 __all__ = ["find_defaults", "find_sizes"]
@@ -42,8 +42,7 @@ def find_sizes(model: Any, dims: Mapping[str, int], limit_factor: int) -> _Found
     bare = _try_without(model, names, dims, limit_factor)
     if bare is not None and not _list_assumed(bare):
         return bare
-    before = type(model)()
-    before.CopyFrom(model)
+    before = copy(model)
     found = with_shapes(model, dims, limit_factor)
     assumed = _list_assumed(found)
     if bare is not None and _list_assumed(bare) <= assumed:
@@ -78,20 +77,14 @@ def _try_without(
     model: Any, names: Sequence[str] | set[str], dims: Mapping[str, int], limit_factor: int
 ) -> _Found | None:
     """Return what is found without the values of some defaults; `None` if sizes are missing."""
-    bare = type(model)()
-    bare.CopyFrom(model)
+    bare = copy(model)
     taken = [one for one in model.graph.initializer if one.name in names]
     for one in [one for one in bare.graph.initializer if one.name in names]:
         bare.graph.initializer.remove(one)
-    shapes = {one.name: one for one in taken}
+    types = {one.name: make_type(one.data_type, tuple(one.dims)) for one in taken}
     for value in bare.graph.input:
-        if value.name in shapes and tensor_type(value.type) is not None:
-            declared = value.type.tensor_type
-            declared.elem_type = shapes[value.name].data_type
-            declared.ClearField("shape")
-            declared.shape.SetInParent()
-            for size in shapes[value.name].dims:
-                declared.shape.dim.add(dim_value=size)
+        if value.name in types and tensor_type(value.type) is not None:
+            value.type.CopyFrom(types[value.name])
     try:
         found, notes = with_shapes(bare, dims, limit_factor)
     except MemplanError:

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memplan.extras import require
-from memplan.sources.onnx.graph_memory import SHAPE_ONLY
 from memplan.sources.onnx.library import CrashError, LibraryError, infer_node
-from memplan.sources.onnx.protos import is_known, known_shape, tensor_type
-from memplan.sources.onnx.read_names import subgraphs
-from memplan.sources.onnx.shapes_arithmetic import Array, array_of, evaluate, evaluate_shape_query
-from memplan.sources.onnx.shapes_runtime import Call, MisfitError, Value, has_rule, infer
+from memplan.sources.onnx.protos import has_subgraphs, is_known, known_shape, tensor_type
+from memplan.sources.onnx.shapes_arithmetic import Array, array_of
+from memplan.sources.onnx.shapes_constants import compute
+from memplan.sources.onnx.shapes_runtime import Call, Known, MisfitError, Value, has_rule, infer
 
 __all__ = ["explain_misfit", "follow"]
 
@@ -51,12 +50,10 @@ def explain_misfit(node: Any, types: Mapping[str, Any], data: Mapping[str, Array
 
 
 def _make_call(node: Any, types: Mapping[str, Any], data: Mapping[str, Array]) -> Call:
-    inputs: list[tuple[int, tuple[int, ...]] | None] = []
+    inputs: list[Known | None] = []
     for name in node.input:
-        declared = types.get(name) if name else None
-        shape = None if declared is None else known_shape(declared)
-        one = None if declared is None else tensor_type(declared)
-        inputs.append(None if one is None or shape is None else (one.elem_type, shape))
+        one, shape = tensor_type(types.get(name)), known_shape(types.get(name))
+        inputs.append(None if one is None or shape is None else Known(one.elem_type, shape))
     return Call(node, inputs, [data.get(name) if name else None for name in node.input])
 
 
@@ -79,8 +76,8 @@ class _Pass:
                 continue
             if not all(is_known(self.types.get(name)) for name in node.output if name):
                 changed |= self._settle(node, read)
-            if node.domain == "" and len(node.output) == 1:
-                self._compute(node)
+            if node.output:
+                self._take(node.output[0], compute(node, self.data, self.types))
         return changed
 
     def _settle(self, node: Any, read: list[str]) -> bool:
@@ -94,7 +91,7 @@ class _Pass:
                 return False
             pairs = zip(node.output, found, strict=False)
             return self._give_all({name: one for name, one in pairs if name and one is not None})
-        if node.domain or any(True for _ in subgraphs(node)) or not self.fresh.intersection(read):
+        if node.domain or has_subgraphs(node) or not self.fresh.intersection(read):
             return False
         return self._give_all(self._ask_library(node, read))
 
@@ -110,11 +107,10 @@ class _Pass:
             )
         except (CrashError, LibraryError):  # the search for faults says what is wrong
             return {}
-        known = ((name, known_shape(one)) for name, one in found.items() if is_known(one))
         return {
-            name: Value(found[name].tensor_type.elem_type, shape)
-            for name, shape in known
-            if shape is not None
+            name: Value(one.tensor_type.elem_type, shape)
+            for name, one in found.items()
+            if is_known(one) and (shape := known_shape(one)) is not None
         }
 
     def _give_all(self, values: Mapping[str, Value]) -> bool:
@@ -145,16 +141,6 @@ class _Pass:
                 changed = True
         return changed
 
-    def _compute(self, node: Any) -> None:
-        """Remember the result of a small operator on values that are known."""
-        if node.op_type in SHAPE_ONLY:
-            declared = self.types.get(node.input[0]) if node.input else None
-            shape = None if declared is None else known_shape(declared)
-            found = None if shape is None else evaluate_shape_query(node, shape)
-        else:
-            found = evaluate(node, [self.data.get(name) if name else None for name in node.input])
-        self._take(node.output[0], found)
-
     def _take(self, name: str, value: Array | None) -> None:
         if value is not None:
             self.data[name] = value
@@ -167,6 +153,5 @@ class _Pass:
                 is_blocked = node.domain == "com.microsoft.nchwc" and node.op_type == "Conv"
                 if is_blocked and len(node.input) > 1:
                     self.filters.setdefault(node.input[0], []).append(node.input[1])
-        types = (self.types.get(one) for one in self.filters.get(name, ()))
-        shapes = (known_shape(one) for one in types if one is not None)
+        shapes = (known_shape(self.types.get(one)) for one in self.filters.get(name, ()))
         return [shape for shape in shapes if shape is not None]

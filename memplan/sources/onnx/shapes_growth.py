@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from memplan.sources.onnx.protos import tensor_type
-from memplan.sources.onnx.read_names import subgraphs
+from memplan.sources.onnx.protos import numbers, subgraphs, tensor_type
 
 __all__ = ["most_sizes"]
 
@@ -133,7 +132,7 @@ def _axes(node: Any, bounds: _Bounds) -> int:
         return sum(given)
     if node.op_type == "Unsqueeze":
         more = bounds.data.get(node.input[1], 0) if len(node.input) > 1 else 0
-        return max(given, default=0) + more + len(_option(node, "axes"))
+        return max(given, default=0) + more + len(numbers(node, "axes"))
     return max(given, default=0) + (node.op_type in ("OneHot", "SequenceAt", "SplitToSequence"))
 
 
@@ -160,7 +159,7 @@ def _data(node: Any, bounds: _Bounds, follow_data: bool) -> int:
             if one.name == "value" and node.output:
                 _take_constant(node.output[0], one.t, bounds)
                 return bounds.data[node.output[0]]
-        return len(_option(node, "value_ints"))
+        return len(numbers(node, "value_ints"))
     if not follow_data:
         return 0
     given = [bounds.data.get(name, 0) for name in node.input]
@@ -176,7 +175,3 @@ def _data(node: Any, bounds: _Bounds, follow_data: bool) -> int:
     if kind == "Gather" and len(given) > 1 and bounds.rank.get(node.input[1], 1) <= 1:
         return max(given[1], 1) if given[0] else 0
     return max(given, default=0)
-
-
-def _option(node: Any, name: str) -> list[int]:
-    return next((list(map(int, one.ints)) for one in node.attribute if one.name == name), [])

@@ -15,8 +15,17 @@ from memplan.sources._limits import SHAPE_SIZES, check_growth
 from memplan.sources.onnx.faults_search import Search, describe_node
 from memplan.sources.onnx.graph_memory import SAME_SHAPE
 from memplan.sources.onnx.library import CrashError, LibraryError, infer_shapes
-from memplan.sources.onnx.protos import is_known, opsets_of, tensor_type, types_of
-from memplan.sources.onnx.read_names import initializers, subgraphs
+from memplan.sources.onnx.protos import (
+    copy,
+    has_subgraphs,
+    is_known,
+    is_standard,
+    opsets_of,
+    subgraphs,
+    tensor_type,
+    types_in,
+    walk_nodes,
+)
 from memplan.sources.onnx.shapes_constants import Folder
 from memplan.sources.onnx.shapes_follow import follow
 from memplan.sources.onnx.shapes_growth import most_sizes
@@ -136,11 +145,9 @@ def _write_defaults(graph: Any) -> None:
     It infers an STFT without `onesided` as if both sides were made; ONNX says that one is.
     """
     make_attribute = require("onnx.helper", extra="onnx").make_attribute
-    for node in graph.node:
+    for node in walk_nodes(graph):
         if node.op_type == "STFT" and all(one.name != "onesided" for one in node.attribute):
             node.attribute.append(make_attribute("onesided", 1))
-        for _, inner in subgraphs(node):
-            _write_defaults(inner)
 
 
 def _hide_makers(graph: Any, dims: Mapping[str, int]) -> None:
@@ -151,7 +158,7 @@ def _hide_makers(graph: Any, dims: Mapping[str, int]) -> None:
     declared = declared_shapes(graph)
     for node in graph.node:
         made = [name for name in node.output if name]
-        if any(True for _ in subgraphs(node)) or not all(declared.get(name) for name in made):
+        if has_subgraphs(node) or not all(declared.get(name) for name in made):
             continue
         sizes = {f"{name}:{at}": n for name in made for at, n in enumerate(declared[name])}
         if made and all(dims.get(place) == size for place, size in sizes.items()):
@@ -216,8 +223,7 @@ def _explain_crash(model: Any, follow_data: bool, error: CrashError) -> str:
 
 def _infer_part(model: Any, count: int, follow_data: bool) -> Any | None:
     """Return a model of the first operators, with shapes; `None` if the library fails."""
-    part = type(model)()
-    part.CopyFrom(model)
+    part = copy(model)
     del part.graph.node[count:]
     del part.graph.output[:]
     try:
@@ -242,12 +248,10 @@ def _spread(graph: Any, outside: ChainMap[str, Any], opsets: Mapping[str, int]) 
     The library assumes that the state of a loop may change its shape. Returns whether any shape
     was set.
     """
-    types = outside.new_child(types_of(graph))
-    for name, (element, shape) in initializers(graph).items():
-        types[name] = _make_type(element, shape)
+    types = types_in(graph, outside)
     changed = follow(graph, types, opsets)
     for node in graph.node:
-        if node.op_type in SAME_SHAPE and node.domain in ("", "ai.onnx"):
+        if node.op_type in SAME_SHAPE and is_standard(node):
             changed |= _copy_type(graph, types, node.output[0], types.get(node.input[0]))
         for _, inner in subgraphs(node):
             if node.op_type == "Loop":
@@ -278,11 +282,11 @@ def _copy_type(graph: Any, types: MutableMapping[str, Any], name: str, known: An
 
 def _find_changing_states(graph: Any) -> Iterator[Note]:
     """Yield notes on loops that change the shape of their state in a round."""
-    for node in graph.node:
-        for _, body in subgraphs(node):
+    for node in walk_nodes(graph):
+        for _, body in subgraphs(node) if node.op_type == "Loop" else ():
             states = zip(body.input[2:], body.output[1:], strict=False)
             changing = [one.name for one, after in states if one.type != after.type]
-            if node.op_type == "Loop" and changing:
+            if changing:
                 made = (name for one in body.node for name in one.output if name)
                 yield Note(
                     Code.DIM_ASSUMED,
@@ -290,11 +294,6 @@ def _find_changing_states(graph: Any) -> Iterator[Note]:
                     f"{listed(changing)}; its rounds are planned like the first one",
                     (*changing, *made),
                 )
-            yield from _find_changing_states(body)
-
-
-def _make_type(element: int, shape: tuple[int, ...]) -> Any:
-    return require("onnx.helper", extra="onnx").make_tensor_type_proto(element, shape)
 
 
 def _ask(missing: list[tuple[str, str]], complaint: str) -> str:

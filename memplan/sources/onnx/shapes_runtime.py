@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from memplan.extras import require
 from memplan.sources.onnx.faults_rules import is_contradictory
 from memplan.sources.onnx.library import CrashError, LibraryError, infer_node
-from memplan.sources.onnx.protos import known_shape
+from memplan.sources.onnx.protos import known_shape, number, numbers
 from memplan.sources.onnx.shapes_arithmetic import Array
 
-__all__ = ["DOMAINS", "Call", "MisfitError", "Value", "has_rule", "infer"]
+__all__ = ["DOMAINS", "Call", "Known", "MisfitError", "Value", "has_rule", "infer"]
 
 DOMAINS = frozenset({"com.microsoft", "com.microsoft.nchwc"})
 
@@ -41,7 +41,7 @@ class Value(NamedTuple):
     shape: tuple[int | None, ...]
 
 
-class _Known(NamedTuple):
+class Known(NamedTuple):
     """What an operator reads: all sizes are known."""
 
     element: int
@@ -63,38 +63,26 @@ class Call:
     """
 
     node: Any
-    inputs: list[tuple[int, tuple[int, ...]] | None]
+    inputs: list[Known | None]
     data: list[Array | None]
     filters: Callable[[], list[tuple[int, ...]]] = list
 
-    def get(self, at: int) -> _Known | None:
+    def get(self, at: int) -> Known | None:
         """Return an input, or `None` if it is left out."""
-        found = self.inputs[at] if at < len(self.inputs) else None
-        return None if found is None else _Known(*found)
+        return self.inputs[at] if at < len(self.inputs) else None
 
-    def need(self, at: int, rank: int | None = None) -> _Known:
-        """Return an input that must be there, with this many axes."""
+    def need(self, at: int, rank: int | None = None) -> Known:
+        """Return an input that must be there, with this many axes, or raise `LookupError`."""
         found = self.get(at)
         if found is None or (rank is not None and len(found.shape) != rank):
-            raise _OpenError
+            raise LookupError
         return found
 
     def number(self, name: str, default: int | None = None) -> int:
         """Return an attribute; without a default it must be there."""
-        for one in self.node.attribute:
-            if one.name == name:
-                return int(one.i)
-        if default is None:
-            raise _OpenError
-        return default
-
-    def numbers(self, name: str) -> list[int]:
-        """Return an attribute that is a list, or an empty one."""
-        return next((list(map(int, a.ints)) for a in self.node.attribute if a.name == name), [])
-
-
-class _OpenError(Exception):
-    """The rule does not cover this case."""
+        if default is None and all(one.name != name for one in self.node.attribute):
+            raise LookupError
+        return number(self.node, name, default or 0)
 
 
 _Results = list[Value | None]
@@ -123,7 +111,7 @@ def infer(call: Call) -> _Results:
         found = rule(call)
     except MisfitError:
         raise
-    except (_OpenError, ArithmeticError, LookupError, ValueError):  # too few axes, no heads
+    except (ArithmeticError, LookupError, ValueError):  # a rule does not cover the case
         return []
     return [one if one is None or _is_possible(one) else None for one in found]
 
@@ -167,15 +155,15 @@ def _ask_library(
     try:
         found = infer_node(node, {"": _OPSET}, types, {})
     except CrashError:
-        raise _OpenError from None
+        raise LookupError from None
     except LibraryError as error:
         _, marker, text = str(error).rpartition("[ShapeInferenceError]")
         if marker:
             raise MisfitError(text.strip()) from None
-        raise _OpenError from None
+        raise LookupError from None
     shape = known_shape(found["o"]) if "o" in found else None
     if shape is None:
-        raise _OpenError
+        raise LookupError
     _require(not fit or not is_contradictory(node, list(shapes), [shape]), f"as {kind}")
     return shape
 
@@ -236,7 +224,7 @@ def _embed(call: Call) -> _Results:
 
 def _turned(shape: tuple[int, ...], turn: int) -> tuple[int, ...]:
     if turn and len(shape) < 2:
-        raise _OpenError
+        raise LookupError
     return (*shape[:-2], shape[-1], shape[-2]) if turn else shape
 
 
@@ -245,7 +233,7 @@ def _product(a: int, b: int, element: int) -> _Rule:
 
     def rule(call: Call) -> _Results:
         if call.number("transBatchA", 0) or call.number("transBatchB", 0):
-            raise _OpenError
+            raise LookupError
         one = _turned(call.need(a).shape, call.number("transA", 0))
         other = _turned(call.need(b).shape, call.number("transB", 0))
         return [Value(call.need(element).element, _borrow(call, "MatMul", [one, other]))]
@@ -275,19 +263,19 @@ def _blocks_product(call: Call) -> _Results:
 def _gather_blocks(call: Call) -> _Results:
     data, where, scales = call.need(0), call.need(1), call.need(2)
     if where.element not in _INTEGERS:
-        raise _OpenError
+        raise LookupError
     shape, axis = list(data.shape), call.number("gather_axis", 0)
     if data.element == _UINT8:
         shape[-1] *= 8 // call.number("bits", 4)
     if not 0 <= axis < len(shape):
-        raise _OpenError
+        raise LookupError
     return [Value(scales.element, (*shape[:axis], *where.shape, *shape[axis + 1 :]))]
 
 
 def _gather_points(call: Call) -> _Results:
     data, where, batch = call.need(0), call.need(1), call.number("batch_dims", 0)
     if not 0 <= batch < min(len(data.shape), len(where.shape)):
-        raise _OpenError
+        raise LookupError
     depth = where.shape[-1] + batch
     _require(batch < depth <= len(data.shape), "a place has more numbers than the data have axes")
     return [Value(data.element, (*where.shape[:-1], *data.shape[depth:]))]
@@ -344,7 +332,7 @@ def _reorder_input(call: Call) -> _Results:
         sizes = {one[1] if one[1] > 1 else one[0] for one in call.filters() if len(one) > 1}
         full = sizes.pop() if len(sizes) == 1 else 0
         if not channels <= full < channels + _BLOCK:
-            raise _OpenError
+            raise LookupError
         channels = full
     return [Value(data.element, (shape[0], channels, *shape[2:]))]
 
@@ -358,9 +346,9 @@ def _reorder_output(call: Call) -> _Results:
 
 
 def _upsample(call: Call) -> _Results:
-    data, scales = call.need(0), call.numbers("scales")
+    data, scales = call.need(0), numbers(call.node, "scales")
     if len(scales) != len(data.shape):
-        raise _OpenError
+        raise LookupError
     return [Value(data.element, tuple(a * b for a, b in zip(data.shape, scales, strict=True)))]
 
 
@@ -373,7 +361,7 @@ def _attention(past: int, element: int) -> _Rule:
     def rule(call: Call) -> _Results:
         batch, length, width = call.need(0, 3).shape
         weights, heads = call.need(1, 2).shape, call.number("num_heads")
-        before, sizes = call.get(past), call.numbers("qkv_hidden_sizes")
+        before, sizes = call.get(past), numbers(call.node, "qkv_hidden_sizes")
         _require(weights[0] == width, "the weights and the rows have different lengths")
         hidden = sizes[2] if sizes else weights[1] // 3
         _require(hidden % heads == 0, "the rows cannot be divided among the heads")
@@ -393,7 +381,7 @@ def _multi_head(call: Call) -> _Results:
     heads = call.number("num_heads")
     before, before_value = call.get(6), call.get(7)
     if call.get(8) is not None or len(key.shape) != len(value.shape):
-        raise _OpenError  # the cache is a buffer of its greatest length
+        raise LookupError  # the cache is a buffer of its greatest length
     if len(value.shape) == 3:
         _require(key.shape[2] == query.shape[2], "query and key have rows of different lengths")
         _require(key.shape[:2] == value.shape[:2], "key and value have different lengths")
@@ -401,7 +389,7 @@ def _multi_head(call: Call) -> _Results:
     elif len(value.shape) == 4:
         total, hidden, wide = key.shape[2], heads * value.shape[3], key.shape[3]
     else:
-        raise _OpenError
+        raise LookupError
     if before is not None and before_value is not None:
         total += call.need(6, 4).shape[2]
     made = Value(query.element, (batch, length, hidden))

@@ -15,8 +15,16 @@ from typing import Any
 import numpy as np
 
 from memplan.extras import require
-from memplan.sources.onnx.protos import known_shape, types_of
-from memplan.sources.onnx.read_names import initializers, subgraphs
+from memplan.sources.onnx.protos import (
+    copy,
+    has_subgraphs,
+    is_standard,
+    known_shape,
+    number,
+    numbers,
+    subgraphs,
+    types_in,
+)
 from memplan.sources.onnx.shapes_arithmetic import FAR, Array, array_of, evaluate
 
 __all__ = ["POOLS", "amend", "pool_axis"]
@@ -66,20 +74,16 @@ def amend(graph: Any) -> bool:
 
 def _amend(graph: Any, outside: ChainMap[str, Any], stale: set[str]) -> int:
     """Return how many operators changed; add what depends on them to the stale names."""
-    types = outside.new_child(types_of(graph))
-    weights, constants = initializers(graph), _Constants(graph)
+    types, constants = types_in(graph, outside), _Constants(graph)
     count = 0
     for node in graph.node:
         changes = sum(_amend(inner, types, stale) for _, inner in subgraphs(node))
-        if stale.isdisjoint(node.input) and node.domain in ("", "ai.onnx"):
-            shapes = []
-            for name in (*node.input, *node.output[:1]):
-                declared = types.get(name) if name else None
-                known = None if declared is None else known_shape(declared)
-                shapes.append(weights[name][1] if name in weights else known)
+        if stale.isdisjoint(node.input) and is_standard(node):
+            names = (*node.input, *node.output[:1])
+            shapes = [known_shape(types.get(name)) for name in names]
             changes += _amend_node(node, shapes[:-1], shapes[-1], constants)
         count += changes
-        if changes or not stale.isdisjoint(node.input) or (stale and any(subgraphs(node))):
+        if changes or not stale.isdisjoint(node.input) or (stale and has_subgraphs(node)):
             stale.update(node.output)
     return count
 
@@ -112,12 +116,12 @@ def _amend_node(
 def _find_pooled(node: Any, shape: tuple[int, ...]) -> list[int]:
     """Return the rows that a pooling makes on each axis; empty if the library is right."""
     auto = _auto_pad(node)
-    ceil = any(one.name == "ceil_mode" and one.i for one in node.attribute)
+    ceil = bool(number(node, "ceil_mode"))
     axes = len(shape) - 2
-    kernel = _numbers(node, "kernel_shape")
-    steps = _numbers(node, "strides") or [1] * axes
-    dilations = _numbers(node, "dilations") or [1] * axes
-    pads = _numbers(node, "pads") or [0] * (2 * axes)
+    kernel = numbers(node, "kernel_shape")
+    steps = numbers(node, "strides") or [1] * axes
+    dilations = numbers(node, "dilations") or [1] * axes
+    pads = numbers(node, "pads") or [0] * (2 * axes)
     if not ceil and (auto == "NOTSET" or set(dilations) == {1}):
         return []
     if not axes == len(kernel) == len(steps) == len(dilations) or len(pads) != 2 * axes:
@@ -131,13 +135,13 @@ def _find_pooled(node: Any, shape: tuple[int, ...]) -> list[int]:
 def _find_spread(node: Any, shapes: list[tuple[int, ...] | None]) -> list[int]:
     """Return the rows that a transposed convolution makes; empty if the library is right."""
     size, weights = shapes[0], shapes[1] if len(shapes) > 1 else None
-    asked = _numbers(node, "output_shape")
+    asked = numbers(node, "output_shape")
     if asked or size is None or weights is None or not _auto_pad(node).startswith("SAME"):
         return asked
     axes = len(size) - 2
-    kernel = _numbers(node, "kernel_shape") or list(weights[2:])
-    steps, dilations = (_numbers(node, name) or [1] * axes for name in ("strides", "dilations"))
-    more = _numbers(node, "output_padding") or [0] * axes
+    kernel = numbers(node, "kernel_shape") or list(weights[2:])
+    steps, dilations = (numbers(node, name) or [1] * axes for name in ("strides", "dilations"))
+    more = numbers(node, "output_padding") or [0] * axes
     if not axes == len(kernel) == len(steps) == len(dilations) == len(more):
         return []  # it says so itself
     return [
@@ -176,7 +180,7 @@ def _set_result(
 
 def _sort_axes(node: Any) -> bool:
     """Sort the axes of a slice that are attributes, as until opset 9: others are skipped."""
-    starts, ends, axes = (_numbers(node, name) for name in ("starts", "ends", "axes"))
+    starts, ends, axes = (numbers(node, name) for name in ("starts", "ends", "axes"))
     if axes == sorted(axes) or not len(starts) == len(ends) == len(axes):
         return False
     parts = zip(*sorted(zip(axes, starts, ends, strict=True)), strict=True)
@@ -187,8 +191,8 @@ def _sort_axes(node: Any) -> bool:
 
 def _begin_inside(node: Any, shape: tuple[int, ...]) -> bool:
     """Let a slice whose start is an attribute, and before the tensor, begin with the tensor."""
-    starts = _numbers(node, "starts")
-    axes = _numbers(node, "axes") or list(range(len(starts)))
+    starts = numbers(node, "starts")
+    axes = numbers(node, "axes") or list(range(len(starts)))
     if len(starts) != len(axes) or not all(-len(shape) <= axis < len(shape) for axis in axes):
         return False
     found = [max(start, -shape[axis]) for start, axis in zip(starts, axes, strict=True)]
@@ -267,15 +271,11 @@ class _Constants:
             self._held[name] = self._graph.initializer[-1]
 
 
-def _numbers(node: Any, name: str) -> list[int]:
-    return next((list(one.ints) for one in node.attribute if one.name == name), [])
-
-
 def _set(node: Any, name: str, value: Any = None) -> None:
     """Give an operator an attribute, or take it away."""
     kept = [one for one in node.attribute if one.name != name]
     if value is not None:
         kept.append(require("onnx.helper", extra="onnx").make_attribute(name, value))
-    copies = [type(one).FromString(one.SerializeToString()) for one in kept]
+    copies = [copy(one) for one in kept]
     del node.attribute[:]
     node.attribute.extend(copies)

@@ -12,8 +12,14 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 
-from memplan.sources.onnx.protos import known_shape, types_of
-from memplan.sources.onnx.read_names import subgraphs
+from memplan.sources.onnx.protos import (
+    is_standard,
+    known_shape,
+    number,
+    numbers,
+    subgraphs,
+    types_of,
+)
 from memplan.sources.onnx.shapes_arithmetic import Array, array_of
 
 __all__ = ["Call", "Size", "sizes_of"]
@@ -88,11 +94,11 @@ class Call:
 
     def number(self, name: str, default: int) -> int:
         """Return an attribute, or its default."""
-        return next((int(one.i) for one in self.node.attribute if one.name == name), default)
+        return number(self.node, name, default)
 
-    def numbers(self, name: str) -> list[int] | None:
-        """Return an attribute that is a list, or `None` if it is left out."""
-        return next((list(map(int, a.ints)) for a in self.node.attribute if a.name == name), None)
+    def has_attribute(self, name: str) -> bool:
+        """Return whether an attribute is not left out."""
+        return any(one.name == name for one in self.node.attribute)
 
 
 _Rule = Callable[[Call], Sequence[_Sizes]]
@@ -100,7 +106,7 @@ _Rule = Callable[[Call], Sequence[_Sizes]]
 
 def sizes_of(call: Call) -> Sequence[_Sizes]:
     """Return what is known of the sizes of an operator's outputs, in order; nothing if nothing."""
-    rule = _RULES.get(call.node.op_type) if call.node.domain in ("", "ai.onnx") else None
+    rule = _RULES.get(call.node.op_type) if is_standard(call.node) else None
     try:
         return () if rule is None else rule(call)
     except (ArithmeticError, LookupError, TypeError, ValueError):  # the inference says what is bad
@@ -140,7 +146,9 @@ def _along(at: int) -> _Rule:
     """Return the rule of an operator that changes the axes in an input, or all of them."""
 
     def rule(call: Call) -> Sequence[_Sizes]:
-        shape, axes = call.shape(0), call.value(at) if call.has(at) else call.numbers("axes")
+        shape, axes = call.shape(0), call.value(at) if call.has(at) else None
+        if call.has_attribute("axes") and not call.has(at):
+            axes = numbers(call.node, "axes")
         return [_open_along(shape, range(len(shape)) if axes is None else axes)]
 
     return rule
@@ -179,7 +187,7 @@ def _one_hot(call: Call) -> Sequence[_Sizes]:
 
 def _unique(call: Call) -> Sequence[_Sizes]:
     shape = call.shape(0)
-    if any(one.name == "axis" for one in call.node.attribute):
+    if call.has_attribute("axis"):
         axis = call.number("axis", 0) % len(shape)
     else:
         shape, axis = (prod(shape),), 0

@@ -11,14 +11,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from math import prod
 from typing import Any, NamedTuple
 
 from memplan.errors import MemplanError, listed, quoted, suggest
 from memplan.extras import require
 from memplan.notes import Code, Note
-from memplan.sources.onnx.protos import opsets_of, tensor_type
-from memplan.sources.onnx.read_names import initializers, subgraphs
+from memplan.sources.onnx.protos import (
+    copy,
+    initializers,
+    is_standard,
+    make_type,
+    opsets_of,
+    tensor_type,
+    walk_graphs,
+    walk_nodes,
+)
 from memplan.sources.onnx.shapes_runtime import has_rule
 from memplan.sources.onnx.sizes_data import Size
 from memplan.sources.onnx.sizes_expressions import evaluate, names_in
@@ -56,9 +65,9 @@ class Open(NamedTuple):
 
     def list_axes(self) -> range:
         """Return the axes of its shape, as far as their number is known."""
-        declared = tensor_type(self.type) if self.type is not None else None
-        count = 0 if declared is None else len(declared.shape.dim)
-        return range(count if self.sizes is None else min(count, len(self.sizes)))
+        declared = tensor_type(self.type)
+        rank = 0 if declared is None else len(declared.shape.dim)
+        return range(rank if self.sizes is None else min(rank, len(self.sizes)))
 
 
 @dataclass
@@ -105,19 +114,20 @@ class Evidence:
             if value < 0:
                 raise MemplanError(f"dimension {quoted(name)} is {value}; it must be 0 or more")
         types = [one for value in _walk_values(model.graph) if (one := tensor_type(value.type))]
-        _require_there(model.graph, dims, {dim.dim_param for one in types for dim in one.shape.dim})
+        params = {dim.dim_param for one in types for dim in one.shape.dim} - {""}
+        params = params.union(*map(names_in, params))
+        _require_there(model.graph, dims, params)
         for dim in (dim for one in types for dim in one.shape.dim):
             if dim.dim_value < 0:  # some exporters write -1 for an unknown size
                 dim.ClearField("dim_value")
-        named = {dim.dim_param for one in types for dim in one.shape.dim} - _NAMELESS
-        named = named.union(*map(names_in, named))
-        found = Evidence(dims, frozenset(named), Lineage.of(model.graph, dims))
-        found._strip(model.graph)
+        found = Evidence(dims, frozenset(params - _NAMELESS), Lineage.of(model.graph, dims))
+        for graph in walk_graphs(model.graph):
+            found._strip(graph, inner=graph is not model.graph)
         found._settle(model.graph)
         found._keep_foreign(model.graph, opsets_of(model))
         return found
 
-    def _strip(self, graph: Any, *, inner: bool = False) -> None:
+    def _strip(self, graph: Any, *, inner: bool) -> None:
         """Remove declared shapes; the element types stay, as the inference may need them."""
         weights = initializers(graph)
         inputs = {value.name for value in graph.input}
@@ -138,12 +148,9 @@ class Evidence:
         for name, shapes in groups.items():
             self._shapes[name][tuple(shapes)] = None
         twice = inputs | outputs | weights.keys()
-        once = [type(one).FromString(one.SerializeToString()) for one in graph.value_info]
+        once = [copy(one) for one in graph.value_info if one.name not in twice]
         del graph.value_info[:]
-        graph.value_info.extend(one for one in once if one.name not in twice)
-        for node in graph.node:
-            for _, body in subgraphs(node):
-                self._strip(body, inner=True)
+        graph.value_info.extend(once)
 
     def _settle(self, graph: Any) -> None:
         """Give the inputs of the model the sizes that the user gives, or their weights have."""
@@ -153,9 +160,7 @@ class Evidence:
             if declared is None:
                 continue
             if value.name in weights:
-                declared.ClearField("shape")
-                for size in weights[value.name][1]:
-                    declared.shape.dim.add(dim_value=size)
+                declared.shape.CopyFrom(make_type(*weights[value.name]).tensor_type.shape)
                 continue
             if not declared.HasField("shape"):
                 while f"{value.name}:{len(declared.shape.dim)}" in self.dims:
@@ -174,14 +179,13 @@ class Evidence:
     def _keep_foreign(self, graph: Any, opsets: Mapping[str, int]) -> None:
         """Keep the declared results of operators that neither the library nor a rule infers."""
         has = require("onnx.defs", extra="onnx").has
-        types = {one.name: one.type for one in (*graph.value_info, *graph.output)}
-        for node in graph.node:
-            there = has(node.op_type, "" if node.domain == "ai.onnx" else node.domain)
-            if not there and not has_rule(node, opsets):
-                for name in node.output:
-                    self.fill(Open(name, types.get(name), node.op_type))
-            for _, inner in subgraphs(node):
-                self._keep_foreign(inner, opsets)
+        for one in walk_graphs(graph):
+            types = {value.name: value.type for value in (*one.value_info, *one.output)}
+            for node in one.node:
+                there = has(node.op_type, "" if is_standard(node) else node.domain)
+                if not there and not has_rule(node, opsets):
+                    for name in node.output:
+                        self.fill(Open(name, types.get(name), node.op_type))
 
     def fill(self, one: Open) -> bool:
         """Complete an open shape with the sizes that the user gives, that are known, or declared.
@@ -189,7 +193,7 @@ class Evidence:
         A size that stays open is named after its place, so that the inference carries the name to
         all that have this size. Returns whether that changed anything.
         """
-        declared = tensor_type(one.type) if one.type is not None else None
+        declared = tensor_type(one.type)
         if declared is None:
             return False
         evidence = self._find_declared(one.name, declared)
@@ -219,10 +223,7 @@ class Evidence:
             return len(one.sizes)
         if evidence is not None:
             return len(evidence)
-        rank = 0
-        while f"{one.name}:{rank}" in self.dims:
-            rank += 1
-        return rank or None
+        return next(at for at in count() if f"{one.name}:{at}" not in self.dims) or None
 
     def _fill_axis(self, one: Open, axis: int, dim: Any, size: int | str) -> bool:
         """Set an open size of a value, which a file declares as `size`, or name it."""
@@ -280,12 +281,12 @@ class Evidence:
             self._sizes[name] = evaluate(name, self.dims)
         return self._sizes[name]
 
-    def forget_inferred(self, graph: Any, *, inner: bool = False) -> None:
+    def forget_inferred(self, graph: Any) -> None:
         """Remove all shapes that were neither given nor believed, so that they are inferred again.
 
         An early round of inference knows only some sizes, and a later round may contradict it.
         """
-        for value in (*graph.value_info, *graph.output, *(graph.input if inner else ())):
+        for value in _walk_inferred(graph):
             declared = tensor_type(value.type)
             if declared is None or not declared.HasField("shape"):
                 continue
@@ -295,21 +296,15 @@ class Evidence:
             for axis, dim in enumerate(declared.shape.dim):
                 if axis not in self._filled[value.name]:
                     dim.Clear()
-        for node in graph.node:
-            for _, body in subgraphs(node):
-                self.forget_inferred(body, inner=True)
 
-    def forget_names(self, graph: Any, *, inner: bool = False) -> None:
+    def forget_names(self, graph: Any) -> None:
         """Remove the names that the inference made up, so that those of places take their room."""
-        for value in (*graph.value_info, *graph.output, *(graph.input if inner else ())):
+        for value in _walk_inferred(graph):
             declared = tensor_type(value.type)
             filled = self._filled.get(value.name, ())
             for axis, dim in enumerate(() if declared is None else declared.shape.dim):
                 if dim.dim_param and axis not in filled:
                     dim.Clear()
-        for node in graph.node:
-            for _, body in subgraphs(node):
-                self.forget_names(body, inner=True)
 
     def forget_elements(self, graph: Any) -> bool:
         """Remove the element types too, as some are stale; return `False` if they already were."""
@@ -330,7 +325,7 @@ class Evidence:
 
     def ask(self, one: Open) -> Iterator[Ask]:
         """Yield the dimensions of an open value that a user has to give."""
-        declared = tensor_type(one.type) if one.type is not None else None
+        declared = tensor_type(one.type)
         if declared is None or declared.elem_type == 0 or not declared.HasField("shape"):
             yield "", _ask_for_shape(one, has_elements=bool(declared and declared.elem_type))
             return
@@ -460,7 +455,7 @@ class Evidence:
             )
 
 
-def _require_there(graph: Any, dims: Mapping[str, int], params: Iterable[str]) -> None:
+def _require_there(graph: Any, dims: Mapping[str, int], named: set[str]) -> None:
     """Refuse a dimension that is neither a name in the file nor "TENSOR:AXIS".
 
     Raises
@@ -468,11 +463,10 @@ def _require_there(graph: Any, dims: Mapping[str, int], params: Iterable[str]) -
     MemplanError
         With the most similar name.
     """
-    named = set(params) - {""}
-    named = named.union(*map(names_in, named))
     if dims.keys() <= named:
         return
-    tensors = {value.name for value in _walk_values(graph)} | set(_walk_results(graph))
+    tensors = {value.name for value in _walk_values(graph)}
+    tensors |= {name for node in walk_nodes(graph) for name in node.output if name}
     for key in dims.keys() - named:
         name, _, axis = key.rpartition(":")
         if not axis.isdecimal() or name not in tensors:
@@ -481,18 +475,11 @@ def _require_there(graph: Any, dims: Mapping[str, int], params: Iterable[str]) -
             raise MemplanError(f"the model has no dimension {quoted(key)}; it has {there}{near}")
 
 
-def _walk_results(graph: Any) -> Iterator[str]:
-    for node in graph.node:
-        yield from filter(None, node.output)
-        for _, inner in subgraphs(node):
-            yield from _walk_results(inner)
-
-
 def _is_possible(declared: _Shape, one: Open, rank: int) -> bool:
     """Whether a value with this many axes, and as many elements as it has, can be as declared."""
-    if one.elements is None or any(isinstance(size, str) for size in declared):
-        return len(declared) == rank
-    return len(declared) == rank and prod(map(int, declared)) == one.elements
+    sizes = [size for size in declared if isinstance(size, int)]
+    is_open = one.elements is None or len(sizes) < len(declared)
+    return len(declared) == rank and (is_open or prod(sizes) == one.elements)
 
 
 def _ask_for_shape(one: Open, *, has_elements: bool) -> str:
@@ -523,23 +510,20 @@ def _format_shape(shape: _Shape) -> str:
 
 def _walk_values(graph: Any) -> Iterator[Any]:
     """Yield all declarations, also those of inner graphs."""
-    yield from graph.input
-    yield from graph.value_info
-    yield from graph.output
-    for node in graph.node:
-        for _, inner in subgraphs(node):
-            yield from _walk_values(inner)
+    for one in walk_graphs(graph):
+        yield from (*one.input, *one.value_info, *one.output)
+
+
+def _walk_inferred(graph: Any) -> Iterator[Any]:
+    """Yield all declarations but those of the inputs of the model."""
+    for one in walk_graphs(graph):
+        yield from (*one.value_info, *one.output, *(one.input if one is not graph else ()))
 
 
 def _read_shape(declared: Any) -> _Shape:
-    return tuple(
-        dim.dim_value
-        if dim.HasField("dim_value")
-        else ""
-        if dim.dim_param in _NAMELESS
-        else dim.dim_param
-        for dim in declared.shape.dim
-    )
+    names = ("" if dim.dim_param in _NAMELESS else dim.dim_param for dim in declared.shape.dim)
+    pairs = zip(declared.shape.dim, names, strict=True)
+    return tuple(dim.dim_value if dim.HasField("dim_value") else name for dim, name in pairs)
 
 
 def _forget_shape(declared: Any) -> None:

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from memplan.sources.onnx.protos import tensor_type
-from memplan.sources.onnx.read_names import initializers, subgraphs
+from memplan.sources.onnx.protos import initializers, subgraphs, tensor_type, walk_nodes
 from memplan.sources.onnx.sizes_expressions import names_in
 
 __all__ = ["Lineage"]
@@ -54,7 +53,7 @@ class Lineage:
 
     def _find_names(self, value: Any) -> int:
         declared = tensor_type(value.type)
-        dims = declared.shape.dim if declared is not None else ()
+        dims = () if declared is None else declared.shape.dim
         params = {name for dim in dims for name in (dim.dim_param, *names_in(dim.dim_param))}
         named = sum(1 << at for at, key in enumerate(self._given) if key in params)
         return named | self._own.get(value.name, 0)
@@ -85,5 +84,4 @@ def _read(node: Any) -> Iterator[str]:
     """Yield the tensors that a node and its sub-graphs read."""
     yield from filter(None, node.input)
     for _, inner in subgraphs(node):
-        for one in inner.node:
-            yield from _read(one)
+        yield from (name for one in walk_nodes(inner) for name in one.input if name)

@@ -23,6 +23,7 @@ from memplan.errors import FormatError
 from memplan.extras import require
 from memplan.files import read_bytes
 from memplan.sources._origin import line_at
+from memplan.sources.wire import WireError, read_varint
 from memplan.sources.xla.heap import Chunk, Heap, span_all_steps, tidy
 from memplan.sources.xla.schema import hlo_proto
 
@@ -39,12 +40,13 @@ _FREE, _SHARE = 1, 2  # the kinds of events; 0 is ALLOC
 
 def looks_like_proto(head: bytes, size: int) -> bool:
     """Whether a file of this size begins with a module that begins with its name."""
-    if head[:1] != b"\x0a":
+    try:
+        module, at = read_varint(head, 1, len(head))
+        length, start = read_varint(head, at + 1, len(head))
+    except WireError:
         return False
-    module, at = _varint(head, 1)
-    if head[at : at + 1] != b"\x0a":
+    if not head[:1] == head[at : at + 1] == b"\x0a":
         return False
-    length, start = _varint(head, at + 1)
     name = head[start : start + length]
     inside = start + length - at <= module <= size - at
     return inside and 0 < length == len(name) and name.isascii() and name.decode().isprintable()
@@ -304,15 +306,3 @@ class _Group:
             else:
                 kept.append(span)
         self.spans = kept
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number and where it ends, or 0 if there is none."""
-    value = shift = 0
-    for byte in data[at : at + 10]:
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-    return 0, at
