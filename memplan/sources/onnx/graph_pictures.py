@@ -11,22 +11,16 @@ from typing import Any, Final
 from memplan.extras import require
 from memplan.graph import Kind, Tensor
 from memplan.graph.pictures import (
-    Blocks,
-    Each,
     Map,
     Maps,
     Padding,
-    Read,
     Shifted,
-    Size,
     Spread,
     WholeError,
     Window,
-    broadcast,
-    join,
-    require_size,
     resize,
 )
+from memplan.sources._pictures import RANK, PictureCall, describe
 from memplan.sources.onnx.graph_memory import IN_PLACE
 from memplan.sources.onnx.protos import is_standard
 from memplan.sources.onnx.shapes_arithmetic import array_of
@@ -44,31 +38,23 @@ __all__ = [
 ]
 
 _GRAPHS: Final = (5, 10)  # AttributeProto.GRAPH and GRAPHS
-RANK: Final = 4
 ROW_AXIS: Final = 2  # NCHW
 
 
 @dataclass(frozen=True)
-class NodeCall:
+class NodeCall(PictureCall):
     """An operator of the file.
 
     Attributes
     ----------
-    kind, opset, attributes
+    opset, attributes
         As in the file.
-    inputs
-        By position; `None` for one that is left out.
-    output
-        Its first result.
     values
         Returns the numbers in an input, or `None` if they are not in the file.
     """
 
-    kind: str
     opset: int
     attributes: dict[str, Any]
-    inputs: list[Tensor | None]
-    output: Tensor
     values: Callable[[int], list[Any] | None]
 
     @classmethod
@@ -81,31 +67,28 @@ class NodeCall:
         constants: Constants,
     ) -> NodeCall:
         """Return a node of the file, which reads and makes these tensors."""
-        kind = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-        find = partial(constants.find, tuple(node.input))
-        return cls(kind, opset, read_attributes(node), list(inputs), output, find)
-
-    def size(self, at: int) -> Size:
-        """Return the rows and columns of an input."""
-        tensor = self.inputs[at] if at < len(self.inputs) else None
-        return require_size(tensor.shape if tensor else None, ROW_AXIS, "an input")
-
-    @property
-    def result(self) -> Size:
-        """The rows and columns of the result."""
-        return require_size(self.output.shape, ROW_AXIS, "its result")
-
-    def shape(self, at: int) -> tuple[int, ...]:
-        """Return the shape of an input; empty if there is none."""
-        tensor = self.inputs[at] if at < len(self.inputs) else None
-        return (tensor.shape or ()) if tensor else ()
+        return cls(
+            f"{node.domain}.{node.op_type}" if node.domain else node.op_type,
+            [None if one is None else one.shape or () for one in inputs],
+            [one is not None and one.kind is Kind.CONSTANT for one in inputs],
+            output.shape or (),
+            ROW_AXIS,
+            opset,
+            read_attributes(node),
+            partial(constants.find, tuple(node.input)),
+        )
 
     def weights(self, at: int) -> tuple[int, ...]:
         """Return the shape of the weights of a convolution."""
-        tensor = self.inputs[at] if at < len(self.inputs) else None
-        if tensor is None or tensor.kind is not Kind.CONSTANT or len(self.shape(at)) != RANK:
+        if len(self.shape(at)) != RANK or not self.fixed[at]:
             raise WholeError("its weights are not in the file")
         return self.shape(at)
+
+    def steps(self, axis: int) -> tuple[int, int]:
+        """Return stride and dilation of the windows along rows or columns."""
+        held = (self.attributes.get(name) or (1, 1) for name in ("strides", "dilations"))
+        stride, dilation = (one[axis] for one in held)
+        return stride, dilation
 
 
 def describe_rows(
@@ -133,22 +116,22 @@ def describe_rows(
     """
     if not outputs:
         return {}
-    read = [None if at is None else tensors[at] for at in inputs]
-    call = NodeCall.of(node, read, tensors[outputs[0]], opset, constants)
-    macs = _count_macs(call)
-    try:
+    read, made = [None if at is None else tensors[at] for at in inputs], tensors[outputs[0]]
+    call = NodeCall.of(node, read, made, opset, constants)
+
+    def find_maps() -> Maps:
         if len(outputs) > 1 or any(one.type in _GRAPHS for one in node.attribute):
             raise WholeError("it has sub-graphs, or several results")
-        maps = _find_maps(call)
-        for tensor in (call.output, *(call.inputs[place] for place in maps)):
-            _require_bytes(tensor)
-        pictures = {inputs[place] for place in maps}
-        if sum(index in pictures for index in inputs) > len(maps):
-            raise WholeError("it reads a picture as a weight")
-    except WholeError as why:
-        return {"why_whole": str(why), "macs": macs}
-    reads = tuple(Read(inputs[place] or 0, *maps[place]) for place in sorted(maps))
-    return {"reads": reads, "why_whole": "", "macs": macs}
+        if call.kind not in _RULES:
+            raise WholeError(f"memplan does not know which rows of its inputs {call.kind} needs")
+        call.result  # noqa: B018 (raises)
+        maps = _RULES[call.kind](call)
+        for tensor in (made, *(read[place] for place in maps)):
+            if tensor is not None and tensor.bytes < prod(tensor.shape or ()):
+                raise WholeError("two elements of a picture share a byte")
+        return maps
+
+    return {**describe(find_maps, inputs), "macs": _count_macs(call)}
 
 
 def read_attributes(node: Any) -> dict[str, Any]:
@@ -185,32 +168,10 @@ class Constants:
         return None if values is None else list(values.reshape(-1).tolist())
 
 
-def _find_maps(call: NodeCall) -> Maps:
-    rule = _RULES.get(call.kind)
-    if rule is None:
-        raise WholeError(f"memplan does not know which rows of its inputs {call.kind} needs")
-    call.result  # noqa: B018 (raises)
-    return rule(call)
-
-
-def _require_bytes(tensor: Tensor | None) -> None:
-    if tensor is not None and tensor.bytes < prod(tensor.shape or ()):
-        raise WholeError("two elements of a picture share a byte")
-
-
 def _each(call: NodeCall) -> Maps:
-    """Return the maps of an operator on elements, of which some inputs may be broadcast."""
     if "axis" in call.attributes or "broadcast" in call.attributes:
         raise WholeError("it broadcasts as old versions of ONNX did")
-    shapes = [None if one is None else (one.shape or ()) for one in call.inputs]
-    fixed = [one is not None and one.kind is Kind.CONSTANT for one in call.inputs]
-    return broadcast(shapes, call.result, fixed, ROW_AXIS)
-
-
-def _first(call: NodeCall) -> Maps:
-    """Return the maps of an operator on the channels of each point."""
-    call.size(0)
-    return {0: (Each(), Each())}
+    return call.each()
 
 
 def _normalize(call: NodeCall) -> Maps:
@@ -218,20 +179,20 @@ def _normalize(call: NodeCall) -> Maps:
         raise WholeError("it normalizes by all rows")
     if call.opset < 7 and not call.attributes.get("is_test"):
         raise WholeError("it normalizes by all rows")
-    return _first(call)
+    return call.first()
 
 
 def _softmax(call: NodeCall) -> Maps:
     if call.opset < 13 or call.attributes.get("axis", -1) % RANK != 1:
         raise WholeError("it normalizes by all rows or columns")
-    return _first(call)
+    return call.first()
 
 
 def _quantize(call: NodeCall) -> Maps:
     scale, axis = call.shape(1), call.attributes.get("axis", 1)
     if prod(scale) != 1 and (len(scale) != 1 or axis % RANK != 1):
         raise WholeError("it has a scale for each row, column or block")
-    return _first(call)
+    return call.first()
 
 
 def _convolve(call: NodeCall) -> Maps:
@@ -251,9 +212,7 @@ def _window(call: NodeCall, kernel: Sequence[int]) -> Maps:
         raise WholeError("its windows do not have two dimensions")
     maps: list[Map] = []
     for axis in (0, 1):
-        stride, dilation = (
-            (call.attributes.get(name) or (1, 1))[axis] for name in ("strides", "dilations")
-        )
+        stride, dilation = call.steps(axis)
         window = Window(kernel[axis], stride, dilation, Padding.FREE)
         before, made = _count_rows(call, window, axis, size[axis])
         if made != call.result[axis]:
@@ -287,9 +246,7 @@ def _transpose(call: NodeCall) -> Maps:
         raise WholeError("its padding follows from its result")
     maps = []
     for axis in (0, 1):
-        stride, dilation = (
-            (call.attributes.get(name) or (1, 1))[axis] for name in ("strides", "dilations")
-        )
+        stride, dilation = call.steps(axis)
         pads = call.attributes.get("pads") or (0,) * RANK
         extra = (call.attributes.get("output_padding") or (0, 0))[axis]
         reach = (weights[2 + axis] - 1) * dilation + 1
@@ -313,9 +270,9 @@ def _resize(call: NodeCall) -> Maps:
         raise WholeError("it is filtered, or keeps the ratio of rows and columns")
     if where.startswith("pytorch") and any(a > b == 1 for a, b in zip(size, result, strict=True)):
         raise WholeError("its result is a single row or column, which is a rule of its own")
-    if call.shape(0)[:2] != (call.output.shape or ())[:2]:
+    if call.shape(0)[:2] != call.made[:2]:
         raise WholeError("it resizes channels")
-    if not gives_sizes(call.opset, call.kind, [one is not None for one in call.inputs]):
+    if not gives_sizes(call.opset, call.kind, [one is not None for one in call.shapes]):
         at = 2 if call.kind == "Resize" and not old else 1
         scales = call.attributes.get("scales") or call.values(at)
         ratios = [other / one for one, other in zip(size, result, strict=True)]
@@ -359,33 +316,16 @@ def _pad(call: NodeCall) -> Maps:
     return {0: (Shifted(pads[2]), Shifted(pads[3]))}
 
 
-def _join(call: NodeCall) -> Maps:
-    axis = call.attributes.get("axis", 1) % RANK
-    for at in range(len(call.inputs)):
-        call.size(at)
-    return join([call.shape(at)[axis] for at in range(len(call.inputs))], axis, ROW_AXIS)
-
-
 def _slice(call: NodeCall) -> Maps:
     axes = call.attributes.get("axes") or call.values(3)
     if axes is None or {axis % RANK for axis in axes} != {1}:
         raise WholeError("it takes some of the rows or columns")
-    return _first(call)
-
-
-def _to_depth(call: NodeCall) -> Maps:
-    call.size(0)
-    return {0: (Blocks(down=call.attributes["blocksize"]),) * 2}
-
-
-def _to_space(call: NodeCall) -> Maps:
-    call.size(0)
-    return {0: (Blocks(up=call.attributes["blocksize"]),) * 2}
+    return call.first()
 
 
 def _count_macs(call: NodeCall) -> int:
     """Return the multiplications with addition of an operator with weights."""
-    made = prod(call.output.shape or ())
+    made = prod(call.made)
     if call.kind in _WEIGHTS:
         return made * prod(call.shape(_WEIGHTS[call.kind])[1:])
     if call.kind == "ConvTranspose":
@@ -407,11 +347,11 @@ _RULES: Final[dict[str, _Rule]] = {
     **dict.fromkeys(("DequantizeLinear", "QuantizeLinear"), _quantize),
     **dict.fromkeys(("Resize", "Upsample"), _resize),
     "BatchNormalization": _normalize,
-    "Concat": _join,
+    "Concat": lambda call: call.join(call.attributes.get("axis", 1) % RANK),
     "ConvTranspose": _transpose,
-    "DepthToSpace": _to_space,
-    "LRN": _first,
+    "DepthToSpace": lambda call: call.blocks(up=call.attributes["blocksize"]),
+    "LRN": NodeCall.first,
     "Pad": _pad,
     "Slice": _slice,
-    "SpaceToDepth": _to_depth,
+    "SpaceToDepth": lambda call: call.blocks(down=call.attributes["blocksize"]),
 }

@@ -353,12 +353,11 @@ class _Builder:
 
         Weights that the file has packed are there for it.
         """
-        indices = [-1 if i is None else i for i in inputs]
         known = [
             replace(each, data=each.bytes) if each is not None and at in self._unpacked else each
             for at, each in zip(inputs, infos, strict=True)
         ]
-        return describe_rows(info, known, indices, output)
+        return describe_rows(info, known, inputs, output)
 
     def _scratch(self, key: tuple[int, int], name: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
         """Return one tensor for an operator's scratch, or none.

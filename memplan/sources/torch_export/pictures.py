@@ -12,22 +12,16 @@ from math import prod
 from typing import Any, Final
 
 from memplan.graph.pictures import (
-    Blocks,
-    Each,
     Even,
-    Map,
     Maps,
-    Read,
     Shifted,
     Size,
     Transposed,
     WholeError,
-    broadcast,
     fits,
-    join,
-    require_size,
     resize,
 )
+from memplan.sources._pictures import RANK, PictureCall, describe
 from memplan.sources.torch_export.aten import Call, is_pointwise
 from memplan.sources.torch_export.program import Node, Option
 from memplan.sources.torch_export.values import Value
@@ -36,7 +30,6 @@ __all__ = ["describe_rows", "keep_options"]
 
 _Named = tuple[str, Option]
 
-_RANK: Final = 4
 _ROW_AXIS: Final = 2  # NCHW
 _NONSENSE: Final = "its options make no sense"
 _OTHER_ROWS: Final = "its result has other rows than its options make"
@@ -54,48 +47,33 @@ _REQUIRED: Final = ("downscale_factor", "kernel_size", "pad", "upscale_factor")
 
 
 @dataclass(frozen=True)
-class _Operator:
-    """An operator with what it reads.
+class _Operator(PictureCall):
+    """An operator with what it reads; its inputs are in the order of the schema.
 
     Attributes
     ----------
-    name
-        As "conv2d".
     options
         By name, with defaults.
-    inputs
-        Its tensors, in the order of the schema.
-    given
-        By input: whether it is an input of the program, as weights are.
-    output
-        Its first result.
+    inputs, output
+        Its tensors, and its first result.
     """
 
-    name: str
     options: dict[str, Option]
     inputs: Sequence[Value]
-    given: Sequence[bool]
     output: Value
 
     def size(self, at: int) -> Size:
-        """Return the rows and columns of an input."""
-        value = self.input(at)
-        if not value.is_dense:
-            raise WholeError("an input is not stored row by row")
-        return require_size(value.sizes, _ROW_AXIS, "an input")
-
-    def input(self, at: int) -> Value:
-        """Return an input."""
         if at >= len(self.inputs):
             raise WholeError(_NONSENSE)
-        return self.inputs[at]
+        if not self.inputs[at].is_dense:
+            raise WholeError("an input is not stored row by row")
+        return super().size(at)
 
     @property
     def result(self) -> Size:
-        """The rows and columns of the result."""
         if not self.output.is_dense:
             raise WholeError("its result is not stored row by row")
-        return require_size(self.output.sizes, _ROW_AXIS, "its result")
+        return super().result
 
     def option(self, name: str) -> Any:
         """Return an argument."""
@@ -121,15 +99,14 @@ class _Operator:
 
     def kernel(self) -> Size:
         """Return the rows and columns of the weights."""
-        shape = self.input(1).sizes
-        if len(shape) != _RANK:
+        if len(self.shape(1)) != RANK:
             raise WholeError(_NONSENSE)
-        return shape[2], shape[3]
+        return self.shape(1)[2], self.shape(1)[3]
 
     def axis(self) -> int:
         """Return the axis that it works along."""
-        (axis,) = self.pair("dim", -_RANK)[:1]
-        return axis % _RANK
+        (axis,) = self.pair("dim", -RANK)[:1]
+        return axis % RANK
 
 
 def keep_options(target: str, given: Iterable[_Named]) -> tuple[_Named, ...]:
@@ -159,61 +136,43 @@ def describe_rows(
         return {"why_whole": "it makes no tensor"}
     call = _Operator(
         Call(node.target).operator,
+        [value.sizes for value in inputs],
+        [index < given for index in indices],
+        node.outputs[0].sizes,
+        _ROW_AXIS,
         _DEFAULTS | dict(node.options),
         inputs,
-        [index < given for index in indices],
         node.outputs[0],
     )
-    macs = _count_macs(call)
-    try:
+
+    def find_maps() -> Maps:
         if not is_alone:
             raise WholeError("it has several results")
         if node.writes or any(node.shares):
             raise WholeError("it writes into a tensor, or makes a view of one")
-        maps = _find_maps(call, node.target)
-        pictures = {indices[place] for place in maps}
-        if sum(index in pictures for index in indices) > len(maps):
-            raise WholeError("it reads a picture as a weight")
-    except WholeError as why:
-        return {"why_whole": str(why), "macs": macs}
-    reads = tuple(Read(indices[place], *maps[place]) for place in sorted(maps))
-    return {"reads": reads, "why_whole": "", "macs": macs}
+        rule = _RULES.get(call.kind, _Operator.each if is_pointwise(node.target) else None)
+        if rule is None:
+            name = call.kind or node.target
+            raise WholeError(f"memplan does not know which rows of its inputs {name} needs")
+        result, maps = call.result, rule(call)
+        for at, both in maps.items():
+            if not all(map(fits, both, call.size(at), result)):
+                raise WholeError(_OTHER_ROWS)
+        return maps
 
-
-def _find_maps(call: _Operator, target: str) -> Maps:
-    rule = _RULES.get(call.name, _each if is_pointwise(target) else None)
-    if rule is None:
-        name = call.name or target
-        raise WholeError(f"memplan does not know which rows of its inputs {name} needs")
-    result = call.result
-    maps = rule(call)
-    for at, both in maps.items():
-        if not all(map(fits, both, call.size(at), result)):
-            raise WholeError(_OTHER_ROWS)
-    return maps
-
-
-def _each(call: _Operator) -> Maps:
-    """Return the maps of an operator on elements, of which some inputs may be broadcast."""
-    return broadcast([value.sizes for value in call.inputs], call.result, call.given, _ROW_AXIS)
-
-
-def _first(call: _Operator) -> Maps:
-    """Return the maps of an operator on the channels of each point."""
-    call.size(0)
-    return {0: (Each(), Each())}
+    return {**describe(find_maps, indices), "macs": _count_macs(call)}
 
 
 def _normalize(call: _Operator) -> Maps:
     if call.option("training"):
         raise WholeError("it normalizes by all rows")
-    return _first(call)
+    return call.first()
 
 
 def _softmax(call: _Operator) -> Maps:
     if call.axis() != 1:
         raise WholeError("it normalizes by all rows or columns")
-    return _first(call)
+    return call.first()
 
 
 def _convolve(call: _Operator) -> Maps:
@@ -271,7 +230,7 @@ def _resize(call: _Operator) -> Maps:
     for axis in (0, 1):
         if scales[axis] not in (None, result[axis] / size[axis]):
             raise WholeError("its scale is not that of its sizes")
-    linear = int(call.name == "upsample_bilinear2d")
+    linear = int(call.kind == "upsample_bilinear2d")
     return {0: resize(size, result, linear, linear)}
 
 
@@ -284,36 +243,17 @@ def _pad(call: _Operator) -> Maps:
     return {0: (Shifted(pads[2] if len(pads) > 2 else 0), Shifted(pads[0]))}
 
 
-def _join(call: _Operator) -> Maps:
-    axis = call.axis()
-    for at in range(len(call.inputs)):
-        call.size(at)
-    return join([value.sizes[axis] for value in call.inputs], axis, _ROW_AXIS)
-
-
-def _to_depth(call: _Operator) -> Maps:
-    return {0: _blocks(down=call.pair("downscale_factor", 1)[0])}
-
-
-def _to_space(call: _Operator) -> Maps:
-    return {0: _blocks(up=call.pair("upscale_factor", 1)[0])}
-
-
-def _blocks(up: int = 1, down: int = 1) -> tuple[Map, Map]:
-    return Blocks(up, down), Blocks(up, down)
-
-
 def _count_macs(call: _Operator) -> int:
     """Return the multiplications with addition of an operator with weights."""
     if len(call.inputs) < 2:
         return 0
-    if call.name in _FACTORS:
-        return prod(call.output.sizes) * prod(call.inputs[_FACTORS[call.name]].sizes[-1:])
-    if call.name not in _CONVOLUTIONS:
+    if call.kind in _FACTORS:
+        return prod(call.made) * prod(call.shape(_FACTORS[call.kind])[-1:])
+    if call.kind not in _CONVOLUTIONS:
         return 0
-    is_transposed = call.options["transposed"] is True or "transpose" in call.name
-    held = call.inputs[0] if is_transposed else call.output
-    return prod(held.sizes) * prod(call.inputs[1].sizes[1:])
+    is_transposed = call.options["transposed"] is True or "transpose" in call.kind
+    held = call.shape(0) if is_transposed else call.made
+    return prod(held) * prod(call.shape(1)[1:])
 
 
 # By product of matrices: which input has rows as long as its sums.
@@ -333,8 +273,8 @@ _RULES: Final[dict[str, Callable[[_Operator], Maps]]] = {
     **dict.fromkeys(("softmax", "_softmax", "log_softmax", "_log_softmax"), _softmax),
     **dict.fromkeys(("upsample_bilinear2d", "upsample_nearest2d"), _resize),
     **dict.fromkeys(_POOLS, _pool),
-    "cat": _join,
+    "cat": lambda call: call.join(call.axis()),
     "conv_transpose2d": _transpose,
-    "pixel_shuffle": _to_space,
-    "pixel_unshuffle": _to_depth,
+    "pixel_shuffle": lambda call: call.blocks(up=call.pair("upscale_factor", 1)[0]),
+    "pixel_unshuffle": lambda call: call.blocks(down=call.pair("downscale_factor", 1)[0]),
 }

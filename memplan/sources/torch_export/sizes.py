@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import re
-import warnings
-from collections.abc import Callable, Iterable, Mapping
-from fractions import Fraction
-from math import ceil, floor, prod, trunc
+from collections.abc import Iterable, Mapping
 
 from memplan.errors import GraphError, listed, quoted, suggest
 from memplan.notes import Code, Note
@@ -20,16 +16,6 @@ Range = tuple[int | None, int | None]
 
 _NO_LIMIT = 2**31  # a range that ends beyond it means "any size"
 _MOST = 2**62
-_LONGEST = 1 << 14  # letters of an expression; those of torch have some hundred
-# An expression raises these if it is malformed, divides by zero, or is nested too deeply.
-_NO_NUMBER = (
-    SyntaxError,
-    LookupError,
-    ValueError,
-    ArithmeticError,
-    RecursionError,
-    MemoryError,
-)
 _SYMBOL = re.compile(r"Symbol\('(\w{1,60})'")
 
 
@@ -153,15 +139,10 @@ class Sizes:
             return size
         found = self._seen.get(size)
         if found is None:
-            try:
-                if len(size) > _LONGEST:
-                    raise ValueError
-                with warnings.catch_warnings(action="ignore"):
-                    tree = ast.parse(size, mode="eval")
-                result = _evaluate(tree.body, self._known)
-                found = int(result)
-            except _NO_NUMBER:
-                raise GraphError(f"the size {quoted(size)} cannot be computed") from None
+            result = evaluate(size, {}, self._known)
+            if result is None:
+                raise GraphError(f"the size {quoted(size)} cannot be computed")
+            found = int(result)
             if found != result:
                 raise GraphError(f"the size {quoted(size)} is {result}, not a whole number")
             self._seen[size] = found
@@ -202,68 +183,3 @@ def _check_given(
                 f"{symbol} ({where[symbol]}) is {value}, but the program was exported for {least} "
                 f"to {upper}"
             )
-
-
-def _evaluate(node: ast.expr, known: Mapping[str, int]) -> Fraction:
-    """Compute an expression; it may call the functions of `_FUNCTIONS`, and no others."""
-    if isinstance(node, ast.Constant) and type(node.value) is int:
-        return Fraction(node.value)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_evaluate(node.operand, known)
-    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
-        raise ValueError
-    name = node.func.id
-    if name in ("Symbol", "Float"):
-        text = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
-        if not isinstance(text, str):
-            raise ValueError
-        return Fraction(known[text] if name == "Symbol" else float(text))
-    if name not in _FUNCTIONS or not node.args:
-        raise ValueError
-    try:
-        result = _FUNCTIONS[name](*(_evaluate(argument, known) for argument in node.args))
-    except TypeError:  # the function takes another number of arguments
-        raise ValueError from None
-    if abs(result.numerator) >= 2**128 or result.denominator >= 2**128:
-        raise OverflowError
-    return result
-
-
-def _power(base: Fraction, exponent: Fraction) -> Fraction:
-    if exponent.denominator != 1 or abs(exponent) > 64:
-        raise ValueError
-    return base ** int(exponent)
-
-
-def _identity(x: Fraction) -> Fraction:
-    return x
-
-
-# The names are those of SymPy and of torch.utils._sympy.functions.
-_FUNCTIONS: dict[str, Callable[..., Fraction]] = {
-    "Integer": _identity,
-    "Identity": _identity,
-    "ToFloat": _identity,
-    "Rational": lambda p, q: p / q,
-    "Add": lambda *terms: Fraction(sum(terms)),
-    "Mul": lambda *factors: Fraction(prod(factors)),
-    "Max": lambda *of: max(of),
-    "Min": lambda *of: min(of),
-    "Pow": _power,
-    "PowByNatural": _power,
-    "FloorDiv": lambda a, b: Fraction(floor(a / b)),
-    "CeilDiv": lambda a, b: Fraction(ceil(a / b)),
-    "CleanDiv": lambda a, b: a / b,
-    "IntTrueDiv": lambda a, b: a / b,
-    "FloatTrueDiv": lambda a, b: a / b,
-    "Mod": lambda a, b: a % b,
-    "PythonMod": lambda a, b: a % b,
-    "ModularIndexing": lambda a, b, n: Fraction(floor(a / b)) % n,
-    "floor": lambda x: Fraction(floor(x)),
-    "FloorToInt": lambda x: Fraction(floor(x)),
-    "ceiling": lambda x: Fraction(ceil(x)),
-    "CeilToInt": lambda x: Fraction(ceil(x)),
-    "TruncToInt": lambda x: Fraction(trunc(x)),
-    "RoundToInt": lambda x: Fraction(round(x)),
-    "Abs": lambda x: abs(x),
-}
