@@ -12,7 +12,7 @@ from memplan.errors import MemplanError
 from memplan.graph import Graph, Kind, lay_out, unsafe_pairs
 from memplan.sources.graph_json import read_graph, write_graph
 from memplan.sources.torch_training import Streams, training_step
-from memplan.sources.torch_training.buckets import fill_buckets
+from memplan.sources.torch_training.step import fill_buckets
 
 torch = pytest.importorskip("torch")
 nn = torch.nn

@@ -11,10 +11,8 @@ from memplan.errors import MemplanError
 from memplan.graph import Graph, lay_out
 from memplan.problem import Problem
 from memplan.sources.torch_training import Optimizer, Streams
-from memplan.sources.torch_training.buckets import BUCKET_BYTES
 from memplan.sources.torch_training.capture import Captured
-from memplan.sources.torch_training.partition import LIMIT, assign_streams
-from memplan.sources.torch_training.step import assemble
+from memplan.sources.torch_training.step import BUCKET_BYTES, LIMIT, assemble, assign_streams
 from memplan_lab.corpus.precision import fold_norms
 from memplan_lab.corpus.recording import Recording, record
 from memplan_lab.corpus.scratchpad import on_scratchpad

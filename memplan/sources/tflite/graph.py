@@ -20,7 +20,7 @@ from memplan.errors import FormatError, quoted
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lives
 from memplan.sources.tflite.kernels import compute_scratch, find_overwritable, find_parts
 from memplan.sources.tflite.model import Model, OperatorInfo, TensorInfo
-from memplan.sources.tflite.names import element_bytes, is_custom, is_on_heap
+from memplan.sources.tflite.names import element_bytes, format_place, is_custom, is_on_heap
 from memplan.sources.tflite.pictures import ROW_AXIS, describe_rows
 
 __all__ = [
@@ -323,7 +323,7 @@ class _Builder:
     def _operator(
         self, number: int, index: int, info: OperatorInfo, base: int, path: tuple[int, ...]
     ) -> Operator:
-        name = f"#{index}" if number == 0 else f"#{number}.{index}"
+        name = format_place(number, index)
         if info.type in _UNKNOWN_CONTROL:
             raise self._fail(f"TFLM does not support {info.type} (operator {name})")
         inputs = [base + i if i >= 0 else None for i in info.inputs]

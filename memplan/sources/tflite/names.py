@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["ELEMENT_TYPES", "OPERATORS", "element_bytes", "is_custom", "is_on_heap"]
+__all__ = [
+    "ELEMENT_TYPES",
+    "OPERATORS",
+    "element_bytes",
+    "format_place",
+    "format_shape",
+    "is_custom",
+    "is_on_heap",
+]
 
 # By `BuiltinOperator`, from 0.
 _OPERATORS: Final = """
@@ -68,6 +77,16 @@ ELEMENT_TYPES: Final[tuple[tuple[str, int | None], ...]] = (
     ("float8_e4m3fn", 1),
     ("float8_e5m2", 1),
 )
+
+
+def format_place(number: int, index: int) -> str:
+    """Return the place of an operator of a sub-graph, for people."""
+    return f"#{index}" if number == 0 else f"#{number}.{index}"
+
+
+def format_shape(shape: Sequence[int]) -> str:
+    """Return the beginning of a shape, for people."""
+    return f"[{', '.join(map(str, shape[:8]))}]"
 
 
 def is_on_heap(dtype: str) -> bool:

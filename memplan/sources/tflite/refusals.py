@@ -12,7 +12,7 @@ from typing import Final
 from memplan.errors import listed
 from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.model import Model, OperatorInfo, TensorInfo
-from memplan.sources.tflite.names import ELEMENT_TYPES, is_custom
+from memplan.sources.tflite.names import ELEMENT_TYPES, format_place, is_custom
 
 __all__ = ["CUSTOM", "KERNELS", "find_typed", "list_refusals"]
 
@@ -111,8 +111,7 @@ def list_refusals(model: Model) -> tuple[list[str], list[str]]:
         for index, operator in enumerate(subgraph.operators):
             what = None if index in folded[number] else _refuse(operator, subgraph.tensors)
             if what is not None:
-                at = f"#{index}" if number == 0 else f"#{number}.{index}"
-                found.setdefault(what, []).append(at)
+                found.setdefault(what, []).append(format_place(number, index))
                 names += [subgraph.tensors[i].name for i in operator.outputs if i >= 0]
     return [f"{what} ({listed(at, quote=False)})" for what, at in found.items()], names
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from memplan.sources.tflite.kernels import IN_PLACE
 from memplan.sources.tflite.model import OperatorInfo, TensorInfo
+from memplan.sources.tflite.names import format_shape
 
 __all__ = ["infer_shape"]
 
@@ -37,6 +38,8 @@ def infer_shape(operator: OperatorInfo, inputs: _Tensors) -> Shape | None:
         return None
     if inputs[0] is None or any(size < 0 for tensor in given for size in tensor.shape):
         return None
+    if not operator.options and rule in _WITH_OPTIONS:
+        return None
     try:
         return rule(operator, given)
     except (IndexError, ZeroDivisionError):  # the operator lacks an input, or its options
@@ -57,7 +60,7 @@ def _broadcast(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape:
     for axis in range(-rank, 0):
         sizes = {tensor.shape[axis] for tensor in inputs if len(tensor.shape) >= -axis} - {1}
         if len(sizes) > 1:
-            shapes = " and ".join(_format_shape(tensor.shape) for tensor in inputs)
+            shapes = " and ".join(format_shape(tensor.shape) for tensor in inputs)
             raise ValueError(f"cannot bring {shapes} to one shape")
         found.append(sizes.pop() if sizes else 1)
     return tuple(found)
@@ -70,11 +73,11 @@ def _reshape(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     elements, rest = inputs[0].elements, prod(size for size in target if size != -1)
     if -1 in target:
         if rest == 0 or elements % rest:
-            raise ValueError(f"cannot make {_format_shape(target)} of {elements} elements")
+            raise ValueError(f"cannot make {format_shape(target)} of {elements} elements")
         return tuple(elements // rest if size == -1 else size for size in target)
     if rest != elements:
         raise ValueError(
-            f"cannot make {_format_shape(target)} of {elements} elements: its shape is fixed"
+            f"cannot make {format_shape(target)} of {elements} elements: its shape is fixed"
         )
     return target
 
@@ -87,29 +90,19 @@ def _window(operator: OperatorInfo, size: int, window: int, step: int, dilation:
     return found
 
 
-def _convolve(operator: OperatorInfo, inputs: list[TensorInfo], channels: int) -> Shape | None:
+def _convolve(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
+    if len(inputs[0].shape) != 4 or len(inputs[1].shape) != 4:
+        return None
     batch, height, width, _ = inputs[0].shape
     _, step_x, step_y, dilation_x, dilation_y = operator.options
     window = inputs[1].shape
     rows = _window(operator, height, window[1], step_y, max(dilation_y, 1))
     columns = _window(operator, width, window[2], step_x, max(dilation_x, 1))
-    return batch, rows, columns, channels
-
-
-def _conv(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
-    if not operator.options or len(inputs[0].shape) != 4 or len(inputs[1].shape) != 4:
-        return None
-    return _convolve(operator, inputs, inputs[1].shape[0])
-
-
-def _depthwise(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
-    if not operator.options or len(inputs[0].shape) != 4 or len(inputs[1].shape) != 4:
-        return None
-    return _convolve(operator, inputs, inputs[1].shape[3])
+    return batch, rows, columns, window[0 if operator.type == "CONV_2D" else 3]
 
 
 def _pool(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
-    if not operator.options or len(inputs[0].shape) != 4:
+    if len(inputs[0].shape) != 4:
         return None
     batch, height, width, channels = inputs[0].shape
     _, step_x, step_y, window_x, window_y = operator.options
@@ -118,7 +111,7 @@ def _pool(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
 
 
 def _connect(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
-    if not operator.options or len(inputs[1].shape) != 2:
+    if len(inputs[1].shape) != 2:
         return None
     units, width = inputs[1].shape
     if operator.options[0]:  # keeps the number of dimensions
@@ -129,21 +122,17 @@ def _connect(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
 
 
 def _concatenate(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
-    if not operator.options:
-        return None
     shape = list(inputs[0].shape)
     axis = operator.options[0] % len(shape)
     others = {tensor.shape[:axis] + tensor.shape[axis + 1 :] for tensor in inputs}
     if len(others) > 1:
-        shapes = ", ".join(_format_shape(tensor.shape) for tensor in inputs[:5])
+        shapes = ", ".join(format_shape(tensor.shape) for tensor in inputs[:5])
         raise ValueError(f"cannot join {shapes} along dimension {axis}")
     shape[axis] = sum(tensor.shape[axis] for tensor in inputs)
     return tuple(shape)
 
 
 def _pack(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
-    if not operator.options:
-        return None
     if len({tensor.shape for tensor in inputs}) > 1:
         raise ValueError("packs tensors of different shapes")
     shape = list(inputs[0].shape)
@@ -174,7 +163,7 @@ def _expand(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
 
 def _reduce(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     axes, rank = inputs[1].values, len(inputs[0].shape)
-    if axes is None or not operator.options:
+    if axes is None:
         return None
     gone = {axis % rank for axis in axes}
     kept = [1 if axis in gone else size for axis, size in enumerate(inputs[0].shape)]
@@ -186,16 +175,13 @@ def _resize(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     return None if size is None or len(shape) != 4 else (shape[0], size[0], size[1], shape[3])
 
 
-def _format_shape(shape: Sequence[int]) -> str:
-    return f"[{', '.join(map(str, shape[:8]))}]"
-
-
 _BINARY: Final = """
     ADD DIV EQUAL FLOOR_DIV FLOOR_MOD GREATER GREATER_EQUAL LESS LESS_EQUAL LOGICAL_AND LOGICAL_OR
     MAXIMUM MINIMUM MUL NOT_EQUAL POW SELECT_V2 SQUARED_DIFFERENCE SUB
 """
 _SAME: Final = "DEQUANTIZE GELU L2_NORMALIZATION LOG_SOFTMAX PRELU SOFTMAX ZEROS_LIKE"
 _EACH: Final = [name for name, rule in IN_PLACE.items() if rule.inputs == (0,) and not rule.moves]
+_WITH_OPTIONS: Final = (_concatenate, _connect, _convolve, _pack, _pool, _reduce)
 _RULES: Final[dict[str, _Rule]] = {
     **dict.fromkeys((*_EACH, *_SAME.split()), _keep_shape),
     **dict.fromkeys(_BINARY.split(), _broadcast),
@@ -204,8 +190,8 @@ _RULES: Final[dict[str, _Rule]] = {
     **dict.fromkeys(("PAD", "PADV2"), _pad),
     **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _resize),
     "CONCATENATION": _concatenate,
-    "CONV_2D": _conv,
-    "DEPTHWISE_CONV_2D": _depthwise,
+    "CONV_2D": _convolve,
+    "DEPTHWISE_CONV_2D": _convolve,
     "EXPAND_DIMS": _expand,
     "FULLY_CONNECTED": _connect,
     "PACK": _pack,

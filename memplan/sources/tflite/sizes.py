@@ -10,6 +10,7 @@ from typing import Final
 from memplan.errors import FormatError, MemplanError, listed, quoted, suggest
 from memplan.notes import Code, Note
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo
+from memplan.sources.tflite.names import format_place, format_shape
 from memplan.sources.tflite.shapes import infer_shape
 
 __all__ = ["check_shapes", "note_guesses", "resize"]
@@ -64,7 +65,7 @@ def _propagate(name: str, number: int, subgraph: SubGraph, size: int) -> tuple[T
     """Return the tensors of a sub-graph at a batch."""
     tensors = [_with_batch(tensor, size) for tensor in subgraph.tensors]
     for index, operator in enumerate(subgraph.operators):
-        where = f"operator {_format_index(number, index)} ({operator.type})"
+        where = f"operator {format_place(number, index)} ({operator.type})"
         given = [None if i < 0 else tensors[i] for i in operator.inputs]
         try:
             shape = infer_shape(operator, given)
@@ -145,7 +146,7 @@ def _find_faults(model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield a sentence on each operator that contradicts the stored shapes, and its results."""
     for number, subgraph in enumerate(model.subgraphs):
         for index, (operator, given) in enumerate(_pair_with_inputs(subgraph)):
-            where = f"operator {_format_index(number, index)} ({operator.type})"
+            where = f"operator {format_place(number, index)} ({operator.type})"
             made = [subgraph.tensors[i] for i in operator.outputs if i >= 0]
             names = tuple(tensor.name for tensor in made)
             try:
@@ -155,20 +156,10 @@ def _find_faults(model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
                 continue
             # Only the number of elements counts, as it gives TFLM the same bytes.
             if shape is not None and made and not made[0].data and prod(shape) != made[0].elements:
-                stored = (
-                    f"tensor {quoted(made[0].name)} is stored as {_format_shape(made[0].shape)}"
-                )
-                yield f"{where} makes {_format_shape(shape)}, but {stored}", names
+                stored = f"tensor {quoted(made[0].name)} is stored as {format_shape(made[0].shape)}"
+                yield f"{where} makes {format_shape(shape)}, but {stored}", names
 
 
 def _pair_with_inputs(subgraph: SubGraph) -> Iterator[tuple[OperatorInfo, list[TensorInfo | None]]]:
     for operator in subgraph.operators:
         yield operator, [None if i < 0 else subgraph.tensors[i] for i in operator.inputs]
-
-
-def _format_index(number: int, index: int) -> str:
-    return f"#{index}" if number == 0 else f"#{number}.{index}"
-
-
-def _format_shape(shape: tuple[int, ...]) -> str:
-    return f"[{', '.join(map(str, shape[:8]))}]"

@@ -16,9 +16,14 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from memplan.errors import MemplanError, shown
 from memplan.graph import Graph
-from memplan.sources.torch_training.buckets import BUCKET_BYTES
-from memplan.sources.torch_training.partition import LIMIT, Streams, assign_streams
-from memplan.sources.torch_training.step import Optimizer, assemble
+from memplan.sources.torch_training.step import (
+    BUCKET_BYTES,
+    LIMIT,
+    Optimizer,
+    Streams,
+    assemble,
+    assign_streams,
+)
 
 if TYPE_CHECKING:
     from memplan.sources.torch_training.capture import Captured, Origin

@@ -1,20 +1,33 @@
-"""Assembles a step of training: the two passes, all-reduces, and updates of parameters."""
+"""Assembles a step of training: the two passes, all-reduces of buckets, updates, and streams."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, get_args
 
 from memplan.graph import Graph, Kind, Operator, Tensor, View
-from memplan.sources.torch_training.buckets import fill_buckets, find_places
 from memplan.sources.torch_training.capture import Captured
 
-__all__ = ["ALL_REDUCE", "Optimizer", "assemble"]
+__all__ = [
+    "ALL_REDUCE",
+    "BUCKET_BYTES",
+    "LIMIT",
+    "Optimizer",
+    "Streams",
+    "assemble",
+    "assign_streams",
+    "fill_buckets",
+]
 
 Optimizer = Literal["sgd", "adam"]
+Streams = Literal["ddp", "overlap", "category", "one"]
 
 ALL_REDUCE = "all_reduce"
+BUCKET_BYTES = 25 << 20  # of DistributedDataParallel
+LIMIT = 512  # operators on a stream of a category
+_FIRST_BYTES = 1 << 20  # of the first bucket, so that communication begins early
 _ALIGNMENT = 512  # of PyTorch's allocator for accelerators
 _STATE = {"sgd": ("momentum",), "adam": ("first moment", "second moment")}
 
@@ -78,7 +91,7 @@ class _Step:
         The order is the one in which the backward pass makes the gradients.
         """
         graph, gradients = self._captured.graph, self._captured.gradients
-        place = find_places(graph, list(gradients.values()))
+        place = _find_places(graph, list(gradients.values()))
         base = {view.tensor: view.base for view in graph.views}
         maker = {index: at for at, op in enumerate(graph.operators) for index in op.outputs}
         made: dict[int, list[int]] = defaultdict(list)  # by operator, its parameters
@@ -157,3 +170,89 @@ class _Step:
     def _add(self, tensor: Tensor) -> int:
         self._tensors.append(tensor)
         return len(self._tensors) - 1
+
+
+# Buckets of gradients (Li et al. 2020, section 3.2.3)
+
+
+def fill_buckets(tensors: Sequence[Tensor], limit: int) -> list[list[int]]:
+    """Return the indices of tensors of each bucket: in their order, one type of elements each.
+
+    A bucket is full when it has reached its limit, and the next one of the type begins.
+    """
+    buckets: list[list[int]] = []
+    filling: dict[str, list[int]] = {}
+    filled: dict[str, int] = {}
+    limits: dict[str, int] = {}
+    for index, tensor in enumerate(tensors):
+        dtype = tensor.dtype
+        if dtype not in filling:
+            filling[dtype], filled[dtype] = [], 0
+            buckets.append(filling[dtype])
+        filling[dtype].append(index)
+        filled[dtype] += tensor.bytes
+        if filled[dtype] >= limits.get(dtype, min(_FIRST_BYTES, limit)):
+            limits[dtype] = limit
+            del filling[dtype]
+    return buckets
+
+
+def _find_places(graph: Graph, gradients: Sequence[int]) -> dict[int, int]:
+    """Return by gradient the tensor that can be its place in a bucket, where there is one.
+
+    An operator can write a gradient directly into its bucket if the gradient fills its storage,
+    and no operator reads that storage. Other gradients have to be copied into the bucket.
+    """
+    base = {view.tensor: view.base for view in graph.views}
+    at = {view.tensor: view.offset for view in graph.views}
+    made = {index for operator in graph.operators for index in operator.outputs}
+    read = {base.get(index, index) for op in graph.walk() for index in op.inputs}
+    read.update(index for pair in graph.aliases for index in pair)
+    found: dict[int, int] = {}
+    for gradient in gradients:
+        root = base.get(gradient, gradient)
+        whole = at.get(gradient, 0) == 0
+        whole = whole and graph.tensors[gradient].bytes == graph.tensors[root].bytes
+        own = root in made and graph.tensors[root].kind is Kind.INTERMEDIATE
+        if own and whole and root not in read and root not in found.values():
+            found[gradient] = root
+    return found
+
+
+# Streams
+
+
+def assign_streams(graph: Graph, streams: Streams, limit: int) -> Graph:
+    """Return a step on several streams, made from one on a single stream; see `training_step`."""
+    if streams == "category":
+        numbers = _number_streams(graph, limit)
+    else:
+        side = {"one": (), "ddp": ("communication",), "overlap": ("communication", "update")}
+        numbers = [int(_get_category(one) in side[streams]) for one in graph.operators]
+    operators = zip(graph.operators, numbers, strict=True)
+    return replace(graph, operators=tuple(replace(one, stream=at) for one, at in operators))
+
+
+def _number_streams(graph: Graph, limit: int) -> list[int]:
+    """Return by operator a stream that has only its category; a new stream follows a full one.
+
+    Streams are numbered as they begin.
+    """
+    open_: dict[str, int] = {}
+    left: dict[str, int] = {}
+    numbers = []
+    begun = 0
+    for operator in graph.operators:
+        category = _get_category(operator)
+        if not left.get(category):
+            open_[category], left[category] = begun, limit
+            begun += 1
+        left[category] -= 1
+        numbers.append(open_[category])
+    return numbers
+
+
+def _get_category(operator: Operator) -> str:
+    if operator.type == ALL_REDUCE:
+        return "communication"
+    return "update" if operator.type in get_args(Optimizer) else "compute"

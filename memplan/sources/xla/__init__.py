@@ -8,6 +8,7 @@ XLA's own offsets become hints.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from memplan.errors import FormatError, MemplanError, ProblemError, listed
@@ -16,7 +17,7 @@ from memplan.graph import Kind
 from memplan.notes import Code, Note
 from memplan.problem import Problem
 from memplan.problem.columns import NONE
-from memplan.sources.loaded import Figure, Label, Loaded
+from memplan.sources.loaded import Figure, Loaded
 from memplan.sources.options import Options
 from memplan.sources.xla import proto, text
 from memplan.sources.xla.heap import Heap
@@ -150,18 +151,7 @@ def _make_loaded(path: Path, heap: Heap, notes: tuple[Note, ...]) -> Loaded:
         problem,
         "xla",
         sum(len(chunk.values) for chunk in chunks),
-        tuple(
-            Label(
-                chunk.values,
-                str(Kind.INTERMEDIATE),
-                chunk.made_by,
-                chunk.used_by,
-                chunk.operator,
-                chunk.module,
-                chunk.line,
-            )
-            for chunk in chunks
-        ),
+        tuple(replace(chunk.origin, tensors=chunk.values) for chunk in chunks),
         figures=(Figure("XLA", heap.bytes, "recorded"),),
         notes=notes,
     )

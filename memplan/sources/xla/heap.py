@@ -6,8 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import gcd
 
+from memplan.graph import Kind
+from memplan.sources.loaded import Label
+
 __all__ = ["Chunk", "Heap", "span_all_steps", "tidy"]
 
+_UNKNOWN = Label((), str(Kind.INTERMEDIATE))
 MAX_ALIGNMENT = 256  # the largest that any of XLA's backends asks for
 
 
@@ -27,10 +31,8 @@ class Chunk:
         When one of them is needed: `[start, end)`.
     gaps
         Times in between, `[start, end)`, when none of them is.
-    made_by, used_by
-        Instructions as "name (opcode)", where they are known.
-    operator, module, line
-        The opcode of the first, and where in the user's code it comes from.
+    origin
+        Its label, where instructions are known: "name (opcode)". The values are not in it.
     """
 
     values: tuple[str, ...]
@@ -39,11 +41,7 @@ class Chunk:
     start: int
     end: int
     gaps: tuple[tuple[int, int], ...] = ()
-    made_by: str = ""
-    used_by: tuple[str, ...] = ()
-    operator: str = ""
-    module: str = ""
-    line: str = ""
+    origin: Label = _UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +22,9 @@ from typing import Any, TypeVar
 from memplan.errors import FormatError
 from memplan.extras import require
 from memplan.files import read_bytes
+from memplan.graph import Kind
 from memplan.sources._origin import line_at
+from memplan.sources.loaded import Label
 from memplan.sources.wire import WireError, read_varint
 from memplan.sources.xla.heap import Chunk, Heap, span_all_steps, tidy
 from memplan.sources.xla.schema import hlo_proto
@@ -179,8 +181,17 @@ class _Assignment:
         offsets = {places[id].offset for id in group.ids}
         if len(offsets) > 1:
             raise self._error(f"shares logical buffer {group.ids[0]} with one at another offset")
-        makers = [site for id in group.ids if (site := self._site(id)) is not None]
+        maker = next((site for id in group.ids if (site := self._site(id)) is not None), None)
         users = [self._describe(user) for id in group.ids for user in self._find_users(id)]
+        origin = Label((), str(Kind.INTERMEDIATE), used_by=tuple(dict.fromkeys(users)))
+        if maker is not None:
+            origin = replace(
+                origin,
+                made_by=self._describe(maker),
+                operator=maker.opcode,
+                module=_module(maker.metadata.op_name),
+                line=self._line(maker.metadata),
+            )
         return Chunk(
             values=tuple(self._name(id) for id in group.ids),
             bytes=max(places[id].size for id in group.ids),
@@ -188,11 +199,7 @@ class _Assignment:
             start=group.spans[0][0],
             end=group.spans[-1][1],
             gaps=tuple((one[1], two[0]) for one, two in pairwise(group.spans)),
-            made_by=self._describe(makers[0]) if makers else "",
-            used_by=tuple(dict.fromkeys(users)),
-            operator=makers[0].opcode if makers else "",
-            module=_module(makers[0].metadata.op_name) if makers else "",
-            line=self._line(makers[0].metadata) if makers else "",
+            origin=origin,
         )
 
     def _site(self, id: int) -> Any:

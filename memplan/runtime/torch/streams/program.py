@@ -17,9 +17,8 @@ from memplan.runtime.torch.streams.order import order_writes, spread
 from memplan.sources.torch_export.builder import graph_with_indices
 from memplan.sources.torch_export.memory import program_in_memory
 from memplan.sources.torch_training import Optimizer, Streams, trace_step
-from memplan.sources.torch_training.buckets import BUCKET_BYTES
 from memplan.sources.torch_training.capture import Origin, without_views
-from memplan.sources.torch_training.partition import LIMIT
+from memplan.sources.torch_training.step import BUCKET_BYTES, LIMIT
 
 __all__ = ["Program", "capture_inference", "capture_training"]
 
