@@ -39,7 +39,6 @@ from memplan.sources.onnx import read, read_bytes
 from memplan.sources.onnx.graph_memory import SHAPE_ONLY
 from memplan.sources.onnx.graph_pictures import (
     RANK,
-    Constants,
     NodeCall,
     find_pads,
     gives_sizes,
@@ -47,6 +46,7 @@ from memplan.sources.onnx.graph_pictures import (
 )
 from memplan.sources.onnx.protos import opsets_of, subgraphs
 from memplan.sources.onnx.read_names import sort_operators
+from memplan.sources.onnx.shapes_arithmetic import Constants
 from memplan.sources.options import Options
 from memplan.targets._bands import Striped
 

@@ -24,7 +24,7 @@ from memplan.sources.onnx.protos import (
     subgraphs,
     types_in,
 )
-from memplan.sources.onnx.shapes_arithmetic import array_of
+from memplan.sources.onnx.shapes_arithmetic import Constants, make_tensor
 from memplan.sources.onnx.shapes_constants import open_branches
 from memplan.sources.onnx.shapes_follow import explain_misfit
 from memplan.sources.onnx.shapes_runtime import has_rule
@@ -60,7 +60,7 @@ class Search:
     def through(model: Any) -> Search:
         """Return the search through a model, which has all shapes that can be inferred."""
         found = Search(opsets_of(model))
-        found._run(model.graph, _Scope(ChainMap(), ChainMap(), ChainMap()))
+        found._run(model.graph, _Scope(ChainMap(), ChainMap(), Constants(type(model.graph)())))
         return found
 
     def _run(self, graph: Any, outside: _Scope) -> None:
@@ -84,12 +84,10 @@ class Search:
                 self.faults.append(fault)
             elif not all(scope.known[name] for name in made):
                 self._open_results(node, scope)
-            if node.op_type == "Constant":
-                scope.constants.update((made[0], one.t) for one in node.attribute if one.type == 4)
 
     def _open_results(self, node: Any, scope: _Scope) -> None:
         """Add the unknown results of a node, with what is known of their sizes nevertheless."""
-        data = [array_of(scope.constants[n]) if n in scope.constants else None for n in node.input]
+        data = [scope.constants.find(name) for name in node.input]
         call = Call(node, self.opsets.get("", 1), scope.shapes(node.input), data)
         maker, sizes = describe_node(node), sizes_of(call)
         kept = call.shapes[0] if node.op_type in VIEWS and not node.domain else None
@@ -140,8 +138,8 @@ class Search:
             return ""
         if has_rule(node, self.opsets):
             return explain_misfit(node, scope.types, {})
-        known = {name: scope.constants[name] for name in names if name in scope.constants}
-        data = {name: one for name, one in known.items() if array_of(one) is not None}
+        known = {name: scope.constants.find(name) for name in names}
+        data = {name: make_tensor(one) for name, one in known.items() if one is not None}
         try:
             infer_node(node, self.opsets, {name: scope.types[name] for name in names}, data)
         except LibraryError as error:
@@ -193,17 +191,16 @@ class _Scope:
 
     types: ChainMap[str, Any]
     known: ChainMap[str, bool]  # whether a size is known
-    constants: ChainMap[str, Any]  # tensors; the values of small ones may be shapes
+    constants: Constants  # may be shapes
     # Where sizes of this graph are asked for, by the keys of those that are equal.
     places: dict[tuple[str | int, ...], str] = field(default_factory=dict)
 
     def enter(self, graph: Any) -> _Scope:
         """Return the scope of a graph in this one."""
         one = _Scope(
-            types_in(graph, self.types), self.known.new_child(), self.constants.new_child()
+            types_in(graph, self.types), self.known.new_child(), Constants(graph, self.constants)
         )
         one.known.update(dict.fromkeys(initializers(graph), True))
-        one.constants.update((weight.name, weight) for weight in graph.initializer)
         return one
 
     def shapes(self, names: Any) -> list[tuple[int, ...] | None]:

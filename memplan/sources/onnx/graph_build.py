@@ -11,7 +11,7 @@ from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
 from memplan.notes import Code, Note
 from memplan.sources.onnx import graph_memory
 from memplan.sources.onnx.graph_origin import line_of, module_of
-from memplan.sources.onnx.graph_pictures import ROW_AXIS, Constants, describe_rows
+from memplan.sources.onnx.graph_pictures import ROW_AXIS, describe_rows
 from memplan.sources.onnx.protos import (
     STRING,
     bytes_of,
@@ -26,6 +26,7 @@ from memplan.sources.onnx.protos import (
     tensor_type,
     types_of,
 )
+from memplan.sources.onnx.shapes_arithmetic import Constants
 from memplan.sources.onnx.shapes_defaults import find_defaults
 
 __all__ = ["build"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import prod
 from typing import Any, Final
 
@@ -22,14 +21,12 @@ from memplan.graph.pictures import (
 )
 from memplan.sources._pictures import RANK, PictureCall, describe
 from memplan.sources.onnx.graph_memory import IN_PLACE
-from memplan.sources.onnx.protos import is_standard
-from memplan.sources.onnx.shapes_arithmetic import array_of
+from memplan.sources.onnx.shapes_arithmetic import Constants
 from memplan.sources.onnx.shapes_windows import POOLS, pool_axis
 
 __all__ = [
     "RANK",
     "ROW_AXIS",
-    "Constants",
     "NodeCall",
     "describe_rows",
     "find_pads",
@@ -49,13 +46,14 @@ class NodeCall(PictureCall):
     ----------
     opset, attributes
         As in the file.
-    values
-        Returns the numbers in an input, or `None` if they are not in the file.
+    names, constants
+        Of its inputs, and those of the graph.
     """
 
     opset: int
     attributes: dict[str, Any]
-    values: Callable[[int], list[Any] | None]
+    names: Sequence[str]
+    constants: Constants
 
     @classmethod
     def of(
@@ -75,8 +73,14 @@ class NodeCall(PictureCall):
             ROW_AXIS,
             opset,
             read_attributes(node),
-            partial(constants.find, tuple(node.input)),
+            node.input,
+            constants,
         )
+
+    def values(self, at: int) -> list[Any] | None:
+        """Return the numbers in an input, or `None` if they are not in the file."""
+        found = self.constants.find(self.names[at]) if at < len(self.names) else None
+        return None if found is None else list(found.reshape(-1).tolist())
 
     def weights(self, at: int) -> tuple[int, ...]:
         """Return the shape of the weights of a convolution."""
@@ -142,30 +146,6 @@ def read_attributes(node: Any) -> dict[str, Any]:
         name: value.decode(errors="replace") if isinstance(value, bytes) else value
         for name, value in found.items()
     }
-
-
-class Constants:
-    """The small tensors of numbers that are in a file."""
-
-    def __init__(self, graph: Any) -> None:
-        self._tensors = {one.name: one for one in graph.initializer}
-        for node in graph.node:
-            if node.op_type == "Constant" and is_standard(node):
-                for one in node.attribute:
-                    self._tensors[node.output[0]] = one
-
-    def find(self, names: Sequence[str], at: int) -> list[Any] | None:
-        """Return the numbers of an input."""
-        one = self._tensors.get(names[at]) if at < len(names) and names[at] else None
-        if one is None:
-            return None
-        if hasattr(one, "ref_attr_name"):  # an attribute of a Constant
-            held = require("onnx.helper", extra="onnx").get_attribute_value(one)
-            if one.name != "value":
-                return list(held) if isinstance(held, (list, tuple)) else [held]
-            one = held
-        values = array_of(one)
-        return None if values is None else list(values.reshape(-1).tolist())
 
 
 def _each(call: NodeCall) -> Maps:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from math import ceil, prod
 from typing import Any
 
@@ -10,8 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplan.extras import require
+from memplan.sources.onnx.protos import is_standard
 
-__all__ = ["FAR", "Array", "array_of", "evaluate", "evaluate_shape_query"]
+__all__ = [
+    "FAR",
+    "Array",
+    "Constants",
+    "array_of",
+    "evaluate",
+    "evaluate_shape_query",
+    "make_tensor",
+]
 
 Array = NDArray[Any]
 FAR = (2**31 - 1, 2**63 - 1)  # the ends of a slice that stand for the end of an axis
@@ -29,6 +39,39 @@ def array_of(tensor: Any) -> Array | None:
     except Exception:  # data and shape disagree: the inference reports that better
         return None
     return array if array.dtype.kind in "biuf" else None
+
+
+def make_tensor(value: Array, name: str = "") -> Any:
+    """Return the message of a constant."""
+    return require("onnx.numpy_helper", extra="onnx").from_array(value, name)
+
+
+class Constants:
+    """The small constants of a graph, and of those around it, read where they are asked for."""
+
+    def __init__(self, graph: Any, outside: Constants | None = None) -> None:
+        self._graph = graph
+        self._outside = outside
+
+    @cached_property
+    def _held(self) -> dict[str, Any]:
+        made = (one for one in self._graph.node if one.op_type == "Constant" and is_standard(one))
+        held = {name: one for one in made for name in one.output}
+        return held | {one.name: one for one in self._graph.initializer}
+
+    def find(self, name: str) -> Array | None:
+        """Return the numbers of a constant; `None` if there is no such one, or it is not small."""
+        one = self._held.get(name) if name else None
+        if one is None:
+            return self._outside.find(name) if self._outside is not None else None
+        return evaluate(one, []) if hasattr(one, "op_type") else array_of(one)
+
+    def add(self, name: str, values: list[Any], element: int) -> None:
+        """Give the graph a constant, unless it has it."""
+        if name not in self._held:
+            make = require("onnx.helper", extra="onnx").make_tensor
+            self._graph.initializer.append(make(name, element, [len(values)], values))
+            self._held[name] = self._graph.initializer[-1]
 
 
 def evaluate_shape_query(node: Any, shape: tuple[int, ...]) -> Array | None:
@@ -57,17 +100,28 @@ def evaluate(node: Any, args: list[Array | None]) -> Array | None:
     return found
 
 
+# By type of an attribute (AttributeProto.AttributeType): what reads its value.
+_READERS: dict[int, Callable[[Any], Any]] = {
+    1: lambda one: one.f,
+    2: lambda one: one.i,
+    4: lambda one: array_of(one.t),
+    6: lambda one: tuple(one.floats),
+    7: lambda one: tuple(one.ints),
+}
+
+
 def _options(node: Any) -> dict[str, Any]:
     """Return the attributes of a node that are numbers or tensors."""
-    found: dict[str, Any] = {}
-    for one in node.attribute:
-        if one.type == 2:
-            found[one.name] = one.i
-        elif one.type == 7:
-            found[one.name] = tuple(one.ints)
-        elif one.type == 4:
-            found[one.name] = array_of(one.t)
-    return found
+    read = ((one.name, _READERS.get(one.type), one) for one in node.attribute)
+    return {name: reader(one) for name, reader, one in read if reader is not None}
+
+
+def _constant(args: list[Any], options: dict[str, Any]) -> Array | None:
+    """Return the value of a Constant, which has one of several attributes."""
+    ((name, value),) = options.items()
+    if name == "value":
+        return None if value is None else np.asarray(value)
+    return np.array(value, np.int64 if name.startswith("value_int") else np.float32)
 
 
 def _axes(args: list[Any], options: dict[str, Any]) -> tuple[int, ...] | None:
@@ -175,7 +229,7 @@ _RULES: dict[str, _Rule] = {
     "Cast": _cast,
     "Ceil": _make_elementwise(np.ceil),
     "Concat": lambda args, options: np.concatenate(args, axis=options["axis"]),
-    "Constant": lambda args, options: options.get("value"),
+    "Constant": _constant,
     "ConstantOfShape": _constant_of_shape,
     "Div": _div,
     "Equal": _make_elementwise(np.equal),

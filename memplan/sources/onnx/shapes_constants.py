@@ -25,7 +25,13 @@ from memplan.sources.onnx.protos import (
     types_in,
     walk_graphs,
 )
-from memplan.sources.onnx.shapes_arithmetic import Array, array_of, evaluate, evaluate_shape_query
+from memplan.sources.onnx.shapes_arithmetic import (
+    Array,
+    array_of,
+    evaluate,
+    evaluate_shape_query,
+    make_tensor,
+)
 
 __all__ = ["Folder", "compute", "open_branches"]
 
@@ -79,7 +85,7 @@ class Folder:
         for name in read:
             value = None if name in own else outside.get(name)
             if value is not None:
-                graph.initializer.append(_tensor(value, name))
+                graph.initializer.append(make_tensor(value, name))
                 self._lent.add(name)
                 changed = True
         return changed
@@ -145,8 +151,4 @@ def _replace(node: Any, value: Array) -> None:
     del node.input[:]
     del node.attribute[:]
     node.op_type = "Constant"
-    node.attribute.append(make_attribute("value", _tensor(value)))
-
-
-def _tensor(value: Array, name: str = "") -> Any:
-    return require("onnx.numpy_helper", extra="onnx").from_array(value, name)
+    node.attribute.append(make_attribute("value", make_tensor(value)))

@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memplan.extras import require
 from memplan.sources.onnx.library import CrashError, LibraryError, infer_node
 from memplan.sources.onnx.protos import has_subgraphs, is_known, known_shape, tensor_type
-from memplan.sources.onnx.shapes_arithmetic import Array, array_of
+from memplan.sources.onnx.shapes_arithmetic import Array, array_of, make_tensor
 from memplan.sources.onnx.shapes_constants import compute
 from memplan.sources.onnx.shapes_runtime import Call, Known, MisfitError, Value, has_rule, infer
 
@@ -97,13 +96,12 @@ class _Pass:
 
     def _ask_library(self, node: Any, read: list[str]) -> dict[str, Value]:
         """Return what the library infers for one operator, where all of it is known."""
-        numpy = require("onnx.numpy_helper", extra="onnx")
         try:
             found = infer_node(
                 node,
                 self.opsets,
                 {name: self.types[name] for name in read},
-                {name: numpy.from_array(self.data[name]) for name in read if name in self.data},
+                {name: make_tensor(self.data[name]) for name in read if name in self.data},
             )
         except (CrashError, LibraryError):  # the search for faults says what is wrong
             return {}

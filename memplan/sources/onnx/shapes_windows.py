@@ -25,7 +25,7 @@ from memplan.sources.onnx.protos import (
     subgraphs,
     types_in,
 )
-from memplan.sources.onnx.shapes_arithmetic import FAR, Array, array_of, evaluate
+from memplan.sources.onnx.shapes_arithmetic import FAR, Constants
 
 __all__ = ["POOLS", "amend", "pool_axis"]
 
@@ -74,7 +74,7 @@ def amend(graph: Any) -> bool:
 
 def _amend(graph: Any, outside: ChainMap[str, Any], stale: set[str]) -> int:
     """Return how many operators changed; add what depends on them to the stale names."""
-    types, constants = types_in(graph, outside), _Constants(graph)
+    types, constants = types_in(graph, outside), Constants(graph)
     count = 0
     for node in graph.node:
         changes = sum(_amend(inner, types, stale) for _, inner in subgraphs(node))
@@ -92,7 +92,7 @@ def _amend_node(
     node: Any,
     shapes: list[tuple[int, ...] | None],
     result: tuple[int, ...] | None,
-    constants: _Constants,
+    constants: Constants,
 ) -> bool:
     shape = shapes[0] if shapes else None
     if shape is not None and node.op_type in POOLS:
@@ -202,7 +202,7 @@ def _begin_inside(node: Any, shape: tuple[int, ...]) -> bool:
     return True
 
 
-def _reach_first(node: Any, constants: _Constants) -> bool:
+def _reach_first(node: Any, constants: Constants) -> bool:
     """Let a slice backwards to the largest number end with the first element."""
     if len(node.input) < 5:
         return False
@@ -214,12 +214,12 @@ def _reach_first(node: Any, constants: _Constants) -> bool:
     if found == ends.tolist():
         return False
     name = f"{node.input[2]} of {node.output[0]}"
-    constants.add(name, found)
+    constants.add(name, found, _INT64)
     node.input[2] = name
     return True
 
 
-def _raise_scales(node: Any, shape: tuple[int, ...], constants: _Constants) -> bool:
+def _raise_scales(node: Any, shape: tuple[int, ...], constants: Constants) -> bool:
     """Let the library round the sizes of an Upsample as kernels do, in single precision.
 
     A picture of 6 rows, scaled by the number nearest to 10/3, has 20 rows and not 19.
@@ -242,33 +242,6 @@ def _raise_scales(node: Any, shape: tuple[int, ...], constants: _Constants) -> b
     else:
         _set(node, "scales", raised)
     return True
-
-
-class _Constants:
-    """The constants of a graph, which are looked for where the first one is asked for."""
-
-    def __init__(self, graph: Any) -> None:
-        self._graph = graph
-        self._held: dict[str, Any] | None = None
-
-    def find(self, name: str) -> Array | None:
-        """Return the values of a small constant."""
-        if self._held is None:
-            made = (one for one in self._graph.node if one.op_type == "Constant")
-            self._held = {name: one for one in made for name in one.output}
-            self._held |= {one.name: one for one in self._graph.initializer}
-        one = self._held.get(name)
-        if one is None:
-            return None
-        return evaluate(one, []) if hasattr(one, "op_type") else array_of(one)
-
-    def add(self, name: str, values: list[Any], element: int = _INT64) -> None:
-        """Give the graph a constant, unless it has it."""
-        if self.find(name) is None:
-            make = require("onnx.helper", extra="onnx").make_tensor
-            self._graph.initializer.append(make(name, element, [len(values)], values))
-            assert self._held is not None
-            self._held[name] = self._graph.initializer[-1]
 
 
 def _set(node: Any, name: str, value: Any = None) -> None:

@@ -20,7 +20,7 @@ from memplan.sources.onnx.protos import (
     subgraphs,
     types_of,
 )
-from memplan.sources.onnx.shapes_arithmetic import Array, array_of
+from memplan.sources.onnx.shapes_arithmetic import Array, Constants
 
 __all__ = ["Call", "Size", "sizes_of"]
 
@@ -250,11 +250,7 @@ def _goes_on(call: Call, body: Any) -> bool:
     for node in body.node:
         if node.op_type == "Identity" and node.input[0] in same:
             same.add(node.output[0])
-    constants = {one.name: one for one in body.initializer}
-    for node in body.node:
-        if node.op_type == "Constant":
-            constants.update((node.output[0], one.t) for one in node.attribute if one.type == 4)
-    value = array_of(constants[goes_on]) if goes_on in constants else None
+    value = Constants(body).find(goes_on)
     return begins == [1] and (goes_on in same or (value is not None and bool(value.all())))
 
 
