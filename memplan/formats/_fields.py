@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from memplan.errors import FormatError, quoted
 
-__all__ = ["Fields", "shown"]
+__all__ = ["Fields", "dumps", "join", "lines", "shown"]
 
 
 class _RejectedError(ValueError):
@@ -102,6 +102,22 @@ class Fields:
         for field, needed in fields.items():
             if needed and field not in row:
                 raise self.error(f"{where} has no field {quoted(field)}")
+
+
+def dumps(value: object) -> str:
+    """Return a value as JSON on one line."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def lines(field: str, rows: Iterable[object]) -> str:
+    """Return a field that is an array, with a line for each row."""
+    text = ",\n".join(f"    {dumps(row)}" for row in rows)
+    return f'"{field}": [\n{text}\n  ]' if text else f'"{field}": []'
+
+
+def join(parts: Iterable[str]) -> str:
+    """Return a document of these fields, with a line for each."""
+    return "{\n  " + ",\n  ".join(parts) + "\n}\n"
 
 
 def shown(value: object) -> str:

@@ -25,12 +25,11 @@ is lost in silence. Numbers are whole, except in `stats`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from memplan.errors import FormatError, MemplanError, PlanError, ProblemError
-from memplan.formats._fields import Fields, shown
+from memplan.formats._fields import Fields, dumps, join, lines, shown
 from memplan.formats._relations import read_conflicts, read_groups, write_conflicts, write_groups
 from memplan.plan import Plan, Status, restate
 from memplan.problem import Problem
@@ -248,13 +247,7 @@ def _format_document(
 ) -> str:
     fields = {"memplan": {"kind": kind, "version": VERSION}, **head}
     try:
-        parts = [f"{_dumps(key)}: {_dumps(value)}" for key, value in fields.items()]
+        parts = [f"{dumps(key)}: {dumps(value)}" for key, value in fields.items()]
     except (TypeError, ValueError) as error:
         raise MemplanError(f"JSON cannot store the statistics of this plan: {error}") from None
-    buffers = ",\n".join(f"    {_dumps(row)}" for row in rows)
-    parts.append(f'"buffers": [\n{buffers}\n  ]')
-    return "{\n  " + ",\n  ".join(parts) + "\n}\n"
-
-
-def _dumps(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return join([*parts, lines("buffers", rows)])

@@ -18,12 +18,10 @@ address, no frame) may be left out or `null`. Unknown fields are rejected.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 from memplan.errors import FormatError, ProblemError, quoted
-from memplan.formats._fields import Fields, shown
+from memplan.formats._fields import Fields, dumps, join, lines, shown
 from memplan.problem.columns import MAX_BYTES
 from memplan.trace import Scope, Trace
 
@@ -104,13 +102,13 @@ def write_trace(trace: Trace) -> str:
         )
     )
     parts = [
-        f'"memplan": {_dumps({"kind": "trace", "version": VERSION})}',
+        f'"memplan": {dumps({"kind": "trace", "version": VERSION})}',
         f'"alignment": {trace.alignment}',
-        f'"about": {_dumps(dict(trace.about))}',
-        _lines("frames", frames),
-        _lines("allocations", allocations),
+        f'"about": {dumps(dict(trace.about))}',
+        lines("frames", frames),
+        lines("allocations", allocations),
     ]
-    return "{\n  " + ",\n  ".join(parts) + "\n}\n"
+    return join(parts)
 
 
 class _Reader(Fields):
@@ -203,12 +201,3 @@ def _add_frames(scope: Scope, index: dict[Scope, int], frames: list[dict[str, ob
         parent = index[scope[:depth]] if depth else None
         index[scope[: depth + 1]] = len(frames)
         frames.append({"name": name, "ordinal": ordinal, "parent": parent})
-
-
-def _lines(field: str, rows: Iterable[Mapping[str, object]]) -> str:
-    text = ",\n".join(f"    {_dumps(row)}" for row in rows)
-    return f'"{field}": [\n{text}\n  ]' if text else f'"{field}": []'
-
-
-def _dumps(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)

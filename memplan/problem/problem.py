@@ -121,7 +121,7 @@ class Problem(Immutable):
         for at, row in enumerate(rows):
             if not isinstance(row, Buffer):
                 raise ProblemError(f"number {at} of the buffers is {shown(row)}, not a Buffer")
-        self._fill(
+        made = self.from_arrays(
             [b.start for b in rows],
             [b.end for b in rows],
             [b.size for b in rows],
@@ -135,6 +135,7 @@ class Problem(Immutable):
             conflicts=rows_of(conflicts, rows, "conflicts"),
             groups=rows_of(groups, rows, "groups"),
         )
+        self.__dict__.update(made.__dict__)
 
     @classmethod
     def from_arrays(
@@ -179,20 +180,41 @@ class Problem(Immutable):
             As the constructor does.
         """
         problem = cls.__new__(cls)
-        problem._fill(
-            start,
-            end,
-            size,
-            ids=ids,
-            alignment=alignment,
-            pin=pin,
-            hint=hint,
-            gaps=gaps,
-            capacity=capacity,
-            reserved=reserved,
-            conflicts=conflicts,
-            groups=groups,
+        new = problem.__dict__  # the one place that writes to a problem
+        new["_ids"] = None if ids is None else take_ids(ids)
+
+        def take(values: npt.ArrayLike, name: str) -> Column:
+            column = int_column(values, name, problem.label)
+            expected = len(new["start"]) if "start" in new else len(column)
+            if len(column) != expected:
+                raise ProblemError(
+                    f"{name} has {len(column)} values for {expected} buffers", field=name
+                )
+            return column
+
+        new["start"] = take(start, "start")
+        new["end"] = take(end, "end")
+        new["size"] = take(size, "size")
+        count = len(problem)
+        if problem._ids is not None and len(problem._ids) != count:
+            raise ProblemError(
+                f"ids has {len(problem._ids)} values for {count} buffers", field="id"
+            )
+        new["alignment"] = filled(count, 1) if alignment is None else take(alignment, "alignment")
+        new["pin"] = filled(count, NONE) if pin is None else take(pin, "pin")
+        new["hint"] = filled(count, NONE) if hint is None else take(hint, "hint")
+        new.update(zip(GAP_COLUMNS, take_gaps(gaps, count, problem.label), strict=True))
+        new["capacity"] = take_capacity(capacity)
+        new["reserved"] = take_reserved(reserved)
+        checks.check_columns(problem)
+        new["conflicts"] = take_conflicts(conflicts, count)
+        new.update(
+            zip(GROUP_COLUMNS, take_groups(groups, problem.size, problem.label), strict=True)
         )
+        checks.check_gaps(problem)
+        checks.check_load(problem)
+        checks.check_pins(problem)
+        check_groups(problem)
         return problem
 
     @classmethod
@@ -268,55 +290,6 @@ class Problem(Immutable):
         """
         columns, ids = dialect.frame_columns(frame)
         return cls.from_arrays(**columns, ids=ids, capacity=capacity, reserved=reserved)
-
-    def _fill(
-        self,
-        start: npt.ArrayLike,
-        end: npt.ArrayLike,
-        size: npt.ArrayLike,
-        *,
-        ids: Iterable[str] | None,
-        alignment: npt.ArrayLike | None,
-        pin: npt.ArrayLike | None,
-        hint: npt.ArrayLike | None,
-        gaps: Sequence[npt.ArrayLike] | None,
-        capacity: int | None,
-        reserved: Iterable[Reserved | tuple[int, int]],
-        conflicts: Conflicts | npt.ArrayLike | None,
-        groups: Iterable[Iterable[int]] | tuple[Column, Column] | None,
-    ) -> None:
-        """Convert what a caller passed, column by column, and check it."""
-        new = self.__dict__  # the one place that writes to a problem
-        new["_ids"] = None if ids is None else take_ids(ids)
-
-        def take(values: npt.ArrayLike, name: str) -> Column:
-            column = int_column(values, name, self.label)
-            expected = len(new["start"]) if "start" in new else len(column)
-            if len(column) != expected:
-                raise ProblemError(
-                    f"{name} has {len(column)} values for {expected} buffers", field=name
-                )
-            return column
-
-        new["start"] = take(start, "start")
-        new["end"] = take(end, "end")
-        new["size"] = take(size, "size")
-        count = len(self)
-        if self._ids is not None and len(self._ids) != count:
-            raise ProblemError(f"ids has {len(self._ids)} values for {count} buffers", field="id")
-        new["alignment"] = filled(count, 1) if alignment is None else take(alignment, "alignment")
-        new["pin"] = filled(count, NONE) if pin is None else take(pin, "pin")
-        new["hint"] = filled(count, NONE) if hint is None else take(hint, "hint")
-        new.update(zip(GAP_COLUMNS, take_gaps(gaps, count, self.label), strict=True))
-        new["capacity"] = take_capacity(capacity)
-        new["reserved"] = take_reserved(reserved)
-        checks.check_columns(self)
-        new["conflicts"] = take_conflicts(conflicts, count)
-        new.update(zip(GROUP_COLUMNS, take_groups(groups, self.size, self.label), strict=True))
-        checks.check_gaps(self)
-        checks.check_load(self)
-        checks.check_pins(self)
-        check_groups(self)
 
     # Buffers and properties
 

@@ -29,8 +29,7 @@ fields are rejected, so that no constraint is lost in silence. Numbers are whole
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -38,7 +37,7 @@ from typing import Any
 
 from memplan.errors import listed, quoted
 from memplan.files import of_file, read_text
-from memplan.formats._fields import Fields, shown
+from memplan.formats._fields import Fields, dumps, join, lines, shown
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
 from memplan.graph.checks import MAX_DEPTH
 from memplan.graph.order import in_order
@@ -134,18 +133,18 @@ def write_graph(graph: Graph) -> str:
     head["outputs"] = [names[index] for index in graph.outputs]
     if graph.row_axis != _ROW_AXIS:
         head["row_axis"] = graph.row_axis
-    parts = [f"{_dumps(field)}: {_dumps(value)}" for field, value in head.items()]
-    parts.append(_lines("tensors", map(_format_tensor, graph.tensors)))
+    parts = [f"{dumps(field)}: {dumps(value)}" for field, value in head.items()]
+    parts.append(lines("tensors", map(_format_tensor, graph.tensors)))
     if graph.views:
         rows = ({"tensor": names[v.tensor], "of": names[v.base], "offset": v.offset}
                 for v in graph.views)  # fmt: skip
-        parts.append(_lines("views", rows))
+        parts.append(lines("views", rows))
     if graph.aliases:
-        parts.append(_lines("aliases", ([names[a], names[b]] for a, b in graph.aliases)))
+        parts.append(lines("aliases", ([names[a], names[b]] for a, b in graph.aliases)))
     if graph.groups:
-        parts.append(_lines("groups", ([names[index] for index in g] for g in graph.groups)))
-    parts.append(_lines("operators", (_format_operator(op, names) for op in graph.operators)))
-    return "{\n  " + ",\n  ".join(parts) + "\n}\n"
+        parts.append(lines("groups", ([names[index] for index in g] for g in graph.groups)))
+    parts.append(lines("operators", (_format_operator(op, names) for op in graph.operators)))
+    return join(parts)
 
 
 class _Reader(Fields):
@@ -427,12 +426,3 @@ def _format_operator(operator: Operator, names: list[str]) -> dict[str, object]:
 def _drop_defaults(**fields: object) -> dict[str, object]:
     """Return the fields that do not have their default value."""
     return {field: value for field, value in fields.items() if value}
-
-
-def _lines(field: str, rows: Iterable[Mapping[str, object] | list[str]]) -> str:
-    text = ",\n".join(f"    {_dumps(row)}" for row in rows)
-    return f'"{field}": [\n{text}\n  ]' if text else f'"{field}": []'
-
-
-def _dumps(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)

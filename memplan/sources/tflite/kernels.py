@@ -151,76 +151,56 @@ def compute_scratch(type_: str, inputs: _Tensors, output: TensorInfo | None) -> 
     request = _SCRATCH.get(type_)
     if request is None or output is None:
         return ()
-    return tuple(size for size in request(inputs, output) if size > 0)
+    try:
+        return tuple(size for size in request(inputs, output) if size > 0)
+    except IndexError:  # an input is left out, or has too few axes
+        return ()
+
+
+def _need(inputs: _Tensors, position: int) -> TensorInfo:
+    tensor = inputs[position]
+    if tensor is None:
+        raise IndexError
+    return tensor
 
 
 def _rank_and_axes(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
     """Return the scratch of a reduction, which needs two arrays of `int` for its axes."""
-    source, axes = _at(inputs, 0), _at(inputs, 1)
-    if source is None or axes is None:
-        return ()
-    return 4 * len(source.shape), 4 * axes.elements
+    return 4 * len(_need(inputs, 0).shape), 4 * _need(inputs, 1).elements
 
 
 def _sums(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
-    source = _at(inputs, 0)
-    quantized = source is not None and source.dtype in ("int8", "int16")
-    return (*((4 * output.elements,) if quantized else ()), *_rank_and_axes(inputs, output))
+    quantized = _need(inputs, 0).dtype in ("int8", "int16")
+    return (4 * output.elements * quantized, *_rank_and_axes(inputs, output))
 
 
 def _unpacked_filter(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
-    weights = _at(inputs, 1)
-    return (weights.elements,) if weights is not None and weights.dtype == "int4" else ()
+    weights = _need(inputs, 1)
+    return (weights.elements,) if weights.dtype == "int4" else ()
 
 
 def _accumulators(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
-    source, bias = _at(inputs, 2), _at(inputs, 3)
-    if source is None or source.dtype not in ("int8", "int16"):
-        return ()
-    if source.dtype == "int8":
-        return (4 * output.elements,)
-    widened = bias is not None and bias.dtype == "int16"
-    return (*((8 * bias.elements,) if bias and widened else ()), 8 * output.elements)
-
-
-def _two_shapes(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
-    source = _at(inputs, 0)
-    return () if source is None else (4 * len(source.shape),) * 2
+    kind, bias = _need(inputs, 2).dtype, inputs[3] if len(inputs) > 3 else None
+    if kind != "int16":
+        return (4 * output.elements,) if kind == "int8" else ()
+    widened = bias.elements if bias is not None and bias.dtype == "int16" else 0
+    return 8 * widened, 8 * output.elements
 
 
 def _svdf(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
-    source, features = _at(inputs, 0), _at(inputs, 1)
-    if source is None or features is None or not source.shape or not features.shape:
-        return ()
+    source, features = _need(inputs, 0), _need(inputs, 1)
     filters = 4 * source.shape[0] * features.shape[0]
     return (filters, 4 * output.elements) if source.dtype == "int8" else (filters,)
 
 
-def _lstm(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
-    cells = _at(inputs, 19)
-    return () if cells is None else (cells.bytes,) * 4
-
-
-def _pointers(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
-    return (8 * len(inputs),)  # pointers of a 64-bit machine; most chips need half of it
-
-
-def _at(tensors: _Tensors, position: int) -> TensorInfo | None:
-    return tensors[position] if position < len(tensors) else None
-
-
 _SCRATCH: Final[dict[str, _Request]] = {
-    "ADD_N": _pointers,
-    "CONV_2D": _unpacked_filter,
-    "DEPTHWISE_CONV_2D": _unpacked_filter,
-    "FULLY_CONNECTED": _unpacked_filter,
-    "MEAN": _sums,
-    "MIRROR_PAD": _two_shapes,
-    "REDUCE_ALL": _rank_and_axes,
-    "REDUCE_MAX": _rank_and_axes,
-    "REDUCE_MIN": _rank_and_axes,
-    "SUM": _sums,
+    **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"), _unpacked_filter),
+    **dict.fromkeys(("MEAN", "SUM"), _sums),
+    **dict.fromkeys(("REDUCE_ALL", "REDUCE_MAX", "REDUCE_MIN"), _rank_and_axes),
+    # Pointers of a 64-bit machine; most chips need half of it.
+    "ADD_N": lambda inputs, output: (8 * len(inputs),),
+    "MIRROR_PAD": lambda inputs, output: (4 * len(_need(inputs, 0).shape),) * 2,
     "SVDF": _svdf,
     "TRANSPOSE_CONV": _accumulators,
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": lambda inputs, output: (_need(inputs, 19).bytes,) * 4,
 }

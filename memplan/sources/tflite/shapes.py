@@ -42,8 +42,16 @@ def infer_shape(operator: OperatorInfo, inputs: _Tensors) -> Shape | None:
         return None
     try:
         return rule(operator, given)
-    except (IndexError, ZeroDivisionError):  # the operator lacks an input, or its options
+    except (IndexError, ZeroDivisionError):  # it lacks an input, its values, or its options
         return None
+
+
+def _values(inputs: list[TensorInfo]) -> tuple[int, ...]:
+    """Return the numbers in the second input."""
+    values = inputs[1].values
+    if values is None:
+        raise IndexError
+    return values
 
 
 def _keep_shape(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape:
@@ -141,38 +149,32 @@ def _pack(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
 
 
 def _transpose(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
-    order = inputs[1].values
-    return None if order is None else tuple(inputs[0].shape[axis] for axis in order)
+    return tuple(inputs[0].shape[axis] for axis in _values(inputs))
 
 
 def _pad(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
-    amounts = inputs[1].values
-    if amounts is None or len(amounts) != 2 * len(inputs[0].shape):
+    amounts = _values(inputs)
+    if len(amounts) != 2 * len(inputs[0].shape):
         return None
     pairs = zip(inputs[0].shape, amounts[::2], amounts[1::2], strict=True)
     return tuple(size + before + after for size, before, after in pairs)
 
 
 def _expand(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
-    if inputs[1].values is None:
-        return None
     shape = list(inputs[0].shape)
-    shape.insert(inputs[1].values[0] % (len(shape) + 1), 1)
+    shape.insert(_values(inputs)[0] % (len(shape) + 1), 1)
     return tuple(shape)
 
 
 def _reduce(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
-    axes, rank = inputs[1].values, len(inputs[0].shape)
-    if axes is None:
-        return None
-    gone = {axis % rank for axis in axes}
+    gone = {axis % len(inputs[0].shape) for axis in _values(inputs)}
     kept = [1 if axis in gone else size for axis, size in enumerate(inputs[0].shape)]
     return tuple(size for axis, size in enumerate(kept) if operator.options[0] or axis not in gone)
 
 
 def _resize(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
-    size, shape = inputs[1].values, inputs[0].shape
-    return None if size is None or len(shape) != 4 else (shape[0], size[0], size[1], shape[3])
+    size, shape = _values(inputs), inputs[0].shape
+    return None if len(shape) != 4 else (shape[0], size[0], size[1], shape[3])
 
 
 _BINARY: Final = """
