@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from memplan.errors import FormatError, quoted
+from memplan.problem.columns import MAX_BYTES
 
 __all__ = ["Fields", "dumps", "join", "lines", "shown"]
 
@@ -94,6 +95,15 @@ class Fields:
             raise self.error(f"{where} is {shown(value)}; it must be {words[kind]}")
         return value
 
+    def number(self, value: object, where: str, most: int = MAX_BYTES) -> int:
+        """Check that `value` is a whole number of at least 0."""
+        if type(value) is not int or not 0 <= value <= most:
+            limit = f"2^{most.bit_length() - (most == MAX_BYTES)}"
+            raise self.error(
+                f"{where} is {shown(value)}; it must be a whole number between 0 and {limit}"
+            )
+        return value
+
     def check(self, row: dict[str, Any], where: str, fields: Mapping[str, bool]) -> None:
         """Check that an object has the fields that it must have, and none that are unknown."""
         for field in row:
@@ -105,8 +115,8 @@ class Fields:
 
 
 def dumps(value: object) -> str:
-    """Return a value as JSON on one line."""
-    return json.dumps(value, ensure_ascii=False)
+    """Return a value as JSON on one line; raises `ValueError` for what JSON does not have."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def lines(field: str, rows: Iterable[object]) -> str:

@@ -22,7 +22,6 @@ from typing import Any
 
 from memplan.errors import FormatError, ProblemError, quoted
 from memplan.formats._fields import Fields, dumps, join, lines, shown
-from memplan.problem.columns import MAX_BYTES
 from memplan.trace import Scope, Trace
 
 __all__ = ["VERSION", "read_trace", "write_trace"]
@@ -76,7 +75,7 @@ def read_trace(text: str, name: str) -> Trace:
             ],
             thread=reader.column(rows, "thread", 0),
             address=reader.addresses(rows),
-            alignment=reader.whole(document["alignment"], "alignment", MAX_BYTES),
+            alignment=reader.number(document["alignment"], "alignment"),
             about=reader.about(document.get("about")),
         )
     except ProblemError as error:
@@ -124,10 +123,10 @@ class _Reader(Fields):
             if not name:
                 raise self.error(f"{where}.name is {shown(name)}; every frame needs a name")
             given = row.get("ordinal")
-            ordinal = 0 if given is None else self.whole(given, f"{where}.ordinal", MAX_BYTES)
+            ordinal = 0 if given is None else self.number(given, f"{where}.ordinal")
             outer: Scope = ()
             if row.get("parent") is not None:
-                parent = self.whole(row["parent"], f"{where}.parent", MAX_BYTES)
+                parent = self.number(row["parent"], f"{where}.parent")
                 if parent >= at:
                     raise self.error(
                         f"{where}.parent is {parent}; it must be the index of an earlier frame"
@@ -148,7 +147,7 @@ class _Reader(Fields):
             frame = row.get("frame")
             if frame is not None:
                 where = f"allocations[{at}].frame"
-                frame = self.whole(frame, where, MAX_BYTES)
+                frame = self.number(frame, where)
                 if frame >= len(scopes):
                     raise self.error(f"{where} is {frame}; there are {len(scopes)} frames")
             found.append(() if frame is None else scopes[frame])
@@ -157,10 +156,7 @@ class _Reader(Fields):
     def column(self, rows: list[Any], field: str, default: int | None = None) -> list[int]:
         """Return one field of all allocations."""
         values = (default if row.get(field) is None else row[field] for row in rows)
-        return [
-            self.whole(value, f"allocations[{at}].{field}", MAX_BYTES)
-            for at, value in enumerate(values)
-        ]
+        return [self.number(value, f"allocations[{at}].{field}") for at, value in enumerate(values)]
 
     def addresses(self, rows: list[Any]) -> list[int] | None:
         """Return the addresses, which all allocations must have or none; `None` for none."""
@@ -168,7 +164,7 @@ class _Reader(Fields):
         if all(value is None for value in values):
             return None
         return [
-            self.whole(value, f"allocations[{at}].address", _MAX_ADDRESS)
+            self.number(value, f"allocations[{at}].address", _MAX_ADDRESS)
             for at, value in enumerate(values)
         ]
 
@@ -180,15 +176,6 @@ class _Reader(Fields):
             key: self.scalar(value, f"about.{quoted(key)[1:-1]}", str) or ""
             for key, value in about.items()
         }
-
-    def whole(self, value: object, where: str, most: int) -> int:
-        """Return a whole number of at least 0."""
-        if type(value) is not int or not 0 <= value <= most:
-            limit = f"2^{most.bit_length() - (most == MAX_BYTES)}"
-            raise self.error(
-                f"{where} is {shown(value)}; it must be a whole number between 0 and {limit}"
-            )
-        return value
 
 
 def _add_frames(scope: Scope, index: dict[Scope, int], frames: list[dict[str, object]]) -> None:

@@ -64,7 +64,6 @@ BITS = {
 
 _MAX_RANK = 64
 _ROW_AXIS = 2  # where a file says nothing
-_MAX_INT = 1 << 62
 
 _GRAPH = {
     **dict.fromkeys(("memplan_graph", "tensors", "operators"), True),
@@ -362,13 +361,6 @@ class _Reader(Fields):
     def whole(self, row: dict[str, Any], field: str, where: str, default: int) -> int:
         value = row.get(field)
         return default if value is None else self.number(value, f"{where}.{field}")
-
-    def number(self, value: object, where: str) -> int:
-        if type(value) is not int or not 0 <= value <= _MAX_INT:
-            raise self.error(
-                f"{where} is {shown(value)}; it must be a whole number between 0 and 2^62"
-            )
-        return value
 
 
 def _format_tensor(tensor: Tensor) -> dict[str, object]:

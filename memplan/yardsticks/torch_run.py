@@ -22,7 +22,7 @@ from memplan.notes import Code, Note
 from memplan.sources.options import Options
 from memplan.sources.torch_export import program_in_file, program_in_memory
 from memplan.sources.torch_export.autocast import CAST, get_region, with_casts
-from memplan.sources.torch_export.builder import graph_of_program
+from memplan.sources.torch_export.builder import graph_with_indices
 from memplan.sources.torch_export.program import Program
 from memplan.sources.torch_export.scope import bodies
 from memplan.sources.torch_export.values import Value
@@ -149,7 +149,7 @@ def _measure(program: Any, shown: Program, args: tuple[Any, ...] | None) -> Meas
         raise MemplanError(f"the program is for {shown.device}; only programs for a CPU are run")
     trace = _record(program, shown, _collect_inputs(program, shown, args))
     # PyTorch writes no result in place here, so the layout must not either.
-    return _compare(lay_out(graph_of_program(with_casts(shown))), trace)
+    return _compare(lay_out(graph_with_indices(with_casts(shown))[0]), trace)
 
 
 def _record(program: Any, shown: Program, inputs: list[Any]) -> Recording:

@@ -17,7 +17,7 @@ from memplan.errors import FormatError, GraphError
 from memplan.notes import Code
 from memplan.sources.options import Options
 from memplan.sources.torch_export import graph_of, load, read
-from memplan.sources.torch_export.guards import evaluate, holds, parse_assertion
+from memplan.sources.torch_export.guards import evaluate, parse_assertion
 from memplan.sources.torch_export.values import Value
 
 torch = pytest.importorskip("torch")
@@ -300,7 +300,6 @@ def test_what_conditions_say(text: str, value: int | None) -> None:
     x = Value("x", "float32", 4, (6, 4), (4, 1))
     xs = Value("xs_0", "float32", 4, (2, 3), (3, 1))
     assert evaluate(text, {"x": x, "xs_0": xs}, {"s0": 5}) == value
-    assert holds(text, {"x": x, "xs_0": xs}, {"s0": 5}) == (None if value is None else bool(value))
 
 
 def test_messages_of_assertions() -> None:

@@ -10,12 +10,13 @@ from itertools import zip_longest
 from math import prod
 from typing import Any
 
-from memplan.errors import listed, quoted
+from memplan.errors import listed
 from memplan.notes import Code, Note
 from memplan.sources.onnx.faults_rules import is_contradictory
 from memplan.sources.onnx.graph_memory import VIEWS
 from memplan.sources.onnx.library import CrashError, LibraryError, infer_node
 from memplan.sources.onnx.protos import (
+    describe_node,
     has_subgraphs,
     initializers,
     is_known,
@@ -31,10 +32,9 @@ from memplan.sources.onnx.shapes_runtime import has_rule
 from memplan.sources.onnx.sizes_data import Call, sizes_of
 from memplan.sources.onnx.sizes_declared import Open
 
-__all__ = ["Search", "describe_node"]
+__all__ = ["Search"]
 
 _SHOWN = 70  # characters of the library's error on an operator
-_KIND = 30  # characters of an operator's type
 _SHAPES = 50  # characters of the shapes that it reads, and of those that it makes
 
 
@@ -164,7 +164,7 @@ class Search:
             notes.append(
                 Note(
                     Code.BRANCH_DROPPED,
-                    f"operator {quoted(node.name or node.op_type)} (If) is planned without its "
+                    f"{describe_node(node)} is planned without its "
                     f"{lacking}, whose shapes contradict the sizes given",
                     tuple(filter(None, node.output)),
                 )
@@ -172,12 +172,6 @@ class Search:
         if taken:
             open_branches(self._halves[0][0], taken)
         return notes
-
-
-def describe_node(node: Any) -> str:
-    """Return an operator in words."""
-    kind = quoted(node.op_type)[1:-1][:_KIND]
-    return f"operator {quoted(node.name or node.op_type)} ({kind})"
 
 
 def _format_shapes(shapes: list[tuple[int, ...] | None]) -> str:

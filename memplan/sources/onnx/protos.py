@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
+from memplan.errors import quoted
 from memplan.extras import require
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "bits_of",
     "bytes_of",
     "copy",
+    "describe_node",
     "dtype_of",
     "has_subgraphs",
     "initializers",
@@ -33,6 +35,7 @@ __all__ = [
 ]
 
 STRING = 8
+_KIND = 30  # characters of an operator's type that a sentence has
 
 # By number of `TensorProto.DataType`, also of types that an old version of the library lacks.
 _TYPES: dict[int, tuple[str, int]] = {
@@ -78,6 +81,12 @@ def copy(message: Any) -> Any:
 def is_standard(node: Any) -> bool:
     """Return whether an operator is one of ONNX itself."""
     return node.domain in ("", "ai.onnx")
+
+
+def describe_node(node: Any) -> str:
+    """Return an operator in words."""
+    kind = quoted(node.op_type)[1:-1][:_KIND]
+    return f"operator {quoted(node.name or node.op_type)} ({kind})"
 
 
 def subgraphs(node: Any) -> Iterator[tuple[str, Any]]:

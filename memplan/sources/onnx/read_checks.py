@@ -13,7 +13,15 @@ from typing import Any, Final
 
 from memplan.errors import GraphError, quoted
 from memplan.extras import require
-from memplan.sources.onnx.protos import STRING, bits_of, bytes_of, dtype_of, opsets_of, walk_graphs
+from memplan.sources.onnx.protos import (
+    STRING,
+    bits_of,
+    bytes_of,
+    describe_node,
+    dtype_of,
+    opsets_of,
+    walk_graphs,
+)
 
 __all__ = ["check_values"]
 
@@ -53,7 +61,7 @@ def check_values(model: Any) -> None:
 
 def _check_node(node: Any, opsets: Mapping[str, int]) -> None:
     domain = "" if node.domain == "ai.onnx" else node.domain
-    where = f"operator {quoted(node.name or node.op_type)} ({quoted(node.op_type)[1:-1][:30]})"
+    where = describe_node(node)
     schema = _find_schema(node.op_type, opsets.get(domain, 1), domain)
     if schema is not None:
         for fault in _iterate_misfits(node, schema):

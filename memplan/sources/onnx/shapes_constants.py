@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from memplan.errors import GraphError, quoted
+from memplan.errors import GraphError
 from memplan.extras import require
 from memplan.sources.onnx.graph_memory import SHAPE_ONLY
 from memplan.sources.onnx.protos import (
     copy,
+    describe_node,
     initializers,
     is_standard,
     known_shape,
@@ -119,7 +120,7 @@ def open_branches(graph: Any, taken: dict[int, Any]) -> None:
         branch = taken[at]
         if len(branch.output) < len(node.output):
             raise GraphError(
-                f"operator {quoted(node.name or node.op_type)} (If) has {len(node.output)} "
+                f"{describe_node(node)} has {len(node.output)} "
                 f"outputs, and a branch of it {len(branch.output)}"
             )
         nodes += branch.node

@@ -12,11 +12,12 @@ from memplan.errors import GraphError, listed, quoted
 from memplan.extras import require
 from memplan.notes import Code, Note
 from memplan.sources._limits import SHAPE_SIZES, check_growth
-from memplan.sources.onnx.faults_search import Search, describe_node
+from memplan.sources.onnx.faults_search import Search
 from memplan.sources.onnx.graph_memory import SAME_SHAPE
 from memplan.sources.onnx.library import CrashError, LibraryError, infer_shapes
 from memplan.sources.onnx.protos import (
     copy,
+    describe_node,
     has_subgraphs,
     is_known,
     is_standard,
@@ -290,7 +291,7 @@ def _find_changing_states(graph: Any) -> Iterator[Note]:
                 made = (name for one in body.node for name in one.output if name)
                 yield Note(
                     Code.DIM_ASSUMED,
-                    f"operator {quoted(node.name or node.op_type)} (Loop) changes the shape of "
+                    f"{describe_node(node)} changes the shape of "
                     f"{listed(changing)}; its rounds are planned like the first one",
                     (*changing, *made),
                 )

@@ -32,7 +32,7 @@ from memplan.sources.options import Options
 from memplan.sources.torch_export import aten
 from memplan.sources.torch_export.archive import list_models, read_model
 from memplan.sources.torch_export.autocast import with_casts
-from memplan.sources.torch_export.builder import graph_of_program, shorten_type
+from memplan.sources.torch_export.builder import graph_with_indices, shorten_type
 from memplan.sources.torch_export.memory import program_in_memory
 from memplan.sources.torch_export.program import Node, Program
 from memplan.sources.torch_export.serialized import program_of
@@ -124,7 +124,7 @@ def graph_of(program: Any, dims: Mapping[str, int] | None = None) -> Graph:
     GraphError
         If a symbolic dimension has no value and no upper limit.
     """
-    return graph_of_program(with_casts(program_in_memory(program, dims or {})))
+    return graph_with_indices(with_casts(program_in_memory(program, dims or {})))[0]
 
 
 def training_graph(module: Any, args: tuple[Any, ...], loss: Any = None) -> Graph:
@@ -136,7 +136,7 @@ def training_graph(module: Any, args: tuple[Any, ...], loss: Any = None) -> Grap
 
 def _load_program(program: Program, options: Options) -> Loaded:
     program = with_casts(program)
-    graph = graph_of_program(program)  # checks every name
+    graph, _ = graph_with_indices(program)  # checks every name
     notes = list(program.notes)
     users = [node for node in program.walk() if _has_scratch(program, node)]
     if users:

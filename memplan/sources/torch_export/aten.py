@@ -20,6 +20,7 @@ __all__ = [
     "is_metadata",
     "is_pointwise",
     "is_update",
+    "operator_of",
     "shares",
     "split_words",
     "writes",
@@ -157,8 +158,13 @@ class Call:
     @property
     def operator(self) -> str:
         """The name without namespace and overload; empty if it is not ATen's."""
-        parts = self.target.split(".")
-        return parts[1] if len(parts) > 1 and parts[0] == "aten" else ""
+        return operator_of(self.target)
+
+
+def operator_of(target: str) -> str:
+    """Return the name of an operator without namespace and overload; empty if it is not ATen's."""
+    parts = target.split(".")
+    return parts[1] if len(parts) > 1 and parts[0] == "aten" else ""
 
 
 def shares(call: Call, output: Value, position: int) -> str | None:
@@ -201,7 +207,7 @@ def in_place_inputs(target: str, inputs: tuple[Value, ...], output: Value) -> tu
 
     The caller must check that an input is not needed any more, and has a storage of its own.
     """
-    name = Call(target).operator
+    name = operator_of(target)
     if name in _UPDATES:
         inputs = inputs[:1]
     elif name not in _POINTWISE:
@@ -211,25 +217,25 @@ def in_place_inputs(target: str, inputs: tuple[Value, ...], output: Value) -> tu
 
 def is_pointwise(target: str) -> bool:
     """Whether element i of the result needs no elements of the inputs but i."""
-    name = Call(target).operator
+    name = operator_of(target)
     return name in _POINTWISE or name in _ELEMENTS or target in _OF_TWO
 
 
 def copies_storage(target: str, first: Value, output: Value) -> bool:
     """Whether an operator copies the whole storage that its first input is a view of."""
-    if Call(target).operator not in _STORAGES or output.strides != first.strides:
+    if operator_of(target) not in _STORAGES or output.strides != first.strides:
         return False
     return all(step or size == 1 for size, step in zip(first.sizes, first.strides, strict=True))
 
 
 def is_update(target: str) -> bool:
     """Whether an operator reads its other inputs while it changes the first."""
-    return Call(target).operator in _UPDATES
+    return operator_of(target) in _UPDATES
 
 
 def is_metadata(target: str) -> bool:
     """Whether an operator does not read the elements of its inputs."""
-    return Call(target).operator in _METADATA
+    return operator_of(target) in _METADATA
 
 
 def has_scratch(target: str, inputs: Sequence[Value]) -> bool:
@@ -238,12 +244,12 @@ def has_scratch(target: str, inputs: Sequence[Value]) -> bool:
     Products first copy inputs that are not dense, and element-wise operators convert inputs of
     another floating-point type to that of the result.
     """
-    name = Call(target).operator
+    name = operator_of(target)
     if name in _PRODUCTS and not all(value.is_dense for value in inputs[:1]):
         return True
     if name in _POINTWISE and len({v.dtype for v in inputs if "float" in v.dtype}) > 1:
         return True
-    return Call(target).operator.startswith(_SCRATCH) or target.split(".")[0] not in _KNOWN
+    return name.startswith(_SCRATCH) or target.split(".")[0] not in _KNOWN
 
 
 def _is_in_place(name: str) -> bool:

@@ -19,7 +19,7 @@ from functools import partial
 from math import prod
 
 from memplan.notes import Code, Note
-from memplan.sources.torch_export.aten import Call, is_metadata, split_words
+from memplan.sources.torch_export.aten import is_metadata, operator_of, split_words
 from memplan.sources.torch_export.program import Autocast, Body, Node, Program
 from memplan.sources.torch_export.values import DTYPES, Value, dense_strides
 
@@ -114,7 +114,7 @@ def _find_unexplained(nodes: Iterable[Node], values: Mapping[str, Value]) -> Ite
             continue
         for body in node.bodies:
             yield from _find_unexplained(body.nodes, values)
-        if node.outputs and node.outputs[0].dtype in _LOWER and _operator(node) in REDUCED:
+        if node.outputs and node.outputs[0].dtype in _LOWER and operator_of(node.target) in REDUCED:
             given = (values[name].dtype for name in node.inputs if name in values)
             if "float32" in given:
                 yield node.outputs[0].dtype
@@ -255,14 +255,10 @@ def _find_run_type(node: Node, autocast: Autocast | None) -> str | None:
     made = next((value.dtype for value in node.outputs if value.dtype in _ELIGIBLE), None)
     if autocast is None or made is None:
         return None
-    if _operator(node) in REDUCED:
+    if operator_of(node.target) in REDUCED:
         return made if made in _LOWER else None
     device = "cpu" if autocast.device == "cpu" else "cuda"
-    return made if _operator(node) in PLAIN[device] else None
-
-
-def _operator(node: Node) -> str:
-    return Call(node.target).operator
+    return made if operator_of(node.target) in PLAIN[device] else None
 
 
 def _convert(value: Value, name: str, dtype: str) -> Value:

@@ -13,20 +13,9 @@ from memplan.sources.torch_export.pictures import describe_rows
 from memplan.sources.torch_export.program import Body, Node, Program
 from memplan.sources.torch_export.values import Value
 
-__all__ = ["graph_of_program", "graph_with_indices", "shorten_type"]
+__all__ = ["graph_with_indices", "shorten_type"]
 
 ALIGNMENT = 64  # of PyTorch's CPU allocator
-
-
-def graph_of_program(program: Program) -> Graph:
-    """Return the graph of an exported program.
-
-    Raises
-    ------
-    GraphError
-        If the program names a tensor that it does not have, or makes one twice.
-    """
-    return graph_with_indices(program)[0]
 
 
 def graph_with_indices(program: Program) -> tuple[Graph, dict[str, int]]:
@@ -35,7 +24,7 @@ def graph_with_indices(program: Program) -> tuple[Graph, dict[str, int]]:
     Raises
     ------
     GraphError
-        As `graph_of_program`.
+        If the program names a tensor that it does not have, or makes one twice.
     """
     builder = _Builder(_find_read(program), len(program.inputs))
     replaced = {argument for _, argument in program.updates}

@@ -17,7 +17,7 @@ from fractions import Fraction
 from memplan.sources._expressions import NO_VALUE, Reader, parse
 from memplan.sources.torch_export.values import Value
 
-__all__ = ["evaluate", "holds", "parse_assertion"]
+__all__ = ["evaluate", "parse_assertion"]
 
 _LONGEST = 1 << 14  # characters of an expression; those of torch have some hundred
 _ASSERTED = "Runtime assertion failed for expression "
@@ -30,26 +30,20 @@ def parse_assertion(message: str) -> str:
     return message.removeprefix(_ASSERTED).rpartition(" on node ")[0]
 
 
-def holds(condition: str, tensors: Mapping[str, Value], symbols: Mapping[str, int]) -> bool | None:
-    """Return whether a condition is true, or `None` if it has a form that is not known here.
+def evaluate(
+    text: str, tensors: Mapping[str, Value], symbols: Mapping[str, int]
+) -> Fraction | None:
+    """Return the value of an expression, or `None` if it has a form that is not known here.
 
     Parameters
     ----------
-    condition
-        As torch writes it.
+    text
+        As torch writes it; the value of a condition is 0 or 1.
     tensors
         The program's arguments, by the user's names for them, with "_" before each index.
     symbols
         Values of sizes that have names.
     """
-    found = evaluate(condition, tensors, symbols)
-    return None if found is None else bool(found)
-
-
-def evaluate(
-    text: str, tensors: Mapping[str, Value], symbols: Mapping[str, int]
-) -> Fraction | None:
-    """Return the value of an expression; that of a condition is 0 or 1."""
     if len(text) > _LONGEST:
         return None
     try:

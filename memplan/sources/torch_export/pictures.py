@@ -22,7 +22,7 @@ from memplan.graph.pictures import (
     resize,
 )
 from memplan.sources._pictures import RANK, PictureCall, describe
-from memplan.sources.torch_export.aten import Call, is_pointwise
+from memplan.sources.torch_export.aten import is_pointwise, operator_of
 from memplan.sources.torch_export.program import Node, Option
 from memplan.sources.torch_export.values import Value
 
@@ -111,7 +111,7 @@ class _Operator(PictureCall):
 
 def keep_options(target: str, given: Iterable[_Named]) -> tuple[_Named, ...]:
     """Return those arguments of a call that say which rows of its inputs it needs."""
-    if Call(target).operator not in _RULES:
+    if operator_of(target) not in _RULES:
         return ()
     return tuple(one for one in given if one[0] in _DEFAULTS or one[0] in _REQUIRED)
 
@@ -135,7 +135,7 @@ def describe_rows(
     if not node.outputs:
         return {"why_whole": "it makes no tensor"}
     call = _Operator(
-        Call(node.target).operator,
+        operator_of(node.target),
         [value.sizes for value in inputs],
         [index < given for index in indices],
         node.outputs[0].sizes,

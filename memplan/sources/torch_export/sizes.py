@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from memplan.errors import GraphError, listed, quoted, suggest
 from memplan.notes import Code, Note
-from memplan.sources.torch_export.guards import evaluate, holds
+from memplan.sources.torch_export.guards import evaluate
 from memplan.sources.torch_export.values import Meta, Value
 
 __all__ = ["Range", "Sizes"]
@@ -98,7 +98,7 @@ class Sizes:
             if size < (least or 0) or (most is not None and most < _NO_LIMIT and size > most):
                 raise GraphError(self._refusal(f"{text} from {least or 0} to {most}"))
         for condition in conditions:
-            found = holds(condition, arguments, self._known)
+            found = evaluate(condition, arguments, self._known)
             if found is None:
                 self.unchecked.append(condition)
             elif not found:
