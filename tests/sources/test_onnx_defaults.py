@@ -59,6 +59,13 @@ CASES = {
         ),
         "s",
     ),
+    "scalars": (
+        _model(
+            [node("MelWeightMatrix", "a b c d e", "r"), *REST],
+            [ints("a", 4), ints("b", 16), ints("c", 8000), weight("d", []), weight("e", [])],
+        ),
+        "a b",
+    ),
     "branches of other sizes": (_choose(node("Concat", "x x", "b", axis=0)), "c"),
     "branches of other ranks": (
         _choose(node("Flatten", "x", "d", axis=0), node("Squeeze", "d", "b")),

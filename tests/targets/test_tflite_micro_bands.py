@@ -204,6 +204,11 @@ def picture(name: str, *shape: int, **more: Any) -> TensorInfo:
             (picture("a", 1, 8, 8, 2), picture("w", 2, 3, 3, 2), picture("b", 1, 8, 8, 2)),
             "its weights are not in the file",
         ),
+        (
+            OperatorInfo("FULLY_CONNECTED", (0, 0), (1,)),
+            (picture("a", 1, 8, 8, 2), picture("b", 1, 8, 8, 2)),
+            "it reads a picture as a weight",
+        ),
     ],
 )
 def test_what_ends_a_region(
