@@ -175,15 +175,6 @@ def _quantize(call: NodeCall) -> Maps:
     return call.first()
 
 
-def _convolve(call: NodeCall) -> Maps:
-    at = _WEIGHTS[call.kind]
-    return _window(call, call.weights(at)[2:])
-
-
-def _pool(call: NodeCall) -> Maps:
-    return _window(call, call.attributes.get("kernel_shape") or ())
-
-
 def _window(call: NodeCall, kernel: Sequence[int]) -> Maps:
     if call.attributes.get("ceil_mode"):
         raise WholeError("its last windows may reach beyond the padding (ceil_mode)")
@@ -321,8 +312,10 @@ _NOT_EACH: Final = frozenset({"CastLike", "LogSoftmax", "Softmax", "Trilu"})
 _Rule = Callable[[NodeCall], Maps]
 _RULES: Final[dict[str, _Rule]] = {
     **dict.fromkeys(sorted(IN_PLACE.keys() - _NOT_EACH), _each),
-    **dict.fromkeys(_WEIGHTS, _convolve),
-    **dict.fromkeys(sorted(POOLS), _pool),
+    **dict.fromkeys(_WEIGHTS, lambda call: _window(call, call.weights(_WEIGHTS[call.kind])[2:])),
+    **dict.fromkeys(
+        sorted(POOLS), lambda call: _window(call, call.attributes.get("kernel_shape") or ())
+    ),
     **dict.fromkeys(("LogSoftmax", "Softmax"), _softmax),
     **dict.fromkeys(("DequantizeLinear", "QuantizeLinear"), _quantize),
     **dict.fromkeys(("Resize", "Upsample"), _resize),

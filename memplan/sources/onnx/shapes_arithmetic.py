@@ -26,7 +26,7 @@ __all__ = [
 Array = NDArray[Any]
 FAR = (2**31 - 1, 2**63 - 1)  # the ends of a slice that stand for the end of an axis
 _LARGEST = 1024  # elements; a larger constant does not describe a shape
-_Rule = Callable[[list[Any], dict[str, Any]], Array | None]
+_Rule = Callable[[list[Any], dict[str, Any]], Any]  # an array, a number of NumPy, or `None`
 
 
 def array_of(tensor: Any) -> Array | None:
@@ -92,9 +92,10 @@ def evaluate(node: Any, args: list[Array | None]) -> Array | None:
         return None
     try:
         with np.errstate(all="ignore"):
-            found = rule(args, _options(node))
+            result = rule(args, _options(node))
     except Exception:  # arguments do not fit: the inference reports that better
         return None
+    found = None if result is None else np.asarray(result)
     if found is None or found.size > _LARGEST or found.dtype.kind not in "biuf":
         return None
     return found
@@ -131,22 +132,14 @@ def _axes(args: list[Any], options: dict[str, Any]) -> tuple[int, ...] | None:
     return options.get("axes")
 
 
-def _unsqueeze(args: list[Any], options: dict[str, Any]) -> Array:
-    return np.asarray(np.expand_dims(args[0], _axes(args, options) or ()))
-
-
-def _squeeze(args: list[Any], options: dict[str, Any]) -> Array:
-    return np.asarray(np.squeeze(args[0], _axes(args, options)))
-
-
-def _reshape(args: list[Any], options: dict[str, Any]) -> Array:
+def _reshape(args: list[Any], options: dict[str, Any]) -> Any:
     data, shape = args[0], [int(size) for size in args[1]]
     if not options.get("allowzero", 0):
         shape = [size or data.shape[axis] for axis, size in enumerate(shape)]
-    return np.asarray(data.reshape(shape))
+    return data.reshape(shape)
 
 
-def _slice(args: list[Any], options: dict[str, Any]) -> Array:
+def _slice(args: list[Any], options: dict[str, Any]) -> Any:
     data = args[0]
     if len(args) > 1:
         given: list[Any] = [None if one is None else one.ravel() for one in args[1:]]
@@ -163,28 +156,28 @@ def _slice(args: list[Any], options: dict[str, Any]) -> Array:
         far = end < -data.shape[axis] or end in FAR
         stop = None if step < 0 and far else int(end)
         cut[int(axis)] = slice(int(start), stop, int(step))
-    return np.asarray(data[tuple(cut)])
+    return data[tuple(cut)]
 
 
-def _constant_of_shape(args: list[Any], options: dict[str, Any]) -> Array | None:
+def _constant_of_shape(args: list[Any], options: dict[str, Any]) -> Any:
     value = options.get("value", np.zeros(1, np.float32))
     shape = _read_small_shape(args[0])
     return None if shape is None or value is None else np.full(shape, value.ravel()[0])
 
 
-def _expand(args: list[Any], options: dict[str, Any]) -> Array | None:
+def _expand(args: list[Any], options: dict[str, Any]) -> Any:
     shape = _read_small_shape(args[1])
     if shape is None:
         return None
-    return np.asarray(np.broadcast_to(args[0], np.broadcast_shapes(args[0].shape, shape)))
+    return np.broadcast_to(args[0], np.broadcast_shapes(args[0].shape, shape))
 
 
-def _range(args: list[Any], options: dict[str, Any]) -> Array | None:
+def _range(args: list[Any], options: dict[str, Any]) -> Any:
     start, limit, delta = (one.reshape(()) for one in args)
     count = ceil(((limit - start) / delta).item())  # in the type of the numbers, as kernels do
     if not 0 <= count <= _LARGEST:
         return None
-    return np.asarray(start + np.arange(count, dtype=start.dtype) * delta)
+    return start + np.arange(count, dtype=start.dtype) * delta
 
 
 def _read_small_shape(shape: Iterable[Any]) -> tuple[int, ...] | None:
@@ -192,34 +185,30 @@ def _read_small_shape(shape: Iterable[Any]) -> tuple[int, ...] | None:
     return sizes if 0 <= prod(sizes) <= _LARGEST else None
 
 
-def _cast(args: list[Any], options: dict[str, Any]) -> Array | None:
+def _cast(args: list[Any], options: dict[str, Any]) -> Any:
     helper = require("onnx.helper", extra="onnx")
-    return np.asarray(args[0].astype(helper.tensor_dtype_to_np_dtype(options["to"])))
+    return args[0].astype(helper.tensor_dtype_to_np_dtype(options["to"]))
 
 
-def _div(args: list[Any], options: dict[str, Any]) -> Array:
+def _div(args: list[Any], options: dict[str, Any]) -> Any:
     one, other = args
     if one.dtype.kind == "f":
-        return np.asarray(one / other)
+        return one / other
     found = np.floor_divide(one, other)  # ONNX rounds towards zero, NumPy down
-    return np.asarray(found + ((found < 0) & (found * other != one)).astype(found.dtype))
-
-
-def _mod(args: list[Any], options: dict[str, Any]) -> Array:
-    return np.asarray((np.fmod if options.get("fmod", 0) else np.mod)(*args))
+    return found + ((found < 0) & (found * other != one)).astype(found.dtype)
 
 
 def _make_reduction(function: Callable[..., Any]) -> _Rule:
-    def rule(args: list[Any], options: dict[str, Any]) -> Array:
+    def rule(args: list[Any], options: dict[str, Any]) -> Any:
         axes = _axes(args, options)
         kept = bool(options.get("keepdims", 1))
-        return np.asarray(function(args[0], axis=axes, keepdims=kept, dtype=args[0].dtype))
+        return function(args[0], axis=axes, keepdims=kept, dtype=args[0].dtype)
 
     return rule
 
 
 def _make_elementwise(function: Callable[..., Any]) -> _Rule:
-    return lambda args, options: np.asarray(function(*args))
+    return lambda args, options: function(*args)
 
 
 _RULES: dict[str, _Rule] = {
@@ -235,15 +224,15 @@ _RULES: dict[str, _Rule] = {
     "Equal": _make_elementwise(np.equal),
     "Expand": _expand,
     "Floor": _make_elementwise(np.floor),
-    "Gather": lambda args, options: np.asarray(args[0].take(args[1], options.get("axis", 0))),
+    "Gather": lambda args, options: args[0].take(args[1], options.get("axis", 0)),
     "Greater": _make_elementwise(np.greater),
     "GreaterOrEqual": _make_elementwise(np.greater_equal),
     "Identity": _make_elementwise(np.asarray),
     "Less": _make_elementwise(np.less),
     "LessOrEqual": _make_elementwise(np.less_equal),
-    "Max": lambda args, options: np.asarray(np.maximum.reduce(args)),
-    "Min": lambda args, options: np.asarray(np.minimum.reduce(args)),
-    "Mod": _mod,
+    "Max": lambda args, options: np.maximum.reduce(args),
+    "Min": lambda args, options: np.minimum.reduce(args),
+    "Mod": lambda args, options: (np.fmod if options.get("fmod", 0) else np.mod)(*args),
     "Mul": _make_elementwise(np.multiply),
     "Neg": _make_elementwise(np.negative),
     "Not": _make_elementwise(np.logical_not),
@@ -253,9 +242,9 @@ _RULES: dict[str, _Rule] = {
     "ReduceSum": _make_reduction(np.sum),
     "Reshape": _reshape,
     "Slice": _slice,
-    "Squeeze": _squeeze,
+    "Squeeze": lambda args, options: np.squeeze(args[0], _axes(args, options)),
     "Sub": _make_elementwise(np.subtract),
     "Transpose": lambda args, options: np.transpose(args[0], options.get("perm")),
-    "Unsqueeze": _unsqueeze,
+    "Unsqueeze": lambda args, options: np.expand_dims(args[0], _axes(args, options) or ()),
     "Where": _make_elementwise(np.where),
 }

@@ -193,14 +193,9 @@ def _quantize(call: Call) -> _Results:
     return [Value(_UINT8 if zero is None else zero.element, call.need(0).shape)]
 
 
-def _dequantize(call: Call) -> _Results:
+def _of_scale(call: Call) -> _Results:
+    """Return a result with the type of the scale; what else is made is left open."""
     return [Value(call.need(1).element, call.need(0).shape)]
-
-
-def _normalize(call: Call) -> _Results:
-    # The scale has the type of the result; what else these make is left open.
-    data, scale = call.need(0), call.need(1)
-    return [Value(scale.element, data.shape)]
 
 
 def _skip_normalize(call: Call) -> _Results:
@@ -435,7 +430,7 @@ _OWN: dict[str, _Rule] = {
     **dict.fromkeys(("FusedMatMul", "TransposeMatMul"), _product(0, 1, 0)),
     **dict.fromkeys(("MatMulNBits", "MatMulBnb4"), _blocks_product),
     "Attention": _attention(4, 0),
-    "DequantizeLinear": _dequantize,
+    "DequantizeLinear": _of_scale,
     "DynamicQuantizeLSTM": _quantized_lstm,
     "DynamicQuantizeMatMul": _product(0, 1, 0),
     "EmbedLayerNormalization": _embed,
@@ -472,8 +467,8 @@ _BLOCKED: dict[str, _Rule] = {
 # library leaves a GatherND open that gives one element.
 _INTERNAL: dict[str, _Rule] = {
     "GatherND": _gather_points,
-    "LayerNormalization": _normalize,
-    "SimplifiedLayerNormalization": _normalize,
+    "LayerNormalization": _of_scale,
+    "SimplifiedLayerNormalization": _of_scale,
 }
 _RULES: Mapping[tuple[str, str], _Rule] = {
     **{("com.microsoft", kind): rule for kind, rule in _OWN.items()},

@@ -154,11 +154,6 @@ def _along(at: int) -> _Rule:
     return rule
 
 
-def _pool_back(call: Call) -> Sequence[_Sizes]:
-    shape = call.shape(0)
-    return [_open_along(shape, range(2, len(shape)))]
-
-
 def _expand(call: Call) -> Sequence[_Sizes]:
     shape = call.shape(0)
     more = max(call.count(1) - len(shape), 0)
@@ -168,15 +163,6 @@ def _expand(call: Call) -> Sequence[_Sizes]:
 def _reshape(call: Call) -> Sequence[_Sizes]:
     rank = call.count(1)
     return [[Size(prod(call.shape(0)))] if rank == 1 else _all_open(rank)]
-
-
-def _filled(call: Call) -> Sequence[_Sizes]:
-    return [[call.element(0, place) for place in range(call.count(0))]]
-
-
-def _nonzero(call: Call) -> Sequence[_Sizes]:
-    rank = max(len(call.shape(0)), 1)
-    return [[Size(rank), Size(key=("NonZero", call.node.input[0]))]]
 
 
 def _one_hot(call: Call) -> Sequence[_Sizes]:
@@ -195,11 +181,6 @@ def _unique(call: Call) -> Sequence[_Sizes]:
     return [_open_along(shape, [axis], count), [count], [Size(shape[axis])], [count]]
 
 
-def _split(call: Call) -> Sequence[_Sizes]:
-    shape = _open_along(call.shape(0), [call.number("axis", 0)])
-    return [shape] * len(call.node.output)
-
-
 def _reduce(call: Call) -> Sequence[_Sizes]:
     shape = call.shape(0)
     if call.number("keepdims", 1):
@@ -211,10 +192,6 @@ def _squeeze(call: Call) -> Sequence[_Sizes]:
     shape, count = call.shape(0), call.count(1)
     rest = [size for size in shape if size != 1]
     return [_known(rest) if len(rest) + count == len(shape) else [_OPEN] * (len(shape) - count)]
-
-
-def _unsqueeze(call: Call) -> Sequence[_Sizes]:
-    return [_all_open(len(call.shape(0)) + call.count(1))]
 
 
 def _suppress(call: Call) -> Sequence[_Sizes]:
@@ -302,27 +279,31 @@ _RULES: dict[str, _Rule] = {
     **{f"Reduce{kind}": _reduce for kind in _REDUCTIONS.split()},
     "AffineGrid": lambda call: [[*_all_open(call.count(1) - 1), Size(call.count(1) - 2)]],
     "CenterCropPad": _along(99),
-    "ConstantOfShape": _filled,
+    "ConstantOfShape": lambda call: [[call.element(0, at) for at in range(call.count(0))]],
     "DFT": _transform,
     "Expand": _expand,
     "If": _branch,
     "Loop": _loop,
-    "MaxUnpool": _pool_back,
+    "MaxUnpool": lambda call: [_open_along(call.shape(0), range(2, len(call.shape(0))))],
     "MelWeightMatrix": lambda call: [[_OPEN, _OPEN]],
     "NonMaxSuppression": _suppress,
-    "NonZero": _nonzero,
+    "NonZero": lambda call: [
+        [Size(max(len(call.shape(0)), 1)), Size(key=("NonZero", call.node.input[0]))]
+    ],
     "OneHot": _one_hot,
     "Pad": _along(3),
     "Reshape": _reshape,
     "Resize": _along(99),
     "STFT": _short_transform,
     "Slice": _slice,
-    "Split": _split,
+    "Split": lambda call: (
+        [_open_along(call.shape(0), [call.number("axis", 0)])] * len(call.node.output)
+    ),
     "Squeeze": _squeeze,
     "Tile": _along(99),
     "TopK": _top,
     "Unique": _unique,
-    "Unsqueeze": _unsqueeze,
+    "Unsqueeze": lambda call: [_all_open(len(call.shape(0)) + call.count(1))],
     "Upsample": _along(99),
     **dict.fromkeys(_WINDOWS, lambda call: [[call.element(0)]]),
 }

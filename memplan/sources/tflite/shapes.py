@@ -54,14 +54,6 @@ def _values(inputs: list[TensorInfo]) -> tuple[int, ...]:
     return values
 
 
-def _keep_shape(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape:
-    return inputs[0].shape
-
-
-def _rank(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape:
-    return (len(inputs[0].shape),)
-
-
 def _broadcast(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape:
     rank = max(len(tensor.shape) for tensor in inputs)
     found: list[int] = []
@@ -148,10 +140,6 @@ def _pack(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     return tuple(shape)
 
 
-def _transpose(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
-    return tuple(inputs[0].shape[axis] for axis in _values(inputs))
-
-
 def _pad(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     amounts = _values(inputs)
     if len(amounts) != 2 * len(inputs[0].shape):
@@ -185,7 +173,7 @@ _SAME: Final = "DEQUANTIZE GELU L2_NORMALIZATION LOG_SOFTMAX PRELU SOFTMAX ZEROS
 _EACH: Final = [name for name, rule in IN_PLACE.items() if rule.inputs == (0,) and not rule.moves]
 _WITH_OPTIONS: Final = (_concatenate, _connect, _convolve, _pack, _pool, _reduce)
 _RULES: Final[dict[str, _Rule]] = {
-    **dict.fromkeys((*_EACH, *_SAME.split()), _keep_shape),
+    **dict.fromkeys((*_EACH, *_SAME.split()), lambda operator, inputs: inputs[0].shape),
     **dict.fromkeys(_BINARY.split(), _broadcast),
     **dict.fromkeys(("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD"), _reduce),
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"), _pool),
@@ -198,6 +186,6 @@ _RULES: Final[dict[str, _Rule]] = {
     "FULLY_CONNECTED": _connect,
     "PACK": _pack,
     "RESHAPE": _reshape,
-    "SHAPE": _rank,
-    "TRANSPOSE": _transpose,
+    "SHAPE": lambda operator, inputs: (len(inputs[0].shape),),
+    "TRANSPOSE": lambda operator, inputs: tuple(inputs[0].shape[at] for at in _values(inputs)),
 }
