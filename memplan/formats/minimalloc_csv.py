@@ -31,6 +31,7 @@ from memplan.plan import Plan, Status, restate
 from memplan.problem import Problem
 from memplan.problem.columns import MAX_BYTES, NONE, Column
 from memplan.problem.dialect import GapColumns, Header, format_gap, parse_gaps
+from memplan.problem.intake import GAP_COLUMNS
 
 Dialect = Literal["lower-upper", "start-end", "begin-end"]
 DIALECTS: tuple[Dialect, ...] = ("lower-upper", "start-end", "begin-end")
@@ -338,14 +339,7 @@ def _problem_columns(problem: Problem, dialect: Dialect) -> dict[str, Iterable[s
         columns["alignment"] = map(str, problem.alignment.tolist())
     if problem.has_gaps:
         cells = [""] * len(problem)
-        gaps = (
-            problem.gap_buffer,
-            problem.gap_start,
-            problem.gap_end,
-            problem.gap_lower,
-            problem.gap_upper,
-        )
-        lists = (column.tolist() for column in gaps)
+        lists = (getattr(problem, name).tolist() for name in GAP_COLUMNS)
         for row, start, end, lower, upper in zip(*lists, strict=True):
             text = format_gap(start, end, lower, upper, inclusive)
             cells[row] = f"{cells[row]} {text}" if cells[row] else text

@@ -236,17 +236,15 @@ def _product(a: int, b: int, element: int) -> _Rule:
     return rule
 
 
-def _fused_gemm(call: Call) -> _Results:
-    bias = call.get(2)
-    shapes = [call.need(0).shape, call.need(1).shape, None if bias is None else bias.shape]
-    return [Value(call.need(0).element, _borrow(call, "Gemm", shapes))]
+def _gemm(weights: int, bias: int, element: int) -> _Rule:
+    """Return the rule of a Gemm; the result has the type of an input that may be left out."""
 
+    def rule(call: Call) -> _Results:
+        more, typed = call.get(bias), call.get(element)
+        shapes = [call.need(0).shape, call.need(weights).shape, more and more.shape]
+        return [Value(_FLOAT if typed is None else typed.element, _borrow(call, "Gemm", shapes))]
 
-def _quantized_gemm(call: Call) -> _Results:
-    bias, zero = call.get(6), call.get(8)
-    shapes = [call.need(0).shape, call.need(3).shape, None if bias is None else bias.shape]
-    shape = _borrow(call, "Gemm", shapes)
-    return [Value(_FLOAT if zero is None else zero.element, shape)]
+    return rule
 
 
 def _blocks_product(call: Call) -> _Results:
@@ -435,14 +433,14 @@ _OWN: dict[str, _Rule] = {
     "DynamicQuantizeMatMul": _product(0, 1, 0),
     "EmbedLayerNormalization": _embed,
     "FusedConv": _windows("Conv", (0, 1, 2), 0),
-    "FusedGemm": _fused_gemm,
+    "FusedGemm": _gemm(1, 2, 0),
     "GatherBlockQuantized": _gather_blocks,
     "GroupQueryAttention": _group_query,
     "MatMulIntegerToFloat": _product(0, 1, 2),
     "MultiHeadAttention": _multi_head,
     "NhwcMaxPool": _windows("MaxPool", (0,), 0, channels_last=1),
     "QAttention": _attention(8, 3),
-    "QGemm": _quantized_gemm,
+    "QGemm": _gemm(3, 6, 8),
     "QLinearAdd": _broadcast("Add", (0, 3), 0),
     "QLinearAveragePool": _windows("AveragePool", (0,), 0),
     "QLinearConcat": _concatenate,

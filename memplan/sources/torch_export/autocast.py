@@ -188,7 +188,8 @@ class _Casts:
     def _cast_inputs(self, node: Node, autocast: Autocast | None) -> list[Node]:
         """Return an operator of a region, after the casts of its inputs."""
         if node.bodies:
-            return [self._with_bodies(node, autocast)]
+            bodies = (self._body(node, body, autocast) for body in node.bodies)
+            return [replace(node, bodies=tuple(bodies))]
         dtype = _find_run_type(node, autocast)
         if dtype is None or autocast is None:
             return [node]
@@ -220,11 +221,6 @@ class _Casts:
             self._cached[weight, dtype] = cast
             self._early.append(_cast(weight, cast, None))
         return self._cached[weight, dtype]
-
-    def _with_bodies(self, node: Node, autocast: Autocast | None) -> Node:
-        if not node.bodies:
-            return node
-        return replace(node, bodies=tuple(self._body(node, body, autocast) for body in node.bodies))
 
     def _body(self, node: Node, body: Body, autocast: Autocast | None) -> Body:
         bound = len(node.operands) == len(body.inputs)

@@ -57,13 +57,8 @@ class _Builder:
         self._at: list[int] = []
         self._views: list[View] = []
         self._aliases: list[tuple[int, int]] = []
-        self._index: dict[str, int] = {}
+        self.indices: dict[str, int] = {}  # by name of a tensor in the program
         self._labels: set[str] = set()
-
-    @property
-    def indices(self) -> dict[str, int]:
-        """The index of each tensor, by its name in the program."""
-        return self._index
 
     def add(self, value: Value, kind: Kind = Kind.INTERMEDIATE, *, label: str = "") -> int:
         """Add a tensor with a storage of its own."""
@@ -82,18 +77,18 @@ class _Builder:
         return index
 
     def _append(self, value: Value, kind: Kind, label: str, size: int) -> int:
-        if value.name in self._index:
+        if value.name in self.indices:
             raise GraphError(f"two operators make tensor {quoted(value.name)}")
         while label in self._labels:  # a weight may have the name of an operator
             label += "'"
         self._labels.add(label)
-        self._index[value.name] = len(self._tensors)
+        self.indices[value.name] = len(self._tensors)
         self._values.append(value)
         self._tensors.append(Tensor(label, size, kind, value.dtype, value.sizes))
-        return self._index[value.name]
+        return self.indices[value.name]
 
     def _find(self, name: str) -> int:
-        index = self._index.get(name)
+        index = self.indices.get(name)
         if index is None:
             raise GraphError(f"no operator makes tensor {quoted(name)} before it is read")
         return index
@@ -159,7 +154,7 @@ class _Builder:
         values = tuple(self._values[index] for index in inputs)
         pairs = []
         for name in aten.in_place_inputs(node.target, values, self._values[output]):
-            index = self._index[name]
+            index = self.indices[name]
             root, value = self._root[index], self._values[index]
             others = [i for i in inputs if i != index and self._root[i] == root]
             alike = all(self._values[i].layout == value.layout for i in others)
@@ -219,7 +214,7 @@ class _Builder:
                 found.append(self.add_view(value, before, same=True))
             elif operand is None or position < carried:
                 found.append(self.add(value))
-                own.append(self._index[value.name])
+                own.append(self.indices[value.name])
             else:
                 found.append(self.add_view(value, self._find(operand), same=True))
         return found, tuple(own)

@@ -37,13 +37,10 @@ def program_of(model: Json, name: str, given: Mapping[str, int]) -> Program:
     metas = {scope: _metas(inner) for scope, inner in scopes}
     named = ((scope + name, meta) for scope, _ in scopes for name, meta in metas[scope].items())
     sizes = Sizes(named, _ranges(model), given)
-    reader = _Reader(sizes, metas)
-    inputs, _ = reader.inputs(get(signature, "input_specs", list, "the signature"))
-    arguments = {given.value.name: given.value for given in inputs if given.kind is Kind.INPUT}
     guards = model.get("guards_code")  # older files have none
     stated = [one for one in guards if isinstance(one, str)] if isinstance(guards, list) else []
-    sizes.check([*stated, *_find_asserted(scopes)], arguments)
-    return reader.program(name, graph, signature)
+    conditions = [*stated, *_find_asserted(scopes)]
+    return _Reader(sizes, metas).program(name, graph, signature, conditions)
 
 
 class _Reader:
@@ -57,8 +54,12 @@ class _Reader:
             for scope, found in metas.items()
         }
 
-    def program(self, name: str, graph: Json, signature: Json) -> Program:
-        inputs, names = self.inputs(get(signature, "input_specs", list, "the signature"))
+    def program(
+        self, name: str, graph: Json, signature: Json, conditions: Iterable[str]
+    ) -> Program:
+        inputs, names = self._inputs(get(signature, "input_specs", list, "the signature"))
+        arguments = {given.value.name: given.value for given in inputs if given.kind is Kind.INPUT}
+        self._sizes.check(conditions, arguments)
         outputs, updates = [], []
         for spec in get(signature, "output_specs", list, "the signature"):
             role, fields = get_only(spec, "an output")
@@ -74,7 +75,7 @@ class _Reader:
         notes = self._sizes.notes()
         return Program(name, inputs, nodes, tuple(outputs), tuple(updates), notes, device)
 
-    def inputs(self, specs: list[Any]) -> tuple[tuple[Given, ...], dict[str, str]]:
+    def _inputs(self, specs: list[Any]) -> tuple[tuple[Given, ...], dict[str, str]]:
         """Return the inputs, and a map from the user's names of weights to the program's."""
         found, names = [], {}
         for spec in specs:
