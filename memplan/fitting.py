@@ -19,7 +19,7 @@ from memplan.sources import Loaded, load
 from memplan.sources.options import Options
 from memplan.targets import choose_writer
 
-__all__ = ["fit"]
+__all__ = ["find_fit", "fit"]
 
 
 def fit(
@@ -35,7 +35,6 @@ def fit(
     pure: Iterable[str] = (),
     timeout: float | None = None,
     nodes: int | None = None,
-    for_file: str | os.PathLike[str] | None = None,
 ) -> Arranged:
     """Make a program need no more memory than there is, and say what was done.
 
@@ -66,8 +65,6 @@ def fit(
         See `memplan.reorder`.
     timeout, nodes
         See `memplan.pipeline.arrange`.
-    for_file
-        Which file the caller writes itself; it says what `out` says, and nothing is written.
 
     Returns
     -------
@@ -88,35 +85,54 @@ def fit(
     >>> fitted.fits, fitted.plan.peak
     (True, 36864)
     """
+    found = find_fit(
+        model,
+        size,
+        out=out,
+        dims=dims,
+        head_only=head_only,
+        allow_inexact=allow_inexact,
+        allow_refused=allow_refused,
+        max_extra=inf if max_extra is None else max_extra,
+        pure=pure,
+        timeout=timeout,
+        nodes=nodes,
+    )
+    if out is not None and size is not None and found.fits:
+        write_files({os.fspath(out): found.data})
+    return found
+
+
+def find_fit(
+    model: Any,
+    size: int | str | None,
+    *,
+    out: str | os.PathLike[str] | None,
+    dims: Mapping[str, int] | None,
+    head_only: bool,
+    allow_inexact: bool,
+    allow_refused: bool,
+    **asked: Any,
+) -> Arranged:
+    """Do what `fit` does, but leave the file `out` to the caller.
+
+    `asked` are arguments of `memplan.pipeline.arrange`.
+    """
     given: Path | Loaded
     if isinstance(model, (str, os.PathLike)):
         given = Path(model)
     else:
         given = model if isinstance(model, Loaded) else load(model, dims=dims)
-    target = out or for_file
-    options = Options(dims=dict(dims or {}))
     writer = choose_writer(
         given,
-        Path(target) if target else None,
-        options,
+        None if out is None else Path(out),
+        Options(dims=dict(dims or {})),
         allow_refused=allow_refused,
         head_only=head_only,
     )
-    found = arrange(
-        writer,
-        in_place=True,
-        order=True,
-        bands=True,
-        max_extra=inf if max_extra is None else max_extra,
-        capacity=None if size is None else parse_size(size),
-        first_fit=True,
-        pure=pure,
-        timeout=timeout,
-        nodes=nodes,
-    )
-    if found.fits and size is not None and target is not None:
-        if not allow_inexact:
-            found.require_equal()
-        if out is not None:
-            write_files({os.fspath(out): found.data})
+    capacity = None if size is None else parse_size(size)
+    asked |= {"in_place": True, "order": True, "bands": True, "first_fit": True}
+    found = arrange(writer, capacity=capacity, **asked)
+    if out is not None and capacity is not None and found.fits and not allow_inexact:
+        found.require_equal()
     return found

@@ -13,6 +13,7 @@ from memplan.cli.inputs import keep
 
 if TYPE_CHECKING:
     from memplan.rewrite.bands import Frontier, Uncut
+    from memplan.sources import Loaded
 
 NAME = "bands"
 EXAMPLES = (
@@ -57,8 +58,8 @@ def command(
     from memplan import yardsticks
     from memplan.rewrite.bands import find_frontier
 
-    found = find_frontier(load_program(input, options.Model(dim)))
-    loaded = options.read_input(input, model=options.Model(dim))
+    loaded, uncut = load_program(input, options.Model(dim))
+    found = find_frontier(uncut)
     beside, notes = yardsticks.find_beside(loaded.source, Path(input)), loaded.notes
     if as_json:
         record = None if beside is None else asdict(beside)
@@ -80,8 +81,8 @@ def command(
             picture.write(frontier.draw(found), out, _DPI)
 
 
-def load_program(input: str, model: options.Model) -> Uncut:
-    """Return what is known of the operators of a model.
+def load_program(input: str, model: options.Model) -> tuple[Loaded, Uncut]:
+    """Return a model, and what is known of its operators.
 
     Raises
     ------
@@ -95,13 +96,14 @@ def load_program(input: str, model: options.Model) -> Uncut:
 
     kind = detect(input)
     writer = choose_writer(Path(input), options=model.reading())
-    uncut = writer.uncut(writer.open())
+    given = writer.open()
+    uncut = writer.uncut(given)
     if all(each.why_whole == UNKNOWN_ROWS for each in uncut.operators):
         fields = '; "reads" of a graph JSON says it' if kind == "graph" else ""
         raise MemplanError(
             f"{input}: of no operator it is known which rows of its inputs it needs{fields}"
         )
-    return uncut
+    return given.loaded, uncut
 
 
 def _summarise(found: Frontier) -> dict[str, Any]:

@@ -76,24 +76,25 @@ def command(
     at the first that fits; outputs are compared with those of the model. Exit code 1 if nothing
     fits: then nothing is written.
     """
-    from memplan.fitting import fit
+    from math import inf
+
+    from memplan.fitting import find_fit
 
     output.check_output(out, input)
     if out is not None and size is None:
         raise typer.BadParameter("a size must say what has to fit", param_hint="'--output'")
-    found = fit(
+    found = find_fit(
         input,
         size,
-        out=None,
+        out=out,
         dims=options.parse_dims(dim or ()),
-        max_extra=max_extra,
+        max_extra=inf if max_extra is None else max_extra,
         head_only=head,
         allow_inexact=allow_inexact,
         allow_refused=allow_refused,
         pure=pure or (),
         timeout=timeout,
         nodes=nodes,
-        for_file=out,
     )
     options.refuse_notes(input, found.notes if strict else ())
     written = out if found.fits and out is not None else None
