@@ -122,7 +122,7 @@ class TestFromParts:
     @pytest.mark.parametrize(
         ("changes", "sentence"),
         [
-            ({"ids": ["a", "a"]}, 'buffer "a": the id is there twice'),
+            ({"ids": ["a", "a"]}, 'buffer "a": the id occurs twice'),
             ({"ids": ["a", 3]}, "it must be a string"),
             ({"size": [4]}, "size has 1 values for 2 buffers"),
             ({"size": [4, "5"]}, 'buffer "b": size is "5"'),

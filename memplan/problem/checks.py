@@ -33,7 +33,7 @@ def check_ids(ids: Sequence[str]) -> None:
         for row, name in enumerate(ids):
             if seen.setdefault(name, row) != row:
                 raise ProblemError(
-                    f"buffer {quoted(name)}: the id is there twice", row=row, field="id"
+                    f"buffer {quoted(name)}: the id occurs twice", row=row, field="id"
                 )
     if "" in ids:
         row = ids.index("")

@@ -71,9 +71,9 @@ class Header:
                 raise ProblemError(f"unknown column {quoted(column)}; known are {known}")
             if field in names:
                 if column == names[field]:
-                    raise ProblemError(f"column {quoted(column)} is there twice")
+                    raise ProblemError(f"column {quoted(column)} occurs twice")
                 raise ProblemError(
-                    f"columns {quoted(names[field])} and {quoted(column)} say the same"
+                    f"columns {quoted(names[field])} and {quoted(column)} mean the same"
                 )
             names[field] = column
         for field in _REQUIRED:

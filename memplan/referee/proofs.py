@@ -78,7 +78,7 @@ def verify_proof(problem: Asked, file: str | os.PathLike[str] | Iterable[str]) -
         (problem.has_groups, "groups"),
     ):
         if present:
-            raise UnsupportedError(f"a proof cannot speak of {what}; the problem has some")
+            raise UnsupportedError(f"a proof cannot express {what}; the problem has some")
     if not isinstance(file, (str, os.PathLike)):
         return _read(problem, file)
     try:
@@ -163,7 +163,7 @@ class _Proof:
     def read(self, words: Sequence[str]) -> None:
         """Check one line, given as its words."""
         if words[0] not in self._kinds:
-            raise ProofError(f"{quoted(words[0])} is no line of a proof")
+            raise ProofError(f"{quoted(words[0])} is not a line of a proof")
         if self._ended:
             raise ProofError('"refuted" must be the last line')
         if not self._has_rows and words[0] not in ("rows", "unit", "cap"):
@@ -175,7 +175,7 @@ class _Proof:
     def claim(self) -> Claim:
         """Return the proved claim; raise if the last line was not read."""
         if not self._ended:
-            raise ProofError('the proof breaks off here: its last line must be "refuted"')
+            raise ProofError('the proof ends too early: its last line must be "refuted"')
         bound = next_peak(self._problem, self._cap)
         return Claim(self._cap, bound, self._steps, len(self._clauses))
 
@@ -217,9 +217,9 @@ class _Proof:
         row = self._check_rows(Literal(_parse_count(_take_one(words)), ">=", 0)).row
         part = self._ground.part.get(row)
         if part is None:
-            raise ProofError(f"row {row} lies at the bottom already")
+            raise ProofError(f"row {row} already lies at the bottom")
         if not self._ground.free[self._ground.component[row]]:
-            raise ProofError("nothing can be laid where something restricts offsets")
+            raise ProofError("no row can be a base where offsets are restricted")
         if part in self._flipped or row in self._rows_with_twins():
             raise ProofError(f"row {row} has a twin, or what it is connected to was flipped")
         if not all(self._ground.conflict(row, each) for each in self._ground.others(row)):
@@ -259,14 +259,14 @@ class _Proof:
         order = self._parse_order(words)
         one, _, other = order
         if not self._ground.free[self._ground.component[one]]:
-            raise ProofError("nothing can be flipped where something restricts offsets")
+            raise ProofError("no rows can be flipped where offsets are restricted")
         if not self._ground.part.keys() >= {one, other}:
             raise ProofError(f"one of the rows {one} and {other} lies at the bottom")
         if self._rows_with_twins() & {one, other}:
             raise ProofError(f"one of the rows {one} and {other} has a twin")
         part = self._ground.part[one]
         if part in self._flipped:
-            raise ProofError("what is connected can be flipped once only")
+            raise ProofError("connected rows can be flipped only once")
         self._flipped[part] = order
         self._facts.add(order)
 

@@ -295,7 +295,7 @@ def check_proof(solver: str, problem: Problem) -> None:
     present = _constraints(problem)
     for constraint in ("windows", "conflicts", "groups"):
         if present[constraint]:
-            raise UnsupportedError(f"a proof cannot speak of {constraint}; the problem has some")
+            raise UnsupportedError(f"a proof cannot express {constraint}; the problem has some")
 
 
 def _constraints(problem: Problem) -> dict[str, bool]:

@@ -61,7 +61,7 @@ def test_a_plan_above_the_bound_is_not_called_optimal(folder: Path) -> None:
     ("old", "new", "sentence"),
     [
         ("cap 11", "cap 12", "five.proof: line 5: - does not follow"),
-        ("refuted\n", "", "five.proof: line 6: the proof breaks off here"),
+        ("refuted\n", "", "five.proof: line 6: the proof ends too early"),
         ("sha256:", "sha256:0", "five.proof: line 2: the proof is about another problem"),
         ("memplan-proof", "\0\0", "five.proof: line 1: this line must be"),
     ],

@@ -120,7 +120,7 @@ class TestProblems:
             ("buffers.1.size", -4, 'buffers[1]: buffer "b2": size is -4'),
             ("buffers.1.size", 1 << 70, "does not fit in 64 bits"),
             ("buffers.1.end", 3, 'buffers[1]: buffer "b2": end is 3, not after start (3)'),
-            ("buffers.1.id", "b1", 'buffers[1]: buffer "b1": the id is there twice'),
+            ("buffers.1.id", "b1", 'buffers[1]: buffer "b1": the id occurs twice'),
             ("buffers.1.id", 7, "buffers[1]: the id of buffer number 1 is 7; it must be a string"),
             ("buffers.1.alignment", 0, 'buffers[1]: buffer "b2": alignment is 0'),
             ("buffers.1.pin", 10, 'buffers[1]: buffer "b2": pin is 10, not a multiple'),
@@ -250,7 +250,7 @@ class TestPlans:
             ("buffers.1.size", ..., 'buffers[1] has no field "size"'),
             ("buffers.1.size", "4", 'buffers[1]: buffer "b2": size is "4"'),
             ("buffers.1.start", 4, 'buffers[1] has the unknown field "start"'),
-            ("buffers.1.id", "b1", 'buffers[1]: buffer "b1": the id is there twice'),
+            ("buffers.1.id", "b1", 'buffers[1]: buffer "b1": the id occurs twice'),
         ],
     )
     def test_bad_documents(

@@ -66,7 +66,7 @@ class TestFromFrame:
         [
             (Frame(id=["a"], lower=[0], upper=[1]), "column size is missing"),
             (Frame(id=["a"], lower=[0], upper=[1], size=[1], s=[1]), 'unknown column "s"'),
-            (Frame(id=["a"], lower=[0], upper=[1], end=[1], size=[1]), "say the same"),
+            (Frame(id=["a"], lower=[0], upper=[1], end=[1], size=[1]), "mean the same"),
             (Frame(id=["a"], lower=[0], upper=[1], size=[1.5]), 'buffer "a": size is 1.5'),
             (Frame(id=[0.5], lower=[0], upper=[1], size=[1]), "it must be a string"),
             (Frame(id=["a"], lower=[0], upper=[9], size=[1], gaps=["3+4"]), 'gaps has "3+4"'),

@@ -189,7 +189,7 @@ BAD_BUFFERS: list[tuple[dict[str, object], str]] = [
     ({"id": ""}, "the id of buffer number 1 is empty"),
     ({"id": 7}, "the id of buffer number 1 is 7; it must be a string"),
     ({"id": "\ud800"}, "is not valid Unicode"),
-    ({"id": "fine"}, 'buffer "fine": the id is there twice'),
+    ({"id": "fine"}, 'buffer "fine": the id occurs twice'),
 ]
 
 

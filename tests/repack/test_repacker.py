@@ -403,8 +403,8 @@ def test_a_problem_brings_its_capacity_and_ranges() -> None:
 @pytest.mark.parametrize(
     ("action", "sentence"),
     [
-        (lambda r: r.add(mp.Buffer("a", 0, 1, 1)), "the id is there twice"),
-        (lambda r: r.add(mp.Buffer("x", 0, 1, 1), mp.Buffer("x", 0, 1, 1)), "the id is there twi"),
+        (lambda r: r.add(mp.Buffer("a", 0, 1, 1)), "the id occurs twice"),
+        (lambda r: r.add(mp.Buffer("x", 0, 1, 1), mp.Buffer("x", 0, 1, 1)), "the id occurs twi"),
         (lambda r: r.add(mp.Buffer("x", 0, 1, -1)), "size is -1"),
         (lambda r: r.add(mp.Buffer("x", 3, 3, 1)), "end is 3"),
         (lambda r: r.add(mp.Buffer("x", 0, 1, 1.5)), "size is 1.5"),

@@ -183,17 +183,17 @@ def test_relations_are_refused_by_name(tmp_path: Path, relation: str) -> None:
     problem = mp.Problem(rows, capacity=7, **{relation: [("a", "b")]})  # type: ignore[arg-type]
     path = tmp_path / "no.proof"
     for solver in ("auto", "exact", "prover"):
-        with pytest.raises(mp.UnsupportedError, match=f"a proof cannot speak of {relation}"):
+        with pytest.raises(mp.UnsupportedError, match=f"a proof cannot express {relation}"):
             mp.solve(problem, solver, proof=path)
     path.write_text("refuted\n")
-    with pytest.raises(mp.UnsupportedError, match=f"a proof cannot speak of {relation}"):
+    with pytest.raises(mp.UnsupportedError, match=f"a proof cannot express {relation}"):
         verify_proof(problem, path)
 
 
 def test_windows_are_refused_by_name(old: Path) -> None:
     """Tests that a proof is not promised of what it cannot speak of."""
     gap = mp.Gap(1, 2, (0, 1))
-    with pytest.raises(mp.UnsupportedError, match="a proof cannot speak of windows"):
+    with pytest.raises(mp.UnsupportedError, match="a proof cannot express windows"):
         mp.solve([mp.Buffer("a", 0, 5, 4, gaps=(gap,))], proof=old)
     assert_untouched(old)
 

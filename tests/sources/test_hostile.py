@@ -42,8 +42,8 @@ SENTENCES: Mapping[str, str | None] = {
     "keys.pickle": "keys beyond 2^60",
     "views.json": None,
     "m.buffer-assignment.txt": None,
-    "users.hlo.pb": "the id is there twice",
-    "same.hlo.pb": "the id is there twice",
+    "users.hlo.pb": "the id occurs twice",
+    "same.hlo.pb": "the id occurs twice",
 }
 
 # Reads files one after the other; the peak of the process is set back before each.

@@ -58,7 +58,7 @@ void require_provable(const Problem& problem, const SolveOptions& options) {
   require(proves, (options.solver + " writes no proof: choose one of " + able + ".").c_str());
   const auto windowed = [](const Gap& gap) { return gap.lower < gap.upper; };
   require(std::none_of(problem.gaps.begin(), problem.gaps.end(), windowed),
-          "a proof cannot speak of windows");
+          "a proof cannot express windows");
 }
 
 }  // namespace
