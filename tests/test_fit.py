@@ -14,7 +14,7 @@ from memplan.cli import main
 from memplan.errors import MemplanError
 from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.graph.pictures import Each, Read, Window
-from memplan.pipeline import Comparison, Plain, arrange
+from memplan.pipeline import Comparison, Plain, arrange, plan_in_order
 from memplan.rewrite import find_floor
 from memplan.sizes import parse_size
 from memplan.sources import of_graph
@@ -65,6 +65,18 @@ def branches() -> Graph:
 def step(found: mp.Arranged, lever: str) -> int:
     """Return what is needed after a lever."""
     return next(each.arena for each in found.steps if each.lever == lever)
+
+
+def test_a_plan_in_the_best_order() -> None:
+    """Tests that only the best order is planned, and that a plan that is none is returned too."""
+    loaded = of_graph(branches())
+    found = plan_in_order(Plain(loaded))
+    assert found.order is not None
+    assert found.plan.peak == found.order.peak < step(mp.fit(loaded), "offsets")
+    assert (len(found.drafts), found.steps, found.interrupted) == (1, (), False)
+    narrow = loaded.problem.with_capacity(found.order.bound - 1)
+    refused = plan_in_order(Plain(replace(loaded, problem=narrow)))
+    assert str(refused.plan.status) == "infeasible"
 
 
 def test_levers_that_cost_nothing_come_first() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -110,53 +109,42 @@ def command(
             "a proof is of one layout; leave out --in-place", param_hint="'--proof'"
         )
     _check_order(order, pure, out, format, measure)
-    ordered = None
-    if order:
-        given = options.read_input(input, capacity, model=model)
-        share = None if timeout is None else timeout / 2
-        begun = time.perf_counter()
-        ordered = _reorder(
-            given,
-            in_place=model.in_place,
-            timeout=share,
-            states=nodes,
-            pure=pure or (),
-        )
-        if out is not None:
-            from memplan.rewrite import require_stored
-
-            require_stored(given, ordered, input)
-        if timeout is not None:
-            timeout = max(timeout - (time.perf_counter() - begun), timeout / 2)
-        loaded = options.constrain(ordered.loaded, reserve, pin)
-    else:
-        loaded = options.read_input(input, capacity, reserve, pin, model)
+    held = (None, None) if order else (reserve, pin)  # they are for what is planned
+    loaded = options.read_input(input, capacity, *held, model)
 
     from memplan import formats
-    from memplan.planning import plan_model
 
     tracer = None if trace is None else context.with_resource(open_log(trace))
     if progress is None:
         progress = sys.stderr.isatty() and not quiet and not as_json
 
+    def take_order(found: Reordered) -> Loaded:
+        if found.interrupted:
+            output.message("interrupted: the best order so far is planned")
+        if out is not None:
+            from memplan.rewrite import require_stored
+
+            require_stored(loaded, found, input)
+        return options.constrain(found.loaded, reserve, pin)
+
     with ProgressLine() if progress else nullcontext() as watch:
-        planned, interrupted = _until_interrupted(
-            lambda: plan_model(
-                loaded,
-                in_place=model.in_place,
-                solver=solver,
-                objective="min_peak" if minimize else None,
-                timeout=timeout,
-                nodes=nodes,
-                threads=threads,
-                seed=seed,
-                progress=watch,
-                trace=tracer,
-                proof=proof,
-            )
+        planned, interrupted, ordered = _plan(
+            loaded,
+            take_order if order else None,
+            in_place=model.in_place,
+            solver=solver,
+            objective="min_peak" if minimize else None,
+            timeout=timeout,
+            nodes=nodes,
+            threads=threads,
+            seed=seed,
+            progress=watch,
+            trace=tracer,
+            proof=proof,
+            pure=pure or (),
         )
     found = planned.plan
-    if model.in_place and loaded.graph is not None and not planned.in_place:
+    if model.in_place and planned.loaded.graph is not None and not planned.in_place:
         output.message("--in-place does not reduce the peak: the plan overwrites no input")
     if ordered is not None:
         found = _with_order(found, planned.problem, ordered)
@@ -220,15 +208,6 @@ def _check_order(
         )
 
 
-def _reorder(given: Loaded, **limits: Any) -> Reordered:
-    from memplan.rewrite import reorder_to_plan
-
-    found = reorder_to_plan(given, **limits)
-    if found.interrupted:
-        output.message("interrupted: the best order so far is planned")
-    return found
-
-
 def _with_order(plan: Plan, problem: Problem, found: Reordered) -> Plan:
     """Return a plan that says which order of the operators it is for."""
     from memplan.plan import Plan
@@ -249,14 +228,25 @@ def _of_given_order(figure: Figure) -> Figure:
     return replace(figure, what=what)
 
 
-def _until_interrupted(plan: Callable[[], Planned]) -> tuple[Planned, bool]:
-    """Return the plan, and whether Ctrl-C cut the search short."""
-    from memplan.planning import PlanningInterrupted
+def _plan(
+    loaded: Loaded,
+    take_order: Callable[[Reordered], Loaded] | None,
+    *,
+    pure: Sequence[str],
+    **search: Any,
+) -> tuple[Planned, bool, Reordered | None]:
+    """Return the plan, whether Ctrl-C cut the search short, and the order that was looked for."""
+    from memplan.planning import PlanningInterrupted, plan_model
 
+    if take_order is not None:
+        from memplan.pipeline import Plain, plan_in_order
+
+        found = plan_in_order(Plain(loaded, constrain=take_order), pure=pure, **search)
+        return found.planned, found.interrupted, found.order
     try:
-        return plan(), False
+        return plan_model(loaded, **search), False, None
     except PlanningInterrupted as stop:
-        return stop.planned, True
+        return stop.planned, True, None
 
 
 @dataclass(frozen=True)

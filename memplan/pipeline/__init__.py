@@ -1,10 +1,11 @@
 """Rewrites a program by the levers that are allowed, and plans it, for the runtime that it is for.
 
 `arrange` is the one way from a program to another one that needs less: it shares out time and work,
-and keeps the best. A `Writer` is what it knows of a runtime.
+and keeps the best; `plan_in_order` is the case of one lever. A `Writer` is what it knows of a
+runtime.
 """
 
-from memplan.pipeline.arranging import Arranged, Draft, Step, arrange
+from memplan.pipeline.arranging import Arranged, Draft, Step, arrange, plan_in_order
 from memplan.pipeline.writers import Comparison, Plain, Variant, Writer, Written, graph_of
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "Written",
     "arrange",
     "graph_of",
+    "plan_in_order",
 ]

@@ -14,17 +14,17 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import inf
-from typing import Final
+from typing import Any, Final
 
 from memplan.errors import MemplanError
 from memplan.notes import Note
 from memplan.pipeline.writers import Comparison, Variant, Writer, Written, graph_of
 from memplan.plan import Plan
-from memplan.planning import Planned, plan_model
+from memplan.planning import Planned, PlanningInterrupted, plan_model
 from memplan.rewrite import Reordered, find_floor, reorder_to_plan
 from memplan.rewrite.bands import MAX_EXTRA, Frontier, Point, find_frontier
 
-__all__ = ["Arranged", "Draft", "Step", "arrange"]
+__all__ = ["Arranged", "Draft", "Step", "arrange", "plan_in_order"]
 
 _WORK: Final = 300_000  # for the search for bands: planning and measuring take longer
 _MANY: Final = 4_000_000  # nodes of a longer search for a plan, half a minute
@@ -96,6 +96,8 @@ class Arranged:
         What the arena may have.
     seconds
         Wall time.
+    interrupted
+        Whether Ctrl-C ended the search for the plan.
     """
 
     name: str
@@ -110,6 +112,7 @@ class Arranged:
     capacity: int | None = None
     seconds: float = 0.0
     drafts: tuple[Draft, ...] = field(default=(), repr=False)
+    interrupted: bool = False
 
     def __str__(self) -> str:
         from memplan.view import reports  # imported on use because it needs Rich
@@ -293,6 +296,39 @@ def arrange(
     return run.finish(plain)
 
 
+def plan_in_order(
+    writer: Writer,
+    *,
+    in_place: bool = False,
+    pure: Iterable[str] = (),
+    timeout: float | None = None,
+    nodes: int | None = None,
+    **search: Any,
+) -> Arranged:
+    """Plan a program in the order with the least load, and in no other one.
+
+    Where `arrange` raises, this returns what there is: its plan has no offsets if none was found
+    within the budget, and is the best so far on Ctrl-C.
+
+    Parameters
+    ----------
+    writer, in_place, pure, nodes
+        See `arrange`.
+    timeout
+        In seconds: half of it for the search of an order, and what that leaves for the plan.
+    search
+        Other arguments of `memplan.plan_model`: how the plan is searched.
+
+    Raises
+    ------
+    GraphError, MemplanError
+        As `memplan.reorder` and `memplan.plan_model`.
+    """
+    run = _Run(writer, None, timeout, nodes)
+    run.plan_in_order(in_place=in_place, pure=tuple(pure), **search)
+    return run.finish(run.best)
+
+
 class _Run:
     """One call of `arrange`: the best draft so far, and what is left of the budget."""
 
@@ -308,6 +344,7 @@ class _Run:
         self._frontier: Frontier | None = None
         self._steps: list[Step] = []
         self._drafts: list[Draft] = []
+        self._interrupted = False
 
     @property
     def has_operators(self) -> bool:
@@ -391,6 +428,17 @@ class _Run:
         proved = " (proved: no order needs less)" if found.peak == found.bound else ""
         self._note("order", f"load {found.peak}, at least {found.bound}{proved}")
 
+    def plan_in_order(self, *, in_place: bool, pure: tuple[str, ...], **search: Any) -> None:
+        """Plan the program in the order with the least load, which may be its own."""
+        found = self.find_order(in_place=in_place, pure=pure)
+        variant = self._writer.put_in_order(self._given, found)
+        limits: dict[str, Any] = {"timeout": self._left(1), "nodes": self._nodes}
+        try:
+            planned = plan_model(variant.loaded, in_place=in_place, **limits, **search)
+        except PlanningInterrupted as stop:
+            planned, self._interrupted = stop.planned, True
+        self._drafts.append(Draft(variant, planned, self._writer.write(variant, planned)))
+
     def cut(self, *, in_place: bool, max_extra: float) -> None:
         """Plan the programs in bands that promise most."""
         plain = self.best
@@ -452,6 +500,7 @@ class _Run:
             self._capacity,
             time.perf_counter() - self._begun,
             tuple(self._drafts),
+            self._interrupted,
         )
 
     def _choose(self) -> Draft:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -125,12 +126,16 @@ class Writer(Protocol):
 
 @dataclass(frozen=True)
 class Plain:
-    """Programs for no runtime in particular: what counts is the peak of the plan."""
+    """Programs for no runtime in particular: what counts is the peak of the plan.
+
+    `constrain` returns what is planned of a program in another order, with constraints of its own.
+    """
 
     loaded: Loaded
     name: str = "the program"
     trials: int = 1
     has_runtime: bool = False
+    constrain: Callable[[Reordered], Loaded] | None = None
 
     def open(self) -> Variant:
         """See `Writer`."""
@@ -142,7 +147,8 @@ class Plain:
 
     def put_in_order(self, given: Variant, found: Reordered) -> Variant:
         """See `Writer`."""
-        return replace(given, loaded=found.loaded, order=found)
+        loaded = found.loaded if self.constrain is None else self.constrain(found)
+        return replace(given, loaded=loaded, order=found)
 
     def uncut(self, given: Variant) -> Uncut:
         """See `Writer`."""
