@@ -36,7 +36,7 @@ def section(runs: Sequence[Run]) -> Section | None:
 
 
 def _make_table(caption: str, variants: Sequence[Run]) -> Table:
-    """Return the table of a family; where a fit was asked for, optimality was not."""
+    """Return the table of a family; for the objective `fit` it has no column for optimality."""
     cells = lines(variants)
     headings: tuple[str, ...] = _HEADINGS
     if all(run.objective == measures.FIT for run in variants):
@@ -84,7 +84,7 @@ def lines(runs: Sequence[Run]) -> list[tuple[str, ...]]:
 
 
 def total(counts: Iterable[int | None]) -> str:
-    """Return the sum of what was counted; a dash if nothing was."""
+    """Return the sum of the counts as text; a dash if there is none."""
     known = [count for count in counts if count is not None]
     return f"{sum(known):,}" if known else DASH
 

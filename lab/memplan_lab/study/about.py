@@ -15,17 +15,17 @@ _SETTINGS = ("seed", "timeout", "node_limit", "repeat", "sample", "capacities")
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a source of results says of itself, by name; nothing, for a benchmark's file."""
+    """The facts about a source of results, by name; none for a benchmark's file."""
 
     source: str
     facts: Mapping[str, str] = field(default_factory=dict)
 
 
 def of_sweep(source: str, metadata: Mapping[str, Any]) -> About:
-    """Return what a sweep says of itself.
+    """Return the facts about a sweep.
 
-    Hosts and dates are left out, because they mean nothing to a reader, and equal results are to
-    give equal text.
+    Hosts and dates are left out: a reader does not need them, and equal results must give equal
+    text.
     """
     settings = metadata["settings"]
     sessions = metadata["sessions"]

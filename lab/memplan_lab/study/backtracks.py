@@ -19,7 +19,7 @@ _HARD = 1_000  # backtracks; as in the paper
 
 
 def section(runs: Sequence[Run]) -> Section | None:
-    """Return what learning is worth on every group that was searched both ways."""
+    """Return the effect of learning on every group that was searched both ways."""
     found = {group: pairs(measures.judge(mine)) for group, mine in by_suite(runs).items()}
     rows = [row for each in found.values() for row in each]
     if not rows:

@@ -1,4 +1,4 @@
-"""What pages are made of: tables and charts under a heading."""
+"""The parts of pages: tables and charts under a heading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The drawing of charts, by matplotlib (extra `plot`); what they show is computed elsewhere."""
+"""Draws charts with matplotlib (extra `plot`); other modules compute the values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Curve = tuple[Sequence[float], Sequence[float]]
 
 
 def name(what: str, group: str) -> str:
-    """Return the name of a chart's file: what it shows of which group, in letters and digits."""
+    """Return the name of a chart's file: its content and its group, in letters and digits."""
     return re.sub("[^a-z0-9]+", "-", f"{what}-{group}".lower()).strip("-")
 
 
@@ -48,7 +48,7 @@ def draw_shares(
     first, last = min(ends, default=1.0), max(ends, default=1.0)
     for at, (solver, (values, shares)) in enumerate(curves.items()):
         axes.step(
-            [first, *values, last],  # a curve which ends early goes on at its height
+            [first, *values, last],  # a curve that ends early continues at its height
             [0.0, *shares, max(shares, default=0.0)],
             where="post",
             label=solver,

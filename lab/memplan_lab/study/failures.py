@@ -1,4 +1,4 @@
-"""Runs that gave no answer at all, by name: nothing that went wrong is left out of a study."""
+"""Runs without an answer, by name, so that a study shows all failures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WRONG = frozenset({"error", "failed", "invalid", "killed"})
 
 
 def section(runs: Sequence[Run]) -> Section | None:
-    """Return what failed, crashed, was killed, or planned wrongly."""
+    """Return the runs that failed, crashed, were killed, or made a wrong plan."""
     lines = [
         (run.suite, run.case, run.solver, run.status, run.error)
         for run in runs

@@ -1,4 +1,4 @@
-"""A report as a folder: all of it, or the old one stays."""
+"""A report as a folder, which is replaced completely or not at all."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def write(results: Results, out: str | os.PathLike[str], command: str = "") -> N
     Raises
     ------
     FormatError
-        As `check`, or if the folder cannot be written; what was there is then untouched.
+        As from `check`, or if the folder cannot be written; its old contents stay.
     MissingExtraError
         If matplotlib is not installed.
     """
@@ -56,7 +56,7 @@ def write(results: Results, out: str | os.PathLike[str], command: str = "") -> N
 
 
 def check(out: str | os.PathLike[str]) -> None:
-    """Refuse before the work a folder that `write` would refuse after it.
+    """Check before the work that `write` can write a folder after it.
 
     Raises
     ------

@@ -11,7 +11,7 @@ from memplan.problem import Problem
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """An order of placing: rows of the problem, and where each of them comes to lie."""
+    """An order of placing: rows of the problem, and their offsets."""
 
     rows: tuple[int, ...]
     offsets: tuple[int, ...]
@@ -31,8 +31,8 @@ class Placing:
 def find_isomorphic(problem: Problem) -> Iterator[Placing]:
     """Yield all orders that give the offsets of the order of decreasing index, sorted by rows.
 
-    Every buffer goes to the lowest offset that is above or below all that were placed before it
-    and live at the same time (section 2.3). For problems of a handful of buffers: n! orders.
+    Every buffer goes to the lowest offset at which it overlaps no earlier buffer (section 2.3).
+    For problems of a handful of buffers: n! orders.
     """
     count = len(problem)
     wanted = sorted(_places(problem, range(count - 1, -1, -1)))

@@ -1,4 +1,4 @@
-"""What runs add up to in a study: which reached the best peak, and by when."""
+"""Measures of runs in a study: which runs reached the best peak, and when."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def plain_runs(runs: Iterable[Run]) -> list[Run]:
 
 
 def timed_runs(runs: Iterable[Run]) -> Iterator[Run]:
-    """Yield the runs that were timed: no problem or library was missing, and nothing crashed."""
+    """Yield the runs with a time: without a missing problem or library, or a crash."""
     return (run for run in runs if run.cpu_s is not None)
 
 
@@ -31,10 +31,10 @@ def best_peaks(runs: Iterable[Run]) -> dict[str, int]:
 
 
 def judge(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs of a group; those with a worse answer than another's count as unsolved.
+    """Return the runs of a group; runs with a worse answer than another run count as unsolved.
 
-    Where a fit was asked for, any fit is as good as another (MiniMalloc, footnote 1). Where the
-    least peak was, every solver has some plan, and only the best one that any found counts.
+    For the objective `fit`, all fits are equally good (MiniMalloc, footnote 1). For the least peak,
+    every solver has some plan, and only a plan with the least peak of all counts.
     """
     best = best_peaks(runs)
     return [
@@ -46,7 +46,7 @@ def judge(runs: Sequence[Run]) -> list[Run]:
 
 
 def shares(values: Iterable[float], count: int) -> tuple[list[float], list[float]]:
-    """Return for sorted values how many per cent of `count` things are at most each of them."""
+    """Return for each of sorted values the per cent of `count` things that are at most as large."""
     ordered = sorted(values)
     return ordered, [100 * at / count for at in range(1, len(ordered) + 1)]
 

@@ -19,10 +19,10 @@ from memplan_lab.study.blocks import Chart, Section, Table
 from memplan_lab.study.isomorphic import find_isomorphic
 from memplan_lab.study.results import Run
 
-# A run that used so much of its time-out has timed out; an incomplete search may end before that.
+# A run that used this share of its limit has timed out; an incomplete search may end earlier.
 _NEARLY = 0.9
 
-# The solvers of figures 12 and 13 of TelaMalloc; mip and cp_sat with whatever options they ran.
+# The solvers of figures 12 and 13 of TelaMalloc; mip and cp_sat with any options.
 _TELAMALLOC = "telamalloc"
 _TIMED = (_TELAMALLOC, f"{_TELAMALLOC}:learned=on", f"{_TELAMALLOC}:published=on")
 _SOLVERS_OF_OTHERS = ("mip", "cp_sat")
@@ -318,7 +318,7 @@ def _runs_of_suite(runs: Iterable[Run], suite: str) -> Iterable[tuple[str, list[
 
 
 def _time(run: Run | None) -> str:
-    """Return when a run had its answer, or that it had none."""
+    """Return the time at which a run had its answer, or a word if it had none."""
     if run is None:
         return DASH
     if run.solved and run.cpu_s is not None:

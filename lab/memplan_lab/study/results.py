@@ -27,7 +27,7 @@ __all__ = ["Results", "Run", "fold", "read"]
 
 @dataclass(frozen=True, slots=True)
 class Run(Row):
-    """A row of a benchmark or a sweep which speaks for its repetitions.
+    """A row of a benchmark or a sweep that stands for all repetitions.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Results:
 def read(sources: Iterable[str | os.PathLike[str]]) -> Results:
     """Read folders of sweeps, files of benchmarks (`.csv`, `.parquet`), and others (`.json`).
 
-    Repetitions become one run: that of the median CPU time speaks for all.
+    Repetitions become one run: the one with the median CPU time.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """MiniMalloc's search as the paper prints it, for small problems: the tree of partial solutions.
 
-The solvers keep no tree, because they visit millions of nodes in a second. This search is slow and
-short, keeps all nodes, and says of each one that was pruned which rule did it. Section numbers are
-those of the MiniMalloc paper.
+The solvers store no tree, because they visit millions of nodes in a second. This search is slow and
+simple, stores all nodes, and records for each pruned node the rule that pruned it. Section numbers
+are those of the MiniMalloc paper.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class _Search:
         return Rule.CAPACITY if offset + self._size[row] > self._capacity else None
 
     def _offset(self, row: int, placed: Placed) -> int:
-        """Return where a buffer goes."""
+        """Return the offset of a buffer."""
         taken = sorted(
             (offset, offset + self._size[other])
             for other, offset in placed
