@@ -31,6 +31,13 @@ def _is_short(pattern: str) -> Matches:
     return lambda head, path: len(head) < 200 and begins(head, path)
 
 
+# By the first bytes of a file: the tool that compressed it, and what unpacks it.
+_COMPRESSED: Final = (
+    (b"\x1f\x8b", "gzip", "gunzip --keep"),
+    (b"BZh", "bzip2", "bunzip2 --keep"),
+    (b"\xfd7zXZ\0", "xz", "xz --decompress --keep"),
+    (b"\x28\xb5\x2f\xfd", "zstd", "zstd --decompress"),
+)
 NO_MODELS: Final = (
     Format(
         is_text(r"version https://git-lfs\.github\.com/spec"),
@@ -83,25 +90,13 @@ NO_MODELS: Final = (
         "an archive (tar, compressed)",
         ("unpack it, and plan the model in it:", "tar -xvf {name}"),
     ),
-    Format(
-        starts_with(b"\x1f\x8b"),
-        "a file that gzip compressed",
-        ("unpack it first:", "gunzip --keep {name}", "memplan plan {stem}"),
-    ),
-    Format(
-        starts_with(b"BZh"),
-        "a file that bzip2 compressed",
-        ("unpack it first:", "bunzip2 --keep {name}", "memplan plan {stem}"),
-    ),
-    Format(
-        starts_with(b"\xfd7zXZ\0"),
-        "a file that xz compressed",
-        ("unpack it first:", "xz --decompress --keep {name}", "memplan plan {stem}"),
-    ),
-    Format(
-        starts_with(b"\x28\xb5\x2f\xfd"),
-        "a file that zstd compressed",
-        ("unpack it first:", "zstd --decompress {name}", "memplan plan {stem}"),
+    *(
+        Format(
+            starts_with(magic),
+            f"a file that {tool} compressed",
+            ("unpack it first:", f"{command} {{name}}", "memplan plan {stem}"),
+        )
+        for magic, tool, command in _COMPRESSED
     ),
     Format(
         starts_with(b"7z\xbc\xaf\x27\x1c", b"Rar!"),

@@ -152,7 +152,7 @@ class _Snapshot:
             raise _BadFieldError("the memory snapshot has no allocations")
         device, notes = _choose(histories, asked)
         history = histories[device]
-        figures, failures = self._find_reserved(device, history)
+        figures, failures = history.find_reserved()
         return _load_trace(
             history.found, figures, (*notes, *history.notes(), *_describe(failures)), failures
         )
@@ -166,44 +166,13 @@ class _Snapshot:
         return sorted(found | {device for device, trace in enumerate(self.traces) if trace})
 
     def _read_history(self, device: int) -> _History:
-        history = _History(*self._trace_of(device), self._segments_of(device))
-        history.add_blocks()
-        history.join_pools()
-        return history
-
-    def _trace_of(self, device: int) -> tuple[list[dict[str, Any]], str]:
         trace = self.traces[device] if device < len(self.traces) else []
-        return trace, f"device_traces[{device}]"
-
-    def _segments_of(self, device: int) -> _Rows:
-        return [
+        segments = [
             (f"segments[{at}]", segment)
             for at, segment in enumerate(self.segments)
             if segment.get("device", 0) == device
         ]
-
-    def _find_reserved(
-        self, device: int, history: _History
-    ) -> tuple[tuple[Figure, ...], tuple[Failure, ...]]:
-        """Return the most that was reserved, computed backwards from the end, and each failure."""
-        trace, where = self._trace_of(device)
-        segments = self._segments_of(device)
-        now = sum(_get_whole(segment, "total_size", place) for place, segment in segments)
-        peak = now
-        failures = []
-        for at in range(len(trace) - 1, -1, -1):
-            action = _get_action(trace[at], f"{where}[{at}]")
-            sign = _STEPS.get(action, 0)
-            if sign:
-                now -= sign * _get_whole(trace[at], "size", f"{where}[{at}]")
-                peak = max(peak, now)
-            elif action == "oom":
-                asked = _get_whole(trace[at], "size", f"{where}[{at}]")
-                free = _get_whole(trace[at], "device_free", f"{where}[{at}]", 0)
-                place = _Places().of(trace[at].get("frames"))
-                failures.append(Failure(history.failed[at], asked, free, max(now, 0), place))
-        figure = Figure("CUDA caching allocator", peak, "recorded", "reserved, in whole segments")
-        return (figure,) if peak > 0 else (), tuple(reversed(failures))
+        return _History(trace, f"device_traces[{device}]", segments)
 
 
 def _choose(histories: dict[int, _History], asked: int | None) -> tuple[int, tuple[Note, ...]]:
@@ -257,7 +226,7 @@ class _History:
     def __init__(self, trace: list[dict[str, Any]], where: str, segments: _Rows) -> None:
         self.found: list[_Allocation] = []
         self.failed: dict[int, int] = {}
-        self._segments = segments
+        self._trace, self._where, self._segments = trace, where, segments
         self._pools = _Pools(segments, trace, where)
         self._live: dict[int, _Allocation] = {}
         self._now = 0
@@ -273,6 +242,8 @@ class _History:
         self._now = max(self._now, 1)
         for allocation in self._live.values():
             allocation.end = self._now
+        self._add_blocks()
+        self._join_pools()
 
     def _take_event(self, event: dict[str, Any], at: int, where: str) -> None:
         address, size = _get_whole(event, "addr", where), _get_whole(event, "size", where)
@@ -290,7 +261,7 @@ class _History:
             self._early += made.pool == _DEFAULT_POOL
         self._now += 1
 
-    def add_blocks(self) -> None:
+    def _add_blocks(self) -> None:
         """Add the blocks that are live at the end and are not allocated in the trace."""
         for address, block, pool, where in _iterate_blocks(self._segments):
             if block.get("state") not in _LIVE or address in self._live:
@@ -301,7 +272,7 @@ class _History:
             self.found.append(made)
             self._early += pool == _DEFAULT_POOL
 
-    def join_pools(self) -> None:
+    def _join_pools(self) -> None:
         """Replace the allocations of each private pool by one, which lives to the end.
 
         A CUDA graph writes to its addresses again at each replay, when none of them is allocated.
@@ -333,6 +304,27 @@ class _History:
             load += changes[time]
             peak = max(peak, load)
         return peak
+
+    def find_reserved(self) -> tuple[tuple[Figure, ...], tuple[Failure, ...]]:
+        """Return the most that was reserved, computed backwards from the end, and each failure."""
+        now = peak = sum(_get_whole(one, "total_size", place) for place, one in self._segments)
+        failures = []
+        for at in range(len(self._trace) - 1, -1, -1):
+            event, place = self._trace[at], f"{self._where}[{at}]"
+            action = _get_action(event, place)
+            sign = _STEPS.get(action, 0)
+            if sign:
+                now -= sign * _get_whole(event, "size", place)
+                peak = max(peak, now)
+            elif action == "oom":
+                asked, free = (
+                    _get_whole(event, "size", place),
+                    _get_whole(event, "device_free", place, 0),
+                )
+                line = _Places().of(event.get("frames"))
+                failures.append(Failure(self.failed[at], asked, free, max(now, 0), line))
+        figure = Figure("CUDA caching allocator", peak, "recorded", "reserved, in whole segments")
+        return (figure,) if peak > 0 else (), tuple(reversed(failures))
 
     def notes(self) -> tuple[Note, ...]:
         """Return notes on what a better recording would have, and on private pools."""
