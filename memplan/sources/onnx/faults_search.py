@@ -139,7 +139,7 @@ class Search:
         if has_rule(node, self.opsets):
             return explain_misfit(node, scope.types, {})
         known = {name: scope.constants.find(name) for name in names}
-        data = {name: make_tensor(one) for name, one in known.items() if one is not None}
+        data = {name: make_tensor(one, name) for name, one in known.items() if one is not None}
         try:
             infer_node(node, self.opsets, {name: scope.types[name] for name in names}, data)
         except LibraryError as error:
