@@ -112,7 +112,7 @@ def test_scores_are_those_of_lightgbm() -> None:
     # Rows that lie on thresholds, and next to them, are kept apart as well.
     edges = columns_of(booster)["threshold"][:500, None].repeat(WIDTH, axis=1)
     for each in (rows, edges, np.nextafter(edges, np.float32(np.inf))):
-        np.testing.assert_allclose(forest.score(each), booster.predict(each), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(forest.score(each), booster.predict(each), rtol=0, atol=1e-5)
 
 
 def test_columns_that_are_no_forest_are_refused() -> None:
@@ -258,7 +258,7 @@ def test_files_that_are_no_models(model: backtracking.Model, tmp_path: Path) -> 
         ("[" * 100_000, "not JSON"),
         ("[]", "not a model"),
         ('{"format": "memplan plan"}', "not a model"),
-        (model.text().replace('"version": 1', '"version": 2'), "version 2"),
+        (model.text().replace('"version": 2', '"version": 3'), "version 3"),
         (model.text().replace('"size"', '"weight"'), "other features"),
         (model.text().replace('"discount": 0.25', '"discount": 2'), "discount"),
         (model.text().replace('"forest"', '"trees"'), "no forest"),

@@ -25,10 +25,11 @@ __all__ = ["SHIPPED", "Model", "features", "read", "shipped"]
 
 SHIPPED = Path(__file__).parent / "data" / "backtracking.json"
 FORMAT = "memplan backtracking model"
-VERSION = 1
+VERSION = 2
 
 _INTEGERS = ("feature", "left", "right", "root")
 _NUMBERS = ("threshold", "value")
+_CHILDREN = ("left", "right")  # the file says how far behind a node they are: this packs better
 _INT32 = np.iinfo(np.int32)
 _LARGEST = 1e30  # well within a float32; the comparison with it also rejects nan
 
@@ -77,7 +78,11 @@ class Model:
 
     def text(self) -> str:
         """Return the text of the model's file: one entry on a line, so that files can be diffed."""
-        forest = {name: _format_cells(column) for name, column in sorted(self.columns.items())}
+        columns = dict(self.columns)
+        for name in _CHILDREN:
+            children = np.asarray(columns[name], dtype=np.int32)
+            columns[name] = children - np.arange(len(children), dtype=np.int32)
+        forest = {name: _format_cells(column) for name, column in sorted(columns.items())}
         content = {
             "format": FORMAT,
             "version": VERSION,
@@ -87,8 +92,8 @@ class Model:
             "discount": self.discount,
         }
         lines = [f" {json.dumps(key)}: {json.dumps(value)},\n" for key, value in content.items()]
-        columns = ",\n".join(f"  {json.dumps(key)}: {cells}" for key, cells in forest.items())
-        return "{\n" + "".join(lines) + ' "forest": {\n' + columns + "\n }\n}\n"
+        body = ",\n".join(f"  {json.dumps(key)}: {cells}" for key, cells in forest.items())
+        return "{\n" + "".join(lines) + ' "forest": {\n' + body + "\n }\n}\n"
 
 
 def features() -> list[str]:
@@ -121,7 +126,9 @@ def read(path: str | os.PathLike[str]) -> Model:
         raise FormatError(name, "the model has no forest, so it is not complete")
     columns: dict[str, npt.NDArray[np.generic]] = {}
     for column in _INTEGERS:
-        columns[column] = _take_integers(name, column, forest.get(column))
+        cells = _take_integers(name, column, forest.get(column))
+        at = np.arange(len(cells), dtype=np.int32)
+        columns[column] = cells + at if column in _CHILDREN else cells
     for column in _NUMBERS:
         type = np.float32 if column == "threshold" else np.float64
         columns[column] = np.array(_take_numbers(name, column, forest.get(column)), dtype=type)
