@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import memplan as mp
-from memplan.view import plot
 
 
 def cut_rectangle(count: int, seed: int) -> mp.Problem:
@@ -39,7 +38,7 @@ def main(folder: Path) -> None:
     print(plan.summary())
     mp.save(problem, folder / "packing.csv")
     mp.save(plan, folder / "packing.plan.csv")
-    plot.save(problem, plan, folder / "packing.png")
+    plan.plot().savefig(folder / "packing.png", dpi=300)
     print(f"\nin {folder}/:", *sorted(path.name for path in folder.iterdir()))
 
 

@@ -222,7 +222,7 @@ def test_outputs_that_differ_are_not_written(
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        (["-o", "a.h"], "a size must say what has to fit"),
+        (["-o", "a.h"], "give a SIZE: only what fits is written"),
         (["40KiB", "-o", "a.onnx"], "what is written is a tflite model"),
         (["forty"], "is not a size"),
         (["0"], "is not a size"),

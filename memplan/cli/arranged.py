@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from memplan.cli import options, output
+from memplan.cli import options, output, reading
 from memplan.cli.applied import join_notes, show, show_notes
 
 if TYPE_CHECKING:
     from memplan.pipeline import Arranged, Writer
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What the user allows, and how long it may take: arguments of `memplan.arrange`."""
-
-    order: bool
-    bands: bool
-    max_extra: float | None
-    budget: int | None
-    allow_inexact: bool
-    pure: Sequence[str]
-    timeout: float | None
-    nodes: int | None
-
-
 def write_arranged(
-    input: str, model: options.Model, asked: Asked, out: str, *, header: bool, name: str | None
+    input: str,
+    model: options.Model,
+    out: str,
+    rewriting: options.Rewriting,
+    *,
+    header: bool,
+    name: str | None,
+    **asked: Any,
 ) -> None:
-    """Write a program in another order, or in bands."""
+    """Write a program in another order, or in bands.
+
+    `asked` are more arguments of `memplan.arrange`: `order`, `bands`, `capacity`, and limits.
+    """
     from memplan import formats
     from memplan.errors import MemplanError
     from memplan.pipeline import arrange
@@ -41,38 +35,34 @@ def write_arranged(
 
     writer = _choose_writer(input, model, out, header=header, name=name)
     is_onnx = not header and detect(input) == "onnx"
-    if not (header or asked.bands) and (model.alignment > 1 or (is_onnx and asked.budget)):
+    if not (header or asked["bands"]) and (model.alignment > 1 or (is_onnx and asked["capacity"])):
         raise typer.BadParameter(
             "leave out --alignment and, for an ONNX model, --capacity", param_hint="'--order'"
         )
     found = arrange(
         writer,
         in_place=model.in_place or is_onnx,
-        order=asked.order,
-        bands=asked.bands,
-        max_extra=asked.max_extra,
-        capacity=asked.budget,
-        pure=asked.pure,
-        timeout=asked.timeout,
-        nodes=asked.nodes,
+        max_extra=rewriting.max_extra,
+        pure=rewriting.pure or (),
+        **asked,
     )
     if not found.fits:
-        raise MemplanError(found.explain_excess(asked.max_extra))
-    if not asked.allow_inexact and not header:
+        raise MemplanError(found.explain_excess(rewriting.max_extra))
+    if not rewriting.allow_inexact and not header:
         found.require_equal()
     details = found.best.written.details
     notes = found.notes if details is None else join_notes(found.planned.notes, details)
-    options.refuse_notes(input, notes if model.strict else ())
+    reading.refuse_notes(input, notes if model.strict else ())
     formats.write_files({out: found.data})
     output.line(f"{out}: written")
-    if asked.bands:
+    if asked["bands"]:
         _show_bands(found, compared=not header)
     else:
         _show_order(found, measured=details is not None)
     if is_onnx:
         from memplan.targets import onnx, onnx_bands
 
-        output.line(onnx_bands.HOW_TO_RUN if asked.bands else onnx.HOW_TO_RUN)
+        output.line(onnx_bands.HOW_TO_RUN if asked["bands"] else onnx.HOW_TO_RUN)
         show_notes(notes)
     else:
         show(found.planned, (), details, notes)
@@ -85,7 +75,7 @@ def _choose_writer(
     if header:
         from memplan.targets.c_writer import CHeader
 
-        return CHeader(options.read_input(input, model=model), input, prefix=name)
+        return CHeader(reading.read_input(input, model=model), input, prefix=name)
     from memplan.targets import choose_writer
 
     return choose_writer(

@@ -20,7 +20,6 @@ EXAMPLES = (
     "memplan bands model.tflite",
     "memplan bands model.tflite -o frontier.html",
 )
-_DPI = 300
 
 
 def command(
@@ -35,11 +34,8 @@ def command(
     ],
     out: Annotated[
         str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Draw arena against work: a page (.html), or a picture (.png, .svg, .pdf).",
+        options.write_to(
+            "Draw arena against work: a page (.html), or a picture (.png, .svg, .pdf)."
         ),
     ] = None,
     dim: options.Dim = None,
@@ -48,9 +44,9 @@ def command(
 ) -> None:
     """Find how far the arena shrinks if large tensors are computed one band of rows at a time.
 
-    Each line is a program in bands that no other one beats in both memory and work. Work counts
-    multiplications that are repeated, and elements that are copied. Nothing is written: `memplan
-    apply --bands` writes the file.
+    Each line is a program in bands; no other one needs less memory for as little work. Work counts
+    repeated multiplications and copied elements. Nothing is written: `memplan apply --bands` writes
+    the file.
     """
     output.check_output(out, input)
     form = "html" if out is None else output.choose_drawing(out)
@@ -78,7 +74,7 @@ def command(
         if form == "html":
             write_text(out, frontier.html(found, title=Path(input).name))
         else:
-            picture.write(frontier.draw(found), out, _DPI)
+            picture.write(frontier.draw(found), out)
 
 
 def load_program(input: str, model: options.Model) -> tuple[Loaded, Uncut]:
@@ -101,7 +97,7 @@ def load_program(input: str, model: options.Model) -> tuple[Loaded, Uncut]:
     if all(each.why_whole == UNKNOWN_ROWS for each in uncut.operators):
         fields = '; "reads" of a graph JSON says it' if kind == "graph" else ""
         raise MemplanError(
-            f"{input}: of no operator it is known which rows of its inputs it needs{fields}"
+            f"{input}: it is not known of any operator which rows of its inputs it needs{fields}"
         )
     return given.loaded, uncut
 

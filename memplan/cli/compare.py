@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memplan.cli import options, output
+from memplan.cli import options, output, reading
 from memplan.cli.inputs import keep
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def command(
         str, typer.Argument(metavar="AFTER", help="The same, after the change.", callback=keep)
     ],
     model: options.Model,
+    trials: options.Trials,
     peak_limit: Annotated[
         str | None,
         typer.Option(
@@ -82,24 +83,13 @@ def command(
     ] = None,
     format: Annotated[
         Format | None,
-        typer.Option("--format", help="Of the output; by default the suffix of FILE decides."),
+        typer.Option("--format", help="Format of the output; by default its suffix decides."),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="The same as --format json: one object, for scripts.")
-    ] = False,
+    as_json: options.AsJson = False,
     out: Annotated[
         str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write the comparison to this file instead of printing it.",
-        ),
+        options.write_to("Write the comparison to this file instead of printing it."),
     ] = None,
-    nodes: options.PlanNodes = None,
-    timeout: options.PlanTimeout = None,
-    threads: options.Threads = None,
-    seed: options.Seed = 0,
     top: options.Top = 10,
 ) -> None:
     """Show what grew from BEFORE to AFTER, and which buffers are live at the peak now.
@@ -116,15 +106,8 @@ def command(
 
     from memplan.analysis.compare import NODES, compare
 
-    found = compare(
-        _read(before, model),
-        _read(after, model),
-        in_place=model.in_place,
-        nodes=NODES if nodes is None else nodes,
-        timeout=timeout,
-        threads=threads,
-        seed=seed,
-    )
+    budget = vars(trials) | {"nodes": trials.nodes or NODES}
+    found = compare(_read(before, model), _read(after, model), in_place=model.in_place, **budget)
     verdicts = [gate.verdict(found) for gate in gates]
     _write(
         found,
@@ -190,9 +173,9 @@ def _read(path: str, model: options.Model) -> Loaded | Plan:
     from memplan.errors import FormatError
 
     try:
-        return options.read_input(path, model=model)
+        return reading.read_input(path, model=model)
     except FormatError:
-        plan = options.find_plan(path) if sources.detect(path) in ("csv", "json") else None
+        plan = reading.find_plan(path) if sources.detect(path) in ("csv", "json") else None
         if plan is None:
             raise
         return plan

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memplan.cli import options, output
+from memplan.cli import options, output, reading
 from memplan.cli.inputs import keep
 
 if TYPE_CHECKING:
@@ -32,19 +32,14 @@ class Format(StrEnum):
     DOT = "dot"
     GRAPHML = "graphml"
 
-    @property
-    def literal(self) -> Literal["csv", "json", "dot", "graphml"]:
-        """The format as the library names it."""
-        return self.value
-
 
 def command(
     input: Annotated[
         str,
         typer.Argument(
             metavar="IN",
-            help="A problem or a plan (CSV or JSON), or a model, trace or graph, of which the "
-            "problem is written.",
+            help="A problem or a plan (CSV or JSON), or a model, trace or graph, whose problem is "
+            "written.",
             callback=keep,
         ),
     ],
@@ -52,9 +47,7 @@ def command(
         str | None,
         typer.Argument(metavar="OUT", help="The file to write; --output names it as well."),
     ] = None,
-    also_out: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="The same as OUT.")
-    ] = None,
+    also_out: Annotated[str | None, options.write_to("The same as OUT.")] = None,
     format: Annotated[
         Format | None,
         typer.Option("--format", help="Format of OUT; by default its suffix decides."),
@@ -74,18 +67,18 @@ def command(
     plan: Annotated[
         bool,
         typer.Option(
-            "--plan", help="Read IN as a plan; a plan of MiniMalloc has no sign that it is one."
+            "--plan", help="Read IN as a plan; files of MiniMalloc do not say that they are plans."
         ),
     ] = False,
     dim: options.Dim = None,
     limit_factor: options.LimitFactor = 1,
     part: options.Part = None,
 ) -> None:
-    """Write a problem or a plan in another format, or which of its buffers must be apart.
+    """Write a problem or a plan in another format, or the graph of buffers that must be apart.
 
-    CSV and JSON store all of it. The interference graph, of which the buffers are the nodes and the
-    conflicts the edges, is for other tools: DOT (.dot, .gv), GraphML (.graphml), or for small
-    problems a picture (.svg, .png, .pdf).
+    CSV and JSON store all of a problem or a plan. The interference graph is for other tools: its
+    nodes are the buffers and its edges the conflicts. It is written as DOT (.dot, .gv), as GraphML
+    (.graphml), or, if the problem is small, as a picture (.svg, .png, .pdf).
     """
     if (out is None) == (also_out is None):
         raise typer.BadParameter("name one file to write: OUT, or --output FILE")
@@ -100,7 +93,7 @@ def command(
     what = formats.load_plan(input) if plan or problem else _load(input, model)
     owner = formats.load(problem) if problem else None
     drawn = format is None and os.path.splitext(out)[1].lower() in _PICTURES
-    written = format.literal if format else formats.choose_format(out)
+    written = format.value if format else formats.choose_format(out)
     if isinstance(what, Plan):
         if drawn or written in ("dot", "graphml"):
             raise FormatError(
@@ -108,9 +101,9 @@ def command(
             )
         formats.save(what, out, format=written, dialect=dialect.value, problem=owner)
     elif drawn:
-        from memplan.view import interference
+        from memplan.view import interference, picture
 
-        interference.save(what, out)
+        picture.write(interference.draw(what), out)
     else:
         formats.save(what, out, format=written, dialect=dialect.value)
         if written == "csv" and what.capacity is not None:
@@ -128,8 +121,8 @@ def _load(path: str, model: options.Model) -> Problem | Plan:
         if sources.detect(path) in ("csv", "json"):
             return formats.load(path)
     except FormatError:
-        plan = options.find_plan(path)
+        plan = reading.find_plan(path)
         if plan is None:
             raise
         return plan
-    return options.read_input(path, model=model).problem
+    return reading.read_input(path, model=model).problem

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from memplan.cli import options, output
+from memplan.cli import options, output, reading
 
 if TYPE_CHECKING:
     from memplan.plan import Plan
@@ -43,9 +43,9 @@ def command(
         return
     kind = sources.detect(input)
     try:
-        loaded = options.read_input(input, model=options.Model(dim, limit_factor=limit_factor))
+        loaded = reading.read_input(input, model=options.Model(dim, limit_factor=limit_factor))
     except MemplanError:
-        plan = options.find_plan(input) if kind in ("csv", "json") else None
+        plan = reading.find_plan(input) if kind in ("csv", "json") else None
         if plan is None:
             if kind not in ("csv", "json"):  # any text passes for CSV
                 output.line(f"{name} is {_KINDS[kind]}.")

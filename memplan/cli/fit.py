@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import asdict
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memplan.cli import options, output
+from memplan.cli import options, output, reading
 
 if TYPE_CHECKING:
     from memplan.pipeline import Arranged
@@ -34,12 +35,7 @@ def command(
     ] = None,
     out: Annotated[
         str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write what fits: a model of the same kind, or a header in C (.h).",
-        ),
+        options.write_to("Write what fits: a model of the same kind, or a header in C (.h)."),
     ] = None,
     head: Annotated[
         bool,
@@ -47,56 +43,37 @@ def command(
             "--head", help="SIZE is for the plan alone, without what TFLM keeps beside it."
         ),
     ] = False,
-    max_extra: Annotated[
-        float | None,
-        typer.Option(
-            "--max-extra-macs",
-            parser=options.parse_share,
-            metavar="SHARE",
-            help="The most work that bands may add, as a share of the model's multiplications.",
-        ),
-    ] = None,
+    *,
+    rewriting: options.Rewriting,
+    limits: options.Limits,
     dim: options.Dim = None,
-    pure: options.Pure = None,
-    allow_inexact: Annotated[
-        bool, typer.Option("--allow-inexact", help="Also write outputs that differ in some bits.")
-    ] = False,
-    allow_refused: Annotated[
-        bool, typer.Option("--allow-refused", help="Also write a model that TFLM refuses here.")
-    ] = False,
-    timeout: options.Timeout = None,
-    nodes: options.Nodes = None,
     strict: options.Strict = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Make a program fit into the memory that there is, at the least cost, and say what was done.
 
     What costs nothing comes first: offsets, results written over inputs, the order of operators.
-    Then large tensors are computed in bands of rows, with as little repeated work as fits. It stops
-    at the first that fits; outputs are compared with those of the model. Exit code 1 if nothing
-    fits: then nothing is written.
+    Then large tensors are computed in bands of rows, with as little repeated work as possible. It
+    stops at the first program that fits, and compares its outputs with those of the model. If
+    nothing fits, nothing is written, and the exit code is 1.
     """
-    from math import inf
-
     from memplan.fitting import find_fit
 
     output.check_output(out, input)
     if out is not None and size is None:
-        raise typer.BadParameter("a size must say what has to fit", param_hint="'--output'")
+        raise typer.BadParameter("give a SIZE: only what fits is written", param_hint="'--output'")
+    allowed = vars(rewriting) | {"pure": rewriting.pure or ()}
+    if rewriting.max_extra is None:
+        allowed["max_extra"] = inf
     found = find_fit(
         input,
         size,
         out=out,
         dims=options.parse_dims(dim or ()),
-        max_extra=inf if max_extra is None else max_extra,
         head_only=head,
-        allow_inexact=allow_inexact,
-        allow_refused=allow_refused,
-        pure=pure or (),
-        timeout=timeout,
-        nodes=nodes,
+        **allowed | vars(limits),
     )
-    options.refuse_notes(input, found.notes if strict else ())
+    reading.refuse_notes(input, found.notes if strict else ())
     written = out if found.fits and out is not None else None
     if written is not None:
         from memplan import formats

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memplan.cli import fit, options, output
+from memplan.cli import fit, options, output, reading
 from memplan.cli.order import summarise
 
 if TYPE_CHECKING:
@@ -27,25 +27,11 @@ EXAMPLES = (
 def command(
     input: options.Input,
     model: options.Model,
-    capacity: options.Capacity = None,
-    nodes: Annotated[
-        int | None,
-        typer.Option(
-            "--nodes",
-            min=1,
-            help="Search nodes for each plan that is tried and for each question about a capacity; "
-            "the defaults are 100,000 and 1,000,000.",
-        ),
-    ] = None,
-    timeout: options.PlanTimeout = None,
-    threads: options.Threads = None,
-    seed: options.Seed = 0,
-    reserve: options.Reserve = None,
-    pin: options.Pin = None,
+    constraints: options.Constraints,
+    trials: options.Trials,
+    paths: options.Paths,
     measure: options.Measure = False,
     top: options.Top = 10,
-    path: options.Branches = None,
-    known: options.Known = None,
     as_json: options.AsJson = False,
     why: Annotated[
         tuple[str, str] | None,
@@ -72,9 +58,7 @@ def command(
     """
     if as_json and (why is not None or suggest_sync):
         raise typer.BadParameter("--why and --suggest-sync answer in words", param_hint="'--json'")
-    if known and not path:
-        raise typer.BadParameter("it needs --path", param_hint="'--known'")
-    loaded = options.read_input(input, capacity, reserve, pin, model)
+    loaded = reading.read_input(input, model, constraints)
     if why is not None:
         output.line(_explain_sharing(loaded, *why))
         return
@@ -83,30 +67,20 @@ def command(
 
     figures: tuple[Figure, ...] = ()
     if model.runtime:
-        loaded, figures = options.ask_runtime(loaded, input, model)
+        loaded, figures = reading.ask_runtime(loaded, input, model)
     measured = None
     if measure:
-        loaded, measured = options.measure(loaded, input, model)
-    found = inspect(
-        loaded,
-        in_place=model.in_place,
-        figures=figures,
-        nodes=nodes,
-        timeout=timeout,
-        threads=threads,
-        seed=seed,
-    )
-    paths = None
-    if path:
+        loaded, measured = reading.measure(loaded, input, model)
+    found = inspect(loaded, in_place=model.in_place, figures=figures, **vars(trials))
+    planned = None
+    if paths.path:
         from memplan.paths import plan_paths
 
-        asked = options.parse_paths(path, known)
-        if nodes is not None:
-            asked["nodes"] = nodes
-        paths = plan_paths(found.loaded, **asked, timeout=timeout, threads=threads, seed=seed)
+        limits: dict[str, Any] = vars(trials) | paths.arguments(trials.nodes)
+        planned = plan_paths(found.loaded, **limits)
     if as_json:
         record = None if measured is None else asdict(measured)
-        outcome = None if paths is None else _summarise_paths(paths)
+        outcome = None if planned is None else _summarise_paths(planned)
         output.line(output.make_json(_summary(found) | {"measured": record, "paths": outcome}))
         return
 
@@ -116,9 +90,9 @@ def command(
     console = output.console()
     console.print(problems.inspection(found, top))
     misses = found.shortage is not None and not found.shortage.fits
-    if misses and (advice := fit.suggest(input, found.loaded, capacity)):
+    if misses and (advice := fit.suggest(input, found.loaded, constraints.capacity)):
         output.line(f"\n{advice}.")
-    _print_paths(found.loaded, paths, console)
+    _print_paths(found.loaded, planned, console)
     _print_streams(found.loaded, console, suggest_sync, model.in_place)
     if loaded.notes:
         console.print(parts.render_notes(loaded.notes))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memplan.cli import options, output
+from memplan.cli import options, output, reading
 
 if TYPE_CHECKING:
     from memplan.rewrite import Reordered
@@ -18,7 +17,6 @@ EXAMPLES = (
     "memplan order model.onnx --dim batch=8",
     "memplan order model.tflite --in-place --states 100000",
 )
-_DPI = 300
 
 
 def command(
@@ -32,10 +30,10 @@ def command(
 ) -> None:
     """Find the order of a program's operators in which the least memory is live at one time.
 
-    Show what moves and why, and what any order needs at least. Nothing is written: `memplan plan
-    --order` plans the best order. Ctrl-C ends the search with the best order so far.
+    Show what moves and why, and the least memory that any order needs. Nothing is written: `memplan
+    plan --order` plans the best order. Ctrl-C ends the search with the best order so far.
     """
-    loaded = options.read_input(input, model=model)
+    loaded = reading.read_input(input, model)
 
     from memplan import yardsticks
     from memplan.rewrite import reorder
@@ -68,15 +66,13 @@ def show_loads(
     width: float | None,
     terminal: bool,
     in_place: bool,
-    timeout: float | None,
-    states: int | None,
-    pure: Sequence[str] | None,
+    **limits: Any,
 ) -> None:
     """Show the load of a program in its given order, and in the best one that is found."""
     from memplan.planning import layouts
     from memplan.rewrite import reorder
 
-    found = reorder(given, in_place=in_place, timeout=timeout, states=states, pure=pure or ())
+    found = reorder(given, in_place=in_place, **limits)
     ways = [each.problem for each in layouts(given, in_place=in_place)]
     before, after = min(ways, key=lambda each: each.max_load), found.loaded.problem
     if terminal:
@@ -86,7 +82,7 @@ def show_loads(
     if out is not None:
         from memplan.view import load_plot, picture
 
-        picture.write(load_plot.draw_orders(before, after, width=width), out, _DPI)
+        picture.write(load_plot.draw_orders(before, after, width=width), out)
     if found.interrupted:
         output.message("interrupted: the best order so far is shown")
 

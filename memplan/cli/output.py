@@ -123,6 +123,29 @@ def check_output(path: str | None, *inputs: str) -> None:
         raise FormatError(path, "the file cannot be written: its folder is read-only")
 
 
+def check_outputs(outputs: Mapping[str, str | None], *inputs: str) -> None:
+    """Refuse output files as `check_output` does, and one file for two options.
+
+    Parameters
+    ----------
+    outputs
+        The file of each option, by its name.
+    inputs
+        See `check_output`.
+
+    Raises
+    ------
+    FormatError, typer.BadParameter
+        In one sentence.
+    """
+    known: dict[str, str] = {}
+    for option, path in outputs.items():
+        check_output(path, *inputs)
+        other = option if path is None else known.setdefault(os.path.realpath(path), option)
+        if other != option:
+            raise typer.BadParameter(f"{other} names the same file", param_hint=f"'{option}'")
+
+
 def choose_drawing(path: str) -> str:
     """Return whether a suffix asks for a page, or for which kind of picture, before the work.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memplan.cli import fit, options, output
+from memplan.cli import fit, options, output, reading
 from memplan.cli.order import summarise
 from memplan.cli.progress import ProgressLine
 from memplan.cli.rounds import open_log
@@ -35,11 +34,12 @@ def command(
     context: typer.Context,
     input: options.Input,
     model: options.Model,
-    capacity: options.Capacity = None,
+    constraints: options.Constraints,
+    search: options.Search,
     minimize: options.Minimize = False,
     out: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the plan to this file."),
+        options.write_to("Write the plan to this file."),
     ] = None,
     format: Annotated[
         options.Format | None,
@@ -49,12 +49,6 @@ def command(
         str,
         typer.Option("--solver", metavar="NAME", help="The solver; see `memplan solvers`."),
     ] = "auto",
-    timeout: options.Timeout = None,
-    nodes: options.Nodes = None,
-    threads: options.Threads = None,
-    seed: options.Seed = 0,
-    reserve: options.Reserve = None,
-    pin: options.Pin = None,
     order: Annotated[
         bool,
         typer.Option(
@@ -64,9 +58,7 @@ def command(
     pure: options.Pure = None,
     measure: options.Measure = False,
     top: options.Top = 10,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the summary as one JSON object, for scripts.")
-    ] = False,
+    as_json: options.AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary.")] = False,
     proof: Annotated[
         str | None,
@@ -98,19 +90,15 @@ def command(
     With a capacity, the search stops at the first plan that fits. Without one, or with --minimize,
     it looks for the smallest peak. Ctrl-C ends the search with the best plan so far.
     """
-    output.check_output(out, input)
-    output.check_output(proof, input)
-    output.check_output(trace, input)
-    _check_trace(trace, out, proof)
-    if out is not None and proof is not None and os.path.realpath(out) == os.path.realpath(proof):
-        raise typer.BadParameter("the plan is written to this file", param_hint="'--proof'")
+    output.check_outputs({"--output": out, "--proof": proof, "--trace": trace}, input)
     if model.in_place and proof is not None:
         raise typer.BadParameter(
             "a proof is of one layout; leave out --in-place", param_hint="'--proof'"
         )
     _check_order(order, pure, out, format, measure)
-    held = (None, None) if order else (reserve, pin)  # they are for what is planned
-    loaded = options.read_input(input, capacity, *held, model)
+    # Reserved ranges and pins are for what is planned.
+    held = options.Constraints(constraints.capacity) if order else constraints
+    loaded = reading.read_input(input, model, held)
 
     from memplan import formats
 
@@ -125,7 +113,7 @@ def command(
             from memplan.rewrite import require_stored
 
             require_stored(loaded, found, input)
-        return options.constrain(found.loaded, reserve, pin)
+        return constraints.add_to(found.loaded)
 
     with ProgressLine() if progress else nullcontext() as watch:
         planned, interrupted, ordered = _plan(
@@ -134,14 +122,11 @@ def command(
             in_place=model.in_place,
             solver=solver,
             objective="min_peak" if minimize else None,
-            timeout=timeout,
-            nodes=nodes,
-            threads=threads,
-            seed=seed,
             progress=watch,
             trace=tracer,
             proof=proof,
             pure=pure or (),
+            **vars(search),
         )
     found = planned.plan
     if model.in_place and planned.loaded.graph is not None and not planned.in_place:
@@ -150,13 +135,13 @@ def command(
         found = _with_order(found, planned.problem, ordered)
     loaded, figures = planned.loaded, planned.loaded.figures
     if model.runtime and (as_json or model.strict or not quiet):
-        loaded, measured_figures = options.ask_runtime(loaded, input, model)
+        loaded, measured_figures = reading.ask_runtime(loaded, input, model)
         figures += measured_figures
     measured = None
     if measure:
-        loaded, measured = options.measure(loaded, input, model)
+        loaded, measured = reading.measure(loaded, input, model)
     if out is not None and found.has_offsets:
-        formats.save(found, out, format=format.literal if format else None)
+        formats.save(found, out, format=format.value if format else None)
     if as_json or not quiet:
         if ordered is not None:
             figures = tuple(_of_given_order(figure) for figure in figures)
@@ -167,21 +152,14 @@ def command(
             report.show(top)
     if interrupted:
         output.message(f"interrupted: {found.status}, not proved")
-    if str(found.status) == "infeasible" and (words := fit.suggest(input, loaded, capacity)):
-        output.message(words)
+    advice = fit.suggest(input, loaded, constraints.capacity)
+    if advice and str(found.status) == "infeasible":
+        output.message(advice)
     if out is not None and not found.has_offsets:
         output.message(f"no plan was found; {out} was not changed")
     if proof is not None and not found.stats.get("proof"):
         output.message(f"no complete proof was found; {proof} was not changed")
     raise typer.Exit(_exit_code(found, interrupted))
-
-
-def _check_trace(trace: str | None, *outputs: str | None) -> None:
-    """Refuse a trace that an output would write over."""
-    for path in outputs:
-        if trace is None or path is None or os.path.realpath(trace) != os.path.realpath(path):
-            continue
-        raise typer.BadParameter("another output has the same file", param_hint="'--trace'")
 
 
 def _check_order(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memplan.cli import output
+from memplan.cli import options, output
 
 if TYPE_CHECKING:
     from memplan.runtime.torch import Recording
@@ -29,9 +29,7 @@ def command(
     ],
     out: Annotated[
         str,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Write the trace to this file, as JSON."
-        ),
+        options.write_to("Write the trace to this file, as JSON."),
     ],
     input: Annotated[
         list[str] | None,
@@ -105,19 +103,14 @@ def _show(trace: Recording) -> None:
 
 
 def _show_graph(trace: Recording, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    from rich import box
-    from rich.table import Table
-
+    from memplan.view.words.parts import make_name, make_table
     from memplan.yardsticks import ir_level
 
     rows = ir_level.compare(ir_level.export(trace.model, args, kwargs), trace)
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("operator", overflow="fold")
-    for column in ("in the graph", "bytes", "recorded", "bytes"):
-        table.add_column(column, justify="right")
+    table = make_table("operator", "in the graph", "bytes", "recorded", "bytes")
     for row in (*rows, ir_level.add_up(rows)):
         table.add_row(
-            row.operator,
+            make_name(row.operator),
             f"{row.tensors:,}",
             f"{row.tensor_bytes:,}",
             f"{row.allocations:,}",

@@ -7,7 +7,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from inspect import Parameter, cleandoc, signature
 from typing import Annotated, Any, get_origin, get_type_hints
 
@@ -103,7 +103,7 @@ def _import_numpy() -> None:
         os.environ[_THREADS] = "1"
         import numpy  # noqa: F401
 
-        del os.environ[_THREADS]  # of libraries that are imported later
+        del os.environ[_THREADS]  # libraries that are imported later may use all cores
 
 
 class Group(_PlainHelp, TyperGroup):
@@ -203,33 +203,39 @@ def add_command(
 
 
 def _spread_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that takes all options of `options.Model` in place of a parameter of it."""
-    from memplan.cli.options import Model
-
+    """Return a command that takes all options of a group in place of a parameter of that class."""
     given = signature(command, eval_str=True)
-    whole = next((each for each in given.parameters.values() if each.annotation is Model), None)
-    if whole is None:
-        return command
-    hints = get_type_hints(Model, include_extras=True)
-    parts = [
-        Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=hint)
-        for each in fields(Model)
-        if get_origin(hint := hints[each.name]) is Annotated
-    ]
-    others = [
-        each.replace(kind=Parameter.KEYWORD_ONLY)
+    groups: dict[str, Any] = {
+        each.name: each.annotation
         for each in given.parameters.values()
-        if each is not whole
-    ]
+        if is_dataclass(each.annotation)
+    }
+    if not groups:
+        return command
+    parts = {name: _list_options(group) for name, group in groups.items()}
+    every = []
+    for each in given.parameters.values():
+        every += parts.get(each.name) or [each.replace(kind=Parameter.KEYWORD_ONLY)]
 
     def spread(**words: Any) -> None:
-        model = Model(**{each.name: words.pop(each.name) for each in parts})
-        command(**words, **{whole.name: model})
+        for name, group in groups.items():
+            words[name] = group(**{each.name: words.pop(each.name) for each in parts[name]})
+        command(**words)
 
     made: Any = spread
-    made.__signature__ = given.replace(parameters=[*others, *parts])
-    made.__annotations__ = {each.name: each.annotation for each in (*others, *parts)}
+    made.__signature__ = given.replace(parameters=every)
+    made.__annotations__ = {each.name: each.annotation for each in every}
     return spread
+
+
+def _list_options(group: Any) -> list[Parameter]:
+    """Return the fields of a class that are options, as parameters."""
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=hint)
+        for each in fields(group)
+        if get_origin(hint := hints[each.name]) is Annotated
+    ]
 
 
 def add_root(app: typer.Typer) -> None:

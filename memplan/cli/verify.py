@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memplan.cli import options, output
+from memplan.cli import options, output, reading
 from memplan.cli.inputs import keep
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ EXAMPLES = (
 def command(
     problem: options.Input,
     model: options.Model,
+    constraints: options.Constraints,
     plan: Annotated[
         str | None,
         typer.Argument(
@@ -42,9 +43,6 @@ def command(
             callback=keep,
         ),
     ] = None,
-    capacity: options.Capacity = None,
-    reserve: options.Reserve = None,
-    pin: options.Pin = None,
 ) -> None:
     """Check a plan, a proof, or both: exit code 0 if they are right, 1 if one is not.
 
@@ -57,14 +55,14 @@ def command(
         raise typer.BadParameter(
             "a proof is of one layout; leave out --in-place", param_hint="'--proof'"
         )
-    loaded = options.read_input(problem, capacity, model=model)
+    loaded = reading.read_input(problem, model, options.Constraints(constraints.capacity))
 
     from memplan.view.words.plans import verified
 
     answered, peak = None, None
     if plan is not None:
         answered, loaded = _load_plan(loaded, plan)
-    loaded = options.constrain(loaded, reserve, pin)
+    loaded = constraints.add_to(loaded)
     if plan is not None and answered is not None:
         asked = _check_plan(loaded, answered, plan, model.in_place)
         output.console().print(verified(asked, answered))
@@ -85,7 +83,7 @@ def _load_plan(loaded: Loaded, path: str) -> tuple[Plan, Loaded]:
 
     plan = formats.load_plan(path)
     try:
-        return plan, options.follow_order(loaded, plan)
+        return plan, reading.follow_order(loaded, plan)
     except PlanError as error:
         output.message(f"{path}: {error}")
         raise typer.Exit(output.INFEASIBLE) from None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from memplan.cli import options, output
+from memplan.cli import options, output, reading
 from memplan.cli.inputs import keep
 from memplan.cli.order import show_loads
 
@@ -27,6 +27,9 @@ EXAMPLES = (
 )
 
 
+_DPI = 110  # of a heap map, which is large
+
+
 class Colour(StrEnum):
     """What the colours show."""
 
@@ -34,11 +37,6 @@ class Colour(StrEnum):
     KIND = "kind"
     OPERATOR = "operator"
     MODULE = "module"
-
-    @property
-    def literal(self) -> Literal["size", "kind", "operator", "module"]:
-        """The choice as the library names it."""
-        return self.value
 
 
 @dataclass(frozen=True)
@@ -66,6 +64,8 @@ class _Seen:
 def command(
     problem: options.Input,
     model: options.Model,
+    constraints: options.Constraints,
+    limits: options.Limits,
     plan: Annotated[
         str | None,
         typer.Argument(metavar="PLAN", help="A plan: CSV or JSON.", callback=keep),
@@ -73,12 +73,7 @@ def command(
     *,
     out: Annotated[
         str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write an interactive page (.html) or a picture (.png, .svg, .pdf).",
-        ),
+        options.write_to("Write an interactive page (.html) or a picture (.png, .svg, .pdf)."),
     ] = None,
     terminal: Annotated[
         bool,
@@ -129,17 +124,12 @@ def command(
             "columns, or 85 for one column.",
         ),
     ] = None,
-    capacity: options.Capacity = None,
-    timeout: options.Timeout = None,
-    nodes: options.Nodes = None,
-    reserve: options.Reserve = None,
-    pin: options.Pin = None,
     order: Annotated[
         bool,
         typer.Option(
             "--order",
-            help="In place of a plan, show the load of the given order of operators and of the "
-            "best one, one above the other.",
+            help="Instead of a plan, show the load over time of two orders of operators, one above "
+            "the other: the given one and the best one.",
         ),
     ] = False,
     pure: options.Pure = None,
@@ -161,24 +151,26 @@ def command(
     output.check_output(out, problem, *([plan] if plan else []), *others)
     if pure and not order:
         raise typer.BadParameter("it needs --order", param_hint="'--pure'")
+    constrained = constraints.reserve or constraints.pin
     if order:
-        if plan or solver or recorded or others or colour or reserve or pin or form == "html":
+        if plan or solver or recorded or others or colour or form == "html" or constrained:
             raise typer.BadParameter(
                 "the loads of two orders have no plan: give only an INPUT, and a picture (.png, "
                 ".svg, .pdf) for --output",
                 param_hint="'--order'",
             )
-        read = options.read_input(problem, capacity, model=model)
-        show_loads(read, out, width, terminal, model.in_place, timeout, nodes, pure)
+        read = reading.read_input(problem, model, constraints)
+        budget = {"timeout": limits.timeout, "states": limits.nodes, "pure": pure or ()}
+        show_loads(read, out, width, terminal, model.in_place, **budget)
         return
-    loaded, alone = _read(problem, plan, capacity, reserve, pin, model)
+    loaded, alone = _read(problem, plan, constraints, model)
 
     plans = _load_given(problem, plan, alone)
     for given in plans.values() if model.in_place else ():
         loaded = _layout_of(loaded, given)
     settled = bool(plans) or not model.in_place
     for name in solver or ([] if plans else ["auto"]):
-        found = _solve(loaded, name, timeout, nodes, in_place=not settled)
+        found = _solve(loaded, name, limits, in_place=not settled)
         if found is not None:
             loaded, plans[name], settled = found.loaded, found.plan, True
     runs = _collect_recordings({problem: loaded} if recorded else {}, others)
@@ -195,12 +187,7 @@ def command(
 
 
 def _read(
-    path: str,
-    plan: str | None,
-    capacity: int | None,
-    reserve: Sequence[str] | None,
-    pin: Sequence[str] | None,
-    model: options.Model,
+    path: str, plan: str | None, constraints: options.Constraints, model: options.Model
 ) -> tuple[Loaded, Plan | None]:
     """Read the input, and where it is a plan that says its own lifetimes, that plan."""
     from memplan import formats
@@ -208,20 +195,20 @@ def _read(
     from memplan.sources import Loaded
 
     try:
-        loaded = options.read_input(path, capacity, model=model)
+        loaded = reading.read_input(path, model, options.Constraints(constraints.capacity))
         if plan is not None:
-            loaded = options.follow_order(loaded, formats.load_plan(plan))
-        return options.constrain(loaded, reserve, pin), None
+            loaded = reading.follow_order(loaded, formats.load_plan(plan))
+        return constraints.add_to(loaded), None
     except FormatError:
-        if plan is not None or options.find_plan(path) is None:
+        if plan is not None or reading.find_plan(path) is None:
             raise
     asked, answer = formats.load_planned(path)
-    if reserve or pin:
+    if constraints.reserve or constraints.pin:
         raise FormatError(
             path, "this is a plan without its problem: --reserve and --pin need the problem"
         )
-    if capacity is not None:
-        asked = asked.with_capacity(capacity)
+    if constraints.capacity is not None:
+        asked = asked.with_capacity(constraints.capacity)
     return Loaded(asked, "plan", len(asked)), answer
 
 
@@ -236,7 +223,7 @@ def _collect_recordings(own: dict[str, Loaded], others: Sequence[str]) -> dict[s
     from memplan.errors import FormatError
     from memplan.view.recorded import find_recorded
 
-    runs = own | {path: options.read_input(path) for path in others}
+    runs = own | {path: reading.read_input(path) for path in others}
     for path, run in runs.items():
         if find_recorded(run) is None:
             raise FormatError(
@@ -266,7 +253,7 @@ def _layout_of(loaded: Loaded, plan: Plan) -> Loaded:
 
 
 def _solve(
-    loaded: Loaded, solver: str, timeout: float | None, nodes: int | None, *, in_place: bool
+    loaded: Loaded, solver: str, limits: options.Limits, *, in_place: bool
 ) -> Planned | None:
     """Return the solver's best plan, whatever it needs; `None`, after saying so, if it has none.
 
@@ -276,7 +263,7 @@ def _solve(
 
     free = loaded.problem.with_capacity(None)
     model = replace(loaded, problem=free) if in_place else free
-    found = plan_model(model, in_place=in_place, solver=solver, timeout=timeout, nodes=nodes)
+    found = plan_model(model, in_place=in_place, solver=solver, **vars(limits))
     if not found.plan.has_offsets:
         output.message(f"{solver} found no plan in time, so it is left out")
         return None
@@ -293,7 +280,7 @@ def _write_page(seen: _Seen, out: str, colour: Colour | None) -> None:
         _with_recordings(seen),
         out,
         title=os.path.basename(seen.path),
-        colour=colour.literal if colour else None,
+        colour=colour.value if colour else None,
     )
 
 
@@ -331,12 +318,12 @@ def _with_recordings(seen: _Seen) -> dict[str, Plan]:
 
 
 def _write_picture(seen: _Seen, out: str, colour: Colour, width: float | None) -> None:
-    from memplan.view import heap_map, panel, plot
+    from memplan.view import heap_map, panel, picture, plot
 
     problem, classes = seen.loaded.problem, _find_classes(seen.path, seen.loaded, colour)
     if len(seen.plans) == 1 and not seen.recordings:
         (plan,) = seen.plans.values()
-        plot.save(problem, plan, out, width=width, classes=classes)
+        picture.write(plot.draw(problem, plan, width=width, classes=classes), out)
         return
     if width is not None:
         raise typer.BadParameter(
@@ -345,7 +332,7 @@ def _write_picture(seen: _Seen, out: str, colour: Colour, width: float | None) -
     panels = [panel.of_plan(name, problem, each, classes) for name, each in seen.plans.items()]
     panels += [_draw_recording(path, run, colour) for path, run in seen.recordings.items()]
     mode: Literal["size", "class"] = "size" if colour is Colour.SIZE else "class"
-    heap_map.save(panels, out, colour=mode, title=_make_title(seen))
+    picture.write(heap_map.draw(panels, colour=mode, title=_make_title(seen)), out, _DPI)
 
 
 def _draw_recording(path: str, run: Loaded, colour: Colour) -> Panel:

@@ -7,7 +7,6 @@ upwards. One more panel shows what the allocator of a recorded run did with the 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.collections import PolyCollection
     from matplotlib.figure import Figure
 
-__all__ = ["Colour", "draw", "save"]
+__all__ = ["Colour", "draw"]
 
 Colour = Literal["size", "class"]
 
@@ -36,38 +35,6 @@ _DEPTH = 8
 _CUT = "#c1272d"
 # A panel is cut off at so many times the lowest one, because it would flatten all the others.
 _TALLEST = 3
-
-
-def save(
-    panels: Sequence[Panel],
-    path: str | os.PathLike[str],
-    *,
-    colour: Colour = "size",
-    title: str = "",
-    dpi: int = 110,
-) -> None:
-    """Draw panels into a file, `.png`, `.svg` or `.pdf`: all of it, or the old file stays.
-
-    The same panels give the same bytes with the same release of matplotlib.
-
-    Parameters
-    ----------
-    panels, colour, title
-        See `draw`.
-    path
-        Its suffix chooses the format.
-    dpi
-        Pixels an inch, for PNG and for what is drawn as pixels in the other two.
-
-    Raises
-    ------
-    FormatError
-        For another suffix, or if the file cannot be written.
-    MemplanError, MissingExtraError
-        As `draw` does.
-    """
-    picture.format_of(path)  # a wrong suffix is an error before the work, not after it
-    picture.write(draw(panels, colour=colour, title=title), path, dpi)
 
 
 def draw(panels: Sequence[Panel], *, colour: Colour = "size", title: str = "") -> Figure:

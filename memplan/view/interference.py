@@ -6,7 +6,6 @@ chain of operators are near each other, and a long line is a buffer that lives l
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +15,7 @@ from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.columns import NONE, Column
 from memplan.problem.interference import Cause, Edges, find_edges
 from memplan.problem.loads import Loads
-from memplan.view import paper, picture
+from memplan.view import paper
 from memplan.view.picture import Floats
 from memplan.view.units import human, plural
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["MOST_BUFFERS", "draw", "save"]
+__all__ = ["MOST_BUFFERS", "draw"]
 
 MOST_BUFFERS = 200  # at most 19,900 edges; beyond, lines and names cannot be told apart
 
@@ -38,20 +37,6 @@ _LOOKS = {  # colour, dashes and legend
     Cause.WINDOW: ("#9a9a9a", "dotted", "live at the same time, with a window"),
 }
 _AT_PEAK, _OTHERS, _OUTLINE = "#7aa6cc", "#eaf1f7", "#1a1a1a"
-
-
-def save(problem: Asked, path: str | os.PathLike[str], *, dpi: int = 300) -> None:
-    """Draw an interference graph into a file, `.png`, `.svg` or `.pdf`.
-
-    Raises
-    ------
-    FormatError
-        For another suffix, or if the file cannot be written.
-    MemplanError, MissingExtraError
-        As `draw` does.
-    """
-    picture.format_of(path)  # before the work, not after it
-    picture.write(draw(problem), path, dpi)
 
 
 def draw(problem: Asked) -> Figure:

@@ -39,12 +39,7 @@ def of_problem(problem: Problem) -> str:
 
 def of_loaded(loaded: Loaded) -> str:
     """Return the HTML of what a file was read as: its problem's, and what the file says."""
-    facts = [
-        ("source", loaded.source),
-        ("tensors", f"{loaded.tensors:,}"),
-        *_list_problem_facts(loaded.problem),
-        *(("note", note.text) for note in loaded.notes),
-    ]
+    facts = _add_file(loaded, _list_problem_facts(loaded.problem))
     return _page("memplan model", facts, _load(loaded.problem))
 
 
@@ -69,14 +64,14 @@ def of_plan(plan: Plan) -> str:
 
 def of_planned(planned: Planned) -> str:
     """Return the HTML of a model with its plan: the plan's, and what the file says."""
-    loaded = planned.loaded
-    facts = [
-        ("source", loaded.source),
-        ("tensors", f"{loaded.tensors:,}"),
-        *_list_plan_facts(planned.plan),
-        *(("note", note.text) for note in loaded.notes),
-    ]
+    facts = _add_file(planned.loaded, _list_plan_facts(planned.plan))
     return _page("memplan plan", facts, _boxes(planned.plan))
+
+
+def _add_file(loaded: Loaded, facts: Facts) -> Facts:
+    """Return facts between those of the file and its notes."""
+    file = [("source", loaded.source), ("tensors", f"{loaded.tensors:,}")]
+    return [*file, *facts, *(("note", note.text) for note in loaded.notes)]
 
 
 def _list_plan_facts(plan: Plan) -> Facts:

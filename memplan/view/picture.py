@@ -100,8 +100,18 @@ def make_figure(width: float, height: float) -> Figure:
     return Shown(figsize=(width, height), layout="constrained")
 
 
-def write(figure: Figure, path: str | os.PathLike[str], dpi: int) -> None:
+def write(figure: Figure, path: str | os.PathLike[str], dpi: int = 300) -> None:
     """Write a figure, all of it or nothing; the same figure gives the same bytes.
+
+    Parameters
+    ----------
+    figure
+        What is drawn.
+    path
+        Its suffix chooses the format: `.png`, or `.svg` and `.pdf`, which are vectors with text as
+        text; PDF embeds its fonts.
+    dpi
+        Pixels an inch, for PNG and for what is drawn as pixels in the other two.
 
     Raises
     ------

@@ -7,7 +7,6 @@ of the page. The height of a box is the size of its buffer, so that tints by siz
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -29,46 +28,11 @@ if TYPE_CHECKING:
     from matplotlib.collections import PolyCollection
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "save"]
+__all__ = ["draw"]
 
 _EDGE, _EDGE_WIDTH = "#1a1a1a", 0.5
 _TINTS = ("#eaf1f7", "#7aa6cc")  # of the smallest and the largest buffer; black reads on both
 _HEIGHT, _STRIP = 0.52, 0.16  # of the picture and of the strip below it, in widths
-
-
-def save(
-    problem: Asked,
-    plan: Plan,
-    path: str | os.PathLike[str],
-    *,
-    width: float | None = None,
-    classes: Sequence[str] | None = None,
-    load: bool = False,
-    dpi: int = 300,
-) -> None:
-    """Draw a plan into a file, `.png`, `.svg` or `.pdf`: all of it, or the old file stays.
-
-    The same plan gives the same bytes with the same release of matplotlib. SVG and PDF are
-    vectors, with text as text; PDF embeds its fonts. From 2,000 boxes on, the boxes are pixels.
-
-    Parameters
-    ----------
-    problem, plan, width, classes, load
-        See `draw`.
-    path
-        Its suffix chooses the format.
-    dpi
-        Pixels an inch, for PNG and for what is drawn as pixels in the other two.
-
-    Raises
-    ------
-    FormatError
-        For another suffix, or if the file cannot be written.
-    MemplanError, PlanError, MissingExtraError
-        As `draw` does.
-    """
-    picture.format_of(path)  # before the work, not after it
-    picture.write(draw(problem, plan, width=width, classes=classes, load=load), path, dpi)
 
 
 def draw(

@@ -93,7 +93,7 @@ def _describe_reserved(problem: Problem) -> list[str]:
     ends = [0, *(min(block.upper, problem.capacity) for block in problem.reserved)]
     starts = [*(min(block.lower, problem.capacity) for block in problem.reserved), problem.capacity]
     longest = max(start - end for end, start in zip(ends, starts, strict=True))
-    return [f"Reserved ranges leave {exact(longest)} in one piece at most."]
+    return [f"Reserved ranges leave at most {exact(longest)} in one piece."]
 
 
 def _tell_first(what: Sequence[T], tell: Callable[[T], str]) -> list[str]:

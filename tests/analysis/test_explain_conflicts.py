@@ -111,7 +111,7 @@ def test_reserved_ranges_leave_no_room_for_a_group(solver: None) -> None:
     assert (found.subset, found.irreducible) == (("a", "b"), True)
     lines = told(problem)
     assert '"a" and "b" lie one behind the other: 5 bytes from end to end.' in lines
-    assert "Reserved ranges leave 4 bytes in one piece at most." in lines
+    assert "Reserved ranges leave at most 4 bytes in one piece." in lines
 
 
 def test_a_pin_in_the_way_of_a_group(solver: None) -> None:

@@ -107,7 +107,7 @@ def test_a_plan_of_another_model(
             "leave out --in-place, --replan and --alignment",
         ),
         (["-o", "a.tflite", "--dim", "n=1"], "uses the sizes that are stored in the file"),
-        (["--c-header", "a.h", "--shim", "a.h"], "two outputs have the same file"),
+        (["--c-header", "a.h", "--shim", "a.h"], "--c-header names the same file"),
         (["-o", NETWORK], "is the input"),
         (["-o", "net.tflite"], "is not a TFLite model; only TFLite models carry their plan"),
         (["--c-header", "no/where.h"], "its folder does not exist"),

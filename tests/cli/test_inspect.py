@@ -300,9 +300,9 @@ def test_paths_of_control_flow(capsys: pytest.CaptureFixture[str]) -> None:
     said = " ".join(told(capsys, "branches.json", "--path", "all"))
     assert "all branches 400 - without a choice" in said
     assert "cond=large 300 100 bytes (25.0 %) before the run" in said
-    assert "so that 300 bytes are enough for all of them, 100 bytes less than the plan" in said
+    assert "so 300 bytes are enough for all of them, 100 bytes less than the plan" in said
     said = " ".join(told(capsys, "branches.json", "--path", "cond=small", "--known", "cond"))
-    assert "A run on no listed path keeps the plan of all branches, which then needs 400" in said
+    assert "A run on another path uses the plan of all branches, which then needs 400" in said
     found = summary(capsys, "branches.json", "--path", "cond=small", "--nodes", "9")["paths"]
     assert (found["conservative"], found["fallback"], found["complete"]) == (400, 400, False)
     (path,) = found["paths"]

@@ -61,8 +61,8 @@ def test_what_moves_and_why(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
         "bound, any order 37,888 bytes (37 KiB)",
         "status optimal: no order has a smaller load",
         "2 operators move",
-        'pool_1 3 1 32,768 32 KiB "wide_1" is over before it',
-        'pool_2 4 3 32,768 32 KiB "wide_2" is over before it',
+        'pool_1 3 1 32,768 32 KiB "wide_1" is no longer needed then',
+        'pool_2 4 3 32,768 32 KiB "wide_2" is no longer needed then',
     ):
         assert line in lines
     assert list(tmp_path.iterdir()) == []

@@ -148,7 +148,7 @@ def test_no_proof_is_said_and_touches_nothing(folder: Path) -> None:
         ("--proof five.csv", "is the input"),
         ("--proof .", "is a folder"),
         ("--proof no/it.proof", "folder does not exist"),
-        ("--proof it.proof -o it.proof", "the plan is written to this file"),
+        ("--proof it.proof -o it.proof", "--output names the same file"),
     ],
 )
 def test_a_proof_that_cannot_be_is_one_sentence(arguments: str, word: str, folder: Path) -> None:

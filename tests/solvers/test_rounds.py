@@ -122,8 +122,8 @@ def test_plan_writes_a_line_of_json_for_each_round(tmp_path: Path) -> None:
         ("--trace five.csv", "is the input"),
         ("--trace .", "is a folder"),
         ("--trace no/rounds", "folder does not exist"),
-        ("--trace it -o it", "another output has the same file"),
-        ("--trace it --proof it", "another output has the same file"),
+        ("--trace it -o it", "--output names the same file"),
+        ("--trace it --proof it", "--proof names the same file"),
     ],
 )
 def test_a_trace_that_cannot_be_written_is_refused(

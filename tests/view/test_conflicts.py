@@ -109,7 +109,7 @@ def test_reserved_ranges_beyond_the_capacity_do_not_count() -> None:
         ([(0, 20)], 10, "0 bytes"),
     ):
         problem = Problem(rows, capacity, reserved)
-        assert list_reasons(problem) == [f"Reserved ranges leave {longest} in one piece at most."]
+        assert list_reasons(problem) == [f"Reserved ranges leave at most {longest} in one piece."]
 
 
 def test_a_line_goes_around_a_group() -> None:

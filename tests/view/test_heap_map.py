@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 from xml.etree import ElementTree
 
 import numpy as np
@@ -23,7 +25,7 @@ from memplan.referee import verify
 from memplan.solvers import solve
 from memplan.sources.graph_json import write_graph
 from memplan.trace import Trace
-from memplan.view import heap_map, panel, plot
+from memplan.view import heap_map, panel, picture, plot
 from memplan.view.addresses import compress
 from memplan_lab.bench import generators
 
@@ -307,7 +309,7 @@ def test_odd_problems(problem: Problem, tmp_path: Path) -> None:
     """Tests that nothing, no bytes, huge numbers and names like formulas can be drawn."""
     made = panel.of_plan("$x^", problem, stacked(problem), ("$y^",) * len(problem))
     for colour in ("size", "class"):
-        heap_map.save([made, made], tmp_path / "map.png", colour=colour, title="$z^")
+        picture.write(heap_map.draw([made, made], colour=colour, title="$z^"), tmp_path / "map.png")
         assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -316,7 +318,7 @@ def test_names_cannot_harm_a_file(tmp_path: Path) -> None:
     problem = Problem([Buffer("a", 0, 1, 8)])
     bad = "<b>\x1b[31m\x00"
     made = panel.of_plan(bad, problem, stacked(problem), (bad,))
-    heap_map.save([made], tmp_path / "map.svg", colour="class", title=bad)
+    picture.write(heap_map.draw([made], colour="class", title=bad), tmp_path / "map.svg")
     texts = [e.text for e in ElementTree.parse(tmp_path / "map.svg").iter()]
     assert texts.count("<b>?[31m?") == 2
     assert "<b>\\x1b[31m\\x00" in texts
@@ -329,7 +331,7 @@ def test_the_same_panels_give_the_same_bytes(suffix: str, tmp_path: Path) -> Non
     panels = [panel.of_plan("a", run.problem(), stacked(run.problem()))]
     panels.append(panel.of_recording("b", run))
     for name in ("one", "two"):
-        heap_map.save(panels, tmp_path / f"{name}{suffix}")
+        picture.write(heap_map.draw(panels), tmp_path / f"{name}{suffix}")
     one, two = ((tmp_path / f"{name}{suffix}").read_bytes() for name in ("one", "two"))
     assert one == two
 
@@ -343,7 +345,7 @@ def test_ten_thousand_allocations(tmp_path: Path) -> None:
         panel.of_recording("glibc", run),
     ]
     assert [len(boxes(axes)) for axes in heap_map.draw(panels).axes[:2]] == [10_000, 10_000]
-    heap_map.save(panels, tmp_path / "map.svg")
+    picture.write(heap_map.draw(panels), tmp_path / "map.svg")
     assert (tmp_path / "map.svg").stat().st_size < 2_000_000
     names = {e.tag.rpartition("}")[2] for e in ElementTree.parse(tmp_path / "map.svg").iter()}
     assert "image" in names
@@ -361,7 +363,7 @@ def test_what_cannot_be_drawn_is_refused(five: Problem, tmp_path: Path) -> None:
     with pytest.raises(MemplanError, match="bare has no classes to colour by"):
         heap_map.draw([bare], colour="class")
     with pytest.raises(FormatError, match=r"must be \.png, \.svg or \.pdf"):
-        heap_map.save([bare], tmp_path / "map.jpg")
+        picture.write(heap_map.draw([bare]), tmp_path / "map.jpg")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -377,15 +379,15 @@ def test_without_matplotlib(five: Problem, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[list[panel.Panel]]:
-    """Return a list that gets the panels of every heap map that is saved."""
+    """Return a list that gets the panels of every heap map that is drawn."""
     maps: list[list[panel.Panel]] = []
-    save = heap_map.save
+    draw = heap_map.draw
 
-    def watched(panels: Sequence[panel.Panel], *arguments: object, **named: object) -> None:
+    def watched(panels: Sequence[panel.Panel], **named: Any) -> object:
         maps.append(list(panels))
-        save(panels, *arguments, **named)  # type: ignore[arg-type]
+        return draw(panels, **named)
 
-    monkeypatch.setattr(heap_map, "save", watched)
+    monkeypatch.setattr(heap_map, "draw", watched)
     return maps
 
 
@@ -432,10 +434,10 @@ def test_one_plan_is_drawn_in_detail(
     words: str, files: Path, drawn: list[list[panel.Panel]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests that one plan is no heap map, and that the solver is `auto` where none is named."""
-    plans: list[Plan] = []
-    monkeypatch.setattr(plot, "save", lambda problem, plan, out, **how: plans.append(plan))
+    detailed = Mock(wraps=plot.draw)
+    monkeypatch.setattr(plot, "draw", detailed)
     assert memplan(f"view {words} -o map.png").exit_code == 0
-    assert [plan.peak for plan in plans] == [12]
+    assert [call.args[1].peak for call in detailed.call_args_list] == [12]
     assert drawn == []
 
 
@@ -474,11 +476,11 @@ def test_operators_of_a_model_are_its_colours(
     graph = Graph("chain", tensors, operators, inputs=(0,), outputs=(2,))
     (files / "model.json").write_text(write_graph(graph))
     classes = ("input", "Gemm", "Relu")
-    how: list[object] = []
-    monkeypatch.setattr(plot, "save", lambda *what, classes, **rest: how.append(classes))
+    detailed = Mock(wraps=plot.draw)
+    monkeypatch.setattr(plot, "draw", detailed)
     words = "view model.json --include inputs --colour operator -o map.png"
     assert memplan(words).output == ""
-    assert how == [classes]
+    assert detailed.call_args.kwargs["classes"] == classes
     assert memplan(f"{words} --solver greedy --solver exact").output == ""
     assert [each.classes for each in drawn[0]] == [classes, classes]
 

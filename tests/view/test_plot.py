@@ -13,7 +13,7 @@ import pytest
 from memplan.errors import FormatError, MemplanError, MissingExtraError, PlanError
 from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem
-from memplan.view import load_plot, plot
+from memplan.view import load_plot, picture, plot
 from memplan_lab.bench import generators
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -127,7 +127,7 @@ def test_ticks_are_where_boxes_begin_and_end(five: Problem, best: Plan) -> None:
 @pytest.mark.parametrize("width", [85, 178])
 def test_width(width: float, five: Problem, best: Plan, tmp_path: Path) -> None:
     """Tests that a figure is as wide as a column, in the file as well."""
-    plot.save(five, best, tmp_path / "plan.svg", width=width)
+    picture.write(plot.draw(five, best, width=width), tmp_path / "plan.svg")
     root = ElementTree.parse(tmp_path / "plan.svg").getroot()
     assert float(root.get("width", "").removesuffix("pt")) == pytest.approx(width / 25.4 * 72)
 
@@ -237,7 +237,7 @@ def test_order_of_the_plan_does_not_matter(five: Problem, best: Plan) -> None:
 )
 def test_odd_problems(problem: Problem, tmp_path: Path) -> None:
     """Tests that nothing, no bytes, huge numbers and names like formulas can be drawn."""
-    plot.save(problem, stacked(problem), tmp_path / "plan.png")
+    picture.write(plot.draw(problem, stacked(problem)), tmp_path / "plan.png")
     assert (tmp_path / "plan.png").read_bytes().startswith(MAGIC[".png"])
 
 
@@ -245,8 +245,8 @@ def test_odd_problems(problem: Problem, tmp_path: Path) -> None:
 def test_formats(suffix: str, five: Problem, best: Plan, tmp_path: Path) -> None:
     """Tests that the suffix chooses the format, and the same plan gives the same bytes."""
     first, second = tmp_path / f"1{suffix}", tmp_path / f"2{suffix.upper()}"
-    plot.save(five, best, first)
-    plot.save(five, best, second)
+    picture.write(plot.draw(five, best), first)
+    picture.write(plot.draw(five, best), second)
     assert first.read_bytes().startswith(MAGIC[suffix])
     assert first.read_bytes() == second.read_bytes()
 
@@ -255,7 +255,7 @@ def test_text_is_text(tmp_path: Path) -> None:
     """Tests that names can be searched in SVG, that PDF embeds TrueType, and nothing is Type 3."""
     problem = Problem([Buffer("weights", start=0, end=4, size=64)])
     plan = Plan.of(problem, [0])
-    plot.save(problem, plan, tmp_path / "plan.svg")
+    picture.write(plot.draw(problem, plan), tmp_path / "plan.svg")
     plot.draw(problem, plan).savefig(tmp_path / "plan.pdf")  # as from a notebook
     texts = {e.text for e in ElementTree.parse(tmp_path / "plan.svg").iter() if e.text}
     assert {"weights", "time", "address (bytes)"} <= texts
@@ -271,8 +271,12 @@ def test_names_cannot_harm_a_file(tmp_path: Path) -> None:
     problem = Problem(rows)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        plot.save(problem, Plan.of(problem, [0] * 5), tmp_path / "plan.svg", width=500)
-        plot.save(problem, Plan.of(problem, [0] * 5), tmp_path / "plan.pdf", width=500)
+        picture.write(
+            plot.draw(problem, Plan.of(problem, [0] * 5), width=500), tmp_path / "plan.svg"
+        )
+        picture.write(
+            plot.draw(problem, Plan.of(problem, [0] * 5), width=500), tmp_path / "plan.pdf"
+        )
     root = ElementTree.parse(tmp_path / "plan.svg")
     assert not [e for e in root.iter() if e.tag.endswith("}img")]
     texts = {e.text for e in root.iter() if e.text}
@@ -284,7 +288,7 @@ def test_thirty_thousand_buffers(tmp_path: Path) -> None:
     problem = generators.nn_like(30_000, 0)
     plan = stacked(problem)
     assert len(part(plot.draw(problem, plan).axes[0], "buffers")) == 30_000
-    plot.save(problem, plan, tmp_path / "plan.svg")
+    picture.write(plot.draw(problem, plan), tmp_path / "plan.svg")
     assert (tmp_path / "plan.svg").stat().st_size < 2_000_000
     names = {e.tag.rpartition("}")[2] for e in ElementTree.parse(tmp_path / "plan.svg").iter()}
     assert "image" in names
@@ -294,7 +298,9 @@ def test_no_offsets(five: Problem, tmp_path: Path) -> None:
     """Tests that a plan without offsets is refused, and an old picture stays."""
     (tmp_path / "plan.png").write_text("old")
     with pytest.raises(PlanError, match="no offsets to draw"):
-        plot.save(five, Plan.of(five, None, status=Status.UNKNOWN), tmp_path / "plan.png")
+        picture.write(
+            plot.draw(five, Plan.of(five, None, status=Status.UNKNOWN)), tmp_path / "plan.png"
+        )
     assert (tmp_path / "plan.png").read_text() == "old"
 
 
@@ -302,14 +308,14 @@ def test_other_suffixes(five: Problem, best: Plan, tmp_path: Path) -> None:
     """Tests that an unknown suffix, or none, is refused with those that are known."""
     for name in ("plan.jpg", "plan"):
         with pytest.raises(FormatError, match=r"must be \.png, \.svg or \.pdf"):
-            plot.save(five, best, tmp_path / name)
+            picture.write(plot.draw(five, best), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_folder_that_is_not_there(five: Problem, best: Plan, tmp_path: Path) -> None:
     """Tests that a file that cannot be written is an error that names it."""
     with pytest.raises(FormatError, match=r"plan\.png: the file cannot be written"):
-        plot.save(five, best, tmp_path / "missing" / "plan.png")
+        picture.write(plot.draw(five, best), tmp_path / "missing" / "plan.png")
 
 
 def test_without_matplotlib(five: Problem, best: Plan, monkeypatch: pytest.MonkeyPatch) -> None:

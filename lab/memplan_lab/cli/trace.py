@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from memplan.cli import options, output
+from memplan.cli import options, output, reading
 from memplan_lab.study.search_tree import Rule
 
 NAME = "trace"
@@ -61,7 +61,7 @@ def command(
         raise typer.BadParameter("name a file with --figure", param_hint="'--lattice'")
     if without and Rule.CAPACITY in without:
         raise typer.BadParameter("raise --capacity instead of this", param_hint="'--without'")
-    problem = options.read_input(input, capacity).problem
+    problem = reading.read_input(input, constraints=options.Constraints(capacity)).problem
     limit = problem.capacity
     if limit is None:
         limit = search_tree.find_least_peak(problem)

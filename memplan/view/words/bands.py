@@ -49,7 +49,10 @@ def describe_frontier(
         ("load, whole", exact(given.load)),
         ("load, in bands", f"{exact(min(point.load for point in found.points))}"),
         *list_beside(beside),
-        ("programs", f"{len(found.points) - 1:,} in bands, none of which beats another"),
+        (
+            "programs",
+            f"{len(found.points) - 1:,} in bands, each with less memory or less work than others",
+        ),
     ]
     parts: list[RenderableType] = [list_facts(facts), Text()]
     if len(found.points) == 1:

@@ -202,8 +202,8 @@ def _subset(
     closing = "Leave out any one of them and the rest fits: the subset is irreducible."
     if not found.irreducible:
         closing = (
-            "The budget ended before each of them was tried: a smaller subset may also be "
-            "infeasible (raise --nodes)."
+            "The budget ended before the subset was reduced: a smaller one may also be infeasible "
+            "(raise --nodes)."
         )
     total = sum(each.size for each in buffers)
     sentences = [*relations.list_reasons(part), *([closing] if len(rows) > 1 else [])]

@@ -29,15 +29,6 @@ from memplan.view.words.tables import Column, FittedTable
 __all__ = ["describe_order", "judge_order"]
 
 
-def _list_loads(found: Reordered) -> list[Fact]:
-    """Return what orders need, one fact a line."""
-    return [
-        ("load, given order", exact(found.given_peak)),
-        ("load, best order", f"{exact(found.peak)}{_saving(found)}"),
-        ("bound, any order", exact(found.bound)),
-    ]
-
-
 def describe_order(
     found: Reordered, most: int = MOST_ROWS, beside: Beside | None = None
 ) -> RenderableType:
@@ -52,9 +43,14 @@ def describe_order(
     beside
         What the runtime needs of its arena beside the plan, whatever the order.
     """
-    facts: list[Fact] = [("operators", f"{len(found.order):,}"), *_list_loads(found)]
-    facts += list_beside(beside)
-    facts.append(("status", _status(found)))
+    facts: list[Fact] = [
+        ("operators", f"{len(found.order):,}"),
+        ("load, given order", exact(found.given_peak)),
+        ("load, best order", f"{exact(found.peak)}{_saving(found)}"),
+        ("bound, any order", exact(found.bound)),
+        *list_beside(beside),
+        ("status", _status(found)),
+    ]
     if found.status is not Status.OPTIMAL:
         facts.append(("gap", f"{found.peak / found.bound - 1:.2%}" if found.bound else "-"))
     facts.append(("search", f"{plural(found.states, 'state')}, {seconds(found.seconds)}"))
@@ -124,8 +120,8 @@ def _explain(move: Move) -> str:
     more = f" and {len(move.storages) - 2:,} more" if len(move.storages) > 2 else ""
     one = len(move.storages) == 1
     if move.earlier:
-        return f"{names}{more} {'is' if one else 'are'} over before it"
-    return f"{names}{more} {'is' if one else 'are'} made after it"
+        return f"{names}{more} {'is' if one else 'are'} no longer needed then"
+    return f"{names}{more} {'is' if one else 'are'} not made yet then"
 
 
 def _describe_cut(found: Reordered, cut: Cut, most: int) -> RenderableType:

@@ -59,23 +59,23 @@ def _conclude(found: PathPlans, most: int) -> list[str]:
     sentences = []
     if found.single:
         sentences.append(
-            f"There are more than {MOST_PATHS} paths. Planned are those with the smallest load on "
-            "which a single choice is made; name others with --path."
+            f"There are more than {MOST_PATHS} paths. Only those with a single choice and the "
+            "smallest load are planned; name others with --path."
         )
     if found.complete:
         less = f", {exact(most - found.peak)} less than the plan of all branches"
         sentences.append(
-            f"Every run is on one of these paths, so that {exact(found.peak)} are enough for all "
+            f"Every run takes one of these paths, so {exact(found.peak)} are enough for all "
             f"of them{less if found.peak < most else ''}."
         )
     else:
         sentences.append(
-            "A run on no listed path keeps the plan of all branches, which then needs "
+            "A run on another path uses the plan of all branches, which then needs "
             f"{exact(found.fallback.plan.peak or 0)}."
         )
     if any(path.step != BEFORE_RUN for path in found.paths):
         sentences.append(
-            "What is in memory before the plan of a path is chosen has the same offset in all "
-            "plans, so that nothing moves."
+            "Buffers that are in memory before the path is known have the same offset in all "
+            "plans, so nothing moves."
         )
     return sentences

@@ -1,0 +1,187 @@
+"""Reads inputs as the options of the command line say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from memplan.cli import options
+
+if TYPE_CHECKING:
+    from memplan.graph import Graph, Kind
+    from memplan.notes import Note
+    from memplan.plan import Plan
+    from memplan.sources import Figure, Loaded
+    from memplan.yardsticks.torch_run import Measured
+
+
+_PLAIN, _NONE = options.Model(), options.Constraints()
+
+
+def measure(loaded: Loaded, path: str, model: options.Model) -> tuple[Loaded, Measured]:
+    """Run a program for `--measure`; the input gets a note if the run held more than is planned.
+
+    Raises
+    ------
+    typer.BadParameter
+        If it is none, or other tensors are planned than PyTorch allocates.
+    FormatError
+        If there is a note, and notes are errors.
+    """
+    hint = "'--measure'"
+    if loaded.source != "torch":
+        raise typer.BadParameter(
+            f"only programs of PyTorch (.pt2) can be run, not {loaded.source}", param_hint=hint
+        )
+    if model.include or model.exclude:
+        raise typer.BadParameter("leave out --include and --exclude", param_hint=hint)
+    from memplan.yardsticks.torch_run import measure_file
+
+    found = measure_file(Path(path), model.reading())
+    notes = found.make_notes()
+    refuse_notes(path, notes if model.strict else ())
+    return replace(loaded, notes=(*loaded.notes, *notes)), found
+
+
+def ask_runtime(
+    loaded: Loaded, path: str, model: options.Model
+) -> tuple[Loaded, tuple[Figure, ...]]:
+    """Ask the format's own runtime, if it is installed, what it needs and what it refuses.
+
+    Raises
+    ------
+    FormatError
+        If it says anything that is a note, and notes are errors.
+    """
+    if loaded.graph is None:
+        return loaded, ()
+    from memplan import yardsticks
+
+    figure = yardsticks.measure(loaded.source, Path(path), model.reading())
+    figures = () if figure is None else (figure,)
+    notes = yardsticks.join_notes(loaded.notes, figures)
+    refuse_notes(path, notes if model.strict else ())
+    return replace(loaded, notes=notes), figures
+
+
+def read_input(
+    path: str, model: options.Model = _PLAIN, constraints: options.Constraints = _NONE
+) -> Loaded:
+    """Load an input of any kind, and add to its problem what the command line says.
+
+    Nothing is laid out in place, because `memplan.planning` chooses between the layouts.
+    """
+    from memplan import sources
+    from memplan.planning import capacity_to_load, hold_capacity, settle_sizes
+
+    read = partial(
+        sources.load,
+        path,
+        capacity=capacity_to_load(path, constraints.capacity),
+        pins=model.pins,
+        limit_factor=model.limit_factor,
+        runtime_order=model.runtime_order,
+        part=model.part,
+    )
+    loaded = read(dims=model.reading().dims)
+    if model.runtime:
+        loaded = settle_sizes(loaded, path, model.reading(), read)
+    if model.strict and any(note.code == "runtime-refuses" for note in loaded.notes):
+        loaded, _ = ask_runtime(loaded, path, model)  # it knows better what it takes
+    refuse_notes(path, loaded.notes if model.strict else ())
+    if model.include or model.exclude:
+        loaded = _with_kinds(loaded, model)
+    if model.alignment > 1:
+        loaded = _with_alignment(loaded, model.alignment)
+    loaded = hold_capacity(loaded, path, constraints.capacity)
+    refuse_notes(path, loaded.notes if model.strict else ())
+    return constraints.add_to(loaded)
+
+
+def follow_order(loaded: Loaded, plan: Plan) -> Loaded:
+    """Return a program in the order that a plan of `memplan plan --order` says, if it says one.
+
+    Raises
+    ------
+    GraphError, PlanError
+        As `memplan.rewrite.put_in_order`.
+    """
+    if "order" not in plan.stats:
+        return loaded
+    from memplan.rewrite import put_in_order
+
+    return put_in_order(loaded, plan.stats["order"])
+
+
+def find_plan(path: str) -> Plan | None:
+    """Return the plan in a file, or `None` if the file is not a plan."""
+    from memplan import formats
+    from memplan.errors import FormatError
+
+    try:
+        return formats.load_plan(path)
+    except FormatError:
+        return None
+
+
+def refuse_notes(path: str, notes: Sequence[Note]) -> None:
+    """Make an error of what was assumed or left out, as `--strict` asks.
+
+    Raises
+    ------
+    FormatError
+        If there is any note.
+    """
+    from memplan.errors import FormatError
+    from memplan.view.units import plural
+
+    if notes:
+        others = f" (and {plural(len(notes) - 1, 'more note')})" if len(notes) > 1 else ""
+        raise FormatError(path, f"{notes[0].text} [{notes[0].code}]{others}")
+
+
+def _with_kinds(loaded: Loaded, model: options.Model) -> Loaded:
+    from memplan.errors import MemplanError
+
+    graph = loaded.graph
+    also = _parse_kinds(model.include or (), "'--include'")
+    never = _parse_kinds(model.exclude or (), "'--exclude'")
+    if graph is None:
+        raise MemplanError(f"a {loaded.source} file does not distinguish kinds of tensors")
+    return _with_graph(loaded, replace(graph, planned=(graph.planned | also) - never))
+
+
+def _with_alignment(loaded: Loaded, unit: int) -> Loaded:
+    """Align every offset to `unit` too; a program aligns the offsets of all its layouts."""
+    if loaded.graph is None:
+        return replace(loaded, problem=loaded.problem.with_alignment(unit))
+    both = math.lcm(loaded.graph.alignment, unit)
+    return _with_graph(loaded, replace(loaded.graph, alignment=both))
+
+
+def _with_graph(loaded: Loaded, graph: Graph) -> Loaded:
+    """Return an input whose graph was changed, laid out again."""
+    from memplan import sources
+
+    made = sources.of_graph(graph, figures=loaded.figures, notes=loaded.notes)
+    problem = made.problem.with_capacity(loaded.problem.capacity)
+    return replace(made, problem=problem, source=loaded.source)
+
+
+def _parse_kinds(texts: Sequence[str], hint: str) -> frozenset[Kind]:
+    from memplan.graph import Kind
+
+    kinds = []
+    for text in texts:
+        try:
+            kinds.append(Kind(text.removesuffix("s")))
+        except ValueError:
+            known = ", ".join(f"{kind}s" for kind in Kind)
+            raise typer.BadParameter(f"{text!r} is none of {known}", param_hint=hint) from None
+    return frozenset(kinds)
