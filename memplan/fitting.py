@@ -132,7 +132,7 @@ def find_fit(
     )
     capacity = None if size is None else parse_size(size)
     asked |= {"in_place": True, "order": True, "bands": True, "first_fit": True}
-    found = arrange(writer, capacity=capacity, **asked)
+    found = arrange(writer, capacity=capacity, exact=not allow_inexact, **asked)
     if out is not None and capacity is not None and found.fits and not allow_inexact:
         found.require_equal()
     return found

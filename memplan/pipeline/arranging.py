@@ -11,7 +11,7 @@ measured; the best is kept. With a capacity, the first that fits is enough.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Final
@@ -28,6 +28,7 @@ __all__ = ["Arranged", "Draft", "Step", "arrange", "plan_in_order"]
 
 _WORK: Final = 300_000  # for the search for bands: planning and measuring take longer
 _MANY: Final = 4_000_000  # nodes of a longer search for a plan, half a minute
+_SPARE: Final = 8  # more bands to try where outputs differ
 
 
 @dataclass(frozen=True)
@@ -240,6 +241,7 @@ def arrange(
     max_extra: float | None = None,
     capacity: int | None = None,
     first_fit: bool = False,
+    exact: bool = False,
     pure: Iterable[str] = (),
     timeout: float | None = None,
     nodes: int | None = None,
@@ -266,6 +268,9 @@ def arrange(
     first_fit
         Whether levers that cost nothing are left alone too once the program fits. Of a problem
         without operators, only offsets are chosen then.
+    exact
+        Whether bands are left out whose outputs differ in any bit from those of the program: some
+        kernels add up in another order in pictures of another size, and other bands may not differ.
     pure
         See `memplan.reorder`.
     timeout
@@ -280,7 +285,7 @@ def arrange(
         As `memplan.plan_model` and `memplan.reorder`; if there is no plan within the budget, or the
         writer refuses the program.
     """
-    run = _Run(writer, capacity, timeout, nodes)
+    run = _Run(writer, capacity, timeout, nodes, exact=exact)
     if first_fit and not run.has_operators:
         in_place = order = bands = False
     if order and not first_fit:
@@ -333,9 +338,18 @@ class _Run:
     """One call of `arrange`: the best draft so far, and what is left of the budget."""
 
     def __init__(
-        self, writer: Writer, capacity: int | None, timeout: float | None, nodes: int | None
+        self,
+        writer: Writer,
+        capacity: int | None,
+        timeout: float | None,
+        nodes: int | None,
+        *,
+        exact: bool,
     ) -> None:
         self._writer = writer
+        self._exact = exact
+        self._compared: dict[int, Comparison | None] = {}  # by the `id` of a draft
+        self._different: list[Draft] = []  # they are kept, so that no `id` is another's
         self._capacity = capacity
         self._begun = time.perf_counter()
         self._timeout, self._nodes = timeout, nodes
@@ -445,48 +459,82 @@ class _Run:
         uncut = self._writer.uncut(plain.variant)
         self._frontier = frontier = find_frontier(uncut, work=_WORK)
         beside = plain.arena - (plain.planned.plan.peak or 0)
-        for point in self._iterate_points(max_extra, beside, plain.arena):
+        first, spare = self._list_points(max_extra, beside, plain.arena)
+        for at, point in enumerate((*first, *spare)):
+            if at >= len(first) and not self._drop_different():
+                break
             self._draft_bands(plain, point, in_place, None)
-            if self.fits:
+            if self.fits and not self._drop_different():
                 break
         best = self.best
         peak, tried = best.planned.plan.peak or 0, best.point
         if tried and peak > tried.load and self._timeout is None and self._nodes is None:
             # The plan of so many small tensors needs a longer search; the best bands are worth one.
             self._draft_bands(plain, tried, in_place, _MANY)
-        chosen = self.best.point
-        words = "" if chosen else f"none: {frontier.explain(frontier.points[0])}"
+        self._drop_different()
+        chosen = self._choose().point
+        words = "" if chosen else f"none: {self._explain_none()}"
         self._note("bands", words, frontier.extra(chosen) if chosen else 0.0)
+
+    def _explain_none(self) -> str:
+        assert self._frontier is not None
+        if self._different:
+            last = self._compare(self._different[-1])
+            assert last is not None
+            return f"outputs differ by up to {last.difference:g}; --allow-inexact writes them"
+        return self._frontier.explain(self._frontier.points[0])
 
     def _draft_bands(self, plain: Draft, point: Point, in_place: bool, nodes: int | None) -> None:
         assert self._frontier is not None
         variant = self._writer.put_in_bands(plain.variant, self._frontier.cut(point))
         self._draft(variant, in_place=in_place, parts=self._writer.trials, point=point, nodes=nodes)
 
-    def _iterate_points(self, max_extra: float, beside: int, arena: int) -> Iterator[Point]:
-        """Yield the bands to try, the most promising first."""
+    def _list_points(
+        self, max_extra: float, beside: int, arena: int
+    ) -> tuple[list[Point], list[Point]]:
+        """Return the bands to try, the most promising first, and those to try if outputs differ."""
         frontier, trials = self._frontier, self._writer.trials
         assert frontier is not None
         fit = [p for p in frontier.points[1:] if frontier.extra(p) <= max_extra + 1e-12]
         fit = [p for p in fit if p.arena + beside < arena or trials > 1]
         by_arena = sorted(fit, key=lambda point: (point.arena, point.work))
         if self._capacity is None:
-            yield from by_arena[:trials]
-            return
+            return by_arena[:trials], by_arena[trials:][:_SPARE]
         inside = [p for p in fit if p.arena + beside <= self._capacity]
         by_work = sorted(inside, key=lambda point: (point.work, point.arena))
         if trials == 1:
-            yield from (*by_work[:3], *by_arena[:1])
-            return
+            return [*by_work[:3], *by_arena[:1]], by_work[3:][:_SPARE]
         near = [p for p in by_arena if p not in inside]
-        yield from (*by_work[: trials - 1], *by_arena[:2], *near[:1])
+        return [*by_work[: trials - 1], *by_arena[:2], *near[:1]], by_work[trials - 1 :][:_SPARE]
+
+    def _compare(self, draft: Draft) -> Comparison | None:
+        """Compare the outputs of a draft in bands with those of the program, once."""
+        if id(draft) not in self._compared:
+            self._compared[id(draft)] = self._writer.compare(self._given, draft.written)
+        return self._compared[id(draft)]
+
+    def _drop_different(self) -> bool:
+        """Leave out the drafts that would be chosen while their outputs differ, if they may not.
+
+        Returns
+        -------
+        bool
+            Whether there was one.
+        """
+        found = False
+        while self._exact and (best := self._choose()).point is not None:
+            comparison = self._compare(best)
+            if comparison is None or not comparison.difference:
+                break
+            self._drafts.remove(best)
+            self._different.append(best)
+            found = True
+        return found
 
     def finish(self, plain: Draft) -> Arranged:
         """Compare the outputs, and return all that was found."""
         best = self._choose()
-        comparison = None
-        if best.point is not None:
-            comparison = self._writer.compare(self._given, best.written)
+        comparison = None if best.point is None else self._compare(best)
         return Arranged(
             self._writer.name,
             self._given,

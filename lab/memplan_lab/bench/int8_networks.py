@@ -26,7 +26,15 @@ from numpy.typing import NDArray
 from memplan.extras import require
 from memplan.sources.tflite.model import IDENTIFIER
 
-__all__ = ["NETWORKS", "efficientnet_lite0", "mcunet", "mnasnet", "mobilenet_v2", "proxyless"]
+__all__ = [
+    "NETWORKS",
+    "Network",
+    "efficientnet_lite0",
+    "mcunet",
+    "mnasnet",
+    "mobilenet_v2",
+    "proxyless",
+]
 
 _Shape = tuple[int, ...]
 _Floats = NDArray[np.float64]
@@ -141,7 +149,7 @@ def _round_channels(channels: float) -> int:
 def _build(
     size: int, stem: int, rows: Sequence[_Row], last: int | None, classes: int, seed: int
 ) -> bytes:
-    network = _Network(size, seed)
+    network = Network(size, seed)
     x = network.convolve("stem", network.image, stem, kernel=3, stride=2, relu6=True)
     number = 0
     for expansion, channels, blocks, first_stride, kernel in rows:
@@ -165,7 +173,7 @@ class _Tensor:
     deviation: float
 
 
-class _Network:
+class Network:
     """A file as it grows, operator by operator, for an image of `size` times `size` pixels."""
 
     def __init__(self, size: int, seed: int) -> None:
