@@ -152,7 +152,7 @@ def explain(
     limit = limited.capacity
     if limit is None:
         raise ProblemError("there is no capacity to explain; give one")
-    search = _Search(nodes, timeout, threads, seed)
+    search = _TimedSolver(nodes, timeout, threads, seed)
     loads, room = Loads(limited), available(limited.reserved, limit)
     runs, too_long = loads.ranges_above(room), _find_too_long(limited)
 
@@ -185,7 +185,7 @@ def explain(
     )
 
 
-class _Search:
+class _TimedSolver:
     """Runs the solvers, which share one limit on time."""
 
     def __init__(self, nodes: int, timeout: float | None, threads: int | None, seed: int) -> None:
@@ -224,7 +224,7 @@ class _Search:
 
 
 def _find_plans(
-    limited: Problem, known: Plan | None, search: _Search, refuted: bool
+    limited: Problem, known: Plan | None, search: _TimedSolver, refuted: bool
 ) -> tuple[Plan | None, Plan | None]:
     """Return the answers to "does it fit?" and "what is the least peak?", where they are needed.
 

@@ -25,7 +25,7 @@ EXAMPLES = (
 )
 
 
-class Format(StrEnum):
+class ReportFormat(StrEnum):
     """How a comparison is written."""
 
     TEXT = "text"
@@ -82,7 +82,7 @@ def command(
         ),
     ] = None,
     format: Annotated[
-        Format | None,
+        ReportFormat | None,
         typer.Option("--format", help="Format of the output; by default its suffix decides."),
     ] = None,
     as_json: options.AsJson = False,
@@ -97,10 +97,10 @@ def command(
     A plan has a peak; models and problems are planned first, without regard to their capacity. The
     exit code is 1 if a limit on growth is exceeded, and 3 if no plan was found to compare with it.
     """
-    if as_json and format not in (None, Format.JSON):
+    if as_json and format not in (None, ReportFormat.JSON):
         raise typer.BadParameter("--format names another format", param_hint="'--json'")
     if as_json:
-        format = Format.JSON
+        format = ReportFormat.JSON
     gates = _parse_gates(peak_limit, load_limit)
     output.check_output(out, before, after)
 
@@ -181,16 +181,16 @@ def _read(path: str, model: options.Model) -> Loaded | Plan:
         return plan
 
 
-def _format_of(out: str | None) -> Format:
+def _format_of(out: str | None) -> ReportFormat:
     suffix = (out or "").lower().rpartition(".")[2]
-    return {"json": Format.JSON, "md": Format.MARKDOWN}.get(suffix, Format.TEXT)
+    return {"json": ReportFormat.JSON, "md": ReportFormat.MARKDOWN}.get(suffix, ReportFormat.TEXT)
 
 
 def _write(
     found: Comparison,
     names: tuple[str, str],
     verdicts: Sequence[Verdict],
-    format: Format,
+    format: ReportFormat,
     most: int,
     out: str | None,
 ) -> None:
@@ -202,12 +202,12 @@ def _write(
     from memplan.view.words.comparisons import comparison
 
     report = make_report(found, names, [verdict.sentence for verdict in verdicts], most)
-    if format is Format.TEXT and out is None:
+    if format is ReportFormat.TEXT and out is None:
         output.console().print(comparison(report))
         return
-    if format is Format.TEXT:
+    if format is ReportFormat.TEXT:
         text = render_plain(comparison(report))
-    elif format is Format.MARKDOWN:
+    elif format is ReportFormat.MARKDOWN:
         text = format_report(report)
     else:
         text = output.make_json(_summary(found, verdicts)) + "\n"

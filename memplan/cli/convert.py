@@ -24,7 +24,7 @@ EXAMPLES = (
 _PICTURES = (".svg", ".png", ".pdf")
 
 
-class Format(StrEnum):
+class FileFormat(StrEnum):
     """What can be written; DOT and GraphML have the interference graph of a problem."""
 
     CSV = "csv"
@@ -49,7 +49,7 @@ def command(
     ] = None,
     also_out: Annotated[str | None, options.write_to("The same as OUT.")] = None,
     format: Annotated[
-        Format | None,
+        FileFormat | None,
         typer.Option("--format", help="Format of OUT; by default its suffix decides."),
     ] = None,
     dialect: Annotated[

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from memplan.sources.options import Options as ModelOptions
 
 
-class Format(StrEnum):
+class PlanFormat(StrEnum):
     """How problems and plans are written."""
 
     CSV = "csv"

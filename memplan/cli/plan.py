@@ -42,7 +42,7 @@ def command(
         options.write_to("Write the plan to this file."),
     ] = None,
     format: Annotated[
-        options.Format | None,
+        options.PlanFormat | None,
         typer.Option("--format", help="Format of the output; by default its suffix decides."),
     ] = None,
     solver: Annotated[
@@ -166,7 +166,7 @@ def _check_order(
     order: bool,
     pure: Sequence[str] | None,
     out: str | None,
-    format: options.Format | None,
+    format: options.PlanFormat | None,
     measure: bool,
 ) -> None:
     """Refuse what says nothing about the plan of another order."""
@@ -178,7 +178,7 @@ def _check_order(
         raise typer.BadParameter(
             "PyTorch runs the order of the file; leave out --order", param_hint="'--measure'"
         )
-    csv = format is options.Format.CSV or (format is None and not (out or "").endswith(".json"))
+    csv = format is options.PlanFormat.CSV or (format is None and not (out or "").endswith(".json"))
     if out is not None and csv:
         raise typer.BadParameter(
             "a plan in CSV cannot say which order it is for; write JSON (.json)",

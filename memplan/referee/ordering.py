@@ -77,7 +77,7 @@ def verify_order(
     Linear in the number of operators, arcs and users, if each user of a storage has an arc from
     its maker; a fraction of a second for 2 500 operators.
     """
-    program = _Program(problem)
+    program = _Columns(problem)
     sequence = _read_order(program, order)
     needed = _measure(program, sequence)
     if peak is not None and peak != needed:
@@ -92,7 +92,7 @@ def verify_order(
     return OrderClaim(needed, proved)
 
 
-class _Program:
+class _Columns:
     """The columns of a problem as lists, and by operator."""
 
     def __init__(self, problem: OrderProblem) -> None:
@@ -147,7 +147,7 @@ def _find_reached(arcs: Sequence[Sequence[int]], start: int, last: float = inf) 
     return found
 
 
-def _read_order(program: _Program, order: Iterable[int]) -> list[int]:
+def _read_order(program: _Columns, order: Iterable[int]) -> list[int]:
     """Return a legal order as a list."""
     count = len(program.workspace)
     place: dict[int, int] = {}
@@ -172,7 +172,7 @@ def _read_order(program: _Program, order: Iterable[int]) -> list[int]:
     return list(place)
 
 
-def _measure(program: _Program, order: Sequence[int]) -> int:
+def _measure(program: _Columns, order: Sequence[int]) -> int:
     """Return the peak of a legal order, from the definition of a step."""
     size = program.size
     left = [len(users) for users in program.users]
@@ -193,7 +193,7 @@ def _measure(program: _Program, order: Sequence[int]) -> int:
     return peak
 
 
-def _live_at_the_ends(program: _Program) -> tuple[int, int]:
+def _live_at_the_ends(program: _Columns) -> tuple[int, int]:
     """Return the bytes that are live before the first operator, and after the last one."""
     first = last = 0
     for size, users, given, wanted in zip(
@@ -234,7 +234,7 @@ def _find_saved(pairs: Sequence[tuple[int, int]], size: Sequence[int]) -> int:
     return sum(size[new] for new in over)
 
 
-def _bound_each(program: _Program) -> int:
+def _bound_each(program: _Columns) -> int:
     """Return the most that is live at either end, or that one operator needs by itself."""
     size = program.size
     return max(
@@ -248,7 +248,7 @@ def _bound_each(program: _Program) -> int:
     )
 
 
-def _check_certificate(program: _Program, certificate: OrderBound) -> int:
+def _check_certificate(program: _Columns, certificate: OrderBound) -> int:
     """Return the bound that a certificate proves."""
     op = certificate.operator
     if not 0 <= op < len(program.workspace):
@@ -261,7 +261,7 @@ def _check_certificate(program: _Program, certificate: OrderBound) -> int:
     return value + own + program.workspace[op] - saved
 
 
-def _make_network(program: _Program, op: int, after: set[int]) -> dict[tuple[int, int], float]:
+def _make_network(program: _Columns, op: int, after: set[int]) -> dict[tuple[int, int], float]:
     """Return the capacities of the network in which a cut is a state that `op` can run from.
 
     Operators on the side of the source have run. An arc that must not be cut has no limit.
@@ -317,7 +317,7 @@ def _check_flow(flow: Column, capacity: Mapping[tuple[int, int], float], name: s
     return gained.get(_SINK, 0)
 
 
-def _check_cut(program: _Program, certificate: OrderBound, value: int) -> None:
+def _check_cut(program: _Columns, certificate: OrderBound, value: int) -> None:
     """Check that the operator can run from the state of the certificate, which needs the bound."""
     op, done = certificate.operator, set(certificate.done)
     name = program.name(op)

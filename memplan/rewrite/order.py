@@ -147,7 +147,7 @@ def reorder(
     loaded = _load(model)
     given = lay_out_again(loaded, in_place=False)
     assert given.layout is not None
-    search = _Search(check_seconds(timeout), states, tuple(without))
+    search = _SharedBudget(check_seconds(timeout), states, tuple(without))
     _require_one_stream(given.layout.graph)
     require_known(given.layout.graph, pure)
     orders, bounds = search.blocks(given)
@@ -251,7 +251,7 @@ def _find_load_before(layout: Layout) -> int:
     return sum(problem.size[problem.start < 0].tolist())
 
 
-class _Search:
+class _SharedBudget:
     """Calls of the core that share a budget."""
 
     def __init__(

@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from memplan.sources._recognise import COMMENTS, Format, Matches, is_text, mentions, starts_with
+from memplan.sources._recognise import (
+    COMMENTS,
+    ForeignFormat,
+    Matches,
+    is_text,
+    mentions,
+    starts_with,
+)
 
 __all__ = ["NO_MODELS", "XLA_DUMP"]
 
@@ -39,17 +46,17 @@ _COMPRESSED: Final = (
     (b"\x28\xb5\x2f\xfd", "zstd", "zstd --decompress"),
 )
 NO_MODELS: Final = (
-    Format(
+    ForeignFormat(
         is_text(r"version https://git-lfs\.github\.com/spec"),
         "a pointer of Git LFS, not the file itself",
         ("in the repository, get the file:", "git lfs pull --include {name}"),
     ),
-    Format(
+    ForeignFormat(
         is_text(r"(?:\.\./)*(?:\.git)?/?annex/objects/"),
         "a pointer of git-annex, not the file itself",
         ("in the repository, get the file:", "git annex get {name}"),
     ),
-    Format(
+    ForeignFormat(
         is_text(rf"(?i:(?:<\?xml[^>]*>\s*)?{COMMENTS}<(?:!doctype\s+html|html|head|body)\b)"),
         "a web page, as a server sends it in place of a file",
         (
@@ -57,7 +64,7 @@ NO_MODELS: Final = (
             "from Hugging Face with `resolve`), and log in where a login is asked for",
         ),
     ),
-    Format(
+    ForeignFormat(
         _is_short(
             r"(?i:404\b|403\b|not found|entry not found|access (?:to \S+ is )?(?:denied|restricted)"
             r"|invalid (?:username|credentials)|repository not found|unauthori[sz]ed|forbidden"
@@ -66,7 +73,7 @@ NO_MODELS: Final = (
         "the answer of a server that did not send the file",
         ("download the file again, from its right address, and log in where a login is asked for",),
     ),
-    Format(
+    ForeignFormat(
         mentions(
             r"\b(?:char|u?int8_t|byte|u8)\b[^;={]{0,80}\[[^\]]{0,40}\][^;={]{0,80}=\s{0,9}\{\s{0,9}"
             r"(?:0[xX][0-9a-fA-F]{1,2}|-?\d{1,3})\s*[,}]"
@@ -78,12 +85,12 @@ NO_MODELS: Final = (
             "memplan plan {stem}.tflite",
         ),
     ),
-    Format(
+    ForeignFormat(
         is_text(r"0{7,8}:?\s+(?:[0-9a-f]{2,4}\s){4}"),
         "a hexadecimal dump of a file",
         ("give the file that it was made from, or convert what `xxd` wrote back with `xxd -r`",),
     ),
-    Format(
+    ForeignFormat(
         lambda head, path: (
             head.startswith(b"\x1f\x8b") and path.name.lower().endswith((".tar.gz", ".tgz"))
         ),
@@ -91,47 +98,47 @@ NO_MODELS: Final = (
         ("unpack it, and plan the model in it:", "tar -xvf {name}"),
     ),
     *(
-        Format(
+        ForeignFormat(
             starts_with(magic),
             f"a file that {tool} compressed",
             ("unpack it first:", f"{command} {{name}}", "memplan plan {stem}"),
         )
         for magic, tool, command in _COMPRESSED
     ),
-    Format(
+    ForeignFormat(
         starts_with(b"7z\xbc\xaf\x27\x1c", b"Rar!"),
         "an archive",
         ("unpack it, and plan the model in it",),
     ),
-    Format(
+    ForeignFormat(
         _is_tar, "an archive (tar)", ("unpack it, and plan the model in it:", "tar -xvf {name}")
     ),
-    Format(
+    ForeignFormat(
         starts_with(b"\x93NUMPY"),
         "an array of NumPy, which has no program",
         ("plan the model that uses it",),
     ),
-    Format(
+    ForeignFormat(
         starts_with(b"ftrt", b"RKNN"),
         "a compiled engine, whose memory is already planned",
         ("plan the model that it was compiled from:", "memplan plan {stem}.onnx"),
     ),
-    Format(
+    ForeignFormat(
         starts_with(b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF", b"RIFF", b"BM6"),
         "a picture or a document",
         ("give a model, a trace, or a problem as CSV or JSON",),
     ),
-    Format(
+    ForeignFormat(
         starts_with(b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"),
         "a program or a library",
         ("give the model that it runs, or a problem as CSV or JSON",),
     ),
-    Format(
+    ForeignFormat(
         lambda head, path: head.startswith((b"\xff\xfe", b"\xfe\xff")) and b"\0" in head,
         "text in UTF-16",
         ("save it as UTF-8:", "iconv -f UTF-16 -t UTF-8 {name} > {stem}.utf8"),
     ),
-    Format(
+    ForeignFormat(
         is_text(r'\{(?s:.{0,2000})"traceEvents"\s*:'),
         "a trace of a profiler (Chrome's format), which has no lifetimes of tensors",
         (
@@ -140,17 +147,17 @@ NO_MODELS: Final = (
             "memplan plan trace.json",
         ),
     ),
-    Format(
+    ForeignFormat(
         is_text(r'\{(?:\s*"cells"|(?s:.{0,2000})"nbformat")\s*:'),
         "a notebook",
         ("export the model in it to a file, and plan that",),
     ),
-    Format(
+    ForeignFormat(
         is_text(r'\{\s*"(?:_name_or_path|architectures|model_type|class_name|add_bos_token)"\s*:'),
         "the settings of a model, without its program",
         ("plan the exported model itself (.onnx, .tflite, .pt2)",),
     ),
-    Format(
+    ForeignFormat(
         is_text(r"ir_version\s*:\s*\d"),
         "an ONNX model as text",
         (
@@ -159,12 +166,12 @@ NO_MODELS: Final = (
             "memplan plan {stem}.onnx",
         ),
     ),
-    Format(
+    ForeignFormat(
         mentions(r"^[ \t]*(?:strict\s+)?(?:di)?graph\b[^\n{]*\{"),
         "a graph for drawing (DOT), which has no sizes that memplan reads",
         ("give the problem that it was drawn from",),
     ),
-    Format(
+    ForeignFormat(
         is_text(r"(?:HloLiveRange|Total bytes used|Allocations sorted by size|Used values:)"),
         "a report of XLA that lacks sizes or lifetimes",
         (
@@ -173,7 +180,7 @@ NO_MODELS: Final = (
             "memplan plan FOLDER",
         ),
     ),
-    Format(
+    ForeignFormat(
         mentions(
             r"XlaRuntimeError|BufferAssignment OOM|buffer assignment|jaxlib|/xla/|XLA Label"
             r"|hlo_rematerialization|RESOURCE_EXHAUSTED"
@@ -186,7 +193,7 @@ NO_MODELS: Final = (
             *XLA_DUMP,
         ),
     ),
-    Format(
+    ForeignFormat(
         mentions(
             r"OutOfMemoryError|(?:CUDA|HIP) out of memory|CUDA error: out of memory"
             r"|PyTorch CUDA memory summary"
@@ -194,7 +201,7 @@ NO_MODELS: Final = (
         "a log of PyTorch, which has no lifetimes of tensors",
         ("in Python, record a snapshot of the allocator:", *_SNAPSHOT),
     ),
-    Format(
+    ForeignFormat(
         mentions(
             r"AllocateTensors\(\) failed|Failed to (?:resize|allocate tail|allocate) "
             r"|Arena size is too small|tensor arena|Invoke failed"
@@ -202,17 +209,17 @@ NO_MODELS: Final = (
         "a log of TFLite Micro",
         ("plan the model that it ran, and see what its arena needs:", "memplan plan model.tflite"),
     ),
-    Format(
+    ForeignFormat(
         mentions(r"BFCArena|onnxruntime|OrtException"),
         "a log of onnxruntime",
         ("plan the model that it ran:", "memplan plan model.onnx"),
     ),
-    Format(
+    ForeignFormat(
         mentions(r"bfc_allocator|OOM when allocating tensor|ResourceExhaustedError"),
         "a log of TensorFlow",
         ("convert the model to TFLite or ONNX, and plan that",),
     ),
-    Format(
+    ForeignFormat(
         mentions(r"^Traceback \(most recent call last\):"),
         "a traceback of Python",
         ("plan the model, trace or problem that the program used",),

@@ -11,7 +11,7 @@ from typing import Final
 
 __all__ = [
     "COMMENTS",
-    "Format",
+    "ForeignFormat",
     "Matches",
     "has_identifier",
     "holds",
@@ -25,7 +25,7 @@ Matches = Callable[[bytes, Path], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class ForeignFormat:
     """A format of others.
 
     Attributes

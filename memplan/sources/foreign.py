@@ -14,7 +14,7 @@ from typing import Final
 from memplan.sources._no_models import NO_MODELS, XLA_DUMP
 from memplan.sources._recognise import (
     COMMENTS,
-    Format,
+    ForeignFormat,
     has_identifier,
     holds,
     is_archive_with,
@@ -109,27 +109,27 @@ _SHELL: Final = (
 )
 
 _FORMATS: Final = (
-    Format(
+    ForeignFormat(
         is_archive_with(r"[^/]+/code/.*\.py"),
         "a TorchScript program, which has no tensor sizes",
         ("in Python, export the module that it was made from, with example inputs:", *_EXPORT),
     ),
-    Format(
+    ForeignFormat(
         is_archive_with(r"[^/]+/data\.pkl"),
         "a torch.save file, which has weights or a pickled module but no program",
         ("in Python, load it into its module, and export that with example inputs:", *_EXPORT),
     ),
-    Format(
+    ForeignFormat(
         starts_with(TORCH_PICKLE),
         "a torch.save file in the old format, which has weights but no program",
         ("in Python, load it into its module, and export that with example inputs:", *_EXPORT),
     ),
-    Format(
+    ForeignFormat(
         is_archive_with(r"(?:[^/]+/)?data/aotinductor/.*|.*\.wrapper\.so"),
         "an AOTInductor package, which is compiled and whose memory is already planned",
         ("plan the exported program that it was compiled from:", *_EXPORT),
     ),
-    Format(
+    ForeignFormat(
         has_identifier(b"ORTM"),
         "a model in the ORT format, which memplan does not read",
         (
@@ -143,7 +143,7 @@ _FORMATS: Final = (
             "memplan plan {stem}.onnx",
         ),
     ),
-    Format(
+    ForeignFormat(
         has_identifier(b"ET"),
         "an ExecuTorch program, whose memory is already planned",
         (
@@ -152,12 +152,12 @@ _FORMATS: Final = (
             "edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning))",
         ),
     ),
-    Format(
+    ForeignFormat(
         starts_with(b"GGUF"),
         "a GGUF file, which has weights and settings but no graph",
         ("plan the same network as ONNX or as an exported PyTorch program:", *_EXPORT),
     ),
-    Format(
+    ForeignFormat(
         _is_safetensors,
         "a safetensors file, which has weights but no program",
         (
@@ -166,12 +166,12 @@ _FORMATS: Final = (
             *_EXPORT,
         ),
     ),
-    Format(
+    ForeignFormat(
         is_text(rf"(?:<\?xml[^>]*>\s*)?{COMMENTS}<net\s+name="),
         "an OpenVINO model, which memplan does not read",
         ("plan the model that it was converted from:", "memplan plan {stem}.onnx"),
     ),
-    Format(
+    ForeignFormat(
         is_text(
             r"(?:(?://|#)[^\n]*\n\s*)*"
             r'(?:(?:builtin\.)?module(?:\s+@[\w.$"-]+)?\s*(?:attributes\s*)?\{'
@@ -180,39 +180,39 @@ _FORMATS: Final = (
         "an MLIR program (text), in which buffers have no lifetimes yet",
         ("let XLA compile it and dump its buffer assignment, then plan that folder:", *XLA_DUMP),
     ),
-    Format(
+    ForeignFormat(
         starts_with(b"ML\xefR"),
         "an MLIR program (bytecode), in which buffers have no lifetimes yet",
         ("let XLA compile it and dump its buffer assignment, then plan that folder:", *XLA_DUMP),
     ),
-    Format(
+    ForeignFormat(
         is_text(r"HloModule\s"),
         "an HLO program (text), which has no buffer assignment",
         ("let XLA dump both, then plan that folder:", *XLA_DUMP),
     ),
-    Format(
+    ForeignFormat(
         lambda head, path: (
             holds("coremldata.bin", "Manifest.json")(head, path) or _is_core_ml(head, path)
         ),
         "a Core ML model, which memplan does not read",
         ("plan the module or the model that it was converted from:", *_EXPORT),
     ),
-    Format(
+    ForeignFormat(
         _is_mnn,
         "an MNN model, which memplan does not read",
         ("plan the model that it was converted from:", "memplan plan {stem}.onnx"),
     ),
-    Format(
+    ForeignFormat(
         is_text(r"7767517\s"),
         "an ncnn or PNNX model, which memplan does not read",
         ("plan the module or the model that it was converted from:", *_EXPORT),
     ),
-    Format(
+    ForeignFormat(
         starts_with((7767517).to_bytes(4, "little")),
         "a binary ncnn model, which memplan does not read",
         ("plan the module or the model that it was converted from:", *_EXPORT),
     ),
-    Format(
+    ForeignFormat(
         is_archive_with(r"model\.weights\.h5"),
         "a Keras model, which memplan does not read",
         (
@@ -221,7 +221,7 @@ _FORMATS: Final = (
             "memplan plan {stem}.onnx",
         ),
     ),
-    Format(
+    ForeignFormat(
         starts_with(b"\x89HDF\r\n\x1a\n"),
         "an HDF5 file, as Keras writes for models and weights",
         (
@@ -232,7 +232,7 @@ _FORMATS: Final = (
             "memplan plan {stem}.tflite",
         ),
     ),
-    Format(
+    ForeignFormat(
         lambda head, path: (
             holds("saved_model.pb", "saved_model.pbtxt")(head, path)
             or path.name in ("saved_model.pb", "saved_model.pbtxt")
@@ -245,7 +245,7 @@ _FORMATS: Final = (
             "memplan plan model.onnx",
         ),
     ),
-    Format(
+    ForeignFormat(
         lambda head, path: path.suffix == ".py" and bool(head) and b"\0" not in head,
         "a Python script",
         (
@@ -257,7 +257,7 @@ _FORMATS: Final = (
 )
 
 # Any other archive; it comes last, because those above have a better name.
-_ARCHIVE: Final = Format(
+_ARCHIVE: Final = ForeignFormat(
     starts_with(b"PK\x03\x04", b"PK\x05\x06"),
     "an archive (ZIP)",
     ("unpack it, and plan the model in it:", "unzip {name}"),

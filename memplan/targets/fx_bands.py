@@ -74,7 +74,7 @@ def stripe(program: Any, *, max_extra: float = 0.10, budget: int | None = None) 
 
 
 @dataclass(frozen=True)
-class Call:
+class BoundNode:
     """An operator of a graph, and its node.
 
     Attributes
@@ -104,7 +104,7 @@ class Call:
         return ""
 
 
-def _iterate_calls(module: Any, graph: Graph) -> Iterator[Call]:
+def _iterate_calls(module: Any, graph: Graph) -> Iterator[BoundNode]:
     """Yield the nodes of the operators of a graph."""
     nodes = {node.name: node for node in module.graph.nodes}
     known = {operator.origin for operator in graph.operators}
@@ -114,7 +114,7 @@ def _iterate_calls(module: Any, graph: Graph) -> Iterator[Call]:
         node = nodes.get(operator.origin)
         schema = getattr(getattr(node, "target", None), "_schema", None)
         if node is None or schema is None:
-            yield Call(None, {}, None, {})
+            yield BoundNode(None, {}, None, {})
             continue
         names = [one.name for one in schema.arguments]
         args = {one.name: one.default_value for one in schema.arguments}
@@ -128,7 +128,7 @@ def _iterate_calls(module: Any, graph: Graph) -> Iterator[Call]:
             made = None  # an operator of ExecuTorch's dialect, say
         if not all(hasattr(one.meta.get("val"), "shape") for one in apart):
             made = None  # it reads a list of tensors, say
-        yield Call(node, args, made, indices)
+        yield BoundNode(node, args, made, indices)
 
 
 def _find_made(node: Any, known: Container[Any]) -> Any:
@@ -144,7 +144,7 @@ def _find_made(node: Any, known: Container[Any]) -> Any:
     return made if is_read and hasattr(made.meta.get("val"), "is_contiguous") else None
 
 
-def _keep_whole(graph: Graph, calls: Sequence[Call]) -> Graph:
+def _keep_whole(graph: Graph, calls: Sequence[BoundNode]) -> Graph:
     """Return a graph in which those operators are done as a whole of which no parts can be written.
 
     What is read beside a picture has a node, too, or the writer could not name it.
@@ -159,7 +159,7 @@ def _keep_whole(graph: Graph, calls: Sequence[Call]) -> Graph:
 # What is written
 
 
-def write_bands(held: Any, found: Cut, calls: Sequence[Call]) -> None:
+def write_bands(held: Any, found: Cut, calls: Sequence[BoundNode]) -> None:
     """Change a program into one in bands.
 
     Parameters
@@ -175,7 +175,7 @@ def write_bands(held: Any, found: Cut, calls: Sequence[Call]) -> None:
 
 
 class _Writer:
-    def __init__(self, held: Any, found: Cut, calls: Sequence[Call]) -> None:
+    def __init__(self, held: Any, found: Cut, calls: Sequence[BoundNode]) -> None:
         self._aten = require("torch", extra="torch").ops.aten
         self._map_arg = require("torch.fx", extra="torch").node.map_arg
         self._held = held
@@ -259,7 +259,9 @@ class _Writer:
         node.meta |= {key: call.node.meta[key] for key in _META if key in call.node.meta}
         return node if call.made is call.node else self._call(getitem, (node, 0))
 
-    def _adapt(self, args: dict[str, Any], call: Call, operator: Operator, action: Action) -> None:
+    def _adapt(
+        self, args: dict[str, Any], call: BoundNode, operator: Operator, action: Action
+    ) -> None:
         """Give a part the padding and the size that it has."""
         _, made = self._cut.part(action.output)
         rules = (operator.reads[0].rows, operator.reads[0].columns)

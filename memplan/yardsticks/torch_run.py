@@ -23,7 +23,7 @@ from memplan.sources.options import Options
 from memplan.sources.torch_export import program_in_file, program_in_memory
 from memplan.sources.torch_export.autocast import CAST, get_region, with_casts
 from memplan.sources.torch_export.builder import graph_with_indices
-from memplan.sources.torch_export.program import Program
+from memplan.sources.torch_export.program import Exported
 from memplan.sources.torch_export.scope import bodies
 from memplan.sources.torch_export.values import Value
 from memplan.trace import Trace
@@ -144,7 +144,7 @@ def measure_run(
     return _measure(program, program_in_memory(program, dict(dims or {})), args)
 
 
-def _measure(program: Any, shown: Program, args: tuple[Any, ...] | None) -> Measured:
+def _measure(program: Any, shown: Exported, args: tuple[Any, ...] | None) -> Measured:
     if shown.device not in ("cpu", "meta"):
         raise MemplanError(f"the program is for {shown.device}; only programs for a CPU are run")
     trace = _record(program, shown, _collect_inputs(program, shown, args))
@@ -152,7 +152,7 @@ def _measure(program: Any, shown: Program, args: tuple[Any, ...] | None) -> Meas
     return _compare(lay_out(graph_with_indices(with_casts(shown))[0]), trace)
 
 
-def _record(program: Any, shown: Program, inputs: list[Any]) -> Recording:
+def _record(program: Any, shown: Exported, inputs: list[Any]) -> Recording:
     """Run every operator in a scope of its own."""
     torch = require("torch", extra="torch")
     record = require("memplan.runtime.torch", extra="torch").record
@@ -206,7 +206,7 @@ def _make_runner(module: Any, prefix: str) -> Any:
     return lambda *args: Run(module).run(*args)
 
 
-def _collect_inputs(program: Any, shown: Program, args: tuple[Any, ...] | None) -> list[Any]:
+def _collect_inputs(program: Any, shown: Exported, args: tuple[Any, ...] | None) -> list[Any]:
     """Return the inputs of the graph: weights, and the user's arguments."""
     torch = require("torch", extra="torch")
     given = iter(_leaves(args) if args is not None else _get_examples(program, shown))
@@ -239,7 +239,7 @@ def _make_input(held: Any, value: Value | None, parameter: bool) -> Any:
     return held if parameter else held.clone()
 
 
-def _get_examples(program: Any, shown: Program) -> list[Any]:
+def _get_examples(program: Any, shown: Exported) -> list[Any]:
     """Return the arguments that the program was exported with, if they have the given sizes."""
     torch = require("torch", extra="torch")
     found = _leaves(program.example_inputs) if program.example_inputs else []

@@ -387,7 +387,7 @@ class Builder:
 
 
 @dataclass(frozen=True)
-class Program:
+class DrawnProgram:
     """A random program, and what it computes."""
 
     graph: Graph
@@ -397,7 +397,7 @@ class Program:
 
 def draw_programs(
     count: int, *, begin: int = 0, sources: Iterable[str] = FORMATS
-) -> Iterator[tuple[Random, Program]]:
+) -> Iterator[tuple[Random, DrawnProgram]]:
     """Yield programs of all formats, each with what draws its orders."""
     found = sorted(sources)
     for seed in range(begin, begin + count):
@@ -406,7 +406,7 @@ def draw_programs(
         layout = lay_out(graph)
         expected = Machine(layout).run(graph.operators)
         assert Machine(layout, poison=0x5A).run(graph.operators) == expected, "reads no value"
-        yield random, Program(graph, layout, expected)
+        yield random, DrawnProgram(graph, layout, expected)
 
 
 # ==================================================================================================
@@ -443,13 +443,13 @@ def _shuffle(
     return tuple(operators[at] for at in order)
 
 
-def is_wrong(random: Random, program: Program, orders: int = 4) -> bool:
+def is_wrong(random: Random, program: DrawnProgram, orders: int = 4) -> bool:
     """Return whether one of some random orders computes something else, in memory of its own."""
     runs = (draw_order(random, program.layout) for _ in range(orders))
     return any(Machine(program.layout).run(run) != program.expected for run in runs)
 
 
-def check_orders(random: Random, program: Program, orders: int) -> int:
+def check_orders(random: Random, program: DrawnProgram, orders: int) -> int:
     """Run random orders, in memory of their own and in plans; return how many are not as given."""
     changed = 0
     for _ in range(orders):
@@ -462,7 +462,7 @@ def check_orders(random: Random, program: Program, orders: int) -> int:
     return changed
 
 
-def check_best(program: Program, *, in_place: bool) -> int:
+def check_best(program: DrawnProgram, *, in_place: bool) -> int:
     """Run the best order in a plan; return whether it is not as given."""
     found = mp.reorder(program.graph, in_place=in_place, states=2000)
     assert Machine(program.layout).run(found.graph.operators) == program.expected
@@ -547,7 +547,7 @@ class TestArcs:
     def test_the_plan_of_another_order(self) -> None:
         """Tests that runs see wrong lifetimes: the plan is one of the given order."""
 
-        def is_spoiled(random: Random, program: Program) -> bool:
+        def is_spoiled(random: Random, program: DrawnProgram) -> bool:
             plan = mp.solve(of_graph(program.graph), threads=1)
             order = draw_order(random, program.layout)
             return Machine(program.layout, plan.offsets).run(order) != program.expected

@@ -25,7 +25,7 @@ from memplan_lab.bench import models  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
-Step = Callable[..., Any]
+StepFunction = Callable[..., Any]
 STEPS = 4
 
 
@@ -45,7 +45,7 @@ def make_step(
     releases: bool = False,
     loss: Callable[[Any], Any] = lambda out: out.square().mean(),
     **options: Any,
-) -> Step:
+) -> StepFunction:
     """Return a training step; `releases` is whether it releases the gradients at its end."""
     updates = getattr(torch.optim, optimizer)(model.parameters(), lr=0.01, **options)
 
@@ -112,7 +112,7 @@ def make(name: str) -> tuple[Any, Any]:
 
 
 def check_steps(
-    model: Any, x: Any, make_step: Callable[[Any], Step], solver: str = "greedy_by_size"
+    model: Any, x: Any, make_step: Callable[[Any], StepFunction], solver: str = "greedy_by_size"
 ) -> Slab:
     """Train two equal models, eager and from a slab; require the same bits, and no miss."""
     twin = copy.deepcopy(model)
@@ -209,7 +209,7 @@ def test_a_step_may_keep_the_gradients_that_were_released_when_recorded() -> Non
     releases = [True]
     twin = copy.deepcopy(model)
 
-    def step_of(trained: Any) -> Step:
+    def step_of(trained: Any) -> StepFunction:
         def step(value: Any) -> Any:
             loss = trained(value).square().mean()
             loss.backward()
@@ -350,7 +350,7 @@ def test_two_models_are_trained_in_one_step() -> None:
     nets = nn.ModuleList([nn.Linear(4, 8), nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 1))])
     x = torch.randn(16, 4)
 
-    def step_of(trained: Any) -> Step:
+    def step_of(trained: Any) -> StepFunction:
         generator, critic = trained
         makes = torch.optim.Adam(generator.parameters(), lr=0.01)
         judges = torch.optim.Adam(critic.parameters(), lr=0.01)
@@ -375,7 +375,7 @@ def test_gradients_may_accumulate_over_passes() -> None:
     """Tests two backward passes for one update, one with its graph kept."""
     model, x = make("convolutions")
 
-    def step_of(trained: Any) -> Step:
+    def step_of(trained: Any) -> StepFunction:
         updates = torch.optim.SGD(trained.parameters(), lr=0.01)
 
         def step(value: Any) -> Any:
@@ -396,7 +396,7 @@ def test_steps_in_lower_precision() -> None:
     """Tests autocast to bfloat16, whose copies of the weights live until its end."""
     model, x = make("encoder")
 
-    def step_of(trained: Any) -> Step:
+    def step_of(trained: Any) -> StepFunction:
         updates = torch.optim.AdamW(trained.parameters(), lr=0.01)
 
         def step(value: Any) -> Any:

@@ -86,9 +86,10 @@ enum class Verdict { kSolved, kExhausted, kCutShort };
 
 // Depth first over choices. Only broken relations are branched on: once the lower bounds break
 // none, they are a plan (see Propagation::fixpoint).
-class Search {
+class PairSearch {
  public:
-  Search(const Items& items, const Relations& relations, std::int64_t node_budget, Stopper& stopper)
+  PairSearch(const Items& items, const Relations& relations, std::int64_t node_budget,
+             Stopper& stopper)
       : relations_(relations),
         bounds_(items, relations, stopper),
         node_budget_(node_budget),
@@ -119,7 +120,7 @@ class Search {
 // plan. Otherwise one broken relation is split at the difference that the offsets have: its ranges
 // up to there, or those after it. One of the two holds in every plan, and each closes a range, so
 // that the search ends. The first alternative is the one that leaves more room.
-Verdict Search::run(const std::vector<ItemIdx>& part) {
+Verdict PairSearch::run(const std::vector<ItemIdx>& part) {
   part_.clear();
   for (const ItemIdx i : part) {
     for (const std::int32_t r : relations_.of_item[i]) {
@@ -142,7 +143,7 @@ Verdict Search::run(const std::vector<ItemIdx>& part) {
   }
 }
 
-void Search::take(const Frame& frame) {
+void PairSearch::take(const Frame& frame) {
   const Choice& c = frame.choice;
   if (c.above_first != frame.second) {
     bounds_.restrict(c.relation, c.split + 1, bounds_.last(c.relation));
@@ -151,7 +152,7 @@ void Search::take(const Frame& frame) {
   }
 }
 
-bool Search::next_alternative() {
+bool PairSearch::next_alternative() {
   for (; !frames_.empty(); frames_.pop_back()) {
     Frame& frame = frames_.back();
     bounds_.undo(frame.mark);
@@ -166,7 +167,7 @@ bool Search::next_alternative() {
 // The broken relation with the least room in its worse alternative, and then in its better one;
 // the alternative that leaves more room comes first. Room is what the item that must rise has
 // left below its upper bound when it has risen.
-Choice Search::most_constrained() const {
+Choice PairSearch::most_constrained() const {
   Choice best;
   Bytes best_worse = 0;
   Bytes best_better = 0;
@@ -193,7 +194,7 @@ Choice Search::most_constrained() const {
   return best;
 }
 
-Plan unknown(const Search& search, const Stopper& stopper) {
+Plan unknown(const PairSearch& search, const Stopper& stopper) {
   const bool creep = search.gave_up() && !stopper.stopped();
   return memplan::unknown(creep ? "bounds creep too slowly for a proof" : "the budget ran out");
 }
@@ -201,7 +202,7 @@ Plan unknown(const Search& search, const Stopper& stopper) {
 // A part without a solution refutes the whole problem.
 Plan search_parts(const Problem& problem, const Items& items, const Relations& relations,
                   std::int64_t node_budget, Stopper& stopper) {
-  Search search(items, relations, node_budget, stopper);
+  PairSearch search(items, relations, node_budget, stopper);
   if (!search.root()) {
     if (search.gave_up()) return unknown(search, stopper);
     std::vector<BufferIdx> all;

@@ -40,7 +40,7 @@ struct Live {
 constexpr std::int32_t kNoStep = -1;
 
 // A placement, and the one before it in the same partial plan.
-struct Step {
+struct BeamStep {
   std::int32_t before;
   SectionIdx end;
   BufferIdx buffer;
@@ -349,7 +349,7 @@ class Beam {
     State state;
     state.step = step;
     for (auto at = step; at != kNoStep; at = steps_[at].before) {
-      const Step& placed = steps_[at];
+      const BeamStep& placed = steps_[at];
       if (placed.end <= now) continue;
       state.live.push_back(
           {placed.offset, placed.offset + problem_.size[placed.buffer], placed.end, placed.buffer});
@@ -380,7 +380,7 @@ class Beam {
   std::vector<Item> stack_;  // what is live in the fullest section
   std::int64_t visits_ = 0;
 
-  std::vector<Step> steps_;  // of the sweep
+  std::vector<BeamStep> steps_;  // of the sweep
   std::vector<State> states_;
   std::vector<Child> children_;
   std::vector<std::pair<SectionIdx, std::int32_t>> ends_;

@@ -186,9 +186,9 @@ class PartSearch {
   std::optional<Exact> backward_search_;
 };
 
-class Search {
+class OrderSearch {
  public:
-  Search(const OrderProblem& problem, const OrderOptions& options)
+  OrderSearch(const OrderProblem& problem, const OrderOptions& options)
       : program_(make_program(problem)),
         rules_(options.rules),
         stopper_(options.budget.seconds, options.interrupt),
@@ -373,7 +373,7 @@ Bytes peak_of_order(const OrderProblem& problem, const std::vector<OperatorIdx>&
 
 OrderResult best_order(const OrderProblem& problem, const OrderOptions& options) {
   if (const std::string wrong = check(problem); !wrong.empty()) throw std::invalid_argument(wrong);
-  return order::Search(problem, options).solve();
+  return order::OrderSearch(problem, options).solve();
 }
 
 }  // namespace memplan

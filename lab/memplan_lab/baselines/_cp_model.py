@@ -22,7 +22,7 @@ from memplan.problem.columns import NONE
 from memplan.problem.spans import spans
 from memplan_lab.baselines._pairs import conflicting_pairs
 
-__all__ = ["MOST_PAIRS", "Program", "Refuted", "program_of"]
+__all__ = ["MOST_PAIRS", "CpModel", "Refuted", "program_of"]
 
 MOST_PAIRS: Final = 200_000  # a model of this many pairs takes seconds to build
 
@@ -34,7 +34,7 @@ class Refuted(Exception):  # noqa: N818 (it is an answer)
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class CpModel:
     """A model and how to read its solutions.
 
     Attributes
@@ -69,7 +69,7 @@ def program_of(
     bottom: int,
     top: int,
     start: Ints | None,
-) -> Program | None:
+) -> CpModel | None:
     """Return the model, or `None` if it would have more than `MOST_PAIRS` pairs.
 
     Parameters
@@ -115,7 +115,7 @@ def program_of(
     else:
         _separate_by_pairs(model, pairs, offsets, size)
     model.minimize(peak)
-    return Program(model, multiples, strides, unit, most)
+    return CpModel(model, multiples, strides, unit, most)
 
 
 def _find_places(problem: Problem, row: int, stride: int, top: int) -> list[list[int]]:

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from memplan.errors import MemplanError
 from memplan.solvers.run import Run
-from memplan_lab.baselines._cp_model import MOST_PAIRS, Program, Refuted, program_of
+from memplan_lab.baselines._cp_model import MOST_PAIRS, CpModel, Refuted, program_of
 from memplan_lab.baselines._mip_model import unit_of
 from memplan_lab.baselines._start import greedy_start, highest_top
 
@@ -56,7 +56,7 @@ def solve(run: Run) -> None:
         _search(run, program)
 
 
-def _search(run: Run, program: Program) -> None:
+def _search(run: Run, program: CpModel) -> None:
     """Run CP-SAT in a thread of its own; receive its answers and check the deadline in this one."""
     cp_model = _library()
     reports: queue.SimpleQueue[list[int] | float] = queue.SimpleQueue()
@@ -95,7 +95,7 @@ def _search(run: Run, program: Program) -> None:
 
 
 def _read_reports(
-    run: Run, program: Program, reports: queue.SimpleQueue[list[int] | float]
+    run: Run, program: CpModel, reports: queue.SimpleQueue[list[int] | float]
 ) -> None:
     while not reports.empty():
         report = reports.get()
@@ -105,7 +105,7 @@ def _read_reports(
             run.offer(program.offsets(report), "a solution of CP-SAT")
 
 
-def _learn(run: Run, program: Program, bound: float) -> None:
+def _learn(run: Run, program: CpModel, bound: float) -> None:
     """Report a bound on the peak, in units; without a plan the number may have no meaning."""
     if math.isfinite(bound) and bound <= program.top:
         run.learn(math.ceil(bound - _ROUNDED) * program.unit)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 
-Step = Callable[[str], None]  # called with the name of the next step
+Announce = Callable[[str], None]  # called with the name of the next step
 
 
 def no_step(_: str) -> None:
@@ -14,7 +14,7 @@ def no_step(_: str) -> None:
 
 
 @contextmanager
-def bar(total: int) -> Iterator[Step]:
+def bar(total: int) -> Iterator[Announce]:
     """Show a bar of `total` steps while the context lasts."""
     from rich.console import Console
     from rich.progress import (

@@ -40,7 +40,7 @@ _HEADINGS = (
 _TITLE = "CPU time of a repack and of a fresh solve, and buffers moved"
 
 
-class Step(NamedTuple):
+class Turnover(NamedTuple):
     """The buffers that leave and that arrive, and all buffers after the step."""
 
     gone: tuple[str, ...]
@@ -140,7 +140,7 @@ def run(
 
 def _make_sequence(
     family: Callable[[int, int], Problem], buffers: int, changed: int, steps: int, seed: int
-) -> tuple[tuple[Buffer, ...], list[Step]]:
+) -> tuple[tuple[Buffer, ...], list[Turnover]]:
     """Return the first buffers, and the steps."""
     pool = [
         Buffer(f"{half}/{each.id}", each.start, each.end, each.size)
@@ -156,12 +156,12 @@ def _make_sequence(
         chance.shuffle(outside)
         gone, new = inside[:changed], outside[:changed]
         inside, outside = inside[changed:] + new, outside[changed:] + gone
-        made.append(Step(tuple(each.id for each in gone), tuple(new), tuple(inside)))
+        made.append(Turnover(tuple(each.id for each in gone), tuple(new), tuple(inside)))
     return first, made
 
 
 def _measure(
-    first: tuple[Buffer, ...], steps: Sequence[Step], limit: int | None
+    first: tuple[Buffer, ...], steps: Sequence[Turnover], limit: int | None
 ) -> tuple[tuple[float, ...], ...]:
     """Return for every step: repack, fresh, with its problem, moved, and 1 if planned in full.
 
@@ -184,7 +184,7 @@ def _measure(
 
 
 def _repack(
-    first: tuple[Buffer, ...], steps: Sequence[Step], limit: int | None
+    first: tuple[Buffer, ...], steps: Sequence[Turnover], limit: int | None
 ) -> Iterator[tuple[float, Repacker]]:
     """Yield after each step how long it took."""
     repacker = Repacker(first, limit, threads=1)

@@ -12,7 +12,7 @@ from memplan.errors import MemplanError, MissingExtraError
 from memplan.problem import Problem
 from memplan.solvers import registry
 from memplan_lab.bench import exchange, processes
-from memplan_lab.bench.bar import Step, bar, no_step
+from memplan_lab.bench.bar import Announce, bar, no_step
 from memplan_lab.bench.peers import Command, is_omnimalloc
 from memplan_lab.bench.rows import Outcome, Request, Row
 from memplan_lab.bench.suites import Case, Options, cases
@@ -118,7 +118,7 @@ def _find_contestants(
 
 
 def _run_case(
-    case: Case, contestants: Mapping[str, Command | None], settings: Request, step: Step
+    case: Case, contestants: Mapping[str, Command | None], settings: Request, step: Announce
 ) -> Iterator[Row]:
     try:
         problem = case.make()

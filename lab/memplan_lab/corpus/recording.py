@@ -20,7 +20,7 @@ from typing import Any
 from memplan.errors import MemplanError
 from memplan_lab.extras import require
 
-__all__ = ["Recording", "Step", "Storage", "record"]
+__all__ = ["RecordedOperator", "Recording", "Storage", "record"]
 
 torch = require("torch", extra="corpus")
 _Mode: Any = require("torch.utils._python_dispatch", extra="corpus").TorchDispatchMode
@@ -51,7 +51,7 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RecordedOperator:
     """An operator that makes or changes something; views are no steps.
 
     Attributes
@@ -83,7 +83,7 @@ class Recording:
     """
 
     storages: list[Storage]
-    steps: list[Step]
+    steps: list[RecordedOperator]
     result: Any
     _number_of: dict[int, int]
 
@@ -168,7 +168,7 @@ class _Seen(_Mode):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.storages: list[Storage] = []
-        self.steps: list[Step] = []
+        self.steps: list[RecordedOperator] = []
         self.number_of: dict[int, int] = {}  # by address; a weak reference keeps it from reuse
 
     def __torch_dispatch__(
@@ -191,7 +191,9 @@ class _Seen(_Mode):  # type: ignore[misc]
             for number in makes:
                 self.storages[number].start = len(self.steps)
             self.steps.append(
-                Step(name, tuple(dict.fromkeys(reads)), tuple(dict.fromkeys(makes)), tuple(changes))
+                RecordedOperator(
+                    name, tuple(dict.fromkeys(reads)), tuple(dict.fromkeys(makes)), tuple(changes)
+                )
             )
         return result
 

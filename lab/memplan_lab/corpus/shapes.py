@@ -15,7 +15,7 @@ import numpy as np
 from memplan.graph import Graph, Kind, Operator, Tensor, View
 from memplan.problem import OrderProblem, Problem
 from memplan_lab.corpus.precision import bytes_in_int8
-from memplan_lab.corpus.recording import Recording, Step
+from memplan_lab.corpus.recording import RecordedOperator, Recording
 from memplan_lab.extras import require
 
 __all__ = ["Shaped", "graph_of", "order_of", "problem_of"]
@@ -161,7 +161,7 @@ class _Growing:
             if one.start < 0:
                 self._add(number, Kind.VARIABLE if one.weight else Kind.INPUT)
 
-    def operator(self, step: Step) -> Operator:
+    def operator(self, step: RecordedOperator) -> Operator:
         """Return a step as an operator on the tensors as they are now."""
         inputs = tuple(self.newest[number] for number in step.reads)
         for number in step.makes:

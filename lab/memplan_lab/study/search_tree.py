@@ -89,7 +89,7 @@ def explore(
     UnsupportedError
         For a problem that is too large or has other constraints.
     """
-    search = _Search(problem, capacity, rules)
+    search = _Expander(problem, capacity, rules)
 
     solved = False
 
@@ -131,13 +131,13 @@ def find_least_peak(problem: Problem) -> int:
     size: list[int] = problem.size.tolist()
     capacity = sum(size)
     while True:
-        placed = _find_first(_Search(problem, capacity, tuple(Rule)), ())
+        placed = _find_first(_Expander(problem, capacity, tuple(Rule)), ())
         if placed is None:
             return capacity + 1
         capacity = max(offset + size[row] for row, offset in placed) - 1
 
 
-def _find_first(search: _Search, placed: Placed) -> Placed | None:
+def _find_first(search: _Expander, placed: Placed) -> Placed | None:
     if len(placed) == search.count:
         return placed
     for extended, pruned_by in search.extend(placed):
@@ -146,7 +146,7 @@ def _find_first(search: _Search, placed: Placed) -> Placed | None:
     return None
 
 
-class _Search:
+class _Expander:
     """The step of the search: from a partial solution to those with one more buffer."""
 
     def __init__(self, problem: Problem, capacity: int, rules: Collection[Rule]) -> None:

@@ -29,17 +29,17 @@ from memplan.sources.onnx.shapes_arithmetic import Constants, make_tensor
 from memplan.sources.onnx.shapes_constants import open_branches
 from memplan.sources.onnx.shapes_follow import explain_misfit
 from memplan.sources.onnx.shapes_runtime import has_rule
-from memplan.sources.onnx.sizes_data import Call, sizes_of
+from memplan.sources.onnx.sizes_data import DataCall, sizes_of
 from memplan.sources.onnx.sizes_declared import Open
 
-__all__ = ["Search"]
+__all__ = ["FaultSearch"]
 
 _SHOWN = 70  # characters of the library's error on an operator
 _SHAPES = 50  # characters of the shapes that it reads, and of those that it makes
 
 
 @dataclass
-class Search:
+class FaultSearch:
     """Finds values that are unknown though all that they depend on is known, and the reasons.
 
     Attributes
@@ -57,9 +57,9 @@ class Search:
     _halves: list[tuple[Any, int, str, str]] = field(default_factory=list)
 
     @staticmethod
-    def through(model: Any) -> Search:
+    def through(model: Any) -> FaultSearch:
         """Return the search through a model, which has all shapes that can be inferred."""
-        found = Search(opsets_of(model))
+        found = FaultSearch(opsets_of(model))
         found._run(model.graph, _Scope(ChainMap(), ChainMap(), Constants(type(model.graph)())))
         return found
 
@@ -88,7 +88,7 @@ class Search:
     def _open_results(self, node: Any, scope: _Scope) -> None:
         """Add the unknown results of a node, with what is known of their sizes nevertheless."""
         data = [scope.constants.find(name) for name in node.input]
-        call = Call(node, self.opsets.get("", 1), scope.shapes(node.input), data)
+        call = DataCall(node, self.opsets.get("", 1), scope.shapes(node.input), data)
         maker, sizes = describe_node(node), sizes_of(call)
         kept = call.shapes[0] if node.op_type in VIEWS and not node.domain else None
         count = None if kept is None else prod(kept)

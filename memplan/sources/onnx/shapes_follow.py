@@ -15,7 +15,14 @@ from memplan.sources.onnx.library import CrashError, LibraryError, infer_node
 from memplan.sources.onnx.protos import has_subgraphs, is_known, known_shape, tensor_type
 from memplan.sources.onnx.shapes_arithmetic import Array, array_of, make_tensor
 from memplan.sources.onnx.shapes_constants import compute
-from memplan.sources.onnx.shapes_runtime import Call, Known, MisfitError, Value, has_rule, infer
+from memplan.sources.onnx.shapes_runtime import (
+    Known,
+    MisfitError,
+    RuntimeCall,
+    Value,
+    has_rule,
+    infer,
+)
 
 __all__ = ["explain_misfit", "follow"]
 
@@ -48,12 +55,12 @@ def explain_misfit(node: Any, types: Mapping[str, Any], data: Mapping[str, Array
     return ""
 
 
-def _make_call(node: Any, types: Mapping[str, Any], data: Mapping[str, Array]) -> Call:
+def _make_call(node: Any, types: Mapping[str, Any], data: Mapping[str, Array]) -> RuntimeCall:
     inputs: list[Known | None] = []
     for name in node.input:
         one, shape = tensor_type(types.get(name)), known_shape(types.get(name))
         inputs.append(None if one is None or shape is None else Known(one.elem_type, shape))
-    return Call(node, inputs, [data.get(name) if name else None for name in node.input])
+    return RuntimeCall(node, inputs, [data.get(name) if name else None for name in node.input])
 
 
 @dataclass

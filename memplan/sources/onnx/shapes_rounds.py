@@ -12,7 +12,7 @@ from memplan.errors import GraphError, listed, quoted
 from memplan.extras import require
 from memplan.notes import Code, Note
 from memplan.sources._limits import SHAPE_SIZES, check_growth
-from memplan.sources.onnx.faults_search import Search
+from memplan.sources.onnx.faults_search import FaultSearch
 from memplan.sources.onnx.graph_memory import SAME_SHAPE
 from memplan.sources.onnx.library import CrashError, LibraryError, infer_shapes
 from memplan.sources.onnx.protos import (
@@ -89,7 +89,7 @@ def with_shapes(
             changed = True
         if changed:
             continue
-        search = Search.through(model)
+        search = FaultSearch.through(model)
         dropped = search.drop_contradictions()
         if dropped:
             notes += dropped
@@ -99,7 +99,7 @@ def with_shapes(
             evidence.forget_inferred(model.graph)
             folded = False
     else:
-        search = Search.through(model)
+        search = FaultSearch.through(model)
     if search.faults:
         raise GraphError(search.faults[0])
     overridden = evidence.find_overridden(model.graph)
@@ -122,7 +122,7 @@ def with_shapes(
     return model, (*notes, *evidence.make_notes(), *_find_changing_states(model.graph))
 
 
-def _complete(evidence: Evidence, graph: Any, search: Search) -> bool:
+def _complete(evidence: Evidence, graph: Any, search: FaultSearch) -> bool:
     """Complete the open shapes as far as possible; return whether that changed anything."""
     evidence.read_names(graph, search.open)
     changed = sum(evidence.fill(one) for one in search.open) > 0
@@ -215,7 +215,7 @@ def _explain_crash(model: Any, follow_data: bool, error: CrashError) -> str:
         found = _infer_part(model, middle, follow_data)
         part, fine, fails = (part, fine, middle) if found is None else (found, middle, fails)
     part = _infer_part(model, 0, follow_data) if part is None else part
-    for search in () if part is None else [Search.through(part)]:
+    for search in () if part is None else [FaultSearch.through(part)]:
         if search.faults:
             return search.faults[0]
     where = describe_node(model.graph.node[fine]) if count else "the inputs"

@@ -18,7 +18,7 @@ from memplan.sources.onnx.library import CrashError, LibraryError, infer_node
 from memplan.sources.onnx.protos import known_shape, number, numbers
 from memplan.sources.onnx.shapes_arithmetic import Array
 
-__all__ = ["DOMAINS", "Call", "Known", "MisfitError", "Value", "has_rule", "infer"]
+__all__ = ["DOMAINS", "Known", "MisfitError", "RuntimeCall", "Value", "has_rule", "infer"]
 
 DOMAINS = frozenset({"com.microsoft", "com.microsoft.nchwc"})
 
@@ -49,7 +49,7 @@ class Known(NamedTuple):
 
 
 @dataclass
-class Call:
+class RuntimeCall:
     """An operator with what it reads.
 
     Attributes
@@ -86,7 +86,7 @@ class Call:
 
 
 _Results = list[Value | None]
-_Rule = Callable[[Call], _Results]
+_Rule = Callable[[RuntimeCall], _Results]
 
 
 def has_rule(node: Any, opsets: Mapping[str, int]) -> bool:
@@ -96,7 +96,7 @@ def has_rule(node: Any, opsets: Mapping[str, int]) -> bool:
     return (node.domain, node.op_type) in _RULES
 
 
-def infer(call: Call) -> _Results:
+def infer(call: RuntimeCall) -> _Results:
     """Return what the outputs are, in order, as far as the rules say.
 
     Raises
@@ -126,7 +126,7 @@ def _require(fits: bool, why: str) -> None:
 
 
 def _borrow(
-    call: Call, kind: str, shapes: Sequence[tuple[int, ...] | None], *, fit: bool = True
+    call: RuntimeCall, kind: str, shapes: Sequence[tuple[int, ...] | None], *, fit: bool = True
 ) -> tuple[int, ...]:
     """Return the shape that an operator of ONNX with the same attributes makes.
 
@@ -174,31 +174,31 @@ def _ask_library(
 def _like(*outputs: int) -> _Rule:
     """Return the rule of outputs like input 0."""
 
-    def rule(call: Call) -> _Results:
+    def rule(call: RuntimeCall) -> _Results:
         one = call.need(0)
         return [Value(*one) if at in outputs else None for at in range(max(outputs) + 1)]
 
     return rule
 
 
-def _with_bias(call: Call) -> _Results:
+def _with_bias(call: RuntimeCall) -> _Results:
     data, bias = call.need(0), call.get(1)
     if bias is not None:
         _require(bias.shape == data.shape[-1:], "the bias and the rows have different lengths")
     return [Value(*data)]
 
 
-def _quantize(call: Call) -> _Results:
+def _quantize(call: RuntimeCall) -> _Results:
     zero = call.get(2)
     return [Value(_UINT8 if zero is None else zero.element, call.need(0).shape)]
 
 
-def _of_scale(call: Call) -> _Results:
+def _of_scale(call: RuntimeCall) -> _Results:
     """Return a result with the type of the scale; what else is made is left open."""
     return [Value(call.need(1).element, call.need(0).shape)]
 
 
-def _skip_normalize(call: Call) -> _Results:
+def _skip_normalize(call: RuntimeCall) -> _Results:
     data, skip, scale = call.need(0), call.need(1), call.need(2)
     _require(scale.shape == data.shape[-1:], "the scale and the rows have different lengths")
     fits = [data.shape, data.shape[1:], (1, *data.shape[1:])]
@@ -206,7 +206,7 @@ def _skip_normalize(call: Call) -> _Results:
     return [Value(*data), None, None, Value(*data)]
 
 
-def _embed(call: Call) -> _Results:
+def _embed(call: RuntimeCall) -> _Results:
     words = call.need(2, 2)
     hidden = words.shape[1]
     batch, length = call.need(0, 2).shape
@@ -226,7 +226,7 @@ def _turned(shape: tuple[int, ...], turn: int) -> tuple[int, ...]:
 def _product(a: int, b: int, element: int) -> _Rule:
     """Return the rule of a MatMul of two inputs; the result has the type of a third one."""
 
-    def rule(call: Call) -> _Results:
+    def rule(call: RuntimeCall) -> _Results:
         if call.number("transBatchA", 0) or call.number("transBatchB", 0):
             raise LookupError
         one = _turned(call.need(a).shape, call.number("transA", 0))
@@ -239,7 +239,7 @@ def _product(a: int, b: int, element: int) -> _Rule:
 def _gemm(weights: int, bias: int, element: int) -> _Rule:
     """Return the rule of a Gemm; the result has the type of an input that may be left out."""
 
-    def rule(call: Call) -> _Results:
+    def rule(call: RuntimeCall) -> _Results:
         more, typed = call.get(bias), call.get(element)
         shapes = [call.need(0).shape, call.need(weights).shape, more and more.shape]
         return [Value(_FLOAT if typed is None else typed.element, _borrow(call, "Gemm", shapes))]
@@ -247,13 +247,13 @@ def _gemm(weights: int, bias: int, element: int) -> _Rule:
     return rule
 
 
-def _blocks_product(call: Call) -> _Results:
+def _blocks_product(call: RuntimeCall) -> _Results:
     data = call.need(0)
     _require(data.shape[-1] == call.number("K"), "K is not the size of the rows")
     return [Value(data.element, (*data.shape[:-1], call.number("N")))]
 
 
-def _gather_blocks(call: Call) -> _Results:
+def _gather_blocks(call: RuntimeCall) -> _Results:
     data, where, scales = call.need(0), call.need(1), call.need(2)
     if where.element not in _INTEGERS:
         raise LookupError
@@ -265,7 +265,7 @@ def _gather_blocks(call: Call) -> _Results:
     return [Value(scales.element, (*shape[:axis], *where.shape, *shape[axis + 1 :]))]
 
 
-def _gather_points(call: Call) -> _Results:
+def _gather_points(call: RuntimeCall) -> _Results:
     data, where, batch = call.need(0), call.need(1), call.number("batch_dims", 0)
     if not 0 <= batch < min(len(data.shape), len(where.shape)):
         raise LookupError
@@ -283,7 +283,7 @@ def _windows(kind: str, positions: tuple[int, ...], element: int, **fixed: int) 
     `positions` are its data, and for convolutions its filter and its bias.
     """
 
-    def rule(call: Call) -> _Results:
+    def rule(call: RuntimeCall) -> _Results:
         given = [call.get(at) for at in positions]
         shapes = [None if one is None else one.shape for one in given]
         data = call.need(positions[0]).shape
@@ -301,19 +301,19 @@ def _windows(kind: str, positions: tuple[int, ...], element: int, **fixed: int) 
 
 
 def _broadcast(kind: str, positions: tuple[int, ...], element: int) -> _Rule:
-    def rule(call: Call) -> _Results:
+    def rule(call: RuntimeCall) -> _Results:
         shapes: list[tuple[int, ...] | None] = [call.need(at).shape for at in positions]
         return [Value(call.need(element).element, _borrow(call, kind, shapes))]
 
     return rule
 
 
-def _concatenate(call: Call) -> _Results:
+def _concatenate(call: RuntimeCall) -> _Results:
     parts = [call.need(at) for at in range(2, len(call.inputs), 3)]
     return [Value(parts[0].element, _borrow(call, "Concat", [one.shape for one in parts]))]
 
 
-def _reorder_input(call: Call) -> _Results:
+def _reorder_input(call: RuntimeCall) -> _Results:
     data = call.need(0)
     shape = data.shape
     if call.number("channels_last", 0):
@@ -330,7 +330,7 @@ def _reorder_input(call: Call) -> _Results:
     return [Value(data.element, (shape[0], channels, *shape[2:]))]
 
 
-def _reorder_output(call: Call) -> _Results:
+def _reorder_output(call: RuntimeCall) -> _Results:
     data, channels = call.need(0), call.number("channels")
     batch, _, *spatial = data.shape
     if call.number("channels_last", 0):
@@ -338,7 +338,7 @@ def _reorder_output(call: Call) -> _Results:
     return [Value(data.element, (batch, channels, *spatial))]
 
 
-def _upsample(call: Call) -> _Results:
+def _upsample(call: RuntimeCall) -> _Results:
     data, scales = call.need(0), numbers(call.node, "scales")
     if len(scales) != len(data.shape):
         raise LookupError
@@ -351,7 +351,7 @@ def _upsample(call: Call) -> _Results:
 def _attention(past: int, element: int) -> _Rule:
     """Return the rule of Attention, with its projection inside."""
 
-    def rule(call: Call) -> _Results:
+    def rule(call: RuntimeCall) -> _Results:
         batch, length, width = call.need(0, 3).shape
         weights, heads = call.need(1, 2).shape, call.number("num_heads")
         before, sizes = call.get(past), numbers(call.node, "qkv_hidden_sizes")
@@ -368,7 +368,7 @@ def _attention(past: int, element: int) -> _Rule:
     return rule
 
 
-def _multi_head(call: Call) -> _Results:
+def _multi_head(call: RuntimeCall) -> _Results:
     query, key, value = call.need(0, 3), call.need(1), call.need(2)
     batch, length, _ = query.shape
     heads = call.number("num_heads")
@@ -390,7 +390,7 @@ def _multi_head(call: Call) -> _Results:
     return [made, keys, Value(query.element, (batch, heads, total, hidden // heads))]
 
 
-def _group_query(call: Call) -> _Results:
+def _group_query(call: RuntimeCall) -> _Results:
     query, key = call.need(0, 3), call.get(1)
     batch, length, width = query.shape
     heads, groups = call.number("num_heads"), call.number("kv_num_heads")
@@ -409,7 +409,7 @@ def _group_query(call: Call) -> _Results:
     return [made, cache, cache]
 
 
-def _quantized_lstm(call: Call) -> _Results:
+def _quantized_lstm(call: RuntimeCall) -> _Results:
     length, batch, _ = call.need(0, 3).shape
     directions, hidden = call.need(2, 3).shape[0], call.number("hidden_size")
     state = Value(_FLOAT, (directions, batch, hidden))

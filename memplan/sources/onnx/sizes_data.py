@@ -22,7 +22,7 @@ from memplan.sources.onnx.protos import (
 )
 from memplan.sources.onnx.shapes_arithmetic import Array, Constants
 
-__all__ = ["Call", "Size", "sizes_of"]
+__all__ = ["DataCall", "Size", "sizes_of"]
 
 _Shape = tuple[int, ...]
 
@@ -52,7 +52,7 @@ _MOST_AXES = 64
 
 
 @dataclass(frozen=True)
-class Call:
+class DataCall:
     """An operator of ONNX with what it reads.
 
     Attributes
@@ -101,10 +101,10 @@ class Call:
         return any(one.name == name for one in self.node.attribute)
 
 
-_Rule = Callable[[Call], Sequence[_Sizes]]
+_Rule = Callable[[DataCall], Sequence[_Sizes]]
 
 
-def sizes_of(call: Call) -> Sequence[_Sizes]:
+def sizes_of(call: DataCall) -> Sequence[_Sizes]:
     """Return what is known of the sizes of an operator's outputs, in order; nothing if nothing."""
     rule = _RULES.get(call.node.op_type) if is_standard(call.node) else None
     try:
@@ -132,12 +132,12 @@ def _open_along(shape: Sequence[int], axes: Sequence[int], size: Size = _OPEN) -
     return found
 
 
-def _top(call: Call) -> Sequence[_Sizes]:
+def _top(call: DataCall) -> Sequence[_Sizes]:
     axis = call.number("axis", -1) % len(call.shape(0))
     return [_open_along(call.shape(0), [axis], call.element(1))] * 2
 
 
-def _slice(call: Call) -> Sequence[_Sizes]:
+def _slice(call: DataCall) -> Sequence[_Sizes]:
     axes = call.value(3) if call.has(3) else list(range(call.count(1)))
     return [[_OPEN] * len(call.shape(0)) if axes is None else _open_along(call.shape(0), axes)]
 
@@ -145,7 +145,7 @@ def _slice(call: Call) -> Sequence[_Sizes]:
 def _along(at: int) -> _Rule:
     """Return the rule of an operator that changes the axes in an input, or all of them."""
 
-    def rule(call: Call) -> Sequence[_Sizes]:
+    def rule(call: DataCall) -> Sequence[_Sizes]:
         shape, axes = call.shape(0), call.value(at) if call.has(at) else None
         if call.has_attribute("axes") and not call.has(at):
             axes = numbers(call.node, "axes")
@@ -154,24 +154,24 @@ def _along(at: int) -> _Rule:
     return rule
 
 
-def _expand(call: Call) -> Sequence[_Sizes]:
+def _expand(call: DataCall) -> Sequence[_Sizes]:
     shape = call.shape(0)
     more = max(call.count(1) - len(shape), 0)
     return [_all_open(more) + [Size(size) if size != 1 else _OPEN for size in shape]]
 
 
-def _reshape(call: Call) -> Sequence[_Sizes]:
+def _reshape(call: DataCall) -> Sequence[_Sizes]:
     rank = call.count(1)
     return [[Size(prod(call.shape(0)))] if rank == 1 else _all_open(rank)]
 
 
-def _one_hot(call: Call) -> Sequence[_Sizes]:
+def _one_hot(call: DataCall) -> Sequence[_Sizes]:
     found = _known(call.shape(0))
     found.insert(call.number("axis", -1) % (len(found) + 1), call.element(1))
     return [found]
 
 
-def _unique(call: Call) -> Sequence[_Sizes]:
+def _unique(call: DataCall) -> Sequence[_Sizes]:
     shape = call.shape(0)
     if call.has_attribute("axis"):
         axis = call.number("axis", 0) % len(shape)
@@ -181,20 +181,20 @@ def _unique(call: Call) -> Sequence[_Sizes]:
     return [_open_along(shape, [axis], count), [count], [Size(shape[axis])], [count]]
 
 
-def _reduce(call: Call) -> Sequence[_Sizes]:
+def _reduce(call: DataCall) -> Sequence[_Sizes]:
     shape = call.shape(0)
     if call.number("keepdims", 1):
         return [[Size(1) if size == 1 else Size(most=size) for size in shape]]
     return [[_OPEN] * (len(shape) - call.count(1))]
 
 
-def _squeeze(call: Call) -> Sequence[_Sizes]:
+def _squeeze(call: DataCall) -> Sequence[_Sizes]:
     shape, count = call.shape(0), call.count(1)
     rest = [size for size in shape if size != 1]
     return [_known(rest) if len(rest) + count == len(shape) else [_OPEN] * (len(shape) - count)]
 
 
-def _suppress(call: Call) -> Sequence[_Sizes]:
+def _suppress(call: DataCall) -> Sequence[_Sizes]:
     """Return what is left of boxes: at most a number of each class of each picture."""
     kept, boxes = call.value(2), call.shape(1)[2]
     if not call.has(2):
@@ -204,7 +204,7 @@ def _suppress(call: Call) -> Sequence[_Sizes]:
     return [[Size(most=prod(call.shape(1)[:2]) * max(kept[0], 0)), Size(3)]]
 
 
-def _loop(call: Call) -> Sequence[_Sizes]:
+def _loop(call: DataCall) -> Sequence[_Sizes]:
     """Return what a loop gathers: a piece for each round, of which there may be a limit."""
     (_, body), *_ = subgraphs(call.node)
     rounds, types = call.value(0), types_of(body)
@@ -219,7 +219,7 @@ def _loop(call: Call) -> Sequence[_Sizes]:
     return found
 
 
-def _goes_on(call: Call, body: Any) -> bool:
+def _goes_on(call: DataCall, body: Any) -> bool:
     """Whether nothing but the number of rounds ends a loop."""
     begins = call.value(1) if call.has(1) else [1]
     goes_on, given = body.output[0].name, body.input[1].name
@@ -231,7 +231,7 @@ def _goes_on(call: Call, body: Any) -> bool:
     return begins == [1] and (goes_on in same or (value is not None and bool(value.all())))
 
 
-def _branch(call: Call) -> Sequence[_Sizes]:
+def _branch(call: DataCall) -> Sequence[_Sizes]:
     """Return what either branch may make: the largest size along each axis."""
     branches = [body for _, body in subgraphs(call.node)]
     found: list[_Sizes] = []
@@ -246,7 +246,7 @@ def _branch(call: Call) -> Sequence[_Sizes]:
     return found
 
 
-def _transform(call: Call) -> Sequence[_Sizes]:
+def _transform(call: DataCall) -> Sequence[_Sizes]:
     """Return the sizes of a Fourier transform of a length that is not known."""
     shape = call.shape(0)
     axis = call.number("axis", 1)
@@ -262,7 +262,7 @@ def _transform(call: Call) -> Sequence[_Sizes]:
     return [found]
 
 
-def _short_transform(call: Call) -> Sequence[_Sizes]:
+def _short_transform(call: DataCall) -> Sequence[_Sizes]:
     """Return the sizes of Fourier transforms of pieces, one side of each unless both are made."""
     length = call.value(3) if call.has(3) else None
     if length is None and call.has(2):

@@ -4,10 +4,10 @@ Files are read without torch, and nothing in them is run. Programs in memory are
 with fake tensors, which shows which tensors share a storage. The modules, in the order of the work:
 
     archive       unpacks the JSON of a file
-    serialized    makes a `Program` of it (fields: checks every field)
-    memory        makes a `Program` of an `ExportedProgram` (scope: the run with fake tensors)
+    serialized    makes an `Exported` of it (fields: checks every field)
+    memory        makes an `Exported` of an `ExportedProgram` (scope: the run with fake tensors)
     training      traces a training step as an `ExportedProgram`
-    program       the `Program` itself (values: its tensors)
+    program       the `Exported` itself (values: its tensors)
     sizes         values of symbolic sizes (guards: the conditions under which a program holds)
     autocast      adds the casts that autocast makes
     builder       makes the graph, by means of
@@ -34,7 +34,7 @@ from memplan.sources.torch_export.archive import list_models, read_model
 from memplan.sources.torch_export.autocast import with_casts
 from memplan.sources.torch_export.builder import graph_with_indices, shorten_type
 from memplan.sources.torch_export.memory import program_in_memory
-from memplan.sources.torch_export.program import Node, Program
+from memplan.sources.torch_export.program import Exported, Node
 from memplan.sources.torch_export.serialized import program_of
 
 __all__ = [
@@ -74,13 +74,13 @@ def read(path: Path, options: Options) -> Loaded:
         return _load_program(_program(path, options), options)
 
 
-def program_in_file(path: Path, options: Options) -> Program:
+def program_in_file(path: Path, options: Options) -> Exported:
     """Return the program of a file, without torch; raises as `read`."""
     with _explain_errors(path):
         return _program(path, options)
 
 
-def _program(path: Path, options: Options) -> Program:
+def _program(path: Path, options: Options) -> Exported:
     return program_of(read_model(path, options.limit_factor), path.stem, options.dims)
 
 
@@ -134,7 +134,7 @@ def training_graph(module: Any, args: tuple[Any, ...], loss: Any = None) -> Grap
     return graph_of(training_program(module, args, loss))
 
 
-def _load_program(program: Program, options: Options) -> Loaded:
+def _load_program(program: Exported, options: Options) -> Loaded:
     program = with_casts(program)
     graph, _ = graph_with_indices(program)  # checks every name
     notes = list(program.notes)
@@ -150,7 +150,7 @@ def _load_program(program: Program, options: Options) -> Loaded:
     return of_graph(graph, include=options.include, in_place=options.in_place, notes=tuple(notes))
 
 
-def _has_scratch(program: Program, node: Node) -> bool:
+def _has_scratch(program: Exported, node: Node) -> bool:
     return not node.bodies and aten.has_scratch(
         node.target, [program.values[n] for n in node.inputs]
     )

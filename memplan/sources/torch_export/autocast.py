@@ -20,7 +20,7 @@ from math import prod
 
 from memplan.notes import Code, Note
 from memplan.sources.torch_export.aten import is_metadata, operator_of, split_words
-from memplan.sources.torch_export.program import Autocast, Body, Node, Program
+from memplan.sources.torch_export.program import Autocast, Body, Exported, Node
 from memplan.sources.torch_export.values import DTYPES, Value, dense_strides
 
 __all__ = ["CAST", "END", "PLAIN", "REDUCED", "get_region", "with_casts"]
@@ -86,7 +86,7 @@ _BYTES = dict(DTYPES.values())
 _LOOPS = ("while_loop", "scan", "map", "map_impl")
 
 
-def with_casts(program: Program) -> Program:
+def with_casts(program: Exported) -> Exported:
     """Return a program with an operator for every cast, and one where each region ends.
 
     A program that was exported *under* autocast has no region, but it has results with types that
@@ -101,7 +101,7 @@ def with_casts(program: Program) -> Program:
     return replace(program, nodes=nodes, notes=(*program.notes, *casts.notes(whole)))
 
 
-def get_region(program: Program) -> Autocast | None:
+def get_region(program: Exported) -> Autocast | None:
     """Return the region that a program was exported under, or `None` if there was none."""
     dtype = next(_find_unexplained(program.nodes, program.values), None)
     return None if dtype is None else Autocast(program.device, dtype, cache=True)
@@ -124,7 +124,7 @@ def _find_unexplained(nodes: Iterable[Node], values: Mapping[str, Value]) -> Ite
 class _Casts:
     """Walks through a program; the casts of a region are kept until its end."""
 
-    program: Program
+    program: Exported
     found: list[Value] = field(default_factory=list)  # the casts that are cached
     assumed: bool = False  # whether a region says that it caches nothing
     _outer: dict[str, str] = field(default_factory=dict)  # by parameter of a body: its operand

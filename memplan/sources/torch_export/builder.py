@@ -10,7 +10,7 @@ from memplan.errors import GraphError, quoted
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
 from memplan.sources.torch_export import aten
 from memplan.sources.torch_export.pictures import describe_rows
-from memplan.sources.torch_export.program import Body, Node, Program
+from memplan.sources.torch_export.program import Body, Exported, Node
 from memplan.sources.torch_export.values import Value
 
 __all__ = ["graph_with_indices", "shorten_type"]
@@ -18,7 +18,7 @@ __all__ = ["graph_with_indices", "shorten_type"]
 ALIGNMENT = 64  # of PyTorch's CPU allocator
 
 
-def graph_with_indices(program: Program) -> tuple[Graph, dict[str, int]]:
+def graph_with_indices(program: Exported) -> tuple[Graph, dict[str, int]]:
     """Return the graph of an exported program, and the index of each tensor by its name there.
 
     Raises
@@ -282,7 +282,7 @@ class _Builder:
         )
         return all(self._root[index] != old for index in later)
 
-    def graph(self, program: Program, operators: Sequence[Operator]) -> Graph:
+    def graph(self, program: Exported, operators: Sequence[Operator]) -> Graph:
         """Return the graph of all that was collected."""
         outputs = tuple(dict.fromkeys(self._find(name) for name in program.outputs))
         for index in outputs:
@@ -303,7 +303,7 @@ class _Builder:
         )
 
 
-def _find_read(program: Program) -> frozenset[str]:
+def _find_read(program: Exported) -> frozenset[str]:
     """Return the names of the tensors that operators read, or a graph returns."""
     found = {*program.outputs, *(result for result, _ in program.updates)}
     for node in program.walk():

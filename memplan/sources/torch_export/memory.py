@@ -1,4 +1,4 @@
-"""Builds a `Program` from an exported program in memory."""
+"""Builds an `Exported` from an exported program in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memplan.sources._origin import line_in
 from memplan.sources.torch_export import aten
 from memplan.sources.torch_export.guards import parse_assertion
 from memplan.sources.torch_export.pictures import keep_options
-from memplan.sources.torch_export.program import Autocast, Body, Given, Node, Option, Program
+from memplan.sources.torch_export.program import Autocast, Body, Exported, Given, Node, Option
 from memplan.sources.torch_export.scope import Scope, bodies, scopes
 from memplan.sources.torch_export.sizes import Range, Sizes
 from memplan.sources.torch_export.values import Value
@@ -21,7 +21,7 @@ __all__ = ["program_in_memory"]
 _WEIGHTS = ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
 
 
-def program_in_memory(program: Any, given: Mapping[str, int]) -> Program:
+def program_in_memory(program: Any, given: Mapping[str, int]) -> Exported:
     """Return the program of a `torch.export.ExportedProgram`.
 
     Raises
@@ -43,7 +43,7 @@ class _Reader:
         self._sizes = Sizes(metas.items(), ranges, given)
         self._values = {name: self._sizes.value(name, meta) for name, meta in metas.items()}
 
-    def program(self) -> Program:
+    def program(self) -> Exported:
         inputs, names = self._inputs()
         arguments = {given.value.name: given.value for given in inputs if given.kind is Kind.INPUT}
         self._sizes.check([*self._guards, *self._find_asserted()], arguments)
@@ -60,7 +60,7 @@ class _Reader:
         nodes = tuple(self._nodes(scope))
         device = next((meta.device for meta in scope.metas.values()), "cpu")
         notes, name = self._sizes.notes(), _module_name(scope)
-        return Program(name, inputs, nodes, tuple(outputs), tuple(updates), notes, device)
+        return Exported(name, inputs, nodes, tuple(outputs), tuple(updates), notes, device)
 
     def _find_asserted(self) -> Iterator[str]:
         """Yield the conditions on sizes that the graphs assert while they run."""

@@ -10,7 +10,7 @@ from memplan.graph import Kind
 from memplan.notes import Note
 from memplan.sources.torch_export.values import Value
 
-__all__ = ["Autocast", "Body", "Given", "Node", "Option", "Program"]
+__all__ = ["Autocast", "Body", "Exported", "Given", "Node", "Option"]
 
 Option = object
 """An argument that is no tensor: a number, a text, `None`, a tuple of these, or `...` if it is
@@ -114,7 +114,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Program:
+class Exported:
     """What `torch.export` makes of a module.
 
     Attributes

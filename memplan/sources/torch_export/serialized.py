@@ -1,4 +1,4 @@
-"""Builds a `Program` from the JSON of a serialized program."""
+"""Builds an `Exported` from the JSON of a serialized program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memplan.sources.torch_export import aten
 from memplan.sources.torch_export.fields import Json, get, get_only, plain, slots, tensors
 from memplan.sources.torch_export.guards import parse_assertion
 from memplan.sources.torch_export.pictures import keep_options
-from memplan.sources.torch_export.program import Autocast, Body, Given, Node, Program
+from memplan.sources.torch_export.program import Autocast, Body, Exported, Given, Node
 from memplan.sources.torch_export.sizes import Range, Sizes
 from memplan.sources.torch_export.values import DTYPES, Meta, Value
 
@@ -22,7 +22,7 @@ _STRIDED = 7
 _MOST_AXES = 64
 
 
-def program_of(model: Json, name: str, given: Mapping[str, int]) -> Program:
+def program_of(model: Json, name: str, given: Mapping[str, int]) -> Exported:
     """Return the program of a model's JSON, with sizes for its symbols.
 
     Raises
@@ -56,7 +56,7 @@ class _Reader:
 
     def program(
         self, name: str, graph: Json, signature: Json, conditions: Iterable[str]
-    ) -> Program:
+    ) -> Exported:
         inputs, names = self._inputs(get(signature, "input_specs", list, "the signature"))
         arguments = {given.value.name: given.value for given in inputs if given.kind is Kind.INPUT}
         self._sizes.check(conditions, arguments)
@@ -73,7 +73,7 @@ class _Reader:
         nodes = self._nodes(graph, "")
         device = next((meta.device for meta in self._metas[""].values()), "cpu")
         notes = self._sizes.notes()
-        return Program(name, inputs, nodes, tuple(outputs), tuple(updates), notes, device)
+        return Exported(name, inputs, nodes, tuple(outputs), tuple(updates), notes, device)
 
     def _inputs(self, specs: list[Any]) -> tuple[tuple[Given, ...], dict[str, str]]:
         """Return the inputs, and a map from the user's names of weights to the program's."""

@@ -37,7 +37,7 @@ def training_program(
 
     base: Any = torch.nn.Module
 
-    class Step(base):  # type: ignore[misc]
+    class WithLoss(base):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.model = module
@@ -50,7 +50,7 @@ def training_program(
         # PyTorch itself still uses a class that it has deprecated; a user cannot change that.
         warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning)
         return exported._decompose_exported_program(
-            torch.export.export(Step(), args),
+            torch.export.export(WithLoss(), args),
             cia_to_decomp={},
             python_decomp_table={},
             joint_loss_index=0,

@@ -10,7 +10,7 @@ from memplan.errors import MemplanError
 from memplan.graph import Graph, Kind
 from memplan.sources.torch_export.builder import graph_with_indices
 from memplan.sources.torch_export.memory import program_in_memory
-from memplan.sources.torch_export.program import Program
+from memplan.sources.torch_export.program import Exported
 from memplan.sources.torch_export.training import training_program
 
 __all__ = ["Captured", "Origin", "capture", "without_views"]
@@ -47,7 +47,7 @@ class Origin:
     """
 
     exported: Any
-    program: Program
+    program: Exported
     indices: dict[str, int]
 
 

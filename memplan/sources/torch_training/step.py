@@ -45,10 +45,10 @@ def assemble(captured: Captured, optimizer: Optimizer, bucket_bytes: int, *, ear
         Whether parameters are updated right after the all-reduce of their bucket; otherwise all
         are updated at the end, in the module's order.
     """
-    return _Step(captured, optimizer).graph(bucket_bytes, early)
+    return _StepBuilder(captured, optimizer).graph(bucket_bytes, early)
 
 
-class _Step:
+class _StepBuilder:
     def __init__(self, captured: Captured, optimizer: Optimizer) -> None:
         self._captured = captured
         self._optimizer = optimizer

@@ -118,12 +118,13 @@ void StaticOrder::sort(std::vector<ItemIdx>::iterator begin, std::vector<ItemIdx
 
 enum class Verdict { kSolved, kExhausted, kCutShort };
 
-// Items that are still to be placed, independent of all others: a slice of Search::slots_.
+// Items that are still to be placed, independent of all others: a slice of
+// MinimallocSearch::slots_.
 struct Partition {
   std::int32_t begin = 0;
   std::int32_t end = 0;
   SectionRange sections;
-  Step floor;  // canonical: everything is placed after this step
+  CanonicalPlace floor;  // canonical: everything is placed after this step
 };
 
 // One call of the search function. It has placed `item`, the first of its slice, and its children
@@ -133,22 +134,23 @@ struct Partition {
 //   partition     begin                           end
 struct Frame {
   Partition partition;
-  Step tried;               // the candidates up to this one have failed
+  CanonicalPlace tried;     // the candidates up to this one have failed
   Bytes highest_start = 0;  // none above this offset can succeed
   ItemIdx item = kNoItem;
   bool overhead = false;  // something unallocated overlaps item
   PartialSolution::Mark mark = {0, 0};
-  std::size_t ranks_mark = 0;      // in Search::rank_trail_
-  std::size_t children_begin = 0;  // in Search::partitions_
+  std::size_t ranks_mark = 0;      // in MinimallocSearch::rank_trail_
+  std::size_t children_begin = 0;  // in MinimallocSearch::partitions_
   std::size_t children_end = 0;
   std::size_t child = 0;  // the one that is being solved
 };
 
 // The depth-first search of section 7. It has a stack of its own, since it is as deep as there are
 // buffers.
-class Search {
+class MinimallocSearch {
  public:
-  Search(const Items& items, const Overlaps& overlaps, const Rules& rules, Stopper& stopper)
+  MinimallocSearch(const Items& items, const Overlaps& overlaps, const Rules& rules,
+                   Stopper& stopper)
       : items_(items),
         rules_(rules.on),
         solution_(items, overlaps, rules),
@@ -178,7 +180,7 @@ class Search {
   void add_children(Frame* frame, bool divides);
   void split(const Partition& rest);
   void rank(const Partition& partition);
-  Step step_of(ItemIdx i) const { return {solution_.offset(i), rank_[i]}; }
+  CanonicalPlace step_of(ItemIdx i) const { return {solution_.offset(i), rank_[i]}; }
 
   const Items& items_;
   const MiniMallocOptions rules_;
@@ -194,10 +196,10 @@ class Search {
   std::int64_t nodes_end_ = 0;
 };
 
-std::vector<std::vector<ItemIdx>> Search::parts() {
+std::vector<std::vector<ItemIdx>> MinimallocSearch::parts() {
   slots_.resize(items_.size.size());
   std::iota(slots_.begin(), slots_.end(), 0);
-  split({0, items_.count(), {0, items_.section_count - 1}, Step()});
+  split({0, items_.count(), {0, items_.section_count - 1}, CanonicalPlace()});
   std::vector<std::vector<ItemIdx>> parts;
   for (const Partition& p : partitions_) {
     parts.emplace_back(slots_.begin() + p.begin, slots_.begin() + p.end);
@@ -205,7 +207,8 @@ std::vector<std::vector<ItemIdx>> Search::parts() {
   return parts;
 }
 
-Verdict Search::run(const std::vector<ItemIdx>& part, StaticOrder* order, std::int64_t limit) {
+Verdict MinimallocSearch::run(const std::vector<ItemIdx>& part, StaticOrder* order,
+                              std::int64_t limit) {
   const PartialSolution::Mark before = solution_.mark();
   order_ = order;
   nodes_end_ = limit < kNoLimit - nodes_ ? nodes_ + limit : kNoLimit;
@@ -215,7 +218,7 @@ Verdict Search::run(const std::vector<ItemIdx>& part, StaticOrder* order, std::i
     sections.first = std::min(sections.first, items_.first(i));
     sections.last = std::max(sections.last, items_.last(i));
   }
-  partitions_ = {{0, static_cast<std::int32_t>(part.size()), sections, Step()}};
+  partitions_ = {{0, static_cast<std::int32_t>(part.size()), sections, CanonicalPlace()}};
   rank(partitions_.front());
   rank_trail_.clear();
   frames_.assign(1, Frame());  // it places nothing, and its only child is the whole part
@@ -225,7 +228,7 @@ Verdict Search::run(const std::vector<ItemIdx>& part, StaticOrder* order, std::i
   return verdict;
 }
 
-Verdict Search::descend() {
+Verdict MinimallocSearch::descend() {
   for (;;) {
     Frame& top = frames_.back();
     if (top.child < top.children_end) {
@@ -244,20 +247,20 @@ Verdict Search::descend() {
 }
 
 // Calls the search function. Returns false if nothing can be placed.
-bool Search::enter(const Partition& partition) {
+bool MinimallocSearch::enter(const Partition& partition) {
   MEMPLAN_ASSERT(partition.begin < partition.end && solution_.check_invariants());
   ++nodes_;
   Frame frame;
   frame.partition = partition;
   frame.highest_start = solution_.highest_start(partition.sections);
-  frame.tried = rules_.canonical && rules_.dynamic_ordering ? partition.floor : Step();
+  frame.tried = rules_.canonical && rules_.dynamic_ordering ? partition.floor : CanonicalPlace();
   frames_.push_back(frame);
   return advance(&frames_.back());
 }
 
 // The top frame has no candidates left. Goes back to the last choice that has an alternative: false
 // if there is none. The partitions that were solved next to the failed one are taken back with it.
-bool Search::fail() {
+bool MinimallocSearch::fail() {
   for (;;) {
     frames_.pop_back();
     Frame& parent = frames_.back();
@@ -269,7 +272,7 @@ bool Search::fail() {
 }
 
 // Places the next candidate that the rules let pass.
-bool Search::advance(Frame* frame) {
+bool MinimallocSearch::advance(Frame* frame) {
   for (;;) {
     const std::int32_t at = next_candidate(*frame);
     if (at < 0) return false;
@@ -280,7 +283,7 @@ bool Search::advance(Frame* frame) {
   }
 }
 
-bool Search::place(Frame* frame) {
+bool MinimallocSearch::place(Frame* frame) {
   frame->item = slots_[frame->partition.begin];
   frame->tried = step_of(frame->item);
   frame->mark = solution_.mark();
@@ -298,7 +301,7 @@ bool Search::place(Frame* frame) {
   return true;
 }
 
-void Search::take_back(Frame* frame) {
+void MinimallocSearch::take_back(Frame* frame) {
   MEMPLAN_ASSERT(frame->ranks_mark <= rank_trail_.size() &&
                  frame->children_begin <= partitions_.size());
   solution_.undo(frame->mark);
@@ -309,7 +312,7 @@ void Search::take_back(Frame* frame) {
 }
 
 // Lines 5 to 13 of the pseudocode, and equation 2 for the one buffer.
-bool Search::eligible(const Frame& frame, ItemIdx i) const {
+bool MinimallocSearch::eligible(const Frame& frame, ItemIdx i) const {
   if (!solution_.fits(i)) return false;
   return !rules_.canonical || frame.partition.floor < step_of(i);
 }
@@ -317,15 +320,15 @@ bool Search::eligible(const Frame& frame, ItemIdx i) const {
 // The slot of the next candidate, or -1. It is found by a scan rather than in a sorted list of
 // the node, as the state is again what it was when the node was entered: the least step (or index)
 // above the one tried last comes next. So a node takes no space of its own.
-std::int32_t Search::next_candidate(const Frame& frame) const {
+std::int32_t MinimallocSearch::next_candidate(const Frame& frame) const {
   std::int32_t best = -1;
-  Step best_step;
+  CanonicalPlace best_step;
   Bytes lowest_height = std::numeric_limits<Bytes>::max();  // h_min of section 6.3
   for (std::int32_t k = frame.partition.begin; k < frame.partition.end; ++k) {
     const ItemIdx i = slots_[k];
     lowest_height = std::min(lowest_height, solution_.height(i));
     if (!rules_.dynamic_ordering) continue;
-    const Step step = step_of(i);
+    const CanonicalPlace step = step_of(i);
     if (frame.tried < step && solution_.fits(i) && (best < 0 || step < best_step)) {
       best = k;
       best_step = step;
@@ -348,7 +351,7 @@ std::int32_t Search::next_candidate(const Frame& frame) const {
 // fail for the same reason. A canonical alternative after it in (offset, index) can never be
 // followed by it: dead. One before it would be allowed more below the item's own step: alive. In
 // the dynamic order those have been tried already.
-bool Search::alternatives_are_dead(const Frame& frame) const {
+bool MinimallocSearch::alternatives_are_dead(const Frame& frame) const {
   if (!rules_.hatless || frame.overhead) return false;
   if (!rules_.canonical || rules_.dynamic_ordering) return true;
   for (std::int32_t k = frame.partition.begin; k < frame.partition.end; ++k) {
@@ -359,7 +362,7 @@ bool Search::alternatives_are_dead(const Frame& frame) const {
   return true;
 }
 
-void Search::add_children(Frame* frame, bool divides) {
+void MinimallocSearch::add_children(Frame* frame, bool divides) {
   Partition rest = frame->partition;
   ++rest.begin;
   if (rest.begin < rest.end && divides && rules_.dynamic_decomposition) {
@@ -382,14 +385,14 @@ void Search::add_children(Frame* frame, bool divides) {
 // Dynamic decomposition (section 7): items are cut apart at the times that none of them crosses.
 // Each part is a problem of its own, which depends on the rest only by minimum viable offsets.
 // Canonical solutions start again in it, without a floor and with indexes of its own (see rank).
-void Search::split(const Partition& rest) {
+void MinimallocSearch::split(const Partition& rest) {
   const std::size_t parts_begin = partitions_.size();
   std::sort(slots_.begin() + rest.begin, slots_.begin() + rest.end,
             [this](ItemIdx a, ItemIdx b) { return items_.first(a) < items_.first(b); });
   for (std::int32_t k = rest.begin; k < rest.end; ++k) {
     const ItemIdx i = slots_[k];
     if (partitions_.size() == parts_begin || items_.first(i) > partitions_.back().sections.last) {
-      partitions_.push_back({k, k, {items_.first(i), items_.last(i)}, Step()});
+      partitions_.push_back({k, k, {items_.first(i), items_.last(i)}, CanonicalPlace()});
     }
     partitions_.back().end = k + 1;
     partitions_.back().sections.last = std::max(partitions_.back().sections.last, items_.last(i));
@@ -402,7 +405,7 @@ void Search::split(const Partition& rest) {
 // has a solution, and so one of least sum, whose own sequence is canonical by the new indexes.
 // Steps on both sides of the cut are never compared, as floors start again here, and backtracking
 // above the cut restores the old indexes.
-void Search::rank(const Partition& partition) {
+void MinimallocSearch::rank(const Partition& partition) {
   order_->sort(slots_.begin() + partition.begin, slots_.begin() + partition.end,
                solution_.unallocated());
   for (std::int32_t k = partition.begin; k < partition.end; ++k) {
@@ -439,7 +442,7 @@ std::vector<StaticOrder> orders_of(const Problem& problem, const Items& items,
 // hand wastes little. Each part has its own turns, since the order that is good for one may be bad
 // for its neighbour.
 Verdict round_robin(const std::vector<ItemIdx>& part, std::vector<StaticOrder>* orders,
-                    std::int64_t node_budget, Search* search, std::int64_t* runs,
+                    std::int64_t node_budget, MinimallocSearch* search, std::int64_t* runs,
                     const Stopper& stopper) {
   std::int64_t limit = orders->size() == 1 ? kNoLimit : 2 * static_cast<std::int64_t>(part.size());
   for (;;) {
@@ -468,7 +471,7 @@ Plan exhausted(const Items& items, const std::vector<ItemIdx>& part) {
 Plan solve_parts(const Problem& problem, const Items& items, const Overlaps& overlaps,
                  const MiniMallocOptions& options, std::int64_t node_budget, Stopper& stopper) {
   std::vector<StaticOrder> orders = orders_of(problem, items, overlaps, options, stopper);
-  Search search(items, overlaps, Rules(options, overlaps), stopper);
+  MinimallocSearch search(items, overlaps, Rules(options, overlaps), stopper);
   std::int64_t runs = 0;
   Plan plan;
   Verdict verdict = Verdict::kSolved;

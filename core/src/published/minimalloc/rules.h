@@ -33,11 +33,11 @@ struct Rules {
 };
 
 // The place of a buffer in a canonical solution (section 5): offset, then index.
-struct Step {
+struct CanonicalPlace {
   Bytes offset = 0;
   std::int32_t index = -1;
 
-  bool operator<(const Step& o) const {
+  bool operator<(const CanonicalPlace& o) const {
     return offset != o.offset ? offset < o.offset : index < o.index;
   }
 };

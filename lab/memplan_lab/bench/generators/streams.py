@@ -33,7 +33,7 @@ def multi_stream(operators: int, streams: int, seed: int) -> Graph:
         The same seed gives the same program, on any machine.
     """
     rng = np.random.Generator(np.random.PCG64([seed, operators, streams]))
-    program = _Program()
+    program = _GraphDraft()
     given = [program.tensor("given", 1, Kind.INPUT) for _ in range(int(rng.integers(1, 3)))]
     readable = list(given)
     for number in range(operators):
@@ -89,7 +89,7 @@ def pangu_like(n: int = 20_000, streams: int = 10, groups: int = 678, seed: int 
 
 
 @dataclass
-class _Program:
+class _GraphDraft:
     """A graph in the making. Until the end, `stream` may be a category."""
 
     tensors: list[Tensor] = field(default_factory=list)
@@ -132,7 +132,7 @@ class _TrainingStep:
     """The operators of a step in the order of one stream."""
 
     def __init__(self, rng: np.random.Generator) -> None:
-        self.program = _Program()
+        self.program = _GraphDraft()
         self._rng = rng
         self._sources: list[int] = []  # by forward operator: what it reads first
         self._at = self.program.tensor("batch", 8 * _UNIT, Kind.INPUT)

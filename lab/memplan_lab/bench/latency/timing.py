@@ -22,12 +22,12 @@ _LEAST_RUNS = 3
 
 T = TypeVar("T")
 
-Call = Callable[[], object]
+Timed = Callable[[], object]
 Sample = tuple[float, float, int]  # CPU, wall clock, page faults
 
 
 def alternate(
-    calls: Sequence[Call], *, threads: int, runs: int, seconds: float
+    calls: Sequence[Timed], *, threads: int, runs: int, seconds: float
 ) -> tuple[Timing, ...]:
     """Return medians for each kind.
 
@@ -70,7 +70,7 @@ class _Session:
     """What the threads share: when a block begins, and when it was the last."""
 
     def __init__(
-        self, calls: Sequence[Call], threads: int, block: int, blocks: int, seconds: float
+        self, calls: Sequence[Timed], threads: int, block: int, blocks: int, seconds: float
     ) -> None:
         self._calls = calls
         self._block = block
@@ -108,7 +108,7 @@ class _Session:
         return samples
 
 
-def _take_sample(call: Call) -> Sample:
+def _take_sample(call: Timed) -> Sample:
     faults = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
     wall, cpu = time.perf_counter(), time.thread_time()
     call()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from memplan.errors import MemplanError
-from memplan_lab.bench.orders.program import Program
+from memplan_lab.bench.orders.program import OrderLists
 from memplan_lab.extras import require
 
 __all__ = ["LARGEST", "least_peak"]
@@ -13,7 +13,7 @@ __all__ = ["LARGEST", "least_peak"]
 LARGEST = 60  # operators
 
 
-def least_peak(program: Program, seconds: float) -> tuple[int, int]:
+def least_peak(program: OrderLists, seconds: float) -> tuple[int, int]:
     """Return the peak of the best order found, and a bound on every order.
 
     Operators take places from 0 on, one each. A storage is an interval from the place of its first

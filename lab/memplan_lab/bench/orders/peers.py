@@ -1,6 +1,6 @@
 """The orders of other tools, for the same columns.
 
-Each function takes a `Program` and returns an order, or `None` if it gives up. PyTorch's orders
+Each function takes a `OrderLists` and returns an order, or `None` if it gives up. PyTorch's orders
 come from its own functions; the others are rewritten from the sources of XLA, onnxruntime and
 tflite-tools.
 """
@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from types import SimpleNamespace
 from typing import Any
 
-from memplan_lab.bench.orders.program import Program
+from memplan_lab.bench.orders.program import OrderLists
 from memplan_lab.extras import require
 
 __all__ = ["PEERS", "onnxruntime", "pytorch", "tflite_tools", "xla_list"]
@@ -23,7 +23,7 @@ __all__ = ["PEERS", "onnxruntime", "pytorch", "tflite_tools", "xla_list"]
 Order = list[int]
 
 
-def pytorch(program: Program, method: str) -> Order:
+def pytorch(program: OrderLists, method: str) -> Order:
     """Return the order of `torch._inductor.memory.topological_sort_<method>`.
 
     Parameters
@@ -47,7 +47,7 @@ def pytorch(program: Program, method: str) -> Order:
 
 
 def _as_scheduled(
-    program: Program,
+    program: OrderLists,
 ) -> tuple[list[_Node], dict[str, _Buffer], dict[str, _Buffer], set[str]]:
     """Return operators, freeable inputs and other buffers by name, and the names of outputs."""
     nodes = [_Node(at) for at in range(len(program.problem))]
@@ -114,7 +114,7 @@ def _deep_recursion(operators: int) -> Iterator[None]:
         sys.setrecursionlimit(before)
 
 
-def xla_list(program: Program) -> Order:
+def xla_list(program: OrderLists) -> Order:
     """Return the order of XLA's list scheduler (`hlo_memory_scheduler.cc`, `ListScheduler`).
 
     The next operator is the ready one that frees most bytes, less those that it makes. Ties go to
@@ -168,7 +168,7 @@ def xla_list(program: Program) -> Order:
     return order
 
 
-def onnxruntime(program: Program) -> Order:
+def onnxruntime(program: OrderLists) -> Order:
     """Return the order in which onnxruntime runs by default (`GraphViewer`, `ReverseDFSFrom`).
 
     It is a depth-first search from the operators for which no other waits, the last one first;
@@ -192,7 +192,7 @@ _Path = tuple[int, "_Path"] | None
 _MOST_SETS = 20_000  # that the recursion may look at
 
 
-def tflite_tools(program: Program) -> Order | None:
+def tflite_tools(program: OrderLists) -> Order | None:
     """Return the best order as the recursion of tflite-tools finds it, or `None` on large graphs.
 
     For a set of operators that run first, one of them runs last. The peak of the set is the least
@@ -242,7 +242,7 @@ def tflite_tools(program: Program) -> Order | None:
     return order
 
 
-PEERS: Mapping[str, Callable[[Program], Order | None]] = {
+PEERS: Mapping[str, Callable[[OrderLists], Order | None]] = {
     "lpmf": partial(pytorch, method="lpmf"),
     "bfs": partial(pytorch, method="bfs"),
     "dfs": partial(pytorch, method="dfs"),

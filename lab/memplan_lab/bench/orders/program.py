@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from memplan.problem import OrderProblem
 
-__all__ = ["Program", "program_of"]
+__all__ = ["OrderLists", "program_of"]
 
 
 @dataclass(frozen=True)
-class Program:
+class OrderLists:
     """An `OrderProblem` as lists.
 
     Attributes
@@ -40,7 +40,7 @@ class Program:
         return int(self.problem.size[storage])
 
 
-def program_of(problem: OrderProblem) -> Program:
+def program_of(problem: OrderProblem) -> OrderLists:
     """Return the lists of a problem."""
     count = len(problem)
     before: list[set[int]] = [set() for _ in range(count)]
@@ -60,6 +60,6 @@ def program_of(problem: OrderProblem) -> Program:
             touched[user].append(storage)
         for user in own[made:]:
             reads[user].append(storage)
-    return Program(
+    return OrderLists(
         problem, list(map(sorted, before)), list(map(sorted, behind)), touched, makes, reads, users
     )

@@ -17,13 +17,13 @@ import torch
 from memplan.graph import Graph
 from memplan.graph.order import waits
 
-__all__ = ["CudaQueues", "Queues", "Step", "launch", "make_steps", "run_on_threads"]
+__all__ = ["CudaQueues", "Queues", "Scheduled", "launch", "make_steps", "run_on_threads"]
 
 Runs = Callable[[int], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Scheduled:
     """An operator of the schedule.
 
     Attributes
@@ -45,7 +45,7 @@ class Step:
     is_awaited: bool
 
 
-def make_steps(graph: Graph) -> list[Step]:
+def make_steps(graph: Graph) -> list[Scheduled]:
     """Return the steps of a graph, in its order."""
     streams = [operator.stream for operator in graph.operators]
     found = []
@@ -57,12 +57,12 @@ def make_steps(graph: Graph) -> list[Step]:
         found.append(tuple(last.values()))
     needed = {other for awaited in found for other in awaited}
     return [
-        Step(number, streams[number], awaited, number in needed)
+        Scheduled(number, streams[number], awaited, number in needed)
         for number, awaited in enumerate(found)
     ]
 
 
-def run_on_threads(steps: Sequence[Step], run: Runs) -> None:
+def run_on_threads(steps: Sequence[Scheduled], run: Runs) -> None:
     """Run all steps, with a thread for each stream; the first stream runs on this thread.
 
     Parameters
@@ -131,7 +131,7 @@ class Queues(Protocol):
         """Return an event that happens when the work so far in a queue is done."""
 
 
-def launch(steps: Sequence[Step], run: Runs, queues: Queues) -> None:
+def launch(steps: Sequence[Scheduled], run: Runs, queues: Queues) -> None:
     """Put all steps into the queues of a device; does not wait for them."""
     events: dict[int, Any] = {}
     for step in steps:
