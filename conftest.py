@@ -10,6 +10,7 @@ import limits
 import pytest
 from hypothesis import settings
 
+from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Problem
 
 # The machines that run the tests are slow and shared; a test says what is right, not how soon.
@@ -63,3 +64,16 @@ def five() -> Problem:
 def five_offsets() -> list[int]:
     """Return the offsets of Figure 2 of MiniMalloc."""
     return [8, 8, 4, 4, 0]
+
+
+@pytest.fixture
+def five_plan(five: Problem, five_offsets: list[int]) -> Plan:
+    """Return these offsets as a plan which the solver `s` proved with five nodes."""
+    return Plan.of(
+        five,
+        five_offsets,
+        status=Status.OPTIMAL,
+        lower_bound=12,
+        solver="s",
+        stats={"nodes": 5},
+    )

@@ -62,18 +62,18 @@ OrderProblem make_problem(const Column<Bytes>& workspace, const Column<OperatorI
 }
 
 // Every rule of the core by its name.
-bool& rule_of(OrderRules& rules, const std::string& name) {
-  if (name == "segments") return rules.segments;
-  if (name == "commits") return rules.commits;
-  if (name == "valleys") return rules.valleys;
-  if (name == "delays") return rules.delays;
-  if (name == "cuts") return rules.cuts;
-  if (name == "beams") return rules.beams;
-  if (name == "backwards") return rules.backwards;
-  if (name == "windows") return rules.windows;
-  if (name == "narrowing") return rules.narrowing;
-  if (name == "tidying") return rules.tidying;
-  throw nb::value_error(("there is no rule " + name).c_str());
+bool& rule_of(OrderRules& rules, const std::string& wanted) {
+#define ROW(type, name, preset, says) \
+  if (wanted == #name) return rules.name;
+  MEMPLAN_ORDER_RULES(ROW)
+#undef ROW
+  throw nb::value_error(("there is no rule " + wanted).c_str());
+}
+
+std::vector<std::string> order_rules() {
+#define ROW(type, name, preset, says) #name,
+  return {MEMPLAN_ORDER_RULES(ROW)};
+#undef ROW
 }
 
 OrderResult call_best_order(const OrderProblem& problem, std::optional<double> seconds,
@@ -145,6 +145,7 @@ void bind_order(nb::module_& m) {
   m.def("best_order", &call_best_order, "problem"_a, "seconds"_a.none(), "states"_a.none(),
         "without"_a,
         "The best order within the budget, without the rules that are named. Without the GIL.");
+  m.def("order_rules", &order_rules, "The names of the rules that can be switched off.");
 }
 
 }  // namespace memplan::python

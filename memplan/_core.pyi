@@ -285,6 +285,9 @@ def best_order(problem: OrderProblem, seconds: float | None, states: int | None,
     The best order within the budget, without the rules that are named. Without the GIL.
     """
 
+def order_rules() -> list[str]:
+    """The names of the rules that can be switched off."""
+
 class StreamGraph:
     """Operators on streams, and tensors; columns, copied."""
 

@@ -17,16 +17,9 @@ from memplan.problem.columns import frozen
 class TestOf:
     """Plans made for a problem in memory."""
 
-    def test_worked_example(self, five: Problem, five_offsets: list[int]) -> None:
+    def test_worked_example(self, five: Problem, five_offsets: list[int], five_plan: Plan) -> None:
         """Tests all that a plan says of the solution in Figure 2 of MiniMalloc."""
-        plan = Plan.of(
-            five,
-            five_offsets,
-            status=Status.OPTIMAL,
-            lower_bound=12,
-            solver="s",
-            stats={"nodes": 5},
-        )
+        plan = five_plan
         assert plan.peak == plan.lower_bound == plan.capacity == 12
         assert plan.gap == 0.0
         assert plan.has_offsets

@@ -95,10 +95,9 @@ TEST(the_least_peak_of_all_orders_is_found) {
 TEST(no_rule_changes_the_answer) {
   for (unsigned seed = 1000; seed < 1120; ++seed) {
     const OrderProblem problem = random_problem(seed, {6, 8, seed % 2 == 0});
-    for (bool OrderRules::* const rule :
-         {&OrderRules::segments, &OrderRules::commits, &OrderRules::valleys, &OrderRules::delays,
-          &OrderRules::cuts, &OrderRules::beams, &OrderRules::backwards, &OrderRules::windows,
-          &OrderRules::narrowing, &OrderRules::tidying}) {
+#define ROW(type, name, preset, says) &OrderRules::name,
+    for (bool OrderRules::* const rule : {MEMPLAN_ORDER_RULES(ROW)}) {
+#undef ROW
       OrderRules rules;
       rules.*rule = false;
       check_all_orders(problem, rules);

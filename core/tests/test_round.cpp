@@ -13,9 +13,6 @@ using namespace memplan;
 
 namespace {
 
-constexpr const char* kSolvers[] = {"auto",   "greedy", "minimalloc", "telamalloc", "exact",
-                                    "prover", "large",  "somas",      "csp",        "meta_csp"};
-
 // A round without its seconds, and with copies of its words, which the call does not keep.
 struct Line {
   std::string engine, stage, part, ended_by;
@@ -138,12 +135,12 @@ void check_lines(const Traced& traced) {
 // Tests that every node is in a line, and that no line contradicts the answer.
 TEST(rounds_add_up_to_the_answer) {
   int lines = 0;
-  for (const char* solver : kSolvers) {
-    const bool plain =
-        std::string(solver).find("csp") != std::string::npos || std::string(solver) == "somas";
+  for (const Solver& each : solvers()) {
+    const std::string solver = each.name;
+    const bool plain = solver.find("csp") != std::string::npos || solver == "somas";
     for (unsigned seed = 0; seed < 20; ++seed) {
       oracle::Features with = plain ? oracle::Features{} : oracle::features(seed % 16);
-      if (std::string(solver) == "prover" || std::string(solver) == "telamalloc") {
+      if (solver == "prover" || solver == "telamalloc") {
         with.gaps = false;
       }
       const Problem problem = oracle::Generator(seed).problem(4 + seed % 9, 8, 9, with);

@@ -176,17 +176,9 @@ class TestProblems:
 class TestPlans:
     """Plans there and back."""
 
-    def test_text(self, five: Problem, five_offsets: list[int]) -> None:
+    def test_text(self, five: Problem, five_plan: Plan) -> None:
         """Tests that a plan carries sizes and the fingerprint of its problem."""
-        plan = Plan.of(
-            five,
-            five_offsets,
-            status=Status.OPTIMAL,
-            lower_bound=12,
-            solver="s",
-            stats={"nodes": 5},
-        )
-        document = json.loads(write_plan(plan))
+        document = json.loads(write_plan(five_plan))
         assert document.pop("buffers")[:2] == [
             {"id": "b1", "size": 4, "offset": 8},
             {"id": "b2", "size": 4, "offset": 8},
@@ -202,7 +194,7 @@ class TestPlans:
             "stats": {"nodes": 5},
             "conflict": [],
         }
-        verify(five.shuffled(1), read_plan(write_plan(plan), "p"))
+        verify(five.shuffled(1), read_plan(write_plan(five_plan), "p"))
 
     @given(st.data())
     def test_round_trip(self, data: st.DataObject) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +24,6 @@ def require_slab() -> Any:
         return load()
     except MemplanError as error:
         pytest.skip(str(error))
-
-
-@contextmanager
-def inference() -> Iterator[None]:
-    """Run without gradients, and on one thread: on a busy machine several wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with torch.no_grad():
-        yield
-    torch.set_num_threads(threads)
 
 
 class Calls(nn.Module):  # type: ignore[misc]

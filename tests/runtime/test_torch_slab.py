@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import io
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +15,7 @@ from slab_models import (  # noqa: E402
     Calls,
     convolutions,
     image,
-    inference,
     missed,
-    require_slab,
     slab_of,
 )
 from torch import nn  # noqa: E402
@@ -33,19 +30,7 @@ from memplan.runtime.torch import Slab, record  # noqa: E402
 from memplan.solvers import solve  # noqa: E402
 from memplan_lab.bench import models  # noqa: E402
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def native() -> Any:
-    """Return the native module."""
-    return require_slab()
-
-
-@pytest.fixture(autouse=True)
-def _inference(native: Any) -> Iterator[None]:
-    with inference():
-        yield
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("native", "without_gradients")]
 
 
 NETWORKS = {

@@ -7,7 +7,7 @@ import resource
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,27 +21,13 @@ from slab_models import (  # noqa: E402
     convolutions,
     cpu_allocator,
     image,
-    inference,
     missed,
-    require_slab,
     slab_of,
 )
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def native() -> Any:
-    """Return the native module."""
-    return require_slab()
-
-
-@pytest.fixture(autouse=True)
-def _inference(native: Any) -> Iterator[None]:
-    with inference():
-        yield
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("native", "without_gradients")]
 
 
 def keeping(self: Any, x: Any) -> Any:

@@ -20,10 +20,7 @@ from memplan.referee import verify_order
 
 pytestmark = pytest.mark.slow
 
-RULES = (
-    *("segments", "commits", "valleys", "delays", "cuts", "beams"),
-    *("backwards", "windows", "narrowing", "tidying"),
-)
+RULES = tuple(_core.order_rules())
 DEEP_PARTS, DEEP_PART = 20, 5_000  # 100 000 programs
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from slab_models import Calls, inference  # noqa: E402
+from slab_models import Calls  # noqa: E402
 
 from memplan.errors import GraphError  # noqa: E402
 from memplan.plan import Status  # noqa: E402
@@ -19,13 +19,7 @@ from memplan.solvers import solve  # noqa: E402
 from memplan.targets import fx  # noqa: E402
 from memplan.yardsticks.torch_run import measure_run  # noqa: E402
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def _inference() -> Iterator[None]:
-    with inference():
-        yield
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_gradients")]
 
 
 def fan(x: Any) -> Any:

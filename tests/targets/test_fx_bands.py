@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from fx_operators import DRAWS, export, move  # noqa: E402
-from slab_models import Calls, inference  # noqa: E402
+from slab_models import Calls  # noqa: E402
 
 import memplan as mp  # noqa: E402
 from memplan.errors import MemplanError  # noqa: E402
@@ -21,17 +21,10 @@ from memplan.targets import fx_bands as target  # noqa: E402
 from memplan.targets.fx import load_graph  # noqa: E402
 from memplan.yardsticks.torch_run import measure_run  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_gradients")]
 
 nn = torch.nn
 functional = torch.nn.functional
-
-
-@pytest.fixture(autouse=True)
-def _inference() -> Iterator[None]:
-    with inference():
-        torch.manual_seed(0)
-        yield
 
 
 def check(draw_one: Callable[[random.Random], Any], seed: int) -> bool:

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "memplan/budget.h"
+#include "memplan/option.h"
 #include "memplan/plan.h"
 #include "memplan/types.h"
 
@@ -56,17 +57,22 @@ Bytes peak_of_order(const OrderProblem& problem, const std::vector<OperatorIdx>&
 
 // Rules that can be switched off, to measure what each is worth. The peak that is proved never
 // depends on them.
+#define MEMPLAN_ORDER_RULES(OPTION)                                                     \
+  OPTION(bool, segments, true,                                                          \
+         "solve the stretches between operators that all others wait for alone")        \
+  OPTION(bool, commits, true, "take an operator at once that leaves no more behind")    \
+  OPTION(bool, valleys, true, "go on from a set of operators that leaves least behind") \
+  OPTION(bool, delays, true, "leave out orders with an operator before it is of use")   \
+  OPTION(bool, cuts, true, "bound every step by a minimum cut")                         \
+  OPTION(bool, beams, true, "beam searches before the exact one")                       \
+  OPTION(bool, backwards, true, "search from the end too")                              \
+  OPTION(bool, windows, true, "improve windows of the best order, if a gap stays")      \
+  OPTION(bool, narrowing, true,                                                         \
+         "find what must run before what below the best peak, by minimum cuts")         \
+  OPTION(bool, tidying, true, "last, move fewer operators than the search did")
+
 struct OrderRules {
-  bool segments = true;   // solve the stretches between operators that all others wait for alone
-  bool commits = true;    // take an operator at once that leaves no more behind
-  bool valleys = true;    // go on from a set of operators that leaves least behind
-  bool delays = true;     // leave out orders with an operator before it is of use
-  bool cuts = true;       // bound every step by a minimum cut
-  bool beams = true;      // beam searches before the exact one
-  bool backwards = true;  // search from the end too
-  bool windows = true;    // improve windows of the best order, if a gap stays
-  bool narrowing = true;  // find what must run before what below the best peak, by minimum cuts
-  bool tidying = true;    // last, move fewer operators than the search did
+  MEMPLAN_ORDER_RULES(MEMPLAN_FIELD)
 };
 
 // The search runs in one thread and draws no random numbers: the same budget in states gives the

@@ -21,10 +21,7 @@ from memplan_lab.bench.orders.suite import Case
 
 __all__ = ["ORACLE", "RULES", "Row", "measure"]
 
-RULES = (
-    *("segments", "commits", "valleys", "delays", "cuts", "beams"),
-    *("backwards", "windows", "narrowing", "tidying"),
-)
+RULES = tuple(_core.order_rules())
 ORACLE = "cp-sat"
 
 

@@ -1,0 +1,28 @@
+"""Fixtures of the tests that run models in PyTorch, which is imported for them alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def native() -> Any:
+    """Return the native module of slabs, or skip the test where it cannot be built."""
+    from slab_models import require_slab
+
+    return require_slab()
+
+
+@pytest.fixture
+def without_gradients() -> Iterator[None]:
+    """Run without gradients, and on one thread: on a busy machine several wait for each other."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with torch.no_grad():
+        yield
+    torch.set_num_threads(threads)
