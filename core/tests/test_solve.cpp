@@ -1,5 +1,9 @@
 // Tests of the one door: every solver, both objectives, all constraints, against brute force.
 #include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <initializer_list>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -12,6 +16,7 @@
 #include "oracle.h"
 #include "solve/incumbent.h"
 #include "solve/prober.h"
+#include "solve/regimes.h"
 
 using namespace memplan;
 
@@ -493,6 +498,80 @@ TEST(a_fit_of_few_passes_is_found_within_the_nodes_of_the_least_peak) {
       check_claim_of_fit(fit);
     }
   }
+}
+
+namespace {
+
+std::string names_of(unsigned bits, std::initializer_list<std::pair<unsigned, const char*>> names,
+                     const char* between) {
+  std::string found;
+  for (const auto& [bit, name] : names) {
+    if ((bits & bit) != 0) found += (found.empty() ? "" : between) + std::string(name);
+  }
+  return found;
+}
+
+std::string chain(const char* name, std::int64_t nodes) {
+  return name + (nodes == kAllNodes ? " with all nodes; " : " " + std::to_string(nodes) + "; ");
+}
+
+std::string row_of(const Regime& regime) {
+  const std::string most = regime.most == kAnyCount ? "any" : std::to_string(regime.most);
+  std::string traits = names_of(
+      regime.traits,
+      {{kRelated, "conflicts, groups"}, {kGapped, "gaps"}, {kPlaced, "pins, reserved ranges"}},
+      ", ");
+  std::string turns =
+      names_of(regime.turns, {{kPlanInTime, "plan in time; "}, {kKernels, "kernels; "}}, "") +
+      chain("chain", regime.chain) + names_of(regime.turns, {{kDives, "dives; "}}, "");
+  if (regime.chain_again > 0) turns += chain("chain again", regime.chain_again);
+  turns += names_of(regime.turns, {{kGreedy, "greedy"}, {kSearch, "search"}}, "; ");
+  if (regime.turns < kGreedy) turns += "windows or kernels only";
+  return "| " + most + " | " + (traits.empty() ? "–" : traits) + " | " + turns + " |\n";
+}
+
+}  // namespace
+
+TEST(the_page_of_auto_shows_the_table_of_regimes) {
+  std::string regimes = "| buffers, at most | with | turns |\n|---|---|---|\n";
+  for (const Regime& each : kRegimes) regimes += row_of(each);
+  std::string limits = "| limit | value | of |\n|---|---|---|\n";
+#define MEMPLAN_ROW(name, value, says) \
+  limits += "| `" #name "` | " + std::to_string(value) + " | " + says + " |\n";
+  MEMPLAN_AUTO_LIMITS(MEMPLAN_ROW)
+#undef MEMPLAN_ROW
+  std::ostringstream page;
+  page << std::ifstream(MEMPLAN_PAGES "/algorithms/auto.md").rdbuf();
+  for (const std::string& table : {regimes, limits}) {
+    const bool shown = page.str().find(table) != std::string::npos;
+    if (!shown)
+      std::fprintf(stderr, "docs/algorithms/auto.md lacks this table:\n%s", table.c_str());
+    CHECK(shown);
+  }
+}
+
+TEST(the_first_row_that_suits_a_problem_is_taken) {
+  const auto row = [](BufferIdx count, bool related, bool gaps, bool pins) {
+    Problem problem;
+    problem.start.assign(count, 0);
+    problem.end.assign(count, 4);
+    problem.size.assign(count, 1);
+    if (related) problem.conflicts.other = {1};
+    if (gaps) problem.gaps = {{0, 1, 2, 0, 0}};
+    if (pins) problem.pin.assign(count, kNoOffset);
+    return &regime_of(problem, sweep(problem)) - kRegimes;
+  };
+  CHECK(row(500, true, true, true) == 0);
+  CHECK(row(501, true, false, false) == 1);
+  CHECK(row(10001, true, false, false) == 2);
+  CHECK(row(500, false, true, true) == 3);
+  CHECK(row(500, false, false, true) == 4);
+  CHECK(row(500, false, false, false) == 5);
+  CHECK(row(501, false, true, false) == 6);
+  CHECK(row(2000, false, false, true) == 6);
+  CHECK(row(2000, false, false, false) == 7);
+  CHECK(row(2001, false, false, false) == 8);
+  CHECK(row(10001, false, true, true) == 9);
 }
 
 TEST_MAIN

@@ -21,6 +21,7 @@
 #include "solve/last_resort.h"
 #include "solve/prober.h"
 #include "solve/proof.h"
+#include "solve/regimes.h"
 #include "solve/round_robin.h"
 #include "solve/search_and_prover.h"
 #include "solve/somas.h"
@@ -30,58 +31,9 @@ namespace memplan {
 
 namespace {
 
-// What `auto` does with a problem of so many buffers (docs/benchmarks.md, "How auto chooses").
-// Up to here a node of the search costs microseconds, and all of greedy is tried first.
-constexpr BufferIdx kSmall = 500;
-// Beyond, search and prover have no hope, and only windows can raise the bound.
-constexpr BufferIdx kSearchLimit = 10000;
-
-// The shares of the chain for large problems where others come after it, in nodes for each buffer.
-// The second one comes after the dive, above kSmall buffers: there a node of the rounds takes many
-// microseconds, and the chain searches the fullest parts.
-constexpr std::int64_t kSmallChainNodes = 12;
-constexpr std::int64_t kChainNodes = 100;
-// The share above kSmall buffers with gaps, pins or reserved ranges: the search seldom finds there
-// what the chain has not found.
-constexpr std::int64_t kConstrainedNodes = 400;
-// The share with listed conflicts or groups, and in small problems with gaps: there the other
-// engines are slow, and go down from a poor plan byte by byte.
-constexpr std::int64_t kRelatedNodes = 1000;
-
-// The search of `auto` without a budget of the caller's: item visits, so that the time is about
-// the same for any size of problem, and the answer repeats.
-constexpr std::int64_t kAutoVisits = 100000000;
-
-// Up to so many buffers the search dives for a plan at the bound before the rounds; in item visits,
-// a fifth of the above. Of few buffers, so many first dives are enough: each rule has had its turns
-// then, and other engines prove what is left.
-constexpr BufferIdx kDiveLimit = 2000;
-constexpr std::int64_t kDiveVisits = kAutoVisits / 5;
-constexpr std::int64_t kFirstDives = 200;
-// The same where `exact` was asked for. A first slice of the prover can take ten times as long as
-// the one of the search before it.
-constexpr std::int64_t kFewDives = 16;
-
-// Buffers in the first windows that are tried for a better bound. They widen from round to round up
-// to half of the problem, and then start again with longer slices.
-constexpr BufferIdx kFirstWidth = 24;
-
 // The budget of telamalloc: the steps after which TelaMalloc calls a problem unsolved (section
 // 7.2).
 constexpr std::int64_t kTelamallocSteps = 500000;
-
-// The kernels that are tried at once, in buffers beyond those that attain the bound; and first a
-// plan, in nodes for each buffer.
-constexpr BufferIdx kKernelWidths[] = {20, 40};
-constexpr std::int64_t kKernelVisits = 32'000'000;
-constexpr std::int64_t kVisitsPerNode = 10'000;  // later, for a node of the slice
-constexpr std::int64_t kAnyPlanNodes = 2;
-
-// What first fit may cost where it runs whatever the budget is: work for each buffer, a few
-// microseconds. It is not always enough where hundreds are live at once.
-constexpr std::int64_t kAnywaySteps = 1000;
-// With so many live at once, even the first tries of first fit take seconds.
-constexpr std::int64_t kCrowd = 1000;
 
 // Whether a plan is made before a solver, and at any price after it where it has found none.
 enum class OurPlans {
@@ -103,7 +55,10 @@ struct Entry {
 class Run {
  public:
   Run(const Problem& problem, const SolveOptions& options, const Entry& solver, Sections sections)
-      : options_(options), solver_(solver), incumbent_(problem, options, std::move(sections)) {}
+      : options_(options),
+        solver_(solver),
+        incumbent_(problem, options, std::move(sections)),
+        regime_(regime_of(problem, incumbent_.sections())) {}
 
   Plan run() {
     const bool is_auto = solver_.run == &Run::run_auto;
@@ -160,33 +115,25 @@ class Run {
 
   void run_prover() { run_engines({nullptr, true}); }
 
+  // Follows the row of docs/algorithms/auto.md. Each turn is skipped once the question is settled.
   void run_auto() {
     const BufferIdx count = incumbent_.problem().count();
-    const bool related = has_relations(incumbent_.problem());
-    const bool small = count <= kSmall;
-    // A pass of the chain may take seconds here, so a cheap plan is made first.
-    if (count > kSearchLimit && !incumbent_.has_plan()) coalesce_anyway(incumbent_);
+    if (has(kPlanInTime) && !incumbent_.has_plan()) coalesce_anyway(incumbent_);
     if (incumbent_.settled()) return;
-    if (small && !incumbent_.problem().hint.empty()) run_greedy();
-    if (related && !incumbent_.settled()) run_kernels();
-    const bool dives = suits_dives();
+    if (has(kGreedy) && !incumbent_.problem().hint.empty()) run_greedy();
+    if (has(kKernels) && !incumbent_.settled()) run_kernels();
     if (!incumbent_.settled()) {
-      const bool gaps = !incumbent_.sections().single_span;
-      const std::int64_t share = related || (small && gaps)                     ? kRelatedNodes
-                                 : small || dives                               ? kSmallChainNodes
-                                 : gaps || limits_offsets(incumbent_.problem()) ? kConstrainedNodes
-                                                                                : kChainNodes;
-      run_large(count > kSearchLimit ? incumbent_.nodes_left() : share * count);
+      run_large(regime_.chain == kAllNodes ? incumbent_.nodes_left() : regime_.chain * count);
     }
-    SearchAndProver::Engines engines;  // beyond kSearchLimit there are only windows
-    if (count <= kSearchLimit) engines = {exact_search(incumbent_), true};
+    SearchAndProver::Engines engines;
+    if (has(kSearch)) engines = {exact_search(incumbent_), true};
     SearchAndProver both(incumbent_, std::move(engines));
-    if (dives && !incumbent_.settled()) {
+    if (has(kDives) && !incumbent_.settled()) {
       dive(both, kFirstDives);
-      if (!small && !incumbent_.settled()) run_large(kChainNodes * count);
+      if (regime_.chain_again > 0 && !incumbent_.settled()) run_large(regime_.chain_again * count);
     }
     if (!incumbent_.settled()) run_beams(incumbent_);
-    if (small && !incumbent_.settled()) run_greedy();
+    if (has(kGreedy) && !incumbent_.settled()) run_greedy();
     if (incumbent_.settled()) return;
     if (open_ended(kAutoVisits)) incumbent_.limit_nodes(kAutoVisits / count);
     run_rounds(both);
@@ -198,14 +145,7 @@ class Run {
     return solver_.plans == OurPlans::kAlways;
   }
 
-  // A plan at the bound proves itself. Where the chain has none, one of many short searches often
-  // finds it, in less time than rounds take that also ask other limits. With pins and reserved
-  // ranges it seldom does.
-  bool suits_dives() const {
-    const Problem& problem = incumbent_.problem();
-    return problem.count() > 0 && problem.count() <= kDiveLimit && !limits_offsets(problem) &&
-           exact::FitSearch::suits(problem, incumbent_.sections());
-  }
+  bool has(Turn turn) const { return (regime_.turns & turn) != 0; }
 
   void dive(SearchAndProver& both, std::int64_t dives) {
     const BufferIdx count = incumbent_.problem().count();
@@ -215,7 +155,7 @@ class Run {
 
   bool is_crowded() const {
     const Sections& sections = incumbent_.sections();
-    if (incumbent_.problem().count() <= kSearchLimit || sections.count == 0) return false;
+    if (!has(kPlanInTime) || sections.count == 0) return false;
     std::int64_t live = 0;
     for (const Span& span : sections.spans) live += span.last - span.first + 1;
     return live / sections.count > kCrowd;
@@ -224,7 +164,7 @@ class Run {
   // First fit is better where it is cheap. Of many buffers, a pass may take minutes.
   void run_last_resort() {
     const BufferIdx count = incumbent_.problem().count();
-    if (count <= kSearchLimit) first_fit_anyway(incumbent_, kAnywaySteps * count);
+    if (!has(kPlanInTime)) first_fit_anyway(incumbent_, kAnywaySteps * count);
     coalesce_anyway(incumbent_);
   }
 
@@ -275,15 +215,16 @@ class Run {
   void run_engines(SearchAndProver::Engines engines, std::int64_t dives = 0) {
     if (!incumbent_.fit_only()) run_greedy();
     SearchAndProver both(incumbent_, std::move(engines));
-    if (dives > 0 && suits_dives() && !incumbent_.settled()) dive(both, dives);
+    const bool empty = incumbent_.problem().count() == 0;
+    if (dives > 0 && has(kDives) && !empty && !incumbent_.settled()) dive(both, dives);
     if (!incumbent_.settled()) run_rounds(both);
   }
 
-  // Small kernels come first, since no search finds a plan at a bound that is out of reach.
   void run_kernels() {
+    constexpr BufferIdx kWidths[] = {kNarrowKernel, kWideKernel};
     Kernels kernels(incumbent_);
     run_large(kAnyPlanNodes * incumbent_.problem().count());
-    for (const BufferIdx width : kKernelWidths) {
+    for (const BufferIdx width : kWidths) {
       const Bytes target = incumbent_.target();
       {
         const Incumbent::Lap lap(incumbent_, "kernels");
@@ -298,7 +239,8 @@ class Run {
     incumbent_.find_unit();
     Kernels kernels(incumbent_);
     Windows windows(incumbent_);
-    BufferIdx width = kFirstWidth;
+    constexpr BufferIdx kFirst = kFirstWidth;
+    BufferIdx width = kFirst;
     std::int64_t slice = first_slice(incumbent_.problem());
     for (bool more = true; more && incumbent_.is_open(); slice = next_slice(slice)) {
       more = both.round(slice);
@@ -307,7 +249,7 @@ class Run {
       const Incumbent::Lap lap(incumbent_, related ? "kernels" : "windows");
       const bool tried =
           related ? kernels.round(width, slice * kVisitsPerNode) : windows.round(width, slice);
-      width = tried ? width + width / 2 : kFirstWidth;
+      width = tried ? width + width / 2 : kFirst;
       more = more || tried;
     }
   }
@@ -315,6 +257,7 @@ class Run {
   const SolveOptions& options_;
   const Entry& solver_;
   Incumbent incumbent_;
+  const Regime& regime_;
 };
 
 // Every solver, in the order in which they are listed: what runs it, whether other plans are made
