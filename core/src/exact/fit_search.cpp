@@ -39,6 +39,9 @@ FitSearch::FitSearch(const Problem& problem, const Sections& sections, Bytes cap
   if (items_.misfits.empty() && overfull_section(items_) < 0) tasks_ = make_tasks(items_);
 }
 
+// Solves the components one after the other, which share no time and cannot be in each other's way.
+// All before `task_` have their offsets. The portfolio of the present one is kept between calls, so
+// that a later call goes on with what was learned. One component without a plan refutes the whole.
 Plan FitSearch::run(std::int64_t nodes, int threads, Stopper& stopper) {
   if (!items_.misfits.empty()) return infeasible(items_.misfits, items_.misfit_note());
   if (const SectionIdx s = overfull_section(items_); s >= 0) {

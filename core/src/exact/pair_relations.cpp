@@ -35,6 +35,9 @@ void add_relation(ItemIdx i, const Forbidden* begin, const Forbidden* end, Relat
 
 }  // namespace
 
+// Collects for each pair the open intervals of differences of offsets at which the two overlap, one
+// for each time that they meet. The union of these is forbidden, and what lies between them are the
+// ranges that the search chooses from.
 const char* Relations::build(const Items& items, Stopper& stopper) {
   std::vector<std::vector<Forbidden>> forbidden(items.size.size());
   const auto add = [&forbidden](ItemIdx i, const Span& a, ItemIdx j, const Span& b) {

@@ -122,6 +122,10 @@ class Portfolio::Worker {
     return role_ == Role::kDives && round >= 0 && nodes < one_run(round);
   }
 
+  // One run of the search; after a dive, from the second cycle on, also samples: short runs by
+  // rules drawn at random, as many as the budget allows. Runs have heavy tails (Gomes, Selman and
+  // Kautz 1998): most plans are found within few nodes or not at all, so that many short runs find
+  // more than a long one. Nogoods stay from run to run.
   void run(int round, std::int64_t budget, Stopper* stopper, const std::atomic<bool>* cancel) {
     verdict_ = Verdict::kBudget;
     if (budget <= 0) return;

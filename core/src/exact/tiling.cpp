@@ -280,6 +280,9 @@ int Tiling::find_reach(int at) {
   return fails;
 }
 
+// At a boundary without free space, the items that begin take the place of those that end. A way
+// splits both into matches of equal sums, each of which is exchanged in one piece. All ways are
+// listed if they are few; a sweep that fails with some of them only is no refutation (`all_ways`).
 void Tiling::list_ways(Boundary& boundary) const {
   std::vector<Bytes> ending, beginning;
   for (const int id : boundary.ending) ending.push_back(task_.items[id].size);

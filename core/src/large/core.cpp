@@ -71,6 +71,9 @@ void Core::widen(double room) {
   }
 }
 
+// A buffer that is rejected for the first time joins by itself. If it is rejected again, others are
+// in its way: then the tightest sections of its lifetime become hard, and all that lives there
+// joins.
 bool Core::grow(const std::vector<BufferIdx>& rejected) {
   bool grown = false;
   std::vector<SectionIdx> tightest;

@@ -340,6 +340,8 @@ void insist(chain::Course& course, std::uint64_t seed) {
 // Cores and windows are parts of the time. What they leave in place bars addresses to buffers that
 // share no section with it, and groups reach beyond them. So this chain has passes, and a repair
 // that does not depend on time.
+// Passes make a plan, and ejection lowers its peak goal by goal until it is tired: the best plan
+// only gets better, and nothing is refuted here.
 void run_related(chain::Course& course, std::uint64_t seed) {
   course.patience = kRelatedPatience;
   if (course.options.portfolio) try_orders(course);

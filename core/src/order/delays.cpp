@@ -48,6 +48,8 @@ class Followers {
   std::vector<std::uint64_t> bits_;
 };
 
+// Sums up what each operator does whatever the order. Who touches a storage first or last is known
+// only where all other users wait for the operator, or it for them.
 std::vector<Always> find_always(const Program& program) {
   std::vector<std::uint8_t> is_written_over(program.size.size(), 0);
   for (OperatorIdx op = 0; op < program.operators(); ++op) {
@@ -137,6 +139,10 @@ std::vector<std::pair<Bytes, OperatorIdx>> Delays::largest_needs(const State& st
   return found;
 }
 
+// Goes through the ready operators, and through those that become ready if the lazy ones found so
+// far have run. Lazy operators are never choices: they run with the first that waits for them
+// (needs()). A late operator is left out while an operator that it can follow at no cost has still
+// to run; of two that could follow each other, one stays, so that the list is never empty.
 std::vector<OperatorIdx> Delays::choices(const State& state) const {
   std::vector<OperatorIdx> found;
   std::vector<OperatorIdx> lazy;

@@ -71,6 +71,9 @@ Exact::End Exact::run(Bytes upper, std::int64_t states, Counter& counter) {
   return limit_ < upper_ ? End::kFound : End::kNoneBelow;
 }
 
+// Makes the children of a state. A step above the limit is kept in blocked_, for a higher limit. A
+// child that is a valley stands for all orders from here: then it is the only one, and the children
+// and blocked steps that came before it are dropped.
 bool Exact::expand(Node node) {
   tree_.go(node);
   State& state = tree_.state();

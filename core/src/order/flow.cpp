@@ -14,6 +14,8 @@ void Flow::add(std::int32_t from, std::int32_t to, Bytes capacity) {
   }
 }
 
+// A level is the distance from the source by arcs that have capacity left. Breadth first, until the
+// sink is found: a shortest path has no node that is farther away.
 bool Flow::find_levels() {
   level_.assign(first_.size(), -1);
   level_[kSource] = 0;
@@ -30,6 +32,10 @@ bool Flow::find_levels() {
   return level_[kSink] >= 0;
 }
 
+// A blocking flow (Dinic 1970): pushes along shortest paths until each has a full arc, so that the
+// next levels put the sink farther away. `path` goes from the source up the levels. At a dead end
+// the node is taken out of its level, for good; at the sink the path is filled up, and goes on from
+// its first full arc. `at_` only moves forward, so that an arc that failed once is not tried again.
 Bytes Flow::push_along_levels() {
   Bytes pushed = 0;
   std::vector<std::int32_t> path;  // arcs from the source
@@ -70,6 +76,8 @@ Bytes Flow::maximize(Bytes enough) {
   return total;
 }
 
+// Walks back from the sink along arcs that have capacity left. What it reaches is the smallest side
+// that a minimum cut can have there; is_reached() gives the smallest side of the source.
 std::vector<std::uint8_t> Flow::nodes_before_sink() const {
   std::vector<std::uint8_t> is_before(first_.size(), 0);
   is_before[kSink] = 1;

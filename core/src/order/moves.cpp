@@ -53,6 +53,11 @@ bool Moves::commit(State& state, Bytes limit, std::size_t mark) const {
   return all_wait;
 }
 
+// Live bytes rise and fall along an order, like hills and valleys. An order loses nothing by
+// crossing a hill at one go if that is within the limit and ends no higher than it began. So after
+// `op` the chain takes whatever leaves least behind among what `op` and its followers made ready.
+// As long as all that ran depends on `op`, a state with no more live than before is a valley, and
+// the search commits to it. Otherwise the chain is taken back, and only `op` and its commits stay.
 bool Moves::take(State& state, OperatorIdx op, Bytes limit) const {
   const Bytes before = state.live();
   prepare(state, op);

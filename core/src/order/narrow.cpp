@@ -10,6 +10,10 @@ namespace memplan::order {
 Narrowing::Narrowing(const Program& program, Bytes limit)
     : program_(program), limit_(limit), order_(legal_order(program)) {}
 
+// Every order within the limit is an order of `program_`: an arc is added only if the opposite
+// order of its two operators needs more than the limit, by a minimum cut. An arc makes the cuts of
+// others larger, so the operators are visited again until a whole turn adds none. If an operator
+// cannot run within the limit, or the arcs have a cycle, no order is within it.
 Narrowing::End Narrowing::run(const std::vector<OperatorIdx>& operators, std::int64_t& flows,
                               Counter& counter) {
   bool grows = true;

@@ -53,6 +53,10 @@ std::vector<OperatorIdx> pull_forward(const Program& program, const std::vector<
 
 }  // namespace
 
+// The order is legal and no step is above `peak`, before and after each exchange. A round is one
+// pass of bubble sort, which exchanges neighbours that stand against their given order: the number
+// of such pairs falls with each exchange, so the rounds end. What a pair of neighbours cannot do,
+// pull_forward() does with one operator and a longer way.
 std::vector<OperatorIdx> tidy(const Program& program, std::vector<OperatorIdx> order, Bytes peak) {
   // Neighbours are exchanged first: only their two steps change.
   State state(program);

@@ -26,6 +26,12 @@ bool improve(const Program& program, std::vector<OperatorIdx>& order, Bytes lowe
 
 }  // namespace
 
+// Large neighbourhood search: the peak of an order is one step, and often some operators around it
+// are all that stands in a bad order. So a stretch of the order around that step becomes a program
+// of its own, with all before it done and all after it still to come, and the exact search looks
+// for an order of it with a lower peak. Steps outside of the stretch depend on sets that do not
+// change, so they stay as they are. Each turn lowers the step that is the peak or ends the loop;
+// `order` is legal all the time, and its peak never rises.
 void improve_windows(const Program& program, std::vector<OperatorIdx>& order, Bytes lower,
                      const WindowOptions& options, Counter& counter) {
   while (!counter.is_spent()) {

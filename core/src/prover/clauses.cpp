@@ -26,6 +26,12 @@ std::int32_t Clauses::add(const std::vector<Literal>& literals, int glue, std::i
   return c;
 }
 
+// Unit propagation with two watched literals (Chaff: Moskewicz and others 2001). The first two
+// literals of a clause are watched: as long as both are open, or one holds, the clause has no
+// consequence. When one becomes false, the clause looks for another literal that is not false and
+// watches that. If there is none, the other watched literal must hold, or the clause is in
+// conflict. Going back needs no work here, since literals that were open stay watched. The blocker
+// is a literal that often holds; then the clause is not even looked at.
 bool Clauses::propagate(Half h, Bytes old, Conflict* conflict) {
   std::vector<Watch>& list = watches_[h];
   const Bytes now = trail_.bound(h);
@@ -112,6 +118,9 @@ bool Clauses::is_settled() const {
   }
   return true;
 }
+// A clause is worth the more, the fewer levels its literals come from (glue, or the literal block
+// distance of Audemard and Simon 2009), and if it was in a conflict since the last reduction.
+// Reasons of bounds on the trail stay, and so does every clause of at most two levels.
 void Clauses::reduce() {
   std::vector<bool> keep(clauses_.size(), false);
   for (std::int32_t p = 0; p < trail_.size(); ++p) {

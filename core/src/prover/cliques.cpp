@@ -97,6 +97,8 @@ std::int32_t* Cliques::sorted(int clique, int direction) {
 
 // ---- an item lies after the sum of what is decided to lie before it
 
+// Empties the queue of items with new orders or bounds. It stops at the first consequence: the
+// earlier stages of propagate() cost less, and may decide what is still in the queue.
 bool Cliques::propagate_sets(Conflict* conflict) {
   bool sorted[2] = {false, false};
   while (!sets_.empty()) {

@@ -146,6 +146,9 @@ bool Engine::propagate(Conflict* conflict, std::int64_t most, const Halt& halt) 
   return ok;
 }
 
+// Learns a clause from the conflict, goes back to the first level at which all of it but its
+// first literal are false, and makes that literal hold there (backjumping, as in GRASP:
+// Marques-Silva and Sakallah 1996). So the same conflict cannot come again, and the search ends.
 bool Engine::resolve(const Conflict& conflict) {
   if (!options_.learning) return backtrack_once();
   if (!analysis_.learn(conflict)) return false;
@@ -195,6 +198,9 @@ void Engine::backtrack(int level) {
   propagator_.forget();
 }
 
+// Restarts follow the sequence of Luby, Sinclair and Zuckerman (1993). Clauses, activities and the
+// last order of each pair (phase_) stay, so that a restart mostly leads back to the same place,
+// with the pairs of recent conflicts decided first.
 void Engine::restart() {
   ++restarts_;
   next_restart_ = conflicts_ + kRestartUnit * luby(restarts_);

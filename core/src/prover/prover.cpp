@@ -98,6 +98,9 @@ bool Prover::make_engine(Component* component, const Halt& halt) {
   return true;
 }
 
+// Components that share no time are independent: a plan has a plan of each of them, and a
+// refutation needs one alone. Offsets of those that end within the limit stay from a higher limit,
+// so only the others are asked. Engines are kept from call to call with all that they learned.
 Plan Prover::run(Bytes limit, Slice* slice, Stopper* stopper, const std::atomic<bool>* cancel) {
   if (log_ != nullptr) log_->cap(limit);
   // The limit must also be checked for buffers that hold nothing, which no engine sees. The items
