@@ -344,7 +344,7 @@ class _Run:
         timeout: float | None,
         nodes: int | None,
         *,
-        exact: bool,
+        exact: bool = False,
     ) -> None:
         self._writer = writer
         self._exact = exact
