@@ -329,7 +329,7 @@ def plan_in_order(
     GraphError, MemplanError
         As `memplan.reorder` and `memplan.plan_model`.
     """
-    run = _Run(writer, None, timeout, nodes)
+    run = _Run(writer, None, timeout, nodes, exact=False)
     run.plan_in_order(in_place=in_place, pure=tuple(pure), **search)
     return run.finish(run.best)
 
