@@ -81,7 +81,7 @@ def columns_of(booster: Any) -> dict[str, npt.NDArray[np.generic]]:
     """Return the trees of a LightGBM booster as the columns of `memplan._core.Forest`.
 
     A row of `float32` features reaches the same leaf, because a threshold is rounded down to the
-    next `float32`, and no feature can have a value between the two. The values of leaves have seven
+    next `float32`, and no feature can have a value between the two. The values of leaves have six
     digits, which makes files of models a quarter smaller.
     """
     feature: list[int] = []
@@ -95,7 +95,7 @@ def columns_of(booster: Any) -> dict[str, npt.NDArray[np.generic]]:
         is_leaf = "split_feature" not in node
         feature.append(0 if is_leaf else node["split_feature"])
         threshold.append(0.0 if is_leaf else node["threshold"])
-        value.append(float(f"{node['leaf_value']:.7g}") if is_leaf else 0.0)
+        value.append(float(f"{node['leaf_value']:.6g}") if is_leaf else 0.0)
         left.append(at)
         right.append(at)
         if not is_leaf:
