@@ -14,7 +14,9 @@ from memplan.errors import MemplanError
 from memplan.graph import Graph, Kind, Operator, Tensor, lay_out
 from memplan.graph.pictures import Each, Padding, Read, Window
 from memplan.rewrite.bands import Cut, Region, Uncut, cut, find_frontier
+from memplan.rewrite.bands.cutting import cut_region, divide
 from memplan.rewrite.bands.frontier import _ROWS
+from memplan.rewrite.bands.measure import Timeline
 
 
 def draw_program(rng: random.Random, count: int, *, branches: bool = False) -> Uncut:
@@ -142,6 +144,26 @@ def test_points_are_what_their_layouts_are(seed: int) -> None:
     assert arenas == sorted(set(arenas), reverse=True)
     works = [point.work for point in found.points]
     assert works == sorted(works)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_region_needs_less_than_its_bound(seed: int) -> None:
+    """Tests that regions which are left uncut for their bound could not have needed less."""
+    rng, compared = random.Random(seed), 0
+    while compared < 40:
+        program = draw_program(rng, rng.randint(2, 9), branches=rng.random() < 0.6)
+        timeline = Timeline(program, lay_out(program.graph, pins=False))
+        for first, pads, keeps in product(range(len(program.operators)), (True, False), (0, 1)):
+            last = rng.randint(first + 1, len(program.operators))
+            kept = frozenset(program.made[first:last] if keeps else ())
+            region = Region(first, last, (rng.choice((2, 3, 4, 6)), 1), kept, pads)
+            try:
+                divided = divide(program, region)
+                found = cut_region(program, divided)
+            except ValueError:
+                continue
+            assert timeline.bound(divided) <= timeline.measure(region, found), region
+            compared += 1
 
 
 def test_a_plan_of_bands_needs_their_load() -> None:

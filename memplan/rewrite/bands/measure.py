@@ -103,7 +103,7 @@ class Timeline:
         if not uncut.rows_are_apart or region.bands[1] > 1:
             return 0
         tasks = [task for band in found.tasks for task in band]
-        ends: dict[int, int] = {}  # by storage that is read: the last task that does
+        ends: dict[int, int] = {}  # by storage that is read: the task at which it may be gone
         begins: dict[int, int] = {}  # by storage that is made: the end of the first band that does
         number = end = 0
         for band in found.tasks:
@@ -111,10 +111,10 @@ class Timeline:
             for at, _, part in band:
                 begins.setdefault(self._storage[uncut.made[at]], end)
                 for tensor, is_fed in zip(uncut.reads[at], part.is_fed, strict=True):
-                    if is_fed:
-                        ends[self._storage[tensor]] = number
+                    if is_fed:  # a copy with zeros around it is made before the task
+                        ends[self._storage[tensor]] = number + (part.fed[0][0] >= 0)
                 for tensor in self._others[at]:
-                    ends[self._storage[tensor]] = number
+                    ends[self._storage[tensor]] = number + 1
                 number += 1
         change = [0] * (end + 1)
         for row, begin in begins.items():
@@ -123,7 +123,7 @@ class Timeline:
         for row, number in ends.items():
             if row >= 0 and self._firsts[row] < region.first and self._lasts[row] < region.last:
                 change[0] += self._sizes[row]
-                change[number + 1] -= self._sizes[row]
+                change[number] -= self._sizes[row]
         # Inside are pictures that are never there as a whole, and copies with zeros around them.
         inside = {*uncut.made[region.first : region.last], -1}.difference(found.crossing)
         most = 0
