@@ -135,7 +135,7 @@ TEST(conflicts) {
   CHECK_SAYS((p.conflicts = {{0, 1, 1, 1}, {0}}),
              "buffer 0: conflicts: it cannot conflict with itself");
   CHECK_SAYS((p.conflicts = {{0, 2, 3, 4}, {2, 1, 0, 0}}),
-             "buffer 0: conflicts: 1 is not sorted, or there twice");
+             "buffer 0: conflicts: 1 is not sorted, or occurs twice");
   CHECK_SAYS((p.conflicts = {{0, 1, 1, 1}, {2}}),
              "buffer 0: conflicts: it names 2, but that does not name it");
   CHECK_SAYS((p.conflicts = {{0, 0, 0, 1}, {1}}),

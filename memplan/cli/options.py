@@ -492,7 +492,7 @@ def _parse_path(text: str) -> dict[str, str]:
         name, equals, branch = each.rpartition("=")
         if not (equals and name and branch) or name in made:
             raise typer.BadParameter(
-                f"{each!r} is not NAME=BRANCH, or the name is there twice; `--path all` plans "
+                f"{each!r} is not NAME=BRANCH, or the name occurs twice; `--path all` plans "
                 "every path",
                 param_hint="'--path'",
             )

@@ -81,7 +81,7 @@ class Command(_PlainHelp, TyperCommand):
         Raises
         ------
         typer.BadParameter
-            If an option for one value is there twice, so that one of them would be lost.
+            If an option for one value occurs twice, so that one of them would be lost.
         """
         args = _rename_options(args)
         seen = set()

@@ -268,7 +268,7 @@ class Chain {
     const bool any = windows_.insert(course_.goal, course_.nodes_left, &offsets, &rejected);
     course_.spend("windows", windows_.nodes() - before,
                   rejected.empty() ? Status::kFeasible : Status::kUnknown);
-    if (any) course_.pass(rejected, offsets, Fit::kFirst, "windows placed anew");
+    if (any) course_.pass(rejected, offsets, Fit::kFirst, "windows placed again");
   }
 
   chain::Course& course_;

@@ -82,7 +82,7 @@ std::string check_conflicts(const Problem& problem) {
         return blame(b, "conflicts: there is no buffer {}", *other);
       if (*other == b) return blame(b, "conflicts: it cannot conflict with itself");
       if (other != conflicts.first(b) && other[-1] >= *other) {
-        return blame(b, "conflicts: {} is not sorted, or there twice", *other);
+        return blame(b, "conflicts: {} is not sorted, or occurs twice", *other);
       }
     }
   }

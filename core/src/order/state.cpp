@@ -120,7 +120,7 @@ void State::change_delta(OperatorIdx op, Bytes change) {
   }
 }
 
-// Whoever touches a storage first makes it.
+// The operator that touches a storage first makes it, so each of its users may be the one.
 void State::change_births(StorageIdx storage, Bytes change) {
   for (const OperatorIdx user : program_.users[storage]) {
     born_[user] += change;

@@ -62,23 +62,23 @@ constexpr Regime kRegimes[] = {
         "else: the first tries of first fit would take seconds")                                   \
   LIMIT(kAnyPlanNodes, 2, "nodes for each buffer of the chain before the kernels, for a plan")     \
   LIMIT(kNarrowKernel, 20, "buffers of the first kernel beyond those that attain the bound")       \
-  LIMIT(kWideKernel, 40, "the same of the second one")                                             \
-  LIMIT(kKernelVisits, 32000000, "item visits of each of the two")                                 \
+  LIMIT(kWideKernel, 40, "buffers of the second kernel beyond those that attain the bound")        \
+  LIMIT(kKernelVisits, 32000000, "item visits of each of the two kernels")                         \
   LIMIT(kDiveVisits, 20000000, "item visits of all dives")                                         \
   LIMIT(kFirstDives, 200,                                                                          \
-        "all dives, in lengths of the first one: each rule of the portfolio has had its turns "    \
-        "then, and other engines prove what is left")                                              \
+        "all dives, in lengths of the first one: by then each rule of the portfolio has had its "  \
+        "turns, and other engines prove what is left")                                             \
   LIMIT(kFewDives, 16,                                                                             \
-        "the same in `exact`, where a first slice of the prover can take ten times as long as "    \
-        "the search before it")                                                                    \
+        "all dives of `exact`, in lengths of the first one: there, a first slice of the prover "   \
+        "can take ten times as long as the search before it")                                      \
   LIMIT(kAutoVisits, 100000000,                                                                    \
         "item visits of the rounds if the caller gives no budget: about the same time for any "    \
         "size of problem, and the answer repeats")                                                 \
   LIMIT(kFirstWidth, 24,                                                                           \
         "buffers in the first window or kernel of the rounds; the width grows by half from round " \
         "to round")                                                                                \
-  LIMIT(kVisitsPerNode, 10000, "item visits of a kernel of the rounds, for a node of the slice")   \
-  LIMIT(kAnywaySteps, 1000, "steps for each buffer, of first fit after the budget")
+  LIMIT(kVisitsPerNode, 10000, "item visits of a kernel of the rounds for each node of the slice") \
+  LIMIT(kAnywaySteps, 1000, "steps of first fit for each buffer, after the budget has ended")
 
 #define MEMPLAN_LIMIT(name, value, says) constexpr std::int64_t name = value;
 MEMPLAN_AUTO_LIMITS(MEMPLAN_LIMIT)
